@@ -1,0 +1,283 @@
+//! `aside decode`: a recorded response into neutral JSON.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+
+use anyhow::Context;
+use aside_core::block::{Origin, Reply};
+use aside_core::dialect::{Dialect, Dialects, Rules};
+use aside_core::event::{Event, Sink};
+use aside_core::fold::Fold;
+use aside_core::frame::DEFAULT_FRAME_LIMIT;
+use aside_core::json::{self, Layout};
+use aside_core::protocol::Protocol;
+use aside_core::wire::{Decoder, NotUnderstood, guess_protocol};
+
+use crate::report::Report;
+use crate::{Outcome, user_files};
+
+const CHUNK: usize = 64 * 1024;
+
+/// How much is read ahead to tell the protocol and the model.
+const HEAD: usize = 1024 * 1024;
+
+/// Turn a recorded response into neutral JSON
+///
+/// Reads what a provider sent, streamed or whole, and prints the message it
+/// means: thinking, text and tool calls in order, with usage and how it ended.
+/// Protocol and framing are told from the bytes.
+///
+/// Exit code: 0 decoded, 1 decoded with an error of the provider inside, 2 not
+/// understood.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aside decode response.sse
+  curl -sN … | aside decode --events -
+  aside decode --dialect auto recordings/*.sse")]
+pub(crate) struct Arguments {
+    /// The wire format: openai-chat, openai-responses, anthropic, gemini, ollama, bedrock or cohere
+    #[arg(long, value_name = "P")]
+    protocol: Option<Protocol>,
+
+    /// The provider's dialect, or `auto` to tell it from the model's name
+    #[arg(long, value_name = "D")]
+    dialect: Option<String>,
+
+    /// Print every event as a line of JSON instead of the finished message
+    #[arg(long)]
+    events: bool,
+
+    /// Pass over a single event or body larger than this
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_FRAME_LIMIT)]
+    max_event: usize,
+
+    /// Recorded responses; `-` is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    files: Vec<String>,
+}
+
+/// How one input is to be read.
+struct Plan<'a> {
+    protocol: Protocol,
+    rules: &'a Rules,
+    origin: Option<Origin>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let dialects = user_files::dialects()?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut worst = Outcome::Done;
+    for name in &arguments.files {
+        let outcome = match decode_file(arguments, &dialects, name, &mut out) {
+            Ok(outcome) => outcome,
+            Err(error) if error.is::<Report>() => {
+                out.flush()?;
+                Report::from(error).print();
+                Outcome::AskedWrongly
+            }
+            Err(error) => return Err(error),
+        };
+        worst = worst.max(outcome);
+    }
+    out.flush()?;
+    Ok(worst)
+}
+
+fn decode_file(
+    arguments: &Arguments,
+    dialects: &Dialects,
+    name: &str,
+    out: &mut impl Write,
+) -> anyhow::Result<Outcome> {
+    let mut input: Box<dyn Read> = if name == "-" {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(name).map_err(|error| Report::new(format!("cannot open {name}: {error}")))?;
+        Box::new(file)
+    };
+    let unreadable = |error: io::Error| Report::new(format!("cannot read {name}: {error}"));
+    let (head, protocol) = read_head(&mut input, arguments, dialects).map_err(unreadable)?;
+    let plan = plan(arguments, dialects, name, &head, protocol)?;
+    let label = (arguments.files.len() > 1).then_some(name);
+
+    let mut reader = Reader {
+        fold: Fold::new(),
+        lines: arguments.events.then_some(EventLines { label, out: &mut *out, failed: None }),
+    };
+    let mut decoder = Decoder::with_limit(plan.protocol, plan.rules, arguments.max_event);
+    let mut chunk = head;
+    while !chunk.is_empty() {
+        decoder.push(&chunk, &mut reader);
+        reader.flush()?;
+        chunk.resize(CHUNK, 0);
+        let n_read = read_some(&mut input, &mut chunk).map_err(unreadable)?;
+        chunk.truncate(n_read);
+    }
+    let finished = decoder.finish(&mut reader);
+    reader.flush()?;
+    let reply = reader.fold.finish();
+    if let Err(error) = finished {
+        return Err(not_understood(name, &plan, arguments, &reply, &error).into());
+    }
+    if !arguments.events {
+        let layout = if label.is_some() { Layout::OneLine } else { Layout::Indented };
+        let origin = plan.origin.map(|origin| Origin { model: reply.model.clone(), ..origin });
+        writeln!(out, "{}", json::reply(&reply, origin.as_ref(), label, layout)).context("cannot write the result")?;
+    }
+    Ok(if reply.end.error.is_some() { Outcome::ProviderFailed } else { Outcome::Done })
+}
+
+/// Folds events, and prints them where that was asked for.
+struct Reader<'a, W: Write> {
+    fold: Fold,
+    lines: Option<EventLines<'a, W>>,
+}
+
+struct EventLines<'a, W: Write> {
+    label: Option<&'a str>,
+    out: &'a mut W,
+    /// A sink cannot fail; the first failure waits for the next flush.
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Reader<'_, W> {
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let Some(lines) = &mut self.lines else { return Ok(()) };
+        match lines.failed.take() {
+            Some(error) => Err(error).context("cannot write the events"),
+            None => lines.out.flush().context("cannot write the events"),
+        }
+    }
+}
+
+impl<W: Write> Sink for Reader<'_, W> {
+    fn take(&mut self, event: Event<'_>) {
+        self.fold.take(event);
+        let Some(lines) = &mut self.lines else { return };
+        let Some(line) = json::event(&event, &self.fold) else { return };
+        let labelled = lines.label.zip(line.strip_prefix('{'));
+        let written = match labelled {
+            Some((label, rest)) => writeln!(lines.out, "{{\"file\":{},{rest}", serde_json::Value::from(label)),
+            None => writeln!(lines.out, "{line}"),
+        };
+        if let Err(error) = written {
+            lines.failed.get_or_insert(error);
+        }
+    }
+}
+
+/// Reads until the protocol shows, and the model where that is asked for.
+fn read_head(
+    input: &mut dyn Read,
+    arguments: &Arguments,
+    dialects: &Dialects,
+) -> io::Result<(Vec<u8>, Option<Protocol>)> {
+    let mut head = Vec::new();
+    let said =
+        arguments.protocol.or_else(|| dialects.get(arguments.dialect.as_deref()?).map(|dialect| dialect.protocol));
+    loop {
+        let start = head.len();
+        head.resize(start + CHUNK, 0);
+        let n_read = read_some(input, head.get_mut(start..).unwrap_or(&mut []))?;
+        head.truncate(start + n_read);
+        let protocol = said.or_else(|| guess_protocol(&head));
+        let model_known = || protocol.is_some_and(|protocol| peek_model(&head, protocol, dialects).is_some());
+        let enough = protocol.is_some() && (arguments.dialect.is_none() || model_known());
+        if n_read == 0 || enough || head.len() >= HEAD {
+            return Ok((head, protocol));
+        }
+    }
+}
+
+fn plan<'a>(
+    arguments: &Arguments,
+    dialects: &'a Dialects,
+    name: &str,
+    head: &[u8],
+    protocol: Option<Protocol>,
+) -> Result<Plan<'a>, Report> {
+    let generic = |protocol: Protocol| {
+        dialects.generic(protocol).ok_or_else(|| Report::new(format!("no dialect reads {protocol} in general")))
+    };
+    let named = match arguments.dialect.as_deref() {
+        None | Some("auto") => None,
+        Some(id) => Some(dialects.get(id).ok_or_else(|| unknown_dialect(dialects, id))?),
+    };
+    if let (Some(dialect), Some(protocol)) = (named, arguments.protocol)
+        && dialect.protocol != protocol
+    {
+        let what = format!("dialect `{}` speaks {}, not {protocol}", dialect.id, dialect.protocol);
+        return Err(Report::new(what).hint("leave --protocol out, or name a dialect of that protocol"));
+    }
+    let Some(protocol) = named.map(|dialect| dialect.protocol).or(protocol) else {
+        let found = if head.is_empty() { "is empty" } else { "is of no protocol aside knows" };
+        let names: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.as_str()).collect();
+        let what = format!("{} {found}; expected a response of {}", display_name(name), names.join(", "));
+        let hint = "an event stream or a JSON body; say --protocol P if you know which it is";
+        return Err(Report::new(what).hint(hint));
+    };
+    let model = arguments.dialect.as_ref().and_then(|_| peek_model(head, protocol, dialects));
+    let resolved: Option<&Dialect> = match arguments.dialect.as_deref() {
+        Some("auto") => model.as_deref().and_then(|model| dialects.made_by(protocol, model)),
+        _ => named,
+    };
+    let origin = resolved.map(|dialect| Origin {
+        provider: Some(dialect.id.clone()),
+        dialect: Some(dialect.id.clone()),
+        ..Origin::default()
+    });
+    let dialect = match resolved {
+        Some(dialect) => dialect,
+        None => generic(protocol)?,
+    };
+    Ok(Plan { protocol, rules: dialect.rules(model.as_deref()), origin })
+}
+
+/// The model that the head of a response names.
+fn peek_model(head: &[u8], protocol: Protocol, dialects: &Dialects) -> Option<String> {
+    let mut model = None;
+    let mut look = |event: Event<'_>| {
+        if let Event::Started { model: name } = event {
+            model.get_or_insert_with(|| name.to_owned());
+        }
+    };
+    let mut decoder = Decoder::new(protocol, dialects.generic(protocol)?.rules(None));
+    decoder.push(head, &mut look);
+    // A head may well be cut off; only the name is wanted.
+    drop(decoder.finish(&mut look));
+    model
+}
+
+fn not_understood(name: &str, plan: &Plan<'_>, arguments: &Arguments, reply: &Reply, error: &NotUnderstood) -> Report {
+    let name = display_name(name);
+    let mut what =
+        format!("{name} was not understood as {}: {}; expected {}", plan.protocol, error.found, error.expected);
+    for note in reply.notes.iter().take(3) {
+        what.push_str(&format!("\n  {}: {}", note.code.as_str(), note.message));
+    }
+    let told = arguments.protocol.is_some() || arguments.dialect.is_some();
+    let hint = match told {
+        true => "leave --protocol and --dialect out to have the protocol told from the bytes",
+        false => "say --protocol P if it is of another protocol, --max-event BYTES if an event is too large",
+    };
+    Report::new(what).hint(hint)
+}
+
+fn unknown_dialect(dialects: &Dialects, id: &str) -> Report {
+    let known: Vec<&str> = dialects.iter().map(|dialect| dialect.id.as_str()).collect();
+    Report::new(format!("unknown dialect `{id}`")).hint(format!("auto, or one of: {}", known.join(", ")))
+}
+
+fn display_name(name: &str) -> &str {
+    if name == "-" { "standard input" } else { name }
+}
+
+/// One read that an interrupted system call does not end.
+fn read_some(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match input.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            outcome => return outcome,
+        }
+    }
+}

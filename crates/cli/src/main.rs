@@ -1,0 +1,59 @@
+//! The `aside` binary: arguments, files, exit codes. It knows no wire format.
+
+mod decode;
+mod report;
+mod user_files;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use report::Report;
+
+/// Every reasoning model works right, everywhere.
+///
+/// aside reads the thinking of any LLM provider, keeps all of it, and gives it
+/// back in one neutral form.
+#[derive(Debug, Parser)]
+#[command(name = "aside", version, propagate_version = true, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Decode(decode::Arguments),
+}
+
+/// What a run came to, as the shell sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    Done = 0,
+    /// The model or its provider failed.
+    ProviderFailed = 1,
+    /// You asked for something that cannot be.
+    AskedWrongly = 2,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Decode(arguments) => decode::run(&arguments),
+    };
+    let code = match outcome {
+        Ok(outcome) => outcome,
+        // Whoever reads our output has seen enough.
+        Err(error) if is_broken_pipe(&error) => Outcome::Done,
+        Err(error) => {
+            Report::from(error).print();
+            Outcome::AskedWrongly
+        }
+    };
+    ExitCode::from(code as u8)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    kinds.map(std::io::Error::kind).any(|kind| kind == std::io::ErrorKind::BrokenPipe)
+}

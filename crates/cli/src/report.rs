@@ -1,0 +1,45 @@
+//! How a failure reads on screen: what, why, and what to do about it.
+
+use std::fmt;
+
+/// An error with a remedy.
+#[derive(Debug)]
+pub(crate) struct Report {
+    what: String,
+    hint: Option<String>,
+}
+
+impl Report {
+    pub(crate) fn new(what: impl Into<String>) -> Report {
+        Report { what: what.into(), hint: None }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Report {
+        Report { hint: Some(hint.into()), ..self }
+    }
+
+    #[expect(clippy::print_stderr, reason = "this is the place that speaks to the person")]
+    pub(crate) fn print(&self) {
+        eprintln!("error: {}", self.what);
+        if let Some(hint) = &self.hint {
+            eprintln!("\nhint: {hint}");
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Report {}
+
+impl From<anyhow::Error> for Report {
+    fn from(error: anyhow::Error) -> Report {
+        match error.downcast::<Report>() {
+            Ok(report) => report,
+            Err(error) => Report::new(format!("{error:#}")),
+        }
+    }
+}

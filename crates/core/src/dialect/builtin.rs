@@ -1,0 +1,25 @@
+//! The files of `dialects/`, compiled in. A tidy test sees that none is missing.
+
+use super::Source;
+
+/// The file that holds tag families instead of a dialect.
+pub(super) const TAGS: &str = "tags.toml";
+
+macro_rules! files {
+    ($($name:literal)*) => {
+        &[$(Source {
+            path: concat!("dialects/", $name, ".toml"),
+            text: include_str!(concat!("../../../../dialects/", $name, ".toml")),
+        }),*]
+    };
+}
+
+pub(super) const FILES: &[Source<'static>] = files! {
+    "tags"
+    "anthropic" "azure" "azure-responses" "bedrock" "cerebras" "cohere" "copilot" "copilot-responses" "deepseek"
+    "deepseek-anthropic" "deepseek-responses" "fireworks" "gemini" "gemini-openai" "generic" "groq" "kimi"
+    "kimi-anthropic" "litellm" "llamacpp" "lmstudio" "lmstudio-responses" "minimax" "minimax-anthropic" "mistral"
+    "ollama" "ollama-anthropic" "ollama-openai" "ollama-responses" "openai" "openai-chat" "openrouter"
+    "openrouter-responses" "qwen" "sglang" "together" "vllm" "vllm-responses" "xai" "xai-responses" "zai"
+    "zai-anthropic"
+};

@@ -1,0 +1,102 @@
+use super::*;
+use crate::tags::{Reach, Start};
+
+fn with(text: &str) -> Result<Dialects, DialectError> {
+    Dialects::with_user_files(&[Source { path: "mine.toml", text }])
+}
+
+#[test]
+fn the_built_in_files_are_valid_and_every_protocol_has_a_generic_dialect() {
+    let dialects = Dialects::builtin().expect("valid");
+    for protocol in Protocol::ALL {
+        let generic: Vec<&str> =
+            dialects.iter().filter(|d| d.generic && d.protocol == protocol).map(|d| d.id.as_str()).collect();
+        assert_eq!(generic.len(), 1, "{protocol}: {generic:?}");
+    }
+}
+
+#[test]
+fn a_dialect_says_what_its_file_says_else_what_the_generic_one_says() {
+    let dialects = with("id = \"acme\"\nprotocol = \"openai-chat\"\n[read]\ntext = [\"pondering\"]\n").expect("valid");
+    let rules = dialects.get("acme").expect("new").rules(None);
+    assert_eq!(rules.read.text, ["pondering"]);
+    assert_eq!(rules.read.tags, dialects.generic(Protocol::OpenaiChat).expect("generic").rules(None).read.tags);
+}
+
+#[test]
+fn a_users_file_is_merged_key_by_key_over_the_built_in_one() {
+    let before = Dialects::builtin().expect("valid");
+    let after =
+        with("id = \"deepseek\"\nbase_url = \"http://127.0.0.1:1\"\n[read]\ntags = [\"thought\"]\n").expect("valid");
+    let (before, after) = (before.get("deepseek").expect("known"), after.get("deepseek").expect("known"));
+    assert_eq!(after.base_url.as_deref(), Some("http://127.0.0.1:1"));
+    assert_eq!(after.rules(None).read.tags.pairs[0].id, "thought");
+    assert_eq!(after.rules(None).read.text, before.rules(None).read.text);
+    assert_eq!(after.api_key_env, before.api_key_env);
+}
+
+#[test]
+fn the_first_model_pattern_that_matches_counts() {
+    let text = r#"
+id = "acme"
+protocol = "openai-chat"
+[[model]]
+match = "*-thinking*"
+read.tags_start = "prefilled"
+[[model]]
+match = "acme-*"
+read.tags_reach = "anywhere"
+"#;
+    let dialects = with(text).expect("valid");
+    let acme = dialects.get("acme").expect("new");
+    let tags = |model| acme.rules(Some(model)).read.tags.clone();
+    assert_eq!((tags("acme-thinking-2").start, tags("acme-thinking-2").reach), (Start::Prefilled, Reach::Leading));
+    assert_eq!((tags("acme-2").start, tags("acme-2").reach), (Start::Explicit, Reach::Anywhere));
+    assert_eq!((tags("other").start, tags("other").reach), (Start::Explicit, Reach::Leading));
+}
+
+#[test]
+fn a_users_model_pattern_is_asked_before_the_built_in_ones() {
+    let text = "id = \"vllm\"\n[[model]]\nmatch = \"*\"\nread.tags = []\n";
+    let dialects = with(text).expect("valid");
+    assert!(dialects.get("vllm").expect("known").rules(Some("deepseek-r1")).read.tags.pairs.is_empty());
+}
+
+#[test]
+fn users_may_add_tag_families() {
+    let dialects = Dialects::with_user_files(&[
+        Source { path: "x/tags.toml", text: "[[pair]]\nid = \"mull\"\nopen = [\"<mull>\"]\nclose = [\"</mull>\"]\n" },
+        Source { path: "x/acme.toml", text: "id = \"acme\"\nprotocol = \"ollama\"\n[read]\ntags = [\"mull\"]\n" },
+    ])
+    .expect("valid");
+    assert_eq!(dialects.get("acme").expect("new").rules(None).read.tags.pairs[0].open, ["<mull>"]);
+}
+
+#[test]
+fn a_model_name_finds_its_maker() {
+    let dialects = Dialects::builtin().expect("valid");
+    let maker = |protocol, model| dialects.made_by(protocol, model).map(|dialect| dialect.id.as_str());
+    assert_eq!(maker(Protocol::OpenaiChat, "deepseek-chat"), Some("deepseek"));
+    assert_eq!(maker(Protocol::Anthropic, "claude-sonnet-5"), Some("anthropic"));
+    assert_eq!(maker(Protocol::OpenaiChat, "nobody-knows"), None);
+}
+
+#[test]
+fn a_mistake_is_an_error_that_names_file_line_and_key() {
+    #[rustfmt::skip]
+    let cases = [
+        ("unknown key",      "id = \"a\"\nprotocol = \"openai-chat\"\n[read]\ntxt = []\n",               "mine.toml:4: read.txt: unknown field `txt`"),
+        ("unknown value",    "id = \"a\"\nprotocol = \"openai-chat\"\n[read]\ndelta_mode = \"all\"\n",   "mine.toml:4: read.delta_mode: unknown variant `all`"),
+        ("wrong kind",       "id = \"a\"\nprotocol = \"openai-chat\"\n[read]\ntext = \"x\"\n",           "mine.toml:4: read.text: invalid type"),
+        ("unknown protocol", "id = \"a\"\nprotocol = \"smtp\"\n",                                        "mine.toml:2: protocol: unknown protocol `smtp`; use openai-chat"),
+        ("unknown tags",     "id = \"a\"\nprotocol = \"openai-chat\"\n[read]\ntags = [\"hmm\"]\n",       "mine.toml:4: read.tags: unknown tag family `hmm`; known: "),
+        ("wrong assembly",   "id = \"a\"\nprotocol = \"anthropic\"\n[read]\nassemble_by = \"none\"\n",   "mine.toml:4: read.assemble_by: does not fit the anthropic protocol"),
+        ("no protocol",      "id = \"a\"\n",                                                             "mine.toml:1: protocol: a new dialect needs a protocol"),
+        ("in a model table", "id = \"vllm\"\n[[model]]\nmatch = \"*\"\n[model.read]\ntagz = []\n",       "mine.toml:5: model.read.tagz: unknown field `tagz`"),
+        ("not TOML",         "id = \"a\"\nprotocol\n",                                                   "mine.toml:2: protocol: "),
+    ];
+    for (name, text, expected) in cases {
+        let error = with(text).expect_err(name).to_string();
+        assert!(error.starts_with(expected), "{name}: {error}");
+    }
+}

@@ -1,0 +1,263 @@
+//! AWS's binary event stream: length-prefixed messages with typed headers and
+//! two checksums.
+//!
+//! ```text
+//! total length u32 | headers length u32 | CRC of these 8 bytes u32 | headers | payload | CRC of all before u32
+//! ```
+
+use super::{Frame, Framed, Framing, append, release};
+
+const PRELUDE: usize = 12;
+const TRAILER: usize = 4;
+const STRING: u8 = 7;
+
+#[derive(Debug)]
+pub struct EventStream {
+    held: Vec<u8>,
+    /// Bytes of an oversized message still to pass over.
+    skip: usize,
+    /// A broken prelude: there is no way to find the next message.
+    lost: bool,
+    limit: usize,
+}
+
+/// What the first bytes of a message say.
+enum Prelude {
+    Incomplete,
+    Message { total: usize, headers: usize },
+    Broken,
+}
+
+impl EventStream {
+    pub fn new(limit: usize) -> EventStream {
+        EventStream { held: Vec::new(), skip: 0, lost: false, limit }
+    }
+
+    pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
+        let skipped = self.skip.min(bytes.len());
+        self.skip -= skipped;
+        let mut rest = bytes.get(skipped..).unwrap_or(&[]);
+        while !rest.is_empty() && !self.lost {
+            if self.held.is_empty() {
+                rest = self.next_in(rest, take);
+                continue;
+            }
+            // Complete the prelude first, then exactly the message.
+            let wanted = match prelude(&self.held) {
+                Prelude::Incomplete => PRELUDE - self.held.len(),
+                Prelude::Message { total, .. } => total - self.held.len(),
+                Prelude::Broken => 0,
+            };
+            let (part, after) = rest.split_at(wanted.min(rest.len()));
+            append(&mut self.held, part);
+            rest = after;
+            if part.len() < wanted {
+                return;
+            }
+            match prelude(&self.held) {
+                Prelude::Incomplete => (),
+                Prelude::Broken => self.lose(take),
+                Prelude::Message { total, .. } if total > self.limit => {
+                    take(Framed::Oversized { limit: self.limit });
+                    let skipped = (total - self.held.len()).min(rest.len());
+                    self.skip = total - self.held.len() - skipped;
+                    rest = rest.get(skipped..).unwrap_or(&[]);
+                    release(&mut self.held);
+                }
+                Prelude::Message { total, headers } => {
+                    if self.held.len() == total {
+                        read_message(&self.held, headers, take);
+                        release(&mut self.held);
+                    }
+                }
+            }
+        }
+    }
+
+    fn lose(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
+        self.lost = true;
+        release(&mut self.held);
+        take(Framed::Corrupt { what: "the length of an AWS event stream message fails its checksum" });
+    }
+
+    pub fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
+        if !self.held.is_empty() || self.skip > 0 {
+            take(Framed::Frame(Frame { name: b"", data: &[], framing: Framing::EventStream, cut: true }));
+        }
+        release(&mut self.held);
+        self.skip = 0;
+    }
+
+    /// Reads one message, or keeps what is there of it; gives back the rest.
+    fn next_in<'a>(&mut self, bytes: &'a [u8], take: &mut dyn FnMut(Framed<'_>)) -> &'a [u8] {
+        match prelude(bytes) {
+            Prelude::Broken => {
+                self.lose(take);
+                &[]
+            }
+            Prelude::Message { total, .. } if total > self.limit => {
+                take(Framed::Oversized { limit: self.limit });
+                let here = total.min(bytes.len());
+                self.skip = total - here;
+                bytes.get(here..).unwrap_or(&[])
+            }
+            Prelude::Message { total, headers } if bytes.len() >= total => {
+                let (message, rest) = bytes.split_at(total);
+                read_message(message, headers, take);
+                rest
+            }
+            Prelude::Message { .. } | Prelude::Incomplete => {
+                append(&mut self.held, bytes);
+                &[]
+            }
+        }
+    }
+}
+
+fn prelude(bytes: &[u8]) -> Prelude {
+    let (Some(total), Some(headers), Some(crc)) = (number(bytes, 0), number(bytes, 4), number(bytes, 8)) else {
+        return Prelude::Incomplete;
+    };
+    let checked = bytes.get(..8).map(crc32fast::hash);
+    let (total, headers) = (total as usize, headers as usize);
+    if checked != Some(crc) || total < PRELUDE + TRAILER || headers > total - PRELUDE - TRAILER {
+        return Prelude::Broken;
+    }
+    Prelude::Message { total, headers }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes)
+}
+
+fn read_message(message: &[u8], headers: usize, take: &mut dyn FnMut(Framed<'_>)) {
+    let body_end = message.len() - TRAILER;
+    let intact = message.get(..body_end).map(crc32fast::hash) == number(message, body_end);
+    let (Some(headers_at), Some(payload)) =
+        (message.get(PRELUDE..PRELUDE + headers), message.get(PRELUDE + headers..body_end))
+    else {
+        return;
+    };
+    if !intact {
+        take(Framed::Corrupt { what: "an AWS event stream message fails its checksum" });
+        return;
+    }
+    take(Framed::Frame(Frame { name: name_of(headers_at), data: payload, framing: Framing::EventStream, cut: false }));
+}
+
+/// The event's type, or the exception's: whichever the message is.
+fn name_of(mut headers: &[u8]) -> &[u8] {
+    let mut name: &[u8] = b"";
+    while let Some((key, kind, value, rest)) = header(headers) {
+        let names = matches!(key, b":event-type" | b":exception-type" | b":error-code");
+        if names && kind == STRING {
+            name = value;
+        }
+        headers = rest;
+    }
+    name
+}
+
+type Header<'a> = (&'a [u8], u8, &'a [u8], &'a [u8]);
+
+fn header(bytes: &[u8]) -> Option<Header<'_>> {
+    let (&key_length, rest) = bytes.split_first()?;
+    let (key, rest) = rest.split_at_checked(usize::from(key_length))?;
+    let (&kind, rest) = rest.split_first()?;
+    let (length, rest) = match kind {
+        0 | 1 => (0, rest),
+        2 => (1, rest),
+        3 => (2, rest),
+        4 => (4, rest),
+        5 | 8 => (8, rest),
+        6 | STRING => {
+            let (length, rest) = rest.split_first_chunk::<2>()?;
+            (usize::from(u16::from_be_bytes(*length)), rest)
+        }
+        9 => (16, rest),
+        _ => return None,
+    };
+    let (value, rest) = rest.split_at_checked(length)?;
+    Some((key, kind, value, rest))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// One message with a single string header.
+    pub(crate) fn message(key: &str, value: &str, payload: &[u8]) -> Vec<u8> {
+        let mut headers = vec![key.len() as u8];
+        headers.extend_from_slice(key.as_bytes());
+        headers.push(STRING);
+        headers.extend_from_slice(&(value.len() as u16).to_be_bytes());
+        headers.extend_from_slice(value.as_bytes());
+        let total = PRELUDE + headers.len() + payload.len() + TRAILER;
+        let mut out = (total as u32).to_be_bytes().to_vec();
+        out.extend_from_slice(&(headers.len() as u32).to_be_bytes());
+        out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
+        out.extend_from_slice(&headers);
+        out.extend_from_slice(payload);
+        out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
+        out
+    }
+
+    fn split_at(input: &[u8], size: usize, limit: usize) -> Vec<String> {
+        let mut stream = EventStream::new(limit);
+        let mut got = Vec::new();
+        let mut take = |framed: Framed<'_>| {
+            got.push(match framed {
+                Framed::Frame(Frame { cut: true, .. }) => "!cut".to_owned(),
+                Framed::Frame(frame) => {
+                    format!("{}={}", String::from_utf8_lossy(frame.name), String::from_utf8_lossy(frame.data))
+                }
+                Framed::Oversized { .. } => "!over".to_owned(),
+                Framed::Corrupt { what } => format!("!{what}"),
+            });
+        };
+        for chunk in input.chunks(size) {
+            stream.push(chunk, &mut take);
+        }
+        stream.finish(&mut take);
+        got
+    }
+
+    #[test]
+    fn messages_come_out_in_any_chunking() {
+        let mut input = message(":event-type", "a", b"{\"x\":1}");
+        input.extend(message(":exception-type", "throttlingException", b"{}"));
+        input.extend(message(":event-type", "b", b""));
+        for size in 1..=input.len() {
+            assert_eq!(
+                split_at(&input, size, 1000),
+                ["a={\"x\":1}", "throttlingException={}", "b="],
+                "chunks of {size}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_a_cut_and_a_giant_are_said() {
+        let good = message(":event-type", "a", b"payload");
+        let mut changed = good.clone();
+        let last = changed.len() - 6;
+        changed[last] ^= 1;
+        changed.extend(&good);
+        let mut broken = good.clone();
+        broken[2] ^= 1;
+        let mut giant = message(":event-type", "g", &[b'x'; 500]);
+        giant.extend(&good);
+        for size in [1, 3, 16, 2000] {
+            assert_eq!(
+                split_at(&changed, size, 1000),
+                ["!an AWS event stream message fails its checksum", "a=payload"]
+            );
+            assert_eq!(split_at(&good[..good.len() - 1], size, 1000), ["!cut"]);
+            assert_eq!(
+                split_at(&broken, size, 1000),
+                ["!the length of an AWS event stream message fails its checksum"]
+            );
+            assert_eq!(split_at(&giant, size, 100), ["!over", "a=payload"]);
+        }
+    }
+}

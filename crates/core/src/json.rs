@@ -1,0 +1,413 @@
+//! The JSON that other programs rely on: blocks, replies and events. Names
+//! live here and nowhere else.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thinking, Time};
+use crate::event::{End, Ending, Event, Note, Opening, ProviderError, Side, Usage};
+use crate::fold::Fold;
+use crate::wire::json::compact;
+
+/// How a reply is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    OneLine,
+    Indented,
+}
+
+/// A reply as `aside decode` prints it.
+pub fn reply(reply: &Reply, origin: Option<&Origin>, file: Option<&str>, layout: Layout) -> String {
+    let view = ReplyView {
+        file,
+        role: "assistant",
+        blocks: reply.blocks.iter().map(BlockView::of).collect(),
+        usage: UsageView::of(reply.usage),
+        finish: finish(&reply.end.ending),
+        model: reply.model.as_deref(),
+        origin: origin.map(OriginView::of),
+        error: reply.end.error.as_ref().map(ErrorView::of),
+        notices: reply.notes.iter().map(NoteView::of).collect(),
+        seen: reply.seen.as_deref(),
+    };
+    match layout {
+        Layout::OneLine => line(&view),
+        Layout::Indented => serde_json::to_string_pretty(&view).unwrap_or_default(),
+    }
+}
+
+/// One block as it stands in a reply.
+pub fn block(block: &Block) -> String {
+    line(&BlockView::of(block))
+}
+
+/// An event as one line; none for those that only the fold needs. The fold
+/// must have taken the event already.
+pub fn event(event: &Event<'_>, fold: &Fold) -> Option<String> {
+    let view = match *event {
+        Event::Opened { block, opening } => EventView::opened(block.0, opening),
+        Event::Item { block, index } => EventView::Item { block: block.0, index },
+        Event::Grew { block, text } => EventView::Grew { block: block.0, text },
+        Event::Sealed { block, kind, payload } => {
+            let (signature, encrypted) = match kind {
+                SealKind::Signature => (Some(payload), None),
+                SealKind::Encrypted => (None, Some(payload)),
+            };
+            let late = if fold.is_closed(block) { fold.block(block) } else { None };
+            let value = late.as_ref().map(BlockView::of);
+            return Some(line(&EventView::Sealed { block: block.0, signature, encrypted, value }));
+        }
+        Event::Refiled { block, to } => EventView::Refiled { block: block.0, to: side(to) },
+        Event::Closed { block } => {
+            let value = fold.block(block);
+            let value = value.as_ref().map(BlockView::of);
+            return Some(line(&EventView::Closed { block: block.0, value }));
+        }
+        Event::Usage(usage) => EventView::Usage(UsageView::of(usage)),
+        Event::Noted(note) => EventView::Notice(NoteView::of(note)),
+        Event::Ended(End { ending, error }) => {
+            EventView::Ended { finish: finish(ending), error: error.as_ref().map(ErrorView::of) }
+        }
+        Event::Started { .. }
+        | Event::Identified { .. }
+        | Event::Restated { .. }
+        | Event::Kept { .. }
+        | Event::Seen { .. } => return None,
+    };
+    Some(line(&view))
+}
+
+/// Serializing plain data into memory does not fail.
+fn line(view: &impl Serialize) -> String {
+    serde_json::to_string(view).unwrap_or_default()
+}
+
+/// The neutral word for an ending; none where the provider never said one.
+fn finish(ending: &Ending) -> Option<&'static str> {
+    match ending {
+        Ending::Stop => Some("stop"),
+        Ending::Length => Some("length"),
+        Ending::ToolCalls => Some("tool_calls"),
+        Ending::ContentFilter => Some("content_filter"),
+        Ending::Refusal => Some("refusal"),
+        Ending::Pause => Some("pause"),
+        Ending::Error => Some("error"),
+        Ending::Unrecognized(_) => Some("other"),
+        Ending::Unsaid | Ending::CutOff => None,
+    }
+}
+
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Text => "text",
+        Side::Thinking => "thinking",
+    }
+}
+
+#[derive(Serialize)]
+struct ReplyView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    role: &'static str,
+    blocks: Vec<BlockView<'a>>,
+    usage: UsageView,
+    finish: Option<&'static str>,
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<OriginView<'a>>,
+    error: Option<ErrorView<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<NoteView<'a>>,
+    #[serde(rename = "reasoningSeen", skip_serializing_if = "Option::is_none")]
+    seen: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum BlockView<'a> {
+    Thinking(ThinkingView<'a>),
+    Text {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signature: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        native: Option<Box<RawValue>>,
+    },
+    ToolCall {
+        id: &'a str,
+        name: &'a str,
+        arguments: Box<RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signature: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        native: Option<Box<RawValue>>,
+    },
+    ToolResult {
+        id: &'a str,
+        name: &'a str,
+        content: &'a str,
+        is_error: bool,
+    },
+    Image {
+        media_type: &'a str,
+        data: &'a str,
+    },
+    Unmodelled {
+        native: Option<Box<RawValue>>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingView<'a> {
+    thought: &'a str,
+    source_field: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encrypted: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    summary: Vec<ItemView<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_hidden: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct ItemView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct UsageView {
+    input: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+    cached: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ErrorView<'a> {
+    message: &'a str,
+    code: Option<&'a str>,
+    status: Option<u16>,
+}
+
+#[derive(Serialize)]
+struct NoteView<'a> {
+    code: &'static str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct OriginView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dialect: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum EventView<'a> {
+    Opened {
+        block: u32,
+        r#type: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        source_field: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<&'a str>,
+    },
+    Item {
+        block: u32,
+        index: u32,
+    },
+    Grew {
+        block: u32,
+        text: &'a str,
+    },
+    Sealed {
+        block: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signature: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        encrypted: Option<&'a str>,
+        /// The block as it is now, where it was closed already.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<BlockView<'a>>,
+    },
+    Refiled {
+        block: u32,
+        to: &'static str,
+    },
+    Closed {
+        block: u32,
+        value: Option<BlockView<'a>>,
+    },
+    Usage(UsageView),
+    Notice(NoteView<'a>),
+    Ended {
+        finish: Option<&'static str>,
+        error: Option<ErrorView<'a>>,
+    },
+}
+
+impl<'a> EventView<'a> {
+    fn opened(block: u32, opening: Opening<'a>) -> EventView<'a> {
+        let (r#type, source_field, id, name) = match opening {
+            Opening::Text => ("text", None, None, None),
+            Opening::Thinking { source, id } => ("thinking", Some(source), id, None),
+            Opening::ToolCall { id, name } => ("toolCall", None, id, Some(name)),
+            Opening::Unmodelled => ("unmodelled", None, None, None),
+        };
+        EventView::Opened { block, r#type, source_field, id, name }
+    }
+}
+
+impl<'a> BlockView<'a> {
+    fn of(block: &'a Block) -> BlockView<'a> {
+        match block {
+            Block::Thinking(thinking) => BlockView::Thinking(ThinkingView::of(thinking)),
+            Block::Text(text) => BlockView::Text {
+                text: &text.text,
+                signature: payload(text.seal.as_ref()),
+                native: native(text.native.as_ref(), &text.text),
+            },
+            Block::ToolCall(call) => BlockView::ToolCall {
+                id: call.id.as_str(),
+                name: &call.name,
+                arguments: arguments(&call.arguments),
+                signature: payload(call.seal.as_ref()),
+                native: native(call.native.as_ref(), ""),
+            },
+            Block::ToolResult(result) => BlockView::ToolResult {
+                id: &result.id,
+                name: &result.name,
+                content: &result.content,
+                is_error: result.is_error,
+            },
+            Block::Image(image) => BlockView::Image { media_type: &image.media_type, data: &image.data },
+            Block::Unmodelled(unmodelled) => BlockView::Unmodelled { native: native(Some(&unmodelled.native), "") },
+        }
+    }
+}
+
+impl<'a> ThinkingView<'a> {
+    fn of(thinking: &'a Thinking) -> ThinkingView<'a> {
+        let seals = thinking.seals();
+        ThinkingView {
+            thought: thinking.text(),
+            source_field: &thinking.source,
+            signature: payload(seals.and_then(|seals| seals.signature.as_ref())),
+            encrypted: payload(seals.and_then(|seals| seals.encrypted.as_ref())),
+            id: thinking.id.as_deref(),
+            summary: thinking.summary().map(|item| ItemView { title: item.title, content: item.content }).collect(),
+            is_hidden: thinking.is_hidden(),
+            started_at: thinking.span.map(|span| rfc3339(span.started)),
+            ended_at: thinking.span.map(|span| rfc3339(span.ended)),
+            native: native(thinking.native.as_ref(), thinking.text()),
+        }
+    }
+}
+
+impl UsageView {
+    fn of(usage: Usage) -> UsageView {
+        let Usage { input, output, reasoning, cached } = usage;
+        UsageView { input, output, reasoning, cached }
+    }
+}
+
+impl<'a> ErrorView<'a> {
+    fn of(error: &'a ProviderError) -> ErrorView<'a> {
+        ErrorView { message: &error.message, code: error.code.as_deref(), status: error.status }
+    }
+}
+
+impl<'a> NoteView<'a> {
+    fn of(note: &'a Note) -> NoteView<'a> {
+        NoteView { code: note.code.as_str(), message: &note.message }
+    }
+}
+
+impl<'a> OriginView<'a> {
+    fn of(origin: &'a Origin) -> OriginView<'a> {
+        OriginView {
+            provider: origin.provider.as_deref(),
+            dialect: origin.dialect.as_deref(),
+            model: origin.model.as_deref(),
+            endpoint: origin.endpoint.as_deref(),
+            account: origin.account.as_deref(),
+        }
+    }
+}
+
+fn payload(seal: Option<&Seal>) -> Option<&str> {
+    seal.map(|seal| seal.payload.as_str())
+}
+
+/// The parsed value with its keys in order, or the raw text as a string.
+fn arguments(arguments: &Arguments) -> Box<RawValue> {
+    let json = match arguments {
+        Arguments::Json(text) => compact(text).into_owned(),
+        Arguments::Broken(text) => line(&text),
+    };
+    RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+fn native(native: Option<&Native>, text: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(compact(&native?.whole(text)).into_owned()).ok()
+}
+
+/// `2026-11-15T09:30:00.250Z`
+fn rfc3339(time: Time) -> String {
+    let (seconds, millis) = (time.0 / 1000, time.0 % 1000);
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Days since 0000-03-01, in eras of 400 years; a year that begins in
+    // March has its leap day last.
+    let z = days + 719_468;
+    let day_of_era = z % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = z / 146_097 * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_as_rfc_3339() {
+        #[rustfmt::skip]
+        let cases = [
+            (0,                 "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000,   "2000-02-29T00:00:00.000Z"),
+            (1_794_735_025_250, "2026-11-15T09:30:25.250Z"),
+            (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
+        ];
+        for (time, expected) in cases {
+            assert_eq!(rfc3339(Time(time)), expected);
+        }
+    }
+}

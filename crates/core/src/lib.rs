@@ -1,0 +1,16 @@
+//! Bytes of any provider's stream into one neutral event stream, and from
+//! there into blocks. Deterministic: no IO, no clock, no environment.
+//!
+//! Reading order: [`event`], [`block`], [`fold`], then `wire/chat`, then
+//! [`dialect`].
+
+pub mod block;
+pub mod dialect;
+pub mod event;
+pub mod fold;
+pub mod frame;
+pub mod json;
+pub mod protocol;
+pub mod tags;
+pub mod text;
+pub mod wire;

@@ -1,0 +1,229 @@
+//! Cohere, bytes to events. A whole body tells its blocks like a stream whose
+//! every block comes in one delta.
+
+use super::types::{Delta, Wire};
+use crate::dialect::Rules;
+use crate::event::{BlockId, End, Ending, Event, Opening, ProviderError, Sink};
+use crate::text::JsonText;
+use crate::wire::failure::{bare_failure, read_failure};
+use crate::wire::json::{
+    Kind, NotJson, ObjectWriter, Raw, at_path, each_element, is_void, member, parse, quote, text_member, text_of,
+};
+use crate::wire::speech::{Ids, unmodelled};
+use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::{Finished, Understood};
+
+const COUNTERS: CounterNames = CounterNames {
+    input: &["tokens.input_tokens", "billed_units.input_tokens"],
+    output: &["tokens.output_tokens", "billed_units.output_tokens"],
+    reasoning: &["tokens.reasoning_tokens"],
+    cached: &["cached_tokens"],
+};
+
+#[derive(Debug)]
+pub(in crate::wire) struct CohereDecoder {
+    ids: Ids,
+    tally: Tally,
+    content: Option<Content>,
+    call: Option<BlockId>,
+    /// What the model means to do; neither text nor thinking.
+    plan: String,
+    called: bool,
+    ended: bool,
+    finish_reason: Option<String>,
+    error: Option<ProviderError>,
+    scratch: String,
+}
+
+/// The content block that grows now.
+#[derive(Debug)]
+struct Content {
+    is_thinking: bool,
+    /// None until its first letter comes.
+    block: Option<BlockId>,
+}
+
+impl CohereDecoder {
+    pub(in crate::wire) fn new(rules: &Rules) -> CohereDecoder {
+        CohereDecoder {
+            ids: Ids::default(),
+            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            content: None,
+            call: None,
+            plan: String::new(),
+            called: false,
+            ended: false,
+            finish_reason: None,
+            error: None,
+            scratch: String::new(),
+        }
+    }
+
+    pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
+        let wire: Wire<'_> = parse(text)?;
+        let message = &wire.delta.message;
+        match wire.kind.said() {
+            Some("content-delta") => self.grow(message.content, sink),
+            Some("content-start") => self.start_content(message.content, sink),
+            Some("content-end") => self.end_content(sink),
+            Some("tool-plan-delta") => {
+                if let Some(text) = message.tool_plan.and_then(JsonText::of) {
+                    text.pieces(&mut self.scratch, |piece| self.plan.push_str(piece));
+                }
+            }
+            Some("tool-call-start") => {
+                if let Some(call) = message.tool_calls {
+                    self.start_call(call, sink);
+                }
+            }
+            Some("tool-call-delta") => {
+                if let Some(call) = message.tool_calls {
+                    self.grow_call(call, sink);
+                }
+            }
+            Some("tool-call-end") => self.end_call(sink),
+            Some("message-end") => self.end(&wire.delta, sink),
+            Some("message-start" | "citation-start" | "citation-end") => (),
+            _ => return Ok(self.untyped(&wire, Raw::of(text)?, sink)),
+        }
+        Ok(Understood::Yes)
+    }
+
+    pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
+        self.end_content(sink);
+        self.end_call(sink);
+        self.tell_plan(sink);
+        let error = self.error.take();
+        let ending = match self.finish_reason.take().as_deref().map(ending) {
+            Some(Ending::Stop) if self.called => Ending::ToolCalls,
+            Some(ending) => ending,
+            None if self.ended || error.is_some() => Ending::Unsaid,
+            None => Ending::CutOff,
+        };
+        Finished(End { ending, error })
+    }
+
+    fn untyped(&mut self, wire: &Wire<'_>, body: Raw<'_>, sink: &mut dyn Sink) -> Understood {
+        if let Some(message) = wire.message.filter(|message| message.kind() == Kind::Object) {
+            self.whole(message, sink);
+            self.finish_reason = wire.finish_reason.said().map(str::to_owned);
+            self.usage(wire.usage, sink);
+            self.ended = true;
+            return Understood::Yes;
+        }
+        let failure = read_failure(body);
+        let understood = Understood::from(failure.is_some());
+        self.error = failure.or(self.error.take());
+        understood
+    }
+
+    fn whole(&mut self, message: Raw<'_>, sink: &mut dyn Sink) {
+        if let Some(content) = member(message, "content") {
+            each_element(content, |part| match text_member(part, "type").as_deref() {
+                Some("thinking" | "text") => {
+                    self.start_content(Some(part), sink);
+                    self.end_content(sink);
+                }
+                _ => unmodelled(&mut self.ids, part.get(), sink),
+            });
+        }
+        self.plan = text_member(message, "tool_plan").unwrap_or_default();
+        if let Some(calls) = member(message, "tool_calls") {
+            each_element(calls, |call| {
+                self.start_call(call, sink);
+                self.end_call(sink);
+            });
+        }
+    }
+
+    fn start_content(&mut self, content: Option<Raw<'_>>, sink: &mut dyn Sink) {
+        self.end_content(sink);
+        self.tell_plan(sink);
+        let is_thinking = content.and_then(|content| text_member(content, "type")).as_deref() == Some("thinking");
+        let block = is_thinking.then(|| self.open_thinking(sink));
+        self.content = Some(Content { is_thinking, block });
+        self.grow(content, sink);
+    }
+
+    fn open_thinking(&mut self, sink: &mut dyn Sink) -> BlockId {
+        let block = self.ids.next();
+        sink.take(Event::Opened { block, opening: Opening::Thinking { source: "thinking", id: None } });
+        block
+    }
+
+    fn grow(&mut self, content: Option<Raw<'_>>, sink: &mut dyn Sink) {
+        let Some(content) = content else { return };
+        // A server may forget to say that a block begins.
+        if self.content.is_none() {
+            let is_thinking = member(content, "thinking").is_some();
+            let block = is_thinking.then(|| self.open_thinking(sink));
+            self.content = Some(Content { is_thinking, block });
+        }
+        let Some(open) = &mut self.content else { return };
+        let name = if open.is_thinking { "thinking" } else { "text" };
+        let Some(text) = member(content, name).and_then(JsonText::of).filter(|text| !text.is_empty()) else { return };
+        let block = *open.block.get_or_insert_with(|| {
+            let block = self.ids.next();
+            sink.take(Event::Opened { block, opening: Opening::Text });
+            block
+        });
+        text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text }));
+    }
+
+    fn end_content(&mut self, sink: &mut dyn Sink) {
+        if let Some(block) = self.content.take().and_then(|content| content.block) {
+            sink.take(Event::Closed { block });
+        }
+    }
+
+    fn start_call(&mut self, call: Raw<'_>, sink: &mut dyn Sink) {
+        self.end_content(sink);
+        self.end_call(sink);
+        self.tell_plan(sink);
+        self.called = true;
+        let id = text_member(call, "id");
+        let name = at_path(call, "function.name").and_then(text_of).unwrap_or_default();
+        let block = self.ids.next();
+        sink.take(Event::Opened { block, opening: Opening::ToolCall { id: id.as_deref(), name: &name } });
+        self.call = Some(block);
+        self.grow_call(call, sink);
+    }
+
+    fn grow_call(&mut self, call: Raw<'_>, sink: &mut dyn Sink) {
+        let (Some(block), Some(arguments)) = (self.call, at_path(call, "function.arguments")) else { return };
+        if let Some(text) = JsonText::of(arguments) {
+            text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text }));
+        }
+    }
+
+    fn end_call(&mut self, sink: &mut dyn Sink) {
+        if let Some(block) = self.call.take() {
+            sink.take(Event::Closed { block });
+        }
+    }
+
+    /// The plan stands where it was said, before what follows it.
+    fn tell_plan(&mut self, sink: &mut dyn Sink) {
+        let plan = std::mem::take(&mut self.plan);
+        if !plan.is_empty() {
+            let mut native = ObjectWriter::default();
+            native.push("tool_plan", &quote(&plan));
+            unmodelled(&mut self.ids, &native.finish(), sink);
+        }
+    }
+
+    fn end(&mut self, delta: &Delta<'_>, sink: &mut dyn Sink) {
+        self.ended = true;
+        self.finish_reason = delta.finish_reason.said().map(str::to_owned);
+        self.usage(delta.usage, sink);
+        if let Some(error) = delta.error.filter(|error| !is_void(*error)) {
+            self.error = bare_failure(error);
+        }
+    }
+
+    fn usage(&mut self, usage: Option<Raw<'_>>, sink: &mut dyn Sink) {
+        if let Some(usage) = usage.and_then(|usage| self.tally.read(usage)) {
+            sink.take(Event::Usage(usage));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Gemini, bytes to events. A signature belongs to the very part it came on:
+//! a signed part is a block of its own, and unsigned neighbours are one.
+
+use super::types::{Candidate, Chunk, FunctionCall};
+use crate::block::SealKind;
+use crate::dialect::Rules;
+use crate::event::{End, Ending, Event, Note, NoteCode, Opening, ProviderError, Sink};
+use crate::text::JsonText;
+use crate::wire::failure::read_failure;
+use crate::wire::json::{
+    NotJson, ObjectWriter, Raw, compact, each_element, each_entry, is_void, parse, read, text_member, text_of,
+};
+use crate::wire::speech::{Speech, unmodelled};
+use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::{Finished, Understood};
+
+const COUNTERS: CounterNames = CounterNames {
+    input: &["promptTokenCount"],
+    output: &["candidatesTokenCount"],
+    reasoning: &["thoughtsTokenCount"],
+    cached: &["cachedContentTokenCount"],
+};
+
+#[derive(Debug)]
+pub(in crate::wire) struct GeminiDecoder {
+    speech: Speech,
+    tally: Tally,
+    finish_reason: Option<String>,
+    error: Option<ProviderError>,
+    called: bool,
+    model_known: bool,
+    others_noted: bool,
+    scratch: String,
+}
+
+/// One part, taken apart.
+#[derive(Default)]
+struct PartMembers<'a> {
+    text: Option<Raw<'a>>,
+    call: Option<Raw<'a>>,
+    signature: Option<String>,
+    is_thought: bool,
+    /// Something that has no place in the model.
+    other: bool,
+}
+
+impl GeminiDecoder {
+    pub(in crate::wire) fn new(rules: &Rules) -> GeminiDecoder {
+        GeminiDecoder {
+            speech: Speech::new(&rules.read),
+            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            finish_reason: None,
+            error: None,
+            called: false,
+            model_known: false,
+            others_noted: false,
+            scratch: String::new(),
+        }
+    }
+
+    pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
+        let chunk: Chunk<'_> = parse(text)?;
+        let known = chunk.candidates.present || chunk.usage_metadata.is_some() || chunk.prompt_feedback.is_some();
+        if let Some(model) = chunk.model_version.said().filter(|_| !self.model_known) {
+            self.model_known = true;
+            sink.take(Event::Started { model });
+        }
+        if let Some(usage) = chunk.usage_metadata.and_then(|usage| self.tally.read(usage)) {
+            sink.take(Event::Usage(usage));
+        }
+        if chunk.candidates.others && !std::mem::replace(&mut self.others_noted, true) {
+            let message = "the response has several candidates; only candidate 0 is read".to_owned();
+            sink.take(Event::Noted(&Note { code: NoteCode::OtherChoices, message }));
+        }
+        if let Some(candidate) = chunk.candidates.element {
+            self.candidate(&candidate, sink);
+        }
+        if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| text_member(feedback, "blockReason")) {
+            self.finish_reason = Some("SAFETY".to_owned());
+            let message = format!("the provider blocked the prompt: {reason}");
+            sink.take(Event::Noted(&Note { code: NoteCode::Blocked, message }));
+        }
+        if chunk.error.is_some() || !known {
+            let failure = read_failure(Raw::of(text)?);
+            let understood = Understood::from(known || failure.is_some());
+            self.error = failure.or(self.error.take());
+            return Ok(understood);
+        }
+        Ok(Understood::Yes)
+    }
+
+    pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
+        self.speech.finish(sink);
+        let error = self.error.take();
+        let ending = match self.finish_reason.take().as_deref().map(ending) {
+            Some(Ending::Stop) if self.called => Ending::ToolCalls,
+            Some(ending) => ending,
+            None if error.is_some() => Ending::Unsaid,
+            None => Ending::CutOff,
+        };
+        Finished(End { ending, error })
+    }
+
+    fn candidate(&mut self, candidate: &Candidate<'_>, sink: &mut dyn Sink) {
+        if let Some(parts) = candidate.content.parts {
+            each_element(parts, |part| self.part(part, sink));
+        }
+        if let Some(reason) = candidate.finish_reason.said() {
+            self.speech.end_reply(sink);
+            self.finish_reason = Some(reason.to_owned());
+        }
+    }
+
+    fn part(&mut self, raw: Raw<'_>, sink: &mut dyn Sink) {
+        let part = PartMembers::read(raw);
+        match (part.text, part.call) {
+            _ if part.other => {
+                self.speech.interrupt(sink);
+                unmodelled(&mut self.speech.ids, raw.get(), sink);
+            }
+            (_, Some(call)) => self.call(raw, call, part.signature.as_deref(), sink),
+            (Some(text), None) => match part.signature {
+                Some(signature) => self.signed_text(text, part.is_thought, &signature, sink),
+                None => self.text(text, part.is_thought, sink),
+            },
+            // Only a signature: an empty signed part.
+            (None, None) => {
+                if let Some(signature) = part.signature {
+                    self.sealed(Opening::Text, None, &signature, sink);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: Raw<'_>, is_thought: bool, sink: &mut dyn Sink) {
+        let Some(text) = JsonText::of(text) else { return };
+        let mut scratch = std::mem::take(&mut self.scratch);
+        text.pieces(&mut scratch, |piece| match is_thought {
+            true => self.speech.thought("thought", piece, sink),
+            false => self.speech.answer(piece, sink),
+        });
+        self.scratch = scratch;
+    }
+
+    fn signed_text(&mut self, text: Raw<'_>, is_thought: bool, signature: &str, sink: &mut dyn Sink) {
+        let opening = match is_thought {
+            true => Opening::Thinking { source: "thought", id: None },
+            false => Opening::Text,
+        };
+        self.sealed(opening, JsonText::of(text), signature, sink);
+    }
+
+    fn sealed(&mut self, opening: Opening<'_>, text: Option<JsonText<'_>>, payload: &str, sink: &mut dyn Sink) {
+        self.speech.interrupt(sink);
+        let block = self.speech.ids.next();
+        sink.take(Event::Opened { block, opening });
+        if let Some(text) = text {
+            text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text }));
+        }
+        sink.take(Event::Sealed { block, kind: SealKind::Signature, payload });
+        sink.take(Event::Closed { block });
+    }
+
+    fn call(&mut self, part: Raw<'_>, call: Raw<'_>, signature: Option<&str>, sink: &mut dyn Sink) {
+        let function: FunctionCall<'_> = read(call);
+        self.speech.interrupt(sink);
+        self.called = true;
+        let block = self.speech.ids.next();
+        let name = function.name.said().unwrap_or("");
+        sink.take(Event::Opened { block, opening: Opening::ToolCall { id: function.id.said(), name } });
+        if let Some(args) = function.args.filter(|args| !is_void(*args)) {
+            sink.take(Event::Grew { block, text: &compact(args.get()) });
+        }
+        if let Some(payload) = signature {
+            sink.take(Event::Sealed { block, kind: SealKind::Signature, payload });
+        }
+        if let Some(extra) = call_extra(part, call) {
+            sink.take(Event::Kept { block, json: &extra, text_member: None });
+        }
+        sink.take(Event::Closed { block });
+    }
+}
+
+/// What a call part holds beside its name, id, arguments and signature.
+fn call_extra(part: Raw<'_>, call: Raw<'_>) -> Option<String> {
+    let mut out = ObjectWriter::default();
+    let mut inner = ObjectWriter::default();
+    let (mut any, mut any_inner) = (false, false);
+    each_entry(call, |key, value| {
+        if !matches!(key, "id" | "name" | "args") && !is_void(value) {
+            inner.push(key, value.get());
+            any_inner = true;
+        }
+    });
+    if any_inner {
+        out.push("functionCall", &inner.finish());
+    }
+    each_entry(part, |key, value| {
+        if !matches!(key, "functionCall" | "thoughtSignature") && !is_void(value) {
+            out.push(key, value.get());
+            any = true;
+        }
+    });
+    (any || any_inner).then(|| out.finish())
+}
+
+impl<'a> PartMembers<'a> {
+    fn read(part: Raw<'a>) -> PartMembers<'a> {
+        let mut members = PartMembers::default();
+        let mut has_body = false;
+        each_entry(part, |key, value| match key {
+            "text" => members.text = Some(value),
+            "functionCall" => members.call = Some(value),
+            "thoughtSignature" => members.signature = text_of(value),
+            "thought" => members.is_thought = value.get() == "true",
+            _ => has_body = true,
+        });
+        members.other = has_body && members.text.is_none() && members.call.is_none();
+        members
+    }
+}

@@ -1,0 +1,265 @@
+//! Reading other people's JSON: borrowed, ordered, and not surprised by a
+//! number where a string should be.
+
+use std::borrow::Cow;
+
+pub(crate) use super::scan::Raw;
+pub(super) use super::scan::{FromWalk, Kind, NotJson, Walk, each_element, each_entry};
+use crate::text::JsonText;
+
+/// A string; any other kind of value is nothing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Word<'a>(Option<Cow<'a, str>>);
+
+impl Word<'_> {
+    /// The word, unless it is absent or empty: providers write `""` for null.
+    pub(super) fn said(&self) -> Option<&str> {
+        self.0.as_deref().filter(|word| !word.is_empty())
+    }
+
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.0.as_deref() == Some(word)
+    }
+}
+
+impl<'a> FromWalk<'a> for Word<'a> {
+    fn read(walk: &mut Walk<'a>) -> Result<Word<'a>, NotJson> {
+        walk.value().map(word_of)
+    }
+}
+
+/// Null is nothing.
+impl<'a> FromWalk<'a> for Option<Raw<'a>> {
+    fn read(walk: &mut Walk<'a>) -> Result<Option<Raw<'a>>, NotJson> {
+        walk.value().map(|value| Some(value).filter(|value| value.kind() != Kind::Null))
+    }
+}
+
+impl<'a> FromWalk<'a> for Option<u64> {
+    fn read(walk: &mut Walk<'a>) -> Result<Option<u64>, NotJson> {
+        walk.value().map(count_of)
+    }
+}
+
+impl<'a> FromWalk<'a> for Option<bool> {
+    fn read(walk: &mut Walk<'a>) -> Result<Option<bool>, NotJson> {
+        walk.value().map(|value| value.get().parse().ok())
+    }
+}
+
+/// The element of a list that has the index 0, and whether there were others.
+#[derive(Debug, Default)]
+pub(super) struct Zeroth<T> {
+    pub(super) element: Option<T>,
+    pub(super) others: bool,
+    /// There was a list, whatever it held.
+    pub(super) present: bool,
+}
+
+/// Something that may say which one of several it is.
+pub(super) trait Indexed {
+    fn index(&self) -> Option<u64>;
+}
+
+impl<'a, T: FromWalk<'a> + Indexed> FromWalk<'a> for Zeroth<T> {
+    fn read(walk: &mut Walk<'a>) -> Result<Zeroth<T>, NotJson> {
+        let mut out = Zeroth { element: None, others: false, present: walk.peek() == Some(b'[') };
+        walk.array(|walk| {
+            let element = T::read(walk)?;
+            if element.index().unwrap_or(0) == 0 && out.element.is_none() {
+                out.element = Some(element);
+            } else {
+                out.others = true;
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+}
+
+/// Declares the members of an object that a codec reads; the rest is passed over.
+macro_rules! members {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $key:literal => $field:ident: $kind:ty),* $(,)? })*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Default)]
+        pub(super) struct $name<'a> {
+            $($(#[$field_meta])* pub(super) $field: $kind,)*
+        }
+
+        impl<'a> crate::wire::json::FromWalk<'a> for $name<'a> {
+            fn read(walk: &mut crate::wire::json::Walk<'a>) -> Result<$name<'a>, crate::wire::json::NotJson> {
+                let mut out = $name::default();
+                walk.object(|key, walk| {
+                    match key {
+                        $($key => out.$field = crate::wire::json::FromWalk::read(walk)?,)*
+                        _ => walk.skip()?,
+                    }
+                    Ok(())
+                })?;
+                Ok(out)
+            }
+        }
+
+        /// Only an object is one.
+        impl<'a> crate::wire::json::FromWalk<'a> for Option<$name<'a>> {
+            fn read(walk: &mut crate::wire::json::Walk<'a>) -> Result<Option<$name<'a>>, crate::wire::json::NotJson> {
+                let present = walk.peek() == Some(b'{');
+                let value: $name<'a> = crate::wire::json::FromWalk::read(walk)?;
+                Ok(present.then_some(value))
+            }
+        }
+    )*};
+}
+pub(super) use members;
+
+/// Reads a text that holds one value.
+pub(super) fn parse<'a, T: FromWalk<'a>>(text: &'a str) -> Result<T, NotJson> {
+    Walk::over(text, T::read)
+}
+
+/// Reads a value that a walk has found.
+pub(super) fn read<'a, T: FromWalk<'a>>(value: Raw<'a>) -> T {
+    parse(value.get()).unwrap_or_default()
+}
+
+/// A member of an object by its name.
+pub(super) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
+    let mut found = None;
+    each_entry(object, |key, value| {
+        if key == name {
+            found = Some(value);
+        }
+    });
+    found
+}
+
+/// A member below a member: `a.b.c`.
+pub(super) fn at_path<'a>(object: Raw<'a>, path: &str) -> Option<Raw<'a>> {
+    path.split('.').try_fold(object, member)
+}
+
+/// A string member that is not empty, unescaped.
+pub(super) fn text_member(object: Raw<'_>, name: &str) -> Option<String> {
+    text_of(member(object, name)?)
+}
+
+/// A string that is not empty, unescaped.
+pub(super) fn text_of(value: Raw<'_>) -> Option<String> {
+    JsonText::of(value).filter(|text| !text.is_empty()).map(JsonText::to_owned_text)
+}
+
+/// A whole number that is not negative; any other value is nothing.
+/// Some servers write it as 12.0 or as a string.
+pub(super) fn count_of(value: Raw<'_>) -> Option<u64> {
+    let word = value.get().trim_matches('"');
+    word.strip_suffix(".0").unwrap_or(word).parse().ok()
+}
+
+/// A string; any other kind of value is nothing. Copied only to unescape it.
+pub(super) fn word_of(value: Raw<'_>) -> Word<'_> {
+    let text = JsonText::of(value);
+    Word(text.map(|text| text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)))
+}
+
+/// Null, `""`, `[]` and `{}` all mean that there is nothing.
+pub(super) fn is_void(value: Raw<'_>) -> bool {
+    matches!(value.get(), "null" | "\"\"" | "[]" | "{}")
+}
+
+/// JSON on one line: white space between tokens goes, everything else stays.
+pub(crate) fn compact(json: &str) -> Cow<'_, str> {
+    let mut in_string = false;
+    let mut escaped = false;
+    let mut keep = |c: char| {
+        match (in_string, c) {
+            (true, _) if escaped => escaped = false,
+            (true, '\\') => escaped = true,
+            (_, '"') => in_string = !in_string,
+            (false, ' ' | '\n' | '\r' | '\t') => return false,
+            _ => (),
+        }
+        true
+    };
+    // Most items come without a single space too many.
+    if json.chars().all(&mut keep) {
+        return Cow::Borrowed(json);
+    }
+    (in_string, escaped) = (false, false);
+    let mut keep = |c: &char| {
+        match (in_string, c) {
+            (true, _) if escaped => escaped = false,
+            (true, '\\') => escaped = true,
+            (_, '"') => in_string = !in_string,
+            (false, ' ' | '\n' | '\r' | '\t') => return false,
+            _ => (),
+        }
+        true
+    };
+    Cow::Owned(json.chars().filter(|c| keep(c)).collect())
+}
+
+/// Builds one JSON object, member by member, from values that are JSON already.
+#[derive(Debug, Default, Clone)]
+pub(super) struct ObjectWriter(String);
+
+impl ObjectWriter {
+    pub(super) fn push(&mut self, name: &str, json: &str) {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        self.0.push_str(&quote(name));
+        self.0.push(':');
+        self.0.push_str(&compact(json));
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        if self.0.is_empty() {
+            self.0.push('{');
+        }
+        self.0.push('}');
+        self.0
+    }
+}
+
+/// Text as a JSON string.
+pub(super) fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Raw<'_> {
+        Raw::of(json).expect("valid JSON")
+    }
+
+    #[test]
+    fn members_are_found_by_name_and_by_path() {
+        assert_eq!(at_path(raw(r#"{"a":{"b":{"c":3}}}"#), "a.b.c").map(Raw::get), Some("3"));
+        assert_eq!(text_member(raw(r#"{"a":"x\ny","b":""}"#), "a").as_deref(), Some("x\ny"));
+        assert_eq!(text_member(raw(r#"{"a":"x","b":""}"#), "b"), None);
+    }
+
+    members! {
+        Both { "word" => word: Word<'a>, "count" => count: Option<u64> }
+    }
+
+    #[test]
+    fn a_wrong_kind_of_value_is_nothing_and_not_an_error() {
+        let read = |json: &str| {
+            let both: Both<'_> = parse(json).expect("valid JSON");
+            (both.word.0.map(Cow::into_owned), both.count)
+        };
+        assert_eq!(read(r#"{"word":"a","count":1}"#), (Some("a".into()), Some(1)));
+        assert_eq!(read(r#"{"word":"a\nb","count":2.0}"#), (Some("a\nb".into()), Some(2)));
+        assert_eq!(read(r#"{"word":{"a":[1]},"count":[1]}"#), (None, None));
+        assert_eq!(read(r#"{"word":7,"count":-1}"#), (None, None));
+        assert_eq!(read(r#"{"word":null,"count":null}"#), (None, None));
+        assert_eq!(read("{}"), (None, None));
+    }
+
+    #[test]
+    fn compact_touches_nothing_inside_strings() {
+        assert_eq!(compact("{ \"a b\" : [ 1,\n 2 ] , \"c\\\" \" : \" \" }"), r#"{"a b":[1,2],"c\" ":" "}"#);
+        assert!(matches!(compact(r#"{"a":1}"#), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,139 @@
+//! Anthropic Messages, bytes to events.
+
+use super::blocks::Blocks;
+use super::types::{Message, Wire};
+use crate::dialect::Rules;
+use crate::event::{End, Ending, Event, ProviderError, Sink};
+use crate::wire::failure::read_failure;
+use crate::wire::json::{NotJson, Raw, each_element, parse, read};
+use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::{Finished, Understood};
+
+const COUNTERS: CounterNames = CounterNames {
+    input: &["input_tokens"],
+    output: &["output_tokens"],
+    reasoning: &["output_tokens_details.thinking_tokens"],
+    cached: &["cache_read_input_tokens"],
+};
+
+#[derive(Debug)]
+pub(in crate::wire) struct MessagesDecoder {
+    blocks: Blocks,
+    tally: Tally,
+    stop_reason: Option<String>,
+    error: Option<ProviderError>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Started,
+    Stopped,
+}
+
+impl MessagesDecoder {
+    pub(in crate::wire) fn new(rules: &Rules) -> MessagesDecoder {
+        MessagesDecoder {
+            blocks: Blocks::default(),
+            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            stop_reason: None,
+            error: None,
+            state: State::Waiting,
+        }
+    }
+
+    pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
+        let wire: Wire<'_> = parse(text)?;
+        let index = wire.index.unwrap_or(0);
+        match wire.kind.said() {
+            Some("content_block_delta") => {
+                self.blocks.delta(index, &wire.delta, sink);
+            }
+            Some("content_block_start") => {
+                if let Some(start) = wire.content_block {
+                    self.blocks.start(index, start, sink);
+                }
+            }
+            Some("content_block_stop") => self.blocks.stop(index, sink),
+            Some("message_start") => self.message_start(wire.message, sink),
+            Some("message_delta") => {
+                if let Some(reason) = wire.delta.stop_reason.said() {
+                    self.stop_reason = Some(reason.to_owned());
+                }
+                self.usage(wire.usage, sink);
+            }
+            Some("message_stop") => self.state = State::Stopped,
+            Some("message") => self.whole(&parse(text)?, sink),
+            Some("ping") => (),
+            _ => return Ok(self.other(Raw::of(text)?)),
+        }
+        Ok(Understood::Yes)
+    }
+
+    pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
+        let open = self.blocks.any_open();
+        self.blocks.finish(sink);
+        let error = self.error.take();
+        let ending = match self.stop_reason.take().as_deref().map(ending) {
+            Some(Ending::Stop) if self.blocks.called => Ending::ToolCalls,
+            Some(ending) => ending,
+            None if error.is_some() => Ending::Unsaid,
+            None if self.state == State::Stopped && !open => Ending::Unsaid,
+            None => Ending::CutOff,
+        };
+        Finished(End { ending, error })
+    }
+
+    fn message_start(&mut self, message: Option<Raw<'_>>, sink: &mut dyn Sink) {
+        let Some(message) = message.map(read::<Message<'_>>) else { return };
+        // A proxy may start the message twice.
+        if self.state == State::Waiting {
+            self.state = State::Started;
+            self.model(message.model.said(), sink);
+            if let Some(content) = message.content {
+                self.content(content, sink);
+            }
+        }
+        self.usage(message.usage, sink);
+    }
+
+    fn whole(&mut self, message: &Message<'_>, sink: &mut dyn Sink) {
+        self.model(message.model.said(), sink);
+        if let Some(content) = message.content {
+            self.content(content, sink);
+        }
+        self.usage(message.usage, sink);
+        self.stop_reason = message.stop_reason.said().map(str::to_owned);
+        self.state = State::Stopped;
+    }
+
+    fn content(&mut self, content: Raw<'_>, sink: &mut dyn Sink) {
+        let mut index = 0;
+        each_element(content, |block| {
+            self.blocks.start(index, block, sink);
+            self.blocks.stop(index, sink);
+            index += 1;
+        });
+    }
+
+    fn model(&mut self, model: Option<&str>, sink: &mut dyn Sink) {
+        if let Some(model) = model {
+            sink.take(Event::Started { model });
+        }
+    }
+
+    fn usage(&mut self, usage: Option<Raw<'_>>, sink: &mut dyn Sink) {
+        if let Some(usage) = usage.and_then(|usage| self.tally.read(usage)) {
+            sink.take(Event::Usage(usage));
+        }
+    }
+
+    /// An error, or something we do not know and need not.
+    fn other(&mut self, body: Raw<'_>) -> Understood {
+        let failure = read_failure(body);
+        let understood = Understood::from(failure.is_some());
+        self.error = failure.or(self.error.take());
+        understood
+    }
+}

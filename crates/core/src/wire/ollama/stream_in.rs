@@ -1,0 +1,142 @@
+//! Ollama, one JSON value a line.
+
+use std::sync::Arc;
+
+use super::types::Line;
+use crate::dialect::Rules;
+use crate::event::{End, Ending, Event, Opening, ProviderError, Sink};
+use crate::text::JsonText;
+use crate::wire::failure::read_failure;
+use crate::wire::json::{NotJson, Raw, compact, each_element, each_entry, is_void, member, parse, text_of, word_of};
+use crate::wire::speech::Speech;
+use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::{Finished, Understood};
+
+const COUNTERS: CounterNames =
+    CounterNames { input: &["prompt_eval_count"], output: &["eval_count"], reasoning: &[], cached: &[] };
+
+#[derive(Debug)]
+pub(in crate::wire) struct OllamaDecoder {
+    rules: Arc<Rules>,
+    speech: Speech,
+    tally: Tally,
+    done: bool,
+    done_reason: Option<String>,
+    error: Option<ProviderError>,
+    called: bool,
+    model_known: bool,
+    scratch: String,
+}
+
+impl OllamaDecoder {
+    pub(in crate::wire) fn new(rules: Rules) -> OllamaDecoder {
+        OllamaDecoder {
+            speech: Speech::new(&rules.read),
+            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            done: false,
+            done_reason: None,
+            error: None,
+            called: false,
+            model_known: false,
+            scratch: String::new(),
+            rules: Arc::new(rules),
+        }
+    }
+
+    pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
+        let line: Line<'_> = parse(text)?;
+        if let Some(model) = line.model.said().filter(|_| !self.model_known) {
+            self.model_known = true;
+            sink.take(Event::Started { model });
+        }
+        if let Some(message) = line.message {
+            self.message(message, sink);
+        }
+        if let Some(thinking) = line.thinking {
+            self.thinking("thinking", thinking, sink);
+        }
+        if let Some(response) = line.response {
+            self.content(response, sink);
+        }
+        if line.done == Some(true) {
+            self.done = true;
+            self.speech.end_reply(sink);
+            self.done_reason = line.done_reason.said().map(str::to_owned);
+            if let Some(usage) = self.tally.read(Raw::of(text)?) {
+                sink.take(Event::Usage(usage));
+            }
+        }
+        let known = line.message.is_some() || line.response.is_some() || line.done.is_some();
+        if line.error.is_some() || !known {
+            let failure = read_failure(Raw::of(text)?);
+            let understood = Understood::from(known || failure.is_some());
+            self.error = failure.or(self.error.take());
+            return Ok(understood);
+        }
+        Ok(Understood::Yes)
+    }
+
+    pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
+        self.speech.finish(sink);
+        let error = self.error.take();
+        let ending = match self.done_reason.take().as_deref().map(ending) {
+            Some(Ending::Stop) if self.called => Ending::ToolCalls,
+            Some(ending) => ending,
+            None if self.done || error.is_some() => Ending::Unsaid,
+            None => Ending::CutOff,
+        };
+        Finished(End { ending, error })
+    }
+
+    fn message(&mut self, message: Raw<'_>, sink: &mut dyn Sink) {
+        let rules = Arc::clone(&self.rules);
+        let (mut content, mut calls) = (None, None);
+        each_entry(message, |key, value| match key {
+            "content" => content = Some(value),
+            "tool_calls" => calls = Some(value),
+            _ => {
+                if let Some(field) = rules.read.text.iter().find(|field| *field == key) {
+                    self.thinking(field, value, sink);
+                }
+            }
+        });
+        if let Some(content) = content {
+            self.content(content, sink);
+        }
+        if let Some(calls) = calls {
+            each_element(calls, |call| self.call(call, sink));
+        }
+    }
+
+    fn thinking(&mut self, field: &str, raw: Raw<'_>, sink: &mut dyn Sink) {
+        let Some(text) = JsonText::of(raw) else { return };
+        self.speech.saw(field);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        text.pieces(&mut scratch, |piece| self.speech.thought(field, piece, sink));
+        self.scratch = scratch;
+    }
+
+    fn content(&mut self, raw: Raw<'_>, sink: &mut dyn Sink) {
+        let Some(text) = JsonText::of(raw) else { return };
+        let mut scratch = std::mem::take(&mut self.scratch);
+        text.pieces(&mut scratch, |piece| self.speech.content(piece, sink));
+        self.scratch = scratch;
+    }
+
+    /// Calls come whole, with arguments as an object.
+    fn call(&mut self, call: Raw<'_>, sink: &mut dyn Sink) {
+        let Some(function) = member(call, "function") else { return };
+        self.speech.interrupt(sink);
+        self.called = true;
+        let id = member(call, "id").and_then(text_of);
+        let name = member(function, "name").map(word_of).unwrap_or_default();
+        let block = self.speech.ids.next();
+        let opening = Opening::ToolCall { id: id.as_deref(), name: name.said().unwrap_or("") };
+        sink.take(Event::Opened { block, opening });
+        if let Some(arguments) = member(function, "arguments").filter(|arguments| !is_void(*arguments)) {
+            let text = text_of(arguments).unwrap_or_else(|| compact(arguments.get()).into_owned());
+            sink.take(Event::Grew { block, text: &text });
+        }
+        sink.take(Event::Closed { block });
+    }
+}

@@ -1,0 +1,160 @@
+//! OpenAI Responses, bytes to events. A whole body is a `response.completed`
+//! whose items nobody has seen yet.
+
+use super::items::{Items, PartKind};
+use super::types::{Response, Wire};
+use crate::dialect::Rules;
+use crate::event::{End, Ending, Event, Opening, ProviderError, Sink};
+use crate::text::JsonText;
+use crate::wire::failure::read_failure;
+use crate::wire::json::{NotJson, Raw, each_element, is_void, parse, read, text_member};
+use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::{Finished, Understood};
+
+const COUNTERS: CounterNames = CounterNames {
+    input: &["input_tokens"],
+    output: &["output_tokens"],
+    reasoning: &["output_tokens_details.reasoning_tokens"],
+    cached: &["input_tokens_details.cached_tokens"],
+};
+
+#[derive(Debug)]
+pub(in crate::wire) struct ResponsesDecoder {
+    items: Items,
+    tally: Tally,
+    status: Option<String>,
+    reason: Option<String>,
+    error: Option<ProviderError>,
+    model_known: bool,
+    done: bool,
+}
+
+impl ResponsesDecoder {
+    pub(in crate::wire) fn new(rules: &Rules) -> ResponsesDecoder {
+        ResponsesDecoder {
+            items: Items::new(rules.read.final_from),
+            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            status: None,
+            reason: None,
+            error: None,
+            model_known: false,
+            done: false,
+        }
+    }
+
+    pub(in crate::wire) fn done(&mut self) {
+        self.done = true;
+    }
+
+    pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
+        let wire: Wire<'_> = parse(text)?;
+        let index = wire.output_index.unwrap_or(0);
+        let summary = (PartKind::Summary, wire.summary_index.unwrap_or(0));
+        let content = wire.content_index.unwrap_or(0);
+        let Some(kind) = wire.kind.said() else { return Ok(self.untyped(&wire, Raw::of(text)?, sink)) };
+        match (kind, wire.delta, wire.item, wire.response) {
+            ("response.reasoning_summary_text.delta", Some(delta), ..) => self.items.grew(index, summary, delta, sink),
+            ("response.reasoning_text.delta", Some(delta), ..) => {
+                self.items.grew(index, (PartKind::ReasoningText, content), delta, sink);
+            }
+            ("response.output_text.delta" | "response.refusal.delta", Some(delta), ..) => {
+                self.items.refused |= kind == "response.refusal.delta";
+                self.items.grew(index, (PartKind::OutputText, content), delta, sink);
+            }
+            ("response.reasoning_summary_part.added", ..) => self.items.part(index, summary, sink),
+            ("response.function_call_arguments.delta" | "response.custom_tool_call_input.delta", Some(delta), ..) => {
+                self.items.arguments_grew(index, delta, sink);
+            }
+            ("response.function_call_arguments.done" | "response.custom_tool_call_input.done", ..) => {
+                if let Some(text) = wire.arguments.or(wire.input) {
+                    self.items.arguments_done(index, text, sink);
+                }
+            }
+            ("response.output_item.added", _, Some(item), _) => self.items.added(index, item, sink),
+            ("response.output_item.done", _, Some(item), _) => self.items.done(index, item, sink),
+            ("response.completed" | "response.incomplete" | "response.failed", _, _, Some(response)) => {
+                self.response(response, sink);
+            }
+            ("response.created" | "response.in_progress" | "response.queued", _, _, Some(response)) => {
+                self.say_model(&read(response), sink);
+            }
+            ("error", ..) => return Ok(self.failure(Raw::of(text)?)),
+            _ if kind.starts_with("response.") || kind == "ping" || kind == "keepalive" => (),
+            _ => return Ok(self.failure(Raw::of(text)?)),
+        }
+        Ok(Understood::Yes)
+    }
+
+    pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
+        let open = self.items.any_open();
+        self.items.finish(sink);
+        let error = self.error.take();
+        let ending = match (self.status.take().as_deref(), self.reason.take()) {
+            (Some("completed"), _) if self.items.called => Ending::ToolCalls,
+            (Some("completed"), _) if self.items.refused => Ending::Refusal,
+            (Some("completed"), _) => Ending::Stop,
+            (Some("incomplete"), Some(reason)) => ending(&reason),
+            (Some("failed"), _) => Ending::Error,
+            (Some(other), _) => Ending::Unrecognized(other.to_owned()),
+            (None, _) if error.is_some() || (self.done && !open) => Ending::Unsaid,
+            (None, _) => Ending::CutOff,
+        };
+        Finished(End { ending, error })
+    }
+
+    fn untyped(&mut self, wire: &Wire<'_>, body: Raw<'_>, sink: &mut dyn Sink) -> Understood {
+        if wire.object.is("response") || wire.output.is_some() {
+            self.response(body, sink);
+            return Understood::Yes;
+        }
+        self.failure(body)
+    }
+
+    fn failure(&mut self, body: Raw<'_>) -> Understood {
+        let failure = read_failure(body);
+        let understood = Understood::from(failure.is_some());
+        self.error = failure.or(self.error.take());
+        understood
+    }
+
+    fn say_model(&mut self, response: &Response<'_>, sink: &mut dyn Sink) {
+        if let Some(model) = response.model.said().filter(|_| !self.model_known) {
+            self.model_known = true;
+            sink.take(Event::Started { model });
+        }
+    }
+
+    fn response(&mut self, raw: Raw<'_>, sink: &mut dyn Sink) {
+        let response: Response<'_> = read(raw);
+        self.say_model(&response, sink);
+        if let Some(text) = response.reasoning.and_then(JsonText::of).filter(|text| !text.is_empty()) {
+            self.top_level_thought(text, sink);
+        }
+        if let Some(output) = response.output {
+            let mut index = 0;
+            each_element(output, |item| {
+                if !self.items.knows(index) {
+                    self.items.done(index, item, sink);
+                }
+                index += 1;
+            });
+        }
+        if let Some(usage) = response.usage.and_then(|usage| self.tally.read(usage)) {
+            sink.take(Event::Usage(usage));
+        }
+        if response.error.is_some_and(|error| !is_void(error)) {
+            self.error = read_failure(raw);
+        }
+        self.status = response.status.said().map(str::to_owned);
+        self.reason = response.incomplete_details.and_then(|details| text_member(details, "reason"));
+        self.done = true;
+    }
+
+    /// One server puts the thinking where the settings are.
+    fn top_level_thought(&mut self, text: JsonText<'_>, sink: &mut dyn Sink) {
+        let block = self.items.ids.next();
+        sink.take(Event::Opened { block, opening: Opening::Thinking { source: "reasoning", id: None } });
+        text.pieces(&mut String::new(), |text| sink.take(Event::Grew { block, text }));
+        sink.take(Event::Closed { block });
+    }
+}

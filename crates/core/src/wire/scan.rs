@@ -1,0 +1,327 @@
+//! Walking JSON without building it: members and elements as they stand in
+//! the text, in order, with no allocation however deep they are nested.
+//!
+//! Structure is checked (brackets, quotes, commas, colons); what a number or
+//! an escape holds is left to whoever reads the value.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::text::JsonText;
+
+/// One JSON value as it stands in the text, without white space around it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Raw<'a>(&'a str);
+
+impl fmt::Debug for Raw<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Where a text stops being JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not JSON at byte {at}")]
+pub(crate) struct NotJson {
+    at: usize,
+}
+
+impl<'a> Raw<'a> {
+    /// The one value that a text holds.
+    pub(crate) fn of(text: &'a str) -> Result<Raw<'a>, NotJson> {
+        Walk::over(text, Walk::value)
+    }
+
+    pub(crate) fn get(self) -> &'a str {
+        self.0
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self.0.as_bytes().first() {
+            Some(b'n') => Kind::Null,
+            Some(b'"') => Kind::Text,
+            Some(b'[') => Kind::Array,
+            Some(b'{') => Kind::Object,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// What kind of value this is, by its first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    Text,
+    Array,
+    Object,
+    Other,
+}
+
+/// What can be read while walking. A value of another kind is nothing, so that
+/// one surprising member does not cost the frame.
+pub(super) trait FromWalk<'a>: Default {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson>;
+}
+
+/// Every member of an object, in order; nothing for any other value.
+pub(super) fn each_entry<'a>(object: Raw<'a>, mut take: impl FnMut(&str, Raw<'a>)) {
+    // What is handed out here was found by a walk: its structure is sound.
+    let _ = Walk::new(object.0).object(|key, walk| walk.value().map(|value| take(key, value)));
+}
+
+/// Every element of an array, in order; nothing for any other value.
+pub(super) fn each_element<'a>(array: Raw<'a>, mut take: impl FnMut(Raw<'a>)) {
+    let _ = Walk::new(array.0).array(|walk| walk.value().map(&mut take));
+}
+
+/// A place in a JSON text. Every step goes past exactly one thing.
+pub(super) struct Walk<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(text: &'a str) -> Walk<'a> {
+        Walk { text, at: 0 }
+    }
+
+    /// Walks over a text that holds one value and nothing else.
+    pub(super) fn over<T>(text: &'a str, step: impl FnOnce(&mut Walk<'a>) -> Result<T, NotJson>) -> Result<T, NotJson> {
+        let mut walk = Walk::new(text);
+        walk.skip_space();
+        let result = step(&mut walk)?;
+        walk.skip_space();
+        if walk.peek().is_some() { walk.fail() } else { Ok(result) }
+    }
+
+    /// Past an object; each step must go past the member's value. Any other
+    /// value is passed over.
+    pub(super) fn object(
+        &mut self,
+        mut step: impl FnMut(&str, &mut Walk<'a>) -> Result<(), NotJson>,
+    ) -> Result<(), NotJson> {
+        if !self.eat(b'{') {
+            return self.skip();
+        }
+        self.skip_space();
+        while !self.eat(b'}') {
+            let quoted = self.string()?;
+            self.skip_space();
+            if !self.eat(b':') {
+                return self.fail();
+            }
+            self.skip_space();
+            let key = quoted.get(1..quoted.len() - 1).unwrap_or("");
+            step(&unescaped(key), self)?;
+            self.separator(b'}')?;
+        }
+        Ok(())
+    }
+
+    /// Past an array; each step must go past one element. Any other value is
+    /// passed over.
+    pub(super) fn array(&mut self, mut step: impl FnMut(&mut Walk<'a>) -> Result<(), NotJson>) -> Result<(), NotJson> {
+        if !self.eat(b'[') {
+            return self.skip();
+        }
+        self.skip_space();
+        while !self.eat(b']') {
+            step(self)?;
+            self.separator(b']')?;
+        }
+        Ok(())
+    }
+
+    /// Past any value.
+    pub(super) fn value(&mut self) -> Result<Raw<'a>, NotJson> {
+        let start = self.at;
+        self.skip()?;
+        Ok(Raw(self.text.get(start..self.at).unwrap_or("")))
+    }
+
+    pub(super) fn skip(&mut self) -> Result<(), NotJson> {
+        match self.peek() {
+            Some(b'"') => self.string().map(drop),
+            Some(b'{' | b'[') => self.container(),
+            _ => self.scalar(),
+        }
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn fail<T>(&self) -> Result<T, NotJson> {
+        Err(NotJson { at: self.at })
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// A comma with something behind it, or the closing bracket.
+    fn separator(&mut self, close: u8) -> Result<(), NotJson> {
+        self.skip_space();
+        if self.eat(b',') {
+            self.skip_space();
+            return if self.peek() == Some(close) { self.fail() } else { Ok(()) };
+        }
+        if self.peek() == Some(close) { Ok(()) } else { self.fail() }
+    }
+
+    /// A string with its quotes.
+    fn string(&mut self) -> Result<&'a str, NotJson> {
+        let start = self.at;
+        if !self.eat(b'"') {
+            return self.fail();
+        }
+        self.rest_of_string()?;
+        Ok(self.text.get(start..self.at).unwrap_or(""))
+    }
+
+    /// From behind an opening quote to behind its closing one.
+    fn rest_of_string(&mut self) -> Result<(), NotJson> {
+        let bytes = self.text.as_bytes();
+        loop {
+            self.at += bytes.get(self.at..).map_or(0, before_quote_or_backslash);
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                // Whatever a backslash stands before does not end the string.
+                Some(_) => self.at += 2,
+                None => {
+                    self.at = bytes.len();
+                    return self.fail();
+                }
+            }
+        }
+    }
+
+    fn scalar(&mut self) -> Result<(), NotJson> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E' | b'a'..=b'z')) {
+            self.at += 1;
+        }
+        let word = self.text.get(start..self.at).unwrap_or("");
+        match word.as_bytes().first() {
+            Some(b'0'..=b'9' | b'-') => Ok(()),
+            _ if matches!(word, "true" | "false" | "null") => Ok(()),
+            _ => Err(NotJson { at: start }),
+        }
+    }
+
+    /// From an opening bracket to its closing one, however deep.
+    fn container(&mut self) -> Result<(), NotJson> {
+        // Which bracket closes each open one: a bit each, the innermost last.
+        // A value nested deeper than the bits reach is trusted from there on.
+        let (mut depth, mut kinds, mut trusted) = (0usize, 0u64, false);
+        let bytes = self.text.as_bytes();
+        while let Some(&byte) = bytes.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'"' => self.rest_of_string()?,
+                b'{' | b'[' => {
+                    depth += 1;
+                    trusted |= depth > 64;
+                    kinds = kinds << 1 | u64::from(byte == b'{');
+                }
+                b'}' | b']' => {
+                    if !trusted && (kinds & 1 == 1) != (byte == b'}') {
+                        self.at -= 1;
+                        return self.fail();
+                    }
+                    kinds >>= 1;
+                    depth -= 1;
+                    if depth == 0 {
+                        return Ok(());
+                    }
+                }
+                _ => (),
+            }
+        }
+        self.fail()
+    }
+}
+
+fn unescaped(key: &str) -> Cow<'_, str> {
+    let text = JsonText::escaped(key);
+    text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)
+}
+
+/// How many bytes stand before the first quote or backslash. Eight at a time:
+/// most strings are too short for a call into a searcher to pay.
+fn before_quote_or_backslash(bytes: &[u8]) -> usize {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let zero_bytes = |word: u64| word.wrapping_sub(LOW) & !word & HIGH;
+    let mut at = 0;
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*chunk);
+        let found = zero_bytes(word ^ (LOW * b'"' as u64)) | zero_bytes(word ^ (LOW * b'\\' as u64));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+        // A long string is worth the call.
+        if at == 64 {
+            let rest = bytes.get(at..).unwrap_or(&[]);
+            return at + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+        }
+    }
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_come_in_order_with_their_bytes() {
+        let mut seen = Vec::new();
+        let raw = Raw::of(" {\"b\": 1, \"a\": {\"x\": [ 2 ]}, \"b\": \"two\", \"\\u0063\":-1.5e3 } ").expect("JSON");
+        each_entry(raw, |key, value| seen.push(format!("{key}={}", value.get())));
+        assert_eq!(seen, ["b=1", "a={\"x\": [ 2 ]}", "b=\"two\"", "c=-1.5e3"]);
+        let mut seen = Vec::new();
+        each_element(Raw::of("[1, [2,\"]\"] ,{\"a\":null}]").expect("JSON"), |value| seen.push(value.get()));
+        assert_eq!(seen, ["1", "[2,\"]\"]", "{\"a\":null}"]);
+        each_entry(Raw::of("[1]").expect("JSON"), |_, _| panic!("an array has no members"));
+        each_element(Raw::of("{}").expect("JSON"), |_| panic!("an object has no elements"));
+        each_entry(Raw::of("{}").expect("JSON"), |_, _| panic!("it is empty"));
+        each_element(Raw::of("[]").expect("JSON"), |_| panic!("it is empty"));
+    }
+
+    #[test]
+    fn what_is_not_json_is_said_with_its_place() {
+        #[rustfmt::skip]
+        let cases = [
+            ("", 0), ("{", 1), ("{\"a\":1", 6), ("[1,2", 4), ("\"abc", 4), ("{]", 1), ("[}", 1), ("nope", 0), ("{} x", 3), ("[{]}", 2),
+            ("\"a\\\"", 4), ("hello", 0),
+        ];
+        for (text, at) in cases {
+            assert_eq!(Raw::of(text), Err(NotJson { at }), "{text}");
+        }
+    }
+
+    #[test]
+    fn whatever_serde_reads_is_read() {
+        let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(Raw::of(&deep).is_ok());
+        let mixed = format!("{}{}1{}{}", "{\"a\":".repeat(99), "[".repeat(200), "]".repeat(200), "}".repeat(99));
+        assert!(Raw::of(&mixed).is_ok());
+        for json in [r#"{"a":[true,false,null,-0.1E+2,"\\\"",{"b":{}}]}"#, "0", "\"\"", " [ ] ", "{\"\":{\"\":[]}}"] {
+            assert!(serde_json::from_str::<serde_json::Value>(json).is_ok(), "{json}");
+            assert!(Raw::of(json).is_ok(), "{json}");
+        }
+    }
+}
