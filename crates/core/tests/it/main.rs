@@ -1,0 +1,16 @@
+//! One binary for all integration tests: link time counts on two cores.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::wildcard_enum_match_arm,
+    clippy::type_complexity,
+    reason = "a test that fails should fail loudly, and it reads files"
+)]
+
+mod fixtures;
+mod support;

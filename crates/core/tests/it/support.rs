@@ -1,0 +1,98 @@
+//! What every suite needs: decode some bytes, look at what came out.
+
+use std::sync::LazyLock;
+
+use aside_core::block::{Block, Reply};
+use aside_core::dialect::{Dialects, Rules};
+use aside_core::event::{Event, Sink};
+use aside_core::fold::Fold;
+use aside_core::protocol::Protocol;
+use aside_core::wire::{Decoder, NotUnderstood};
+
+/// Reading all files takes longer than most tests.
+static DIALECTS: LazyLock<Dialects> = LazyLock::new(|| Dialects::builtin().expect("the built-in dialects are valid"));
+
+pub(crate) fn generic_rules(protocol: Protocol) -> Rules {
+    DIALECTS.generic(protocol).expect("every protocol has a generic dialect").rules(None).clone()
+}
+
+/// Decodes in chunks of a size and folds.
+pub(crate) fn decode(
+    protocol: Protocol,
+    rules: &Rules,
+    bytes: &[u8],
+    size: usize,
+) -> (Reply, Result<(), NotUnderstood>) {
+    let mut fold = Fold::new();
+    let mut decoder = Decoder::new(protocol, rules);
+    for chunk in bytes.chunks(size.max(1)) {
+        decoder.push(chunk, &mut fold);
+    }
+    let outcome = decoder.finish(&mut fold);
+    (fold.finish(), outcome)
+}
+
+/// Events as lines, adjacent growth of one block joined.
+pub(crate) fn events<'a>(protocol: Protocol, rules: &Rules, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    let mut lines = Lines::default();
+    let mut decoder = Decoder::new(protocol, rules);
+    for chunk in chunks {
+        decoder.push(chunk, &mut lines);
+    }
+    let outcome = decoder.finish(&mut lines);
+    lines.flush();
+    if let Err(error) = outcome {
+        lines.lines.push(format!("not understood: {error}"));
+    }
+    lines.lines
+}
+
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    growing: Option<(u32, String)>,
+}
+
+impl Lines {
+    fn flush(&mut self) {
+        if let Some((block, text)) = self.growing.take() {
+            self.lines.push(format!("{block} grew {text:?}"));
+        }
+    }
+}
+
+impl Sink for Lines {
+    fn take(&mut self, event: Event<'_>) {
+        if let Event::Grew { block, text } = event {
+            match &mut self.growing {
+                Some((growing, joined)) if *growing == block.0 => joined.push_str(text),
+                _ => {
+                    self.flush();
+                    self.growing = Some((block.0, text.to_owned()));
+                }
+            }
+            return;
+        }
+        self.flush();
+        self.lines.push(match event {
+            Event::Restated { block, part, .. } => format!("{} restated {part:?}", block.0),
+            other => format!("{other:?}"),
+        });
+    }
+}
+
+pub(crate) fn thoughts(reply: &Reply) -> Vec<&str> {
+    let thoughts = reply.blocks.iter().filter_map(|block| match block {
+        Block::Thinking(thinking) => Some(thinking.text()),
+        _ => None,
+    });
+    thoughts.collect()
+}
+
+pub(crate) fn text(reply: &Reply) -> String {
+    let texts = reply.blocks.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
