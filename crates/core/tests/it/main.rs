@@ -13,4 +13,5 @@
 )]
 
 mod fixtures;
+mod requirements;
 mod support;
