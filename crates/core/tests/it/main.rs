@@ -12,7 +12,10 @@
     reason = "a test that fails should fail loudly, and it reads files"
 )]
 
+mod checks;
 mod corpus;
 mod fixtures;
+mod properties;
+mod replay;
 mod requirements;
 mod support;

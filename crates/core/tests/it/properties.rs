@@ -1,0 +1,218 @@
+//! What holds for any input: however it is cut, whatever it is.
+
+use std::fs;
+use std::path::Path;
+
+use aside_core::frame::{Framed, Sse};
+use aside_core::protocol::Protocol;
+use aside_core::tags::{Piece, Reach, StrayClose, TagParser, TagRules};
+use aside_core::wire::guess_protocol;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::support::{decode, events, generic_rules};
+
+/// Every response of our own fixtures with its protocol.
+fn fixtures() -> Vec<(Protocol, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().unwrap().to_string_lossy().starts_with("response.") {
+                let bytes = fs::read(&path).unwrap();
+                found.push((guess_protocol(&bytes).expect("a fixture is of a known protocol"), bytes));
+            }
+        }
+    }
+    assert!(found.len() > 20, "only {} fixtures", found.len());
+    found
+}
+
+fn cut<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
+    let mut places: Vec<usize> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
+    places.extend([0, bytes.len()]);
+    places.sort_unstable();
+    places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+}
+
+fn any_fixture() -> impl Strategy<Value = (Protocol, Vec<u8>)> {
+    select(fixtures())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn d17_any_chunking_gives_the_same_events((protocol, bytes) in any_fixture(), places in vec(any::<Index>(), 0..40)) {
+        let rules = generic_rules(protocol);
+        let whole = events(protocol, &rules, [bytes.as_slice()]);
+        prop_assert_eq!(events(protocol, &rules, cut(&bytes, &places)), whole);
+    }
+
+    #[test]
+    fn d16_any_bytes_at_all_do_not_panic(bytes in vec(any::<u8>(), 0..400), places in vec(any::<Index>(), 0..8)) {
+        for protocol in Protocol::ALL {
+            let rules = generic_rules(protocol);
+            let whole = events(protocol, &rules, [bytes.as_slice()]);
+            prop_assert_eq!(events(protocol, &rules, cut(&bytes, &places)), whole);
+        }
+        let _ = guess_protocol(&bytes);
+    }
+
+    /// Real shapes with bytes changed, dropped and doubled reach further in.
+    #[test]
+    fn d16_damaged_streams_do_not_panic_and_chunking_does_not_matter(
+        (protocol, bytes) in any_fixture(),
+        damage in vec((any::<Index>(), any::<u8>(), 0..3u8), 1..6),
+        places in vec(any::<Index>(), 0..8),
+    ) {
+        let mut bytes = bytes;
+        for (place, byte, how) in damage {
+            let at = place.index(bytes.len());
+            match how {
+                0 => bytes[at] = byte,
+                1 => { bytes.remove(at); }
+                _ => bytes.insert(at, byte),
+            }
+        }
+        let rules = generic_rules(protocol);
+        let whole = events(protocol, &rules, [bytes.as_slice()]);
+        prop_assert_eq!(events(protocol, &rules, cut(&bytes, &places)), whole);
+    }
+
+    #[test]
+    fn d7_tags_split_anywhere_give_the_same_pieces(
+        words in vec(select(vec!["<think>", "</think>", "<th", "ink>", "</", "a", "ö", " ", "\n", "`", "```", "<", ">"]), 0..16),
+        places in vec(any::<Index>(), 0..10),
+        anywhere in any::<bool>(),
+        swallow in any::<bool>(),
+    ) {
+        let text = words.concat();
+        let mut rules: TagRules = generic_rules(Protocol::OpenaiChat).read.tags;
+        if anywhere { rules.reach = Reach::Anywhere; }
+        if swallow { rules.stray_close = StrayClose::Swallow; }
+        let mut places: Vec<usize> = places.iter().map(|place| place.index(text.len() + 1)).filter(|at| text.is_char_boundary(*at)).collect();
+        places.extend([0, text.len()]);
+        places.sort_unstable();
+        let pieces: Vec<&str> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
+        let whole = said(&rules, &[&text]);
+        prop_assert_eq!(said(&rules, &pieces), whole.clone());
+        // Nothing is lost: what was said and the tags are the text again.
+        if !swallow {
+            prop_assert_eq!(whole.replace("\u{1}", "").replace("\u{2}", ""), text);
+        }
+    }
+
+    /// The same content, streamed in any deltas and whole, is the same blocks.
+    #[test]
+    fn d17_streaming_equals_the_whole_body(
+        thinking in vec("[a-z <>\n\"é]{0,9}", 0..6),
+        answer in vec("[a-z <>\n\"é]{0,9}", 0..6),
+    ) {
+        let json = |text: &str| serde_json::to_string(text).unwrap();
+        let mut stream = String::new();
+        for piece in &thinking {
+            stream += &format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"reasoning_content\":{}}}}}]}}\n\n", json(piece));
+        }
+        for piece in &answer {
+            stream += &format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":{}}}}}]}}\n\n", json(piece));
+        }
+        stream += "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+        let whole = format!(
+            "{{\"choices\":[{{\"index\":0,\"message\":{{\"role\":\"assistant\",\"reasoning_content\":{},\"content\":{}}},\"finish_reason\":\"stop\"}}]}}",
+            json(&thinking.concat()), json(&answer.concat())
+        );
+        let rules = generic_rules(Protocol::OpenaiChat);
+        let (streamed, _) = decode(Protocol::OpenaiChat, &rules, stream.as_bytes(), usize::MAX);
+        let (whole, _) = decode(Protocol::OpenaiChat, &rules, whole.as_bytes(), usize::MAX);
+        prop_assert_eq!(streamed.blocks, whole.blocks);
+    }
+
+    /// Our framer and an independent one agree on well-formed input, however it is cut.
+    #[test]
+    fn framing_agrees_with_sse_core(
+        lines in vec(select(vec![
+            "data: a", "data:b", "data", "data:  c", "data: {\"x\":\"é\"}", "event: e", "event:f", "event", ": comment", ":", "id: 1",
+            "retry: 5", "unknown: x", "", "", "dat", "data : no",
+        ]), 0..20),
+        ends in vec(select(vec!["\n", "\r\n", "\r"]), 1..5),
+        bom in any::<bool>(),
+        places in vec(any::<Index>(), 0..20),
+    ) {
+        let mut text = if bom { "\u{feff}".to_owned() } else { String::new() };
+        for (line, end) in lines.iter().zip(ends.iter().cycle()) {
+            text += line;
+            text += end;
+        }
+        // Ours reads an event that the input ends in; the standard does not.
+        text += "\n\n";
+        let mut ours = Vec::new();
+        let mut take = |framed: Framed<'_>| {
+            if let Framed::Frame(frame) = framed {
+                ours.push((String::from_utf8_lossy(frame.name).into_owned(), String::from_utf8_lossy(frame.data).into_owned()));
+            }
+        };
+        let mut sse = Sse::new(1 << 20);
+        for chunk in cut(text.as_bytes(), &places) {
+            sse.push(chunk, &mut take);
+        }
+        sse.finish(&mut take);
+        prop_assert_eq!(ours, by_sse_core(text.as_bytes(), &places));
+    }
+}
+
+/// Names and data as sse-core reads them.
+fn by_sse_core(bytes: &[u8], places: &[Index]) -> Vec<(String, String)> {
+    let mut decoder = sse_core::SseDecoder::new();
+    let mut found = Vec::new();
+    for chunk in cut(bytes, places) {
+        let mut chunk = chunk;
+        while let Some(event) = decoder.next(&mut chunk) {
+            if let sse_core::SseEvent::Message(message) = event.unwrap() {
+                // The standard's default name is our empty one.
+                let name = if message.event == "message" { String::new() } else { message.event.to_string() };
+                found.push((name, message.data.to_string()));
+            }
+        }
+    }
+    found
+}
+
+/// Pieces joined, with marks where a thought ends without its tag.
+fn said(rules: &TagRules, pieces: &[&str]) -> String {
+    let mut out = String::new();
+    let mut close = String::new();
+    let mut take = |piece: Piece<'_>| match piece {
+        Piece::Text(text) | Piece::Thinking(text) => {
+            if !close.is_empty() {
+                out.push_str(&std::mem::take(&mut close));
+            }
+            out.push_str(text);
+        }
+        Piece::Open { tag } => {
+            out.push_str(&std::mem::take(&mut close));
+            out.push('\u{1}');
+            out.push_str(tag);
+        }
+        Piece::Close => close = "\u{2}</think>".to_owned(),
+        Piece::Refile(_) => out.push('\u{1}'),
+    };
+    let mut parser = TagParser::new(rules.clone());
+    for piece in pieces {
+        parser.push(piece, &mut take);
+    }
+    // A thought that is still open ends without a tag.
+    let mut ended_open = false;
+    parser.flush(&mut take);
+    let mut last = |piece: Piece<'_>| ended_open |= piece == Piece::Close;
+    parser.finish(&mut last);
+    out.push_str(&close);
+    if ended_open {
+        out.push('\u{2}');
+    }
+    out
+}

@@ -1,0 +1,13 @@
+//! What must hold for any bytes. The fuzzer looks for input that breaks it,
+//! and the tests replay what it found.
+
+#[path = "../../crates/core/tests/it/checks.rs"]
+mod checks;
+#[path = "../../crates/core/tests/it/support.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod support;
+
+/// Runs the check of one target.
+pub fn check(target: &str, data: &[u8]) {
+    checks::check(target, data);
+}
