@@ -62,7 +62,10 @@ pub struct Framer {
 #[derive(Debug)]
 enum State {
     /// Nothing but white space so far, or half a byte order mark.
-    Start(Vec<u8>),
+    Start {
+        held: Vec<u8>,
+        blank: bool,
+    },
     Sse(Sse),
     Values(Values),
     EventStream(EventStream),
@@ -70,7 +73,7 @@ enum State {
 
 impl Framer {
     pub fn new(limit: usize) -> Framer {
-        Framer { state: State::Start(Vec::new()), limit, lines: values::Resync::Never }
+        Framer { state: State::Start { held: Vec::new(), blank: false }, limit, lines: values::Resync::Never }
     }
 
     /// For protocols that send one JSON value a line: a broken line does not
@@ -82,7 +85,7 @@ impl Framer {
     /// What the body is framed in, once its first bytes have told.
     pub fn framing(&self) -> Option<Framing> {
         match &self.state {
-            State::Start(_) => None,
+            State::Start { .. } => None,
             State::Sse(_) => Some(Framing::Sse),
             State::Values(_) => Some(Framing::Values),
             State::EventStream(_) => Some(Framing::EventStream),
@@ -94,10 +97,10 @@ impl Framer {
             State::Sse(sse) => sse.push(bytes, take),
             State::Values(values) => values.push(bytes, take),
             State::EventStream(stream) => stream.push(bytes, take),
-            State::Start(held) => {
+            State::Start { held, .. } => {
                 held.extend_from_slice(bytes);
                 let Some(next) = self.sniff() else { return };
-                let State::Start(held) = std::mem::replace(&mut self.state, next) else { return };
+                let State::Start { held, .. } = std::mem::replace(&mut self.state, next) else { return };
                 self.push(&held, take);
             }
         }
@@ -106,7 +109,7 @@ impl Framer {
     /// The input is over; what stands open is handed out as it is.
     pub fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
         match &mut self.state {
-            State::Start(_) => (),
+            State::Start { .. } => (),
             State::Sse(sse) => sse.finish(take),
             State::Values(values) => values.finish(take),
             State::EventStream(stream) => stream.finish(take),
@@ -114,10 +117,10 @@ impl Framer {
     }
 
     fn sniff(&mut self) -> Option<State> {
-        let State::Start(held) = &mut self.state else { return None };
+        let State::Start { held, blank } = &mut self.state else { return None };
         const BOM: &[u8] = b"\xef\xbb\xbf";
         // The first byte of an AWS message is the top of its length; it is never text.
-        if matches!(held.first(), Some(0 | 1)) {
+        if !*blank && matches!(held.first(), Some(0 | 1)) {
             return Some(State::EventStream(EventStream::new(self.limit)));
         }
         if held.len() < BOM.len() && BOM.starts_with(held) {
@@ -127,6 +130,7 @@ impl Framer {
         let text = held.get(mark..).unwrap_or(&[]);
         let Some(at) = text.iter().position(|byte| !byte.is_ascii_whitespace()) else {
             // A provider may pad with blank lines for minutes; none is needed.
+            *blank |= !text.is_empty();
             held.truncate(mark);
             return None;
         };

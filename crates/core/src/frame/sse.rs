@@ -6,7 +6,16 @@
 
 use memchr::memchr2;
 
-use super::{Frame, Framed, Framing, append, release};
+use super::{Frame, Framed, Framing, KEPT_ROOM, append, release};
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Longer than any field name we know, with a byte order mark before it.
+const FIELD_ROOM: usize = 12;
+
+/// Event names are short words; a longer one is cut.
+const NAME_LIMIT: usize = 256;
+const NAME_ROOM: usize = NAME_LIMIT + FIELD_ROOM;
 
 #[derive(Debug)]
 pub struct Sse {
@@ -100,8 +109,7 @@ impl Sse {
     }
 
     fn end_line<'a>(&mut self, line: &'a [u8], here: &mut Here<'a>, take: &mut dyn FnMut(Framed<'_>)) {
-        let line =
-            if std::mem::take(&mut self.at_start) { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+        let line = if std::mem::take(&mut self.at_start) { line.strip_prefix(BOM).unwrap_or(line) } else { line };
         if line.is_empty() {
             self.end_event(here, take);
             return;
@@ -128,7 +136,7 @@ impl Sse {
 
     fn end_event(&mut self, here: &mut Here<'_>, take: &mut dyn FnMut(Framed<'_>)) {
         if self.stored != Stored::Skipping {
-            let name = here.name.unwrap_or(&self.name);
+            let name = here.name.map_or(self.name.as_slice(), |name| name.get(..NAME_LIMIT).unwrap_or(name));
             if let Some(data) = here.data {
                 if data.len() > self.limit {
                     take(Framed::Oversized { limit: self.limit });
@@ -155,7 +163,7 @@ impl Sse {
     fn store(&mut self, here: Here<'_>, take: &mut dyn FnMut(Framed<'_>)) {
         if let Some(name) = here.name {
             self.name.clear();
-            self.name.extend_from_slice(name.get(..name.len().min(256)).unwrap_or(name));
+            self.name.extend_from_slice(name.get(..name.len().min(NAME_LIMIT)).unwrap_or(name));
         }
         if let Some(data) = here.data {
             self.add_data(data, take);
@@ -181,19 +189,30 @@ impl Sse {
         if bytes.is_empty() {
             return;
         }
-        // Room for the field name beside a value that just fits.
-        if self.line.len() + bytes.len() > self.limit.saturating_add(16) {
-            if self.stored != Stored::Skipping {
-                self.skip(take);
+        append(&mut self.line, bytes);
+        let line = if self.at_start { self.line.strip_prefix(BOM).unwrap_or(&self.line) } else { &self.line };
+        let is_data = match field(line, b"data") {
+            Some(value) if value.len() <= self.limit => true,
+            Some(_) => {
+                if self.stored != Stored::Skipping {
+                    self.skip(take);
+                }
+                false
             }
+            // Too short to tell, or a name, of which only the beginning counts.
+            None => line.len() < FIELD_ROOM || (line.starts_with(b"event") && line.len() < NAME_ROOM),
+        };
+        if !is_data {
             // The line goes on; something must show that it is not blank.
-            self.line.truncate(1);
-            if self.line.is_empty() {
+            let kept = if self.line.starts_with(b"event") { NAME_ROOM } else { 1 };
+            self.line.truncate(kept);
+            self.line.shrink_to(KEPT_ROOM);
+            if kept == 1 {
+                self.at_start = false;
+                self.line.clear();
                 self.line.push(b':');
             }
-            return;
         }
-        append(&mut self.line, bytes);
     }
 
     fn skip(&mut self, take: &mut dyn FnMut(Framed<'_>)) {

@@ -234,14 +234,20 @@ impl TagParser {
         let State::Inside { close, tail, written, fresh } = &mut self.state else { return Step::Used(0) };
         // The template opened the tag, and the model did it again.
         if *fresh && !*written {
-            match self.opens.at_start(text, last) {
+            let blank = text.len() - text.trim_start().len();
+            let (before, word) = text.split_at(blank);
+            let found = self.opens.at_start(word, last);
+            if found.is_some() && blank > 0 {
+                take(Piece::Thinking(before));
+            }
+            match found {
                 Some(Found::Whole { length, .. }) => {
                     (*written, *fresh) = (true, false);
-                    take(Piece::Open { tag: text.get(..length).unwrap_or("") });
-                    return Step::Used(length);
+                    take(Piece::Open { tag: word.get(..length).unwrap_or("") });
+                    return Step::Used(blank + length);
                 }
-                Some(Found::Perhaps) => return Step::Hold(0),
-                None if text.trim().is_empty() => (),
+                Some(Found::Perhaps) => return Step::Hold(blank),
+                None if word.is_empty() => (),
                 None => *fresh = false,
             }
         }
