@@ -104,7 +104,8 @@ fn of_beginning(text: &str) -> Option<Protocol> {
         ("\"choices\"", Protocol::OpenaiChat), ("\"chat.completion", Protocol::OpenaiChat),
         ("\"response.", Protocol::OpenaiResponses), ("\"object\":\"response\"", Protocol::OpenaiResponses),
         ("\"object\": \"response\"", Protocol::OpenaiResponses),
-        ("\"candidates\"", Protocol::Gemini), ("\"stop_reason\"", Protocol::Anthropic), ("\"created_at\"", Protocol::Ollama),
+        ("\"candidates\"", Protocol::Gemini), ("\"stop_reason\"", Protocol::Anthropic),
+        ("\"type\":\"message", Protocol::Anthropic), ("\"type\": \"message", Protocol::Anthropic), ("\"created_at\"", Protocol::Ollama),
         ("\"stopReason\"", Protocol::Bedrock), ("\"tool_plan\"", Protocol::Cohere),
     ];
     signs.into_iter().find(|(sign, _)| head.contains(sign)).map(|(_, protocol)| protocol)

@@ -1,0 +1,156 @@
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// A config folder of its own, gone when the test is over.
+struct Config(PathBuf);
+
+impl Config {
+    fn new(name: &str) -> Config {
+        let folder = std::env::temp_dir().join(format!("aside-test-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("dialects")).unwrap();
+        Config(folder)
+    }
+}
+
+impl Drop for Config {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn aside(arguments: &[&str], stdin: &[u8], config: Option<&Config>) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_aside"))
+        .args(arguments)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .env("ASIDE_CONFIG_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.clone()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A child that does not read its input closes it; that is its right.
+    let _ = child.stdin.take().unwrap().write_all(stdin);
+    let output = child.wait_with_output().unwrap();
+    Run {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+const STREAM: &str = "fixtures/deepseek/thinking_before_a_tool_call/response.sse";
+const FAILED: &str = "fixtures/generic/error_after_some_text/response.sse";
+
+#[test]
+fn one_file_is_one_object() {
+    let run = aside(&["decode", STREAM], b"", None);
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(reply["blocks"][0]["type"], "thinking");
+    assert_eq!(reply["blocks"][1]["type"], "toolCall");
+    assert_eq!(reply.get("file"), None);
+    assert_eq!(reply.get("origin"), None);
+}
+
+#[test]
+fn standard_input_reads_like_a_file() {
+    let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(STREAM)).unwrap();
+    let file = aside(&["decode", STREAM], b"", None);
+    for arguments in [&["decode"][..], &["decode", "-"]] {
+        assert_eq!(aside(arguments, &bytes, None).stdout, file.stdout);
+    }
+}
+
+#[test]
+fn several_files_are_a_line_each_and_the_worst_code_counts() {
+    let run = aside(&["decode", STREAM, "no-such-file", FAILED], b"", None);
+    let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.iter().map(|line| line["file"].as_str().unwrap()).collect::<Vec<_>>(), [STREAM, FAILED]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("cannot open no-such-file"), "{}", run.stderr);
+    assert_eq!(aside(&["decode", STREAM, FAILED], b"", None).code, 1);
+}
+
+#[test]
+fn events_are_a_line_each_and_end_with_the_ending() {
+    let run = aside(&["decode", "--events", STREAM], b"", None);
+    let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((run.code, &lines.first().unwrap()["event"]), (0, &Value::from("opened")));
+    assert_eq!(lines.last().unwrap()["event"], "ended");
+    let labelled = aside(&["decode", "--events", STREAM, FAILED], b"", None).stdout;
+    assert!(labelled.lines().all(|line| serde_json::from_str::<Value>(line).unwrap()["file"].is_string()));
+}
+
+#[test]
+fn an_error_of_the_provider_is_code_1_and_keeps_what_came() {
+    let run = aside(&["decode", FAILED], b"", None);
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(run.code, 1);
+    assert!(reply["error"]["message"].is_string());
+    assert_ne!(reply["blocks"], Value::from(Vec::<Value>::new()));
+}
+
+#[test]
+fn what_is_not_understood_is_code_2_and_says_what_was_expected() {
+    #[rustfmt::skip]
+    let cases: &[(&str, &[&str], &[u8], &str)] = &[
+        ("empty",            &["decode"],                                   b"",               "standard input is empty; expected a response of openai-chat"),
+        ("plain text",       &["decode"],                                   b"hello\n",        "is of no protocol aside knows; expected a response of"),
+        ("binary",           &["decode"],                                   b"\xff\xfe\x00\x7f", "is of no protocol aside knows"),
+        ("wrong protocol",   &["decode", "--protocol", "gemini", STREAM],   b"",               "was not understood as gemini: none of"),
+        ("unknown protocol", &["decode", "--protocol", "smtp"],             b"",               "unknown protocol `smtp`; use openai-chat"),
+        ("unknown dialect",  &["decode", "--dialect", "acme", STREAM],      b"",               "unknown dialect `acme`"),
+        ("both, apart",      &["decode", "--dialect", "kimi", "--protocol", "gemini", STREAM], b"", "dialect `kimi` speaks openai-chat, not gemini"),
+        ("too large",        &["decode", "--max-event", "20"],              b"{\"choices\":[{\"delta\":{}}]}", "raise the limit"),
+    ];
+    for (name, arguments, stdin, expected) in cases {
+        let run = aside(arguments, stdin, None);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{name}");
+        assert!(run.stderr.contains(expected), "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_dialect_is_named_or_found_by_the_model() {
+    for dialect in ["deepseek", "auto"] {
+        let reply: Value =
+            serde_json::from_str(&aside(&["decode", "--dialect", dialect, STREAM], b"", None).stdout).unwrap();
+        assert_eq!(reply["origin"]["dialect"], "deepseek", "{dialect}");
+        assert_eq!(reply["origin"]["model"], reply["model"], "{dialect}");
+    }
+}
+
+#[test]
+fn the_users_own_dialects_are_read_and_their_mistakes_named() {
+    let config = Config::new("dialects");
+    let file = config.0.join("dialects/acme.toml");
+    fs::write(&file, "id = \"acme\"\nprotocol = \"openai-chat\"\n[read]\ntext = [\"pondering\"]\n").unwrap();
+    let body = br#"{"choices":[{"message":{"pondering":"why","content":"so"},"finish_reason":"stop"}]}"#;
+    let run = aside(&["decode", "--dialect", "acme"], body, Some(&config));
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reply["blocks"][0]["sourceField"], "pondering");
+
+    fs::write(&file, "id = \"acme\"\nprotocol = \"openai-chat\"\n[read]\ntxt = []\n").unwrap();
+    let run = aside(&["decode"], body, Some(&config));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("acme.toml:4: read.txt: unknown field"), "{}", run.stderr);
+}
+
+#[test]
+fn help_names_every_command_that_works() {
+    let help = aside(&["--help"], b"", None);
+    assert_eq!(help.code, 0);
+    assert!(help.stdout.contains("decode"));
+    assert!(aside(&["decode", "--help"], b"", None).stdout.contains("Exit code: 0 decoded"));
+    assert_eq!(aside(&[], b"", None).code, 2);
+}

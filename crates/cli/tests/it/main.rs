@@ -1,0 +1,10 @@
+//! Whether the binary is wired: what goes in, what comes out, with which code.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test that fails should fail loudly"
+)]
+
+mod decode;
