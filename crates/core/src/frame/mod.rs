@@ -131,7 +131,8 @@ impl Framer {
         let Some(at) = text.iter().position(|byte| !byte.is_ascii_whitespace()) else {
             // A provider may pad with blank lines for minutes; none is needed.
             *blank |= !text.is_empty();
-            held.truncate(mark);
+            let lines = text.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+            held.drain(mark..mark + lines);
             return None;
         };
         match text.get(at) {
