@@ -11,6 +11,9 @@ const MOST_ARCHITECTURE_LINES: usize = 250;
 /// Words that never name a public thing of ours; see ARCHITECTURE.md for ours.
 const BANNED: [&str; 5] = ["reasoning", "cot", "accumulator", "manager", "thought_signature"];
 
+/// Files of `dialects/` that hold what dialects choose from.
+const NO_DIALECTS: [&str; 3] = ["tags", "matrix", "errors"];
+
 /// Provider ids that are also the name of a protocol or a value in the data.
 const SHARED_IDS: [&str; 8] =
     ["anthropic", "gemini", "ollama", "bedrock", "cohere", "openai-chat", "openrouter", "litellm"];
@@ -96,7 +99,7 @@ fn provider_names(root: &Path, name: &str, text: &str, out: &mut Vec<String>) {
     }
     let ids = entries(&root.join("dialects"));
     let ids = ids.iter().filter_map(|path| path.file_stem().and_then(|stem| stem.to_str()));
-    for id in ids.filter(|id| !SHARED_IDS.contains(id) && *id != "tags" && *id != "generic") {
+    for id in ids.filter(|id| !SHARED_IDS.contains(id) && !NO_DIALECTS.contains(id) && *id != "generic") {
         let quoted = format!("\"{id}\"");
         if code(text).lines().any(|line| !line.trim_start().starts_with("//") && line.contains(&quoted)) {
             out.push(format!("{name}: the provider {quoted} is named in code; rules are data"));

@@ -1,7 +1,17 @@
 //! The `aside` binary: arguments, files, exit codes. It knows no wire format.
 
+mod atomic;
+mod config;
 mod decode;
+mod encode;
+mod explain;
+mod judge;
+mod models;
+mod outgoing;
+mod profile;
 mod report;
+mod settings;
+mod settings_file;
 mod user_files;
 
 use std::process::ExitCode;
@@ -23,7 +33,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Config(config::Arguments),
     Decode(decode::Arguments),
+    Encode(encode::Arguments),
+    Explain(explain::Arguments),
+    Judge(judge::Arguments),
+    Models(models::Arguments),
+    Profile(profile::Arguments),
 }
 
 /// What a run came to, as the shell sees it.
@@ -39,7 +55,13 @@ pub(crate) enum Outcome {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
+        Command::Config(arguments) => config::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Encode(arguments) => encode::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Judge(arguments) => judge::run(&arguments),
+        Command::Models(arguments) => models::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
     };
     let code = match outcome {
         Ok(outcome) => outcome,

@@ -43,3 +43,9 @@ impl From<anyhow::Error> for Report {
         }
     }
 }
+
+/// A line to the person, who is not the one that reads standard output.
+#[expect(clippy::print_stderr, reason = "like `Report::print`")]
+pub(crate) fn tell(text: &str) {
+    eprintln!("{text}");
+}

@@ -142,6 +142,9 @@ pub enum CallId {
 }
 
 impl CallId {
+    /// What our own ids begin with, so that they are known again.
+    pub const INVENTED: &str = "aside_call_";
+
     pub fn as_str(&self) -> &str {
         match self {
             CallId::Given(id) | CallId::Invented(id) => id,

@@ -84,7 +84,7 @@ impl Fold {
             }
             Opening::ToolCall { name, .. } => {
                 self.n_invented += 1;
-                let id = CallId::Invented(format!("aside_call_{}", self.n_invented));
+                let id = CallId::Invented(format!("{}{}", CallId::INVENTED, self.n_invented));
                 Role::ToolCall { id, name: name.to_owned() }
             }
             Opening::Unmodelled => Role::Unmodelled,

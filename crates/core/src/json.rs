@@ -375,6 +375,24 @@ fn native(native: Option<&Native>, text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(compact(&native?.whole(text)).into_owned()).ok()
 }
 
+/// A time as it is written here; none for any other form.
+pub(crate) fn parse_rfc3339(text: &str) -> Option<Time> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let mut clock = clock.splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+    let millis: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+    // The inverse of the way below, with years that begin in March.
+    let shifted_year = year.checked_sub(u64::from(month <= 2))?;
+    let year_of_era = shifted_year % 400;
+    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day.checked_sub(1)?;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (shifted_year / 400 * 146_097 + day_of_era).checked_sub(719_468)?;
+    Some(Time(((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + millis))
+}
+
 /// `2026-11-15T09:30:00.250Z`
 fn rfc3339(time: Time) -> String {
     let (seconds, millis) = (time.0 / 1000, time.0 % 1000);
@@ -408,6 +426,7 @@ mod tests {
         ];
         for (time, expected) in cases {
             assert_eq!(rfc3339(Time(time)), expected);
+            assert_eq!(parse_rfc3339(expected), Some(Time(time)));
         }
     }
 }

@@ -5,12 +5,18 @@
 //! [`dialect`].
 
 pub mod block;
+pub mod conversation;
 pub mod dialect;
 pub mod event;
 pub mod fold;
 pub mod frame;
+pub mod history;
 pub mod json;
+pub mod message;
 pub mod protocol;
+pub mod rules;
+pub mod settings;
 pub mod tags;
 pub mod text;
+pub mod tokens;
 pub mod wire;

@@ -1,52 +1,9 @@
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use serde_json::Value;
 
-struct Run {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-/// A config folder of its own, gone when the test is over.
-struct Config(PathBuf);
-
-impl Config {
-    fn new(name: &str) -> Config {
-        let folder = std::env::temp_dir().join(format!("aside-test-{name}-{}", std::process::id()));
-        fs::create_dir_all(folder.join("dialects")).unwrap();
-        Config(folder)
-    }
-}
-
-impl Drop for Config {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
-}
-
-fn aside(arguments: &[&str], stdin: &[u8], config: Option<&Config>) -> Run {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_aside"))
-        .args(arguments)
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .env("ASIDE_CONFIG_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.clone()))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A child that does not read its input closes it; that is its right.
-    let _ = child.stdin.take().unwrap().write_all(stdin);
-    let output = child.wait_with_output().unwrap();
-    Run {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
+use crate::support::{Config, aside};
 
 const STREAM: &str = "fixtures/deepseek/thinking_before_a_tool_call/response.sse";
 const FAILED: &str = "fixtures/generic/error_after_some_text/response.sse";

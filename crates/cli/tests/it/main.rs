@@ -7,4 +7,9 @@
     reason = "a test that fails should fail loudly"
 )]
 
+mod config;
 mod decode;
+mod encode;
+mod models;
+mod profile;
+mod support;

@@ -5,6 +5,12 @@ use super::Source;
 /// The file that holds tag families instead of a dialect.
 pub(super) const TAGS: &str = "tags.toml";
 
+/// The file that says which model reads which other's thinking.
+pub(super) const MATRIX: &str = "matrix.toml";
+
+/// The file with the complaints of providers.
+pub(super) const ERRORS: &str = "errors.toml";
+
 macro_rules! files {
     ($($name:literal)*) => {
         &[$(Source {
@@ -15,11 +21,11 @@ macro_rules! files {
 }
 
 pub(super) const FILES: &[Source<'static>] = files! {
-    "tags"
-    "anthropic" "azure" "azure-responses" "bedrock" "cerebras" "cohere" "copilot" "copilot-responses" "deepseek"
+    "tags" "matrix" "errors"
+    "anthropic" "ark" "azure" "azure-responses" "bedrock" "cerebras" "cohere" "copilot" "copilot-responses" "deepseek"
     "deepseek-anthropic" "deepseek-responses" "fireworks" "gemini" "gemini-openai" "generic" "groq" "kimi"
-    "kimi-anthropic" "litellm" "llamacpp" "lmstudio" "lmstudio-responses" "minimax" "minimax-anthropic" "mistral"
-    "ollama" "ollama-anthropic" "ollama-openai" "ollama-responses" "openai" "openai-chat" "openrouter"
-    "openrouter-responses" "qwen" "sglang" "together" "vllm" "vllm-responses" "xai" "xai-responses" "zai"
-    "zai-anthropic"
+    "kimi-anthropic" "litellm" "llamacpp" "lmstudio" "lmstudio-responses" "minimax" "minimax-anthropic" "minimax-tags"
+    "mistral" "ollama" "ollama-anthropic" "ollama-openai" "ollama-responses" "openai" "openai-chat" "openrouter"
+    "openrouter-responses" "qianfan" "qwen" "sglang" "siliconflow" "stepfun" "together" "vllm" "vllm-responses" "xai"
+    "xai-responses" "zai" "zai-anthropic"
 };

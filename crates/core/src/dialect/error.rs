@@ -23,13 +23,35 @@ impl DialectError {
 
     /// A mistake in a value that parsed; the line is the key's own.
     pub(super) fn in_key(source: &Source<'_>, key: &str, problem: String) -> DialectError {
-        let name = key.rsplit('.').next().unwrap_or(key);
-        let is_key =
-            |line: &&str| line.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='));
-        let offset = source.text.split_inclusive('\n').take_while(|line| !is_key(line)).map(str::len).sum();
-        let found = source.text.lines().any(|line| is_key(&line));
-        DialectError::at(source, if found { offset } else { 0 }, key, problem)
+        DialectError::at(source, offset_of(source.text, key).unwrap_or(0), key, problem)
     }
+}
+
+/// The name of the table that a line opens.
+fn table_of(line: &str) -> Option<&str> {
+    let header = line.split('#').next().unwrap_or("").trim();
+    let opens = header.starts_with('[') && header.ends_with(']') && !header.contains(['"', '=']);
+    opens.then(|| header.trim_matches(['[', ']']))
+}
+
+/// Where a dotted key stands in a TOML text, whichever way its tables are written.
+fn offset_of(text: &str, key: &str) -> Option<usize> {
+    let mut table = "";
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if let Some(name) = table_of(line) {
+            table = name;
+        } else if let Some((name, _)) = line.split_once('=').filter(|_| !line.trim_start().starts_with('#')) {
+            let full = format!("{table}.{}", name.trim());
+            let full = full.trim_start_matches("model.").trim_start_matches('.');
+            // `a = { b = 1 }` is the line of `a.b`.
+            if key.strip_prefix(full).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+                return Some(start);
+            }
+        }
+        start += line.len();
+    }
+    None
 }
 
 pub(super) fn parse<T: DeserializeOwned>(source: &Source<'_>) -> Result<T, DialectError> {
@@ -47,13 +69,11 @@ fn key_at(text: &str, offset: usize) -> String {
     for line in text.split_inclusive('\n') {
         let trimmed = line.trim();
         let end = start + line.len();
-        if trimmed.starts_with('[') && !trimmed.contains('=') {
-            table = trimmed.trim_matches(['[', ']']);
-        }
+        table = table_of(line).unwrap_or(table);
         if offset < end {
             let name = trimmed.split('=').next().unwrap_or("").trim();
             let in_table = !table.is_empty() && !trimmed.starts_with('[');
-            return if in_table { format!("{table}.{name}") } else { name.trim_matches(['[', ']']).to_owned() };
+            return if in_table { format!("{table}.{name}") } else { table_of(line).unwrap_or(name).to_owned() };
         }
         start = end;
     }

@@ -4,18 +4,32 @@
 //! protocol says. A `[[model]]` table overrides any of it; the first pattern
 //! that matches counts.
 
+mod ask;
 mod builtin;
+mod catalogue;
+mod echo;
 mod error;
 mod file;
 mod glob;
+mod matrix;
+mod read;
+mod table;
 
 use std::collections::BTreeMap;
 
 use crate::protocol::Protocol;
 use crate::tags::{Pair, TagRules};
+pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off};
+use catalogue::ErrorsFile;
+pub use catalogue::{ErrorClass, ErrorRow, Repair};
+pub use echo::{
+    BindModel, BindRules, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign, Ids, Patch,
+    PrefixCheck, Removal, TurnsIf,
+};
 pub use error::DialectError;
-pub use file::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
-use file::{DialectFile, ModelTable, Rules as FileRules, TagsFile};
+use file::{DialectFile, Known, Rules as FileRules, TagsFile};
+use matrix::{Matrix, MatrixFile};
+pub use read::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
 
 /// A named piece of TOML; core reads no files.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +43,8 @@ pub struct Source<'a> {
 #[derive(Debug, Clone)]
 pub struct Dialects {
     by_id: BTreeMap<String, Dialect>,
+    matrices: Vec<Matrix>,
+    catalogue: Vec<ErrorRow>,
 }
 
 /// One provider's way of speaking one protocol.
@@ -50,8 +66,16 @@ pub struct Dialect {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     pub read: ReadRules,
+    /// What goes back.
+    pub echo: EchoRules,
+    /// Whom it is bound to.
+    pub bind: BindRules,
+    /// How it is asked for.
+    pub ask: AskRules,
     pub usage: UsageRules,
     pub finish: FinishRules,
+    /// Rows of the catalogue that this provider can answer with.
+    pub errors: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,30 +121,51 @@ impl Dialects {
     }
 
     /// The built-in dialects with the user's files merged over them, key by
-    /// key. A new id is a new dialect; `tags.toml` adds or replaces tag families.
+    /// key. A new id is a new dialect; `tags.toml`, `matrix.toml` and
+    /// `errors.toml` add or replace what dialects choose from.
     pub fn with_user_files(user: &[Source<'_>]) -> Result<Dialects, DialectError> {
         let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
+        let (mut matrices, mut catalogue) = (Vec::new(), Vec::new());
         let mut files: BTreeMap<String, Merged> = BTreeMap::new();
         for source in builtin::FILES.iter().chain(user) {
-            if source.path.rsplit('/').next() == Some(builtin::TAGS) {
-                let tags: TagsFile = error::parse(source)?;
-                pairs.extend(tags.pair.into_iter().map(|pair| (pair.id.clone(), pair.into())));
-            } else {
-                let file: DialectFile = error::parse(source)?;
-                let merged = files.entry(file.id.clone()).or_default();
-                merged.add(source, file)?;
+            match source.path.rsplit('/').next() {
+                Some(builtin::TAGS) => {
+                    let tags: TagsFile = error::parse(source)?;
+                    pairs.extend(tags.pair.into_iter().map(|pair| (pair.id.clone(), pair.into())));
+                }
+                Some(builtin::MATRIX) => error::parse::<MatrixFile>(source)?.lay_over(&mut matrices),
+                Some(builtin::ERRORS) => error::parse::<ErrorsFile>(source)?.lay_over(&mut catalogue),
+                _ => {
+                    let file: DialectFile = error::parse(source)?;
+                    files.entry(file.id.clone()).or_default().add(source, file)?;
+                }
             }
         }
         let generics: BTreeMap<Protocol, FileRules> = files
             .values()
             .filter(|merged| merged.file.generic)
-            .map(|merged| (merged.protocol(), merged.file.rules()))
+            .map(|merged| (merged.protocol(), merged.file.rules.clone()))
             .collect();
+        let known = Known { pairs: &pairs, matrices: &matrices, catalogue: &catalogue };
         let by_id = files
             .into_iter()
-            .map(|(id, merged)| merged.resolve(&pairs, &generics).map(|dialect| (id, dialect)))
+            .map(|(id, merged)| merged.resolve(known, &generics).map(|dialect| (id, dialect)))
             .collect::<Result<_, _>>()?;
-        Ok(Dialects { by_id })
+        Ok(Dialects { by_id, matrices, catalogue })
+    }
+
+    /// What providers complain about, in the order to be asked.
+    pub fn catalogue(&self) -> &[ErrorRow] {
+        &self.catalogue
+    }
+
+    /// Whether one model can read the thinking of another. An unknown matrix
+    /// lets a model read itself.
+    pub fn can_read(&self, matrix: &str, reader_model: &str, producer_model: &str) -> bool {
+        match self.matrices.iter().find(|known| known.name == matrix) {
+            Some(matrix) => matrix.can_read(reader_model, producer_model),
+            None => reader_model.eq_ignore_ascii_case(producer_model),
+        }
     }
 
     pub fn get(&self, id: &str) -> Option<&Dialect> {
@@ -156,6 +201,11 @@ impl Dialect {
         let matching = model.and_then(|model| self.models.iter().find(|(pattern, _)| glob::matches(pattern, model)));
         matching.map_or(&self.base, |(_, rules)| rules)
     }
+
+    /// The patterns of models that differ, in the order they are asked.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &Rules)> {
+        self.models.iter().map(|(pattern, rules)| (pattern.as_str(), rules))
+    }
 }
 
 /// A dialect's own file with the user's laid over it.
@@ -182,32 +232,22 @@ impl Merged {
         self.file.protocol.unwrap_or(Protocol::OpenaiChat)
     }
 
-    fn resolve(
-        self,
-        pairs: &BTreeMap<String, Pair>,
-        generics: &BTreeMap<Protocol, FileRules>,
-    ) -> Result<Dialect, DialectError> {
+    fn resolve(self, known: Known<'_>, generics: &BTreeMap<Protocol, FileRules>) -> Result<Dialect, DialectError> {
         let protocol = self.protocol();
-        let mut base = generics.get(&protocol).cloned().unwrap_or_default();
-        base.lay_over(self.file.rules());
         let source = Source { path: &self.path, text: &self.text };
-        let settle = |rules: FileRules| rules.settle(protocol, pairs, &source);
-        let mut models = Vec::new();
-        for ModelTable { pattern, read, usage, finish } in self.file.model {
-            let mut rules = base.clone();
-            rules.lay_over(FileRules { read, usage, finish });
-            models.push((pattern, settle(rules)?));
-        }
-        Ok(Dialect {
-            id: self.file.id,
-            protocol,
-            base_url: self.file.base_url,
-            api_key_env: self.file.api_key_env,
-            generic: self.file.generic,
-            makes: self.file.makes,
-            base: settle(base)?,
-            models,
-        })
+        let DialectFile { id, base_url, api_key_env, generic, makes, rules, models, .. } = self.file;
+        let settle = |rules: FileRules| rules.settle(protocol, known, &source);
+        let mut base = generics.get(&protocol).cloned().unwrap_or_default();
+        base.lay_over(rules);
+        let models = models
+            .into_iter()
+            .map(|(pattern, over)| {
+                let mut rules = base.clone();
+                rules.lay_over(over);
+                settle(rules).map(|rules| (pattern, rules))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Dialect { id, protocol, base_url, api_key_env, generic, makes, base: settle(base)?, models })
     }
 }
 

@@ -2,8 +2,18 @@
 
 use serde_json::Value;
 
+use super::Understood;
 use super::json::Raw;
 use crate::event::ProviderError;
+
+/// Keeps the error inside a frame, if there is one. A frame that is neither
+/// known nor an error was not understood.
+pub(super) fn keep_failure(kept: &mut Option<ProviderError>, body: Raw<'_>, known: bool) -> Understood {
+    let failure = read_failure(body);
+    let understood = Understood::from(known || failure.is_some());
+    *kept = failure.or(kept.take());
+    understood
+}
 
 /// An error that stands without its wrapper.
 pub(super) fn bare_failure(error: Raw<'_>) -> Option<ProviderError> {

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 pub(crate) use super::scan::Raw;
-pub(super) use super::scan::{FromWalk, Kind, NotJson, Walk, each_element, each_entry};
+pub(super) use super::scan::{FromWalk, NotJson, Walk};
+pub(crate) use super::scan::{Kind, each_element, each_entry};
 use crate::text::JsonText;
 
 /// A string; any other kind of value is nothing.
@@ -123,7 +124,7 @@ pub(super) fn read<'a, T: FromWalk<'a>>(value: Raw<'a>) -> T {
 }
 
 /// A member of an object by its name.
-pub(super) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
+pub(crate) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
     let mut found = None;
     each_entry(object, |key, value| {
         if key == name {
@@ -134,23 +135,23 @@ pub(super) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
 }
 
 /// A member below a member: `a.b.c`.
-pub(super) fn at_path<'a>(object: Raw<'a>, path: &str) -> Option<Raw<'a>> {
+pub(crate) fn at_path<'a>(object: Raw<'a>, path: &str) -> Option<Raw<'a>> {
     path.split('.').try_fold(object, member)
 }
 
 /// A string member that is not empty, unescaped.
-pub(super) fn text_member(object: Raw<'_>, name: &str) -> Option<String> {
+pub(crate) fn text_member(object: Raw<'_>, name: &str) -> Option<String> {
     text_of(member(object, name)?)
 }
 
 /// A string that is not empty, unescaped.
-pub(super) fn text_of(value: Raw<'_>) -> Option<String> {
+pub(crate) fn text_of(value: Raw<'_>) -> Option<String> {
     JsonText::of(value).filter(|text| !text.is_empty()).map(JsonText::to_owned_text)
 }
 
 /// A whole number that is not negative; any other value is nothing.
 /// Some servers write it as 12.0 or as a string.
-pub(super) fn count_of(value: Raw<'_>) -> Option<u64> {
+pub(crate) fn count_of(value: Raw<'_>) -> Option<u64> {
     let word = value.get().trim_matches('"');
     word.strip_suffix(".0").unwrap_or(word).parse().ok()
 }
@@ -200,17 +201,44 @@ pub(crate) fn compact(json: &str) -> Cow<'_, str> {
 
 /// Builds one JSON object, member by member, from values that are JSON already.
 #[derive(Debug, Default, Clone)]
-pub(super) struct ObjectWriter(String);
+pub(crate) struct ObjectWriter(String);
 
 impl ObjectWriter {
-    pub(super) fn push(&mut self, name: &str, json: &str) {
+    pub(crate) fn push(&mut self, name: &str, json: &str) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         self.0.push_str(&quote(name));
         self.0.push(':');
         self.0.push_str(&compact(json));
     }
 
-    pub(super) fn finish(mut self) -> String {
+    /// A value that is tight already and may be long.
+    pub(crate) fn push_raw(&mut self, name: &str, json: &str) {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        self.0.push_str(&quote(name));
+        self.0.push(':');
+        self.0.push_str(json);
+    }
+
+    /// Every member of an object that is not there yet.
+    pub(crate) fn push_new_members(&mut self, object: &str) {
+        if let Ok(object) = Raw::of(object) {
+            let known = self.clone().finish();
+            each_entry(object, |key, value| {
+                if Raw::of(&known).is_ok_and(|known| member(known, key).is_none()) {
+                    self.push(key, value.get());
+                }
+            });
+        }
+    }
+
+    /// Every member of an object.
+    pub(crate) fn push_members(&mut self, object: &str) {
+        if let Ok(object) = Raw::of(object) {
+            each_entry(object, |key, value| self.push(key, value.get()));
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> String {
         if self.0.is_empty() {
             self.0.push('{');
         }
@@ -220,7 +248,7 @@ impl ObjectWriter {
 }
 
 /// Text as a JSON string.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

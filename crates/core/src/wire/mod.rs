@@ -6,6 +6,8 @@
 mod chat;
 mod cohere;
 mod converse;
+mod draft;
+mod encode;
 mod failure;
 mod gemini;
 mod guess;
@@ -24,6 +26,7 @@ use crate::dialect::Rules;
 use crate::event::{End, Ending, Event, Note, NoteCode, Sink};
 use crate::frame::{DEFAULT_FRAME_LIMIT, Frame, Framed, Framer};
 use crate::protocol::Protocol;
+pub use encode::{Encoded, Request, encode};
 pub use guess::guess_protocol;
 use json::NotJson;
 use watch::MarkupWatch;

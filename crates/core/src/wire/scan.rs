@@ -36,7 +36,7 @@ impl<'a> Raw<'a> {
         self.0
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         match self.0.as_bytes().first() {
             Some(b'n') => Kind::Null,
             Some(b'"') => Kind::Text,
@@ -49,7 +49,7 @@ impl<'a> Raw<'a> {
 
 /// What kind of value this is, by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Null,
     Text,
     Array,
@@ -64,13 +64,13 @@ pub(super) trait FromWalk<'a>: Default {
 }
 
 /// Every member of an object, in order; nothing for any other value.
-pub(super) fn each_entry<'a>(object: Raw<'a>, mut take: impl FnMut(&str, Raw<'a>)) {
+pub(crate) fn each_entry<'a>(object: Raw<'a>, mut take: impl FnMut(&str, Raw<'a>)) {
     // What is handed out here was found by a walk: its structure is sound.
     let _ = Walk::new(object.0).object(|key, walk| walk.value().map(|value| take(key, value)));
 }
 
 /// Every element of an array, in order; nothing for any other value.
-pub(super) fn each_element<'a>(array: Raw<'a>, mut take: impl FnMut(Raw<'a>)) {
+pub(crate) fn each_element<'a>(array: Raw<'a>, mut take: impl FnMut(Raw<'a>)) {
     let _ = Walk::new(array.0).array(|walk| walk.value().map(&mut take));
 }
 

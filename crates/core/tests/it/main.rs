@@ -13,9 +13,16 @@
 )]
 
 mod checks;
+mod conversation;
 mod corpus;
+mod dialects;
+mod encode;
 mod fixtures;
+mod judged;
 mod properties;
 mod replay;
 mod requirements;
+mod roundtrip;
+mod sent;
+mod settings;
 mod support;

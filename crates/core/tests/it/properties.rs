@@ -1,8 +1,5 @@
 //! What holds for any input: however it is cut, whatever it is.
 
-use std::fs;
-use std::path::Path;
-
 use aside_core::frame::{Framed, Sse};
 use aside_core::protocol::Protocol;
 use aside_core::tags::{Piece, Reach, StrayClose, TagParser, TagRules};
@@ -11,26 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::support::{decode, events, generic_rules};
-
-/// Every response of our own fixtures with its protocol.
-fn fixtures() -> Vec<(Protocol, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.file_name().unwrap().to_string_lossy().starts_with("response.") {
-                let bytes = fs::read(&path).unwrap();
-                found.push((guess_protocol(&bytes).expect("a fixture is of a known protocol"), bytes));
-            }
-        }
-    }
-    assert!(found.len() > 20, "only {} fixtures", found.len());
-    found
-}
+use crate::support::{decode, events, fixture_responses, generic_rules};
 
 fn cut<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
@@ -40,7 +18,7 @@ fn cut<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
 }
 
 fn any_fixture() -> impl Strategy<Value = (Protocol, Vec<u8>)> {
-    select(fixtures())
+    select(fixture_responses().into_iter().map(|(_, protocol, bytes)| (protocol, bytes)).collect::<Vec<_>>())
 }
 
 proptest! {

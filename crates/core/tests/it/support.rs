@@ -1,5 +1,7 @@
 //! What every suite needs: decode some bytes, look at what came out.
 
+use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use aside_core::block::{Block, Reply};
@@ -7,10 +9,14 @@ use aside_core::dialect::{Dialects, Rules};
 use aside_core::event::{Event, Sink};
 use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
-use aside_core::wire::{Decoder, NotUnderstood};
+use aside_core::wire::{Decoder, NotUnderstood, guess_protocol};
 
 /// Reading all files takes longer than most tests.
 static DIALECTS: LazyLock<Dialects> = LazyLock::new(|| Dialects::builtin().expect("the built-in dialects are valid"));
+
+pub(crate) fn dialects() -> &'static Dialects {
+    &DIALECTS
+}
 
 pub(crate) fn generic_rules(protocol: Protocol) -> Rules {
     DIALECTS.generic(protocol).expect("every protocol has a generic dialect").rules(None).clone()
@@ -95,4 +101,24 @@ pub(crate) fn text(reply: &Reply) -> String {
         _ => None,
     });
     texts.collect()
+}
+
+/// Every response of our own fixtures: its folder, its protocol, its bytes.
+pub(crate) fn fixture_responses() -> Vec<(String, Protocol, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().unwrap().to_string_lossy().starts_with("response.") {
+                let bytes = fs::read(&path).unwrap();
+                let protocol = guess_protocol(&bytes).expect("a fixture is of a known protocol");
+                found.push((path.display().to_string(), protocol, bytes));
+            }
+        }
+    }
+    assert!(found.len() > 20, "only {} fixtures", found.len());
+    found
 }

@@ -4,7 +4,9 @@ mod calls;
 mod details;
 mod echo;
 mod freshness;
+mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_out::write;
 pub(super) use stream_in::ChatDecoder;

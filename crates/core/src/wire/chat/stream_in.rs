@@ -13,7 +13,7 @@ use crate::dialect::{Details as DetailsRule, ReadRules, Rules};
 use crate::event::{End, Ending, Event, Note, NoteCode, Opening, ProviderError, Sink};
 use crate::frame::Framing;
 use crate::text::JsonText;
-use crate::wire::failure::{bare_failure, read_failure};
+use crate::wire::failure::{bare_failure, keep_failure};
 use crate::wire::json::{
     Kind, NotJson, ObjectWriter, Raw, compact, each_element, each_entry, is_void, member, parse, text_member,
 };
@@ -130,10 +130,7 @@ impl ChatDecoder {
         // Where there are no choices, anything that reads like an error is
         // one; a bare string is how some servers fail.
         if chunk.error.is_some() || !chunk.choices.present {
-            let failure = read_failure(Raw::of(text)?);
-            let understood = Understood::from(chunk.choices.present || failure.is_some());
-            self.error = failure.or(self.error.take());
-            return Ok(understood);
+            return Ok(keep_failure(&mut self.error, Raw::of(text)?, chunk.choices.present));
         }
         Ok(Understood::Yes)
     }

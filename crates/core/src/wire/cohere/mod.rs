@@ -1,6 +1,8 @@
 //! Cohere v2 chat.
 
+mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_out::write;
 pub(super) use stream_in::CohereDecoder;

@@ -5,7 +5,7 @@ use super::types::{Delta, Wire};
 use crate::dialect::Rules;
 use crate::event::{BlockId, End, Ending, Event, Opening, ProviderError, Sink};
 use crate::text::JsonText;
-use crate::wire::failure::{bare_failure, read_failure};
+use crate::wire::failure::{bare_failure, keep_failure};
 use crate::wire::json::{
     Kind, NotJson, ObjectWriter, Raw, at_path, each_element, is_void, member, parse, quote, text_member, text_of,
 };
@@ -111,10 +111,7 @@ impl CohereDecoder {
             self.ended = true;
             return Understood::Yes;
         }
-        let failure = read_failure(body);
-        let understood = Understood::from(failure.is_some());
-        self.error = failure.or(self.error.take());
-        understood
+        keep_failure(&mut self.error, body, false)
     }
 
     fn whole(&mut self, message: Raw<'_>, sink: &mut dyn Sink) {

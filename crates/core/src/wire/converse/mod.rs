@@ -1,6 +1,8 @@
 //! AWS Bedrock: Converse, and Anthropic's own events through InvokeModel.
 
+mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_out::write;
 pub(super) use stream_in::ConverseDecoder;

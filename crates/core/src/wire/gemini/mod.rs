@@ -1,6 +1,8 @@
 //! Gemini generateContent.
 
+mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_out::write;
 pub(super) use stream_in::GeminiDecoder;

@@ -6,7 +6,7 @@ use crate::block::SealKind;
 use crate::dialect::Rules;
 use crate::event::{End, Ending, Event, Note, NoteCode, Opening, ProviderError, Sink};
 use crate::text::JsonText;
-use crate::wire::failure::read_failure;
+use crate::wire::failure::keep_failure;
 use crate::wire::json::{
     NotJson, ObjectWriter, Raw, compact, each_element, each_entry, is_void, parse, read, text_member, text_of,
 };
@@ -81,10 +81,7 @@ impl GeminiDecoder {
             sink.take(Event::Noted(&Note { code: NoteCode::Blocked, message }));
         }
         if chunk.error.is_some() || !known {
-            let failure = read_failure(Raw::of(text)?);
-            let understood = Understood::from(known || failure.is_some());
-            self.error = failure.or(self.error.take());
-            return Ok(understood);
+            return Ok(keep_failure(&mut self.error, Raw::of(text)?, known));
         }
         Ok(Understood::Yes)
     }

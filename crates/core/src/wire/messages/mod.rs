@@ -1,7 +1,9 @@
 //! Anthropic Messages, also as others imitate it and as AWS wraps it.
 
 mod blocks;
+mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_out::{wants_leading_thought, write};
 pub(super) use stream_in::MessagesDecoder;

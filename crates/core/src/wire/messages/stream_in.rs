@@ -4,7 +4,7 @@ use super::blocks::Blocks;
 use super::types::{Message, Wire};
 use crate::dialect::Rules;
 use crate::event::{End, Ending, Event, ProviderError, Sink};
-use crate::wire::failure::read_failure;
+use crate::wire::failure::keep_failure;
 use crate::wire::json::{NotJson, Raw, each_element, parse, read};
 use crate::wire::tally::{CounterNames, Tally, ending};
 use crate::wire::{Finished, Understood};
@@ -66,7 +66,8 @@ impl MessagesDecoder {
             Some("message_stop") => self.state = State::Stopped,
             Some("message") => self.whole(&parse(text)?, sink),
             Some("ping") => (),
-            _ => return Ok(self.other(Raw::of(text)?)),
+            // An error, or something we do not know and need not.
+            _ => return Ok(keep_failure(&mut self.error, Raw::of(text)?, false)),
         }
         Ok(Understood::Yes)
     }
@@ -127,13 +128,5 @@ impl MessagesDecoder {
         if let Some(usage) = usage.and_then(|usage| self.tally.read(usage)) {
             sink.take(Event::Usage(usage));
         }
-    }
-
-    /// An error, or something we do not know and need not.
-    fn other(&mut self, body: Raw<'_>) -> Understood {
-        let failure = read_failure(body);
-        let understood = Understood::from(failure.is_some());
-        self.error = failure.or(self.error.take());
-        understood
     }
 }

@@ -6,7 +6,7 @@ use super::types::Line;
 use crate::dialect::Rules;
 use crate::event::{End, Ending, Event, Opening, ProviderError, Sink};
 use crate::text::JsonText;
-use crate::wire::failure::read_failure;
+use crate::wire::failure::keep_failure;
 use crate::wire::json::{NotJson, Raw, compact, each_element, each_entry, is_void, member, parse, text_of, word_of};
 use crate::wire::speech::Speech;
 use crate::wire::tally::{CounterNames, Tally, ending};
@@ -68,10 +68,7 @@ impl OllamaDecoder {
         }
         let known = line.message.is_some() || line.response.is_some() || line.done.is_some();
         if line.error.is_some() || !known {
-            let failure = read_failure(Raw::of(text)?);
-            let understood = Understood::from(known || failure.is_some());
-            self.error = failure.or(self.error.take());
-            return Ok(understood);
+            return Ok(keep_failure(&mut self.error, Raw::of(text)?, known));
         }
         Ok(Understood::Yes)
     }

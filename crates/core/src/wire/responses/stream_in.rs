@@ -6,7 +6,7 @@ use super::types::{Response, Wire};
 use crate::dialect::Rules;
 use crate::event::{End, Ending, Event, Opening, ProviderError, Sink};
 use crate::text::JsonText;
-use crate::wire::failure::read_failure;
+use crate::wire::failure::{keep_failure, read_failure};
 use crate::wire::json::{NotJson, Raw, each_element, is_void, parse, read, text_member};
 use crate::wire::tally::{CounterNames, Tally, ending};
 use crate::wire::{Finished, Understood};
@@ -78,9 +78,9 @@ impl ResponsesDecoder {
             ("response.created" | "response.in_progress" | "response.queued", _, _, Some(response)) => {
                 self.say_model(&read(response), sink);
             }
-            ("error", ..) => return Ok(self.failure(Raw::of(text)?)),
+            ("error", ..) => return Ok(keep_failure(&mut self.error, Raw::of(text)?, false)),
             _ if kind.starts_with("response.") || kind == "ping" || kind == "keepalive" => (),
-            _ => return Ok(self.failure(Raw::of(text)?)),
+            _ => return Ok(keep_failure(&mut self.error, Raw::of(text)?, false)),
         }
         Ok(Understood::Yes)
     }
@@ -107,14 +107,7 @@ impl ResponsesDecoder {
             self.response(body, sink);
             return Understood::Yes;
         }
-        self.failure(body)
-    }
-
-    fn failure(&mut self, body: Raw<'_>) -> Understood {
-        let failure = read_failure(body);
-        let understood = Understood::from(failure.is_some());
-        self.error = failure.or(self.error.take());
-        understood
+        keep_failure(&mut self.error, body, false)
     }
 
     fn say_model(&mut self, response: &Response<'_>, sink: &mut dyn Sink) {

@@ -1,0 +1,170 @@
+//! `aside explain`: what the next request would send, block by block, and why.
+
+use std::io::Write;
+
+use aside_core::block::Block;
+use aside_core::message::Role;
+use aside_core::rules::{Action, Decision};
+use aside_core::tokens;
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::outgoing::{self, Outgoing};
+
+/// Say what the next request would send, block by block, and why
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aside explain -m deepseek/deepseek-v4-pro examples/conversation.jsonl
+  aside explain -m anthropic/claude-sonnet-5 --json examples/conversation.jsonl")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    source: outgoing::Source,
+
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let outgoing = arguments.source.build()?;
+    let rows: Vec<Row> = outgoing.encoded.decisions.iter().map(|decision| Row::of(decision, &outgoing)).collect();
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        writeln!(out, "{}", as_json(&outgoing, &rows))?;
+    } else {
+        write!(out, "{}", as_table(&outgoing, &rows))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// One decision with what a reader wants to know about its block.
+struct Row {
+    message: usize,
+    block: Option<usize>,
+    role: &'static str,
+    kind: &'static str,
+    begins: String,
+    action: &'static str,
+    field: Option<String>,
+    rule: String,
+    setting: Option<&'static str>,
+    layer: Option<&'static str>,
+    tokens: u64,
+}
+
+impl Row {
+    fn of(decision: &Decision, outgoing: &Outgoing) -> Row {
+        let branch = outgoing.conversation.history.branch();
+        let message = branch.get(decision.message).map(|(_, message)| *message);
+        let block = message.zip(decision.block).and_then(|(message, at)| message.blocks.get(at));
+        let text = block.map(text_of).unwrap_or_default();
+        let setting = decision.why.setting();
+        let layer = setting.and_then(|name| outgoing.settings.get(name.parse().ok()?)).map(|(_, layer)| layer.as_str());
+        let sent = decision.action != Action::Dropped && decision.action != Action::Filler;
+        Row {
+            message: decision.message,
+            block: decision.block,
+            role: message.map_or("", |message| role(message.role)),
+            kind: block.map_or("filler", kind),
+            begins: beginning(&text),
+            action: action(decision.action),
+            field: decision.field.clone(),
+            rule: decision.why.rule(),
+            setting,
+            layer,
+            tokens: if sent { tokens::estimate(&text) } else { 0 },
+        }
+    }
+}
+
+fn as_json(outgoing: &Outgoing, rows: &[Row]) -> Value {
+    let decisions: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "message": row.message, "block": row.block, "kind": row.kind, "action": row.action, "as": row.field,
+                "rule": row.rule, "setting": row.setting, "layer": row.layer, "tokens": row.tokens, "estimated": true,
+            })
+        })
+        .collect();
+    json!({
+        "model": outgoing.model,
+        "dialect": outgoing.dialect.id,
+        "tokens": rows.iter().map(|row| row.tokens).sum::<u64>(),
+        "decisions": decisions,
+        "notices": outgoing.encoded.notes,
+    })
+}
+
+fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
+    let total: u64 = rows.iter().map(|row| row.tokens).sum();
+    let mut out = format!("to {}, model {}: ~{total} tokens of conversation\n\n", outgoing.dialect.id, outgoing.model);
+    for row in rows {
+        let what = format!("{:>3} {:<9} {:<10} {:<8} {}", row.message, row.role, row.kind, row.action, row.begins);
+        out.push_str(what.trim_end());
+        out.push('\n');
+        // The conversation itself needs no reason.
+        if matches!(row.kind, "thinking" | "filler" | "unmodelled") {
+            let field = row.field.as_ref().map(|field| format!("as {field}, ")).unwrap_or_default();
+            let by = match (row.setting, row.layer) {
+                (Some(setting), Some(layer)) => format!(" ({setting}, {layer})"),
+                _ => String::new(),
+            };
+            out.push_str(&format!("      {field}because: {}{by}\n", row.rule));
+        }
+    }
+    for note in &outgoing.encoded.notes {
+        out.push_str(&format!("\nnote: {note}\n"));
+    }
+    out
+}
+
+fn text_of(block: &Block) -> String {
+    match block {
+        Block::Text(text) => text.text.clone(),
+        Block::Thinking(thinking) => thinking.text().to_owned(),
+        Block::ToolCall(call) => call.name.clone(),
+        Block::ToolResult(result) => result.content.clone(),
+        Block::Image(image) => image.media_type.clone(),
+        Block::Unmodelled(unmodelled) => unmodelled.native.json.clone(),
+    }
+}
+
+/// The first words, on one line.
+fn beginning(text: &str) -> String {
+    let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if words.chars().count() <= 44 {
+        return words;
+    }
+    words.chars().take(43).collect::<String>() + "…"
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+fn kind(block: &Block) -> &'static str {
+    match block {
+        Block::Text(_) => "text",
+        Block::Thinking(_) => "thinking",
+        Block::ToolCall(_) => "toolCall",
+        Block::ToolResult(_) => "toolResult",
+        Block::Image(_) => "image",
+        Block::Unmodelled(_) => "unmodelled",
+    }
+}
+
+fn action(action: Action) -> &'static str {
+    match action {
+        Action::Verbatim => "verbatim",
+        Action::Field => "field",
+        Action::Tags => "tags",
+        Action::Filler => "filler",
+        Action::Dropped => "dropped",
+    }
+}

@@ -1,0 +1,430 @@
+//! `aside models`: what each dialect knows about its provider and models.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::Context;
+use aside_core::dialect::{
+    AskDefault, AskRules, BindModel, BindRules, Carrier, Details, Dialect, Dialects, Duty, EchoField, EchoRules,
+    FillEmpty, Foreign, Off, Patch, PrefixCheck, ReadRules, Removal, Rules, TurnsIf,
+};
+use aside_core::tags::Start;
+use serde_json::{Value, json};
+
+use crate::report::Report;
+use crate::{Outcome, user_files};
+
+const WIDTH: usize = 80;
+
+/// Facts that are no news about a dialect as a whole.
+const NOTHING: [&str; 5] =
+    ["nothing to send", "nothing known", "nothing where there was no thinking", "to the provider", "unknown"];
+
+/// Show the providers and models known, with the rules of each
+///
+/// What a dialect reads, what its provider wants back in a tool loop and across
+/// turns, where it stands in the request, and how thinking is asked for. Models
+/// that differ are listed below with what differs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aside models
+  aside models deepseek
+  aside models --json anthropic")]
+pub(crate) struct Arguments {
+    /// Print one JSON array, with the keys of the dialect files
+    #[arg(long)]
+    json: bool,
+
+    /// Only this dialect
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let dialects = user_files::dialects()?;
+    let chosen = choose(&dialects, arguments.id.as_deref())?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = if arguments.json {
+        let list: Value = chosen.iter().map(|dialect| as_json(dialect)).collect();
+        writeln!(out, "{list:#}")
+    } else {
+        chosen.iter().enumerate().try_for_each(|(index, dialect)| {
+            let gap = if index == 0 { "" } else { "\n" };
+            write!(out, "{gap}{}", as_text(dialect))
+        })
+    };
+    written.and_then(|()| out.flush()).context("cannot write the list")?;
+    Ok(Outcome::Done)
+}
+
+fn choose<'a>(dialects: &'a Dialects, id: Option<&str>) -> Result<Vec<&'a Dialect>, Report> {
+    let Some(id) = id else { return Ok(dialects.iter().collect()) };
+    match dialects.get(id) {
+        Some(dialect) => Ok(vec![dialect]),
+        None => {
+            let known: Vec<&str> = dialects.iter().map(|dialect| dialect.id.as_str()).collect();
+            Err(Report::new(format!("unknown dialect `{id}`")).hint(format!("one of: {}", known.join(", "))))
+        }
+    }
+}
+
+/// Patterns that follow one another and say the same.
+fn groups(dialect: &Dialect) -> Vec<(Vec<&str>, &Rules)> {
+    let mut groups: Vec<(Vec<&str>, &Rules)> = Vec::new();
+    for (pattern, rules) in dialect.models() {
+        match groups.last_mut() {
+            Some((patterns, known)) if *known == rules => patterns.push(pattern),
+            Some(_) | None => groups.push((vec![pattern], rules)),
+        }
+    }
+    groups
+}
+
+// As text.
+
+fn as_text(dialect: &Dialect) -> String {
+    let mut text = format!("{}\n", dialect.id);
+    line(&mut text, 2, "protocol", dialect.protocol.as_str());
+    line(&mut text, 2, "url", dialect.base_url.as_deref().unwrap_or("your own"));
+    line(&mut text, 2, "key", dialect.api_key_env.as_deref().unwrap_or("none"));
+    let base = facts(dialect.rules(None));
+    for (label, fact) in base.iter().filter(|(_, fact)| !NOTHING.contains(&fact.as_str())) {
+        line(&mut text, 2, label, fact);
+    }
+    for (patterns, rules) in groups(dialect) {
+        wrap(&mut text, "  models    ", &" ".repeat(12), &patterns.join(", "));
+        let differing: Vec<_> = facts(rules).into_iter().zip(&base).filter(|(own, base)| own != *base).collect();
+        if differing.is_empty() {
+            line(&mut text, 4, "", "differ in nothing shown here");
+        }
+        for ((label, fact), _) in differing {
+            line(&mut text, 4, label, &fact);
+        }
+    }
+    text
+}
+
+/// What is worth knowing, always under the same labels and in the same order.
+fn facts(rules: &Rules) -> Vec<(&'static str, String)> {
+    let Rules { read, echo, bind, ask, .. } = rules;
+    vec![
+        ("reads", reads(read)),
+        ("gives", gives(echo)),
+        ("loop", duty(echo.loop_duty).to_owned()),
+        ("turns", turns(echo)),
+        ("fills", fills(echo)),
+        ("bound", bound(bind)),
+        ("thinks", thinks(ask).to_owned()),
+        ("on", assignments(&ask.on, "nothing to send")),
+        ("off", off(&ask.off)),
+        ("effort", effort(ask)),
+        ("budget", budget(ask)),
+        ("shown", assignments(&ask.show, "nothing to send")),
+        ("beside", beside(ask)),
+        ("refuses", refuses(ask)),
+        ("output", output(ask)),
+        ("context", ask.context_limit.map_or("unknown".to_owned(), |limit| format!("{limit} tokens"))),
+    ]
+}
+
+fn reads(read: &ReadRules) -> String {
+    let mut all = Vec::new();
+    if !read.text.is_empty() {
+        all.push(format!("the first of {}", read.text.join(", ")));
+    }
+    match read.details {
+        Details::None => (),
+        Details::Openrouter => all.push("reasoning_details".to_owned()),
+        Details::Litellm => all.push("thinking_blocks".to_owned()),
+        Details::Any => all.push("reasoning_details or thinking_blocks".to_owned()),
+    }
+    if read.content_chunks {
+        all.push("parts of the content".to_owned());
+    }
+    all.extend(read.opaque.iter().map(|field| format!("a seal in {field}")));
+    all.extend(read.call_extra.iter().map(|field| format!("a seal on calls in {field}")));
+    let tags: Vec<&str> = read.tags.pairs.iter().map(|pair| pair.id.as_str()).collect();
+    if !tags.is_empty() {
+        let start = match read.tags.start {
+            Start::Explicit => "",
+            Start::Prefilled => ", opened by the template",
+            Start::Auto => ", perhaps opened by the template",
+        };
+        all.push(format!("tags {}{start}", tags.join(" ")));
+    }
+    if all.is_empty() { "what the protocol has for it".to_owned() } else { all.join("; ") }
+}
+
+fn gives(echo: &EchoRules) -> String {
+    let field = match &echo.field {
+        EchoField::Same => "the field it came in",
+        EchoField::Named(name) => name,
+    };
+    let place = match echo.carrier {
+        Carrier::None => return "nothing back".to_owned(),
+        Carrier::Field => field.to_owned(),
+        Carrier::Details => "the array it came in".to_owned(),
+        Carrier::ContentTags => "tags in the content".to_owned(),
+        Carrier::ContentChunks => "parts of the content".to_owned(),
+        Carrier::Block => "blocks".to_owned(),
+        Carrier::Item => "items".to_owned(),
+        Carrier::Part => "parts, and seals on them".to_owned(),
+        Carrier::CallExtra => "seals on the tool calls".to_owned(),
+        Carrier::FieldsOpaque => format!("{field}, and the seal beside it"),
+    };
+    let when = if echo.include { "by default" } else { "only if you say so" };
+    let sealed = if echo.need_opaque { "; nothing without a seal" } else { "" };
+    let foreign = match echo.foreign {
+        Foreign::Drop => "",
+        Foreign::AsField => "; other makers' thinking in the field",
+        Foreign::DummySignature => "; a dummy seal on other makers' calls",
+    };
+    format!("back in {place}, {when}{sealed}{foreign}")
+}
+
+fn duty(duty: Duty) -> &'static str {
+    match duty {
+        Duty::Must => "must go back",
+        Duty::Should => "should go back",
+        Duty::Ignored => "need not go back",
+        Duty::Forbidden => "must not go back",
+    }
+}
+
+fn turns(echo: &EchoRules) -> String {
+    let duty = duty(echo.turns_duty);
+    match echo.turns_if {
+        TurnsIf::Always => duty.to_owned(),
+        TurnsIf::Tools => format!("{duty} if tools are offered, else ignored"),
+        TurnsIf::Flag => format!("{duty} with {}, else ignored", assignments(&echo.flag, "")),
+    }
+}
+
+fn fills(echo: &EchoRules) -> String {
+    let filler = match echo.carrier {
+        Carrier::Details => "[]".to_owned(),
+        Carrier::Block | Carrier::Item => "an empty one".to_owned(),
+        Carrier::None
+        | Carrier::Field
+        | Carrier::ContentTags
+        | Carrier::ContentChunks
+        | Carrier::Part
+        | Carrier::CallExtra
+        | Carrier::FieldsOpaque => format!("{:?}", echo.filler),
+    };
+    match echo.fill_empty {
+        FillEmpty::None => "nothing where there was no thinking".to_owned(),
+        FillEmpty::WithToolCalls => format!("messages with calls and no thinking with {filler}"),
+        FillEmpty::All => format!("every message without thinking with {filler}"),
+    }
+}
+
+fn bound(bind: &BindRules) -> String {
+    let mut all = vec!["to the provider".to_owned()];
+    match &bind.model {
+        BindModel::None => (),
+        BindModel::Same => all.push("to the model".to_owned()),
+        BindModel::Matrix(name) => all.push(format!("to the models of the matrix {name}")),
+    }
+    if bind.account {
+        all.push("to the account".to_owned());
+    }
+    match bind.prefix {
+        PrefixCheck::None | PrefixCheck::Record => (),
+        PrefixCheck::Error => all.push("to what came before, else refused".to_owned()),
+        PrefixCheck::DropBlock => all.push("to what came before, else dropped".to_owned()),
+    }
+    match bind.removal {
+        Removal::Any => (),
+        Removal::PrefixOnly => all.push("to go from the oldest on".to_owned()),
+        Removal::AllOrNone => all.push("to go all or none".to_owned()),
+    }
+    all.join(", ")
+}
+
+fn thinks(ask: &AskRules) -> &'static str {
+    match ask.default {
+        AskDefault::On => "unless told not to",
+        AskDefault::Off => "only if asked",
+        AskDefault::Always => "always",
+    }
+}
+
+fn off(off: &Off) -> String {
+    match off {
+        Off::Patch(patch) => assignments(patch, "by not asking"),
+        Off::Unsupported => "cannot be switched off".to_owned(),
+    }
+}
+
+fn effort(ask: &AskRules) -> String {
+    if ask.effort.path.is_empty() {
+        return "none".to_owned();
+    }
+    let map: Vec<String> = ask.effort.map.iter().map(|(level, word)| format!("{level} as {word}")).collect();
+    let map = if map.is_empty() { String::new() } else { format!("; {}", map.join(", ")) };
+    format!("{}: {}{map}", ask.effort.path, ask.effort.values.join(", "))
+}
+
+fn budget(ask: &AskRules) -> String {
+    if ask.budget.path.is_empty() {
+        return "none".to_owned();
+    }
+    let range = ask.budget.range.map_or(String::new(), |(least, most)| format!(": {least} to {most}"));
+    let pair =
+        |a: &str, b: &str| ask.exclusive.iter().any(|(one, two)| (one == a && two == b) || (one == b && two == a));
+    let alone = if pair("effort", "budget") { ", not beside an effort" } else { "" };
+    format!("{}{range}{alone}", ask.budget.path)
+}
+
+fn beside(ask: &AskRules) -> String {
+    let headers = ask.headers.iter().map(|(name, value)| format!("header {name}: {value}"));
+    let extra = Some(assignments(&ask.extra, "")).filter(|text| !text.is_empty());
+    let all: Vec<String> = extra.into_iter().chain(headers).collect();
+    if all.is_empty() { "nothing to send".to_owned() } else { all.join(", ") }
+}
+
+fn refuses(ask: &AskRules) -> String {
+    let forced = (!ask.forced_tools_ok).then(|| "a forced tool while it thinks".to_owned());
+    let thinking = ask.forbid_when_on.iter().map(|name| format!("{name} while it thinks"));
+    let all: Vec<String> = ask.forbid.iter().cloned().chain(thinking).chain(forced).collect();
+    if all.is_empty() { "nothing known".to_owned() } else { all.join(", ") }
+}
+
+fn output(ask: &AskRules) -> String {
+    let path = if ask.max_tokens.path.is_empty() { "no limit known" } else { &ask.max_tokens.path };
+    ask.max_tokens.default.map_or(path.to_owned(), |limit| format!("{path}: {limit} unless you say so"))
+}
+
+/// A patch as `a.b=c`, which reads better than braces.
+fn assignments(patch: &Patch, nothing: &str) -> String {
+    let mut all = Vec::new();
+    flatten("", patch, &mut all);
+    if all.is_empty() { nothing.to_owned() } else { all.join(", ") }
+}
+
+fn flatten(path: &str, patch: &Patch, all: &mut Vec<String>) {
+    for (name, value) in patch {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match value {
+            Value::Object(inner) => flatten(&path, inner, all),
+            Value::String(word) => all.push(format!("{path}={word}")),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => all.push(format!("{path}={value}")),
+        }
+    }
+}
+
+fn line(text: &mut String, indent: usize, label: &str, fact: &str) {
+    let first = format!("{}{label:<width$}", " ".repeat(indent), width = 12 - indent);
+    wrap(text, &first, &" ".repeat(12), fact);
+}
+
+/// Breaks at spaces, and a word too long for a line behind one of its dots.
+fn wrap(text: &mut String, first: &str, next: &str, fact: &str) {
+    let mut current = first.to_owned();
+    let mut empty = true;
+    for word in fact.split(' ').flat_map(|word| pieces(word, WIDTH - 12)) {
+        let gap = usize::from(!empty && !word.glued);
+        if !empty && current.chars().count() + gap + word.text.chars().count() > WIDTH {
+            text.push_str(&current);
+            text.push('\n');
+            current = next.to_owned();
+            empty = true;
+        }
+        if !empty && !word.glued {
+            current.push(' ');
+        }
+        current.push_str(word.text);
+        empty = false;
+    }
+    text.push_str(current.trim_end());
+    text.push('\n');
+}
+
+struct Piece<'a> {
+    text: &'a str,
+    /// It goes on where the last piece ended.
+    glued: bool,
+}
+
+fn pieces(word: &str, most: usize) -> Vec<Piece<'_>> {
+    if word.chars().count() <= most {
+        return vec![Piece { text: word, glued: false }];
+    }
+    word.split_inclusive('.').enumerate().map(|(index, text)| Piece { text, glued: index > 0 }).collect()
+}
+
+// As JSON, under the keys of the files.
+
+fn as_json(dialect: &Dialect) -> Value {
+    let models: Vec<Value> = groups(dialect)
+        .into_iter()
+        .map(|(patterns, rules)| {
+            let mut object = rules_json(rules);
+            if let Some(object) = object.as_object_mut() {
+                object.insert("match".to_owned(), json!(patterns));
+            }
+            object
+        })
+        .collect();
+    let mut object = rules_json(dialect.rules(None));
+    if let Some(object) = object.as_object_mut() {
+        object.insert("id".to_owned(), json!(dialect.id));
+        object.insert("protocol".to_owned(), json!(dialect.protocol.as_str()));
+        object.insert("base_url".to_owned(), json!(dialect.base_url));
+        object.insert("api_key_env".to_owned(), json!(dialect.api_key_env));
+        object.insert("model".to_owned(), Value::Array(models));
+    }
+    object
+}
+
+fn rules_json(rules: &Rules) -> Value {
+    let Rules { read, echo, bind, ask, usage, finish, errors } = rules;
+    let tags: Vec<&str> = read.tags.pairs.iter().map(|pair| pair.id.as_str()).collect();
+    json!({
+        "read": {
+            "text": read.text, "details": read.details.as_str(), "opaque": read.opaque, "call_extra": read.call_extra,
+            "content_chunks": read.content_chunks, "delta_mode": read.delta_mode.as_str(), "tags": tags,
+            "assemble_by": read.assemble_by.as_str(), "final_from": read.final_from.as_str(),
+        },
+        "echo": echo_json(echo),
+        "bind": {
+            "model": match &bind.model {
+                BindModel::None => "none".to_owned(),
+                BindModel::Same => "same".to_owned(),
+                BindModel::Matrix(name) => format!("matrix:{name}"),
+            },
+            "account": bind.account, "prefix": bind.prefix.as_str(), "removal": bind.removal.as_str(),
+        },
+        "ask": ask_json(ask),
+        "usage": { "path": usage.path, "included": usage.included, "stream": usage.stream.as_str() },
+        "finish": { "errors": finish.errors, "calls_override": finish.calls_override },
+        "errors": errors,
+    })
+}
+
+fn echo_json(echo: &EchoRules) -> Value {
+    json!({
+        "include": echo.include, "carrier": echo.carrier.as_str(),
+        "field": match &echo.field { EchoField::Same => "same", EchoField::Named(name) => name },
+        "loop": echo.loop_duty.as_str(), "turns": echo.turns_duty.as_str(), "turns_if": echo.turns_if.as_str(),
+        "flag": echo.flag, "fill_empty": echo.fill_empty.as_str(), "fill": echo.filler,
+        "need_opaque": echo.need_opaque, "ids": echo.ids.as_str(),
+        "repeat_before_each_call": echo.repeat_before_each_call, "calls_last": echo.calls_last,
+        "empty_content": echo.empty_content.as_str(), "dedupe": echo.dedupe.as_str(),
+        "foreign": echo.foreign.as_str(), "dummy": echo.dummy,
+    })
+}
+
+fn ask_json(ask: &AskRules) -> Value {
+    json!({
+        "on": ask.on,
+        "off": match &ask.off { Off::Patch(patch) => json!(patch), Off::Unsupported => json!("unsupported") },
+        "default": ask.default.as_str(),
+        "effort": { "path": ask.effort.path, "values": ask.effort.values, "map": ask.effort.map },
+        "budget": { "path": ask.budget.path, "range": ask.budget.range, "with": ask.budget.with },
+        "exclusive": ask.exclusive, "show": ask.show, "extra": ask.extra, "headers": ask.headers,
+        "forbid": ask.forbid, "forbid_when_on": ask.forbid_when_on, "forced_tools_ok": ask.forced_tools_ok,
+        "max_tokens": { "path": ask.max_tokens.path, "default": ask.max_tokens.default },
+        "context_limit": ask.context_limit,
+    })
+}

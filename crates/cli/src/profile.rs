@@ -1,0 +1,155 @@
+//! `aside profile`: settings about thinking, and a model, under a name.
+
+use std::fs;
+use std::io::{self, Write};
+
+use aside_core::settings::Key;
+use clap::Subcommand;
+
+use crate::report::{Report, tell};
+use crate::settings::{self, Overrides, ProfileName};
+use crate::{Outcome, config};
+
+/// Keep settings about thinking, and a model, under a name
+///
+/// A profile holds the `reasoning.*` values you have set and the model. What it
+/// does not hold comes from config.toml, the model's dialect and the defaults.
+/// Profiles are files: `profiles/NAME.toml` in the config folder.
+///
+/// Exit code: 0 done, 2 asked wrongly.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  aside profile save deep --set reasoning.effort=high
+  aside profile load deep")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Save what is set now, and what --set and --model add, under a name
+    ///
+    /// A profile of that name is changed in place: its comments, and settings
+    /// that are not about thinking, stay.
+    #[command(after_help = "Example:
+  aside profile save deep --set reasoning.effort=high --set reasoning.display=full")]
+    Save {
+        /// Letters, digits, - _ and .
+        name: ProfileName,
+        /// The model the profile is for
+        #[arg(short, long, value_name = "MODEL")]
+        model: Option<String>,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+    /// Make a profile the active one
+    ///
+    /// It stays active until another is loaded or `aside config unset profile`.
+    #[command(after_help = "Example:\n  aside profile load deep")]
+    Load {
+        /// One of `aside profile list`
+        name: ProfileName,
+    },
+    /// List the profiles, one a line
+    #[command(after_help = "Example:\n  aside profile list")]
+    List,
+    /// Show what a profile holds
+    #[command(after_help = "Example:\n  aside profile show deep")]
+    Show {
+        /// One of `aside profile list`
+        name: ProfileName,
+    },
+    /// Delete a profile; if it is the active one, none is active then
+    #[command(after_help = "Example:\n  aside profile delete deep")]
+    Delete {
+        /// One of `aside profile list`
+        name: ProfileName,
+    },
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    match &arguments.command {
+        Command::Save { name, model, overrides } => save(name, model.as_deref(), overrides)?,
+        Command::Load { name } => load(name)?,
+        Command::List => list()?,
+        Command::Show { name } => show(name)?,
+        Command::Delete { name } => delete(name)?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn save(name: &ProfileName, model: Option<&str>, overrides: &Overrides) -> Result<(), Report> {
+    let loaded = overrides.load()?;
+    let model = model.map(config::checked_model).transpose()?;
+    let model = model.or(loaded.model.as_ref().map(|(model, _)| model.as_str()));
+    let mut file = settings::profile_file(&settings::folder()?, name)?;
+    file.begin_with(&format!("aside profile load {name}. What is not here is left to config.toml and the dialect."));
+    file.set_text("model", model)?;
+    for key in Key::ALL.iter().copied().filter(|key| key.is_about_thinking()) {
+        // A default must not be frozen: in a profile it would count as the
+        // user's word, and win over what the dialect knows the model needs.
+        match loaded.settings.get(key).filter(|(_, layer)| layer.is_of_the_user()) {
+            Some((value, _)) => file.set(key, value)?,
+            None => drop(file.unset(key)?),
+        }
+    }
+    file.write()?;
+    tell(&format!("saved profile `{name}` to {}", file.path().display()));
+    Ok(())
+}
+
+pub(crate) fn load(name: &ProfileName) -> Result<(), Report> {
+    let folder = settings::folder()?;
+    settings::existing_profile(&folder, name)?.contents()?;
+    let mut config = settings::config_file(&folder)?;
+    config.set_text("profile", Some(&name.to_string()))?;
+    config.write()?;
+    tell(&format!("profile `{name}` is active"));
+    Ok(())
+}
+
+fn list() -> anyhow::Result<()> {
+    let folder = settings::folder()?;
+    let active = settings::config_file(&folder)?.contents()?.profile;
+    let names = settings::profile_names(&folder)?;
+    if names.is_empty() {
+        tell("there are none yet; aside profile save NAME makes one");
+    }
+    let mut out = io::stdout().lock();
+    for name in names {
+        let mark = if active.as_deref() == Some(&name.to_string()) { " (active)" } else { "" };
+        writeln!(out, "{name}{mark}")?;
+    }
+    Ok(())
+}
+
+fn show(name: &ProfileName) -> anyhow::Result<()> {
+    let contents = settings::existing_profile(&settings::folder()?, name)?.contents()?;
+    let mut out = io::stdout().lock();
+    if let Some(model) = contents.model {
+        writeln!(out, "model = {model}")?;
+    }
+    for change in contents.changes {
+        let value = change.value().map_or_else(|| "unset".to_owned(), config::on_one_line);
+        writeln!(out, "{} = {value}", change.key())?;
+    }
+    Ok(())
+}
+
+fn delete(name: &ProfileName) -> Result<(), Report> {
+    let folder = settings::folder()?;
+    let file = settings::existing_profile(&folder, name)?;
+    let mut config = settings::config_file(&folder)?;
+    let is_active = config.contents()?.profile.as_deref() == Some(&name.to_string());
+    // The config first: it must never name a profile that is gone.
+    if is_active {
+        config.set_text("profile", None)?;
+        config.write()?;
+    }
+    let path = file.path();
+    fs::remove_file(path).map_err(|error| Report::new(format!("cannot delete {}: {error}", path.display())))?;
+    let also = if is_active { "; no profile is active now" } else { "" };
+    tell(&format!("deleted profile `{name}`{also}"));
+    Ok(())
+}

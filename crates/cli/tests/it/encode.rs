@@ -1,0 +1,91 @@
+//! A conversation on its way out: the body, the reasons, and the verdict.
+
+use serde_json::Value;
+
+use crate::support::aside;
+
+const CONVERSATION: &str = "examples/conversation.jsonl";
+
+fn body(model: &str) -> Value {
+    let run = aside(&["encode", "-m", model, CONVERSATION], b"", None);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+#[test]
+fn the_body_is_the_one_each_provider_takes() {
+    let deepseek = body("deepseek/deepseek-v4-pro");
+    assert_eq!(deepseek["messages"][2]["reasoning_content"], "", "another maker's thought is not sent; the field is");
+    assert_eq!(deepseek["messages"][4]["reasoning_content"], "I need the tide at 18:00 before I can say.");
+    let claude = body("anthropic/claude-sonnet-5");
+    assert_eq!(claude["messages"][1]["content"][0]["signature"], "c2VhbC1vbmU=");
+    assert!(!claude.to_string().contains("I need the tide"));
+    let gemini = body("gemini/gemini-3-pro");
+    assert!(gemini["contents"][3]["parts"][0]["thoughtSignature"].is_string(), "a foreign call gets the dummy");
+}
+
+#[test]
+fn full_prints_where_it_goes_and_never_a_key() {
+    let run = aside(&["encode", "--full", "-m", "deepseek/deepseek-v4-pro", CONVERSATION], b"", None);
+    let full: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(full["method"], "POST");
+    assert!(full["url"].as_str().unwrap().ends_with("/chat/completions"));
+    assert!(full["headers"]["authorization"].as_str().unwrap().starts_with("***"));
+    assert_eq!(full["body"], body("deepseek/deepseek-v4-pro"));
+}
+
+#[test]
+fn explain_says_what_and_why_in_words_and_in_json() {
+    let run = aside(&["explain", CONVERSATION], b"", None);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("because: made by anthropic, claude-sonnet-5"), "{}", run.stdout);
+    assert!(run.stdout.contains("as reasoning_content, because: echo.loop = must"), "{}", run.stdout);
+    let json: Value = serde_json::from_str(&aside(&["explain", "--json", CONVERSATION], b"", None).stdout).unwrap();
+    let decisions = json["decisions"].as_array().unwrap();
+    assert_eq!((json["dialect"].as_str(), decisions.len()), (Some("deepseek"), 9));
+    let withheld =
+        aside(&["explain", "--json", "--set", "reasoning.includeInContext=false", CONVERSATION], b"", None).stdout;
+    let withheld: Value = serde_json::from_str(&withheld).unwrap();
+    let why = withheld["decisions"].as_array().unwrap().iter().find(|decision| decision["kind"] == "thinking").unwrap();
+    assert_eq!((&why["action"], &why["layer"]), (&Value::from("dropped"), &Value::from("session")));
+}
+
+#[test]
+fn the_judge_accepts_what_encode_builds_and_refuses_what_a_client_forgets() {
+    for model in ["deepseek/deepseek-v4-pro", "anthropic/claude-sonnet-5", "gemini/gemini-3-pro", "openai/gpt-5.6"] {
+        let built = aside(&["encode", "-m", model, CONVERSATION], b"", None).stdout;
+        let dialect = model.split('/').next().unwrap();
+        let name = model.split('/').nth(1).unwrap();
+        let run = aside(&["judge", "--dialect", dialect, "-m", name, "--after", CONVERSATION], built.as_bytes(), None);
+        assert_eq!(run.code, 0, "{model}: {}", run.stdout);
+    }
+    let mut forgetful = body("deepseek/deepseek-v4-pro");
+    for message in forgetful["messages"].as_array_mut().unwrap() {
+        message.as_object_mut().unwrap().remove("reasoning_content");
+    }
+    let run = aside(&["judge", "--dialect", "deepseek"], forgetful.to_string().as_bytes(), None);
+    let verdict: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((run.code, &verdict["ok"]), (1, &Value::from(false)));
+    assert_eq!(verdict["broken"][0]["status"], 400);
+    let message = verdict["broken"][0]["body"]["error"]["message"].as_str().unwrap();
+    assert_eq!(message, "The `reasoning_content` in the thinking mode must be passed back to the API.");
+}
+
+#[test]
+fn what_is_asked_wrongly_is_code_2_and_says_what_to_do() {
+    #[rustfmt::skip]
+    let cases: &[(&str, &[&str], &[u8], &str)] = &[
+        ("no model",        &["encode"],                                             b"{\"role\":\"user\"}", "no model is named"),
+        ("no provider",     &["encode", "-m", "gpt"],                                b"",                    "`gpt` names no provider"),
+        ("unknown dialect", &["encode", "-m", "x", "--dialect", "nope"],             b"",                    "unknown dialect `nope`"),
+        ("bad line",        &["encode", "-m", "kimi/k3"],                            b"hello",               "line 1: not JSON"),
+        ("bad setting",     &["explain", "--set", "reasoning.effort=huge", CONVERSATION], b"",               "minimal, low, medium, high, xhigh, max"),
+        ("bad body",        &["judge", "--dialect", "kimi"],                         b"{",                   "not JSON"),
+        ("no such file",    &["encode", "-m", "kimi/k3", "no-such-file"],            b"",                    "cannot read no-such-file"),
+    ];
+    for (name, arguments, stdin, expected) in cases {
+        let run = aside(arguments, stdin, None);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{name}");
+        assert!(run.stderr.contains(expected), "{name}: {}", run.stderr);
+    }
+}

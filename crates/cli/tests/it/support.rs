@@ -1,0 +1,108 @@
+//! The binary, run in a config folder of its own.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A config file with everything worth keeping in it.
+pub(crate) const CONFIG: &str = r#"# mine, since 2024
+model = "deepseek/deepseek-chat"   # cheap
+
+[providers.work]                       # a provider of my own
+protocol = "openai-chat"
+headers = { "x-team" = "blue" }
+
+# how I like it
+[settings]
+# think
+"reasoning.effort" = "low"     # hard enough
+"reasoning.display" = "full"
+
+[keys]
+toggle_thinking = "ctrl+t"
+"#;
+
+/// A config folder of its own, gone when the test is over.
+pub(crate) struct Config(pub(crate) PathBuf);
+
+impl Config {
+    pub(crate) fn new(name: &str) -> Config {
+        let folder = std::env::temp_dir().join(format!("aside-test-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("dialects")).unwrap();
+        Config(folder)
+    }
+
+    pub(crate) fn with(name: &str, text: &str) -> Config {
+        let config = Config::new(name);
+        fs::write(config.0.join("config.toml"), text).unwrap();
+        config
+    }
+
+    pub(crate) fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.0.join(file)).unwrap()
+    }
+
+    /// Words apart by spaces; the rest is one word.
+    pub(crate) fn run(&self, arguments: &str) -> Run {
+        aside(&arguments.split(' ').collect::<Vec<_>>(), b"", Some(self))
+    }
+
+    /// What a command that must work prints.
+    pub(crate) fn stdout(&self, arguments: &str) -> String {
+        let run = self.run(arguments);
+        assert_eq!(run.code, 0, "{arguments}: {}", run.stderr);
+        run.stdout
+    }
+
+    /// What a command that must be refused says.
+    pub(crate) fn refused(&self, arguments: &str) -> String {
+        let run = self.run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{arguments}");
+        run.stderr
+    }
+
+    /// Everything in the folder, temporary files too.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name != "dialects").collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Config {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+pub(crate) fn aside(arguments: &[&str], stdin: &[u8], config: Option<&Config>) -> Run {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    run(Command::new(env!("CARGO_BIN_EXE_aside")).args(arguments).current_dir(root), stdin, config)
+}
+
+/// A command that comes to run the binary.
+pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&Config>) -> Run {
+    let mut child = command
+        .env("ASIDE_CONFIG_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.clone()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A child that does not read its input closes it; that is its right.
+    drop(child.stdin.take().unwrap().write_all(stdin));
+    let output = child.wait_with_output().unwrap();
+    Run {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}

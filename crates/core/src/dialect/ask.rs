@@ -1,0 +1,222 @@
+//! How thinking is asked for: switches, effort, budget, and what may not stand beside them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer};
+
+use super::Source;
+use super::echo::Patch;
+use super::error::DialectError;
+use super::table::{table, words};
+
+/// The levels of effort, lowest first. `none` is no level: it is the off-switch.
+pub const EFFORT_LEVELS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// What can exclude one another in `ask.exclusive`.
+const EXCLUSIVE: [&str; 3] = ["on", "effort", "budget"];
+
+words!(
+    /// What a model does when the request says nothing about thinking.
+    #[derive(Default)]
+    AskDefault {
+        On = "on",
+        #[default]
+        Off = "off",
+        /// It thinks whatever the request says.
+        Always = "always",
+    }
+);
+
+/// How thinking is switched off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Off {
+    /// By sending this; an empty patch means by not asking.
+    Patch(Patch),
+    Unsupported,
+}
+
+impl Default for Off {
+    fn default() -> Off {
+        Off::Patch(Patch::new())
+    }
+}
+
+/// How thinking is asked for. Paths are dotted and begin at the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskRules {
+    /// Switches thinking on.
+    pub on: Patch,
+    pub off: Off,
+    pub default: AskDefault,
+    pub effort: EffortRules,
+    pub budget: BudgetRules,
+    /// Pairs of `on`, `effort` and `budget` that no request may carry together.
+    pub exclusive: Vec<(String, String)>,
+    /// Makes the thinking readable.
+    pub show: Patch,
+    /// Sent whenever thinking is on.
+    pub extra: Patch,
+    pub headers: BTreeMap<String, String>,
+    /// Parameters this model never takes.
+    pub forbid: Vec<String>,
+    /// Parameters refused while thinking is on.
+    pub forbid_when_on: Vec<String>,
+    /// A tool may be forced while thinking is on.
+    pub forced_tools_ok: bool,
+    pub max_tokens: MaxTokensRules,
+    /// Tokens that fit into one request and its answer.
+    pub context_limit: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffortRules {
+    /// Empty where there is no such parameter.
+    pub path: String,
+    /// The levels taken, in the order of [`EFFORT_LEVELS`].
+    pub values: Vec<String>,
+    /// Levels written as another word.
+    pub map: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetRules {
+    /// Empty where there is no such parameter.
+    pub path: String,
+    pub range: Option<(u64, u64)>,
+    /// What a budget does not work without.
+    pub with: Patch,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaxTokensRules {
+    /// Empty where there is no such parameter.
+    pub path: String,
+    /// Sent when nobody set a limit; absent where the provider needs none (0 in a file).
+    pub default: Option<u64>,
+}
+
+table!(Ask {
+    on: Patch,
+    off: Off,
+    default: AskDefault,
+    exclusive: Vec<(String, String)>,
+    show: Patch,
+    extra: Patch,
+    headers: BTreeMap<String, String>,
+    forbid: Vec<String>,
+    forbid_when_on: Vec<String>,
+    forced_tools_ok: bool,
+    context_limit: u64,
+    ;
+    effort: Effort,
+    budget: Budget,
+    max_tokens: MaxTokens,
+});
+
+table!(Effort { path: String, values: Vec<String>, map: BTreeMap<String, String> });
+
+table!(Budget { path: String, range: (u64, u64), with: Patch });
+
+table!(MaxTokens { path: String, default: u64 });
+
+impl Ask {
+    pub(super) fn settle(self, source: &Source<'_>) -> Result<AskRules, DialectError> {
+        let exclusive = self.exclusive.unwrap_or_default();
+        for word in exclusive.iter().flat_map(|(a, b)| [a, b]) {
+            if !EXCLUSIVE.contains(&word.as_str()) {
+                let problem = format!("unknown word `{word}`; use {}", EXCLUSIVE.join(", "));
+                return Err(DialectError::in_key(source, "ask.exclusive", problem));
+            }
+        }
+        Ok(AskRules {
+            on: self.on.unwrap_or_default(),
+            off: self.off.unwrap_or_default(),
+            default: self.default.unwrap_or_default(),
+            effort: self.effort.settle(source)?,
+            budget: self.budget.settle(source)?,
+            exclusive,
+            show: self.show.unwrap_or_default(),
+            extra: self.extra.unwrap_or_default(),
+            headers: self.headers.unwrap_or_default(),
+            forbid: self.forbid.unwrap_or_default(),
+            forbid_when_on: self.forbid_when_on.unwrap_or_default(),
+            forced_tools_ok: self.forced_tools_ok.unwrap_or(true),
+            max_tokens: MaxTokensRules {
+                path: self.max_tokens.path.unwrap_or_default(),
+                default: self.max_tokens.default.filter(|limit| *limit > 0),
+            },
+            context_limit: self.context_limit,
+        })
+    }
+}
+
+impl Effort {
+    fn settle(self, source: &Source<'_>) -> Result<EffortRules, DialectError> {
+        let values = self.values.unwrap_or_default();
+        let map = self.map.unwrap_or_default();
+        for (key, level) in values
+            .iter()
+            .map(|level| ("ask.effort.values", level))
+            .chain(map.keys().map(|level| ("ask.effort.map", level)))
+        {
+            if !EFFORT_LEVELS.contains(&level.as_str()) {
+                let hint = if level == "none" { "; put it into `ask.off`" } else { "" };
+                let problem = format!("`{level}` is no level of effort; use {}{hint}", EFFORT_LEVELS.join(", "));
+                return Err(DialectError::in_key(source, key, problem));
+            }
+        }
+        let values = EFFORT_LEVELS.iter().filter(|level| values.iter().any(|value| value == *level));
+        let values: Vec<String> = values.map(|level| (*level).to_owned()).collect();
+        let Some(path) = self.path else {
+            if values.is_empty() {
+                return Ok(EffortRules { path: String::new(), values, map });
+            }
+            let problem = "there are levels, but no `ask.effort.path` to write them to".to_owned();
+            return Err(DialectError::in_key(source, "ask.effort.values", problem));
+        };
+        // An empty path takes away what the generic dialect offers.
+        if path.is_empty() {
+            return Ok(EffortRules { path, values: Vec::new(), map: BTreeMap::new() });
+        }
+        Ok(EffortRules { path, values, map })
+    }
+}
+
+impl Budget {
+    fn settle(self, source: &Source<'_>) -> Result<BudgetRules, DialectError> {
+        if let Some((least, most)) = self.range.filter(|(least, most)| least > most) {
+            let problem = format!("the range begins at {least} and ends at {most}");
+            return Err(DialectError::in_key(source, "ask.budget.range", problem));
+        }
+        Ok(BudgetRules { path: self.path.unwrap_or_default(), range: self.range, with: self.with.unwrap_or_default() })
+    }
+}
+
+/// A body patch, or the word `unsupported`.
+impl<'de> Deserialize<'de> for Off {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Off, D::Error> {
+        deserializer.deserialize_any(OffVisitor)
+    }
+}
+
+struct OffVisitor;
+
+impl<'de> Visitor<'de> for OffVisitor {
+    type Value = Off;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table to send, or `unsupported`")
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<Off, E> {
+        match word {
+            "unsupported" => Ok(Off::Unsupported),
+            other => Err(E::custom(format!("unknown value `{other}`; expected a table to send, or `unsupported`"))),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Off, A::Error> {
+        Patch::deserialize(MapAccessDeserializer::new(map)).map(Off::Patch)
+    }
+}

@@ -1,0 +1,315 @@
+//! What goes back: where stored thinking is written, when it must be, and whom it binds.
+
+use super::Source;
+use super::error::DialectError;
+use super::matrix::Matrix;
+use super::table::{table, words};
+use crate::protocol::Protocol;
+
+/// A piece of a request body to be merged into it.
+pub type Patch = serde_json::Map<String, serde_json::Value>;
+
+words!(
+    /// Where the thinking stands on the way back.
+    #[derive(Default)]
+    Carrier {
+        #[default]
+        None = "none",
+        /// A string beside the content.
+        Field = "field",
+        /// An array of structured thinking beside the content.
+        Details = "details",
+        /// Inside the content, in the tags it came in.
+        ContentTags = "content_tags",
+        /// A part of the content array.
+        ContentChunks = "content_chunks",
+        /// A block of its own.
+        Block = "block",
+        /// An item of its own.
+        Item = "item",
+        /// A part of its own, or a seal on another part.
+        Part = "part",
+        /// A seal on the tool call.
+        CallExtra = "call_extra",
+        /// The text in one field, the seal in another.
+        FieldsOpaque = "fields_opaque",
+    }
+);
+
+words!(
+    /// What a provider makes of thinking that comes back.
+    #[derive(Default)]
+    Duty {
+        /// Refused without it, or documented as required.
+        Must = "must",
+        /// Better with it.
+        Should = "should",
+        #[default]
+        Ignored = "ignored",
+        /// Refused with it, or worse with it.
+        Forbidden = "forbidden",
+    }
+);
+
+words!(
+    /// When the duty across turns holds.
+    #[derive(Default)]
+    TurnsIf {
+        #[default]
+        Always = "always",
+        /// The request offers tools.
+        Tools = "tools",
+        /// The request carries `echo.flag`.
+        Flag = "flag",
+    }
+);
+
+words!(
+    /// Which messages without thinking get the filler.
+    #[derive(Default)]
+    FillEmpty {
+        #[default]
+        None = "none",
+        WithToolCalls = "with_tool_calls",
+        All = "all",
+    }
+);
+
+words!(
+    /// Whether an item goes back with the id it came with.
+    #[derive(Default)]
+    Ids {
+        #[default]
+        Keep = "keep",
+        Omit = "omit",
+    }
+);
+
+words!(
+    /// What stands as content beside tool calls when nothing was said.
+    #[derive(Default)]
+    EmptyContent {
+        #[default]
+        Null = "null",
+        Empty = "empty",
+        Omit = "omit",
+    }
+);
+
+words!(
+    /// What counts as the same thought twice.
+    #[derive(Default)]
+    Dedupe {
+        #[default]
+        None = "none",
+        ById = "by_id",
+        /// Summary text; encrypted id or data; text or signature.
+        Openrouter = "openrouter",
+    }
+);
+
+words!(
+    /// What becomes of another provider's thinking. It is never visible text.
+    #[derive(Default)]
+    Foreign {
+        #[default]
+        Drop = "drop",
+        AsField = "as_field",
+        /// Calls that need a seal get the documented dummy.
+        DummySignature = "dummy_signature",
+    }
+);
+
+words!(
+    /// What happens when the conversation before a thought has changed.
+    #[derive(Default)]
+    PrefixCheck {
+        #[default]
+        None = "none",
+        /// Not checked there, but worth remembering.
+        Record = "record",
+        /// The request is refused.
+        Error = "error",
+        /// The request asks for the thought to be dropped instead.
+        DropBlock = "drop_block",
+    }
+);
+
+words!(
+    /// Which thinking may be left out of a conversation that has some.
+    #[derive(Default)]
+    Removal {
+        #[default]
+        Any = "any",
+        /// From the oldest on, without a gap.
+        PrefixOnly = "prefix_only",
+        AllOrNone = "all_or_none",
+    }
+);
+
+/// The name of the field the thinking is written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EchoField {
+    /// The one it was read from.
+    Same,
+    Named(String),
+}
+
+/// Which models may read a thought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BindModel {
+    /// All of this provider's.
+    None,
+    /// Only the one that made it.
+    Same,
+    /// Those the matrix of this name lists.
+    Matrix(String),
+}
+
+/// How stored thinking is written back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one key of the file and contradicts no other")]
+pub struct EchoRules {
+    /// The default of `reasoning.includeInContext` for this provider and model.
+    pub include: bool,
+    pub carrier: Carrier,
+    pub field: EchoField,
+    /// Within the open tool loop.
+    pub loop_duty: Duty,
+    /// Across user turns, under the condition of `turns_if`.
+    pub turns_duty: Duty,
+    pub turns_if: TurnsIf,
+    /// What the request carries so that older turns are read.
+    pub flag: Patch,
+    pub fill_empty: FillEmpty,
+    /// What stands in the field where there was no thinking.
+    pub filler: String,
+    /// A thought without a seal does not go back.
+    pub need_opaque: bool,
+    pub ids: Ids,
+    pub repeat_before_each_call: bool,
+    pub calls_last: bool,
+    pub empty_content: EmptyContent,
+    pub dedupe: Dedupe,
+    pub foreign: Foreign,
+    /// The documented dummy, where there is one.
+    pub dummy: String,
+}
+
+/// Whom a thought is bound to, besides its provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindRules {
+    pub model: BindModel,
+    pub account: bool,
+    pub prefix: PrefixCheck,
+    pub removal: Removal,
+}
+
+table!(Echo {
+    include: bool,
+    carrier: Carrier,
+    field: String,
+    #[serde(rename = "loop")]
+    loop_duty: Duty,
+    turns: Duty,
+    turns_if: TurnsIf,
+    flag: Patch,
+    fill_empty: FillEmpty,
+    fill: String,
+    need_opaque: bool,
+    ids: Ids,
+    repeat_before_each_call: bool,
+    calls_last: bool,
+    empty_content: EmptyContent,
+    dedupe: Dedupe,
+    foreign: Foreign,
+    dummy: String,
+});
+
+table!(Bind { model: String, account: bool, prefix: PrefixCheck, removal: Removal });
+
+impl Echo {
+    pub(super) fn settle(self, protocol: Protocol, source: &Source<'_>) -> Result<EchoRules, DialectError> {
+        let carrier = self.carrier.unwrap_or_default();
+        check_carrier(protocol, carrier, source)?;
+        let turns_if = self.turns_if.unwrap_or_default();
+        let flag = self.flag.unwrap_or_default();
+        if turns_if == TurnsIf::Flag && flag.is_empty() {
+            let problem = "`flag` needs an `echo.flag` to send".to_owned();
+            return Err(DialectError::in_key(source, "echo.turns_if", problem));
+        }
+        let foreign = self.foreign.unwrap_or_default();
+        let dummy = self.dummy.unwrap_or_default();
+        if foreign == Foreign::DummySignature && dummy.is_empty() {
+            let problem = "`dummy_signature` needs an `echo.dummy` to write".to_owned();
+            return Err(DialectError::in_key(source, "echo.foreign", problem));
+        }
+        Ok(EchoRules {
+            include: self.include.unwrap_or_default(),
+            carrier,
+            field: match self.field.as_deref() {
+                None | Some("same") => EchoField::Same,
+                Some("") => return Err(DialectError::in_key(source, "echo.field", "a field needs a name".to_owned())),
+                Some(name) => EchoField::Named(name.to_owned()),
+            },
+            loop_duty: self.loop_duty.unwrap_or_default(),
+            turns_duty: self.turns.unwrap_or_default(),
+            turns_if,
+            flag,
+            fill_empty: self.fill_empty.unwrap_or_default(),
+            filler: self.fill.unwrap_or_default(),
+            need_opaque: self.need_opaque.unwrap_or_default(),
+            ids: self.ids.unwrap_or_default(),
+            repeat_before_each_call: self.repeat_before_each_call.unwrap_or_default(),
+            calls_last: self.calls_last.unwrap_or_default(),
+            empty_content: self.empty_content.unwrap_or_default(),
+            dedupe: self.dedupe.unwrap_or_default(),
+            foreign,
+            dummy,
+        })
+    }
+}
+
+/// A protocol has its own places for thinking.
+fn check_carrier(protocol: Protocol, carrier: Carrier, source: &Source<'_>) -> Result<(), DialectError> {
+    let fits = match carrier {
+        Carrier::None => true,
+        Carrier::Field => matches!(protocol, Protocol::OpenaiChat | Protocol::Ollama),
+        Carrier::Details | Carrier::ContentTags | Carrier::CallExtra | Carrier::FieldsOpaque => {
+            protocol == Protocol::OpenaiChat
+        }
+        Carrier::ContentChunks => matches!(protocol, Protocol::OpenaiChat | Protocol::Cohere),
+        Carrier::Block => matches!(protocol, Protocol::Anthropic | Protocol::Bedrock),
+        Carrier::Item => protocol == Protocol::OpenaiResponses,
+        Carrier::Part => protocol == Protocol::Gemini,
+    };
+    if fits {
+        return Ok(());
+    }
+    let problem = format!("`{}` does not fit the {protocol} protocol", carrier.as_str());
+    Err(DialectError::in_key(source, "echo.carrier", problem))
+}
+
+impl Bind {
+    pub(super) fn settle(self, matrices: &[Matrix], source: &Source<'_>) -> Result<BindRules, DialectError> {
+        let wrong = |problem| Err(DialectError::in_key(source, "bind.model", problem));
+        let model = match self.model.as_deref().unwrap_or("none") {
+            "none" => BindModel::None,
+            "same" => BindModel::Same,
+            other => match other.strip_prefix("matrix:") {
+                Some(name) if matrices.iter().any(|matrix| matrix.name == name) => BindModel::Matrix(name.to_owned()),
+                Some(name) => {
+                    let known: Vec<&str> = matrices.iter().map(|matrix| matrix.name.as_str()).collect();
+                    return wrong(format!("unknown matrix `{name}`; known: {}", known.join(", ")));
+                }
+                None => return wrong(format!("unknown value `{other}`; use none, same or matrix:NAME")),
+            },
+        };
+        Ok(BindRules {
+            model,
+            account: self.account.unwrap_or_default(),
+            prefix: self.prefix.unwrap_or_default(),
+            removal: self.removal.unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,211 @@
+//! Reading: where the thinking stands in an answer, how it is counted, how an answer ends.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::error::DialectError;
+use super::table::{table, words};
+use super::{FinishRules, ReadRules, Source, UsageRules};
+use crate::protocol::Protocol;
+use crate::tags::{Pair, Reach, Start, StrayClose, TagRules};
+
+/// More names than any provider uses; the decoder keeps a slot for each.
+const MOST_TEXT_FIELDS: usize = 8;
+
+table!(Read {
+    text: Vec<String>,
+    details: Details,
+    opaque: Vec<String>,
+    call_extra: Vec<String>,
+    content_chunks: bool,
+    delta_mode: DeltaMode,
+    tags: Vec<String>,
+    tags_start: TagsStart,
+    tags_reach: TagsReach,
+    tags_close_at: Vec<String>,
+    tags_stray_close: TagsStrayClose,
+    assemble_by: AssembleBy,
+    final_from: FinalFrom,
+    tool_markers: Vec<String>,
+});
+
+table!(Usage { path: String, included: bool, stream: UsageStream });
+
+table!(Finish {
+    errors: Vec<String>,
+    calls_override: bool,
+});
+
+words!(
+    /// An array of structured thinking beside the content.
+    #[derive(Default)]
+    Details {
+        #[default]
+        None = "none",
+        /// `reasoning_details`
+        Openrouter = "openrouter",
+        /// `thinking_blocks`
+        Litellm = "litellm",
+        /// Whichever comes.
+        Any = "any",
+    }
+);
+
+words!(
+    /// What one delta of thinking text holds.
+    #[derive(Default)]
+    DeltaMode {
+        /// The next piece.
+        #[default]
+        Delta = "delta",
+        /// All of it so far.
+        Cumulative = "cumulative",
+        /// All of it so far if it begins with what is known, else the next piece.
+        Auto = "auto",
+        /// The next piece, unless it repeats the last one exactly.
+        Dedupe = "dedupe",
+    }
+);
+
+words!(
+    /// What tells the pieces of one thought from those of another.
+    #[derive(Default)]
+    AssembleBy {
+        /// Neighbours of one type belong together.
+        #[default]
+        None = "none",
+        Index = "index",
+        OutputIndex = "output_index",
+        DetailIndexType = "detail_index_type",
+    }
+);
+
+words!(
+    /// Where the final value of a thought is taken from.
+    #[derive(Default)]
+    FinalFrom {
+        #[default]
+        Stream = "stream",
+        ItemDone = "item_done",
+    }
+);
+
+words!(
+    /// Whether usage counters of later chunks replace or add to earlier ones.
+    #[derive(Default)]
+    UsageStream {
+        #[default]
+        Last = "last",
+        Sum = "sum",
+    }
+);
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TagsStart {
+    #[default]
+    Explicit,
+    Prefilled,
+    Auto,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TagsReach {
+    #[default]
+    Leading,
+    Anywhere,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TagsStrayClose {
+    #[default]
+    Keep,
+    Swallow,
+}
+
+impl Read {
+    /// Turns what the files say into what the decoder works with.
+    pub(super) fn settle(
+        self,
+        protocol: Protocol,
+        pairs: &BTreeMap<String, Pair>,
+        source: &Source<'_>,
+    ) -> Result<ReadRules, DialectError> {
+        let text = self.text.unwrap_or_default();
+        if text.len() > MOST_TEXT_FIELDS {
+            let problem = format!("at most {MOST_TEXT_FIELDS} names");
+            return Err(DialectError::in_key(source, "read.text", problem));
+        }
+        let assemble_by = self.assemble_by.unwrap_or_default();
+        check_assembly(protocol, assemble_by, source)?;
+        let tags = TagRules {
+            pairs: self.tags.unwrap_or_default().iter().map(|id| pair(id, pairs, source)).collect::<Result<_, _>>()?,
+            start: match self.tags_start.unwrap_or_default() {
+                TagsStart::Explicit => Start::Explicit,
+                TagsStart::Prefilled => Start::Prefilled,
+                TagsStart::Auto => Start::Auto,
+            },
+            reach: match self.tags_reach.unwrap_or_default() {
+                TagsReach::Leading => Reach::Leading,
+                TagsReach::Anywhere => Reach::Anywhere,
+            },
+            close_at: self.tags_close_at.unwrap_or_default(),
+            stray_close: match self.tags_stray_close.unwrap_or_default() {
+                TagsStrayClose::Keep => StrayClose::Keep,
+                TagsStrayClose::Swallow => StrayClose::Swallow,
+            },
+        };
+        Ok(ReadRules {
+            text,
+            details: self.details.unwrap_or_default(),
+            opaque: self.opaque.unwrap_or_default(),
+            call_extra: self.call_extra.unwrap_or_default(),
+            content_chunks: self.content_chunks.unwrap_or_default(),
+            delta_mode: self.delta_mode.unwrap_or_default(),
+            tags,
+            assemble_by,
+            final_from: self.final_from.unwrap_or_default(),
+            tool_markers: self.tool_markers.unwrap_or_default(),
+        })
+    }
+}
+
+impl Usage {
+    pub(super) fn settle(self) -> UsageRules {
+        UsageRules {
+            path: self.path.unwrap_or_default(),
+            included: self.included.unwrap_or(true),
+            stream: self.stream.unwrap_or_default(),
+        }
+    }
+}
+
+impl Finish {
+    pub(super) fn settle(self) -> FinishRules {
+        FinishRules { errors: self.errors.unwrap_or_default(), calls_override: self.calls_override.unwrap_or(true) }
+    }
+}
+
+fn pair(id: &str, pairs: &BTreeMap<String, Pair>, source: &Source<'_>) -> Result<Pair, DialectError> {
+    pairs.get(id).cloned().ok_or_else(|| {
+        let known: Vec<&str> = pairs.keys().map(String::as_str).collect();
+        DialectError::in_key(source, "read.tags", format!("unknown tag family `{id}`; known: {}", known.join(", ")))
+    })
+}
+
+/// A protocol's own keys cannot be traded for another's.
+fn check_assembly(protocol: Protocol, by: AssembleBy, source: &Source<'_>) -> Result<(), DialectError> {
+    let fits = match protocol {
+        Protocol::OpenaiChat => matches!(by, AssembleBy::None | AssembleBy::DetailIndexType),
+        Protocol::OpenaiResponses => by == AssembleBy::OutputIndex,
+        Protocol::Anthropic | Protocol::Bedrock | Protocol::Cohere => by == AssembleBy::Index,
+        Protocol::Gemini | Protocol::Ollama => by == AssembleBy::None,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(DialectError::in_key(source, "read.assemble_by", format!("does not fit the {protocol} protocol")))
+}

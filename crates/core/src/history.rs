@@ -1,0 +1,232 @@
+//! A conversation as it grew: an append-only log whose entries name their
+//! parents. A fork, an undo or a retry only moves the head; what was said on
+//! the abandoned branch stays.
+
+use crate::message::{Message, Role};
+
+/// A place in the log; it never changes its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub usize);
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The name under which others know it, if it has one.
+    pub name: Option<String>,
+    pub parent: Option<EntryId>,
+    pub message: Message,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    entries: Vec<Entry>,
+    head: Option<EntryId>,
+    version: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no entry {0} in this history of {1}")]
+pub struct NoSuchEntry(usize, usize);
+
+impl History {
+    pub fn new() -> History {
+        History::default()
+    }
+
+    /// Appends to the current branch.
+    pub fn append(&mut self, message: Message) -> EntryId {
+        let parent = self.head;
+        self.insert(None, parent, message)
+    }
+
+    /// Appends below any entry and moves the head there.
+    pub fn append_below(&mut self, parent: Option<EntryId>, message: Message) -> Result<EntryId, NoSuchEntry> {
+        self.check(parent)?;
+        Ok(self.insert(None, parent, message))
+    }
+
+    pub(crate) fn insert(&mut self, name: Option<String>, parent: Option<EntryId>, message: Message) -> EntryId {
+        let id = EntryId(self.entries.len());
+        self.entries.push(Entry { name, parent, message });
+        self.head = Some(id);
+        self.version += 1;
+        id
+    }
+
+    /// Goes on from an earlier entry; what came after it stays in the log.
+    pub fn fork(&mut self, at: Option<EntryId>) -> Result<(), NoSuchEntry> {
+        self.check(at)?;
+        if self.head != at {
+            self.head = at;
+            self.version += 1;
+        }
+        Ok(())
+    }
+
+    /// Goes back to before the last user message of the branch; the message
+    /// that was taken back, if there was one.
+    pub fn undo(&mut self) -> Option<EntryId> {
+        let last = self.last_user()?;
+        self.head = self.entries.get(last.0).and_then(|entry| entry.parent);
+        self.version += 1;
+        Some(last)
+    }
+
+    /// Goes back to the last user message, to have it answered again.
+    pub fn retry(&mut self) -> Option<EntryId> {
+        let last = self.last_user()?;
+        self.head = Some(last);
+        self.version += 1;
+        Some(last)
+    }
+
+    pub fn head(&self) -> Option<EntryId> {
+        self.head
+    }
+
+    pub fn get(&self, id: EntryId) -> Option<&Entry> {
+        self.entries.get(id.0)
+    }
+
+    /// Everything ever said, on every branch, in the order it was said.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The current branch, oldest first.
+    pub fn branch(&self) -> Vec<(EntryId, &Message)> {
+        let mut branch = Vec::new();
+        let mut next = self.head;
+        while let Some(id) = next {
+            let Some(entry) = self.entries.get(id.0) else { break };
+            branch.push((id, &entry.message));
+            next = entry.parent;
+        }
+        branch.reverse();
+        branch
+    }
+
+    /// Changes with every change; what was computed for one version holds for it.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn last_user(&self) -> Option<EntryId> {
+        self.branch().into_iter().rev().find(|(_, message)| message.role == Role::User).map(|(id, _)| id)
+    }
+
+    fn check(&self, id: Option<EntryId>) -> Result<(), NoSuchEntry> {
+        match id {
+            Some(EntryId(at)) if at >= self.entries.len() => Err(NoSuchEntry(at, self.entries.len())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where a message of a branch stands in the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before the last user message, or the turn has its answer.
+    Past,
+    /// A step of the turn whose tool results are about to be sent.
+    OpenLoop,
+}
+
+/// A branch cut into user turns: a user message and every step up to the next.
+#[derive(Debug)]
+pub struct Turns {
+    /// The turn of each message, counted from 0; messages before the first
+    /// user message belong to turn 0.
+    pub turn_of: Vec<usize>,
+    pub place_of: Vec<Place>,
+}
+
+impl Turns {
+    pub fn of(messages: &[&Message]) -> Turns {
+        let mut turn_of = Vec::with_capacity(messages.len());
+        let mut turn = 0;
+        let mut last_user = None;
+        for (at, message) in messages.iter().enumerate() {
+            if message.role == Role::User {
+                turn += usize::from(last_user.is_some());
+                last_user = Some(at);
+            }
+            turn_of.push(turn);
+        }
+        // The loop is open while the last thing said is a tool's result.
+        let open = messages.last().is_some_and(|message| message.role == Role::Tool);
+        let place_of = (0..messages.len())
+            .map(|at| if open && last_user.is_none_or(|user| at > user) { Place::OpenLoop } else { Place::Past })
+            .collect();
+        Turns { turn_of, place_of }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{Block, Text};
+
+    fn say(role: Role, text: &str) -> Message {
+        Message::new(role, vec![Block::Text(Text { text: text.to_owned(), ..Text::default() })])
+    }
+
+    fn texts(history: &History) -> String {
+        let text = |message: &Message| match message.blocks.first() {
+            Some(Block::Text(text)) => text.text.clone(),
+            _ => String::new(),
+        };
+        history.branch().iter().map(|(_, message)| text(message)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn h5_forks_undo_and_retry_lose_nothing() {
+        let mut history = History::new();
+        let first = history.append(say(Role::User, "q1"));
+        history.append(say(Role::Assistant, "a1"));
+        history.append(say(Role::User, "q2"));
+        history.append(say(Role::Assistant, "a2"));
+        assert_eq!(texts(&history), "q1 a1 q2 a2");
+        history.retry();
+        history.append(say(Role::Assistant, "a2'"));
+        assert_eq!(texts(&history), "q1 a1 q2 a2'");
+        history.undo();
+        assert_eq!(texts(&history), "q1 a1");
+        history.fork(Some(first)).expect("it is there");
+        history.append(say(Role::Assistant, "a1'"));
+        assert_eq!(texts(&history), "q1 a1'");
+        assert_eq!(history.entries().len(), 6, "every branch is still there");
+        assert!(history.fork(Some(EntryId(6))).is_err());
+    }
+
+    #[test]
+    fn every_change_has_a_version_of_its_own() {
+        let mut history = History::new();
+        let before = history.version();
+        history.append(say(Role::User, "q"));
+        assert_ne!(history.version(), before);
+        let before = history.version();
+        history.fork(history.head()).expect("it is there");
+        assert_eq!(history.version(), before, "going where we are changes nothing");
+    }
+
+    #[test]
+    fn tool_results_begin_no_turn_and_keep_the_loop_open() {
+        use Role::{Assistant, System, Tool, User};
+        #[rustfmt::skip]
+        let cases: &[(&str, &[Role], &[usize], &str)] = &[
+            ("one answer",   &[User, Assistant],                                    &[0, 0],             ".."),
+            ("open loop",    &[User, Assistant, Tool],                              &[0, 0, 0],          ".oo"),
+            ("closed loop",  &[User, Assistant, Tool, Assistant],                   &[0, 0, 0, 0],       "...."),
+            ("second turn",  &[System, User, Assistant, User, Assistant, Tool],     &[0, 0, 0, 1, 1, 1], "....oo"),
+            ("next question", &[User, Assistant, Tool, User],                       &[0, 0, 0, 1],       "...."),
+        ];
+        for (name, roles, turns, places) in cases {
+            let messages: Vec<Message> = roles.iter().map(|role| say(*role, "x")).collect();
+            let messages: Vec<&Message> = messages.iter().collect();
+            let got = Turns::of(&messages);
+            let drawn: String =
+                got.place_of.iter().map(|place| if *place == Place::OpenLoop { 'o' } else { '.' }).collect();
+            assert_eq!((got.turn_of.as_slice(), drawn.as_str()), (*turns, *places), "{name}");
+        }
+    }
+}

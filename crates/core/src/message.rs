@@ -1,0 +1,79 @@
+//! One message of a conversation, whoever said it.
+
+use crate::block::{Block, Origin, Reply, Thinking, Time};
+use crate::event::{Ending, Usage};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+    /// Results of tool calls. Not a user message: it does not begin a turn.
+    Tool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    pub role: Role,
+    pub blocks: Vec<Block>,
+    /// Who made an assistant message, and so who may read its seals. Without
+    /// it the message is foreign to everybody.
+    pub origin: Option<Origin>,
+    pub ending: Option<Ending>,
+    pub usage: Option<Usage>,
+    /// A thinking field that was present but stayed empty.
+    pub seen: Option<String>,
+    /// The reply was cut short; what stands open in it is not sent back.
+    pub interrupted: bool,
+    pub at: Option<Time>,
+    /// Members we do not know, as JSON, kept.
+    pub extra: Vec<(String, String)>,
+}
+
+impl Message {
+    pub fn new(role: Role, blocks: Vec<Block>) -> Message {
+        Message {
+            role,
+            blocks,
+            origin: None,
+            ending: None,
+            usage: None,
+            seen: None,
+            interrupted: false,
+            at: None,
+            extra: Vec::new(),
+        }
+    }
+
+    /// What a decoder made of a reply, as it is recorded: whole, whatever the
+    /// settings say.
+    pub fn from_reply(reply: Reply, origin: Option<Origin>) -> Message {
+        Message {
+            interrupted: reply.end.ending == Ending::CutOff || reply.end.error.is_some(),
+            ending: Some(reply.end.ending),
+            usage: Some(reply.usage),
+            seen: reply.seen,
+            origin,
+            ..Message::new(Role::Assistant, reply.blocks)
+        }
+    }
+
+    /// The thoughts of a message, in order.
+    pub fn thinking(&self) -> impl Iterator<Item = &Thinking> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Thinking(thinking) => Some(thinking),
+            Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        })
+    }
+
+    /// All readable thinking as one text, for providers that want a single
+    /// field; none where there is nothing to read.
+    pub fn thinking_text(&self) -> Option<String> {
+        let texts: Vec<&str> = self.thinking().map(Thinking::text).filter(|text| !text.trim().is_empty()).collect();
+        (!texts.is_empty()).then(|| texts.concat())
+    }
+
+    pub fn has_calls(&self) -> bool {
+        self.blocks.iter().any(|block| matches!(block, Block::ToolCall(_)))
+    }
+}

@@ -1,0 +1,297 @@
+//! What of a conversation goes back to a provider: one decision a block.
+//!
+//! Strip first, include second, then the dialect: whose seal it is, where in
+//! the work it stands, and which carrier there is for it. Storage is not
+//! touched; the same history with other settings gives another plan.
+
+use super::Why;
+use super::Wishes;
+use crate::block::{Block, Origin, Thinking};
+use crate::dialect::{BindModel, Carrier, Duty, EchoField, FillEmpty, Rules, TurnsIf};
+use crate::history::{Place, Turns};
+use crate::message::{Message, Role};
+use crate::settings::Strip;
+
+/// What happens to one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// As it was received, in its own shape.
+    Verbatim,
+    /// Its text in a field beside the content.
+    Field,
+    /// Its text in tags inside the content.
+    Tags,
+    /// Something empty, because the provider demands that something is there.
+    Filler,
+    Dropped,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    pub message: usize,
+    /// None for a filler: no stored block stands behind it.
+    pub block: Option<usize>,
+    pub action: Action,
+    /// The field it stands in, where it stands in one.
+    pub field: Option<String>,
+    pub why: Why,
+}
+
+/// The decisions about one message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    /// One for each block of the message.
+    pub actions: Vec<Action>,
+    /// The provider demands a field that no thought fills.
+    pub filler: bool,
+    /// Made by this dialect: its own members may go along.
+    pub own: bool,
+    /// Seals on text and calls may go back.
+    pub seals: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Egress {
+    pub steps: Vec<Step>,
+    pub decisions: Vec<Decision>,
+    /// Some past thought is sent, so the switch that keeps history is on.
+    pub sends_past: bool,
+    /// The first step of the open tool loop has no thought to begin with.
+    pub loop_begins_bare: bool,
+}
+
+/// Who the request goes to, and what it may read.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    pub target: &'a Origin,
+    pub rules: &'a Rules,
+    /// Whether this model reads what another made, where a matrix says so.
+    pub can_read: &'a dyn Fn(&str, &str, &str) -> bool,
+    pub has_tools: bool,
+}
+
+pub fn plan(messages: &[&Message], reader: Reader<'_>, wishes: &Wishes) -> Egress {
+    let turns = Turns::of(messages);
+    let last_thinking_turn = last_turn_with_thinking(messages, &turns);
+    let mut egress = Egress::default();
+    for (at, message) in messages.iter().enumerate() {
+        let place = turns.place_of.get(at).copied().unwrap_or(Place::Past);
+        let turn = turns.turn_of.get(at).copied().unwrap_or(0);
+        let context = Context { reader, wishes, place, kept_by_strip: Some(turn) == last_thinking_turn };
+        egress.add_step(at, message, &context);
+        let first_of_loop = place == Place::OpenLoop
+            && at.checked_sub(1).is_none_or(|before| turns.place_of.get(before) != Some(&Place::OpenLoop));
+        if first_of_loop {
+            egress.loop_begins_bare = !egress.begins_with_thought(message);
+        }
+    }
+    egress
+}
+
+/// Everything a decision about a thought of one message depends on.
+struct Context<'a> {
+    reader: Reader<'a>,
+    wishes: &'a Wishes,
+    place: Place,
+    /// Its turn is the last one that has any thinking.
+    kept_by_strip: bool,
+}
+
+impl Egress {
+    /// Whether the step just added is sent with a thought as its first block.
+    fn begins_with_thought(&self, message: &Message) -> bool {
+        let actions = self.steps.last().map(|step| step.actions.as_slice()).unwrap_or_default();
+        let mut sent = message.blocks.iter().zip(actions).filter(|(_, action)| **action != Action::Dropped);
+        sent.next().is_some_and(|(block, _)| matches!(block, Block::Thinking(_)))
+    }
+
+    fn add_step(&mut self, at: usize, message: &Message, context: &Context<'_>) {
+        let mut step = Step {
+            own: context.foreigner(message, false).is_none(),
+            seals: context.foreigner(message, true).is_none() && context.wishes.seals,
+            ..Step::default()
+        };
+        for (index, block) in message.blocks.iter().enumerate() {
+            let (action, why) = match block {
+                Block::Thinking(thinking) => context.decide(message, thinking),
+                Block::Unmodelled(_) => match context.foreigner(message, true) {
+                    Some(maker) => (Action::Dropped, Why::Foreign { maker }),
+                    None => (Action::Verbatim, Why::Said),
+                },
+                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
+                    (Action::Verbatim, Why::Said)
+                }
+            };
+            let thought = matches!(block, Block::Thinking(_));
+            self.sends_past |= thought && action != Action::Dropped && context.place == Place::Past;
+            step.actions.push(action);
+            let field = match (block, action) {
+                (Block::Thinking(thinking), Action::Field) => Some(context.field_name(Some(&thinking.source))),
+                _ => None,
+            };
+            self.decisions.push(Decision { message: at, block: Some(index), action, field, why });
+        }
+        let told = message
+            .blocks
+            .iter()
+            .zip(&step.actions)
+            .any(|(block, action)| matches!(block, Block::Thinking(_)) && *action != Action::Dropped);
+        if message.role == Role::Assistant && !told && context.demands_filler(message) {
+            step.filler = true;
+            let (why, field) = (Why::FieldIsDemanded, Some(context.field_name(None)));
+            self.decisions.push(Decision { message: at, block: None, action: Action::Filler, field, why });
+        }
+        self.steps.push(step);
+    }
+}
+
+impl Context<'_> {
+    fn decide(&self, message: &Message, thinking: &Thinking) -> (Action, Why) {
+        if let Some(why) = self.withheld() {
+            return (Action::Dropped, why);
+        }
+        let rules = &self.reader.rules.echo;
+        let sealed = thinking.seals().is_some_and(|seals| seals.signature.is_some() || seals.encrypted.is_some());
+        if let Some(maker) = self.foreigner(message, sealed) {
+            return (Action::Dropped, Why::Foreign { maker });
+        }
+        if message.interrupted && !sealed && rules.need_opaque {
+            return (Action::Dropped, Why::Interrupted);
+        }
+        let kept = match self.duty() {
+            (Duty::Must | Duty::Should, why) => why,
+            (Duty::Ignored | Duty::Forbidden, why) => return (Action::Dropped, why),
+        };
+        if rules.need_opaque && !sealed {
+            return (Action::Dropped, Why::NotSealed);
+        }
+        let readable = !thinking.text().trim().is_empty();
+        match rules.carrier {
+            Carrier::None => (Action::Dropped, Why::NoCarrier),
+            Carrier::Field if readable => (Action::Field, kept),
+            Carrier::ContentTags if readable => (Action::Tags, kept),
+            Carrier::Field | Carrier::ContentTags => (Action::Dropped, Why::NothingReadable),
+            // What came as an entry goes back as one; plain text beside it.
+            Carrier::Details if thinking.native.is_some() => (Action::Verbatim, kept),
+            Carrier::Details if readable => (Action::Field, kept),
+            Carrier::Details => (Action::Dropped, Why::NothingReadable),
+            Carrier::ContentChunks
+            | Carrier::Block
+            | Carrier::Item
+            | Carrier::Part
+            | Carrier::CallExtra
+            | Carrier::FieldsOpaque => (Action::Verbatim, kept),
+        }
+    }
+
+    /// What the user's settings hold back, before any dialect is asked.
+    fn withheld(&self) -> Option<Why> {
+        let open = self.place == Place::OpenLoop;
+        let stripped = match self.wishes.strip {
+            Strip::None => false,
+            Strip::All => true,
+            Strip::AllButLast => !self.kept_by_strip,
+        };
+        if stripped && !open {
+            return Some(Why::Stripped);
+        }
+        if !self.wishes.include.sends {
+            return Some(Why::NotIncluded);
+        }
+        if !self.wishes.enabled && !open {
+            return Some(Why::ThinkingIsOff);
+        }
+        None
+    }
+
+    fn duty(&self) -> (Duty, Why) {
+        let echo = &self.reader.rules.echo;
+        if self.place == Place::OpenLoop {
+            let why = match self.wishes.strip {
+                Strip::All => Why::LoopIsNeverStripped,
+                Strip::None | Strip::AllButLast => Why::Loop(echo.loop_duty),
+            };
+            return (echo.loop_duty, why);
+        }
+        let asked_for = match echo.turns_if {
+            TurnsIf::Always | TurnsIf::Flag => true,
+            TurnsIf::Tools => self.reader.has_tools,
+        };
+        let duty = if asked_for { echo.turns_duty } else { Duty::Ignored };
+        // What is only ignored may be sent; a user who asks for it gets it.
+        if duty == Duty::Ignored && self.wishes.include.sends && self.wishes.include.by_user {
+            return (Duty::Should, Why::Included);
+        }
+        (duty, Why::Turns(duty))
+    }
+
+    /// Who made it, where that is somebody this request does not go to.
+    fn foreigner(&self, message: &Message, sealed: bool) -> Option<String> {
+        let target = self.reader.target;
+        let Some(origin) = &message.origin else { return Some("nobody known".to_owned()) };
+        let differs = |mine: &Option<String>, theirs: &Option<String>| match (mine, theirs) {
+            (Some(mine), Some(theirs)) => mine != theirs,
+            // An absent member matches anything.
+            _ => false,
+        };
+        let maker = || {
+            let name = origin.dialect.as_deref().or(origin.provider.as_deref()).unwrap_or("another provider");
+            origin.model.as_deref().map_or_else(|| name.to_owned(), |model| format!("{name}, {model}"))
+        };
+        if differs(&target.dialect, &origin.dialect) {
+            return Some(maker());
+        }
+        if !sealed {
+            return None;
+        }
+        let bind = &self.reader.rules.bind;
+        let elsewhere = differs(&target.provider, &origin.provider)
+            || differs(&target.endpoint, &origin.endpoint)
+            || (bind.account && differs(&target.account, &origin.account));
+        let other_model = match (&bind.model, &target.model, &origin.model) {
+            (BindModel::None, ..) | (_, None, _) | (_, _, None) => false,
+            (BindModel::Same, Some(mine), Some(theirs)) => mine != theirs,
+            (BindModel::Matrix(name), Some(mine), Some(theirs)) => {
+                mine != theirs && !(self.reader.can_read)(name, mine, theirs)
+            }
+        };
+        (elsewhere || other_model).then(maker)
+    }
+
+    fn field_name(&self, source: Option<&str>) -> String {
+        field_name(self.reader.rules, self.wishes, source)
+    }
+
+    fn demands_filler(&self, message: &Message) -> bool {
+        // Where no thinking is taken, an empty field is none too many.
+        if self.duty().0 == Duty::Forbidden {
+            return false;
+        }
+        match self.reader.rules.echo.fill_empty {
+            FillEmpty::None => self.wishes.filler.is_some() && message.thinking().next().is_some(),
+            FillEmpty::WithToolCalls => message.has_calls(),
+            FillEmpty::All => true,
+        }
+    }
+}
+
+/// The field that thinking is written to: the user's, else the dialect's, else
+/// the one it came in.
+pub(crate) fn field_name(rules: &Rules, wishes: &Wishes, source: Option<&str>) -> String {
+    if rules.echo.carrier == Carrier::Details && source.is_none() {
+        return "reasoning_details".to_owned();
+    }
+    let received = source.filter(|source| source.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+    match (&wishes.field, &rules.echo.field) {
+        (Some(name), _) | (None, EchoField::Named(name)) => name.clone(),
+        (None, EchoField::Same) => {
+            let known = rules.read.text.iter().find(|name| Some(name.as_str()) == received).or(rules.read.text.first());
+            known.map_or("reasoning_content", String::as_str).to_owned()
+        }
+    }
+}
+
+fn last_turn_with_thinking(messages: &[&Message], turns: &Turns) -> Option<usize> {
+    let with_thinking = messages.iter().zip(&turns.turn_of).filter(|(message, _)| message.thinking().next().is_some());
+    with_thinking.map(|(_, turn)| *turn).next_back()
+}

@@ -1,0 +1,54 @@
+//! What the settings come to for one request, read fresh each time.
+
+use crate::dialect::EchoRules;
+use crate::settings::{Effort, SendEmpty, Settings, Strip};
+
+/// The user's wishes, resolved over the layers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wishes {
+    pub enabled: bool,
+    pub effort: Option<Effort>,
+    pub budget: Option<u64>,
+    pub include: Include,
+    pub strip: Strip,
+    /// Seals on text and calls may go back.
+    pub seals: bool,
+    /// The field to write, where the user names one.
+    pub field: Option<String>,
+    /// What stands in an empty field, where the user asks for it.
+    pub filler: Option<String>,
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+}
+
+/// Whether stored thinking goes back, and on whose word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Include {
+    pub sends: bool,
+    /// The user said so, not a default: no thought leaves against it.
+    pub by_user: bool,
+}
+
+impl Wishes {
+    pub fn of(settings: &Settings, echo: &EchoRules) -> Wishes {
+        let (include, layer) = settings.include_in_context();
+        let by_user = layer.is_of_the_user();
+        let filler = match settings.send_empty() {
+            SendEmpty::Omit => None,
+            SendEmpty::Empty => Some(String::new()),
+            SendEmpty::Space => Some(" ".to_owned()),
+        };
+        Wishes {
+            enabled: settings.enabled().0,
+            effort: settings.effort(),
+            budget: settings.max_thinking_tokens(),
+            include: Include { sends: include || (!by_user && echo.include), by_user },
+            strip: settings.strip(),
+            seals: include || !by_user,
+            field: settings.field_name().map(str::to_owned),
+            filler,
+            max_tokens: settings.max_output_tokens(),
+            temperature: settings.temperature(),
+        }
+    }
+}

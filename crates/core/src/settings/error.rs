@@ -1,0 +1,145 @@
+//! A setting that was refused: what is wrong, and what would be right.
+
+use super::registry::{ALIASES, Key};
+
+/// Nothing changed. The text lists what is valid (ERR-001).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}; {}", self.what(), self.hint())]
+pub enum SettingError {
+    UnknownKey {
+        name: String,
+        /// The one that was probably meant.
+        nearest: Option<&'static str>,
+    },
+    BadValue {
+        name: &'static str,
+        given: String,
+        valid: String,
+    },
+    /// `K=V` without the `=`.
+    NoValue {
+        text: String,
+    },
+}
+
+/// Enough of a value to know it again.
+const QUOTED: usize = 200;
+
+impl SettingError {
+    pub(super) fn unknown(name: &str) -> SettingError {
+        SettingError::UnknownKey { name: quoted(name), nearest: nearest(name) }
+    }
+
+    pub(super) fn bad_value(name: &'static str, given: &str, valid: String) -> SettingError {
+        SettingError::BadValue { name, given: quoted(given), valid }
+    }
+
+    pub fn what(&self) -> String {
+        match self {
+            SettingError::UnknownKey { name, .. } => format!("unknown setting `{name}`"),
+            SettingError::BadValue { name, given, .. } => format!("`{name}` cannot be `{given}`"),
+            SettingError::NoValue { text } => format!("`{text}` gives no value"),
+        }
+    }
+
+    /// What is valid instead.
+    pub fn hint(&self) -> String {
+        match self {
+            SettingError::UnknownKey { nearest, .. } => {
+                let names: Vec<&str> = Key::ALL.iter().map(|key| key.name()).collect();
+                let meant = nearest.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+                format!("{meant}the settings are: {}", names.join(", "))
+            }
+            SettingError::BadValue { valid, .. } => format!("use {valid}"),
+            SettingError::NoValue { .. } => "write it as KEY=VALUE".to_owned(),
+        }
+    }
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    if text.len() <= QUOTED {
+        return text.to_owned();
+    }
+    let mut end = QUOTED;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+/// The name that was probably meant, aliases too. A name without its first part
+/// is compared with the last parts.
+fn nearest(given: &str) -> Option<&'static str> {
+    let wanted = given.to_lowercase();
+    // Whoever is further off than this meant something else, and nobody types that much by mistake.
+    let allowed = 1 + wanted.chars().count().min(QUOTED) / 4;
+    let distance_to = |name: &str| {
+        let name = name.to_lowercase();
+        let last = name.rsplit('.').next().filter(|_| !wanted.contains('.')).map(|last| distance(&wanted, last));
+        last.into_iter().chain([distance(&wanted, &name)]).min().unwrap_or(usize::MAX)
+    };
+    if wanted.len() > QUOTED {
+        return None;
+    }
+    let names = Key::ALL.iter().map(|key| key.name()).chain(ALIASES.iter().map(|alias| alias.name));
+    let scored = names.map(|name| (distance_to(name), name));
+    // The first of equals: the table is in the order of use.
+    let best = scored.reduce(|best, next| if next.0 < best.0 { next } else { best });
+    best.filter(|(distance, _)| *distance <= allowed).map(|(_, name)| name)
+}
+
+/// How many letters must be added, dropped or changed.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut left = i + 1;
+        let mut above_left = i;
+        let mut next = vec![left];
+        for (to, above) in b.chars().zip(row.iter().copied().skip(1)) {
+            left = (above_left + usize::from(from != to)).min(left + 1).min(above + 1);
+            above_left = above;
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_counts_letters() {
+        for (a, b, expected) in
+            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("abc", "abc", 0), ("ab", "ba", 2)]
+        {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_finds_the_one_that_was_meant() {
+        #[rustfmt::skip]
+        let cases = [
+            ("reasoning.efort",           Some("reasoning.effort")),
+            ("reasoning.includeincontext", Some("reasoning.includeInContext")),
+            ("effort",                    Some("reasoning.effort")),
+            ("temprature",                Some("request.temperature")),
+            ("show_thnking",              Some("show_thinking")),
+            ("context.compact",           Some("context.compactAt")),
+            ("volume.of.the.speakers",    None),
+            ("",                          None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(nearest(given), expected, "{given}");
+        }
+        assert_eq!(nearest(&"x".repeat(1_000_000)), None);
+    }
+
+    #[test]
+    fn a_refusal_quotes_only_as_much_as_one_can_read() {
+        let error = SettingError::bad_value("reasoning.effort", &"é".repeat(10_000), "high".to_owned());
+        assert!(error.to_string().len() < 300);
+    }
+}

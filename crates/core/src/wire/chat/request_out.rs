@@ -1,0 +1,209 @@
+//! A Chat Completions request: the parameters first, the messages last, so
+//! that each request begins like the one before it.
+
+use crate::block::{Block, Thinking, ToolCall};
+use crate::dialect::{Carrier, EmptyContent, Foreign};
+use crate::message::{Message, Role};
+use crate::rules::{Action, Step, field_name};
+use crate::wire::draft::{Draft, arguments_text, list, text_of};
+use crate::wire::json::{ObjectWriter, compact, quote};
+
+pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
+    let mut body = draft.begin();
+    body.push("stream_options", r#"{"include_usage":true}"#);
+    draft.push_parameters(&mut body);
+    draft.push_function_tools(&mut body);
+    let mut messages = Vec::new();
+    for (message, step) in draft.messages.iter().zip(draft.steps) {
+        match message.role {
+            Role::System => messages.push(plain("system", message)),
+            Role::User => messages.push(plain("user", message)),
+            Role::Assistant => messages.push(assistant(draft, message, step)),
+            Role::Tool => messages.extend(message.blocks.iter().filter_map(tool_result)),
+        }
+    }
+    body.push_raw("messages", &list(&messages));
+    body.finish()
+}
+
+fn tool_result(block: &Block) -> Option<String> {
+    let Block::ToolResult(result) = block else { return None };
+    let mut out = ObjectWriter::default();
+    out.push("role", "\"tool\"");
+    out.push("tool_call_id", &quote(&result.id));
+    out.push_raw("content", &quote(&result.content));
+    Some(out.finish())
+}
+
+/// Text as one string; with images as a list of parts.
+fn plain(role: &str, message: &Message) -> String {
+    let has_image = message.blocks.iter().any(|block| matches!(block, Block::Image(_)));
+    let content = if has_image {
+        let parts: Vec<String> = message.blocks.iter().filter_map(part).collect();
+        format!("[{}]", parts.join(","))
+    } else {
+        quote(&text_of(&message.blocks))
+    };
+    let mut out = ObjectWriter::default();
+    out.push("role", &quote(role));
+    out.push_raw("content", &content);
+    out.finish()
+}
+
+fn part(block: &Block) -> Option<String> {
+    match block {
+        Block::Text(text) => Some(format!(r#"{{"type":"text","text":{}}}"#, quote(&text.text))),
+        Block::Image(image) => {
+            let url = format!("data:{};base64,{}", image.media_type, image.data);
+            Some(format!(r#"{{"type":"image_url","image_url":{{"url":{}}}}}"#, quote(&url)))
+        }
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => None,
+    }
+}
+
+fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+    let mut out = ObjectWriter::default();
+    out.push("role", "\"assistant\"");
+    let calls: Vec<String> = calls(draft, message, step);
+    if let Some(content) = content(draft, message, step, !calls.is_empty()) {
+        out.push_raw("content", &content);
+    }
+    thinking(draft, message, step, &mut out);
+    if !calls.is_empty() {
+        out.push_raw("tool_calls", &format!("[{}]", calls.join(",")));
+    }
+    out.finish()
+}
+
+/// None where the dialect wants no content at all beside calls.
+fn content(draft: &Draft<'_>, message: &Message, step: &Step, has_calls: bool) -> Option<String> {
+    let sent = message.blocks.iter().zip(&step.actions);
+    if draft.rules.echo.carrier == Carrier::ContentChunks && sent.clone().any(is_sent_thought) {
+        let chunks: Vec<String> = sent.filter_map(|(block, action)| chunk(block, *action)).collect();
+        return Some(format!("[{}]", chunks.join(",")));
+    }
+    let mut text = String::new();
+    for (block, action) in sent {
+        match (block, action) {
+            (Block::Thinking(thinking), Action::Tags) => push_tags(draft, thinking, &mut text),
+            (Block::Text(block), _) => text.push_str(&block.text),
+            _ => (),
+        }
+    }
+    match draft.rules.echo.empty_content {
+        _ if !text.is_empty() || !has_calls => Some(quote(&text)),
+        EmptyContent::Null => Some("null".to_owned()),
+        EmptyContent::Empty => Some("\"\"".to_owned()),
+        EmptyContent::Omit => None,
+    }
+}
+
+/// The tags it came in, or the dialect's own.
+fn push_tags(draft: &Draft<'_>, thinking: &Thinking, text: &mut String) {
+    let pairs = &draft.rules.read.tags.pairs;
+    let pair = pairs.iter().find(|pair| pair.open.contains(&thinking.source)).or(pairs.first());
+    let open = pair.and_then(|pair| pair.open.first()).map_or("<think>", String::as_str);
+    let close = pair.and_then(|pair| pair.close.first()).map_or("</think>", String::as_str);
+    text.push_str(open);
+    text.push_str(thinking.text());
+    text.push_str(close);
+}
+
+fn thinking(draft: &Draft<'_>, message: &Message, step: &Step, out: &mut ObjectWriter) {
+    let mut details = Vec::new();
+    let mut text = String::new();
+    let mut source = None;
+    for (block, action) in message.blocks.iter().zip(&step.actions) {
+        let Block::Thinking(thinking) = block else { continue };
+        match (draft.rules.echo.carrier, action) {
+            (_, Action::Field) => {
+                source.get_or_insert(thinking.source.as_str());
+                text.push_str(thinking.text());
+            }
+            (Carrier::Details, Action::Verbatim) => {
+                details.extend(thinking.native.as_ref().map(|native| native.whole(thinking.text())));
+            }
+            (Carrier::FieldsOpaque | Carrier::CallExtra, Action::Verbatim) => opaque_field(thinking, out),
+            _ => (),
+        }
+    }
+    if !details.is_empty() {
+        out.push_raw("reasoning_details", &format!("[{}]", details.join(",")));
+    }
+    if !text.is_empty() {
+        out.push_raw(&field_name(draft.rules, draft.wishes, source), &quote(&text));
+    } else if step.filler {
+        let filler = draft.wishes.filler.as_deref().unwrap_or(&draft.rules.echo.filler);
+        let empty = if draft.rules.echo.carrier == Carrier::Details { "[]".to_owned() } else { quote(filler) };
+        out.push(&field_name(draft.rules, draft.wishes, None), &empty);
+    }
+}
+
+fn is_sent_thought((block, action): (&Block, &Action)) -> bool {
+    matches!(block, Block::Thinking(_)) && *action != Action::Dropped
+}
+
+/// A thought whose fields stand beside the content: as they came.
+fn opaque_field(thinking: &Thinking, out: &mut ObjectWriter) {
+    match &thinking.native {
+        Some(native) => out.push_members(&native.json),
+        None if !thinking.text().is_empty() => out.push_raw(&thinking.source, &quote(thinking.text())),
+        None => (),
+    }
+}
+
+/// One element of a content array.
+fn chunk(block: &Block, action: Action) -> Option<String> {
+    match block {
+        Block::Thinking(thinking) if action != Action::Dropped => {
+            let text = quote(thinking.text());
+            let signature = thinking.seals().and_then(|seals| seals.signature.as_ref());
+            let signature =
+                signature.map_or_else(String::new, |seal| format!(r#","signature":{}"#, quote(&seal.payload)));
+            Some(format!(r#"{{"type":"thinking","thinking":[{{"type":"text","text":{text}}}]{signature}}}"#))
+        }
+        Block::Text(text) if !text.text.is_empty() => part(&Block::Text(text.clone())),
+        Block::Unmodelled(unmodelled) if action == Action::Verbatim => Some(unmodelled.native.json.clone()),
+        Block::Thinking(_)
+        | Block::Text(_)
+        | Block::ToolCall(_)
+        | Block::ToolResult(_)
+        | Block::Image(_)
+        | Block::Unmodelled(_) => None,
+    }
+}
+
+fn calls(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
+    let mut calls = Vec::new();
+    for block in &message.blocks {
+        if let Block::ToolCall(tool) = block {
+            let dummy = dummy_seal(draft).filter(|_| calls.is_empty());
+            calls.push(call(tool, step, dummy));
+        }
+    }
+    calls
+}
+
+/// The documented stand-in for a seal on a call, as members of the call.
+fn dummy_seal(draft: &Draft<'_>) -> Option<String> {
+    let echo = &draft.rules.echo;
+    let path = draft.rules.read.call_extra.first()?;
+    let wanted = echo.carrier == Carrier::CallExtra && echo.foreign == Foreign::DummySignature;
+    let nest = |inner: String, name: &str| format!("{{{}:{inner}}}", quote(name));
+    wanted.then(|| path.rsplit('.').fold(quote(&echo.dummy), nest))
+}
+
+fn call(tool: &ToolCall, step: &Step, dummy: Option<String>) -> String {
+    let ToolCall { id, name, arguments, native, .. } = tool;
+    let mut out = ObjectWriter::default();
+    out.push("id", &quote(id.as_str()));
+    out.push("type", "\"function\"");
+    let arguments = quote(arguments_text(arguments));
+    out.push_raw("function", &format!(r#"{{"name":{},"arguments":{arguments}}}"#, quote(name)));
+    // Members that only their maker knows, seals among them.
+    let own = native.as_ref().filter(|_| step.seals).map(|native| native.json.clone());
+    if let Some(members) = own.or(dummy) {
+        out.push_members(&compact(&members));
+    }
+    out.finish()
+}

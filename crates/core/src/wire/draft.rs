@@ -1,0 +1,141 @@
+//! What every request is made of, and the pieces that protocols share.
+
+use serde_json::{Map, Value};
+
+use super::json::{ObjectWriter, quote};
+use crate::block::{Arguments, Block, Thinking};
+use crate::conversation::Tool;
+use crate::dialect::Rules;
+use crate::message::{Message, Role};
+use crate::rules::{Action, Step, Wishes};
+
+/// A request before it has a shape. Parameters are written first and messages
+/// last, so that each request begins like the one before it.
+pub(super) struct Draft<'a> {
+    pub(super) model: &'a str,
+    pub(super) messages: &'a [&'a Message],
+    pub(super) steps: &'a [Step],
+    pub(super) tools: &'a [Tool],
+    pub(super) parameters: &'a Map<String, Value>,
+    pub(super) rules: &'a Rules,
+    pub(super) wishes: &'a Wishes,
+}
+
+/// A tool in JSON words.
+pub(super) struct ToolWords<'a> {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) parameters: &'a str,
+}
+
+impl<'a> Draft<'a> {
+    /// A body that begins with the model, for protocols that name it there.
+    pub(super) fn begin(&self) -> ObjectWriter {
+        let mut body = ObjectWriter::default();
+        body.push("model", &quote(self.model));
+        body.push("stream", "true");
+        body
+    }
+
+    /// The tools, each as the protocol writes one; none where there are none.
+    pub(super) fn tools(&self, write: impl Fn(&ToolWords<'_>) -> String) -> Option<String> {
+        let words = |tool: &'a Tool| ToolWords {
+            name: quote(&tool.name),
+            description: quote(&tool.description),
+            parameters: &tool.parameters,
+        };
+        let tools: Vec<String> = self.tools.iter().map(|tool| write(&words(tool))).collect();
+        (!tools.is_empty()).then(|| list(&tools))
+    }
+
+    /// `{"type":"function","function":{…}}`, as several protocols have it.
+    pub(super) fn push_function_tools(&self, body: &mut ObjectWriter) {
+        let tools = self.tools(|tool| {
+            let ToolWords { name, description, parameters } = tool;
+            let function = object([("name", name), ("description", description), ("parameters", parameters)]);
+            object([("type", "\"function\""), ("function", &function)])
+        });
+        if let Some(tools) = tools {
+            body.push_raw("tools", &tools);
+        }
+    }
+
+    pub(super) fn push_parameters(&self, body: &mut ObjectWriter) {
+        for (name, value) in self.parameters {
+            body.push_raw(name, &value.to_string());
+        }
+    }
+
+    /// The system prompt, however many messages it came in.
+    pub(super) fn system(&self) -> Option<String> {
+        let texts: Vec<String> = self
+            .messages
+            .iter()
+            .filter(|message| message.role == Role::System)
+            .map(|message| text_of(&message.blocks))
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// Every message but the system's, with what was decided about it.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (&'a Message, &'a Step)> {
+        let spoken = self.messages.iter().zip(self.steps);
+        spoken.filter(|(message, _)| message.role != Role::System).map(|(message, step)| (*message, step))
+    }
+}
+
+/// The blocks of a message with what becomes of each.
+pub(super) fn decided<'a>(message: &'a Message, step: &'a Step) -> impl Iterator<Item = (&'a Block, Action)> + Clone {
+    message.blocks.iter().zip(step.actions.iter().copied())
+}
+
+pub(super) fn text_of(blocks: &[Block]) -> String {
+    let texts = blocks.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.text.as_str()),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+    });
+    texts.collect()
+}
+
+/// Arguments as an object, for protocols that want one. What never became
+/// JSON was never executed; it goes back as no arguments.
+pub(super) fn arguments_object(arguments: &Arguments) -> &str {
+    match arguments {
+        Arguments::Json(json) if json.trim_start().starts_with('{') => json,
+        Arguments::Json(_) | Arguments::Broken(_) => "{}",
+    }
+}
+
+/// Arguments as the text they came as.
+pub(super) fn arguments_text(arguments: &Arguments) -> &str {
+    match arguments {
+        Arguments::Json(text) | Arguments::Broken(text) => text,
+    }
+}
+
+pub(super) fn signature(thinking: &Thinking) -> Option<&str> {
+    thinking.seals().and_then(|seals| seals.signature.as_ref()).map(|seal| seal.payload.as_str())
+}
+
+pub(super) fn encrypted(thinking: &Thinking) -> Option<&str> {
+    thinking.seals().and_then(|seals| seals.encrypted.as_ref()).map(|seal| seal.payload.as_str())
+}
+
+/// A list of values that are JSON already.
+pub(super) fn list(values: &[String]) -> String {
+    format!("[{}]", values.join(","))
+}
+
+/// An object of members that are JSON already.
+pub(super) fn object<const N: usize>(members: [(&str, &str); N]) -> String {
+    let mut out = ObjectWriter::default();
+    for (name, json) in members {
+        out.push_raw(name, json);
+    }
+    out.finish()
+}
+
+/// `{"type":"text","text":…}`, as several protocols have it.
+pub(super) fn typed_text(kind: &str, text: &str) -> String {
+    object([("type", &quote(kind)), ("text", &quote(text))])
+}

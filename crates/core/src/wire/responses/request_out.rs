@@ -1,0 +1,158 @@
+//! An OpenAI Responses request: items in their order, each thought right
+//! before the item it produced.
+
+use crate::block::{Block, Native, Thinking, ToolCall};
+use crate::dialect::Ids;
+use crate::message::{Message, Role};
+use crate::rules::{Action, Step};
+use crate::wire::draft::{Draft, ToolWords, arguments_text, decided, encrypted, list, object, typed_text};
+use crate::wire::json::{ObjectWriter, Raw, each_entry, quote};
+
+pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
+    let mut body = draft.begin();
+    draft.push_parameters(&mut body);
+    let tools = draft.tools(|tool| {
+        let ToolWords { name, description, parameters } = tool;
+        let (kind, strict) = ("\"function\"", "false");
+        object([
+            ("type", kind),
+            ("name", name),
+            ("description", description),
+            ("parameters", parameters),
+            ("strict", strict),
+        ])
+    });
+    if let Some(tools) = tools {
+        body.push_raw("tools", &tools);
+    }
+    if let Some(system) = draft.system() {
+        body.push_raw("instructions", &quote(&system));
+    }
+    let mut input = Vec::new();
+    for (message, step) in draft.steps() {
+        match message.role {
+            Role::User | Role::System => input.push(user(message)),
+            Role::Tool => input.extend(message.blocks.iter().filter_map(result)),
+            Role::Assistant => input.extend(assistant(draft, message, step)),
+        }
+    }
+    body.push_raw("input", &list(&input));
+    body.finish()
+}
+
+fn user(message: &Message) -> String {
+    let parts: Vec<String> = message
+        .blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text(text) => Some(typed_text("input_text", &text.text)),
+            Block::Image(image) => {
+                let url = quote(&format!("data:{};base64,{}", image.media_type, image.data));
+                Some(object([("type", "\"input_image\""), ("image_url", &url)]))
+            }
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => None,
+        })
+        .collect();
+    object([("type", "\"message\""), ("role", "\"user\""), ("content", &list(&parts))])
+}
+
+fn result(block: &Block) -> Option<String> {
+    let Block::ToolResult(result) = block else { return None };
+    let output = quote(&result.content);
+    Some(object([("type", "\"function_call_output\""), ("call_id", &quote(&result.id)), ("output", &output)]))
+}
+
+fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
+    // A follower whose thought does not go back may not carry its server id.
+    let thought_missing =
+        decided(message, step).any(|(block, action)| matches!(block, Block::Thinking(_)) && action == Action::Dropped);
+    let with_ids = draft.rules.echo.ids == Ids::Keep && step.own && !thought_missing;
+    let mut items: Vec<(bool, String)> = Vec::new();
+    let mut last_thought = None;
+    for (block, action) in decided(message, step).filter(|(_, action)| *action != Action::Dropped) {
+        match block {
+            Block::Thinking(thinking) => {
+                let item = thought(thinking, draft.rules.echo.ids);
+                last_thought = Some(item.clone());
+                items.push((true, item));
+            }
+            Block::Text(text) if text.text.is_empty() => (),
+            Block::Text(text) => items.push((false, said(text.native.as_ref(), &text.text, step, with_ids))),
+            Block::ToolCall(tool) => {
+                let alone = items.last().is_none_or(|(is_thought, _)| !is_thought);
+                if let Some(item) = last_thought.clone().filter(|_| draft.rules.echo.repeat_before_each_call && alone) {
+                    items.push((true, item));
+                }
+                items.push((false, call(tool, step, with_ids)));
+            }
+            Block::Unmodelled(unmodelled) if action == Action::Verbatim => {
+                items.push((false, unmodelled.native.json.clone()));
+            }
+            Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+        }
+    }
+    // A thought that nothing follows is refused.
+    while items.last().is_some_and(|(is_thought, _)| *is_thought) {
+        items.pop();
+    }
+    items.into_iter().map(|(_, item)| item).collect()
+}
+
+fn thought(thinking: &Thinking, ids: Ids) -> String {
+    if let Some(native) = &thinking.native {
+        return without(native, if ids == Ids::Omit { &["id", "status"] } else { &["status"] });
+    }
+    let mut out = ObjectWriter::default();
+    out.push("type", "\"reasoning\"");
+    if let Some(id) = thinking.id.as_ref().filter(|_| ids == Ids::Keep) {
+        out.push("id", &quote(id));
+    }
+    let summary: Vec<String> = thinking
+        .items
+        .iter()
+        .filter_map(|range| thinking.text().get(range.clone()))
+        .map(|text| typed_text("summary_text", text))
+        .collect();
+    out.push_raw("summary", &list(&summary));
+    if let Some(payload) = encrypted(thinking) {
+        out.push("encrypted_content", &quote(payload));
+    }
+    out.finish()
+}
+
+fn said(native: Option<&Native>, text: &str, step: &Step, with_ids: bool) -> String {
+    match native.filter(|_| step.own) {
+        Some(native) if with_ids => native.json.clone(),
+        Some(native) => without(native, &["id"]),
+        None => {
+            let content = list(&[typed_text("output_text", text)]);
+            object([("type", "\"message\""), ("role", "\"assistant\""), ("content", &content)])
+        }
+    }
+}
+
+fn call(tool: &ToolCall, step: &Step, with_ids: bool) -> String {
+    match tool.native.as_ref().filter(|_| step.own) {
+        Some(native) if with_ids => native.json.clone(),
+        Some(native) => without(native, &["id"]),
+        None => object([
+            ("type", "\"function_call\""),
+            ("call_id", &quote(tool.id.as_str())),
+            ("name", &quote(&tool.name)),
+            ("arguments", &quote(arguments_text(&tool.arguments))),
+        ]),
+    }
+}
+
+/// An item as it came, but for some members.
+fn without(native: &Native, names: &[&str]) -> String {
+    let mut out = ObjectWriter::default();
+    if let Ok(item) = Raw::of(&native.json) {
+        each_entry(item, |key, value| {
+            if !names.contains(&key) {
+                out.push(key, value.get());
+            }
+        });
+    }
+    out.finish()
+}

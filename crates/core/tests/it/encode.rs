@@ -1,0 +1,431 @@
+//! What goes back to a provider, rule by rule of the seeds. The dialects here
+//! are made for the test: each says only what its rule is about.
+
+use aside_core::block::{Arguments, Block, CallId, Content, Origin, Text, Thinking, ToolCall, ToolResult};
+use aside_core::conversation::Tool;
+use aside_core::dialect::{Dialects, Repair, Source};
+use aside_core::message::{Message, Role};
+use aside_core::rules::{Action, classify, next_repair};
+use aside_core::settings::{Layer, Settings};
+use aside_core::wire::{Encoded, Request, encode};
+use serde_json::{Value, json};
+
+const ACME: &str = r#"
+id = "acme"
+protocol = "openai-chat"
+[echo]
+carrier = "field"
+field = "reasoning_content"
+loop = "must"
+turns = "should"
+"#;
+
+/// One request to a dialect made for the test.
+struct Desk {
+    dialects: Dialects,
+    settings: Settings,
+    tools: Vec<Tool>,
+    repairs: Vec<Repair>,
+}
+
+impl Desk {
+    fn new(dialect: &str) -> Desk {
+        let sources = [Source { path: "acme.toml", text: dialect }];
+        let dialects = Dialects::with_user_files(&sources).unwrap_or_else(|error| panic!("{error}"));
+        let tool = Tool { name: "get".into(), description: "d".into(), parameters: r#"{"type":"object"}"#.into() };
+        Desk { dialects, settings: Settings::new(), tools: vec![tool], repairs: Vec::new() }
+    }
+
+    /// A setting that the user made.
+    fn set(mut self, key: &str, value: &str) -> Desk {
+        self.settings.set(Layer::Session, key, value).unwrap();
+        self
+    }
+
+    fn encode(&self, messages: &[Message]) -> Encoded {
+        let messages: Vec<&Message> = messages.iter().collect();
+        let dialect = self.dialects.get("acme").unwrap();
+        let target = Origin { provider: Some("acme".into()), ..Origin::default() };
+        let (settings, tools, repairs) = (&self.settings, &self.tools, self.repairs.as_slice());
+        encode(&Request {
+            dialects: &self.dialects,
+            dialect,
+            model: "m1",
+            target: &target,
+            messages: &messages,
+            tools,
+            settings,
+            repairs,
+        })
+    }
+
+    /// What each assistant message carries in the field; `-` for no field.
+    fn fields(&self, messages: &[Message]) -> Vec<String> {
+        let body: Value = serde_json::from_str(&self.encode(messages).body).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let assistants = messages.iter().filter(|message| message["role"] == "assistant");
+        assistants
+            .map(|message| {
+                message.get("reasoning_content").map_or("-".into(), |field| field.as_str().unwrap().to_owned())
+            })
+            .collect()
+    }
+}
+
+fn acme() -> Origin {
+    Origin {
+        provider: Some("acme".into()),
+        dialect: Some("acme".into()),
+        model: Some("m1".into()),
+        ..Origin::default()
+    }
+}
+
+fn thought(text: &str) -> Block {
+    Block::Thinking(Thinking {
+        content: Content::Open { text: text.into() },
+        source: "reasoning_content".into(),
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native: None,
+    })
+}
+
+fn text(text: &str) -> Block {
+    Block::Text(Text { text: text.into(), ..Text::default() })
+}
+
+fn call(id: &str) -> Block {
+    Block::ToolCall(ToolCall {
+        id: CallId::Given(id.into()),
+        name: "get".into(),
+        arguments: Arguments::Json(r#"{"k":1}"#.into()),
+        seal: None,
+        native: None,
+    })
+}
+
+fn user(words: &str) -> Message {
+    Message::new(Role::User, vec![text(words)])
+}
+
+fn assistant(blocks: Vec<Block>) -> Message {
+    Message { origin: Some(acme()), ..Message::new(Role::Assistant, blocks) }
+}
+
+fn result(id: &str) -> Message {
+    let result = ToolResult { id: id.into(), name: "get".into(), content: "42".into(), is_error: false };
+    Message::new(Role::Tool, vec![Block::ToolResult(result)])
+}
+
+/// Three turns, each with a thought and a response, and a question.
+fn three_turns() -> Vec<Message> {
+    let turn = |n: usize| [user(&format!("q{n}")), assistant(vec![thought(&format!("T{n}")), text(&format!("R{n}"))])];
+    (1..=3).flat_map(turn).chain([user("q4")]).collect()
+}
+
+/// A question whose tool loop is open.
+fn open_loop() -> Vec<Message> {
+    vec![
+        user("q1"),
+        assistant(vec![thought("T1"), text("R1")]),
+        user("q2"),
+        assistant(vec![thought("T2"), call("c1")]),
+        result("c1"),
+    ]
+}
+
+#[test]
+fn seed_001_worked_example_of_strip_and_include() {
+    #[rustfmt::skip]
+    let cases = [
+        ("allButLast", "true",  ["-", "-", "T3"]),
+        ("allButLast", "false", ["-", "-", "-"]),
+        ("none",       "true",  ["T1", "T2", "T3"]),
+        ("all",        "true",  ["-", "-", "-"]),
+        ("none",       "false", ["-", "-", "-"]),
+    ];
+    for (strip, include, expected) in cases {
+        let desk = Desk::new(ACME).set("reasoning.stripFromContext", strip).set("reasoning.includeInContext", include);
+        assert_eq!(desk.fields(&three_turns()), expected, "strip {strip}, include {include}");
+    }
+}
+
+#[test]
+fn br_001_req_think_004_4_nothing_is_included_by_default() {
+    assert_eq!(Desk::new(ACME).fields(&three_turns()), ["-", "-", "-"]);
+}
+
+#[test]
+fn req_think_004_3_dialect_data_includes_without_any_setting() {
+    let knows = ACME.replace("[echo]", "[echo]\ninclude = true");
+    assert_eq!(Desk::new(&knows).fields(&three_turns()), ["T1", "T2", "T3"]);
+    let told = Desk::new(&knows).set("reasoning.includeInContext", "false");
+    assert_eq!(told.fields(&three_turns()), ["-", "-", "-"], "the user's word wins over the data");
+}
+
+#[test]
+fn br_005_strip_comes_before_include_and_spares_the_open_loop() {
+    let desk = Desk::new(ACME).set("reasoning.stripFromContext", "all").set("reasoning.includeInContext", "true");
+    assert_eq!(desk.fields(&open_loop()), ["-", "T2"]);
+    let rules: Vec<String> = desk.encode(&open_loop()).decisions.iter().map(|decision| decision.why.rule()).collect();
+    assert!(rules.contains(&"the open tool loop is never stripped".to_owned()), "{rules:?}");
+}
+
+#[test]
+fn ec_006_thinking_goes_with_the_call_it_led_to() {
+    let desk = Desk::new(ACME).set("reasoning.includeInContext", "true");
+    let body: Value = serde_json::from_str(&desk.encode(&open_loop()).body).unwrap();
+    let step = &body["messages"][3];
+    assert_eq!(step["reasoning_content"], "T2");
+    assert_eq!(step["tool_calls"][0]["id"], "c1");
+    assert_eq!(step["tool_calls"][0]["function"]["arguments"], r#"{"k":1}"#);
+    assert_eq!(body["messages"][4], json!({"role": "tool", "tool_call_id": "c1", "content": "42"}));
+}
+
+#[test]
+fn ec_007_an_empty_field_is_left_out_unless_it_is_demanded() {
+    let messages = [user("q"), assistant(vec![text("R")]), user("q2")];
+    assert_eq!(Desk::new(ACME).fields(&messages), ["-"]);
+    let demanding = format!("{ACME}fill_empty = \"all\"\n");
+    assert_eq!(Desk::new(&demanding).fields(&messages), [""]);
+    assert_eq!(Desk::new(&demanding).set("reasoning.sendEmpty", "space").fields(&messages), [" "]);
+    let spaced = format!("{ACME}fill_empty = \"all\"\nfill = \" \"\n");
+    assert_eq!(Desk::new(&spaced).fields(&messages), [" "]);
+    let with_calls = format!("{ACME}fill_empty = \"with_tool_calls\"\n");
+    let messages = [user("q"), assistant(vec![text("R")]), user("q"), assistant(vec![call("c1")]), result("c1")];
+    assert_eq!(Desk::new(&with_calls).fields(&messages), ["-", ""]);
+}
+
+#[test]
+fn e13_a_user_who_withholds_gets_the_filler_and_no_thought_leaves() {
+    let demanding = format!("{ACME}fill_empty = \"all\"\ninclude = true\n");
+    let desk = Desk::new(&demanding).set("reasoning.includeInContext", "false");
+    assert_eq!(desk.fields(&open_loop()), ["", ""]);
+    let encoded = desk.encode(&open_loop());
+    assert!(!encoded.body.contains("T1") && !encoded.body.contains("T2"));
+    assert_eq!(encoded.decisions.iter().filter(|decision| decision.action == Action::Filler).count(), 2);
+}
+
+#[test]
+fn br_006_switched_off_no_thinking_goes_back_but_an_open_loop_is_completed() {
+    let desk = Desk::new(ACME).set("reasoning.includeInContext", "true").set("reasoning.enabled", "false");
+    assert_eq!(desk.fields(&three_turns()), ["-", "-", "-"]);
+    assert_eq!(desk.fields(&open_loop()), ["-", "T2"]);
+}
+
+#[test]
+fn br_002_br_009_ec_004_settings_decide_what_is_sent_and_touch_nothing_stored() {
+    let messages = three_turns();
+    let before = messages.clone();
+    let desk = Desk::new(ACME).set("reasoning.includeInContext", "true");
+    assert_eq!(desk.fields(&messages), ["T1", "T2", "T3"]);
+    // Settings are read fresh: old data follows new ones at once (BR-008).
+    let desk = desk.set("reasoning.stripFromContext", "all");
+    assert_eq!(desk.fields(&messages), ["-", "-", "-"]);
+    let desk = desk.set("reasoning.stripFromContext", "none");
+    assert_eq!(desk.fields(&messages), ["T1", "T2", "T3"]);
+    assert_eq!(messages, before);
+}
+
+#[test]
+fn req_think_002_helpers_extract_join_and_estimate() {
+    let message = assistant(vec![thought("a"), text("R"), thought("b"), call("c1")]);
+    assert_eq!(message.thinking().map(Thinking::text).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(message.thinking_text().as_deref(), Some("ab"));
+    assert_eq!(assistant(vec![text("R")]).thinking_text(), None);
+    assert!(aside_core::tokens::estimate("some words of a thought") >= 5);
+}
+
+#[test]
+fn duties_across_turns_and_in_the_loop() {
+    #[rustfmt::skip]
+    let cases = [
+        ("should, should",            "loop = \"should\"\nturns = \"should\"",      ["T1", "T2"]),
+        ("dropped across turns",      "loop = \"must\"\nturns = \"forbidden\"",     ["-", "T2"]),
+        ("ignored may be sent",       "loop = \"must\"\nturns = \"ignored\"",       ["T1", "T2"]),
+        ("never",                     "loop = \"forbidden\"\nturns = \"forbidden\"", ["-", "-"]),
+    ];
+    for (name, duties, expected) in cases {
+        let dialect = format!(
+            "id = \"acme\"\nprotocol = \"openai-chat\"\n[echo]\ncarrier = \"field\"\nfield = \"reasoning_content\"\n{duties}\n"
+        );
+        assert_eq!(
+            Desk::new(&dialect).set("reasoning.includeInContext", "true").fields(&open_loop()),
+            expected,
+            "{name}"
+        );
+    }
+    // Without the user's word, what is ignored is not sent: it saves tokens.
+    let saving = ACME.replace("turns = \"should\"", "turns = \"ignored\"\ninclude = true");
+    assert_eq!(Desk::new(&saving).fields(&open_loop()), ["-", "T2"]);
+    let tools = format!("{ACME}turns_if = \"tools\"\ninclude = true\n");
+    let mut desk = Desk::new(&tools);
+    assert_eq!(desk.fields(&three_turns()), ["T1", "T2", "T3"]);
+    desk.tools.clear();
+    assert_eq!(desk.fields(&three_turns()), ["-", "-", "-"]);
+}
+
+#[test]
+fn the_switch_that_keeps_history_is_sent_when_history_is() {
+    let flagged = format!("{ACME}turns_if = \"flag\"\nflag = {{ thinking = {{ keep = \"all\" }} }}\n");
+    let desk = Desk::new(&flagged).set("reasoning.includeInContext", "true");
+    let body = |messages: &[Message]| serde_json::from_str::<Value>(&desk.encode(messages).body).unwrap();
+    assert_eq!(body(&three_turns())["thinking"]["keep"], "all");
+    assert_eq!(body(&[user("q")]).get("thinking"), None);
+}
+
+#[test]
+fn e8_another_makers_thinking_is_not_sent_and_comes_back_when_we_do() {
+    let foreign = Origin { dialect: Some("other".into()), ..Origin::default() };
+    let mut messages = three_turns();
+    messages[1].origin = Some(foreign);
+    messages[3].origin = None;
+    let desk = Desk::new(ACME).set("reasoning.includeInContext", "true");
+    assert_eq!(desk.fields(&messages), ["-", "-", "T3"]);
+    let encoded = desk.encode(&messages);
+    // The words of the answer are the conversation; the thought is nobody's.
+    assert!(encoded.body.contains("R1") && !encoded.body.contains("T1"));
+    messages[1].origin = Some(acme());
+    assert_eq!(desk.fields(&messages), ["T1", "-", "T3"]);
+}
+
+#[test]
+fn e12_the_same_history_gives_the_same_bytes_and_a_longer_one_begins_the_same() {
+    let desk = Desk::new(ACME).set("reasoning.includeInContext", "true");
+    let short = desk.encode(&three_turns()).body;
+    assert_eq!(desk.encode(&three_turns()).body, short);
+    let mut longer = three_turns();
+    longer.extend([assistant(vec![thought("T4"), text("R4")]), user("q5")]);
+    let longer = desk.encode(&longer).body;
+    let prefix = short.strip_suffix("]}").unwrap();
+    assert!(longer.starts_with(prefix), "{short}\n{longer}");
+}
+
+#[test]
+fn e9_effort_budget_and_off_switch_are_the_dialects() {
+    let asking = r#"
+id = "acme"
+protocol = "openai-chat"
+[ask]
+on = { thinking = { type = "enabled" } }
+off = { thinking = { type = "disabled" } }
+effort = { path = "reasoning_effort", values = ["low", "high", "max"] }
+budget = { path = "thinking.budget", range = [1024, 32000] }
+"#;
+    let sent = |desk: Desk| {
+        let encoded = desk.encode(&[user("q")]);
+        let body: Value = serde_json::from_str(&encoded.body).unwrap();
+        (body["thinking"].clone(), body["reasoning_effort"].clone(), encoded.notes.len())
+    };
+    let on = json!({"type": "enabled"});
+    #[rustfmt::skip]
+    let cases = [
+        ("nothing said",    vec![],                               (on.clone(), Value::Null, 0)),
+        ("supported",       vec![("reasoning.effort", "high")],   (on.clone(), json!("high"), 0)),
+        ("highest below",   vec![("reasoning.effort", "medium")], (on.clone(), json!("low"), 1)),
+        ("lowest there is", vec![("reasoning.effort", "minimal")], (on.clone(), json!("low"), 1)),
+        ("none is off",     vec![("reasoning.effort", "none")],   (json!({"type": "disabled"}), Value::Null, 0)),
+        ("off",             vec![("reasoning.enabled", "false")], (json!({"type": "disabled"}), Value::Null, 0)),
+        ("budget",          vec![("reasoning.maxTokens", "2000")], (json!({"type": "enabled", "budget": 2000}), Value::Null, 0)),
+        ("budget clamped",  vec![("reasoning.maxTokens", "5")],   (json!({"type": "enabled", "budget": 1024}), Value::Null, 1)),
+    ];
+    for (name, settings, expected) in cases {
+        let desk = settings.into_iter().fold(Desk::new(asking), |desk, (key, value)| desk.set(key, value));
+        assert_eq!(sent(desk), expected, "{name}");
+    }
+}
+
+#[test]
+fn req_think_001_a_thought_keeps_the_field_it_came_in_for_the_way_back() {
+    let same = ACME.replace("field = \"reasoning_content\"", "field = \"same\"");
+    let mut message = assistant(vec![thought("T"), text("R")]);
+    if let Block::Thinking(thinking) = &mut message.blocks[0] {
+        thinking.source = "reasoning".into();
+    }
+    let desk = Desk::new(&same).set("reasoning.includeInContext", "true");
+    let body: Value = serde_json::from_str(&desk.encode(&[user("q"), message, user("q")]).body).unwrap();
+    assert_eq!(body["messages"][1]["reasoning"], "T");
+    assert_eq!(body["messages"][1].get("reasoning_content"), None);
+}
+
+#[test]
+fn e10_there_is_a_decision_for_every_stored_block() {
+    let desk = Desk::new(ACME).set("reasoning.includeInContext", "true");
+    for messages in [three_turns(), open_loop()] {
+        let decisions = desk.encode(&messages).decisions;
+        let stored: usize = messages.iter().map(|message| message.blocks.len()).sum();
+        assert_eq!(decisions.iter().filter(|decision| decision.block.is_some()).count(), stored);
+    }
+}
+
+#[test]
+fn e11_each_refusal_has_one_repair_and_no_repair_is_tried_twice() {
+    let dialects = Dialects::builtin().unwrap();
+    #[rustfmt::skip]
+    let cases = [
+        (400, "The `reasoning_content` in the thinking mode must be passed back to the API.",              Some(Repair::FillAll)),
+        (400, "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2", Some(Repair::FillCalls)),
+        (400, "messages.1.content.0: Invalid `signature` in `thinking` block",                             Some(Repair::StripForeign)),
+        (429, "Invalid signature in thinking block",                                                      Some(Repair::StripForeign)),
+        (400, "Function call is missing a thought_signature in functionCall parts.",                       Some(Repair::DummySignature)),
+        (400, "text content is empty",                                                                    Some(Repair::OmitEmptyContent)),
+        (400, "Item 'rs_1' of type 'reasoning' was provided without its required following item.",         Some(Repair::DropOrphan)),
+        (429, "Rate limit reached",                                                                       None),
+        (500, "The server had an error",                                                                  None),
+    ];
+    for (status, message, expected) in cases {
+        let row = classify(dialects.catalogue(), Some(status), message);
+        assert_eq!(row.and_then(|row| next_repair(row, &[])), expected, "{message}");
+        if let (Some(row), Some(repair)) = (row, expected) {
+            assert_eq!(next_repair(row, &[repair]), None, "{message}: once is enough");
+        }
+    }
+}
+
+#[test]
+fn e11_a_missing_field_is_filled_with_the_thought_or_the_filler() {
+    let shy = "id = \"acme\"\nprotocol = \"openai-chat\"\n[echo]\ncarrier = \"field\"\nfield = \"reasoning_content\"\n";
+    let mut desk = Desk::new(shy);
+    assert_eq!(desk.fields(&open_loop()), ["-", "-"]);
+    desk.repairs = vec![Repair::FillAll];
+    assert_eq!(desk.fields(&open_loop()), ["T1", "T2"]);
+    let mut desk = Desk::new(shy).set("reasoning.includeInContext", "false");
+    desk.repairs = vec![Repair::FillAll];
+    assert_eq!(desk.fields(&open_loop()), ["", ""], "a thought the user withheld is never sent");
+}
+
+#[test]
+fn e11_a_bad_seal_costs_the_thinking_and_not_the_session() {
+    let mut desk = Desk::new(ACME).set("reasoning.includeInContext", "true");
+    desk.repairs = vec![Repair::StripForeign];
+    let encoded = desk.encode(&open_loop());
+    assert_eq!(desk.fields(&open_loop()), ["-", "-"]);
+    assert!(encoded.body.contains("R1") && encoded.body.contains("c1"), "the conversation goes on");
+}
+
+#[test]
+fn e13_where_a_sealed_thought_is_demanded_and_withheld_thinking_pauses() {
+    let manual = r#"
+id = "acme"
+protocol = "anthropic"
+[echo]
+include = true
+carrier = "block"
+need_opaque = false
+loop = "must"
+turns = "should"
+[ask]
+on = { thinking = { type = "enabled", budget_tokens = 4096 } }
+off = { thinking = { type = "disabled" } }
+"#;
+    let thinking = |desk: &Desk| {
+        let encoded = desk.encode(&open_loop());
+        let body: Value = serde_json::from_str(&encoded.body).unwrap();
+        (body["thinking"]["type"].as_str().unwrap().to_owned(), encoded.notes.len())
+    };
+    assert_eq!(thinking(&Desk::new(manual)), ("enabled".to_owned(), 0));
+    let withheld = Desk::new(manual).set("reasoning.includeInContext", "false");
+    assert_eq!(thinking(&withheld), ("disabled".to_owned(), 1), "and it is said");
+}

@@ -1,0 +1,295 @@
+//! Every dialect against every shape of history and every setting: what the
+//! encoder builds, the judge accepts. The judge knows nothing of the encoder;
+//! it reads the body, as a provider does.
+
+use aside_core::block::{
+    Arguments, Block, CallId, Content, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ToolCall, ToolResult,
+};
+use aside_core::conversation::Tool;
+use aside_core::dialect::{Carrier, Dialect, Dialects, Duty, FillEmpty};
+use aside_core::message::{Message, Role};
+use aside_core::protocol::Protocol;
+use aside_core::rules::{Action, Verdict, judge};
+use aside_core::settings::{Layer, Settings};
+use aside_core::wire::{Encoded, Request, encode};
+use serde_json::Value;
+
+const SECRET: &str = "a thought nobody else may see";
+
+/// What a step of the model holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Shape {
+    NoThinking,
+    ThinkingAndText,
+    ThinkingAndCall,
+    TwoThoughts,
+    EncryptedOnly,
+    Foreign,
+    Interrupted,
+}
+
+const SHAPES: [Shape; 7] = [
+    Shape::NoThinking,
+    Shape::ThinkingAndText,
+    Shape::ThinkingAndCall,
+    Shape::TwoThoughts,
+    Shape::EncryptedOnly,
+    Shape::Foreign,
+    Shape::Interrupted,
+];
+
+fn origin(dialect: &Dialect, model: &str) -> Origin {
+    Origin {
+        provider: Some(dialect.id.clone()),
+        dialect: Some(dialect.id.clone()),
+        model: Some(model.to_owned()),
+        ..Origin::default()
+    }
+}
+
+fn text(words: &str) -> Block {
+    Block::Text(Text { text: words.into(), ..Text::default() })
+}
+
+fn seal(kind: SealKind, payload: &str) -> Option<Seal> {
+    Some(Seal { kind, payload: payload.into() })
+}
+
+/// A thought as a provider of this protocol makes it.
+fn thought(dialect: &Dialect, words: &str, payload: &str) -> Block {
+    let encrypted = dialect.protocol == Protocol::OpenaiResponses || words.is_empty();
+    let seals = match encrypted {
+        true => Seals { encrypted: seal(SealKind::Encrypted, payload), ..Seals::default() },
+        false => Seals { signature: seal(SealKind::Signature, payload), ..Seals::default() },
+    };
+    let item = format!(r#"{{"type":"reasoning","id":"rs_{payload}","summary":[],"encrypted_content":"{payload}"}}"#);
+    let entry = format!(r#"{{"type":"reasoning.text","index":0,"signature":"{payload}"}}"#);
+    let native = match dialect.protocol {
+        Protocol::OpenaiResponses => Some(Native { json: item, text_member: None }),
+        Protocol::OpenaiChat if dialect.rules(None).echo.carrier == Carrier::Details => {
+            Some(Native { json: entry, text_member: Some("text".into()) })
+        }
+        _ => None,
+    };
+    let content = match words.is_empty() {
+        true => Content::Hidden { seals },
+        false => Content::Sealed { text: words.into(), seals },
+    };
+    let source = dialect.rules(None).read.text.first().cloned().unwrap_or_else(|| "thinking".into());
+    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native })
+}
+
+fn call(dialect: &Dialect, id: &str) -> Block {
+    let sealed = dialect.protocol == Protocol::Gemini;
+    Block::ToolCall(ToolCall {
+        id: CallId::Given(id.into()),
+        name: "get".into(),
+        arguments: Arguments::Json(r#"{"k":1}"#.into()),
+        seal: if sealed { seal(SealKind::Signature, "on-the-call") } else { None },
+        native: None,
+    })
+}
+
+fn step(dialect: &Dialect, model: &str, shape: Shape, n: usize) -> Message {
+    let thought = |words: &str| thought(dialect, words, &format!("seal{n}"));
+    let blocks = match shape {
+        Shape::NoThinking => vec![text("R"), call(dialect, "c1")],
+        Shape::ThinkingAndText => vec![thought(SECRET), text("R")],
+        Shape::ThinkingAndCall | Shape::Foreign | Shape::Interrupted => vec![thought(SECRET), call(dialect, "c1")],
+        Shape::TwoThoughts => vec![thought(SECRET), text("R"), thought(SECRET), call(dialect, "c1")],
+        Shape::EncryptedOnly => vec![thought(""), call(dialect, "c1")],
+    };
+    let foreign = Origin { provider: Some("else".into()), dialect: Some("else".into()), ..Origin::default() };
+    let origin = if shape == Shape::Foreign { foreign } else { origin(dialect, model) };
+    Message { origin: Some(origin), interrupted: shape == Shape::Interrupted, ..Message::new(Role::Assistant, blocks) }
+}
+
+fn conversation(dialect: &Dialect, model: &str, shape: Shape) -> Vec<Message> {
+    let user = |words: &str| Message::new(Role::User, vec![text(words)]);
+    let result = ToolResult { id: "c1".into(), name: "get".into(), content: "42".into(), is_error: false };
+    let result = Message::new(Role::Tool, vec![Block::ToolResult(result)]);
+    let mut messages = vec![user("q1"), step(dialect, model, shape, 1)];
+    if messages[1].has_calls() {
+        messages.extend([result.clone(), step(dialect, model, Shape::ThinkingAndText, 2)]);
+    }
+    messages.extend([user("q2"), step(dialect, model, shape, 3)]);
+    if messages.last().unwrap().has_calls() {
+        messages.push(result);
+    }
+    messages
+}
+
+fn tools() -> Vec<Tool> {
+    vec![Tool { name: "get".into(), description: "d".into(), parameters: r#"{"type":"object"}"#.into() }]
+}
+
+fn build(dialects: &Dialects, dialect: &Dialect, model: &str, messages: &[Message], settings: &Settings) -> Encoded {
+    let messages: Vec<&Message> = messages.iter().collect();
+    let target = Origin { provider: Some(dialect.id.clone()), ..Origin::default() };
+    let tools = tools();
+    encode(&Request {
+        dialects,
+        dialect,
+        model,
+        target: &target,
+        messages: &messages,
+        tools: &tools,
+        settings,
+        repairs: &[],
+    })
+}
+
+fn verdict(dialect: &Dialect, model: &str, messages: &[Message], body: &str) -> Verdict {
+    let issued: Vec<&Message> = messages.iter().filter(|message| message.role == Role::Assistant).collect();
+    judge(dialect, model, body, Some(&issued)).unwrap()
+}
+
+/// A model name that each pattern of a dialect matches, and one that none does.
+fn models(dialect: &Dialect) -> Vec<String> {
+    let mut models: Vec<String> = dialect.models().map(|(pattern, _)| pattern.replace(['*', '?'], "x")).collect();
+    models.push("some-model".into());
+    models
+}
+
+fn settings(include: Option<&str>, strip: &str) -> Settings {
+    let mut settings = Settings::new();
+    settings.set(Layer::Session, "reasoning.stripFromContext", strip).unwrap();
+    if let Some(include) = include {
+        settings.set(Layer::Session, "reasoning.includeInContext", include).unwrap();
+    }
+    settings
+}
+
+#[test]
+fn the_judge_accepts_what_is_built_for_every_dialect_shape_and_setting() {
+    let dialects = Dialects::builtin().unwrap();
+    let (mut n_requests, mut failures) = (0, Vec::new());
+    for dialect in dialects.iter() {
+        for model in models(dialect) {
+            for shape in SHAPES {
+                let messages = conversation(dialect, &model, shape);
+                for include in [None, Some("true"), Some("false")] {
+                    for strip in ["none", "allButLast", "all"] {
+                        let encoded = build(&dialects, dialect, &model, &messages, &settings(include, strip));
+                        let verdict = verdict(dialect, &model, &messages, &encoded.body);
+                        n_requests += 1;
+                        let body: Value = serde_json::from_str(&encoded.body).unwrap();
+                        assert!(body.is_object());
+                        if !verdict.is_ok() {
+                            let name = format!("{} {model} {shape:?} include {include:?} strip {strip}", dialect.id);
+                            failures.push(format!("{name}: {:?}", verdict.broken));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{n_requests} requests judged");
+    assert!(n_requests > 5000, "only {n_requests} requests");
+    let shown: Vec<&String> = failures.iter().take(20).collect();
+    assert!(failures.is_empty(), "{} of {n_requests} refused\n{shown:#?}", failures.len());
+}
+
+#[test]
+fn e8_a_thought_never_reaches_another_maker() {
+    let dialects = Dialects::builtin().unwrap();
+    for dialect in dialects.iter() {
+        let messages = conversation(dialect, "some-model", Shape::Foreign);
+        let foreign_only: Vec<Message> = messages
+            .into_iter()
+            .filter(|message| message.origin.as_ref().is_none_or(|origin| origin.dialect.as_deref() == Some("else")))
+            .collect();
+        let encoded = build(&dialects, dialect, "some-model", &foreign_only, &settings(Some("true"), "none"));
+        assert!(!encoded.body.contains(SECRET), "{}: {}", dialect.id, encoded.body);
+    }
+}
+
+#[test]
+fn e13_what_the_user_withholds_does_not_leave_in_any_dialect() {
+    let dialects = Dialects::builtin().unwrap();
+    for dialect in dialects.iter() {
+        for shape in SHAPES {
+            let messages = conversation(dialect, "some-model", shape);
+            let encoded = build(&dialects, dialect, "some-model", &messages, &settings(Some("false"), "none"));
+            for secret in [SECRET, "seal1", "seal3", "on-the-call"] {
+                assert!(!encoded.body.contains(secret), "{} {shape:?}: {secret} in {}", dialect.id, encoded.body);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_judge_refuses_what_a_provider_refuses() {
+    let dialects = Dialects::builtin().unwrap();
+    let mut n_demanding = 0;
+    for dialect in dialects.iter() {
+        let rules = dialect.rules(None);
+        let messages = conversation(dialect, "some-model", Shape::ThinkingAndCall);
+        let encoded = build(&dialects, dialect, "some-model", &messages, &settings(Some("true"), "none"));
+        // A changed seal is refused wherever seals are sent at all.
+        if encoded.body.contains("seal3") {
+            let damaged = encoded.body.replace("seal3", "sea13");
+            assert!(
+                !verdict(dialect, "some-model", &messages, &damaged).is_ok(),
+                "{}: a changed seal passes",
+                dialect.id
+            );
+        }
+        let demands_field = rules.echo.loop_duty == Duty::Must
+            && rules.echo.fill_empty != FillEmpty::None
+            && matches!(rules.echo.carrier, Carrier::Field | Carrier::Details);
+        if demands_field {
+            n_demanding += 1;
+            let mut body: Value = serde_json::from_str(&encoded.body).unwrap();
+            for message in body["messages"].as_array_mut().unwrap() {
+                let fields = message.as_object_mut().unwrap();
+                fields.retain(|name, _| ["role", "content", "tool_calls", "tool_call_id"].contains(&name.as_str()));
+            }
+            let verdict = verdict(dialect, "some-model", &messages, &body.to_string());
+            assert!(!verdict.is_ok(), "{}: a request without its field passes", dialect.id);
+            assert_eq!(verdict.broken[0].status, 400);
+            assert!(serde_json::from_str::<Value>(&verdict.broken[0].body).unwrap().is_object());
+        }
+    }
+    assert!(n_demanding >= 2, "only {n_demanding} dialects demand a field");
+}
+
+#[test]
+fn without_what_was_issued_only_structure_is_judged_and_that_is_said() {
+    let dialects = Dialects::builtin().unwrap();
+    let dialect = dialects.get("anthropic").unwrap();
+    let messages = conversation(dialect, "some-model", Shape::ThinkingAndCall);
+    let body = build(&dialects, dialect, "some-model", &messages, &settings(Some("true"), "none")).body;
+    let verdict = judge(dialect, "some-model", &body.replace("seal3", "other"), None).unwrap();
+    assert!(verdict.is_ok());
+    assert_eq!(verdict.unverified, ["seals: what was issued is not known"]);
+    assert!(judge(dialect, "some-model", "{", None).is_err());
+}
+
+#[test]
+fn a_walk_over_four_makers_and_back_is_accepted_at_every_step() {
+    let dialects = Dialects::builtin().unwrap();
+    let walk = [
+        ("anthropic", "claude-sonnet-5"),
+        ("deepseek", "deepseek-v4-pro"),
+        ("gemini", "gemini-3-pro"),
+        ("openai", "gpt-5.6"),
+        ("anthropic", "claude-sonnet-5"),
+    ];
+    let mut messages = Vec::new();
+    for (n, (id, model)) in walk.iter().enumerate() {
+        let dialect = dialects.get(id).unwrap();
+        messages.push(Message::new(Role::User, vec![text("go on")]));
+        let encoded = build(&dialects, dialect, model, &messages, &Settings::new());
+        let verdict = verdict(dialect, model, &messages, &encoded.body);
+        assert!(verdict.is_ok(), "step {n} to {id}: {:?}\n{}", verdict.broken, encoded.body);
+        let returned = encoded
+            .decisions
+            .iter()
+            .any(|decision| decision.message == 1 && decision.action == Action::Verbatim && decision.block == Some(0));
+        if n > 0 {
+            assert_eq!(returned, *id == "anthropic", "step {n}: the first thought goes to its maker only");
+        }
+        messages.push(step(dialect, model, Shape::ThinkingAndText, n + 1));
+    }
+}
