@@ -78,6 +78,7 @@ impl Asked {
         if budget != wish {
             self.notes.push(format!("a thinking budget of {wish} is sent as {budget}"));
         }
+        merge(&mut self.parameters, &rules.budget.with);
         set(&mut self.parameters, &rules.budget.path, Value::from(budget));
     }
 
@@ -87,7 +88,10 @@ impl Asked {
             set(&mut self.parameters, &rules.max_tokens.path, Value::from(limit));
         }
         let Some(temperature) = wishes.temperature else { return };
-        if !off && rules.forbid_when_on.iter().any(|name| name == "temperature") {
+        let forbids = |names: &[String]| names.iter().any(|name| name == "temperature");
+        if forbids(&rules.forbid) {
+            self.notes.push("this model takes no temperature; none was sent".to_owned());
+        } else if !off && forbids(&rules.forbid_when_on) {
             self.notes.push("this model takes no temperature while it thinks; none was sent".to_owned());
         } else {
             self.parameters.insert("temperature".to_owned(), Value::from(temperature));

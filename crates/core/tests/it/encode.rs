@@ -312,7 +312,8 @@ protocol = "openai-chat"
 on = { thinking = { type = "enabled" } }
 off = { thinking = { type = "disabled" } }
 effort = { path = "reasoning_effort", values = ["low", "high", "max"] }
-budget = { path = "thinking.budget", range = [1024, 32000] }
+budget = { path = "thinking.budget", range = [1024, 32000], with = { thinking = { mode = "manual" } } }
+forbid_when_on = ["temperature"]
 "#;
     let sent = |desk: Desk| {
         let encoded = desk.encode(&[user("q")]);
@@ -328,8 +329,9 @@ budget = { path = "thinking.budget", range = [1024, 32000] }
         ("lowest there is", vec![("reasoning.effort", "minimal")], (on.clone(), json!("low"), 1)),
         ("none is off",     vec![("reasoning.effort", "none")],   (json!({"type": "disabled"}), Value::Null, 0)),
         ("off",             vec![("reasoning.enabled", "false")], (json!({"type": "disabled"}), Value::Null, 0)),
-        ("budget",          vec![("reasoning.maxTokens", "2000")], (json!({"type": "enabled", "budget": 2000}), Value::Null, 0)),
-        ("budget clamped",  vec![("reasoning.maxTokens", "5")],   (json!({"type": "enabled", "budget": 1024}), Value::Null, 1)),
+        ("budget",          vec![("reasoning.maxTokens", "2000")], (json!({"type": "enabled", "budget": 2000, "mode": "manual"}), Value::Null, 0)),
+        ("sampling",        vec![("request.temperature", "0.5")], (on.clone(), Value::Null, 1)),
+        ("budget clamped",  vec![("reasoning.maxTokens", "5")],   (json!({"type": "enabled", "budget": 1024, "mode": "manual"}), Value::Null, 1)),
     ];
     for (name, settings, expected) in cases {
         let desk = settings.into_iter().fold(Desk::new(asking), |desk, (key, value)| desk.set(key, value));

@@ -191,6 +191,9 @@ impl Court<'_> {
                 self.refuse("ask.budget.range".to_owned(), ask.budget.path.clone(), "thinking budget out of range");
             }
         }
+        for name in ask.forbid.iter().filter(|name| at_path(body, name).is_some()) {
+            self.refuse("ask.forbid".to_owned(), name.clone(), &format!("Unsupported parameter: '{name}'"));
+        }
         for name in &ask.forbid_when_on {
             let thinking_is_on = !ask.on.is_empty() && ask.on.keys().any(|key| member(body, key).is_some());
             if thinking_is_on && at_path(body, name).is_some() {
