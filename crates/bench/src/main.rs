@@ -1,10 +1,12 @@
 //! `costs instructions PROTOCOL DELTAS even|odd` decodes once with the floor
 //! and once with aside, to be run under callgrind. `costs memory` measures the
-//! heap and fails where a bound is broken.
+//! heap and fails where a bound is broken. `costs rebuild` builds two requests of
+//! one conversation.
 
 use std::process::ExitCode;
 
 use aside_bench::meter::{self, Meter};
+use aside_bench::rebuild::{Desk, measured_first_build, measured_second_build};
 use aside_bench::{Cut, generate, measured_floor, measured_full, rules};
 use aside_core::block::{Block, Reply};
 use aside_core::protocol::Protocol;
@@ -26,12 +28,27 @@ fn main() -> ExitCode {
             }
         }
         ["memory"] => memory(),
+        ["rebuild"] => rebuild(),
         _ => usage(),
     }
 }
 
+/// One request, then the next one of the same conversation.
+fn rebuild() -> ExitCode {
+    let mut desk = Desk::new();
+    let first = measured_first_build(&mut desk);
+    desk.one_more_turn();
+    let second = measured_second_build(&mut desk);
+    // An encoder that forgets what was said would be fast.
+    assert!(first.body.len() > 4 << 20, "{} bytes are less than the thinking", first.body.len());
+    let prefix = first.body.strip_suffix("]}").expect("a list ends the body");
+    assert!(second.body.starts_with(prefix), "the second request begins like the first");
+    assert!(second.tokens > first.tokens, "and is longer");
+    ExitCode::SUCCESS
+}
+
 fn usage() -> ExitCode {
-    eprintln!("usage: costs instructions PROTOCOL DELTAS even|odd\n       costs memory");
+    eprintln!("usage: costs instructions PROTOCOL DELTAS even|odd\n       costs memory\n       costs rebuild");
     ExitCode::from(2)
 }
 

@@ -90,15 +90,15 @@ fn as_json(outgoing: &Outgoing, rows: &[Row]) -> Value {
     json!({
         "model": outgoing.model,
         "dialect": outgoing.dialect.id,
-        "tokens": rows.iter().map(|row| row.tokens).sum::<u64>(),
+        "tokens": outgoing.encoded.tokens,
         "decisions": decisions,
         "notices": outgoing.encoded.notes,
     })
 }
 
 fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
-    let total: u64 = rows.iter().map(|row| row.tokens).sum();
-    let mut out = format!("to {}, model {}: ~{total} tokens of conversation\n\n", outgoing.dialect.id, outgoing.model);
+    let (dialect, model, tokens) = (&outgoing.dialect.id, &outgoing.model, outgoing.encoded.tokens);
+    let mut out = format!("to {dialect}, model {model}: ~{tokens} tokens of messages\n\n");
     for row in rows {
         let what = format!("{:>3} {:<9} {:<10} {:<8} {}", row.message, row.role, row.kind, row.action, row.begins);
         out.push_str(what.trim_end());

@@ -1,11 +1,15 @@
 //! What every request is made of, and the pieces that protocols share.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value};
 
 use super::json::{ObjectWriter, quote};
+use super::pieces::Pieces;
 use crate::block::{Arguments, Block, Thinking};
 use crate::conversation::Tool;
 use crate::dialect::Rules;
+use crate::history::EntryId;
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step, Wishes};
 
@@ -19,6 +23,11 @@ pub(super) struct Draft<'a> {
     pub(super) parameters: &'a Map<String, Value>,
     pub(super) rules: &'a Rules,
     pub(super) wishes: &'a Wishes,
+    /// Who the messages are, where that is known, and what was written of them.
+    pub(super) entries: &'a [EntryId],
+    pub(super) pieces: &'a Pieces,
+    /// Tokens of the messages written so far.
+    pub(super) tokens: Cell<u64>,
 }
 
 /// A tool in JSON words.
@@ -77,10 +86,24 @@ impl<'a> Draft<'a> {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// Every message but the system's, with what was decided about it.
-    pub(super) fn steps(&self) -> impl Iterator<Item = (&'a Message, &'a Step)> {
-        let spoken = self.messages.iter().zip(self.steps);
-        spoken.filter(|(message, _)| message.role != Role::System).map(|(message, step)| (*message, step))
+    /// Writes messages into the body as its last member: `write` gives each as
+    /// JSON, several with commas between them, or nothing.
+    pub(super) fn finish(
+        &self,
+        mut body: ObjectWriter,
+        member: &str,
+        write: impl Fn(&Draft<'_>, &Message, &Step) -> String,
+    ) -> String {
+        let mut list = String::with_capacity(self.pieces.size() + 1024);
+        list.push('[');
+        for (at, (message, step)) in self.messages.iter().zip(self.steps).enumerate() {
+            let entry = self.entries.get(at).copied();
+            let tokens = self.pieces.append(entry, step, &mut list, || write(self, message, step));
+            self.tokens.set(self.tokens.get() + tokens);
+        }
+        list.push(']');
+        body.push_raw(member, &list);
+        body.finish()
     }
 }
 

@@ -1,11 +1,15 @@
 //! A conversation into the one request a provider takes, with the reasons for
 //! everything in it.
 
+use std::cell::Cell;
+
 use super::draft::Draft;
+use super::pieces::Pieces;
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Origin;
 use crate::conversation::Tool;
-use crate::dialect::{Dialect, Dialects, Repair};
+use crate::dialect::{Dialect, Dialects, Repair, Rules};
+use crate::history::EntryId;
 use crate::message::Message;
 use crate::protocol::Protocol;
 use crate::rules::{self, Asked, Decision, Reader, Wishes};
@@ -37,57 +41,99 @@ pub struct Encoded {
     pub headers: Vec<(String, String)>,
     /// One for each stored block, and one for each filler.
     pub decisions: Vec<Decision>,
+    /// About how many tokens the messages are, as they are sent.
+    pub tokens: u64,
     /// The effort as it is sent.
     pub effort: Option<String>,
     pub notes: Vec<String>,
 }
 
+/// Builds one request after another, and writes again only what has changed.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    pieces: Pieces,
+    /// What the pieces were written for.
+    settled: Option<Settled>,
+}
+
+/// Everything but the messages that the writing of a message depends on.
+#[derive(Debug, Clone, PartialEq)]
+struct Settled {
+    dialect: String,
+    rules: Rules,
+    wishes: Wishes,
+}
+
+/// One request on its own.
 pub fn encode(request: &Request<'_>) -> Encoded {
-    let mut rules = request.dialect.rules(Some(request.model)).clone();
-    let mut wishes = Wishes::of(request.settings, &rules.echo);
-    for repair in request.repairs {
-        rules::apply(*repair, &mut rules, &mut wishes);
+    Encoder::new().encode(request, &[])
+}
+
+impl Encoder {
+    pub fn new() -> Encoder {
+        Encoder::default()
     }
-    let rules = &rules;
-    let target = Origin {
-        dialect: Some(request.dialect.id.clone()),
-        model: Some(request.model.to_owned()),
-        ..request.target.clone()
-    };
-    let can_read = |matrix: &str, mine: &str, theirs: &str| request.dialects.can_read(matrix, mine, theirs);
-    let reader = Reader { target: &target, rules, can_read: &can_read, has_tools: !request.tools.is_empty() };
-    let egress = rules::plan(request.messages, reader, &wishes);
-    let flag = egress.sends_past.then_some(&rules.echo.flag);
-    let mut asked = rules::ask(&rules.ask, &wishes, flag);
-    // Some go on thinking only from a thought. Where there is none to send,
-    // thinking pauses until the turn ends.
-    if egress.loop_begins_bare && messages::wants_leading_thought(&asked.parameters) {
-        wishes.enabled = false;
-        asked = rules::ask(&rules.ask, &wishes, None);
-        asked
-            .notes
-            .push("thinking is off until this turn ends: its tool loop has no thought that may go back".to_owned());
-    }
-    let Asked { parameters, headers, effort, notes } = asked;
-    let draft = Draft {
-        model: request.model,
-        messages: request.messages,
-        steps: &egress.steps,
-        tools: request.tools,
-        parameters: &parameters,
-        rules,
-        wishes: &wishes,
-    };
-    let (path, body) = match request.dialect.protocol {
-        Protocol::OpenaiChat => ("/chat/completions".to_owned(), chat::write(&draft)),
-        Protocol::OpenaiResponses => ("/responses".to_owned(), responses::write(&draft)),
-        Protocol::Anthropic => ("/v1/messages".to_owned(), messages::write(&draft)),
-        Protocol::Gemini => {
-            (format!("/v1beta/models/{}:streamGenerateContent?alt=sse", request.model), gemini::write(&draft))
+
+    /// Builds a request. `entries` say which entry of one history each message
+    /// is; what was written for an entry is not written again.
+    pub fn encode(&mut self, request: &Request<'_>, entries: &[EntryId]) -> Encoded {
+        let mut rules = request.dialect.rules(Some(request.model)).clone();
+        let mut wishes = Wishes::of(request.settings, &rules.echo);
+        for repair in request.repairs {
+            rules::apply(*repair, &mut rules, &mut wishes);
         }
-        Protocol::Ollama => ("/api/chat".to_owned(), ollama::write(&draft)),
-        Protocol::Bedrock => (format!("/model/{}/converse-stream", request.model), converse::write(&draft)),
-        Protocol::Cohere => ("/v2/chat".to_owned(), cohere::write(&draft)),
-    };
-    Encoded { body, path, headers, decisions: egress.decisions, effort, notes }
+        let target = Origin {
+            dialect: Some(request.dialect.id.clone()),
+            model: Some(request.model.to_owned()),
+            ..request.target.clone()
+        };
+        let can_read = |matrix: &str, mine: &str, theirs: &str| request.dialects.can_read(matrix, mine, theirs);
+        let reader =
+            Reader { target: &target, rules: &rules, can_read: &can_read, has_tools: !request.tools.is_empty() };
+        let egress = rules::plan(request.messages, reader, &wishes);
+        let flag = egress.sends_past.then_some(&rules.echo.flag);
+        let mut asked = rules::ask(&rules.ask, &wishes, flag);
+        // Some go on thinking only from a thought. Where there is none to send,
+        // thinking pauses until the turn ends.
+        if egress.loop_begins_bare && messages::wants_leading_thought(&asked.parameters) {
+            let paused = Wishes { enabled: false, ..wishes.clone() };
+            asked = rules::ask(&rules.ask, &paused, None);
+            let note = "thinking is off until this turn ends: its tool loop has no thought that may go back";
+            asked.notes.push(note.to_owned());
+        }
+        let settled = Settled { dialect: request.dialect.id.clone(), rules, wishes };
+        if self.settled.as_ref() != Some(&settled) {
+            self.pieces.forget();
+        }
+        let settled = self.settled.insert(settled);
+        let Asked { parameters, headers, effort, notes } = asked;
+        let draft = Draft {
+            model: request.model,
+            messages: request.messages,
+            steps: &egress.steps,
+            tools: request.tools,
+            parameters: &parameters,
+            rules: &settled.rules,
+            wishes: &settled.wishes,
+            entries,
+            pieces: &self.pieces,
+            tokens: Cell::new(0),
+        };
+        let (path, body) = write(request, &draft);
+        Encoded { body, path, headers, decisions: egress.decisions, tokens: draft.tokens.get(), effort, notes }
+    }
+}
+
+fn write(request: &Request<'_>, draft: &Draft<'_>) -> (String, String) {
+    match request.dialect.protocol {
+        Protocol::OpenaiChat => ("/chat/completions".to_owned(), chat::write(draft)),
+        Protocol::OpenaiResponses => ("/responses".to_owned(), responses::write(draft)),
+        Protocol::Anthropic => ("/v1/messages".to_owned(), messages::write(draft)),
+        Protocol::Gemini => {
+            (format!("/v1beta/models/{}:streamGenerateContent?alt=sse", request.model), gemini::write(draft))
+        }
+        Protocol::Ollama => ("/api/chat".to_owned(), ollama::write(draft)),
+        Protocol::Bedrock => (format!("/model/{}/converse-stream", request.model), converse::write(draft)),
+        Protocol::Cohere => ("/v2/chat".to_owned(), cohere::write(draft)),
+    }
 }

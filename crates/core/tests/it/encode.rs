@@ -4,10 +4,11 @@
 use aside_core::block::{Arguments, Block, CallId, Content, Origin, Text, Thinking, ToolCall, ToolResult};
 use aside_core::conversation::Tool;
 use aside_core::dialect::{Dialects, Repair, Source};
+use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
 use aside_core::rules::{Action, classify, next_repair};
 use aside_core::settings::{Layer, Settings};
-use aside_core::wire::{Encoded, Request, encode};
+use aside_core::wire::{Encoded, Encoder, Request, encode};
 use serde_json::{Value, json};
 
 const ACME: &str = r#"
@@ -43,19 +44,21 @@ impl Desk {
     }
 
     fn encode(&self, messages: &[Message]) -> Encoded {
+        self.request(messages, encode)
+    }
+
+    fn request<T>(&self, messages: &[Message], build: impl FnOnce(&Request<'_>) -> T) -> T {
         let messages: Vec<&Message> = messages.iter().collect();
-        let dialect = self.dialects.get("acme").unwrap();
         let target = Origin { provider: Some("acme".into()), ..Origin::default() };
-        let (settings, tools, repairs) = (&self.settings, &self.tools, self.repairs.as_slice());
-        encode(&Request {
+        build(&Request {
             dialects: &self.dialects,
-            dialect,
+            dialect: self.dialects.get("acme").unwrap(),
             model: "m1",
             target: &target,
             messages: &messages,
-            tools,
-            settings,
-            repairs,
+            tools: &self.tools,
+            settings: &self.settings,
+            repairs: &self.repairs,
         })
     }
 
@@ -430,4 +433,30 @@ off = { thinking = { type = "disabled" } }
     assert_eq!(thinking(&Desk::new(manual)), ("enabled".to_owned(), 0));
     let withheld = Desk::new(manual).set("reasoning.includeInContext", "false");
     assert_eq!(thinking(&withheld), ("disabled".to_owned(), 1), "and it is said");
+}
+
+/// The cache of what was written is invisible but for its speed.
+#[test]
+fn e12_an_encoder_that_remembers_writes_the_same_bytes() {
+    let mut history = History::new();
+    let mut encoder = Encoder::new();
+    let mut desk = Desk::new(&format!("{ACME}include = true\n"));
+    let mut messages = three_turns();
+    messages.extend(open_loop());
+    for (n, message) in messages.into_iter().enumerate() {
+        history.append(message);
+        // A setting changes on the way, and the history forks.
+        match n {
+            5 => desk = desk.set("reasoning.stripFromContext", "allButLast"),
+            8 => desk = desk.set("reasoning.stripFromContext", "none"),
+            9 => assert!(history.undo().is_some()),
+            _ => (),
+        }
+        let branch = history.branch();
+        let entries: Vec<EntryId> = branch.iter().map(|(entry, _)| *entry).collect();
+        let spoken: Vec<Message> = branch.iter().map(|(_, message)| (*message).clone()).collect();
+        let fresh = desk.encode(&spoken);
+        let remembered = desk.request(&spoken, |request| encoder.encode(request, &entries));
+        assert_eq!(remembered, fresh, "after message {n}");
+    }
 }

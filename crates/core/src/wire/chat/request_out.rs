@@ -5,7 +5,7 @@ use crate::block::{Block, Thinking, ToolCall};
 use crate::dialect::{Carrier, EmptyContent, Foreign};
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step, field_name};
-use crate::wire::draft::{Draft, arguments_text, list, text_of};
+use crate::wire::draft::{Draft, arguments_text, text_of};
 use crate::wire::json::{ObjectWriter, compact, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -13,17 +13,16 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     body.push("stream_options", r#"{"include_usage":true}"#);
     draft.push_parameters(&mut body);
     draft.push_function_tools(&mut body);
-    let mut messages = Vec::new();
-    for (message, step) in draft.messages.iter().zip(draft.steps) {
-        match message.role {
-            Role::System => messages.push(plain("system", message)),
-            Role::User => messages.push(plain("user", message)),
-            Role::Assistant => messages.push(assistant(draft, message, step)),
-            Role::Tool => messages.extend(message.blocks.iter().filter_map(tool_result)),
-        }
+    draft.finish(body, "messages", message)
+}
+
+fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+    match message.role {
+        Role::System => plain("system", message),
+        Role::User => plain("user", message),
+        Role::Assistant => assistant(draft, message, step),
+        Role::Tool => message.blocks.iter().filter_map(tool_result).collect::<Vec<_>>().join(","),
     }
-    body.push_raw("messages", &list(&messages));
-    body.finish()
 }
 
 fn tool_result(block: &Block) -> Option<String> {

@@ -11,19 +11,17 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
     draft.push_function_tools(&mut body);
-    let mut messages = Vec::new();
-    for (message, step) in draft.messages.iter().zip(draft.steps) {
-        match message.role {
-            Role::System => {
-                messages.push(object([("role", "\"system\""), ("content", &quote(&text_of(&message.blocks)))]))
-            }
-            Role::User => messages.push(object([("role", "\"user\""), ("content", &quote(&text_of(&message.blocks)))])),
-            Role::Assistant => messages.push(assistant(message, step)),
-            Role::Tool => messages.extend(message.blocks.iter().filter_map(result)),
-        }
+    draft.finish(body, "messages", message)
+}
+
+fn message(_: &Draft<'_>, message: &Message, step: &Step) -> String {
+    let spoken = |role: &str| object([("role", &quote(role)), ("content", &quote(&text_of(&message.blocks)))]);
+    match message.role {
+        Role::System => spoken("system"),
+        Role::User => spoken("user"),
+        Role::Assistant => assistant(message, step),
+        Role::Tool => message.blocks.iter().filter_map(result).collect::<Vec<_>>().join(","),
     }
-    body.push_raw("messages", &list(&messages));
-    body.finish()
 }
 
 fn assistant(message: &Message, step: &Step) -> String {

@@ -1,8 +1,8 @@
 //! A Bedrock Converse request.
 
 use crate::block::{Block, Thinking};
-use crate::message::Role;
-use crate::rules::Action;
+use crate::message::{Message, Role};
+use crate::rules::{Action, Step};
 use crate::wire::draft::{Draft, ToolWords, arguments_object, decided, encrypted, list, object, signature};
 use crate::wire::json::{ObjectWriter, quote};
 
@@ -21,17 +21,22 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("system", &list(&[object([("text", &quote(&system))])]));
     }
-    let mut messages = Vec::new();
-    for (message, step) in draft.steps() {
-        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
-        let sent = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
-        let blocks: Vec<String> = sent.filter_map(|(block, _)| content(block)).collect();
-        if !blocks.is_empty() {
-            messages.push(object([("role", &quote(role)), ("content", &list(&blocks))]));
-        }
+    draft.finish(body, "messages", message)
+}
+
+fn message(_: &Draft<'_>, message: &Message, step: &Step) -> String {
+    let role = match message.role {
+        // It has a place of its own.
+        Role::System => return String::new(),
+        Role::Assistant => "assistant",
+        Role::User | Role::Tool => "user",
+    };
+    let sent = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
+    let blocks: Vec<String> = sent.filter_map(|(block, _)| content(block)).collect();
+    if blocks.is_empty() {
+        return String::new();
     }
-    body.push_raw("messages", &list(&messages));
-    body.finish()
+    object([("role", &quote(role)), ("content", &list(&blocks))])
 }
 
 fn content(block: &Block) -> Option<String> {

@@ -21,16 +21,21 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("systemInstruction", &format!(r#"{{"parts":[{{"text":{}}}]}}"#, quote(&system)));
     }
-    let mut contents = Vec::new();
-    for (message, step) in draft.steps() {
-        let role = if message.role == Role::Assistant { "model" } else { "user" };
-        let parts = parts(draft, message, step);
-        if !parts.is_empty() {
-            contents.push(object([("role", &quote(role)), ("parts", &list(&parts))]));
-        }
+    draft.finish(body, "contents", message)
+}
+
+fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+    let role = match message.role {
+        // It has a place of its own.
+        Role::System => return String::new(),
+        Role::Assistant => "model",
+        Role::User | Role::Tool => "user",
+    };
+    let parts = parts(draft, message, step);
+    if parts.is_empty() {
+        return String::new();
     }
-    body.push_raw("contents", &list(&contents));
-    body.finish()
+    object([("role", &quote(role)), ("parts", &list(&parts))])
 }
 
 fn parts(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::block::{Block, Thinking};
-use crate::message::Role;
+use crate::message::{Message, Role};
 use crate::rules::{Action, Step};
 use crate::wire::draft::{Draft, ToolWords, arguments_object, decided, encrypted, list, object, signature, typed_text};
 use crate::wire::json::{ObjectWriter, quote};
@@ -22,18 +22,23 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("system", &quote(&system));
     }
-    let mut messages = Vec::new();
-    for (message, step) in draft.steps() {
-        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
-        let blocks: Vec<String> =
-            decided(message, step).filter_map(|(block, action)| content(block, action, step)).collect();
-        // A message may have nothing left to say; an empty one is refused.
-        if !blocks.is_empty() {
-            messages.push(object([("role", &quote(role)), ("content", &list(&blocks))]));
-        }
+    draft.finish(body, "messages", message)
+}
+
+fn message(_: &Draft<'_>, message: &Message, step: &Step) -> String {
+    let role = match message.role {
+        // It has a place of its own.
+        Role::System => return String::new(),
+        Role::Assistant => "assistant",
+        Role::User | Role::Tool => "user",
+    };
+    let blocks: Vec<String> =
+        decided(message, step).filter_map(|(block, action)| content(block, action, step)).collect();
+    // A message may have nothing left to say; an empty one is refused.
+    if blocks.is_empty() {
+        return String::new();
     }
-    body.push_raw("messages", &list(&messages));
-    body.finish()
+    object([("role", &quote(role)), ("content", &list(&blocks))])
 }
 
 /// Thinking that is switched on by hand wants an open tool loop to begin with

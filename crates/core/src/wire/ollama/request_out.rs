@@ -10,17 +10,16 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
     draft.push_function_tools(&mut body);
-    let mut messages = Vec::new();
-    for (message, step) in draft.messages.iter().zip(draft.steps) {
-        match message.role {
-            Role::System => messages.push(spoken("system", message)),
-            Role::User => messages.push(spoken("user", message)),
-            Role::Assistant => messages.push(assistant(draft, message, step)),
-            Role::Tool => messages.extend(message.blocks.iter().filter_map(result)),
-        }
+    draft.finish(body, "messages", message)
+}
+
+fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+    match message.role {
+        Role::System => spoken("system", message),
+        Role::User => spoken("user", message),
+        Role::Assistant => assistant(draft, message, step),
+        Role::Tool => message.blocks.iter().filter_map(result).collect::<Vec<_>>().join(","),
     }
-    body.push_raw("messages", &list(&messages));
-    body.finish()
 }
 
 fn spoken(role: &str, message: &Message) -> String {

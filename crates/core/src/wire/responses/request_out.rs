@@ -28,16 +28,17 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("instructions", &quote(&system));
     }
-    let mut input = Vec::new();
-    for (message, step) in draft.steps() {
-        match message.role {
-            Role::User | Role::System => input.push(user(message)),
-            Role::Tool => input.extend(message.blocks.iter().filter_map(result)),
-            Role::Assistant => input.extend(assistant(draft, message, step)),
-        }
+    draft.finish(body, "input", message)
+}
+
+fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+    match message.role {
+        // It has a place of its own.
+        Role::System => String::new(),
+        Role::User => user(message),
+        Role::Tool => message.blocks.iter().filter_map(result).collect::<Vec<_>>().join(","),
+        Role::Assistant => assistant(draft, message, step).join(","),
     }
-    body.push_raw("input", &list(&input));
-    body.finish()
 }
 
 fn user(message: &Message) -> String {

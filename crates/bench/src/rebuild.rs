@@ -1,0 +1,96 @@
+//! A long conversation as a request, and again after one more turn.
+
+use aside_core::block::{Block, Content, Origin, Text, Thinking};
+use aside_core::dialect::Dialects;
+use aside_core::history::{EntryId, History};
+use aside_core::message::{Message, Role};
+use aside_core::settings::Settings;
+use aside_core::wire::{Encoded, Encoder, Request};
+
+const MESSAGES: usize = 2_000;
+const THINKING_BYTES: usize = 4 << 20;
+
+/// A history with an encoder beside it.
+pub struct Desk {
+    dialects: Dialects,
+    settings: Settings,
+    history: History,
+    encoder: Encoder,
+}
+
+impl Desk {
+    pub fn new() -> Desk {
+        let mut history = History::new();
+        let words = "Some \"words\" of a thought, with\nlines in it. ";
+        let thought = words.repeat(THINKING_BYTES / (MESSAGES / 2) / words.len() + 1);
+        for _ in 0..MESSAGES / 2 {
+            append_turn(&mut history, &thought);
+        }
+        let dialects = Dialects::builtin().expect("the built-in dialects are valid");
+        Desk { dialects, settings: Settings::new(), history, encoder: Encoder::new() }
+    }
+
+    pub fn one_more_turn(&mut self) {
+        append_turn(&mut self.history, "One more thought.");
+    }
+
+    fn encode(&mut self) -> Encoded {
+        let branch = self.history.branch();
+        let entries: Vec<EntryId> = branch.iter().map(|(entry, _)| *entry).collect();
+        let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
+        let dialect = self.dialects.get(DIALECT).expect("built in");
+        let target = origin();
+        let request = Request {
+            dialects: &self.dialects,
+            dialect,
+            model: MODEL,
+            target: &target,
+            messages: &messages,
+            tools: &[],
+            settings: &self.settings,
+            repairs: &[],
+        };
+        self.encoder.encode(&request, &entries)
+    }
+}
+
+impl Default for Desk {
+    fn default() -> Desk {
+        Desk::new()
+    }
+}
+
+const DIALECT: &str = "litellm";
+const MODEL: &str = "some-model";
+
+fn origin() -> Origin {
+    Origin { dialect: Some(DIALECT.to_owned()), model: Some(MODEL.to_owned()), ..Origin::default() }
+}
+
+fn append_turn(history: &mut History, thought: &str) {
+    let text = |words: &str| Block::Text(Text { text: words.to_owned(), ..Text::default() });
+    let thought = Block::Thinking(Thinking {
+        content: Content::Open { text: thought.to_owned() },
+        source: "reasoning_content".to_owned(),
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native: None,
+    });
+    history.append(Message::new(Role::User, vec![text("A question.")]));
+    let answer = Message::new(Role::Assistant, vec![thought, text("An answer of a few words.")]);
+    history.append(Message { origin: Some(origin()), ..answer });
+}
+
+#[inline(never)]
+pub fn measured_first_build(desk: &mut Desk) -> Encoded {
+    // Two functions with the same body would become one.
+    std::hint::black_box("first");
+    desk.encode()
+}
+
+#[inline(never)]
+pub fn measured_second_build(desk: &mut Desk) -> Encoded {
+    std::hint::black_box("second");
+    desk.encode()
+}
