@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use aside_core::protocol::Protocol;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -55,8 +56,20 @@ fn full(outgoing: &Outgoing) -> anyhow::Result<String> {
     }
     let mut headers = serde_json::Map::new();
     headers.insert("content-type".to_owned(), Value::from("application/json"));
-    if let Some(variable) = &outgoing.dialect.api_key_env {
-        headers.insert("authorization".to_owned(), Value::from(format!("*** ({variable})")));
+    if outgoing.dialect.api_key_env.is_some() {
+        let (name, value) = match outgoing.dialect.protocol {
+            Protocol::Anthropic => ("x-api-key", "***"),
+            Protocol::Gemini => ("x-goog-api-key", "***"),
+            Protocol::OpenaiChat
+            | Protocol::OpenaiResponses
+            | Protocol::Ollama
+            | Protocol::Bedrock
+            | Protocol::Cohere => ("authorization", "Bearer ***"),
+        };
+        headers.insert(name.to_owned(), Value::from(value));
+    }
+    if outgoing.dialect.protocol == Protocol::Anthropic {
+        headers.insert("anthropic-version".to_owned(), Value::from("2023-06-01"));
     }
     for (name, value) in &outgoing.encoded.headers {
         headers.insert(name.clone(), Value::from(value.as_str()));

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use aside_core::block::Block;
-use aside_core::message::Role;
+use aside_core::message::{Message, Role};
 use aside_core::rules::{Action, Decision};
 use aside_core::tokens;
 use serde_json::{Value, json};
@@ -27,7 +27,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let outgoing = arguments.source.build()?;
-    let rows: Vec<Row> = outgoing.encoded.decisions.iter().map(|decision| Row::of(decision, &outgoing)).collect();
+    let branch: Vec<&Message> =
+        outgoing.conversation.history.branch().into_iter().map(|(_, message)| message).collect();
+    let decisions = outgoing.encoded.decisions.iter();
+    let rows: Vec<Row> = decisions.map(|decision| Row::of(decision, &branch, &outgoing)).collect();
     let mut out = std::io::stdout().lock();
     if arguments.json {
         writeln!(out, "{}", as_json(&outgoing, &rows))?;
@@ -53,9 +56,8 @@ struct Row {
 }
 
 impl Row {
-    fn of(decision: &Decision, outgoing: &Outgoing) -> Row {
-        let branch = outgoing.conversation.history.branch();
-        let message = branch.get(decision.message).map(|(_, message)| *message);
+    fn of(decision: &Decision, branch: &[&Message], outgoing: &Outgoing) -> Row {
+        let message = branch.get(decision.message).copied();
         let block = message.zip(decision.block).and_then(|(message, at)| message.blocks.get(at));
         let text = block.map(text_of).unwrap_or_default();
         let setting = decision.why.setting();

@@ -52,7 +52,8 @@ impl Source {
         let settings = self.settings(loaded, &conversation)?;
         let branch = conversation.history.branch();
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
-        let target = Origin { endpoint: None, account: None, provider: Some(dialect.id.clone()), ..Origin::default() };
+        let endpoint = dialect.base_url.clone();
+        let target = Origin { endpoint, provider: Some(dialect.id.clone()), ..Origin::default() };
         let encoded = encode(&Request {
             dialects: &dialects,
             dialect: &dialect,

@@ -44,9 +44,9 @@ impl Conversation {
         let mut conversation = Conversation::default();
         let mut names: BTreeMap<String, EntryId> = BTreeMap::new();
         let mut head = None;
-        for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let fail = |problem: String| ConversationError { line: at + 1, problem };
-            let raw = Raw::of(line).map_err(|error| fail(error.to_string()))?;
+        for (line, value) in values(text) {
+            let fail = |problem: String| ConversationError { line, problem };
+            let raw = Raw::of(value).map_err(|error| fail(error.to_string()))?;
             if raw.kind() != Kind::Object {
                 return Err(fail("expected an object: a header or a message".to_owned()));
             }
@@ -93,6 +93,35 @@ impl Conversation {
             });
         }
     }
+}
+
+/// JSON values one after another with the line each begins on: one a line, or
+/// spread over several, as `decode` prints a single one.
+fn values(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let (mut start, mut pending) = (0, String::new());
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        if pending.trim().is_empty() {
+            pending.clear();
+            start = at;
+        }
+        pending.push_str(line);
+        // A value ends with its line, or with a bracket at the start of one.
+        let may_end = pending.len() == line.len() || line.starts_with('}');
+        if may_end && (Raw::of(&pending).is_ok() || !pending.trim_start().starts_with('{')) {
+            found.push((start, pending.len()));
+            pending.clear();
+        }
+    }
+    if !pending.trim().is_empty() {
+        found.push((start, pending.len()));
+    }
+    let line_starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let value = |(line, length): (usize, usize)| {
+        let from = *line_starts.get(line)?;
+        text.get(from..from + length).map(|value| (line + 1, value.trim()))
+    };
+    found.into_iter().filter_map(value).filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// Members that have a place of their own.
@@ -179,7 +208,9 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
         Some("toolResult") => Ok(Block::ToolResult(ToolResult {
             id: owned("id"),
             name: owned("name"),
-            content: owned("content"),
+            content: member(raw, "content").map_or_else(String::new, |value| {
+                text_of(value).unwrap_or_else(|| compact(value.get()).trim_matches('"').to_owned())
+            }),
             is_error: member(raw, "isError").is_some_and(|value| value.get() == "true"),
         })),
         Some("image") => Ok(Block::Image(Image { media_type: owned("mediaType"), data: owned("data") })),

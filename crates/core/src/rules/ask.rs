@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use super::Wishes;
 use crate::dialect::{AskRules, Off, Patch};
-use crate::settings::Effort;
+use crate::protocol::Protocol;
+use crate::settings::{Effort, Summary};
 
 /// The parameters of a request, and what is worth saying about them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,26 +19,37 @@ pub struct Asked {
 }
 
 /// What a request asks for, beside its messages.
-pub fn ask(rules: &AskRules, wishes: &Wishes, keeps_past: Option<&Patch>) -> Asked {
+pub fn ask(rules: &AskRules, wishes: &Wishes, protocol: Protocol, keeps_past: Option<&Patch>) -> Asked {
     let mut asked = Asked::default();
-    let off = !wishes.enabled;
-    if off {
-        match &rules.off {
-            Off::Patch(patch) => merge(&mut asked.parameters, patch),
-            Off::Unsupported => asked.notes.push("this model cannot stop thinking; nothing was asked of it".to_owned()),
+    // A model that cannot stop thinks, whatever is wished.
+    let thinks = wishes.enabled || rules.off == Off::Unsupported;
+    if !wishes.enabled && thinks {
+        asked.notes.push("this model cannot stop thinking; it was not asked to".to_owned());
+    }
+    if !thinks {
+        if let Off::Patch(patch) = &rules.off {
+            merge(&mut asked.parameters, patch);
+        }
+        // What is not stored there must come back whole, thinking or not.
+        if protocol == Protocol::OpenaiResponses {
+            merge(&mut asked.parameters, &rules.extra);
         }
     } else {
         for patch in [&rules.on, &rules.show, &rules.extra] {
             merge(&mut asked.parameters, patch);
         }
         asked.headers = rules.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        asked.effort(rules, wishes);
-        asked.budget(rules, wishes);
+        if wishes.enabled {
+            asked.effort(rules, wishes);
+            asked.budget(rules, wishes);
+        }
+        asked.summary(wishes);
         if let Some(flag) = keeps_past {
             merge(&mut asked.parameters, flag);
         }
     }
-    asked.limits(rules, wishes, off);
+    asked.limits(rules, wishes);
+    asked.sampling(rules, wishes, protocol, thinks);
     asked
 }
 
@@ -72,9 +84,7 @@ impl Asked {
             return;
         }
         let (least, most) = rules.budget.range.unwrap_or((1, u64::MAX));
-        // A budget must leave room for an answer.
-        let most = wishes.max_tokens.map_or(most, |limit| most.min(limit.saturating_sub(1)));
-        let budget = wish.clamp(least, most.max(least));
+        let budget = wish.clamp(least, most);
         if budget != wish {
             self.notes.push(format!("a thinking budget of {wish} is sent as {budget}"));
         }
@@ -82,21 +92,65 @@ impl Asked {
         set(&mut self.parameters, &rules.budget.path, Value::from(budget));
     }
 
-    fn limits(&mut self, rules: &AskRules, wishes: &Wishes, off: bool) {
-        let limit = wishes.max_tokens.or(rules.max_tokens.default);
-        if let Some(limit) = limit.filter(|_| !rules.max_tokens.path.is_empty()) {
+    /// The user's word on summaries, where summaries are asked for at all.
+    fn summary(&mut self, wishes: &Wishes) {
+        let Some(Value::Object(reasoning)) = self.parameters.get_mut("reasoning") else { return };
+        match wishes.summary {
+            Some(Summary::None) => drop(reasoning.remove("summary")),
+            Some(summary) if reasoning.contains_key("summary") => {
+                reasoning.insert("summary".to_owned(), Value::from(summary.as_str()));
+            }
+            Some(_) | None => (),
+        }
+    }
+
+    /// The output limit, and a budget that leaves room for an answer below it.
+    fn limits(&mut self, rules: &AskRules, wishes: &Wishes) {
+        let Some(mut limit) = wishes.max_tokens.or(rules.max_tokens.default) else { return };
+        let budget = (!rules.budget.path.is_empty()).then(|| at(&self.parameters, &rules.budget.path)).flatten();
+        if let Some(budget) = budget.and_then(Value::as_u64).filter(|budget| *budget >= limit) {
+            let least = rules.budget.range.map_or(1, |(least, _)| least);
+            if limit <= least {
+                limit = least + 1024;
+                self.notes.push(format!("an output limit of {limit} leaves room for thinking and an answer"));
+            }
+            let fitting = limit - 1024.min(limit - least);
+            if fitting != budget {
+                self.notes.push(format!("a thinking budget of {fitting} fits below the output limit of {limit}"));
+            }
+            set(&mut self.parameters, &rules.budget.path, Value::from(fitting.min(limit - 1).max(least)));
+        }
+        if !rules.max_tokens.path.is_empty() {
             set(&mut self.parameters, &rules.max_tokens.path, Value::from(limit));
         }
+    }
+
+    fn sampling(&mut self, rules: &AskRules, wishes: &Wishes, protocol: Protocol, thinks: bool) {
         let Some(temperature) = wishes.temperature else { return };
         let forbids = |names: &[String]| names.iter().any(|name| name == "temperature");
         if forbids(&rules.forbid) {
             self.notes.push("this model takes no temperature; none was sent".to_owned());
-        } else if !off && forbids(&rules.forbid_when_on) {
+        } else if thinks && forbids(&rules.forbid_when_on) {
             self.notes.push("this model takes no temperature while it thinks; none was sent".to_owned());
         } else {
-            self.parameters.insert("temperature".to_owned(), Value::from(temperature));
+            let path = match protocol {
+                Protocol::Gemini => "generationConfig.temperature",
+                Protocol::Bedrock => "inferenceConfig.temperature",
+                Protocol::Ollama => "options.temperature",
+                Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Anthropic | Protocol::Cohere => {
+                    "temperature"
+                }
+            };
+            set(&mut self.parameters, path, Value::from(temperature));
         }
     }
+}
+
+/// A value below members: `a.b.c`.
+fn at<'v>(parameters: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let value = parameters.get(first)?;
+    rest.map_or(Some(value), |rest| at(value.as_object()?, rest))
 }
 
 /// The highest supported level below the wish, else the lowest there is.

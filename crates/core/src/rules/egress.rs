@@ -4,10 +4,12 @@
 //! the work it stands, and which carrier there is for it. Storage is not
 //! touched; the same history with other settings gives another plan.
 
+use std::collections::HashSet;
+
 use super::Why;
 use super::Wishes;
 use crate::block::{Block, Origin, Thinking};
-use crate::dialect::{BindModel, Carrier, Duty, EchoField, FillEmpty, Rules, TurnsIf};
+use crate::dialect::{BindModel, Carrier, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{Place, Turns};
 use crate::message::{Message, Role};
 use crate::settings::Strip;
@@ -44,7 +46,8 @@ pub struct Step {
     pub actions: Vec<Action>,
     /// The provider demands a field that no thought fills.
     pub filler: bool,
-    /// Made by this dialect: its own members may go along.
+    /// Made by this dialect, or an answer to what it made: its own members may
+    /// go along, and ids stay as they are.
     pub own: bool,
     /// Seals on text and calls may go back.
     pub seals: bool,
@@ -73,31 +76,92 @@ pub struct Reader<'a> {
 pub fn plan(messages: &[&Message], reader: Reader<'_>, wishes: &Wishes) -> Egress {
     let turns = Turns::of(messages);
     let last_thinking_turn = last_turn_with_thinking(messages, &turns);
+    let answered = Answered::of(messages, reader.target);
     let mut egress = Egress::default();
+    let mut loop_has_begun = false;
     for (at, message) in messages.iter().enumerate() {
         let place = turns.place_of.get(at).copied().unwrap_or(Place::Past);
         let turn = turns.turn_of.get(at).copied().unwrap_or(0);
-        let context = Context { reader, wishes, place, kept_by_strip: Some(turn) == last_thinking_turn };
+        let kept_by_strip = Some(turn) == last_thinking_turn;
+        let context = Context { reader, wishes, answered: &answered, place, kept_by_strip };
         egress.add_step(at, message, &context);
-        let first_of_loop = place == Place::OpenLoop
-            && at.checked_sub(1).is_none_or(|before| turns.place_of.get(before) != Some(&Place::OpenLoop));
-        if first_of_loop {
+        if place == Place::OpenLoop && message.role == Role::Assistant && !std::mem::replace(&mut loop_has_begun, true)
+        {
             egress.loop_begins_bare = !egress.begins_with_thought(message);
         }
     }
+    if reader.rules.bind.removal == Removal::PrefixOnly {
+        egress.close_gaps(messages, reader.target);
+    }
     egress
+}
+
+/// Which calls have results, and which results have calls.
+struct Answered<'a> {
+    calls: HashSet<&'a str>,
+    results: HashSet<&'a str>,
+    /// Calls that another maker named.
+    foreign: HashSet<&'a str>,
+}
+
+impl<'a> Answered<'a> {
+    fn of(messages: &[&'a Message], target: &Origin) -> Answered<'a> {
+        let mut answered = Answered { calls: HashSet::new(), results: HashSet::new(), foreign: HashSet::new() };
+        let blocks = messages.iter().flat_map(|message| message.blocks.iter().map(|block| (*message, block)));
+        for (message, block) in blocks {
+            match block {
+                Block::ToolCall(call) => {
+                    answered.calls.insert(call.id.as_str());
+                    if message.origin.as_ref().is_none_or(|origin| origin.dialect != target.dialect) {
+                        answered.foreign.insert(call.id.as_str());
+                    }
+                }
+                Block::ToolResult(result) => drop(answered.results.insert(&result.id)),
+                Block::Text(_) | Block::Thinking(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            }
+        }
+        answered
+    }
 }
 
 /// Everything a decision about a thought of one message depends on.
 struct Context<'a> {
     reader: Reader<'a>,
     wishes: &'a Wishes,
+    answered: &'a Answered<'a>,
     place: Place,
     /// Its turn is the last one that has any thinking.
     kept_by_strip: bool,
 }
 
 impl Egress {
+    /// Thinking is left out from the oldest on: before one of this dialect's
+    /// own thoughts that is not sent, none is.
+    fn close_gaps(&mut self, messages: &[&Message], target: &Origin) {
+        let own = |at: usize| {
+            let origin = messages.get(at).and_then(|message| message.origin.as_ref());
+            origin.is_some_and(|origin| origin.dialect == target.dialect)
+        };
+        let is_thought = |decision: &Decision| {
+            let block = decision.block.and_then(|block| messages.get(decision.message)?.blocks.get(block));
+            matches!(block, Some(Block::Thinking(_)))
+        };
+        let thoughts = self.decisions.iter().enumerate().filter(|(_, decision)| is_thought(decision));
+        let gap = thoughts.filter(|(_, decision)| decision.action == Action::Dropped && own(decision.message)).last();
+        let Some((gap, _)) = gap else { return };
+        for decision in self.decisions.iter_mut().take(gap).filter(|decision| is_thought(decision)) {
+            if decision.action == Action::Dropped {
+                continue;
+            }
+            decision.action = Action::Dropped;
+            decision.why = Why::BeforeAGap;
+            let step = self.steps.get_mut(decision.message);
+            if let Some(action) = step.zip(decision.block).and_then(|(step, block)| step.actions.get_mut(block)) {
+                *action = Action::Dropped;
+            }
+        }
+    }
+
     /// Whether the step just added is sent with a thought as its first block.
     fn begins_with_thought(&self, message: &Message) -> bool {
         let actions = self.steps.last().map(|step| step.actions.as_slice()).unwrap_or_default();
@@ -107,7 +171,10 @@ impl Egress {
 
     fn add_step(&mut self, at: usize, message: &Message, context: &Context<'_>) {
         let mut step = Step {
-            own: context.foreigner(message, false).is_none(),
+            own: match message.role {
+                Role::Tool => !context.answers_foreign_call(message),
+                Role::System | Role::User | Role::Assistant => context.foreigner(message, false).is_none(),
+            },
             seals: context.foreigner(message, true).is_none() && context.wishes.seals,
             ..Step::default()
         };
@@ -118,6 +185,12 @@ impl Egress {
                     Some(maker) => (Action::Dropped, Why::Foreign { maker }),
                     None => (Action::Verbatim, Why::Said),
                 },
+                Block::ToolCall(call) if !context.answered.results.contains(call.id.as_str()) => {
+                    (Action::Dropped, Why::Unanswered)
+                }
+                Block::ToolResult(result) if !context.answered.calls.contains(result.id.as_str()) => {
+                    (Action::Dropped, Why::Unanswered)
+                }
                 Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
                     (Action::Verbatim, Why::Said)
                 }
@@ -138,7 +211,9 @@ impl Egress {
             .any(|(block, action)| matches!(block, Block::Thinking(_)) && *action != Action::Dropped);
         if message.role == Role::Assistant && !told && context.demands_filler(message) {
             step.filler = true;
-            let (why, field) = (Why::FieldIsDemanded, Some(context.field_name(None)));
+            let beside =
+                matches!(context.reader.rules.echo.carrier, Carrier::Field | Carrier::Details | Carrier::FieldsOpaque);
+            let (why, field) = (Why::FieldIsDemanded, beside.then(|| context.field_name(None)));
             self.decisions.push(Decision { message: at, block: None, action: Action::Filler, field, why });
         }
         self.steps.push(step);
@@ -175,6 +250,8 @@ impl Context<'_> {
             Carrier::Details if thinking.native.is_some() => (Action::Verbatim, kept),
             Carrier::Details if readable => (Action::Field, kept),
             Carrier::Details => (Action::Dropped, Why::NothingReadable),
+            // The seal goes with the call; text has no place there.
+            Carrier::CallExtra if thinking.native.is_none() => (Action::Dropped, Why::NoCarrier),
             Carrier::ContentChunks
             | Carrier::Block
             | Carrier::Item
@@ -207,10 +284,9 @@ impl Context<'_> {
     fn duty(&self) -> (Duty, Why) {
         let echo = &self.reader.rules.echo;
         if self.place == Place::OpenLoop {
-            let why = match self.wishes.strip {
-                Strip::All => Why::LoopIsNeverStripped,
-                Strip::None | Strip::AllButLast => Why::Loop(echo.loop_duty),
-            };
+            let sent = matches!(echo.loop_duty, Duty::Must | Duty::Should);
+            let spared = sent && self.wishes.strip == Strip::All;
+            let why = if spared { Why::LoopIsNeverStripped } else { Why::Loop(echo.loop_duty) };
             return (echo.loop_duty, why);
         }
         let asked_for = match echo.turns_if {
@@ -256,6 +332,13 @@ impl Context<'_> {
             }
         };
         (elsewhere || other_model).then(maker)
+    }
+
+    fn answers_foreign_call(&self, message: &Message) -> bool {
+        message.blocks.iter().any(|block| match block {
+            Block::ToolResult(result) => self.answered.foreign.contains(result.id.as_str()),
+            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+        })
     }
 
     fn field_name(&self, source: Option<&str>) -> String {

@@ -21,6 +21,10 @@ pub enum Why {
         maker: String,
     },
     Interrupted,
+    /// A call nobody answered, or an answer nobody asked for.
+    Unanswered,
+    /// A later thought cannot be read there, and thinking has no holes.
+    BeforeAGap,
     /// This provider takes back only what it sealed.
     NotSealed,
     NothingReadable,
@@ -43,6 +47,8 @@ impl Why {
             Why::Included => "included in context".to_owned(),
             Why::ThinkingIsOff => "thinking is switched off".to_owned(),
             Why::Foreign { maker } => format!("made by {maker}"),
+            Why::Unanswered => "a call without its result, or a result without its call".to_owned(),
+            Why::BeforeAGap => "bind.removal = prefix_only".to_owned(),
             Why::Interrupted => "cut short before it was whole".to_owned(),
             Why::NotSealed => "echo.need_opaque = true".to_owned(),
             Why::NothingReadable => "nothing readable, and its seal has no place here".to_owned(),
@@ -63,6 +69,8 @@ impl Why {
             | Why::Turns(_)
             | Why::Foreign { .. }
             | Why::Interrupted
+            | Why::Unanswered
+            | Why::BeforeAGap
             | Why::NotSealed
             | Why::NothingReadable
             | Why::NoCarrier => None,

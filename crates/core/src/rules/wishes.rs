@@ -1,7 +1,7 @@
 //! What the settings come to for one request, read fresh each time.
 
 use crate::dialect::EchoRules;
-use crate::settings::{Effort, SendEmpty, Settings, Strip};
+use crate::settings::{Effort, Key, SendEmpty, Settings, Strip, Summary};
 
 /// The user's wishes, resolved over the layers.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Wishes {
     pub field: Option<String>,
     /// What stands in an empty field, where the user asks for it.
     pub filler: Option<String>,
+    /// The user's word on summaries, if there is one.
+    pub summary: Option<Summary>,
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
 }
@@ -47,6 +49,7 @@ impl Wishes {
             seals: include || !by_user,
             field: settings.field_name().map(str::to_owned),
             filler,
+            summary: settings.get(Key::Summary).filter(|(_, layer)| layer.is_of_the_user()).map(|_| settings.summary()),
             max_tokens: settings.max_output_tokens(),
             temperature: settings.temperature(),
         }

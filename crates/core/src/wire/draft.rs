@@ -51,7 +51,8 @@ impl<'a> Draft<'a> {
         let words = |tool: &'a Tool| ToolWords {
             name: quote(&tool.name),
             description: quote(&tool.description),
-            parameters: &tool.parameters,
+            // Some refuse a schema that says nothing.
+            parameters: if tool.parameters == "{}" { r#"{"type":"object","properties":{}}"# } else { &tool.parameters },
         };
         let tools: Vec<String> = self.tools.iter().map(|tool| write(&words(tool))).collect();
         (!tools.is_empty()).then(|| list(&tools))
@@ -88,22 +89,57 @@ impl<'a> Draft<'a> {
 
     /// Writes messages into the body as its last member: `write` gives each as
     /// JSON, several with commas between them, or nothing.
-    pub(super) fn finish(
+    pub(super) fn finish(&self, body: ObjectWriter, member: &str, write: Write) -> String {
+        self.finish_runs(body, member, |_| None, write)
+    }
+
+    /// The same for protocols whose speakers take turns: `speaker` gives the
+    /// opening of a message (`{"role":"user","content":[`), `write` its content,
+    /// and neighbours with one speaker become one message.
+    pub(super) fn finish_runs(
         &self,
         mut body: ObjectWriter,
         member: &str,
-        write: impl Fn(&Draft<'_>, &Message, &Step) -> String,
+        speaker: impl Fn(Role) -> Option<&'static str>,
+        write: Write,
     ) -> String {
         let mut list = String::with_capacity(self.pieces.size() + 1024);
         list.push('[');
+        let mut open: Option<&str> = None;
         for (at, (message, step)) in self.messages.iter().zip(self.steps).enumerate() {
             let entry = self.entries.get(at).copied();
-            let tokens = self.pieces.append(entry, step, &mut list, || write(self, message, step));
+            let (json, tokens) = self.pieces.of(entry, step, || write(self, message, step));
             self.tokens.set(self.tokens.get() + tokens);
+            if json.is_empty() {
+                continue;
+            }
+            match speaker(message.role) {
+                Some(opening) if open == Some(opening) => list.push(','),
+                Some(opening) => {
+                    close_run(&mut open, &mut list);
+                    list.push_str(opening);
+                    open = Some(opening);
+                }
+                None if list.len() > 1 => list.push(','),
+                None => (),
+            }
+            list.push_str(&json);
+        }
+        if open.is_some() {
+            list.push_str("]}");
         }
         list.push(']');
         body.push_raw(member, &list);
         body.finish()
+    }
+}
+
+/// How a protocol writes one message.
+pub(super) type Write = fn(&Draft<'_>, &Message, &Step) -> String;
+
+fn close_run(open: &mut Option<&str>, list: &mut String) {
+    if open.take().is_some() {
+        list.push_str("]},");
     }
 }
 
@@ -161,4 +197,13 @@ pub(super) fn object<const N: usize>(members: [(&str, &str); N]) -> String {
 /// `{"type":"text","text":…}`, as several protocols have it.
 pub(super) fn typed_text(kind: &str, text: &str) -> String {
     object([("type", &quote(kind)), ("text", &quote(text))])
+}
+
+/// A call id: as it is where its maker reads it, else in the letters that every
+/// provider takes; the same for a call and for its result.
+pub(super) fn call_id(id: &str, step: &Step) -> String {
+    if step.own {
+        return quote(id);
+    }
+    quote(&id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "_"))
 }

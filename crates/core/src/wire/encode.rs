@@ -77,6 +77,7 @@ impl Encoder {
     /// Builds a request. `entries` say which entry of one history each message
     /// is; what was written for an entry is not written again.
     pub fn encode(&mut self, request: &Request<'_>, entries: &[EntryId]) -> Encoded {
+        let protocol = request.dialect.protocol;
         let mut rules = request.dialect.rules(Some(request.model)).clone();
         let mut wishes = Wishes::of(request.settings, &rules.echo);
         for repair in request.repairs {
@@ -92,12 +93,12 @@ impl Encoder {
             Reader { target: &target, rules: &rules, can_read: &can_read, has_tools: !request.tools.is_empty() };
         let egress = rules::plan(request.messages, reader, &wishes);
         let flag = egress.sends_past.then_some(&rules.echo.flag);
-        let mut asked = rules::ask(&rules.ask, &wishes, flag);
+        let mut asked = rules::ask(&rules.ask, &wishes, protocol, flag);
         // Some go on thinking only from a thought. Where there is none to send,
         // thinking pauses until the turn ends.
         if egress.loop_begins_bare && messages::wants_leading_thought(&asked.parameters) {
             let paused = Wishes { enabled: false, ..wishes.clone() };
-            asked = rules::ask(&rules.ask, &paused, None);
+            asked = rules::ask(&rules.ask, &paused, protocol, None);
             let note = "thinking is off until this turn ends: its tool loop has no thought that may go back";
             asked.notes.push(note.to_owned());
         }

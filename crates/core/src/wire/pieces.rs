@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::history::EntryId;
 use crate::rules::Step;
@@ -17,7 +18,7 @@ pub(super) struct Pieces {
 #[derive(Debug)]
 struct Piece {
     step: Step,
-    json: String,
+    json: Arc<str>,
     tokens: u64,
 }
 
@@ -26,40 +27,22 @@ impl Pieces {
         self.written.borrow_mut().clear();
     }
 
-    /// Appends a message to a list, written now or before; its tokens.
-    pub(super) fn append(
-        &self,
-        entry: Option<EntryId>,
-        step: &Step,
-        list: &mut String,
-        write: impl FnOnce() -> String,
-    ) -> u64 {
+    /// A message, written now or before, and its tokens.
+    pub(super) fn of(&self, entry: Option<EntryId>, step: &Step, write: impl FnOnce() -> String) -> (Arc<str>, u64) {
         let mut written = self.written.borrow_mut();
         if let Some(piece) = entry.and_then(|entry| written.get(&entry)).filter(|piece| piece.step == *step) {
-            push(&piece.json, list);
-            return piece.tokens;
+            return (Arc::clone(&piece.json), piece.tokens);
         }
-        let json = write();
+        let json: Arc<str> = write().into();
         let tokens = tokens::estimate(&json);
-        push(&json, list);
         if let Some(entry) = entry {
-            written.insert(entry, Piece { step: step.clone(), json, tokens });
+            written.insert(entry, Piece { step: step.clone(), json: Arc::clone(&json), tokens });
         }
-        tokens
+        (json, tokens)
     }
 
     /// About how long a list of everything written will be.
     pub(super) fn size(&self) -> usize {
         self.written.borrow().values().map(|piece| piece.json.len() + 1).sum()
-    }
-}
-
-/// A message may have nothing to say; then nothing separates it.
-fn push(json: &str, list: &mut String) {
-    if !json.is_empty() {
-        if list.len() > 1 {
-            list.push(',');
-        }
-        list.push_str(json);
     }
 }

@@ -21,6 +21,7 @@ mod fixtures;
 mod judged;
 mod properties;
 mod replay;
+mod requests;
 mod requirements;
 mod roundtrip;
 mod sent;

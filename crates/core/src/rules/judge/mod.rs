@@ -216,15 +216,19 @@ impl Court<'_> {
             known.extend(seals.signature.iter().chain(&seals.encrypted).map(|seal| seal.payload.as_str()));
         }
         let dummy = self.rules.echo.dummy.as_str();
-        let sent = seen.iter().flat_map(|message| &message.thinking);
+        let thoughts = seen.iter().flat_map(|message| &message.thinking);
+        let on_thoughts = thoughts.flat_map(|thought| thought.seals.iter().map(|seal| (&thought.path, seal)));
+        let calls = seen.iter().flat_map(|message| &message.calls);
+        let on_calls = calls.filter_map(|call| call.seal.as_ref().map(|seal| (&call.path, seal)));
         let sent: Vec<(String, String)> =
-            sent.flat_map(|thought| thought.seals.iter().map(|seal| (thought.path.clone(), seal.clone()))).collect();
+            on_thoughts.chain(on_calls).map(|(path, seal)| (path.clone(), seal.clone())).collect();
         for (path, seal) in sent {
             if !known.contains(&seal.as_str()) && seal != dummy {
                 let text = self.complaint("signature", "Invalid `signature` in `thinking` block");
                 self.refuse("a seal comes back as it was issued".to_owned(), path, &text);
             }
         }
+        self.verdict.unverified.push("thinking without a seal: its words".to_owned());
         if self.rules.bind.model != BindModel::None {
             self.verdict.unverified.push("bind.model: which model made each thought".to_owned());
         }

@@ -242,7 +242,7 @@ fn responses(body: Raw<'_>) -> Vec<Seen> {
                 run.thinking.push(thought);
             }
             "function_call" | "custom_tool_call" => {
-                run.calls.push(Call { path: here, seal: text_member(item, "id") });
+                run.calls.push(Call { path: here, seal: None });
             }
             _ => (),
         }

@@ -5,7 +5,7 @@ use crate::block::{Block, Thinking, ToolCall};
 use crate::dialect::{Carrier, EmptyContent, Foreign};
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step, field_name};
-use crate::wire::draft::{Draft, arguments_text, text_of};
+use crate::wire::draft::{Draft, arguments_text, decided, text_of};
 use crate::wire::json::{ObjectWriter, compact, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -21,7 +21,7 @@ fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         Role::System => plain("system", message),
         Role::User => plain("user", message),
         Role::Assistant => assistant(draft, message, step),
-        Role::Tool => message.blocks.iter().filter_map(tool_result).collect::<Vec<_>>().join(","),
+        Role::Tool => sent(message, step).filter_map(tool_result).collect::<Vec<_>>().join(","),
     }
 }
 
@@ -109,46 +109,50 @@ fn push_tags(draft: &Draft<'_>, thinking: &Thinking, text: &mut String) {
 }
 
 fn thinking(draft: &Draft<'_>, message: &Message, step: &Step, out: &mut ObjectWriter) {
-    let mut details = Vec::new();
-    let mut text = String::new();
-    let mut source = None;
-    for (block, action) in message.blocks.iter().zip(&step.actions) {
+    let carrier = draft.rules.echo.carrier;
+    let (mut entries, mut list) = (Vec::new(), "reasoning_details");
+    let (mut text, mut source) = (String::new(), None);
+    for (block, action) in decided(message, step).filter(|(_, action)| *action != Action::Dropped) {
         let Block::Thinking(thinking) = block else { continue };
-        match (draft.rules.echo.carrier, action) {
-            (_, Action::Field) => {
+        match (&thinking.native, carrier, action) {
+            (Some(native), Carrier::Details, Action::Verbatim) => {
+                entries.push(native.whole(thinking.text()));
+                // A list goes back under the name it came in, and one of the
+                // two stands beside the text.
+                if thinking.source == "thinking_blocks" {
+                    list = "thinking_blocks";
+                    text.push_str(thinking.text());
+                }
+            }
+            (Some(native), Carrier::FieldsOpaque | Carrier::CallExtra, Action::Verbatim) => {
+                out.push_members(&native.json);
+            }
+            (None, Carrier::FieldsOpaque, Action::Verbatim) | (_, _, Action::Field) => {
                 source.get_or_insert(thinking.source.as_str());
                 text.push_str(thinking.text());
             }
-            (Carrier::Details, Action::Verbatim) => {
-                details.extend(thinking.native.as_ref().map(|native| native.whole(thinking.text())));
-            }
-            (Carrier::FieldsOpaque | Carrier::CallExtra, Action::Verbatim) => opaque_field(thinking, out),
             _ => (),
         }
     }
-    if !details.is_empty() {
-        out.push_raw("reasoning_details", &format!("[{}]", details.join(",")));
+    if !entries.is_empty() {
+        out.push_raw(list, &format!("[{}]", entries.join(",")));
     }
     if !text.is_empty() {
-        out.push_raw(&field_name(draft.rules, draft.wishes, source), &quote(&text));
+        out.push_raw(&field_name(draft.rules, draft.wishes, source.or(Some(""))), &quote(&text));
     } else if step.filler {
         let filler = draft.wishes.filler.as_deref().unwrap_or(&draft.rules.echo.filler);
-        let empty = if draft.rules.echo.carrier == Carrier::Details { "[]".to_owned() } else { quote(filler) };
+        let empty = if carrier == Carrier::Details { "[]".to_owned() } else { quote(filler) };
         out.push(&field_name(draft.rules, draft.wishes, None), &empty);
     }
 }
 
-fn is_sent_thought((block, action): (&Block, &Action)) -> bool {
-    matches!(block, Block::Thinking(_)) && *action != Action::Dropped
+/// The blocks of a message that go out.
+fn sent<'a>(message: &'a Message, step: &'a Step) -> impl Iterator<Item = &'a Block> {
+    decided(message, step).filter(|(_, action)| *action != Action::Dropped).map(|(block, _)| block)
 }
 
-/// A thought whose fields stand beside the content: as they came.
-fn opaque_field(thinking: &Thinking, out: &mut ObjectWriter) {
-    match &thinking.native {
-        Some(native) => out.push_members(&native.json),
-        None if !thinking.text().is_empty() => out.push_raw(&thinking.source, &quote(thinking.text())),
-        None => (),
-    }
+fn is_sent_thought((block, action): (&Block, &Action)) -> bool {
+    matches!(block, Block::Thinking(_)) && *action != Action::Dropped
 }
 
 /// One element of a content array.
@@ -174,7 +178,7 @@ fn chunk(block: &Block, action: Action) -> Option<String> {
 
 fn calls(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     let mut calls = Vec::new();
-    for block in &message.blocks {
+    for block in sent(message, step) {
         if let Block::ToolCall(tool) = block {
             let dummy = dummy_seal(draft).filter(|_| calls.is_empty());
             calls.push(call(tool, step, dummy));

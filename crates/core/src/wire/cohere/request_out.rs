@@ -20,7 +20,9 @@ fn message(_: &Draft<'_>, message: &Message, step: &Step) -> String {
         Role::System => spoken("system"),
         Role::User => spoken("user"),
         Role::Assistant => assistant(message, step),
-        Role::Tool => message.blocks.iter().filter_map(result).collect::<Vec<_>>().join(","),
+        Role::Tool => {
+            decided(message, step).filter_map(|(block, action)| result(block, action)).collect::<Vec<_>>().join(",")
+        }
     }
 }
 
@@ -44,6 +46,10 @@ fn assistant(message: &Message, step: &Step) -> String {
             Block::Text(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
     }
+    // A message with nothing left to say is none.
+    if content.is_empty() && calls.is_empty() {
+        return String::new();
+    }
     let mut out = ObjectWriter::default();
     out.push("role", "\"assistant\"");
     if let Some(plan) = plan {
@@ -58,8 +64,11 @@ fn assistant(message: &Message, step: &Step) -> String {
     out.finish()
 }
 
-fn result(block: &Block) -> Option<String> {
+fn result(block: &Block, action: Action) -> Option<String> {
     let Block::ToolResult(result) = block else { return None };
+    if action == Action::Dropped {
+        return None;
+    }
     let document = object([("data", &quote(&result.content))]);
     let content = list(&[object([("type", "\"document\""), ("document", &document)])]);
     Some(object([("role", "\"tool\""), ("tool_call_id", &quote(&result.id)), ("content", &content)]))

@@ -3,7 +3,7 @@
 use crate::block::{Block, Thinking};
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step};
-use crate::wire::draft::{Draft, ToolWords, arguments_object, decided, encrypted, list, object, signature};
+use crate::wire::draft::{Draft, ToolWords, arguments_object, call_id, decided, encrypted, list, object, signature};
 use crate::wire::json::{ObjectWriter, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -21,32 +21,33 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("system", &list(&[object([("text", &quote(&system))])]));
     }
-    draft.finish(body, "messages", message)
+    draft.finish_runs(body, "messages", speaker, content)
 }
 
-fn message(_: &Draft<'_>, message: &Message, step: &Step) -> String {
-    let role = match message.role {
-        // It has a place of its own.
-        Role::System => return String::new(),
-        Role::Assistant => "assistant",
-        Role::User | Role::Tool => "user",
-    };
-    let sent = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
-    let blocks: Vec<String> = sent.filter_map(|(block, _)| content(block)).collect();
-    if blocks.is_empty() {
+fn speaker(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Assistant => Some(r#"{"role":"assistant","content":["#),
+        Role::User | Role::Tool | Role::System => Some(r#"{"role":"user","content":["#),
+    }
+}
+
+fn content(_: &Draft<'_>, message: &Message, step: &Step) -> String {
+    // The system prompt has a place of its own.
+    if message.role == Role::System {
         return String::new();
     }
-    object([("role", &quote(role)), ("content", &list(&blocks))])
+    let sent = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
+    sent.filter_map(|(block, _)| content_block(block, step)).collect::<Vec<_>>().join(",")
 }
 
-fn content(block: &Block) -> Option<String> {
+fn content_block(block: &Block, step: &Step) -> Option<String> {
     match block {
         Block::Thinking(thinking) => Some(thought(thinking)),
-        Block::Text(text) if text.text.is_empty() => None,
+        Block::Text(text) if text.text.trim().is_empty() => None,
         Block::Text(text) => Some(object([("text", &quote(&text.text))])),
         Block::ToolCall(call) => {
             let tool = object([
-                ("toolUseId", &quote(call.id.as_str())),
+                ("toolUseId", &call_id(call.id.as_str(), step)),
                 ("name", &quote(&call.name)),
                 ("input", arguments_object(&call.arguments)),
             ]);
@@ -55,7 +56,7 @@ fn content(block: &Block) -> Option<String> {
         Block::ToolResult(result) => {
             let status = if result.is_error { "\"error\"" } else { "\"success\"" };
             let content = list(&[object([("text", &quote(&result.content))])]);
-            let result = object([("toolUseId", &quote(&result.id)), ("content", &content), ("status", status)]);
+            let result = object([("toolUseId", &call_id(&result.id, step)), ("content", &content), ("status", status)]);
             Some(object([("toolResult", &result)]))
         }
         Block::Image(image) => {

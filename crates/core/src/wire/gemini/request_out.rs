@@ -21,27 +21,25 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("systemInstruction", &format!(r#"{{"parts":[{{"text":{}}}]}}"#, quote(&system)));
     }
-    draft.finish(body, "contents", message)
+    draft.finish_runs(body, "contents", speaker, parts)
 }
 
-fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
-    let role = match message.role {
-        // It has a place of its own.
-        Role::System => return String::new(),
-        Role::Assistant => "model",
-        Role::User | Role::Tool => "user",
-    };
-    let parts = parts(draft, message, step);
-    if parts.is_empty() {
+fn speaker(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Assistant => Some(r#"{"role":"model","parts":["#),
+        // As many results in one content as there were calls in the last.
+        Role::User | Role::Tool | Role::System => Some(r#"{"role":"user","parts":["#),
+    }
+}
+
+fn parts(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+    // The system prompt has a place of its own.
+    if message.role == Role::System {
         return String::new();
     }
-    object([("role", &quote(role)), ("parts", &list(&parts))])
-}
-
-fn parts(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     let mut first_call = true;
     let sent = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
-    sent.filter_map(|(block, _)| part(draft, block, step, &mut first_call)).collect()
+    sent.filter_map(|(block, _)| part(draft, block, step, &mut first_call)).collect::<Vec<_>>().join(",")
 }
 
 fn part(draft: &Draft<'_>, block: &Block, step: &Step, first_call: &mut bool) -> Option<String> {

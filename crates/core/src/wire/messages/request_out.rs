@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use crate::block::{Block, Thinking};
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step};
-use crate::wire::draft::{Draft, ToolWords, arguments_object, decided, encrypted, list, object, signature, typed_text};
+use crate::wire::draft::{
+    Draft, ToolWords, arguments_object, call_id, decided, encrypted, object, signature, typed_text,
+};
 use crate::wire::json::{ObjectWriter, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -22,23 +24,27 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("system", &quote(&system));
     }
-    draft.finish(body, "messages", message)
+    draft.finish_runs(body, "messages", speaker, content)
 }
 
-fn message(_: &Draft<'_>, message: &Message, step: &Step) -> String {
-    let role = match message.role {
-        // It has a place of its own.
-        Role::System => return String::new(),
-        Role::Assistant => "assistant",
-        Role::User | Role::Tool => "user",
-    };
-    let blocks: Vec<String> =
-        decided(message, step).filter_map(|(block, action)| content(block, action, step)).collect();
-    // A message may have nothing left to say; an empty one is refused.
-    if blocks.is_empty() {
+fn speaker(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Assistant => Some(r#"{"role":"assistant","content":["#),
+        // Results are the user's to give, all of them in one message.
+        Role::User | Role::Tool | Role::System => Some(r#"{"role":"user","content":["#),
+    }
+}
+
+/// The blocks of a message with commas between them; nothing where there is
+/// nothing left to say.
+fn content(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+    // The system prompt has a place of its own.
+    if message.role == Role::System {
         return String::new();
     }
-    object([("role", &quote(role)), ("content", &list(&blocks))])
+    let filler = || object([("type", "\"thinking\""), ("thinking", &quote(&draft.rules.echo.filler))]);
+    let blocks = decided(message, step).filter_map(|(block, action)| content_block(block, action, step));
+    step.filler.then(filler).into_iter().chain(blocks).collect::<Vec<_>>().join(",")
 }
 
 /// Thinking that is switched on by hand wants an open tool loop to begin with
@@ -50,13 +56,13 @@ pub(in crate::wire) fn wants_leading_thought(parameters: &Map<String, Value>) ->
     parameters.get("thinking").or(below).filter(budgeted).is_some_and(by_hand)
 }
 
-fn content(block: &Block, action: Action, step: &Step) -> Option<String> {
+fn content_block(block: &Block, action: Action, step: &Step) -> Option<String> {
     if action == Action::Dropped {
         return None;
     }
     match block {
         Block::Thinking(thinking) => Some(thought(thinking)),
-        Block::Text(text) if text.text.is_empty() => None,
+        Block::Text(text) if text.text.trim().is_empty() => None,
         Block::Text(text) => match text.native.as_ref().filter(|_| step.own) {
             Some(native) => Some(native.whole(&text.text)),
             None => Some(typed_text("text", &text.text)),
@@ -64,7 +70,7 @@ fn content(block: &Block, action: Action, step: &Step) -> Option<String> {
         Block::ToolCall(call) => {
             let mut out = ObjectWriter::default();
             out.push("type", "\"tool_use\"");
-            out.push("id", &quote(call.id.as_str()));
+            out.push("id", &call_id(call.id.as_str(), step));
             out.push("name", &quote(&call.name));
             out.push("input", arguments_object(&call.arguments));
             if let Some(native) = call.native.as_ref().filter(|_| step.own) {
@@ -75,7 +81,7 @@ fn content(block: &Block, action: Action, step: &Step) -> Option<String> {
         Block::ToolResult(result) => {
             let mut out = ObjectWriter::default();
             out.push("type", "\"tool_result\"");
-            out.push("tool_use_id", &quote(&result.id));
+            out.push("tool_use_id", &call_id(&result.id, step));
             out.push_raw("content", &quote(&result.content));
             if result.is_error {
                 out.push("is_error", "true");

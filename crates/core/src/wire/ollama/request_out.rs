@@ -18,7 +18,9 @@ fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         Role::System => spoken("system", message),
         Role::User => spoken("user", message),
         Role::Assistant => assistant(draft, message, step),
-        Role::Tool => message.blocks.iter().filter_map(result).collect::<Vec<_>>().join(","),
+        Role::Tool => {
+            decided(message, step).filter_map(|(block, action)| result(block, action)).collect::<Vec<_>>().join(",")
+        }
     }
 }
 
@@ -43,11 +45,16 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
     for (block, action) in decided(message, step) {
         match block {
             Block::Thinking(thought) if action != Action::Dropped => thinking.push_str(thought.text()),
-            Block::ToolCall(call) => {
+            Block::ToolCall(call) if action != Action::Dropped => {
                 let function = object([("name", &quote(&call.name)), ("arguments", arguments_object(&call.arguments))]);
                 calls.push(object([("function", &function)]));
             }
-            Block::Thinking(_) | Block::Text(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            Block::Thinking(_)
+            | Block::ToolCall(_)
+            | Block::Text(_)
+            | Block::ToolResult(_)
+            | Block::Image(_)
+            | Block::Unmodelled(_) => (),
         }
     }
     let mut out = ObjectWriter::default();
@@ -63,8 +70,11 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
     out.finish()
 }
 
-fn result(block: &Block) -> Option<String> {
+fn result(block: &Block, action: Action) -> Option<String> {
     let Block::ToolResult(result) = block else { return None };
+    if action == Action::Dropped {
+        return None;
+    }
     let mut out = ObjectWriter::default();
     out.push("role", "\"tool\"");
     out.push("tool_name", &quote(&result.name));

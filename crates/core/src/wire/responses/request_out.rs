@@ -36,7 +36,10 @@ fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         // It has a place of its own.
         Role::System => String::new(),
         Role::User => user(message),
-        Role::Tool => message.blocks.iter().filter_map(result).collect::<Vec<_>>().join(","),
+        Role::Tool => {
+            let results = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
+            results.filter_map(|(block, _)| result(block)).collect::<Vec<_>>().join(",")
+        }
         Role::Assistant => assistant(draft, message, step).join(","),
     }
 }
@@ -69,8 +72,14 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
         decided(message, step).any(|(block, action)| matches!(block, Block::Thinking(_)) && action == Action::Dropped);
     let with_ids = draft.rules.echo.ids == Ids::Keep && step.own && !thought_missing;
     let mut items: Vec<(bool, String)> = Vec::new();
-    let mut last_thought = None;
-    for (block, action) in decided(message, step).filter(|(_, action)| *action != Action::Dropped) {
+    let mut last_thought = step.filler.then(|| raw_thought("", None));
+    items.extend(last_thought.clone().map(|item| (true, item)));
+    let mut blocks: Vec<(&Block, Action)> =
+        decided(message, step).filter(|(_, action)| *action != Action::Dropped).collect();
+    if draft.rules.echo.calls_last {
+        blocks.sort_by_key(|(block, _)| matches!(block, Block::ToolCall(_)));
+    }
+    for (block, action) in blocks {
         match block {
             Block::Thinking(thinking) => {
                 let item = thought(thinking, draft.rules.echo.ids);
@@ -87,7 +96,8 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
                 items.push((false, call(tool, step, with_ids)));
             }
             Block::Unmodelled(unmodelled) if action == Action::Verbatim => {
-                items.push((false, unmodelled.native.json.clone()));
+                let kept: &[&str] = if with_ids { &[] } else { &["id"] };
+                items.push((false, without(&unmodelled.native, kept)));
             }
             Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
@@ -102,6 +112,10 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
 fn thought(thinking: &Thinking, ids: Ids) -> String {
     if let Some(native) = &thinking.native {
         return without(native, if ids == Ids::Omit { &["id", "status"] } else { &["status"] });
+    }
+    // Readable and not encrypted: the text itself is what goes back.
+    if thinking.items.is_empty() && encrypted(thinking).is_none() && !thinking.text().is_empty() {
+        return raw_thought(thinking.text(), thinking.id.as_deref().filter(|_| ids == Ids::Keep));
     }
     let mut out = ObjectWriter::default();
     out.push("type", "\"reasoning\"");
@@ -118,6 +132,17 @@ fn thought(thinking: &Thinking, ids: Ids) -> String {
     if let Some(payload) = encrypted(thinking) {
         out.push("encrypted_content", &quote(payload));
     }
+    out.finish()
+}
+
+fn raw_thought(text: &str, id: Option<&str>) -> String {
+    let mut out = ObjectWriter::default();
+    out.push("type", "\"reasoning\"");
+    if let Some(id) = id {
+        out.push("id", &quote(id));
+    }
+    out.push("summary", "[]");
+    out.push_raw("content", &list(&[typed_text("reasoning_text", text)]));
     out.finish()
 }
 
