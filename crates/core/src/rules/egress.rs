@@ -146,9 +146,9 @@ impl Egress {
             let block = decision.block.and_then(|block| messages.get(decision.message)?.blocks.get(block));
             matches!(block, Some(Block::Thinking(_)))
         };
-        let thoughts = self.decisions.iter().enumerate().filter(|(_, decision)| is_thought(decision));
-        let gap = thoughts.filter(|(_, decision)| decision.action == Action::Dropped && own(decision.message)).last();
-        let Some((gap, _)) = gap else { return };
+        let is_gap =
+            |decision: &Decision| is_thought(decision) && decision.action == Action::Dropped && own(decision.message);
+        let Some(gap) = self.decisions.iter().rposition(is_gap) else { return };
         for decision in self.decisions.iter_mut().take(gap).filter(|decision| is_thought(decision)) {
             if decision.action == Action::Dropped {
                 continue;
