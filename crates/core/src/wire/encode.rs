@@ -8,11 +8,11 @@ use super::pieces::Pieces;
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Origin;
 use crate::conversation::Tool;
-use crate::dialect::{Dialect, Dialects, Repair, Rules};
+use crate::dialect::{Dialect, Dialects, Duty, Repair, Rules};
 use crate::history::EntryId;
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::rules::{self, Asked, Decision, Reader, Wishes};
+use crate::rules::{self, Asked, Decision, Reader, Why, Wishes};
 use crate::settings::Settings;
 
 /// What is to be said, and to whom.
@@ -100,6 +100,11 @@ impl Encoder {
             let paused = Wishes { enabled: false, ..wishes.clone() };
             asked = rules::ask(&rules.ask, &paused, protocol, None);
             let note = "thinking is off until this turn ends: its tool loop has no thought that may go back";
+            asked.notes.push(note.to_owned());
+        }
+        let withheld = egress.decisions.iter().any(|decision| decision.why == Why::NotIncluded);
+        if withheld && wishes.include.by_user && rules.echo.loop_duty == Duty::Must {
+            let note = "thinking that this provider asks for is withheld by your setting reasoning.includeInContext";
             asked.notes.push(note.to_owned());
         }
         let settled = Settled { dialect: request.dialect.id.clone(), rules, wishes };

@@ -209,6 +209,7 @@ fn e13_a_user_who_withholds_gets_the_filler_and_no_thought_leaves() {
     let encoded = desk.encode(&open_loop());
     assert!(!encoded.body.contains("T1") && !encoded.body.contains("T2"));
     assert_eq!(encoded.decisions.iter().filter(|decision| decision.action == Action::Filler).count(), 2);
+    assert_eq!(encoded.notes.len(), 1, "one notice says so: {:?}", encoded.notes);
 }
 
 #[test]
@@ -432,7 +433,7 @@ off = { thinking = { type = "disabled" } }
     };
     assert_eq!(thinking(&Desk::new(manual)), ("enabled".to_owned(), 0));
     let withheld = Desk::new(manual).set("reasoning.includeInContext", "false");
-    assert_eq!(thinking(&withheld), ("disabled".to_owned(), 1), "and it is said");
+    assert_eq!(thinking(&withheld), ("disabled".to_owned(), 2), "and both are said");
 }
 
 /// The cache of what was written is invisible but for its speed.
