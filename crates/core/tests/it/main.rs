@@ -24,6 +24,7 @@ mod replay;
 mod requests;
 mod requirements;
 mod roundtrip;
+mod seeds;
 mod sent;
 mod settings;
 mod support;
