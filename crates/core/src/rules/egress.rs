@@ -12,6 +12,7 @@ use crate::block::{Block, Origin, Thinking};
 use crate::dialect::{BindModel, Carrier, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{Place, Turns};
 use crate::message::{Message, Role};
+use crate::protocol::Protocol;
 use crate::settings::Strip;
 
 /// What happens to one block.
@@ -66,6 +67,7 @@ pub struct Egress {
 /// Who the request goes to, and what it may read.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
+    pub protocol: Protocol,
     pub target: &'a Origin,
     pub rules: &'a Rules,
     /// Whether this model reads what another made, where a matrix says so.
@@ -135,6 +137,25 @@ struct Context<'a> {
 }
 
 impl Egress {
+    /// Takes back the thoughts at the end of the step just decided about: an
+    /// item that nothing follows is refused.
+    fn drop_orphans(&mut self, message: &Message, step: &mut Step) {
+        for (block, action) in message.blocks.iter().zip(&mut step.actions).rev() {
+            match (block, *action) {
+                (_, Action::Dropped) => (),
+                (Block::Text(text), _) if text.text.is_empty() => (),
+                (Block::Thinking(_), _) => *action = Action::Dropped,
+                _ => break,
+            }
+        }
+        let first = self.decisions.len() - step.actions.len();
+        for (decision, action) in self.decisions.iter_mut().skip(first).zip(&step.actions) {
+            if decision.action != *action {
+                (decision.action, decision.why) = (*action, Why::NothingFollows);
+            }
+        }
+    }
+
     /// Thinking is left out from the oldest on: before one of this dialect's
     /// own thoughts that is not sent, none is.
     fn close_gaps(&mut self, messages: &[&Message], target: &Origin) {
@@ -183,7 +204,8 @@ impl Egress {
                 Block::Thinking(thinking) => context.decide(message, thinking),
                 Block::Unmodelled(_) => match context.foreigner(message, true) {
                     Some(maker) => (Action::Dropped, Why::Foreign { maker }),
-                    None => (Action::Verbatim, Why::Said),
+                    None if context.has_place_for_unmodelled() => (Action::Verbatim, Why::Said),
+                    None => (Action::Dropped, Why::NoCarrier),
                 },
                 Block::ToolCall(call) if !context.answered.results.contains(call.id.as_str()) => {
                     (Action::Dropped, Why::Unanswered)
@@ -203,6 +225,9 @@ impl Egress {
                 _ => None,
             };
             self.decisions.push(Decision { message: at, block: Some(index), action, field, why });
+        }
+        if context.reader.protocol == Protocol::OpenaiResponses {
+            self.drop_orphans(message, &mut step);
         }
         let told = message
             .blocks
@@ -332,6 +357,19 @@ impl Context<'_> {
             }
         };
         (elsewhere || other_model).then(maker)
+    }
+
+    /// Items we do not understand go back where content is a list of items.
+    fn has_place_for_unmodelled(&self) -> bool {
+        match self.reader.protocol {
+            Protocol::OpenaiChat => self.reader.rules.echo.carrier == Carrier::ContentChunks,
+            Protocol::Ollama => false,
+            Protocol::OpenaiResponses
+            | Protocol::Anthropic
+            | Protocol::Gemini
+            | Protocol::Bedrock
+            | Protocol::Cohere => true,
+        }
     }
 
     fn answers_foreign_call(&self, message: &Message) -> bool {

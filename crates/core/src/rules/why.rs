@@ -28,7 +28,9 @@ pub enum Why {
     /// This provider takes back only what it sealed.
     NotSealed,
     NothingReadable,
-    /// This provider takes no thinking back.
+    /// A thought that nothing follows is refused there.
+    NothingFollows,
+    /// This provider takes no thinking back, or has no place for it.
     NoCarrier,
     /// The field must be there, and nothing may or can be in it.
     FieldIsDemanded,
@@ -52,7 +54,8 @@ impl Why {
             Why::Interrupted => "cut short before it was whole".to_owned(),
             Why::NotSealed => "echo.need_opaque = true".to_owned(),
             Why::NothingReadable => "nothing readable, and its seal has no place here".to_owned(),
-            Why::NoCarrier => "echo.carrier = none".to_owned(),
+            Why::NothingFollows => "each thought is followed by its item".to_owned(),
+            Why::NoCarrier => "there is no place for it".to_owned(),
             Why::FieldIsDemanded => "echo.fill_empty".to_owned(),
         }
     }
@@ -73,6 +76,7 @@ impl Why {
             | Why::BeforeAGap
             | Why::NotSealed
             | Why::NothingReadable
+            | Why::NothingFollows
             | Why::NoCarrier => None,
         }
     }

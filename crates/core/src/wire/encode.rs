@@ -89,8 +89,13 @@ impl Encoder {
             ..request.target.clone()
         };
         let can_read = |matrix: &str, mine: &str, theirs: &str| request.dialects.can_read(matrix, mine, theirs);
-        let reader =
-            Reader { target: &target, rules: &rules, can_read: &can_read, has_tools: !request.tools.is_empty() };
+        let reader = Reader {
+            protocol,
+            target: &target,
+            rules: &rules,
+            can_read: &can_read,
+            has_tools: !request.tools.is_empty(),
+        };
         let egress = rules::plan(request.messages, reader, &wishes);
         let flag = egress.sends_past.then_some(&rules.echo.flag);
         let mut asked = rules::ask(&rules.ask, &wishes, protocol, flag);

@@ -4,6 +4,7 @@
 use aside_core::block::Origin;
 use aside_core::conversation::Conversation;
 use aside_core::message::Message;
+use aside_core::rules::{Action, Why};
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoded, Request, encode};
 use serde_json::{Value, json};
@@ -173,4 +174,19 @@ fn a_value_spread_over_lines_is_read_like_one() {
     assert_eq!(conversation.history.branch().len(), 3);
     let error = Conversation::parse(&format!("{pretty}\n{{\"role\":\n")).unwrap_err();
     assert_eq!(error.line, pretty.lines().count() + 1);
+}
+
+#[test]
+fn e10_what_is_not_written_is_not_called_sent() {
+    let orphan = r#"{"role":"assistant","origin":{"dialect":"openai"},"interrupted":true,"blocks":[{"type":"text","text":"R"},{"type":"thinking","thought":"","sourceField":"reasoning","encrypted":"E1","native":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"E1"}}]}"#;
+    let (_, encoded) = build("openai/gpt-5.6", &format!("{QUESTION}\n{orphan}\n{QUESTION}"), &[]);
+    assert!(!encoded.body.contains("E1"), "an item that nothing follows is refused: {}", encoded.body);
+    let decision =
+        encoded.decisions.iter().find(|decision| decision.message == 1 && decision.block == Some(1)).unwrap();
+    assert_eq!((decision.action, &decision.why), (Action::Dropped, &Why::NothingFollows));
+
+    let odd = r#"{"role":"assistant","origin":{"dialect":"vllm"},"blocks":[{"type":"unmodelled","native":{"x":"odd-one"}},{"type":"text","text":"R"}]}"#;
+    let (_, encoded) = build("vllm/some-model", &format!("{QUESTION}\n{odd}\n{QUESTION}"), &[]);
+    assert!(!encoded.body.contains("odd-one"));
+    assert_eq!(encoded.decisions[1].action, Action::Dropped);
 }

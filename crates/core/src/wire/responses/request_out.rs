@@ -102,9 +102,9 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
             Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
     }
-    // A thought that nothing follows is refused.
-    while items.last().is_some_and(|(is_thought, _)| *is_thought) {
-        items.pop();
+    // A filler with nothing to stand before is none.
+    if items.iter().all(|(is_thought, _)| *is_thought) {
+        return Vec::new();
     }
     items.into_iter().map(|(_, item)| item).collect()
 }
