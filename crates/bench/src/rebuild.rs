@@ -4,7 +4,7 @@ use aside_core::block::{Block, Content, Origin, Text, Thinking};
 use aside_core::dialect::Dialects;
 use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
-use aside_core::settings::Settings;
+use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoded, Encoder, Request};
 
 const MESSAGES: usize = 2_000;
@@ -27,7 +27,9 @@ impl Desk {
             append_turn(&mut history, &thought);
         }
         let dialects = Dialects::builtin().expect("the built-in dialects are valid");
-        Desk { dialects, settings: Settings::new(), history, encoder: Encoder::new() }
+        let mut settings = Settings::new();
+        settings.set(Layer::Session, "reasoning.includeInContext", "true").expect("a setting");
+        Desk { dialects, settings, history, encoder: Encoder::new() }
     }
 
     pub fn one_more_turn(&mut self) {
@@ -60,7 +62,7 @@ impl Default for Desk {
     }
 }
 
-const DIALECT: &str = "litellm";
+const DIALECT: &str = "generic";
 const MODEL: &str = "some-model";
 
 fn origin() -> Origin {

@@ -148,6 +148,25 @@ pub(super) fn decided<'a>(message: &'a Message, step: &'a Step) -> impl Iterator
     message.blocks.iter().zip(step.actions.iter().copied())
 }
 
+/// The blocks of a message that go out.
+pub(super) fn sent<'a>(message: &'a Message, step: &'a Step) -> impl Iterator<Item = (&'a Block, Action)> {
+    decided(message, step).filter(|(_, action)| *action != Action::Dropped)
+}
+
+/// Several values of a list, for a message that is several there.
+pub(super) fn joined(values: impl Iterator<Item = String>) -> String {
+    values.collect::<Vec<_>>().join(",")
+}
+
+/// How a run of messages begins where users and assistants take turns. Results
+/// are the user's to give, all of them in one message.
+pub(super) fn turn_taker(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Assistant => Some(r#"{"role":"assistant","content":["#),
+        Role::User | Role::Tool | Role::System => Some(r#"{"role":"user","content":["#),
+    }
+}
+
 pub(super) fn text_of(blocks: &[Block]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.text.as_str()),

@@ -7,7 +7,6 @@ use aside_core::wire::guess_protocol;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::RngSeed;
 
 use crate::support::{decode, events, fixture_responses, generic_rules};
 
@@ -23,8 +22,8 @@ fn any_fixture() -> impl Strategy<Value = (Protocol, Vec<u8>)> {
 }
 
 proptest! {
-    // The same cases every time: looking for new ones is the fuzzer's work.
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, rng_seed: RngSeed::Fixed(20_261_115), ..ProptestConfig::default() })]
+    // New cases at every desk; CI fixes the seed, so that it fails for a reason.
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn d17_any_chunking_gives_the_same_events((protocol, bytes) in any_fixture(), places in vec(any::<Index>(), 0..40)) {

@@ -5,7 +5,7 @@ use crate::block::{Block, Thinking, ToolCall};
 use crate::dialect::{Carrier, EmptyContent, Foreign};
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step, field_name};
-use crate::wire::draft::{Draft, arguments_text, decided, text_of};
+use crate::wire::draft::{Draft, arguments_text, joined, sent, text_of};
 use crate::wire::json::{ObjectWriter, compact, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -21,7 +21,7 @@ fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         Role::System => plain("system", message),
         Role::User => plain("user", message),
         Role::Assistant => assistant(draft, message, step),
-        Role::Tool => sent(message, step).filter_map(tool_result).collect::<Vec<_>>().join(","),
+        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| tool_result(block))),
     }
 }
 
@@ -112,7 +112,7 @@ fn thinking(draft: &Draft<'_>, message: &Message, step: &Step, out: &mut ObjectW
     let carrier = draft.rules.echo.carrier;
     let (mut entries, mut list) = (Vec::new(), "reasoning_details");
     let (mut text, mut source) = (String::new(), None);
-    for (block, action) in decided(message, step).filter(|(_, action)| *action != Action::Dropped) {
+    for (block, action) in sent(message, step) {
         let Block::Thinking(thinking) = block else { continue };
         match (&thinking.native, carrier, action) {
             (Some(native), Carrier::Details, Action::Verbatim) => {
@@ -146,11 +146,6 @@ fn thinking(draft: &Draft<'_>, message: &Message, step: &Step, out: &mut ObjectW
     }
 }
 
-/// The blocks of a message that go out.
-fn sent<'a>(message: &'a Message, step: &'a Step) -> impl Iterator<Item = &'a Block> {
-    decided(message, step).filter(|(_, action)| *action != Action::Dropped).map(|(block, _)| block)
-}
-
 fn is_sent_thought((block, action): (&Block, &Action)) -> bool {
     matches!(block, Block::Thinking(_)) && *action != Action::Dropped
 }
@@ -178,7 +173,7 @@ fn chunk(block: &Block, action: Action) -> Option<String> {
 
 fn calls(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     let mut calls = Vec::new();
-    for block in sent(message, step) {
+    for (block, _) in sent(message, step) {
         if let Block::ToolCall(tool) = block {
             let dummy = dummy_seal(draft).filter(|_| calls.is_empty());
             calls.push(call(tool, step, dummy));

@@ -4,7 +4,7 @@
 use crate::block::Block;
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step};
-use crate::wire::draft::{Draft, arguments_text, decided, list, object, text_of, typed_text};
+use crate::wire::draft::{Draft, arguments_text, joined, list, object, sent, text_of, typed_text};
 use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -20,15 +20,13 @@ fn message(_: &Draft<'_>, message: &Message, step: &Step) -> String {
         Role::System => spoken("system"),
         Role::User => spoken("user"),
         Role::Assistant => assistant(message, step),
-        Role::Tool => {
-            decided(message, step).filter_map(|(block, action)| result(block, action)).collect::<Vec<_>>().join(",")
-        }
+        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| result(block))),
     }
 }
 
 fn assistant(message: &Message, step: &Step) -> String {
     let (mut content, mut calls, mut plan) = (Vec::new(), Vec::new(), None);
-    for (block, action) in decided(message, step).filter(|(_, action)| *action != Action::Dropped) {
+    for (block, action) in sent(message, step) {
         match block {
             Block::Thinking(thinking) => {
                 content.push(object([("type", "\"thinking\""), ("thinking", &quote(thinking.text()))]));
@@ -64,11 +62,8 @@ fn assistant(message: &Message, step: &Step) -> String {
     out.finish()
 }
 
-fn result(block: &Block, action: Action) -> Option<String> {
+fn result(block: &Block) -> Option<String> {
     let Block::ToolResult(result) = block else { return None };
-    if action == Action::Dropped {
-        return None;
-    }
     let document = object([("data", &quote(&result.content))]);
     let content = list(&[object([("type", "\"document\""), ("document", &document)])]);
     Some(object([("role", "\"tool\""), ("tool_call_id", &quote(&result.id)), ("content", &content)]))

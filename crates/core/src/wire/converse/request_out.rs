@@ -2,8 +2,10 @@
 
 use crate::block::{Block, Thinking};
 use crate::message::{Message, Role};
-use crate::rules::{Action, Step};
-use crate::wire::draft::{Draft, ToolWords, arguments_object, call_id, decided, encrypted, list, object, signature};
+use crate::rules::Step;
+use crate::wire::draft::{
+    Draft, ToolWords, arguments_object, call_id, encrypted, joined, list, object, sent, signature, turn_taker,
+};
 use crate::wire::json::{ObjectWriter, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -21,14 +23,7 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("system", &list(&[object([("text", &quote(&system))])]));
     }
-    draft.finish_runs(body, "messages", speaker, content)
-}
-
-fn speaker(role: Role) -> Option<&'static str> {
-    match role {
-        Role::Assistant => Some(r#"{"role":"assistant","content":["#),
-        Role::User | Role::Tool | Role::System => Some(r#"{"role":"user","content":["#),
-    }
+    draft.finish_runs(body, "messages", turn_taker, content)
 }
 
 fn content(_: &Draft<'_>, message: &Message, step: &Step) -> String {
@@ -36,8 +31,7 @@ fn content(_: &Draft<'_>, message: &Message, step: &Step) -> String {
     if message.role == Role::System {
         return String::new();
     }
-    let sent = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
-    sent.filter_map(|(block, _)| content_block(block, step)).collect::<Vec<_>>().join(",")
+    joined(sent(message, step).filter_map(|(block, _)| content_block(block, step)))
 }
 
 fn content_block(block: &Block, step: &Step) -> Option<String> {

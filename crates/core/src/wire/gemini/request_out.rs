@@ -4,8 +4,8 @@
 use crate::block::{Block, CallId};
 use crate::dialect::Foreign;
 use crate::message::{Message, Role};
-use crate::rules::{Action, Step};
-use crate::wire::draft::{Draft, ToolWords, arguments_object, decided, list, object, signature};
+use crate::rules::Step;
+use crate::wire::draft::{Draft, ToolWords, arguments_object, joined, list, object, sent, signature};
 use crate::wire::json::{ObjectWriter, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -38,8 +38,7 @@ fn parts(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         return String::new();
     }
     let mut first_call = true;
-    let sent = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
-    sent.filter_map(|(block, _)| part(draft, block, step, &mut first_call)).collect::<Vec<_>>().join(",")
+    joined(sent(message, step).filter_map(|(block, _)| part(draft, block, step, &mut first_call)))
 }
 
 fn part(draft: &Draft<'_>, block: &Block, step: &Step, first_call: &mut bool) -> Option<String> {

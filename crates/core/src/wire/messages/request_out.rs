@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::block::{Block, Thinking};
 use crate::message::{Message, Role};
-use crate::rules::{Action, Step};
+use crate::rules::Step;
 use crate::wire::draft::{
-    Draft, ToolWords, arguments_object, call_id, decided, encrypted, object, signature, typed_text,
+    Draft, ToolWords, arguments_object, call_id, encrypted, joined, object, sent, signature, turn_taker, typed_text,
 };
 use crate::wire::json::{ObjectWriter, quote};
 
@@ -24,15 +24,7 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("system", &quote(&system));
     }
-    draft.finish_runs(body, "messages", speaker, content)
-}
-
-fn speaker(role: Role) -> Option<&'static str> {
-    match role {
-        Role::Assistant => Some(r#"{"role":"assistant","content":["#),
-        // Results are the user's to give, all of them in one message.
-        Role::User | Role::Tool | Role::System => Some(r#"{"role":"user","content":["#),
-    }
+    draft.finish_runs(body, "messages", turn_taker, content)
 }
 
 /// The blocks of a message with commas between them; nothing where there is
@@ -43,8 +35,8 @@ fn content(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         return String::new();
     }
     let filler = || object([("type", "\"thinking\""), ("thinking", &quote(&draft.rules.echo.filler))]);
-    let blocks = decided(message, step).filter_map(|(block, action)| content_block(block, action, step));
-    step.filler.then(filler).into_iter().chain(blocks).collect::<Vec<_>>().join(",")
+    let blocks = sent(message, step).filter_map(|(block, _)| content_block(block, step));
+    joined(step.filler.then(filler).into_iter().chain(blocks))
 }
 
 /// Thinking that is switched on by hand wants an open tool loop to begin with
@@ -56,10 +48,7 @@ pub(in crate::wire) fn wants_leading_thought(parameters: &Map<String, Value>) ->
     parameters.get("thinking").or(below).filter(budgeted).is_some_and(by_hand)
 }
 
-fn content_block(block: &Block, action: Action, step: &Step) -> Option<String> {
-    if action == Action::Dropped {
-        return None;
-    }
+fn content_block(block: &Block, step: &Step) -> Option<String> {
     match block {
         Block::Thinking(thinking) => Some(thought(thinking)),
         Block::Text(text) if text.text.trim().is_empty() => None,

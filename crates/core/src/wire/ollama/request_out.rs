@@ -2,8 +2,8 @@
 
 use crate::block::Block;
 use crate::message::{Message, Role};
-use crate::rules::{Action, Step};
-use crate::wire::draft::{Draft, arguments_object, decided, list, object, text_of};
+use crate::rules::Step;
+use crate::wire::draft::{Draft, arguments_object, joined, list, object, sent, text_of};
 use crate::wire::json::{ObjectWriter, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -18,9 +18,7 @@ fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         Role::System => spoken("system", message),
         Role::User => spoken("user", message),
         Role::Assistant => assistant(draft, message, step),
-        Role::Tool => {
-            decided(message, step).filter_map(|(block, action)| result(block, action)).collect::<Vec<_>>().join(",")
-        }
+        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| result(block))),
     }
 }
 
@@ -42,19 +40,14 @@ fn spoken(role: &str, message: &Message) -> String {
 fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
     let mut thinking = String::new();
     let mut calls = Vec::new();
-    for (block, action) in decided(message, step) {
+    for (block, _) in sent(message, step) {
         match block {
-            Block::Thinking(thought) if action != Action::Dropped => thinking.push_str(thought.text()),
-            Block::ToolCall(call) if action != Action::Dropped => {
+            Block::Thinking(thought) => thinking.push_str(thought.text()),
+            Block::ToolCall(call) => {
                 let function = object([("name", &quote(&call.name)), ("arguments", arguments_object(&call.arguments))]);
                 calls.push(object([("function", &function)]));
             }
-            Block::Thinking(_)
-            | Block::ToolCall(_)
-            | Block::Text(_)
-            | Block::ToolResult(_)
-            | Block::Image(_)
-            | Block::Unmodelled(_) => (),
+            Block::Text(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
     }
     let mut out = ObjectWriter::default();
@@ -70,11 +63,8 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
     out.finish()
 }
 
-fn result(block: &Block, action: Action) -> Option<String> {
+fn result(block: &Block) -> Option<String> {
     let Block::ToolResult(result) = block else { return None };
-    if action == Action::Dropped {
-        return None;
-    }
     let mut out = ObjectWriter::default();
     out.push("role", "\"tool\"");
     out.push("tool_name", &quote(&result.name));

@@ -5,7 +5,9 @@ use crate::block::{Block, Native, Thinking, ToolCall};
 use crate::dialect::Ids;
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step};
-use crate::wire::draft::{Draft, ToolWords, arguments_text, decided, encrypted, list, object, typed_text};
+use crate::wire::draft::{
+    Draft, ToolWords, arguments_text, decided, encrypted, joined, list, object, sent, typed_text,
+};
 use crate::wire::json::{ObjectWriter, Raw, each_entry, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -36,10 +38,7 @@ fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         // It has a place of its own.
         Role::System => String::new(),
         Role::User => user(message),
-        Role::Tool => {
-            let results = decided(message, step).filter(|(_, action)| *action != Action::Dropped);
-            results.filter_map(|(block, _)| result(block)).collect::<Vec<_>>().join(",")
-        }
+        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| result(block))),
         Role::Assistant => assistant(draft, message, step).join(","),
     }
 }
@@ -74,8 +73,7 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     let mut items: Vec<(bool, String)> = Vec::new();
     let mut last_thought = step.filler.then(|| raw_thought("", None));
     items.extend(last_thought.clone().map(|item| (true, item)));
-    let mut blocks: Vec<(&Block, Action)> =
-        decided(message, step).filter(|(_, action)| *action != Action::Dropped).collect();
+    let mut blocks: Vec<(&Block, Action)> = sent(message, step).collect();
     if draft.rules.echo.calls_last {
         blocks.sort_by_key(|(block, _)| matches!(block, Block::ToolCall(_)));
     }
