@@ -19,4 +19,5 @@ pub mod settings;
 pub mod tags;
 pub mod text;
 pub mod tokens;
+pub mod turn;
 pub mod wire;
