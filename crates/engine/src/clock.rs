@@ -1,0 +1,10 @@
+//! What time it is, for whoever must be told.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aside_core::block::Time;
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,271 @@
+//! Carries out what the turn machine asks for: the one loop of every front end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aside_core::block::{Reply, ToolCall, ToolResult};
+use aside_core::dialect::Repair;
+use aside_core::event::{Event, ProviderError, Sink};
+use aside_core::fold::Fold;
+use aside_core::message::Message;
+use aside_core::rules;
+use aside_core::turn::{Action, Input, Turn, TurnEnd};
+use aside_core::wire::{Decoder, Encoded, NotUnderstood, Request};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::now;
+use crate::http::{Answer, CallError, Refusal};
+use crate::retry::{self, Retry};
+use crate::session::Session;
+use crate::tools::Asker;
+use crate::update::{Front, Update};
+
+/// How long stopped tools have to end by themselves.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How much of an answer that is none is quoted.
+const QUOTE: usize = 300;
+
+impl Session {
+    /// Says something to the model and goes on until it has answered.
+    pub async fn turn(
+        &mut self,
+        message: Message,
+        front: &mut dyn Front,
+        asker: &dyn Asker,
+        cancel: &CancellationToken,
+    ) -> TurnEnd {
+        let dialects = Arc::clone(&self.dialects);
+        let origin = self.endpoint.origin();
+        let cures = self.cures_of(&origin);
+        let mut turn = Turn::new(origin.clone(), dialects.catalogue(), self.most_steps, cures);
+        self.record(message, front);
+        let mut input = Input::Begin;
+        loop {
+            let mut next = None;
+            for action in turn.handle(input) {
+                match action {
+                    Action::Record(message) => self.record(*message, front),
+                    Action::Tell(told) => front.hear(Update::Told(&told)),
+                    Action::Send { step, repairs } => next = Some(self.send(step, &repairs, front, cancel).await),
+                    Action::Run(calls) => next = Some(self.run_tools(&calls, front, asker, cancel).await),
+                    Action::End(end) => {
+                        if !matches!(end, TurnEnd::Failed(_)) {
+                            self.remember(origin, turn.cures());
+                        }
+                        front.hear(Update::Ended(&end));
+                        front.rest();
+                        return end;
+                    }
+                }
+            }
+            // The machine ends, sends or runs; were it to do neither, we stop.
+            input = next.unwrap_or(Input::Cancelled { partial: None, ran: Vec::new() });
+        }
+    }
+
+    fn record(&mut self, mut message: Message, front: &mut dyn Front) {
+        message.at.get_or_insert_with(now);
+        front.hear(Update::Recorded(&message));
+        self.history.append(message);
+    }
+
+    /// The request that the history comes to now.
+    pub fn encode(&mut self, repairs: &[Repair]) -> Encoded {
+        let branch = self.history.branch();
+        let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
+        let entries: Vec<_> = branch.iter().map(|(id, _)| *id).collect();
+        let target = self.endpoint.origin();
+        let request = Request {
+            dialects: &self.dialects,
+            dialect: &self.endpoint.dialect,
+            model: &self.endpoint.model,
+            target: &target,
+            messages: &messages,
+            tools: self.tools.specs(),
+            settings: &self.settings,
+            repairs,
+        };
+        self.encoder.encode(&request, &entries)
+    }
+
+    async fn send(
+        &mut self,
+        step: u32,
+        repairs: &[Repair],
+        front: &mut dyn Front,
+        cancel: &CancellationToken,
+    ) -> Input {
+        let encoded = self.encode(repairs);
+        let call = self.endpoint.call(&encoded);
+        front.hear(Update::Sending { step, model: &self.endpoint.model, encoded: &encoded });
+        front.rest();
+        let mut attempt = 1;
+        loop {
+            let answer = tokio::select! {
+                () = cancel.cancelled() => return stopped(None),
+                answer = self.http.post(&call) => answer,
+            };
+            let (retry, why, otherwise) = match answer {
+                Ok(answer) => return self.listen(answer, front, cancel).await,
+                Err(error) => self.weigh(error, attempt),
+            };
+            let Retry::After(after) = retry else { return otherwise };
+            front.hear(Update::Retrying { after, attempt, why: &why });
+            front.rest();
+            tokio::select! {
+                () = cancel.cancelled() => return stopped(None),
+                () = tokio::time::sleep(after) => attempt += 1,
+            }
+        }
+    }
+
+    /// Whether to send again, why, and what it comes to if not.
+    fn weigh(&self, error: CallError, attempt: u32) -> (Retry, String, Input) {
+        match error {
+            CallError::Refused(refusal) => {
+                let error = self.understand(&refusal);
+                let about_thinking = rules::classify(self.dialects.catalogue(), error.status, &error.message).is_some();
+                // What can be repaired is not worth a second try as it is.
+                let retry = if about_thinking { Retry::Never } else { retry::refused(&refusal, attempt) };
+                (retry, format!("{} ({})", error.message, refusal.status), Input::Refused(error))
+            }
+            CallError::Unreachable { what, passes } => {
+                (retry::unreachable(passes, attempt), what.clone(), broke(Reply::default(), what))
+            }
+            error @ (CallError::BadUrl(_) | CallError::BadHeader(_) | CallError::NoClient(_)) => {
+                (Retry::Never, String::new(), broke(Reply::default(), error.to_string()))
+            }
+        }
+    }
+
+    /// A refusal in the provider's words, read as any of its answers is.
+    fn understand(&self, refusal: &Refusal) -> ProviderError {
+        let mut fold = Fold::new();
+        let mut decoder = self.decoder();
+        decoder.push(&refusal.body, &mut fold);
+        let understood = decoder.finish(&mut fold).is_ok();
+        let said = fold.finish().end.error.filter(|_| understood);
+        let mut error = said.unwrap_or_else(|| {
+            let text = String::from_utf8_lossy(&refusal.body);
+            let message = match text.trim() {
+                "" => "the provider refused and gave no reason".to_owned(),
+                text => text.chars().take(QUOTE).collect(),
+            };
+            ProviderError { message, code: None, status: None }
+        });
+        error.status = Some(refusal.status);
+        error
+    }
+
+    fn decoder(&self) -> Decoder {
+        let dialect = &self.endpoint.dialect;
+        Decoder::new(dialect.protocol, dialect.rules(Some(&self.endpoint.model)))
+    }
+
+    async fn listen(&self, mut answer: Answer, front: &mut dyn Front, cancel: &CancellationToken) -> Input {
+        let mut decoder = self.decoder();
+        let mut fold = Fold::new();
+        let stop = loop {
+            let bytes = tokio::select! {
+                // Dropping the answer closes the socket, and the provider stops.
+                () = cancel.cancelled() => break Stop::Cancelled,
+                bytes = answer.bytes(&self.http) => bytes,
+            };
+            match bytes {
+                Ok(Some(bytes)) => {
+                    front.hear(Update::Received(&bytes));
+                    fold.set_now(now());
+                    decoder.push(&bytes, &mut Tee { fold: &mut fold, front });
+                    front.rest();
+                }
+                Ok(None) => break Stop::Whole,
+                Err(error) => break Stop::Broke(error.to_string()),
+            }
+        };
+        fold.set_now(now());
+        let read = decoder.finish(&mut Tee { fold: &mut fold, front });
+        front.rest();
+        let reply = fold.finish();
+        match (stop, read) {
+            (Stop::Cancelled, _) => stopped(Some(reply)),
+            (Stop::Broke(failure), _) => broke(reply, failure),
+            (Stop::Whole, Ok(())) => Input::Replied(reply),
+            (Stop::Whole, Err(error)) => broke(reply, self.not_ours(&answer, &error)),
+        }
+    }
+
+    fn not_ours(&self, answer: &Answer, error: &NotUnderstood) -> String {
+        let kind = answer.content_type().unwrap_or("no content type");
+        format!("what {} answers is not understood ({kind}): {error}; check its base_url", self.endpoint.base_url)
+    }
+
+    async fn run_tools(
+        &self,
+        calls: &[ToolCall],
+        front: &mut dyn Front,
+        asker: &dyn Asker,
+        cancel: &CancellationToken,
+    ) -> Input {
+        for call in calls {
+            front.hear(Update::ToolStarted(call));
+        }
+        front.rest();
+        let run = async |call| (call, self.tools.run(call, asker, cancel).await);
+        let mut running: FuturesUnordered<_> = calls.iter().map(run).collect();
+        let mut results: Vec<ToolResult> = Vec::new();
+        let mut deadline = None;
+        loop {
+            let ended = tokio::select! {
+                ended = running.next() => ended,
+                () = cancel.cancelled(), if deadline.is_none() => {
+                    deadline = Some(tokio::time::Instant::now() + GRACE);
+                    continue;
+                }
+                () = until(deadline) => None,
+            };
+            let Some((call, result)) = ended else { break };
+            front.hear(Update::ToolEnded { call, result: &result });
+            front.rest();
+            results.push(result);
+        }
+        if cancel.is_cancelled() { Input::Cancelled { partial: None, ran: results } } else { Input::Ran(results) }
+    }
+}
+
+/// Never, without a deadline.
+async fn until(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+enum Stop {
+    Whole,
+    Cancelled,
+    Broke(String),
+}
+
+fn stopped(partial: Option<Reply>) -> Input {
+    Input::Cancelled { partial, ran: Vec::new() }
+}
+
+fn broke(partial: Reply, failure: String) -> Input {
+    Input::Broke { partial, failure }
+}
+
+/// The fold first, so that a front end sees what each event made of the reply.
+struct Tee<'a> {
+    fold: &'a mut Fold,
+    front: &'a mut dyn Front,
+}
+
+impl Sink for Tee<'_> {
+    fn take(&mut self, event: Event<'_>) {
+        self.fold.take(event);
+        self.front.hear(Update::Event { event, fold: self.fold });
+    }
+}

@@ -1,0 +1,18 @@
+//! The outside world: HTTP, tool processes, timers. One loop drives the turn
+//! machine of `aside-core` for every front end.
+//!
+//! Reading order: [`update`], [`session`], `drive`, [`http`], [`tools`].
+
+mod clock;
+mod drive;
+pub mod endpoint;
+pub mod http;
+mod retry;
+pub mod session;
+pub mod tools;
+pub mod update;
+
+pub use endpoint::Endpoint;
+pub use http::{Http, Timeouts};
+pub use session::Session;
+pub use update::{Front, Update};

@@ -1,0 +1,68 @@
+//! A conversation that goes on: history, settings, and where it is held.
+
+use std::sync::Arc;
+
+use aside_core::block::{Block, Origin, Text};
+use aside_core::dialect::{Dialects, Repair};
+use aside_core::history::History;
+use aside_core::message::{Message, Role};
+use aside_core::settings::Settings;
+use aside_core::wire::Encoder;
+
+use crate::endpoint::Endpoint;
+use crate::http::Http;
+use crate::tools::Toolbox;
+
+/// How many steps a turn may take without being told to go on.
+pub const MOST_STEPS: u32 = 100;
+
+/// Everything a turn needs. Storage hears of it through the updates.
+#[derive(Debug)]
+pub struct Session {
+    pub history: History,
+    pub settings: Settings,
+    pub endpoint: Endpoint,
+    pub tools: Toolbox,
+    pub most_steps: u32,
+    pub(crate) dialects: Arc<Dialects>,
+    pub(crate) http: Http,
+    pub(crate) encoder: Encoder,
+    /// What refusals taught, for each model that refused.
+    pub(crate) cures: Vec<(Origin, Vec<Repair>)>,
+}
+
+impl Session {
+    pub fn new(dialects: Arc<Dialects>, endpoint: Endpoint, settings: Settings, http: Http) -> Session {
+        Session {
+            history: History::new(),
+            settings,
+            endpoint,
+            tools: Toolbox::empty(),
+            most_steps: MOST_STEPS,
+            dialects,
+            http,
+            encoder: Encoder::default(),
+            cures: Vec::new(),
+        }
+    }
+
+    /// The system prompt, before anything else is said.
+    pub fn instruct(&mut self, prompt: String) {
+        self.history.append(Message::new(Role::System, vec![text(prompt)]));
+    }
+
+    pub(crate) fn cures_of(&self, origin: &Origin) -> Vec<Repair> {
+        self.cures.iter().find(|(known, _)| known == origin).map(|(_, cures)| cures.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn remember(&mut self, origin: Origin, cures: Vec<Repair>) {
+        self.cures.retain(|(known, _)| *known != origin);
+        if !cures.is_empty() {
+            self.cures.push((origin, cures));
+        }
+    }
+}
+
+fn text(text: String) -> Block {
+    Block::Text(Text { text, ..Text::default() })
+}

@@ -1,0 +1,50 @@
+//! What the engine tells whoever shows it.
+
+use std::time::Duration;
+
+use aside_core::block::{ToolCall, ToolResult};
+use aside_core::event::Event;
+use aside_core::fold::Fold;
+use aside_core::message::Message;
+use aside_core::turn::{Told, TurnEnd};
+use aside_core::wire::Encoded;
+
+#[derive(Debug)]
+pub enum Update<'a> {
+    /// A request goes out.
+    Sending {
+        step: u32,
+        model: &'a str,
+        encoded: &'a Encoded,
+    },
+    /// Bytes of the answer, as they came.
+    Received(&'a [u8]),
+    /// What the bytes say. The fold has heard it already.
+    Event {
+        event: Event<'a>,
+        fold: &'a Fold,
+    },
+    /// Nothing was shown yet, so the request is sent again.
+    Retrying {
+        after: Duration,
+        attempt: u32,
+        why: &'a str,
+    },
+    Told(&'a Told),
+    ToolStarted(&'a ToolCall),
+    ToolEnded {
+        call: &'a ToolCall,
+        result: &'a ToolResult,
+    },
+    /// Into the history, as it is.
+    Recorded(&'a Message),
+    Ended(&'a TurnEnd),
+}
+
+/// Whoever shows a turn: a pipe, a terminal, a file of events.
+pub trait Front {
+    fn hear(&mut self, update: Update<'_>);
+
+    /// Everything that had come is told: a good moment to write it out.
+    fn rest(&mut self) {}
+}
