@@ -15,6 +15,7 @@ pub mod json;
 pub mod message;
 pub mod protocol;
 pub mod rules;
+pub mod screen;
 pub mod settings;
 pub mod tags;
 pub mod text;
