@@ -106,7 +106,7 @@ impl Session {
         loop {
             let answer = tokio::select! {
                 () = cancel.cancelled() => return stopped(None),
-                answer = self.http.post(&call) => answer,
+                answer = ticking(front, self.http.post(&call)) => answer,
             };
             let (retry, why, otherwise) = match answer {
                 Ok(answer) => return self.listen(answer, front, cancel).await,
@@ -117,7 +117,7 @@ impl Session {
             front.rest();
             tokio::select! {
                 () = cancel.cancelled() => return stopped(None),
-                () = tokio::time::sleep(after) => attempt += 1,
+                () = ticking(front, tokio::time::sleep(after)) => attempt += 1,
             }
         }
     }
@@ -172,7 +172,7 @@ impl Session {
             let bytes = tokio::select! {
                 // Dropping the answer closes the socket, and the provider stops.
                 () = cancel.cancelled() => break Stop::Cancelled,
-                bytes = answer.bytes(&self.http) => bytes,
+                bytes = ticking(front, answer.bytes(&self.http)) => bytes,
             };
             match bytes {
                 Ok(Some(bytes)) => {
@@ -219,7 +219,7 @@ impl Session {
         let mut deadline = None;
         loop {
             let ended = tokio::select! {
-                ended = running.next() => ended,
+                ended = ticking(front, running.next()) => ended,
                 () = cancel.cancelled(), if deadline.is_none() => {
                     deadline = Some(tokio::time::Instant::now() + GRACE);
                     continue;
@@ -232,6 +232,19 @@ impl Session {
             results.push(result);
         }
         if cancel.is_cancelled() { Input::Cancelled { partial: None, ran: results } } else { Input::Ran(results) }
+    }
+}
+
+/// Waits for something while the front end's clock goes on.
+async fn ticking<T>(front: &mut dyn Front, work: impl Future<Output = T>) -> T {
+    let Some(beat) = front.beat() else { return work.await };
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = tokio::time::sleep(beat) => front.tick(),
+        }
     }
 }
 

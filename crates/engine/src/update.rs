@@ -47,4 +47,12 @@ pub trait Front {
 
     /// Everything that had come is told: a good moment to write it out.
     fn rest(&mut self) {}
+
+    /// How often to be called while nothing happens; never without one.
+    fn beat(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Time has passed and nothing came.
+    fn tick(&mut self) {}
 }
