@@ -7,6 +7,7 @@ mod clock;
 mod drive;
 pub mod endpoint;
 pub mod http;
+pub mod probe;
 mod retry;
 pub mod session;
 pub mod tools;

@@ -9,6 +9,7 @@
     reason = "a test that fails should fail loudly"
 )]
 
+mod probe;
 mod server;
 mod support;
 mod turns;

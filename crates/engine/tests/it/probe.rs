@@ -1,0 +1,35 @@
+//! Servers on this machine are found, and what is none of them is not.
+
+use aside_core::protocol::Protocol;
+use aside_engine::probe::{Candidate, Found, probe};
+
+use crate::server::{Play, Server, answer};
+
+fn candidate(id: &str, protocol: Protocol, url: &str) -> Candidate {
+    Candidate { id: id.to_owned(), protocol, base_url: url.to_owned() }
+}
+
+#[tokio::test]
+async fn servers_that_answer_are_found_with_their_models() {
+    let json = "content-type: application/json\r\n";
+    let one = Server::playing(vec![answer("200 OK", json, r#"{"object":"list","data":[{"id":"qwen3-8b"}]}"#)]).await;
+    let two = Server::playing(vec![answer("200 OK", json, r#"{"models":[{"name":"qwen3:8b"},{"name":"r1"}]}"#)]).await;
+    let web = Server::playing(vec![answer("200 OK", "", "<html>a dashboard</html>")]).await;
+    let silent = Server::playing(vec![vec![Play::UntilGone]]).await;
+    let candidates = [
+        candidate("web", Protocol::OpenaiChat, &web.url),
+        candidate("silent", Protocol::OpenaiChat, &silent.url),
+        candidate("two", Protocol::Ollama, &two.url),
+        candidate("nobody", Protocol::OpenaiChat, "http://127.0.0.1:1"),
+        candidate("one", Protocol::OpenaiChat, &one.url),
+    ];
+    let found = |id: &str, url: &str, models: &[&str]| Found {
+        id: id.to_owned(),
+        base_url: url.to_owned(),
+        models: models.iter().map(|model| (*model).to_owned()).collect(),
+    };
+    assert_eq!(
+        probe(&candidates).await,
+        [found("two", &two.url, &["qwen3:8b", "r1"]), found("one", &one.url, &["qwen3-8b"])]
+    );
+}
