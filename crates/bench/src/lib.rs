@@ -7,6 +7,7 @@ pub mod floor;
 pub mod generate;
 pub mod meter;
 pub mod rebuild;
+pub mod serve;
 
 use aside_core::block::Reply;
 use aside_core::dialect::{Dialects, Rules};

@@ -1,7 +1,8 @@
 //! `costs instructions PROTOCOL DELTAS even|odd` decodes once with the floor
 //! and once with aside, to be run under callgrind. `costs memory` measures the
 //! heap and fails where a bound is broken. `costs rebuild` builds two requests of
-//! one conversation.
+//! one conversation. `costs serve PROTOCOL DELTAS` answers every request with one
+//! stream.
 
 use std::process::ExitCode;
 
@@ -29,7 +30,22 @@ fn main() -> ExitCode {
         }
         ["memory"] => memory(),
         ["rebuild"] => rebuild(),
+        ["serve", protocol, deltas] => match (protocol.parse(), deltas.parse()) {
+            (Ok(protocol), Ok(deltas)) => serve(protocol, deltas),
+            _ => usage(),
+        },
         _ => usage(),
+    }
+}
+
+/// A stream of so many deltas for everybody who asks; `scripts/speed` does.
+fn serve(protocol: Protocol, deltas: usize) -> ExitCode {
+    match aside_bench::serve::serve(&generate::stream(protocol, deltas)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the server stopped: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -48,7 +64,8 @@ fn rebuild() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: costs instructions PROTOCOL DELTAS even|odd\n       costs memory\n       costs rebuild");
+    let forms = ["instructions PROTOCOL DELTAS even|odd", "memory", "rebuild", "serve PROTOCOL DELTAS"];
+    eprintln!("usage: costs {}", forms.join("\n       costs "));
     ExitCode::from(2)
 }
 

@@ -1,0 +1,66 @@
+//! A tiny fast server: whatever is asked, the same stream is the answer. What a
+//! client costs is not hidden behind what its server costs.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+/// How much goes out in one write.
+const WRITE: usize = 1 << 16;
+
+/// Serves until it is killed. The address is the first line of output.
+pub fn serve(body: &[u8]) -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut out = io::stdout();
+    writeln!(out, "{}", listener.local_addr()?)?;
+    out.flush()?;
+    let answer = chunked(body);
+    for stream in listener.incoming() {
+        // A client that goes away is its own business.
+        drop(stream.and_then(|stream| answer_one(stream, &answer)));
+    }
+    Ok(())
+}
+
+fn answer_one(mut stream: TcpStream, answer: &[u8]) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut request = Vec::new();
+    let mut buffer = [0; 8192];
+    while !is_whole(&request) {
+        let n = stream.read(&mut buffer)?;
+        if n == 0 {
+            return Ok(());
+        }
+        request.extend_from_slice(buffer.get(..n).unwrap_or_default());
+    }
+    for piece in answer.chunks(WRITE) {
+        stream.write_all(piece)?;
+    }
+    Ok(())
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    body.len() >= length.unwrap_or(0)
+}
+
+/// One chunk an event, as providers send them.
+fn chunked(body: &[u8]) -> Vec<u8> {
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
+    let mut out = head.as_bytes().to_vec();
+    let mut start = 0;
+    while let Some(rest) = body.get(start..).filter(|rest| !rest.is_empty()) {
+        let length = rest.windows(2).position(|pair| pair == b"\n\n").map_or(rest.len(), |at| at + 2);
+        out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+        out.extend_from_slice(rest.get(..length).unwrap_or_default());
+        out.extend_from_slice(b"\r\n");
+        start += length;
+    }
+    out.extend_from_slice(b"0\r\n\r\n");
+    out
+}
