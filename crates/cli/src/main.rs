@@ -9,6 +9,7 @@ mod explain;
 mod judge;
 mod models;
 mod outgoing;
+mod own_models;
 mod profile;
 mod provider_tables;
 mod providers;

@@ -302,3 +302,25 @@ fn d7_the_setting_for_tags_reaches_decode() {
     let run = aside(&["decode"], body, Some(&config));
     assert_eq!(serde_json::from_str::<Value>(&run.stdout).unwrap()["blocks"][0]["thought"], "hm", "{}", run.stdout);
 }
+
+#[test]
+fn models_lists_providers_of_ones_own() {
+    let config = Config::with("own-models", OWN);
+    let text = clean(Some(&config), &["models", "work"], &[]).stdout;
+    let expected = "work, by config.toml
+  protocol  openai-chat
+  url       http://127.0.0.1:9000/v1
+  dialect   kimi
+  key       WORK_KEY
+  models    kimi-*
+    beside  model=kimi-mine, thinking.keep=none, top_k=20
+    context 4711 tokens
+    price   0.6 in, 2.5 out, for a million tokens
+";
+    assert_eq!(text, expected);
+    let json = clean(Some(&config), &["models", "--json", "deepseek"], &[]).stdout;
+    let list: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&list[0]["id"], &list[1]["provider"]), (&json!("deepseek"), &json!("deepseek")));
+    assert_eq!(list[0]["default_model"], "deepseek-v4-pro");
+    assert!(!clean(Some(&config), &["models", "--json"], &[]).stdout.contains("hush"), "a header may be a secret");
+}
