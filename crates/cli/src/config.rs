@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use aside_core::settings::{Builtin, Change, Key, Layer, SettingError, Value};
 use clap::Subcommand;
 
+use crate::choice::{Named, choose};
+use crate::providers::{Providers, environment};
 use crate::report::{Report, tell};
 use crate::settings::{self, Loaded, Overrides, refused};
-use crate::{Outcome, profile};
+use crate::{Outcome, profile, user_files};
 
 /// Read and change settings
 ///
@@ -19,7 +21,8 @@ use crate::{Outcome, profile};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   aside config set reasoning.effort high
-  aside config explain reasoning.effort")]
+  aside config explain reasoning.effort
+  aside config explain reasoning.includeInContext -m kimi/kimi-k3")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -33,7 +36,7 @@ enum Command {
         /// A setting such as reasoning.effort, or `model`, or `profile`
         key: String,
         #[command(flatten)]
-        overrides: Overrides,
+        about: About,
     },
     /// Write a setting to config.toml; comments and order stay
     #[command(after_help = "Example:\n  aside config set reasoning.effort high")]
@@ -56,11 +59,40 @@ enum Command {
         /// A setting such as reasoning.effort, or `model`, or `profile`
         key: Option<String>,
         #[command(flatten)]
-        overrides: Overrides,
+        about: About,
     },
     /// Print the config folder
     #[command(after_help = "Example:\n  ls \"$(aside config path)\"")]
     Path,
+}
+
+/// Which values are asked about.
+#[derive(Debug, clap::Args)]
+struct About {
+    /// The model whose defaults count, as PROVIDER/MODEL; else the configured one
+    #[arg(short, long, value_name = "MODEL")]
+    model: Option<String>,
+
+    #[command(flatten)]
+    overrides: Overrides,
+}
+
+impl About {
+    /// The settings with the model's own below them.
+    fn load(&self) -> anyhow::Result<Loaded> {
+        let mut loaded = self.overrides.load()?;
+        let named = Named { flag: self.model.as_deref(), ..loaded.named() };
+        let Some(choice) = named.first() else { return Ok(loaded) };
+        let dialects = user_files::dialects()?;
+        let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
+        match providers.resolve(&choice.name, None) {
+            Ok(provider) => provider.lay_defaults(&mut loaded.settings),
+            Err(report) if self.model.is_some() => return Err(report.into()),
+            // Settings can be looked at before the model they are for is right.
+            Err(report) => tell(&format!("note: the model's own defaults are not known: {report}")),
+        }
+        Ok(loaded)
+    }
 }
 
 /// What a key of the command line names.
@@ -87,11 +119,11 @@ fn unknown(error: &SettingError) -> Report {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
-        Command::Get { key, overrides } => get(key, &overrides.load()?)?,
+        Command::Get { key, about } => get(key, &about.load()?)?,
         Command::Set { key, value } => set(key, value)?,
         Command::Unset { key } => unset(key)?,
-        Command::Explain { key: Some(key), overrides } => explain(key, &overrides.load()?)?,
-        Command::Explain { key: None, overrides } => explain_all(&overrides.load()?)?,
+        Command::Explain { key: Some(key), about } => explain(key, &about.load()?)?,
+        Command::Explain { key: None, about } => explain_all(&about.load()?)?,
         Command::Path => writeln!(io::stdout().lock(), "{}", settings::folder()?.display())?,
     }
     Ok(Outcome::Done)
@@ -180,7 +212,9 @@ fn explain(name: &str, loaded: &Loaded) -> anyhow::Result<()> {
         Target::Setting(key) => key,
         Target::Model => {
             let from = loaded.model.as_ref().map(|(model, layer)| (model.clone(), place(*layer, loaded)));
-            return explain_plain(&mut out, "model", "the model that runs, as PROVIDER/MODEL", from);
+            let is_unset = from.is_none();
+            explain_plain(&mut out, "model", "the model that runs, as PROVIDER/MODEL", from)?;
+            return if is_unset { explain_choice(&mut out, loaded) } else { Ok(()) };
         }
         Target::Profile => {
             let active = loaded.profile.as_ref().map(|(name, layer)| (name.to_string(), layer.as_str().to_owned()));
@@ -209,6 +243,16 @@ fn explain_plain(out: &mut impl Write, name: &str, doc: &str, from: Option<(Stri
         Some((value, place)) => writeln!(out, "{name} = {value}   ({place})\n  {doc}")?,
         None => writeln!(out, "{name} is unset\n  {doc}")?,
     }
+    Ok(())
+}
+
+/// What would run instead. Whether a server answers on this machine is not
+/// asked here.
+fn explain_choice(out: &mut impl Write, loaded: &Loaded) -> anyhow::Result<()> {
+    let dialects = user_files::dialects()?;
+    let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
+    let choice = choose(&loaded.named(), &providers, None);
+    writeln!(out, "  now: {} ({})", choice.name, choice.why)?;
     Ok(())
 }
 

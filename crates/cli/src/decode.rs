@@ -11,9 +11,12 @@ use aside_core::fold::Fold;
 use aside_core::frame::DEFAULT_FRAME_LIMIT;
 use aside_core::json::{self, Layout};
 use aside_core::protocol::Protocol;
+use aside_core::rules::reading;
+use aside_core::settings::TagsMode;
 use aside_core::wire::{Decoder, NotUnderstood, guess_protocol};
 
 use crate::report::Report;
+use crate::settings::Overrides;
 use crate::{Outcome, user_files};
 
 const CHUNK: usize = 64 * 1024;
@@ -33,7 +36,8 @@ const HEAD: usize = 1024 * 1024;
 #[command(after_help = "Examples:
   aside decode response.sse
   curl -sN … | aside decode --events -
-  aside decode --dialect auto recordings/*.sse")]
+  aside decode --dialect auto recordings/*.sse
+  aside decode --set reasoning.tags=off response.sse")]
 pub(crate) struct Arguments {
     /// The wire format: openai-chat, openai-responses, anthropic, gemini, ollama, bedrock or cohere
     #[arg(long, value_name = "P")]
@@ -47,6 +51,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     events: bool,
 
+    #[command(flatten)]
+    overrides: Overrides,
+
     /// Pass over a single event or body larger than this
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_FRAME_LIMIT)]
     max_event: usize,
@@ -57,18 +64,19 @@ pub(crate) struct Arguments {
 }
 
 /// How one input is to be read.
-struct Plan<'a> {
+struct Plan {
     protocol: Protocol,
-    rules: &'a Rules,
+    rules: Rules,
     origin: Option<Origin>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let dialects = user_files::dialects()?;
+    let tags = arguments.overrides.load()?.settings.tags();
     let mut out = BufWriter::new(io::stdout().lock());
     let mut worst = Outcome::Done;
     for name in &arguments.files {
-        let outcome = match decode_file(arguments, &dialects, name, &mut out) {
+        let outcome = match decode_file(arguments, &dialects, tags, name, &mut out) {
             Ok(outcome) => outcome,
             Err(error) if error.is::<Report>() => {
                 out.flush()?;
@@ -86,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn decode_file(
     arguments: &Arguments,
     dialects: &Dialects,
+    tags: TagsMode,
     name: &str,
     out: &mut impl Write,
 ) -> anyhow::Result<Outcome> {
@@ -97,14 +106,15 @@ fn decode_file(
     };
     let unreadable = |error: io::Error| Report::new(format!("cannot read {name}: {error}"));
     let (head, protocol) = read_head(&mut input, arguments, dialects).map_err(unreadable)?;
-    let plan = plan(arguments, dialects, name, &head, protocol)?;
+    let mut plan = plan(arguments, dialects, name, &head, protocol)?;
+    plan.rules = reading(dialects, &plan.rules, tags);
     let label = (arguments.files.len() > 1).then_some(name);
 
     let mut reader = Reader {
         fold: Fold::new(),
         lines: arguments.events.then_some(EventLines { label, out: &mut *out, failed: None }),
     };
-    let mut decoder = Decoder::with_limit(plan.protocol, plan.rules, arguments.max_event);
+    let mut decoder = Decoder::with_limit(plan.protocol, &plan.rules, arguments.max_event);
     let mut chunk = head;
     while !chunk.is_empty() {
         decoder.push(&chunk, &mut reader);
@@ -189,13 +199,13 @@ fn read_head(
     }
 }
 
-fn plan<'a>(
+fn plan(
     arguments: &Arguments,
-    dialects: &'a Dialects,
+    dialects: &Dialects,
     name: &str,
     head: &[u8],
     protocol: Option<Protocol>,
-) -> Result<Plan<'a>, Report> {
+) -> Result<Plan, Report> {
     let generic = |protocol: Protocol| {
         dialects.generic(protocol).ok_or_else(|| Report::new(format!("no dialect reads {protocol} in general")))
     };
@@ -230,7 +240,7 @@ fn plan<'a>(
         Some(dialect) => dialect,
         None => generic(protocol)?,
     };
-    Ok(Plan { protocol, rules: dialect.rules(model.as_deref()), origin })
+    Ok(Plan { protocol, rules: dialect.rules(model.as_deref()).clone(), origin })
 }
 
 /// The model that the head of a response names.
@@ -248,7 +258,7 @@ fn peek_model(head: &[u8], protocol: Protocol, dialects: &Dialects) -> Option<St
     model
 }
 
-fn not_understood(name: &str, plan: &Plan<'_>, arguments: &Arguments, reply: &Reply, error: &NotUnderstood) -> Report {
+fn not_understood(name: &str, plan: &Plan, arguments: &Arguments, reply: &Reply, error: &NotUnderstood) -> Report {
     let name = display_name(name);
     let mut what =
         format!("{name} was not understood as {}: {}; expected {}", plan.protocol, error.found, error.expected);

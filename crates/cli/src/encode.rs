@@ -2,18 +2,25 @@
 
 use std::io::Write;
 
-use aside_core::protocol::Protocol;
+use aside_core::wire::merge_body;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::Outcome;
 use crate::outgoing::{self, Outgoing};
-use crate::{Outcome, report::Report};
+use crate::report::tell;
+
+/// What stands where a key would.
+const HIDDEN: &str = "***";
 
 /// Print the request that a conversation would be sent as
 ///
 /// Reads a conversation (JSON lines, as product files and `aside decode` write
 /// them) and prints the body that its provider takes: thinking where this
 /// provider wants it back, nothing of another's.
+///
+/// Exit code: 0 done, 1 the provider demands something that cannot be sent, 2
+/// asked wrongly.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside encode -m deepseek/deepseek-v4-pro examples/conversation.jsonl
@@ -30,54 +37,36 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let outgoing = arguments.source.build()?;
-    let mut out = std::io::stdout().lock();
-    if arguments.full {
-        writeln!(out, "{}", full(&outgoing)?)?;
-    } else {
-        writeln!(out, "{}", outgoing.encoded.body)?;
-    }
-    notes(&outgoing);
-    Ok(Outcome::Done)
-}
-
-/// What is worth knowing goes beside the data, not into it.
-#[expect(clippy::print_stderr, reason = "stdout is the body and nothing else")]
-fn notes(outgoing: &Outgoing) {
+    let text = match arguments.full {
+        true => full(&outgoing)?,
+        false => merge_body(&outgoing.encoded.body, &outgoing.provider.extra_body),
+    };
+    writeln!(std::io::stdout().lock(), "{text}")?;
+    // What is worth knowing goes beside the data, not into it.
     for note in &outgoing.encoded.notes {
-        eprintln!("note: {note}");
+        tell(&format!("note: {note}"));
     }
+    for demand in &outgoing.encoded.unmet {
+        tell(&format!("error: {demand}"));
+    }
+    Ok(if outgoing.encoded.unmet.is_empty() { Outcome::Done } else { Outcome::ProviderFailed })
 }
 
 fn full(outgoing: &Outgoing) -> anyhow::Result<String> {
-    let base = outgoing.dialect.base_url.as_deref().unwrap_or("");
-    if base.is_empty() {
-        let hint = "give it a base_url in dialects/ of the config folder";
-        return Err(Report::new(format!("`{}` has no base URL of its own", outgoing.dialect.id)).hint(hint).into());
-    }
-    let mut headers = serde_json::Map::new();
-    headers.insert("content-type".to_owned(), Value::from("application/json"));
-    if outgoing.dialect.api_key_env.is_some() {
-        let (name, value) = match outgoing.dialect.protocol {
-            Protocol::Anthropic => ("x-api-key", "***"),
-            Protocol::Gemini => ("x-goog-api-key", "***"),
-            Protocol::OpenaiChat
-            | Protocol::OpenaiResponses
-            | Protocol::Ollama
-            | Protocol::Bedrock
-            | Protocol::Cohere => ("authorization", "Bearer ***"),
-        };
-        headers.insert(name.to_owned(), Value::from(value));
-    }
-    if outgoing.dialect.protocol == Protocol::Anthropic {
-        headers.insert("anthropic-version".to_owned(), Value::from("2023-06-01"));
-    }
-    for (name, value) in &outgoing.encoded.headers {
-        headers.insert(name.clone(), Value::from(value.as_str()));
-    }
-    let url = format!("{}{}", base.trim_end_matches('/'), outgoing.encoded.path);
-    let head = json!({ "method": "POST", "url": url, "headers": headers }).to_string();
+    let Outgoing { provider, encoded, .. } = outgoing;
+    // The key itself is not asked for: only that there is one.
+    let call = provider.call(encoded, (!provider.keys.is_empty()).then_some(HIDDEN))?;
+    let headers: serde_json::Map<String, Value> =
+        call.headers.into_iter().map(|(name, value)| (name.clone(), Value::from(shown(&name, value)))).collect();
+    let head = json!({ "method": "POST", "url": call.url, "headers": headers }).to_string();
     // The body stays as it is sent, to the byte.
-    let body = RawValue::from_string(outgoing.encoded.body.clone())?;
+    let body = RawValue::from_string(call.body)?;
     let head = head.strip_suffix('}').unwrap_or(&head);
     Ok(format!("{head},\"body\":{}}}", body.get()))
+}
+
+/// A user's own header may hold a secret too.
+fn shown(name: &str, value: String) -> String {
+    let secret = ["auth", "key", "token", "secret", "cookie"].iter().any(|word| name.contains(word));
+    if secret && !value.contains(HIDDEN) { HIDDEN.to_owned() } else { value }
 }

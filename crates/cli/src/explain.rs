@@ -90,16 +90,16 @@ fn as_json(outgoing: &Outgoing, rows: &[Row]) -> Value {
         })
         .collect();
     json!({
-        "model": outgoing.model,
-        "dialect": outgoing.dialect.id,
+        "model": outgoing.provider.model,
+        "dialect": outgoing.provider.dialect.id,
         "tokens": outgoing.encoded.tokens,
         "decisions": decisions,
-        "notices": outgoing.encoded.notes,
+        "notices": notices(outgoing),
     })
 }
 
 fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
-    let (dialect, model, tokens) = (&outgoing.dialect.id, &outgoing.model, outgoing.encoded.tokens);
+    let (dialect, model, tokens) = (&outgoing.provider.dialect.id, &outgoing.provider.model, outgoing.encoded.tokens);
     let mut out = format!("to {dialect}, model {model}: ~{tokens} tokens of messages\n\n");
     for row in rows {
         let what = format!("{:>3} {:<9} {:<10} {:<8} {}", row.message, row.role, row.kind, row.action, row.begins);
@@ -115,10 +115,15 @@ fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
             out.push_str(&format!("      {field}because: {}{by}\n", row.rule));
         }
     }
-    for note in &outgoing.encoded.notes {
+    for note in notices(outgoing) {
         out.push_str(&format!("\nnote: {note}\n"));
     }
     out
+}
+
+/// What a reader should know first comes first.
+fn notices(outgoing: &Outgoing) -> Vec<&String> {
+    outgoing.encoded.unmet.iter().chain(&outgoing.encoded.notes).collect()
 }
 
 fn text_of(block: &Block) -> String {

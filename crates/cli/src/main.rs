@@ -1,6 +1,7 @@
 //! The `aside` binary: arguments, files, exit codes. It knows no wire format.
 
 mod atomic;
+mod choice;
 mod config;
 mod decode;
 mod encode;
@@ -8,7 +9,10 @@ mod explain;
 mod judge;
 mod models;
 mod outgoing;
+mod own_models;
 mod profile;
+mod provider_tables;
+mod providers;
 mod report;
 mod settings;
 mod settings_file;

@@ -4,13 +4,16 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Context;
 use aside_core::dialect::{
-    AskDefault, AskRules, BindModel, BindRules, Carrier, Details, Dialect, Dialects, Duty, EchoField, EchoRules,
+    AskDefault, AskRules, Auth, BindModel, BindRules, Carrier, Details, Dialect, Dialects, Duty, EchoField, EchoRules,
     FillEmpty, Foreign, Off, Patch, PrefixCheck, ReadRules, Removal, Rules, TurnsIf,
 };
 use aside_core::tags::Start;
 use serde_json::{Value, json};
 
+use crate::own_models::{own_json, own_text};
+use crate::provider_tables::ProviderTable;
 use crate::report::Report;
+use crate::settings::Overrides;
 use crate::{Outcome, user_files};
 
 const WIDTH: usize = 80;
@@ -23,7 +26,8 @@ const NOTHING: [&str; 5] =
 ///
 /// What a dialect reads, what its provider wants back in a tool loop and across
 /// turns, where it stands in the request, and how thinking is asked for. Models
-/// that differ are listed below with what differs.
+/// that differ are listed below with what differs. Providers of your own, from
+/// config.toml, stand at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside models
@@ -34,23 +38,30 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Only this dialect
+    /// Only this dialect or provider
     #[arg(value_name = "ID")]
     id: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let dialects = user_files::dialects()?;
-    let chosen = choose(&dialects, arguments.id.as_deref())?;
+    let own = Overrides::default().load()?.providers;
+    let own: Vec<&ProviderTable> =
+        own.iter().filter(|table| arguments.id.as_ref().is_none_or(|id| *id == table.name)).collect();
+    let chosen = match own.is_empty() {
+        true => choose(&dialects, arguments.id.as_deref())?,
+        // A table of one's own may stand for a name that no dialect has.
+        false => choose(&dialects, arguments.id.as_deref()).unwrap_or_default(),
+    };
     let mut out = BufWriter::new(io::stdout().lock());
     let written = if arguments.json {
-        let list: Value = chosen.iter().map(|dialect| as_json(dialect)).collect();
+        let list: Value =
+            chosen.iter().map(|dialect| as_json(dialect)).chain(own.iter().map(|table| own_json(table))).collect();
         writeln!(out, "{list:#}")
     } else {
-        chosen.iter().enumerate().try_for_each(|(index, dialect)| {
-            let gap = if index == 0 { "" } else { "\n" };
-            write!(out, "{gap}{}", as_text(dialect))
-        })
+        let texts: Vec<String> =
+            chosen.iter().map(|dialect| as_text(dialect)).chain(own.iter().map(|table| own_text(table))).collect();
+        write!(out, "{}", texts.join("\n"))
     };
     written.and_then(|()| out.flush()).context("cannot write the list")?;
     Ok(Outcome::Done)
@@ -85,7 +96,13 @@ fn as_text(dialect: &Dialect) -> String {
     let mut text = format!("{}\n", dialect.id);
     line(&mut text, 2, "protocol", dialect.protocol.as_str());
     line(&mut text, 2, "url", dialect.base_url.as_deref().unwrap_or("your own"));
-    line(&mut text, 2, "key", dialect.api_key_env.as_deref().unwrap_or("none"));
+    line(&mut text, 2, "key", &key(dialect));
+    if let Some(model) = &dialect.access.default_model {
+        line(&mut text, 2, "default", model);
+    }
+    if dialect.unknown {
+        line(&mut text, 2, "asks", "for nothing about thinking, since nobody knows whom");
+    }
     let base = facts(dialect.rules(None));
     for (label, fact) in base.iter().filter(|(_, fact)| !NOTHING.contains(&fact.as_str())) {
         line(&mut text, 2, label, fact);
@@ -101,6 +118,14 @@ fn as_text(dialect: &Dialect) -> String {
         }
     }
     text
+}
+
+fn key(dialect: &Dialect) -> String {
+    let auth = match dialect.access.auth {
+        Auth::Bearer => String::new(),
+        auth @ (Auth::XApiKey | Auth::XGoogApiKey | Auth::ApiKey) => format!(", as {}", auth.as_str()),
+    };
+    dialect.api_key_env.as_ref().map_or("none".to_owned(), |name| format!("{name}{auth}"))
 }
 
 /// What is worth knowing, always under the same labels and in the same order.
@@ -296,7 +321,7 @@ fn output(ask: &AskRules) -> String {
 }
 
 /// A patch as `a.b=c`, which reads better than braces.
-fn assignments(patch: &Patch, nothing: &str) -> String {
+pub(crate) fn assignments(patch: &Patch, nothing: &str) -> String {
     let mut all = Vec::new();
     flatten("", patch, &mut all);
     if all.is_empty() { nothing.to_owned() } else { all.join(", ") }
@@ -313,13 +338,13 @@ fn flatten(path: &str, patch: &Patch, all: &mut Vec<String>) {
     }
 }
 
-fn line(text: &mut String, indent: usize, label: &str, fact: &str) {
+pub(crate) fn line(text: &mut String, indent: usize, label: &str, fact: &str) {
     let first = format!("{}{label:<width$}", " ".repeat(indent), width = 12 - indent);
     wrap(text, &first, &" ".repeat(12), fact);
 }
 
 /// Breaks at spaces, and a word too long for a line behind one of its dots.
-fn wrap(text: &mut String, first: &str, next: &str, fact: &str) {
+pub(crate) fn wrap(text: &mut String, first: &str, next: &str, fact: &str) {
     let mut current = first.to_owned();
     let mut empty = true;
     for word in fact.split(' ').flat_map(|word| pieces(word, WIDTH - 12)) {
@@ -372,6 +397,12 @@ fn as_json(dialect: &Dialect) -> Value {
         object.insert("protocol".to_owned(), json!(dialect.protocol.as_str()));
         object.insert("base_url".to_owned(), json!(dialect.base_url));
         object.insert("api_key_env".to_owned(), json!(dialect.api_key_env));
+        object.insert("auth".to_owned(), json!(dialect.access.auth.as_str()));
+        object.insert("headers".to_owned(), json!(dialect.access.headers));
+        object.insert("region_env".to_owned(), json!(dialect.access.region_env));
+        object.insert("default_model".to_owned(), json!(dialect.access.default_model));
+        object.insert("order".to_owned(), json!(dialect.access.order));
+        object.insert("unknown".to_owned(), json!(dialect.unknown));
         object.insert("model".to_owned(), Value::Array(models));
     }
     object
@@ -408,7 +439,7 @@ fn echo_json(echo: &EchoRules) -> Value {
         "field": match &echo.field { EchoField::Same => "same", EchoField::Named(name) => name },
         "loop": echo.loop_duty.as_str(), "turns": echo.turns_duty.as_str(), "turns_if": echo.turns_if.as_str(),
         "flag": echo.flag, "fill_empty": echo.fill_empty.as_str(), "fill": echo.filler,
-        "need_opaque": echo.need_opaque, "ids": echo.ids.as_str(),
+        "need_opaque": echo.need_opaque, "ids": echo.ids.as_str(), "call_ids": echo.call_ids.as_str(),
         "repeat_before_each_call": echo.repeat_before_each_call, "calls_last": echo.calls_last,
         "empty_content": echo.empty_content.as_str(), "dedupe": echo.dedupe.as_str(),
         "foreign": echo.foreign.as_str(), "dummy": echo.dummy,

@@ -3,13 +3,13 @@
 use std::fs;
 use std::io::Read;
 
-use aside_core::block::Origin;
 use aside_core::conversation::Conversation;
-use aside_core::dialect::{Dialect, Dialects};
 use aside_core::message::Message;
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoded, Request, encode};
 
+use crate::choice::Named;
+use crate::providers::{Provider, Providers, environment};
 use crate::report::Report;
 use crate::settings::{Loaded, Overrides, refused};
 use crate::user_files;
@@ -36,8 +36,7 @@ pub(crate) struct Source {
 /// A request ready to be shown, with the conversation it was made of.
 pub(crate) struct Outgoing {
     pub(crate) conversation: Conversation,
-    pub(crate) dialect: Dialect,
-    pub(crate) model: String,
+    pub(crate) provider: Provider,
     pub(crate) settings: Settings,
     pub(crate) encoded: Encoded,
 }
@@ -47,24 +46,22 @@ impl Source {
         let dialects = user_files::dialects()?;
         let conversation = self.read()?;
         let loaded = self.overrides.load()?;
-        let configured = loaded.model.as_ref().map(|(model, _)| model.clone());
-        let (dialect, model) = self.target(&dialects, conversation.model.clone().or(configured))?;
-        let settings = self.settings(loaded, &conversation)?;
+        let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
+        let provider = self.provider(&providers, conversation.model.as_deref(), &loaded)?;
+        let settings = self.settings(loaded, &conversation, &provider)?;
         let branch = conversation.history.branch();
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
-        let endpoint = dialect.base_url.clone();
-        let target = Origin { endpoint, provider: Some(dialect.id.clone()), ..Origin::default() };
         let encoded = encode(&Request {
             dialects: &dialects,
-            dialect: &dialect,
-            model: &model,
-            target: &target,
+            dialect: &provider.dialect,
+            model: &provider.model,
+            target: &provider.origin(),
             messages: &messages,
             tools: &conversation.tools,
             settings: &settings,
             repairs: &[],
         });
-        Ok(Outgoing { dialect, model, settings, encoded, conversation })
+        Ok(Outgoing { provider, settings, encoded, conversation })
     }
 
     fn read(&self) -> anyhow::Result<Conversation> {
@@ -81,30 +78,20 @@ impl Source {
         Ok(conversation)
     }
 
-    /// The dialect and the name the provider knows the model by.
-    fn target(&self, dialects: &Dialects, default: Option<String>) -> anyhow::Result<(Dialect, String)> {
-        let name = self.model.clone().or(default).ok_or_else(|| {
+    fn provider(&self, all: &Providers<'_>, session: Option<&str>, loaded: &Loaded) -> Result<Provider, Report> {
+        let named = Named { flag: self.model.as_deref(), session, ..loaded.named() };
+        let choice = named.first().ok_or_else(|| {
             Report::new("no model is named")
                 .hint("say -m PROVIDER/MODEL, or name one in the header line of the conversation")
         })?;
-        let (provider, model) = match name.split_once('/') {
-            Some((provider, model)) if dialects.get(provider).is_some() => (Some(provider), model),
-            _ => (None, name.as_str()),
-        };
-        let id = self.dialect.as_deref().or(provider).ok_or_else(|| {
-            let known: Vec<&str> = dialects.iter().map(|dialect| dialect.id.as_str()).collect();
-            Report::new(format!("`{name}` names no provider"))
-                .hint(format!("say -m PROVIDER/MODEL or --dialect D, with one of: {}", known.join(", ")))
-        })?;
-        let dialect = dialects
-            .get(id)
-            .ok_or_else(|| Report::new(format!("unknown dialect `{id}`")).hint("aside models lists them"))?;
-        Ok((dialect.clone(), model.to_owned()))
+        all.resolve(&choice.name, self.dialect.as_deref())
     }
 
-    /// Config and profile, then the session's own, then the command line's.
-    fn settings(&self, loaded: Loaded, conversation: &Conversation) -> Result<Settings, Report> {
+    /// The model's own, then config and profile, then the session's, then the
+    /// command line's.
+    fn settings(&self, loaded: Loaded, conversation: &Conversation, to: &Provider) -> Result<Settings, Report> {
         let mut settings = loaded.settings;
+        to.lay_defaults(&mut settings);
         for (key, value) in &conversation.settings {
             settings.set(Layer::Session, key, value).map_err(|error| refused(&error))?;
         }

@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use aside_core::settings::{Change, Layer, SettingError, Settings};
 
+use crate::choice::Named;
+use crate::provider_tables::ProviderTable;
 use crate::report::Report;
 use crate::settings_file::{SettingsFile, Shape};
 use crate::user_files;
@@ -55,6 +57,17 @@ pub(crate) struct Loaded {
     pub(crate) model: Option<(String, Layer)>,
     /// The profile in use, and whether the config or the command line names it.
     pub(crate) profile: Option<(ProfileName, Layer)>,
+    /// Providers that the config has tables for.
+    pub(crate) providers: Vec<ProviderTable>,
+}
+
+impl Loaded {
+    /// Who names a model, beside a command line and a session.
+    pub(crate) fn named(&self) -> Named<'_> {
+        let of =
+            |wanted: Layer| self.model.as_ref().filter(|(_, layer)| *layer == wanted).map(|(name, _)| name.as_str());
+        Named { profile: of(Layer::Profile), config: of(Layer::Config), ..Named::default() }
+    }
 }
 
 /// Config and a profile: the one given, else the active one.
@@ -62,6 +75,7 @@ pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loade
     let config = config_file(folder)?;
     let contents = config.contents()?;
     let mut loaded = Loaded::default();
+    loaded.providers = config.providers()?;
     loaded.settings.replace(Layer::Config, contents.changes);
     loaded.model = contents.model.map(|model| (model, Layer::Config));
     let active = match (profile, &contents.profile) {

@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 
 use crate::atomic;
+use crate::provider_tables::{self, ProviderTable};
 use crate::report::Report;
 
 const SETTINGS: &str = "settings";
@@ -208,10 +209,20 @@ impl SettingsFile {
         })
     }
 
+    /// The user's own providers, or the first mistake in them.
+    pub(crate) fn providers(&self) -> Result<Vec<ProviderTable>, Report> {
+        provider_tables::read(self, self.parse()?.as_table())
+    }
+
     /// A mistake of the file: where, at which key, what.
     pub(crate) fn mistake(&self, span: Range<usize>, key: &str, problem: &str) -> Report {
-        let line = self.text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
-        Report::new(format!("{}:{line}: {key}: {problem}", self.path.display()))
+        Report::new(format!("{}: {key}: {problem}", self.place(span.start)))
+    }
+
+    /// File and line of a byte.
+    pub(crate) fn place(&self, at: usize) -> String {
+        let line = self.text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+        format!("{}:{line}", self.path.display())
     }
 
     /// A mistake at a key of the top level.

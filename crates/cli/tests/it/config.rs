@@ -271,7 +271,8 @@ fn explain_without_a_key_lists_every_setting() {
     let heads: Vec<&str> = all.lines().step_by(2).collect();
     assert_eq!(heads.len(), 18);
     assert_eq!(&heads[..2], ["reasoning.enabled = true   (built-in)", "reasoning.effort = low   (config)"]);
-    assert!(heads.contains(&"context.limit is unset   (from the dialect)"));
+    assert!(heads.contains(&"reasoning.fieldName = reasoning_content   (dialect)"), "the configured model's own");
+    assert!(heads.contains(&"request.maxTokens is unset   (from the dialect)"));
     assert!(all.lines().skip(1).step_by(2).all(|doc| doc.starts_with("  ") && doc.len() > 10));
 }
 

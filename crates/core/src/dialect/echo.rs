@@ -86,6 +86,17 @@ words!(
 );
 
 words!(
+    /// Which ids of tool calls are taken, where another maker gave them.
+    #[derive(Default)]
+    CallIdShape {
+        #[default]
+        Any = "any",
+        /// Nine letters or digits.
+        Nine = "nine",
+    }
+);
+
+words!(
     /// What stands as content beside tool calls when nothing was said.
     #[derive(Default)]
     EmptyContent {
@@ -187,6 +198,7 @@ pub struct EchoRules {
     /// A thought without a seal does not go back.
     pub need_opaque: bool,
     pub ids: Ids,
+    pub call_ids: CallIdShape,
     pub repeat_before_each_call: bool,
     pub calls_last: bool,
     pub empty_content: EmptyContent,
@@ -218,6 +230,7 @@ table!(Echo {
     fill: String,
     need_opaque: bool,
     ids: Ids,
+    call_ids: CallIdShape,
     repeat_before_each_call: bool,
     calls_last: bool,
     empty_content: EmptyContent,
@@ -260,6 +273,7 @@ impl Echo {
             filler: self.fill.unwrap_or_default(),
             need_opaque: self.need_opaque.unwrap_or_default(),
             ids: self.ids.unwrap_or_default(),
+            call_ids: self.call_ids.unwrap_or_default(),
             repeat_before_each_call: self.repeat_before_each_call.unwrap_or_default(),
             calls_last: self.calls_last.unwrap_or_default(),
             empty_content: self.empty_content.unwrap_or_default(),

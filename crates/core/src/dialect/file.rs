@@ -7,6 +7,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::access::{AccessTable, Auth};
 use super::ask::Ask;
 use super::catalogue::ErrorRow;
 use super::echo::{Bind, Echo};
@@ -25,7 +26,9 @@ pub(super) struct DialectFile {
     pub(super) protocol: Option<Protocol>,
     pub(super) base_url: Option<String>,
     pub(super) api_key_env: Option<String>,
+    pub(super) access: AccessTable,
     pub(super) generic: bool,
+    pub(super) unknown: bool,
     pub(super) makes: Vec<String>,
     pub(super) rules: Rules,
     pub(super) models: Vec<(String, Rules)>,
@@ -59,8 +62,15 @@ struct DialectTable {
     protocol: Option<Protocol>,
     base_url: Option<String>,
     api_key_env: Option<String>,
+    auth: Option<Auth>,
+    headers: Option<BTreeMap<String, String>>,
+    region_env: Option<Vec<String>>,
+    default_model: Option<String>,
+    order: Option<u32>,
     #[serde(default)]
     generic: bool,
+    #[serde(default)]
+    unknown: bool,
     #[serde(default)]
     makes: Vec<String>,
     errors: Option<Vec<String>>,
@@ -127,11 +137,13 @@ impl From<PairTable> for Pair {
 
 impl From<DialectTable> for DialectFile {
     fn from(table: DialectTable) -> DialectFile {
-        let DialectTable { id, protocol, base_url, api_key_env, generic, makes, errors, model, .. } = table;
+        let DialectTable { id, protocol, base_url, api_key_env, generic, unknown, makes, errors, model, .. } = table;
+        let DialectTable { auth, headers, region_env, default_model, order, .. } = table;
+        let access = AccessTable::new(auth, headers, region_env, default_model, order);
         let DialectTable { read, echo, bind, ask, usage, finish, .. } = table;
         let rules = Rules { read, echo, bind, ask, usage, finish, errors };
         let models = model.into_iter().flat_map(ModelTable::into_rules).collect();
-        DialectFile { id, protocol, base_url, api_key_env, generic, makes, rules, models }
+        DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, rules, models }
     }
 }
 
@@ -148,12 +160,14 @@ impl DialectFile {
     /// What the other file says wins, key by key. Model tables with a known
     /// pattern are merged; new ones are asked first.
     pub(super) fn lay_over(&mut self, other: DialectFile) {
-        let DialectFile { id, protocol, base_url, api_key_env, generic, makes, rules, models } = other;
+        let DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, rules, models } = other;
         self.id = id;
         self.protocol = protocol.or(self.protocol);
         self.base_url = base_url.or(self.base_url.take());
         self.api_key_env = api_key_env.or(self.api_key_env.take());
+        self.access.lay_over(access);
         self.generic |= generic;
+        self.unknown |= unknown;
         if !makes.is_empty() {
             self.makes = makes;
         }

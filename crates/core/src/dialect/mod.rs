@@ -4,6 +4,7 @@
 //! protocol says. A `[[model]]` table overrides any of it; the first pattern
 //! that matches counts.
 
+mod access;
 mod ask;
 mod builtin;
 mod catalogue;
@@ -19,17 +20,25 @@ use std::collections::BTreeMap;
 
 use crate::protocol::Protocol;
 use crate::tags::{Pair, TagRules};
+use access::AccessTable;
+pub use access::{Access, Auth};
 pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off};
 use catalogue::ErrorsFile;
 pub use catalogue::{ErrorClass, ErrorRow, Repair};
 pub use echo::{
-    BindModel, BindRules, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign, Ids, Patch,
-    PrefixCheck, Removal, TurnsIf,
+    BindModel, BindRules, CallIdShape, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign,
+    Ids, Patch, PrefixCheck, Removal, TurnsIf,
 };
 pub use error::DialectError;
 use file::{DialectFile, Known, Rules as FileRules, TagsFile};
 use matrix::{Matrix, MatrixFile};
 pub use read::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
+
+/// Whether a model's name fits a pattern: `*` for any run of characters, `?`
+/// for one, case ignored.
+pub fn fits_pattern(pattern: &str, model: &str) -> bool {
+    glob::matches(pattern, model)
+}
 
 /// A named piece of TOML; core reads no files.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +63,9 @@ pub struct Dialect {
     pub protocol: Protocol,
     pub base_url: Option<String>,
     pub api_key_env: Option<String>,
+    pub access: Access,
+    /// Nothing is known of who speaks it, so it is asked for nothing special.
+    pub unknown: bool,
     /// This dialect reads its protocol when nothing else is known.
     pub generic: bool,
     /// Models that only this provider makes; for guessing from a model name.
@@ -141,10 +153,10 @@ impl Dialects {
                 }
             }
         }
-        let generics: BTreeMap<Protocol, FileRules> = files
+        let generics: BTreeMap<Protocol, Generic> = files
             .values()
             .filter(|merged| merged.file.generic)
-            .map(|merged| (merged.protocol(), merged.file.rules.clone()))
+            .map(|merged| (merged.protocol(), (merged.file.rules.clone(), merged.file.access.of_the_protocol())))
             .collect();
         let known = Known { pairs: &pairs, matrices: &matrices, catalogue: &catalogue };
         let by_id = files
@@ -181,6 +193,22 @@ impl Dialects {
         self.iter().find(|dialect| dialect.generic && dialect.protocol == protocol)
     }
 
+    /// The dialect whose provider answers at a URL. Of several at one host the
+    /// one whose path is nearest.
+    pub fn at(&self, protocol: Protocol, base_url: &str) -> Option<&Dialect> {
+        let (host, path) = host_and_path(base_url)?;
+        let nearness = |dialect: &Dialect| {
+            let (known, known_path) = host_and_path(dialect.base_url.as_deref()?)?;
+            let same_host = glob::matches(&known.replace("{region}", "*"), &host);
+            same_host.then(|| if path.starts_with(known_path) { known_path.len() + 1 } else { 0 })
+        };
+        self.iter()
+            .filter(|dialect| dialect.protocol == protocol)
+            .filter_map(|dialect| nearness(dialect).map(|near| (near, dialect)))
+            .reduce(|best, next| if next.0 > best.0 { next } else { best })
+            .map(|(_, dialect)| dialect)
+    }
+
     /// The dialect whose own model this is: the longest pattern that matches.
     pub fn made_by(&self, protocol: Protocol, model: &str) -> Option<&Dialect> {
         let matching = |dialect: &Dialect| {
@@ -202,11 +230,30 @@ impl Dialect {
         matching.map_or(&self.base, |(_, rules)| rules)
     }
 
+    /// The same protocol spoken by somebody nobody knows.
+    #[must_use]
+    pub fn of_a_stranger(&self) -> Dialect {
+        let access = Access { default_model: None, order: None, ..self.access.clone() };
+        Dialect { unknown: true, base_url: None, api_key_env: None, access, ..self.clone() }
+    }
+
     /// The patterns of models that differ, in the order they are asked.
     pub fn models(&self) -> impl Iterator<Item = (&str, &Rules)> {
         self.models.iter().map(|(pattern, rules)| (pattern.as_str(), rules))
     }
 }
+
+/// Host with its port, and path. This machine has two names.
+fn host_and_path(url: &str) -> Option<(String, &str)> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (host, path) = (rest.get(..end)?, rest.get(end..)?.trim_end_matches('/'));
+    let host = host.to_lowercase().replace("localhost", "127.0.0.1");
+    (!host.is_empty()).then_some((host, path))
+}
+
+/// What the generic dialect of a protocol says.
+type Generic = (FileRules, AccessTable);
 
 /// A dialect's own file with the user's laid over it.
 #[derive(Default)]
@@ -232,13 +279,16 @@ impl Merged {
         self.file.protocol.unwrap_or(Protocol::OpenaiChat)
     }
 
-    fn resolve(self, known: Known<'_>, generics: &BTreeMap<Protocol, FileRules>) -> Result<Dialect, DialectError> {
+    fn resolve(self, known: Known<'_>, generics: &BTreeMap<Protocol, Generic>) -> Result<Dialect, DialectError> {
         let protocol = self.protocol();
         let source = Source { path: &self.path, text: &self.text };
-        let DialectFile { id, base_url, api_key_env, generic, makes, rules, models, .. } = self.file;
+        let DialectFile { id, base_url, api_key_env, access: own, generic, unknown, makes, rules, models, .. } =
+            self.file;
         let settle = |rules: FileRules| rules.settle(protocol, known, &source);
-        let mut base = generics.get(&protocol).cloned().unwrap_or_default();
+        let (mut base, mut access) = generics.get(&protocol).cloned().unwrap_or_default();
         base.lay_over(rules);
+        access.lay_over(own);
+        let access = access.settle();
         let models = models
             .into_iter()
             .map(|(pattern, over)| {
@@ -247,7 +297,8 @@ impl Merged {
                 settle(rules).map(|rules| (pattern, rules))
             })
             .collect::<Result<_, _>>()?;
-        Ok(Dialect { id, protocol, base_url, api_key_env, generic, makes, base: settle(base)?, models })
+        let base = settle(base)?;
+        Ok(Dialect { id, protocol, base_url, api_key_env, access, unknown, generic, makes, base, models })
     }
 }
 

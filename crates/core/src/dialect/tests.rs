@@ -100,3 +100,36 @@ fn a_mistake_is_an_error_that_names_file_line_and_key() {
         assert!(error.starts_with(expected), "{name}: {error}");
     }
 }
+
+#[test]
+fn a_url_finds_who_answers_there() {
+    let dialects = Dialects::builtin().expect("valid");
+    let at = |protocol, url| dialects.at(protocol, url).map(|dialect| dialect.id.as_str());
+    #[rustfmt::skip]
+    let cases = [
+        (Protocol::OpenaiChat,      "https://api.deepseek.com",                            Some("deepseek")),
+        (Protocol::OpenaiChat,      "https://API.deepseek.com/beta/",                      Some("deepseek")),
+        (Protocol::Anthropic,       "https://api.deepseek.com/anthropic",                  Some("deepseek-anthropic")),
+        (Protocol::OpenaiChat,      "https://api.minimax.io/v1",                           Some("minimax")),
+        (Protocol::Ollama,          "http://localhost:11434",                              Some("ollama")),
+        (Protocol::Bedrock,         "https://bedrock-runtime.eu-west-3.amazonaws.com",     Some("bedrock")),
+        (Protocol::OpenaiChat,      "https://api.deepseek.com.evil.example",               None),
+        (Protocol::OpenaiChat,      "http://127.0.0.1:9000/v1",                            None),
+        (Protocol::OpenaiChat,      "not a url",                                           None),
+    ];
+    for (protocol, url, expected) in cases {
+        assert_eq!(at(protocol, url), expected, "{url}");
+    }
+}
+
+#[test]
+fn the_ways_of_a_protocol_are_inherited_and_a_providers_own_are_not() {
+    let dialects = with("id = \"acme\"\nprotocol = \"anthropic\"\nauth = \"bearer\"\n").expect("valid");
+    let access = |id: &str| dialects.get(id).expect("known").access.clone();
+    assert_eq!(access("kimi-anthropic").auth, Auth::XApiKey);
+    assert_eq!(access("acme").auth, Auth::Bearer);
+    assert_eq!(access("acme").headers.get("anthropic-version").map(String::as_str), Some("2023-06-01"));
+    assert_eq!((access("acme").default_model, access("acme").order), (None, None));
+    assert_eq!(Auth::Bearer.header("k"), ("authorization".to_owned(), "Bearer k".to_owned()));
+    assert_eq!(Auth::ApiKey.header("k"), ("api-key".to_owned(), "k".to_owned()));
+}

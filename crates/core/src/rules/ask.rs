@@ -1,6 +1,8 @@
 //! How thinking is asked for: effort, budget and switches, by dialect data and
 //! never by a formula.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::Wishes;
@@ -15,14 +17,16 @@ pub struct Asked {
     pub headers: Vec<(String, String)>,
     /// The effort as it is sent, which may not be the effort wished for.
     pub effort: Option<String>,
+    /// The model will think, or may.
+    pub thinks: bool,
     pub notes: Vec<String>,
 }
 
 /// What a request asks for, beside its messages.
 pub fn ask(rules: &AskRules, wishes: &Wishes, protocol: Protocol, keeps_past: Option<&Patch>) -> Asked {
-    let mut asked = Asked::default();
     // A model that cannot stop thinks, whatever is wished.
     let thinks = wishes.enabled || rules.off == Off::Unsupported;
+    let mut asked = Asked { thinks, ..Asked::default() };
     if !wishes.enabled && thinks {
         asked.notes.push("this model cannot stop thinking; it was not asked to".to_owned());
     }
@@ -50,6 +54,34 @@ pub fn ask(rules: &AskRules, wishes: &Wishes, protocol: Protocol, keeps_past: Op
     }
     asked.limits(rules, wishes);
     asked.sampling(rules, wishes, protocol, thinks);
+    asked
+}
+
+/// What is asked of an endpoint that nobody knows: nothing about thinking,
+/// since it may refuse what it does not know.
+pub(crate) fn ask_a_stranger(rules: &AskRules, wishes: &Wishes, protocol: Protocol) -> Asked {
+    let silent = AskRules {
+        on: Patch::new(),
+        off: Off::Patch(Patch::new()),
+        show: Patch::new(),
+        extra: Patch::new(),
+        headers: BTreeMap::new(),
+        ..rules.clone()
+    };
+    let unheard = [
+        (!wishes.enabled).then(|| "thinking is not switched off".to_owned()),
+        wishes.effort.map(|effort| format!("effort `{effort}` is not sent")),
+        wishes.budget.map(|budget| format!("a thinking budget of {budget} is not sent")),
+    ];
+    let unheard: Vec<String> = unheard.into_iter().flatten().collect();
+    let quiet = Wishes { effort: None, budget: None, ..wishes.clone() };
+    let mut asked = ask(&silent, &quiet, protocol, None);
+    asked.thinks = true;
+    if !unheard.is_empty() {
+        let note =
+            format!("nothing is known of this endpoint: {}; name its dialect if you know it", unheard.join(", "));
+        asked.notes.push(note);
+    }
     asked
 }
 

@@ -385,7 +385,7 @@ impl Context<'_> {
 
     fn demands_filler(&self, message: &Message) -> bool {
         // Where no thinking is taken, an empty field is none too many.
-        if self.duty().0 == Duty::Forbidden {
+        if self.duty().0 == Duty::Forbidden || self.wishes.omits_filler {
             return false;
         }
         match self.reader.rules.echo.fill_empty {

@@ -3,14 +3,19 @@
 mod ask;
 mod egress;
 mod judge;
+mod layer;
 mod repair;
+mod unmet;
 mod why;
 mod wishes;
 
+pub(crate) use ask::ask_a_stranger;
 pub use ask::{Asked, ask};
 pub(crate) use egress::field_name;
 pub use egress::{Action, Decision, Egress, Reader, Step, plan};
 pub use judge::{Broken, NotARequest, Verdict, judge};
+pub use layer::{defaults, reading};
 pub use repair::{apply, classify, next_repair};
+pub(crate) use unmet::unmet;
 pub use why::Why;
 pub use wishes::{Include, Wishes};

@@ -17,6 +17,8 @@ pub struct Wishes {
     pub field: Option<String>,
     /// What stands in an empty field, where the user asks for it.
     pub filler: Option<String>,
+    /// The user wants no filler, whatever the provider demands.
+    pub omits_filler: bool,
     /// The user's word on summaries, if there is one.
     pub summary: Option<Summary>,
     pub max_tokens: Option<u64>,
@@ -35,10 +37,13 @@ impl Wishes {
     pub fn of(settings: &Settings, echo: &EchoRules) -> Wishes {
         let (include, layer) = settings.include_in_context();
         let by_user = layer.is_of_the_user();
-        let filler = match settings.send_empty() {
-            SendEmpty::Omit => None,
-            SendEmpty::Empty => Some(String::new()),
-            SendEmpty::Space => Some(" ".to_owned()),
+        // The dialect's own words are in its rules, where a repair can change them.
+        let of_the_user = |key: Key| settings.get(key).is_some_and(|(_, layer)| layer.is_of_the_user());
+        let send_empty = Some(settings.send_empty()).filter(|_| of_the_user(Key::SendEmpty));
+        let filler = match send_empty {
+            None | Some(SendEmpty::Omit) => None,
+            Some(SendEmpty::Empty) => Some(String::new()),
+            Some(SendEmpty::Space) => Some(" ".to_owned()),
         };
         Wishes {
             enabled: settings.enabled().0,
@@ -47,9 +52,10 @@ impl Wishes {
             include: Include { sends: include || (!by_user && echo.include), by_user },
             strip: settings.strip(),
             seals: include || !by_user,
-            field: settings.field_name().map(str::to_owned),
+            field: settings.field_name().filter(|_| of_the_user(Key::FieldName)).map(str::to_owned),
             filler,
-            summary: settings.get(Key::Summary).filter(|(_, layer)| layer.is_of_the_user()).map(|_| settings.summary()),
+            omits_filler: send_empty == Some(SendEmpty::Omit),
+            summary: of_the_user(Key::Summary).then(|| settings.summary()),
             max_tokens: settings.max_output_tokens(),
             temperature: settings.temperature(),
         }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
+use super::call_ids::CallIds;
 use super::json::{ObjectWriter, quote};
 use super::pieces::Pieces;
 use crate::block::{Arguments, Block, Thinking};
@@ -26,6 +27,7 @@ pub(super) struct Draft<'a> {
     /// Who the messages are, where that is known, and what was written of them.
     pub(super) entries: &'a [EntryId],
     pub(super) pieces: &'a Pieces,
+    pub(super) call_ids: CallIds,
     /// Tokens of the messages written so far.
     pub(super) tokens: Cell<u64>,
 }
@@ -68,6 +70,11 @@ impl<'a> Draft<'a> {
         if let Some(tools) = tools {
             body.push_raw("tools", &tools);
         }
+    }
+
+    /// A call id as this provider takes it: its own stay as they are.
+    pub(super) fn call_id(&self, id: &str, step: &Step) -> String {
+        quote(if step.own { id } else { self.call_ids.get(id) })
     }
 
     pub(super) fn push_parameters(&self, body: &mut ObjectWriter) {

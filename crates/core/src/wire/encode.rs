@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use super::call_ids::CallIds;
 use super::draft::Draft;
 use super::pieces::Pieces;
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
@@ -32,7 +33,7 @@ pub struct Request<'a> {
 }
 
 /// A request body with the reasons for everything in it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Encoded {
     /// JSON; the same conversation gives the same bytes.
     pub body: String,
@@ -45,6 +46,8 @@ pub struct Encoded {
     pub tokens: u64,
     /// The effort as it is sent.
     pub effort: Option<String>,
+    /// What the provider demands and this request cannot give, in words.
+    pub unmet: Vec<String>,
     pub notes: Vec<String>,
 }
 
@@ -98,7 +101,10 @@ impl Encoder {
         };
         let egress = rules::plan(request.messages, reader, &wishes);
         let flag = egress.sends_past.then_some(&rules.echo.flag);
-        let mut asked = rules::ask(&rules.ask, &wishes, protocol, flag);
+        let mut asked = match request.dialect.unknown {
+            true => rules::ask_a_stranger(&rules.ask, &wishes, protocol),
+            false => rules::ask(&rules.ask, &wishes, protocol, flag),
+        };
         // Some go on thinking only from a thought. Where there is none to send,
         // thinking pauses until the turn ends.
         if egress.loop_begins_bare && messages::wants_leading_thought(&asked.parameters) {
@@ -112,12 +118,16 @@ impl Encoder {
             let note = "thinking that this provider asks for is withheld by your setting reasoning.includeInContext";
             asked.notes.push(note.to_owned());
         }
+        let mut unmet = rules::unmet(request.messages, &egress, &rules, &wishes, &asked, reader.has_tools);
+        if egress.loop_begins_bare && messages::wants_leading_thought(&asked.parameters) {
+            unmet.push("the open tool loop must begin with a thought, and none may be sent".to_owned());
+        }
         let settled = Settled { dialect: request.dialect.id.clone(), rules, wishes };
         if self.settled.as_ref() != Some(&settled) {
             self.pieces.forget();
         }
         let settled = self.settled.insert(settled);
-        let Asked { parameters, headers, effort, notes } = asked;
+        let Asked { parameters, headers, effort, notes, .. } = asked;
         let draft = Draft {
             model: request.model,
             messages: request.messages,
@@ -128,10 +138,11 @@ impl Encoder {
             wishes: &settled.wishes,
             entries,
             pieces: &self.pieces,
+            call_ids: CallIds::of(settled.rules.echo.call_ids, request.messages),
             tokens: Cell::new(0),
         };
         let (path, body) = write(request, &draft);
-        Encoded { body, path, headers, decisions: egress.decisions, tokens: draft.tokens.get(), effort, notes }
+        Encoded { body, path, headers, decisions: egress.decisions, tokens: draft.tokens.get(), effort, unmet, notes }
     }
 }
 
@@ -144,7 +155,22 @@ fn write(request: &Request<'_>, draft: &Draft<'_>) -> (String, String) {
             (format!("/v1beta/models/{}:streamGenerateContent?alt=sse", request.model), gemini::write(draft))
         }
         Protocol::Ollama => ("/api/chat".to_owned(), ollama::write(draft)),
-        Protocol::Bedrock => (format!("/model/{}/converse-stream", request.model), converse::write(draft)),
+        Protocol::Bedrock => {
+            (format!("/model/{}/converse-stream", path_segment(request.model)), converse::write(draft))
+        }
         Protocol::Cohere => ("/v2/chat".to_owned(), cohere::write(draft)),
     }
+}
+
+/// A name as one segment of a path: some models are named by ARNs, with
+/// slashes and colons in them.
+fn path_segment(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
 }

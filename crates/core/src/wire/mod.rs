@@ -3,6 +3,8 @@
 //! A new protocol is a folder here, a variant of `Codec`, and a variant of
 //! [`Protocol`]; the compiler lists the rest.
 
+mod call;
+mod call_ids;
 mod chat;
 mod cohere;
 mod converse;
@@ -27,6 +29,7 @@ use crate::dialect::Rules;
 use crate::event::{End, Ending, Event, Note, NoteCode, Sink};
 use crate::frame::{DEFAULT_FRAME_LIMIT, Frame, Framed, Framer};
 use crate::protocol::Protocol;
+pub use call::{Call, Destination, call, merge_body};
 pub use encode::{Encoded, Encoder, Request, encode};
 pub use guess::guess_protocol;
 use json::NotJson;

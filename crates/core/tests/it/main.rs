@@ -15,6 +15,7 @@
 mod checks;
 mod conversation;
 mod corpus;
+mod demands;
 mod dialects;
 mod encode;
 mod fixtures;

@@ -21,15 +21,15 @@ fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         Role::System => plain("system", message),
         Role::User => plain("user", message),
         Role::Assistant => assistant(draft, message, step),
-        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| tool_result(block))),
+        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| tool_result(draft, block, step))),
     }
 }
 
-fn tool_result(block: &Block) -> Option<String> {
+fn tool_result(draft: &Draft<'_>, block: &Block, step: &Step) -> Option<String> {
     let Block::ToolResult(result) = block else { return None };
     let mut out = ObjectWriter::default();
     out.push("role", "\"tool\"");
-    out.push("tool_call_id", &quote(&result.id));
+    out.push("tool_call_id", &draft.call_id(&result.id, step));
     out.push_raw("content", &quote(&result.content));
     Some(out.finish())
 }
@@ -176,7 +176,7 @@ fn calls(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     for (block, _) in sent(message, step) {
         if let Block::ToolCall(tool) = block {
             let dummy = dummy_seal(draft).filter(|_| calls.is_empty());
-            calls.push(call(tool, step, dummy));
+            calls.push(call(draft, tool, step, dummy));
         }
     }
     calls
@@ -191,10 +191,10 @@ fn dummy_seal(draft: &Draft<'_>) -> Option<String> {
     wanted.then(|| path.rsplit('.').fold(quote(&echo.dummy), nest))
 }
 
-fn call(tool: &ToolCall, step: &Step, dummy: Option<String>) -> String {
+fn call(draft: &Draft<'_>, tool: &ToolCall, step: &Step, dummy: Option<String>) -> String {
     let ToolCall { id, name, arguments, native, .. } = tool;
     let mut out = ObjectWriter::default();
-    out.push("id", &quote(id.as_str()));
+    out.push("id", &draft.call_id(id.as_str(), step));
     out.push("type", "\"function\"");
     let arguments = quote(arguments_text(arguments));
     out.push_raw("function", &format!(r#"{{"name":{},"arguments":{arguments}}}"#, quote(name)));

@@ -1,0 +1,113 @@
+//! Which model runs, and why: what is named, else whose key is there, else a
+//! server on this machine, else the simulator.
+
+use aside_core::dialect::Dialect;
+
+use crate::provider_tables::SIMULATOR;
+use crate::providers::Providers;
+
+/// Who may name a model; the first that does counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Named<'a> {
+    pub(crate) flag: Option<&'a str>,
+    pub(crate) session: Option<&'a str>,
+    pub(crate) profile: Option<&'a str>,
+    pub(crate) config: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// `PROVIDER/MODEL`
+    pub(crate) name: String,
+    /// For the one line that says it.
+    pub(crate) why: String,
+}
+
+impl Named<'_> {
+    pub(crate) fn first(&self) -> Option<Choice> {
+        let said = [
+            (self.flag, "the command line names it"),
+            (self.session, "the conversation names it"),
+            (self.profile, "the profile names it"),
+            (self.config, "config.toml names it"),
+        ];
+        let (name, why) = said.into_iter().find_map(|(name, why)| Some((name?, why)))?;
+        Some(Choice { name: name.to_owned(), why: why.to_owned() })
+    }
+}
+
+/// The whole line: somebody always runs. `local` is the model of a server that
+/// answered on this machine, as `PROVIDER/MODEL`.
+pub(crate) fn choose(named: &Named<'_>, providers: &Providers<'_>, local: Option<&str>) -> Choice {
+    let by_key = || {
+        let mut presets: Vec<&Dialect> =
+            providers.dialects.iter().filter(|dialect| dialect.access.order.is_some()).collect();
+        presets.sort_by_key(|dialect| dialect.access.order);
+        presets.into_iter().find_map(|dialect| {
+            let model = dialect.access.default_model.as_deref()?;
+            let variable = providers.key_variable(dialect)?;
+            (providers.env)(&variable)?;
+            Some(Choice { name: format!("{}/{model}", dialect.id), why: format!("{variable} is set") })
+        })
+    };
+    let on_this_machine = || {
+        let why = "a server on this machine answers".to_owned();
+        local.map(|name| Choice { name: name.to_owned(), why })
+    };
+    let simulated = || Choice {
+        name: format!("{SIMULATOR}/generic"),
+        why: "no model is named, no key is set and no server answers, so it is simulated".to_owned(),
+    };
+    named.first().or_else(by_key).or_else(on_this_machine).unwrap_or_else(simulated)
+}
+
+#[cfg(test)]
+mod tests {
+    use aside_core::dialect::Dialects;
+
+    use super::*;
+    use crate::provider_tables::ProviderTable;
+
+    #[test]
+    fn what_is_named_comes_first_then_keys_then_a_local_server_then_the_simulator() {
+        let dialects = Dialects::builtin().unwrap();
+        let all = Named { flag: Some("a/1"), session: Some("b/2"), profile: Some("c/3"), config: Some("d/4") };
+        let table = ProviderTable {
+            name: "mistral".to_owned(),
+            api_key_env: Some("MY_MISTRAL".to_owned()),
+            ..ProviderTable::default()
+        };
+        #[rustfmt::skip]
+        let cases: &[(Named<'_>, &[&str], Option<&str>, &str, &str)] = &[
+            (all,                                  &["OPENAI_API_KEY"],                    None,               "a/1", "the command line names it"),
+            (Named { flag: None, ..all },          &["OPENAI_API_KEY"],                    None,               "b/2", "the conversation names it"),
+            (Named { flag: None, session: None, ..all }, &[],                              None,               "c/3", "the profile names it"),
+            (Named { config: Some("d/4"), ..Named::default() }, &[],                       Some("ollama/q"),   "d/4", "config.toml names it"),
+            (Named::default(), &["DEEPSEEK_API_KEY", "ANTHROPIC_API_KEY"],                 Some("ollama/q"),   "anthropic/claude-sonnet-5", "ANTHROPIC_API_KEY is set"),
+            (Named::default(), &["DEEPSEEK_API_KEY", "MOONSHOT_API_KEY"],                  None,               "deepseek/deepseek-v4-pro", "DEEPSEEK_API_KEY is set"),
+            (Named::default(), &["AZURE_OPENAI_API_KEY"],                                  Some("ollama/q"),   "ollama/q", "a server on this machine answers"),
+            (Named::default(), &["MISTRAL_API_KEY"],                                       None,               "sim/generic", "no model is named, no key is set and no server answers, so it is simulated"),
+            (Named::default(), &["MY_MISTRAL"],                                            None,               "mistral/magistral-medium-latest", "MY_MISTRAL is set"),
+        ];
+        for (named, set, local, name, why) in cases {
+            let env = |variable: &str| set.contains(&variable).then(|| "k".to_owned());
+            let tables = [table.clone()];
+            let providers = Providers { dialects: &dialects, tables: &tables, env: &env };
+            let choice = choose(named, &providers, *local);
+            assert_eq!((choice.name.as_str(), choice.why.as_str()), (*name, *why));
+        }
+    }
+
+    #[test]
+    fn no_two_presets_stand_at_one_place_and_every_default_is_one_of_the_line() {
+        let dialects = Dialects::builtin().unwrap();
+        let mut orders: Vec<u32> = dialects.iter().filter_map(|dialect| dialect.access.order).collect();
+        let count = orders.len();
+        orders.sort_unstable();
+        orders.dedup();
+        assert_eq!(orders.len(), count);
+        for dialect in dialects.iter().filter(|dialect| dialect.access.default_model.is_some()) {
+            assert!(dialect.access.order.is_some() && dialect.api_key_env.is_some(), "{}", dialect.id);
+        }
+    }
+}

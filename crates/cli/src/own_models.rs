@@ -1,0 +1,51 @@
+//! Providers of the user's own, as `aside models` shows them.
+
+use serde_json::{Value, json};
+
+use crate::models::{assignments, line, wrap};
+use crate::provider_tables::{Price, ProviderTable};
+
+/// A provider of the user's, or what they changed about one.
+pub(crate) fn own_text(table: &ProviderTable) -> String {
+    let mut text = format!("{}, by config.toml\n", table.name);
+    let protocol = table.protocol.map(|protocol| protocol.as_str());
+    let key = table.api_key_env.as_deref().or(table.api_key_cmd.as_deref());
+    let said = [
+        ("protocol", protocol),
+        ("url", table.base_url.as_deref()),
+        ("dialect", table.dialect.as_deref()),
+        ("key", key),
+    ];
+    for (label, fact) in said.into_iter().filter_map(|(label, fact)| Some((label, fact?))) {
+        line(&mut text, 2, label, fact);
+    }
+    for model in &table.models {
+        wrap(&mut text, "  models    ", &" ".repeat(12), &model.pattern);
+        let limit = model.context_limit.map(|limit| format!("{limit} tokens"));
+        let price = model.price.map(|price| format!("{} in, {} out, for a million tokens", price.input, price.output));
+        let beside = Some(assignments(&model.extra_body, "")).filter(|beside| !beside.is_empty());
+        let said = [("dialect", model.dialect.clone()), ("beside", beside), ("context", limit), ("price", price)];
+        for (label, fact) in said.into_iter().filter_map(|(label, fact)| Some((label, fact?))) {
+            line(&mut text, 4, label, &fact);
+        }
+    }
+    text
+}
+
+/// Under the keys of the config; headers may be secret and are only named.
+pub(crate) fn own_json(table: &ProviderTable) -> Value {
+    let names = |headers: &[(String, String)]| headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let price = |price: Price| json!({ "input": price.input, "output": price.output, "cached": price.cached });
+    let models = table.models.iter().map(|model| {
+        json!({
+            "match": model.pattern, "dialect": model.dialect, "extra_body": model.extra_body,
+            "headers": names(&model.headers), "context_limit": model.context_limit, "price": model.price.map(price),
+        })
+    });
+    json!({
+        "provider": table.name, "protocol": table.protocol.map(|protocol| protocol.as_str()),
+        "base_url": table.base_url, "dialect": table.dialect, "api_key_env": table.api_key_env,
+        "api_key_cmd": table.api_key_cmd.is_some(), "headers": names(&table.headers),
+        "models": models.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,117 @@
+//! What a provider demands of a request beside its messages: what cannot be
+//! met is said, ids fit, and whoever nobody knows is asked for nothing.
+
+use aside_core::block::Origin;
+use aside_core::conversation::Conversation;
+use aside_core::dialect::{Dialect, Dialects, Source};
+use aside_core::message::Message;
+use aside_core::settings::{Layer, Settings};
+use aside_core::wire::{Encoded, Request, encode};
+use serde_json::{Value, json};
+
+use crate::support::dialects;
+
+const FIELD: &str =
+    "id=\"acme\"\nprotocol=\"openai-chat\"\n[echo]\ninclude=true\ncarrier=\"field\"\nfield=\"why\"\nloop=\"must\"\n";
+
+const BLOCK: &str = "id=\"acme\"\nprotocol=\"anthropic\"\n[ask]\non={thinking={type=\"enabled\",budget_tokens=2000}}\nshow={}\neffort.path=\"\"\n";
+
+/// A tool loop that waits for its next step.
+fn open_loop(dialect: &str, call: &str) -> String {
+    let origin = json!({ "provider": "acme", "dialect": dialect });
+    let thought = json!({ "type": "thinking", "thought": "hm", "sourceField": "why" });
+    let calls = json!({ "type": "toolCall", "id": call, "name": "f", "arguments": {} });
+    let result = json!({ "type": "toolResult", "id": call, "name": "f", "content": "1" });
+    let lines = [
+        json!({ "role": "user", "blocks": [{ "type": "text", "text": "go" }] }),
+        json!({ "role": "assistant", "origin": origin, "blocks": [thought, calls] }),
+        json!({ "role": "tool", "blocks": [result] }),
+    ];
+    lines.map(|line| line.to_string()).join("\n")
+}
+
+fn sent(dialects: &Dialects, dialect: &Dialect, model: &str, settings: &str, conversation: &str) -> Encoded {
+    let conversation = Conversation::parse(conversation).unwrap();
+    let branch = conversation.history.branch();
+    let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
+    let mut values = Settings::new();
+    for pair in settings.split_whitespace() {
+        let (key, value) = pair.split_once('=').unwrap();
+        values.set(Layer::Session, &format!("reasoning.{key}"), value).unwrap();
+    }
+    let target = Origin { provider: Some("acme".to_owned()), ..Origin::default() };
+    encode(&Request {
+        dialects,
+        dialect,
+        model,
+        target: &target,
+        messages: &messages,
+        tools: &[],
+        settings: &values,
+        repairs: &[],
+    })
+}
+
+#[test]
+fn e13_a_demand_is_unmet_when_nothing_is_sent_nor_filled_nor_switched_off() {
+    let filled = format!("{FIELD}fill_empty=\"with_tool_calls\"\n");
+    let always = format!("{FIELD}[ask]\noff=\"unsupported\"\n");
+    let mild = FIELD.replace("must", "should");
+    let stuck = format!("{BLOCK}off=\"unsupported\"\n");
+    #[rustfmt::skip]
+    let cases: &[(&str, &str, &str, &str, Option<&str>)] = &[
+        ("sent",                    FIELD,   "",                                     "acme",  None),
+        ("withheld, no filler",     FIELD,   "includeInContext=false",               "acme",  Some("message 1: this provider demands its thinking back, and it is not sent (not included in context)")),
+        ("withheld, filled",        &filled, "includeInContext=false",               "acme",  None),
+        ("filler left out",         &filled, "includeInContext=false sendEmpty=omit", "acme", Some("message 1: this provider demands the field, and reasoning.sendEmpty leaves it out")),
+        ("foreign, filler left out", &filled, "sendEmpty=omit",                      "other", Some("message 1: this provider demands the field, and reasoning.sendEmpty leaves it out")),
+        ("thinking is off",         FIELD,   "includeInContext=false enabled=false", "acme",  None),
+        ("cannot be off",           &always, "includeInContext=false enabled=false", "acme",  Some("message 1: this provider demands its thinking back, and it is not sent (not included in context)")),
+        ("never thought here",      FIELD,   "",                                     "other", None),
+        ("no duty",                 &mild,   "includeInContext=false",               "acme",  None),
+        ("paused instead",          BLOCK,   "",                                     "other", None),
+        ("cannot be paused",        &stuck,  "",                                     "other", Some("the open tool loop must begin with a thought, and none may be sent")),
+    ];
+    for (name, text, settings, origin, expected) in cases {
+        let dialects = Dialects::with_user_files(&[Source { path: "acme.toml", text }]).unwrap();
+        let encoded = sent(&dialects, dialects.get("acme").unwrap(), "m", settings, &open_loop(origin, "c"));
+        assert_eq!(encoded.unmet, expected.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), "{name}");
+    }
+}
+
+#[test]
+fn another_makers_call_ids_fit_where_nine_letters_are_wanted_and_ones_own_stay() {
+    let mistral = dialects().get("mistral").unwrap();
+    let ids = |origin: &str, call: &str| {
+        let encoded = sent(dialects(), mistral, "magistral-medium-latest", "", &open_loop(origin, call));
+        let body: Value = serde_json::from_str(&encoded.body).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (text(&body["messages"][1]["tool_calls"][0]["id"]), text(&body["messages"][2]["tool_call_id"]))
+    };
+    let (call, result) = ids("other", "toolu_01AbCdEfGhIjKlMn");
+    assert_eq!(call, result);
+    assert!(call.len() == 9 && call.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{call}");
+    assert_eq!(ids("other", "abcDEF123"), ("abcDEF123".to_owned(), "abcDEF123".to_owned()));
+    assert_eq!(ids("mistral", "call_own_1"), ("call_own_1".to_owned(), "call_own_1".to_owned()));
+}
+
+#[test]
+fn e9_a_stranger_is_asked_for_nothing_special_whatever_it_speaks() {
+    for known in dialects().iter().filter(|dialect| dialect.generic) {
+        let stranger = known.of_a_stranger();
+        let encoded = sent(dialects(), &stranger, "m", "effort=high maxTokens=3000", &open_loop("other", "c"));
+        let body = encoded.body.to_lowercase();
+        for word in ["\"thinking", "\"reasoning", "effort", "\"include\"", "\"think\""] {
+            assert!(!body.contains(word), "{}: {word} in {body}", known.id);
+        }
+        assert_eq!((encoded.notes.len(), encoded.headers.len()), (1, 0), "{}: {:?}", known.id, encoded.notes);
+    }
+}
+
+#[test]
+fn a_model_named_by_an_arn_is_one_segment_of_the_path() {
+    let bedrock = dialects().get("bedrock").unwrap();
+    let arn = "arn:aws:bedrock:us-east-1:1:inference-profile/us.x";
+    let encoded = sent(dialects(), bedrock, arn, "", &open_loop("other", "c"));
+    assert_eq!(encoded.path, "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.x/converse-stream");
+}
