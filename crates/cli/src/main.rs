@@ -1,5 +1,6 @@
 //! The `aside` binary: arguments, files, exit codes. It knows no wire format.
 
+mod ask;
 mod atomic;
 mod choice;
 mod config;
@@ -7,6 +8,7 @@ mod decode;
 mod encode;
 mod explain;
 mod judge;
+mod keys;
 mod models;
 mod outgoing;
 mod own_models;
@@ -14,6 +16,7 @@ mod profile;
 mod provider_tables;
 mod providers;
 mod report;
+mod run;
 mod settings;
 mod settings_file;
 mod user_files;
@@ -37,6 +40,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Ask(ask::Arguments),
     Config(config::Arguments),
     Decode(decode::Arguments),
     Encode(encode::Arguments),
@@ -54,11 +58,14 @@ pub(crate) enum Outcome {
     ProviderFailed = 1,
     /// You asked for something that cannot be.
     AskedWrongly = 2,
+    /// The user stopped it.
+    Interrupted = 130,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
+        Command::Ask(arguments) => ask::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Encode(arguments) => encode::run(&arguments),

@@ -5,13 +5,25 @@ use std::fmt;
 /// An error with a remedy.
 #[derive(Debug)]
 pub(crate) struct Report {
+    weight: Weight,
     what: String,
     hint: Option<String>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    Error,
+    /// Worth knowing, and nothing failed.
+    Notice,
+}
+
 impl Report {
     pub(crate) fn new(what: impl Into<String>) -> Report {
-        Report { what: what.into(), hint: None }
+        Report { weight: Weight::Error, what: what.into(), hint: None }
+    }
+
+    pub(crate) fn notice(what: impl Into<String>) -> Report {
+        Report { weight: Weight::Notice, ..Report::new(what) }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Report {
@@ -20,7 +32,10 @@ impl Report {
 
     #[expect(clippy::print_stderr, reason = "this is the place that speaks to the person")]
     pub(crate) fn print(&self) {
-        eprintln!("error: {}", self.what);
+        match self.weight {
+            Weight::Error => eprintln!("error: {}", self.what),
+            Weight::Notice => eprintln!("{}", self.what),
+        }
         if let Some(hint) = &self.hint {
             eprintln!("\nhint: {hint}");
         }

@@ -1,11 +1,14 @@
 //! How many tokens a text is, as far as that can be told without its model.
 
+/// How many letters of plain text are counted as a token, to err high.
+pub const LETTERS_A_TOKEN: u64 = 3;
+
 /// An estimate that errs high: three letters a token, one for every letter
 /// outside ASCII. It never fails, and it is never shown without a `~`.
 pub fn estimate(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
     let others = text.chars().filter(|c| !c.is_ascii()).count() as u64;
-    ascii.div_ceil(3) + others
+    ascii.div_ceil(LETTERS_A_TOKEN) + others
 }
 
 #[cfg(test)]

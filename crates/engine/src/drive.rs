@@ -162,7 +162,8 @@ impl Session {
 
     fn decoder(&self) -> Decoder {
         let dialect = &self.endpoint.dialect;
-        Decoder::new(dialect.protocol, dialect.rules(Some(&self.endpoint.model)))
+        let rules = rules::reading(&self.dialects, dialect.rules(Some(&self.endpoint.model)), self.settings.tags());
+        Decoder::new(dialect.protocol, &rules)
     }
 
     async fn listen(&self, mut answer: Answer, front: &mut dyn Front, cancel: &CancellationToken) -> Input {

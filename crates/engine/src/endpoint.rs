@@ -1,10 +1,10 @@
 //! Where requests go: a provider, resolved, with everything it wants to hear.
 
+use std::fmt;
+
 use aside_core::block::Origin;
 use aside_core::dialect::Dialect;
-use aside_core::wire::Encoded;
-
-use crate::http::Call;
+use aside_core::wire::{Call, Destination, Encoded, call};
 
 /// One model of one provider, ready to be called.
 #[derive(Debug, Clone)]
@@ -16,12 +16,29 @@ pub struct Endpoint {
     pub model: String,
     /// Up to the path of the protocol.
     pub base_url: String,
-    /// Everything that goes with each request, the key among it. Never shown.
+    pub key: Option<Secret>,
+    /// The user's own headers.
     pub headers: Vec<(String, String)>,
     /// Members of the body that the user adds or replaces.
     pub extra_body: serde_json::Map<String, serde_json::Value>,
-    /// A short hash of the key.
+    /// A short mark of the key, by which its account is known again.
     pub account: Option<String>,
+}
+
+/// Goes out with a request and is shown nowhere.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(secret: String) -> Secret {
+        Secret(secret)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 impl Endpoint {
@@ -35,15 +52,16 @@ impl Endpoint {
             account: self.account.clone(),
         }
     }
-}
 
-impl Endpoint {
     /// The request as it goes over the wire.
     pub(crate) fn call(&self, encoded: &Encoded) -> Call {
-        let url = format!("{}{}", self.base_url.trim_end_matches('/'), encoded.path);
-        let mut headers = encoded.headers.clone();
-        // The user's values win: the last of a name counts.
-        headers.extend(self.headers.iter().cloned());
-        Call { url, headers, body: encoded.body.clone().into() }
+        let to = Destination {
+            base_url: &self.base_url,
+            access: &self.dialect.access,
+            key: self.key.as_ref().map(|Secret(key)| key.as_str()),
+            headers: &self.headers,
+            extra_body: &self.extra_body,
+        };
+        call(encoded, &to)
     }
 }

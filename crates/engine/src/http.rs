@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::error::Error;
 use std::time::Duration;
 
+use aside_core::wire::Call;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response};
@@ -23,14 +24,6 @@ impl Default for Timeouts {
     fn default() -> Timeouts {
         Timeouts { connect: Duration::from_secs(20), idle: Duration::from_secs(600) }
     }
-}
-
-/// One request, ready to go.
-#[derive(Debug, Clone)]
-pub struct Call {
-    pub url: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Bytes,
 }
 
 /// An answer that is not 200.
@@ -180,8 +173,7 @@ async fn refusal(mut response: Response) -> Refusal {
 }
 
 fn headers(pairs: &[(String, String)]) -> Result<HeaderMap, CallError> {
-    let mut headers = HeaderMap::with_capacity(pairs.len() + 1);
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut headers = HeaderMap::with_capacity(pairs.len());
     for (name, value) in pairs {
         // A bad value may be a key, so only the name is said.
         let bad = || CallError::BadHeader(name.clone());

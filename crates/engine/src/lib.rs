@@ -13,7 +13,7 @@ pub mod session;
 pub mod tools;
 pub mod update;
 
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, Secret};
 pub use http::{Http, Timeouts};
 pub use session::Session;
 pub use update::{Front, Update};

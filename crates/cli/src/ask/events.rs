@@ -1,0 +1,130 @@
+//! A turn as typed events, one JSON object a line (`ask --json`).
+
+use std::io::Write;
+use std::time::Instant;
+
+use aside_core::block::{Arguments, Block};
+use aside_core::json;
+use aside_core::message::{Message, Role};
+use aside_core::turn::{Told, TurnEnd};
+use aside_engine::{Front, Update};
+use serde_json::{Value, json};
+
+use super::say;
+
+pub(crate) struct Events<O: Write> {
+    out: O,
+    began: Instant,
+    /// The text of the last message of the assistant.
+    answer: String,
+    broken: Option<std::io::Error>,
+}
+
+impl<O: Write> Events<O> {
+    pub(crate) fn new(out: O) -> Events<O> {
+        Events { out, began: Instant::now(), answer: String::new(), broken: None }
+    }
+
+    pub(crate) fn finish(mut self) -> std::io::Result<()> {
+        self.rest();
+        match self.broken {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes an object with the time in it.
+    fn line(&mut self, object: &str) {
+        let at = self.began.elapsed().as_millis();
+        let rest = object.strip_prefix('{').unwrap_or(object);
+        let written = writeln!(self.out, "{{\"at\":{at},{rest}");
+        if let Err(error) = written {
+            self.broken.get_or_insert(error);
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        self.line(&value.to_string());
+    }
+
+    fn notice(&mut self, code: &str, message: &str) {
+        self.value(&json!({ "event": "notice", "code": code, "message": message }));
+    }
+
+    fn recorded(&mut self, message: &Message) {
+        if message.role != Role::Assistant {
+            return;
+        }
+        let texts = message.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.text.as_str()),
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+                None
+            }
+        });
+        self.answer = texts.collect();
+    }
+
+    fn ended(&mut self, end: &TurnEnd) {
+        match end {
+            TurnEnd::Answered | TurnEnd::Length => {
+                let answer = std::mem::take(&mut self.answer);
+                self.value(&json!({ "event": "answer", "text": answer }));
+            }
+            TurnEnd::ThinkingOnly { .. } => self.notice("thinking_only", say::THINKING_ONLY),
+            TurnEnd::Empty
+            | TurnEnd::Declined(_)
+            | TurnEnd::CutOff
+            | TurnEnd::Failed(_)
+            | TurnEnd::Unreachable(_)
+            | TurnEnd::Interrupted
+            | TurnEnd::OutOfSteps(_) => {
+                let (_, report) = say::ending(end);
+                let message = report.map_or_else(|| "interrupted".to_owned(), |report| report.to_string());
+                self.notice("failed", &message);
+            }
+        }
+    }
+}
+
+impl<O: Write> Front for Events<O> {
+    fn hear(&mut self, update: Update<'_>) {
+        match update {
+            Update::Event { event, fold } => {
+                if let Some(line) = json::event(&event, fold) {
+                    self.line(&line);
+                }
+            }
+            Update::Sending { step, model, encoded } => {
+                let (effort, tokens) = (&encoded.effort, encoded.tokens);
+                self.value(
+                    &json!({ "event": "request", "step": step, "model": model, "effort": effort, "tokens": tokens }),
+                );
+                for note in &encoded.notes {
+                    self.notice("request", note);
+                }
+            }
+            Update::Received(_) => (),
+            Update::Retrying { why, .. } => self.notice("retry", why),
+            Update::Told(Told::Repaired { row, .. }) => self.value(&json!({ "event": "repaired", "rule": row })),
+            Update::Told(told @ Told::BrokenCall { .. }) => self.notice("broken_call", &say::told(told)),
+            Update::ToolStarted(call) => {
+                let (Arguments::Json(text) | Arguments::Broken(text)) = &call.arguments;
+                let arguments: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
+                let id = call.id.as_str();
+                self.value(&json!({ "event": "toolStarted", "id": id, "name": call.name, "arguments": arguments }));
+            }
+            Update::ToolEnded { result, .. } => {
+                let (id, content) = (&result.id, &result.content);
+                self.value(&json!({ "event": "toolEnded", "id": id, "isError": result.is_error, "content": content }));
+            }
+            Update::Recorded(message) => self.recorded(message),
+            Update::Ended(end) => self.ended(end),
+        }
+    }
+
+    fn rest(&mut self) {
+        if let Err(error) = self.out.flush() {
+            self.broken.get_or_insert(error);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `aside ask`: one question, its answer, and nothing else on standard output.
+
+mod asker;
+mod events;
+mod plain;
+mod record;
+mod say;
+
+use std::io::{BufWriter, IsTerminal, Read};
+use std::path::PathBuf;
+
+use aside_core::message::{Message, Role};
+use aside_core::settings::Display;
+use aside_core::tags::Start;
+use aside_core::turn::TurnEnd;
+use aside_engine::{Front, Session};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::Outcome;
+use crate::report::Report;
+use crate::run::{self, Wanted};
+use crate::settings::Overrides;
+use plain::{Look, Plain, Thinking};
+use record::{Recorder, Tape};
+
+/// Ask once and print the answer
+///
+/// The answer goes to standard output and nothing else does; thinking, tools
+/// and notices go to standard error. Without a model, a key or a local server,
+/// the built-in simulator answers and says so.
+///
+/// Exit code: 0 done, 1 the model or provider failed, 2 asked wrongly, 130
+/// interrupted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aside ask \"What is a monad?\"
+  git diff | aside ask \"write a commit message\" --no-tools
+  aside ask \"explain @src/main.rs\" -m anthropic/claude-sonnet-5
+  aside ask -m sim/deepseek \"sim: tool-loop 3\"
+  aside ask --json \"2+2?\" | jq -r 'select(.event == \"answer\").text'")]
+pub(crate) struct Arguments {
+    /// What to ask. `@path` attaches a file or an image; what comes on standard
+    /// input is added
+    #[arg(value_name = "PROMPT")]
+    prompt: Vec<String>,
+
+    /// The model, as PROVIDER/MODEL
+    #[arg(short, long, value_name = "MODEL")]
+    model: Option<String>,
+
+    #[command(flatten)]
+    overrides: Overrides,
+
+    /// Print typed events, one JSON object a line, instead of text
+    #[arg(long)]
+    json: bool,
+
+    /// Show thinking on standard error (the default on a terminal), hide it, or
+    /// show nothing else
+    #[arg(long, value_name = "VIEW", value_enum)]
+    thinking: Option<Thinking>,
+
+    /// Let the model use tools: read, write, edit, list, glob, grep, shell (the default)
+    #[arg(long, overrides_with = "no_tools")]
+    tools: bool,
+
+    /// Only talk
+    #[arg(long)]
+    no_tools: bool,
+
+    /// Answer yes to what tools would ask; paths outside the working directory are still asked
+    #[arg(long, conflicts_with = "deny")]
+    yes: bool,
+
+    /// Answer no to what tools would ask
+    #[arg(long)]
+    deny: bool,
+
+    /// Write the raw stream with its timing to a file; keys are not in it
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn offers_tools(&self) -> bool {
+        !self.no_tools
+    }
+
+    fn look(&self, session: &Session) -> Look {
+        let (out_is_terminal, err_is_terminal) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
+        let shown = match session.settings.display() {
+            Display::Full | Display::Live if err_is_terminal => Thinking::Show,
+            Display::Full | Display::Live | Display::Collapsed | Display::Off => Thinking::Hide,
+        };
+        let rules = session.endpoint.dialect.rules(Some(&session.endpoint.model));
+        let may_turn = rules.read.tags.start == Start::Auto || self.offers_tools();
+        Look {
+            out_is_terminal,
+            err_is_terminal,
+            colour: err_is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            thinking: self.thinking.unwrap_or(shown),
+            holds: may_turn && !out_is_terminal,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let prompt = arguments.prompt()?;
+    let runtime = run::runtime()?;
+    let outcome = runtime.block_on(arguments.ask(prompt));
+    // A thread that waits for a key press must not hold us back.
+    runtime.shutdown_background();
+    outcome
+}
+
+impl Arguments {
+    /// The words of the command line, then what was piped in.
+    fn prompt(&self) -> Result<String, Report> {
+        let mut prompt = self.prompt.join(" ");
+        let mut stdin = std::io::stdin();
+        if !stdin.is_terminal() {
+            let mut piped = Vec::new();
+            stdin
+                .read_to_end(&mut piped)
+                .map_err(|error| Report::new(format!("cannot read standard input: {error}")))?;
+            let piped = String::from_utf8_lossy(&piped);
+            if !prompt.is_empty() && !piped.trim().is_empty() {
+                prompt.push_str("\n\n");
+            }
+            prompt.push_str(&piped);
+        }
+        if prompt.trim().is_empty() {
+            return Err(Report::new("there is nothing to ask").hint("aside ask \"your question\", or pipe it in"));
+        }
+        Ok(prompt)
+    }
+
+    async fn ask(&self, prompt: String) -> anyhow::Result<Outcome> {
+        let wanted =
+            Wanted { model: self.model.as_deref(), tools: self.offers_tools(), yes: self.yes, deny: self.deny };
+        let mut session = run::session(&wanted, &self.overrides).await?;
+        let message = Message::new(Role::User, run::attach(&prompt)?);
+        let tape = self.record.as_deref().map(|path| Tape::create(path, &about(&session))).transpose()?;
+        let cancel = run::cancelled_by_ctrl_c();
+        let look = self.look(&session);
+        if self.json {
+            let mut events = events::Events::new(BufWriter::new(std::io::stdout().lock()));
+            let end = turn(&mut session, message, &mut events, tape, &cancel).await;
+            events.finish()?;
+            return Ok(say::ending(&end).0);
+        }
+        let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
+        let mut plain = Plain::new(out, err, look);
+        let end = turn(&mut session, message, &mut plain, tape, &cancel).await;
+        plain.finish()?;
+        let (outcome, report) = say::ending(&end);
+        if let Some(report) = report {
+            report.print();
+        }
+        Ok(outcome)
+    }
+}
+
+async fn turn(
+    session: &mut Session,
+    message: Message,
+    front: &mut dyn Front,
+    tape: Option<Tape>,
+    cancel: &CancellationToken,
+) -> TurnEnd {
+    let asker = asker::on_this_terminal();
+    session.turn(message, &mut Recorder::new(front, tape), asker.as_ref(), cancel).await
+}
+
+/// The first line of a recording.
+fn about(session: &Session) -> serde_json::Value {
+    let endpoint = &session.endpoint;
+    json!({
+        "recording": 1,
+        "provider": endpoint.provider,
+        "dialect": endpoint.dialect.id,
+        "protocol": endpoint.dialect.protocol.to_string(),
+        "model": endpoint.model,
+    })
+}

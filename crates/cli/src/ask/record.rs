@@ -1,0 +1,110 @@
+//! The flight recorder (`--record`): what was sent and what came, byte for byte
+//! and with its time. Headers are left out, so no key is in it.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use aside_engine::{Front, Update};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json, value::RawValue};
+
+use crate::report::Report;
+
+/// Writes a recording beside what another front end shows.
+pub(crate) struct Recorder<'a> {
+    inner: &'a mut dyn Front,
+    tape: Option<Tape>,
+}
+
+pub(crate) struct Tape {
+    file: BufWriter<File>,
+    began: Instant,
+    name: String,
+    broken: bool,
+}
+
+impl Tape {
+    /// Begins a recording; `about` says who was asked.
+    pub(crate) fn create(path: &Path, about: &Value) -> Result<Tape, Report> {
+        let name = path.display().to_string();
+        let failed = |error: std::io::Error| Report::new(format!("cannot write {name}: {error}"));
+        let file = crate::atomic::create_private(path).map_err(failed)?;
+        let mut tape = Tape { file: BufWriter::new(file), began: Instant::now(), name, broken: false };
+        tape.line(&about.to_string());
+        Ok(tape)
+    }
+
+    fn line(&mut self, line: &str) {
+        if self.broken {
+            return;
+        }
+        if let Err(error) = writeln!(self.file, "{line}") {
+            self.broken = true;
+            crate::report::tell(&format!("the recording {} stops here: {error}", self.name));
+        }
+    }
+
+    fn at(&self) -> u128 {
+        self.began.elapsed().as_millis()
+    }
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(inner: &'a mut dyn Front, tape: Option<Tape>) -> Recorder<'a> {
+        Recorder { inner, tape }
+    }
+}
+
+impl Front for Recorder<'_> {
+    fn hear(&mut self, update: Update<'_>) {
+        if let Some(tape) = &mut self.tape {
+            match &update {
+                Update::Received(bytes) => {
+                    let at = tape.at();
+                    let line = match std::str::from_utf8(bytes) {
+                        Ok(text) => json!({ "at": at, "text": text }),
+                        Err(_) => json!({ "at": at, "base64": STANDARD.encode(bytes) }),
+                    };
+                    tape.line(&line.to_string());
+                }
+                Update::Sending { step, encoded, .. } => {
+                    let at = tape.at();
+                    // The body stays as it is sent, to the byte.
+                    let body = RawValue::from_string(encoded.body.clone()).ok();
+                    let body = body.as_deref().map_or("null", RawValue::get);
+                    let path = Value::from(encoded.path.as_str());
+                    tape.line(&format!("{{\"at\":{at},\"step\":{step},\"path\":{path},\"body\":{body}}}"));
+                }
+                Update::Event { .. }
+                | Update::Retrying { .. }
+                | Update::Told(_)
+                | Update::ToolStarted(_)
+                | Update::ToolEnded { .. }
+                | Update::Recorded(_)
+                | Update::Ended(_) => (),
+            }
+        }
+        self.inner.hear(update);
+    }
+
+    fn rest(&mut self) {
+        if let Some(tape) = &mut self.tape
+            && let Err(error) = tape.file.flush()
+        {
+            tape.broken = true;
+            crate::report::tell(&format!("the recording {} stops here: {error}", tape.name));
+        }
+        self.inner.rest();
+    }
+
+    fn beat(&self) -> Option<Duration> {
+        self.inner.beat()
+    }
+
+    fn tick(&mut self) {
+        self.inner.tick();
+    }
+}

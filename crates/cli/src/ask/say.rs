@@ -1,0 +1,68 @@
+//! What a turn's notices and endings read like.
+
+use aside_core::turn::{Declined, Told, TurnEnd};
+
+use crate::Outcome;
+use crate::report::Report;
+
+/// The notice of T6, word for word.
+pub(crate) const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
+
+pub(crate) fn told(told: &Told) -> String {
+    match told {
+        Told::Repaired { row, repair, said } => {
+            let said = said.lines().next().unwrap_or("");
+            format!("the provider refused ({row}: {said}); sent again with {repair:?}")
+        }
+        Told::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
+    }
+}
+
+/// How a turn ended: the exit code, and what to say about it.
+pub(crate) fn ending(end: &TurnEnd) -> (Outcome, Option<Report>) {
+    let failed = |what: String, hint: &str| (Outcome::ProviderFailed, Some(Report::new(what).hint(hint)));
+    match end {
+        TurnEnd::Answered => (Outcome::Done, None),
+        TurnEnd::ThinkingOnly { for_length: false } => (Outcome::Done, Some(Report::notice(THINKING_ONLY))),
+        TurnEnd::ThinkingOnly { for_length: true } => {
+            let hint = "it stopped at the output limit: raise request.maxTokens or lower reasoning.effort";
+            (Outcome::Done, Some(Report::notice(THINKING_ONLY).hint(hint)))
+        }
+        TurnEnd::Length => {
+            let notice = Report::notice("the answer is cut at the output limit");
+            (Outcome::Done, Some(notice.hint("raise it with --set request.maxTokens=N, or ask to go on")))
+        }
+        TurnEnd::Empty => failed("the model sent nothing at all".to_owned(), "ask again, or another model with -m"),
+        TurnEnd::Declined(Declined::ByModel) => {
+            failed("the model declined to answer".to_owned(), "put it differently, or ask another model with -m")
+        }
+        TurnEnd::Declined(Declined::ByFilter) => {
+            failed("a content filter stopped the answer".to_owned(), "put it differently, or ask another model with -m")
+        }
+        TurnEnd::CutOff => {
+            let what = "the answer stops before the provider said that it was done";
+            failed(what.to_owned(), "what came is above; ask again")
+        }
+        TurnEnd::Failed(error) => {
+            let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
+            failed(format!("the provider failed{status}: {}", error.message), remedy(error.status))
+        }
+        TurnEnd::Unreachable(what) => failed(what.clone(), "check the network and the provider's base_url"),
+        TurnEnd::Interrupted => (Outcome::Interrupted, None),
+        TurnEnd::OutOfSteps(steps) => {
+            failed(format!("stopped after {steps} steps of tools"), "ask to go on if it was getting somewhere")
+        }
+    }
+}
+
+fn remedy(status: Option<u16>) -> &'static str {
+    match status {
+        Some(401 | 403) => "check the key: aside doctor says which variable it is read from",
+        Some(402) => "the account has no credit, or the model is not in its plan",
+        Some(404) => "check the model's name and the provider's base_url",
+        Some(413) => "the conversation is too long for this model",
+        Some(429) => "the provider limits how often it is asked; wait, or ask another model with -m",
+        Some(status) if status >= 500 => "the fault is the provider's; try again later, or ask another model with -m",
+        _ => "aside encode shows the request; --set changes what is sent",
+    }
+}

@@ -1,0 +1,62 @@
+//! Where a provider's key is: the environment, then a command that prints it.
+//! It is never shown, and no file of ours holds one.
+
+use std::process::{Command, Stdio};
+
+use crate::providers::{KeySource, Provider, environment};
+use crate::report::Report;
+
+/// The first key there is. A provider that wants none gets none.
+pub(crate) fn find(provider: &Provider) -> Result<Option<String>, Report> {
+    for source in &provider.keys {
+        let key = match source {
+            KeySource::Env(name) => environment(name),
+            KeySource::Command(command) => Some(printed_by(command, &provider.id)?),
+        };
+        if let Some(key) = key {
+            return Ok(Some(key.trim().to_owned()));
+        }
+    }
+    match provider.keys.first() {
+        None => Ok(None),
+        Some(KeySource::Env(name)) => {
+            Err(Report::new(format!("`{}` needs a key", provider.id)).hint(format!("export {name}=…")))
+        }
+        Some(KeySource::Command(_)) => Err(Report::new(format!("`{}` needs a key", provider.id))),
+    }
+}
+
+fn printed_by(command: &str, id: &str) -> Result<String, Report> {
+    let failed = |why: String| {
+        let what = format!("the api_key_cmd of `{id}` failed: {why}");
+        Report::new(what).hint("run it by hand; it prints the key and nothing else")
+    };
+    let output = Command::new("sh").arg("-c").arg(command).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(output.status.to_string()));
+    }
+    let key = String::from_utf8(output.stdout).map_err(|_| failed("it did not print text".to_owned()))?;
+    if key.trim().is_empty() { Err(failed("it printed nothing".to_owned())) } else { Ok(key) }
+}
+
+/// A short mark by which a key is known again, and that says nothing about it:
+/// FNV-1a, which is the same on every machine and in every version.
+pub(crate) fn fingerprint(key: &str) -> String {
+    let hash = key
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{:08x}", hash >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_known_again_by_a_mark_that_is_not_the_key() {
+        assert_eq!(fingerprint("sk-1"), fingerprint("sk-1"));
+        assert_ne!(fingerprint("sk-1"), fingerprint("sk-2"));
+        assert_eq!(fingerprint("sk-1").len(), 8);
+    }
+}
