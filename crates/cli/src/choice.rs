@@ -23,6 +23,12 @@ pub(crate) struct Choice {
     pub(crate) why: String,
 }
 
+impl Choice {
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.name.split('/').next() == Some(SIMULATOR)
+    }
+}
+
 impl Named<'_> {
     pub(crate) fn first(&self) -> Option<Choice> {
         let said = [

@@ -26,6 +26,14 @@ pub(crate) fn find(provider: &Provider) -> Result<Option<String>, Report> {
     }
 }
 
+/// Whether there is one, without running anything.
+pub(crate) fn is_there(provider: &Provider) -> bool {
+    provider.keys.iter().any(|source| match source {
+        KeySource::Env(name) => environment(name).is_some(),
+        KeySource::Command(_) => true,
+    })
+}
+
 fn printed_by(command: &str, id: &str) -> Result<String, Report> {
     let failed = |why: String| {
         let what = format!("the api_key_cmd of `{id}` failed: {why}");

@@ -5,10 +5,12 @@ mod atomic;
 mod choice;
 mod config;
 mod decode;
+mod doctor;
 mod encode;
 mod explain;
 mod judge;
 mod keys;
+mod local;
 mod models;
 mod outgoing;
 mod own_models;
@@ -43,6 +45,7 @@ enum Command {
     Ask(ask::Arguments),
     Config(config::Arguments),
     Decode(decode::Arguments),
+    Doctor(doctor::Arguments),
     Encode(encode::Arguments),
     Explain(explain::Arguments),
     Judge(judge::Arguments),
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Encode(arguments) => encode::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Judge(arguments) => judge::run(&arguments),

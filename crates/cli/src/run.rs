@@ -8,11 +8,11 @@ use aside_engine::{Endpoint as Target, Http, Secret, Session};
 use tokio_util::sync::CancellationToken;
 
 use crate::choice::{self, Named};
-use crate::keys;
 use crate::providers::{Endpoint, Provider, Providers, environment};
 use crate::report::{Report, tell};
 use crate::settings::Overrides;
 use crate::user_files;
+use crate::{keys, local};
 
 /// What a command line wants of a session.
 pub(crate) struct Wanted<'a> {
@@ -35,7 +35,15 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     let choice = match named.first() {
         Some(choice) => choice,
         None => {
-            let choice = choice::choose(&named, &providers, None);
+            // A key in the environment is faster to see than a server.
+            let by_key = choice::choose(&named, &providers, None);
+            let choice = match by_key.is_simulated() {
+                true => {
+                    let local = local::first_model(&local::servers(&dialects).await);
+                    choice::choose(&named, &providers, local.as_deref())
+                }
+                false => by_key,
+            };
             tell(&format!("{}: {}", choice.name, choice.why));
             choice
         }

@@ -406,3 +406,7 @@ fn cut(text: &str) -> String {
 fn tokens_of(letters: u64) -> u64 {
     letters.div_ceil(tokens::LETTERS_A_TOKEN)
 }
+
+#[cfg(test)]
+#[path = "plain_tests.rs"]
+mod tests;

@@ -1,0 +1,184 @@
+//! `aside doctor`: what is there, what is not, and what to do about it.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use aside_core::dialect::Dialects;
+use aside_engine::probe::Found;
+
+use crate::choice::{self, Named};
+use crate::providers::{Endpoint, Providers, environment};
+use crate::settings::Overrides;
+use crate::{Outcome, local, run, user_files};
+
+/// Look at config, keys, local servers and the terminal
+///
+/// Prints one line for each thing looked at; what wants doing has a remedy below
+/// it. Keys are never shown.
+///
+/// Exit code: 0 all is well, 1 something is broken.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    overrides: Overrides,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Well,
+    /// It works, and could be better.
+    Could,
+    Broken,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    health: Health,
+    what: String,
+    remedy: Option<String>,
+}
+
+fn well(what: impl Into<String>) -> Finding {
+    Finding { health: Health::Well, what: what.into(), remedy: None }
+}
+
+fn could(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { health: Health::Could, what: what.into(), remedy: Some(remedy.into()) }
+}
+
+fn broken(what: impl Into<String>, remedy: Option<String>) -> Finding {
+    Finding { health: Health::Broken, what: what.into(), remedy }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let mut findings = Vec::new();
+    let dialects = match user_files::dialects() {
+        Ok(dialects) => dialects,
+        Err(error) => {
+            findings.push(broken(format!("dialects: {error:#}"), None));
+            Dialects::builtin()?
+        }
+    };
+    let servers = run::runtime()?.block_on(local::servers(&dialects));
+    findings.extend(config(arguments, &dialects, &servers));
+    findings.push(keys(&dialects));
+    findings.extend(servers_found(&servers));
+    findings.extend(terminal());
+    print(&findings)?;
+    let is_broken = findings.iter().any(|finding| finding.health == Health::Broken);
+    Ok(if is_broken { Outcome::ProviderFailed } else { Outcome::Done })
+}
+
+fn print(findings: &[Finding]) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for finding in findings {
+        let mark = match finding.health {
+            Health::Well => "ok    ",
+            Health::Could => "could ",
+            Health::Broken => "broken",
+        };
+        writeln!(out, "{mark}  {}", finding.what)?;
+        if let Some(remedy) = &finding.remedy {
+            writeln!(out, "        → {remedy}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The files, and the model that would run by them.
+fn config(arguments: &Arguments, dialects: &Dialects, servers: &[Found]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match user_files::config_folder() {
+        Some(folder) => findings.push(folder_line(&folder)),
+        None => {
+            findings.push(broken("config: there is no folder for it", Some("set HOME or ASIDE_CONFIG_DIR".to_owned())))
+        }
+    }
+    let loaded = match arguments.overrides.load() {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            findings.push(broken(
+                format!("config: {report}"),
+                Some("mend the line; aside config path says where".to_owned()),
+            ));
+            return findings;
+        }
+    };
+    let providers = Providers { dialects, tables: &loaded.providers, env: &environment };
+    let local = local::first_model(servers);
+    let choice = choice::choose(&Named { ..loaded.named() }, &providers, local.as_deref());
+    findings.push(match providers.resolve(&choice.name, None) {
+        Err(report) => broken(
+            format!("model: {} ({}): {report}", choice.name, choice.why),
+            Some("name another with -m or aside config set model".to_owned()),
+        ),
+        Ok(provider) => match (&provider.endpoint, provider.keys.is_empty(), crate::keys::is_there(&provider)) {
+            (Endpoint::Missing { what, remedy }, ..) => {
+                broken(format!("model: {}: {what}", choice.name), Some(remedy.clone()))
+            }
+            (Endpoint::At(_), false, false) => {
+                let remedy = "export its key; the line on keys names the variables".to_owned();
+                broken(format!("model: {} ({}) has no key", choice.name, choice.why), Some(remedy))
+            }
+            (Endpoint::BuiltInSimulator, ..) => could(
+                format!("model: {} ({})", choice.name, choice.why),
+                "export a provider's key, or start a local server",
+            ),
+            (Endpoint::At(_), ..) => well(format!("model: {} ({})", choice.name, choice.why)),
+        },
+    });
+    findings
+}
+
+fn folder_line(folder: &Path) -> Finding {
+    let file = folder.join("config.toml");
+    match file.exists() {
+        true => well(format!("config: {}", file.display())),
+        false => well(format!("config: none yet; {} would be read", file.display())),
+    }
+}
+
+/// Which keys are there. Their values are nobody's business.
+fn keys(dialects: &Dialects) -> Finding {
+    let mut variables: Vec<&str> = dialects.iter().filter_map(|dialect| dialect.api_key_env.as_deref()).collect();
+    variables.sort_unstable();
+    variables.dedup();
+    let set: Vec<&str> = variables.iter().copied().filter(|name| environment(name).is_some()).collect();
+    match set.is_empty() {
+        true => could("keys: none is set", format!("export one of: {}", variables.join(", "))),
+        false => well(format!("keys: {}", set.join(", "))),
+    }
+}
+
+fn servers_found(servers: &[Found]) -> Vec<Finding> {
+    if servers.is_empty() {
+        return vec![well("local servers: none answers on the usual ports of Ollama, LM Studio, llama.cpp and vLLM")];
+    }
+    let line = |server: &Found| match server.models.as_slice() {
+        [] => could(format!("{} at {}: it has no model", server.id, server.base_url), "pull or load one there"),
+        models => well(format!("{} at {}: {}", server.id, server.base_url, models.join(", "))),
+    };
+    servers.iter().map(line).collect()
+}
+
+fn terminal() -> Vec<Finding> {
+    let streams = [("output", std::io::stdout().is_terminal()), ("errors", std::io::stderr().is_terminal())];
+    let shown: Vec<String> =
+        streams.iter().map(|(name, yes)| format!("{name} {}", if *yes { "yes" } else { "no" })).collect();
+    let term = environment("TERM").unwrap_or_else(|| "not set".to_owned());
+    let mut findings = vec![well(format!("terminal: {}; TERM {term}", shown.join(", ")))];
+    let colour = match (environment("NO_COLOR"), environment("COLORTERM"), term.as_str()) {
+        (Some(_), ..) => well("colour: off, because NO_COLOR is set"),
+        (None, Some(depth), _) => well(format!("colour: {depth}")),
+        (None, None, "dumb" | "not set") => could("colour: none", "set TERM to what your terminal is"),
+        (None, None, _) => well("colour: by TERM"),
+    };
+    findings.push(colour);
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| environment(name)).unwrap_or_default();
+    let is_utf8 = locale.to_lowercase().replace('-', "").contains("utf8");
+    findings.push(match is_utf8 {
+        true => well(format!("letters: {locale}")),
+        false => could(format!("letters: the locale is `{locale}`"), "set LANG to one that ends in .UTF-8"),
+    });
+    findings
+}
