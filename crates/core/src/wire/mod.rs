@@ -11,6 +11,7 @@ mod encode;
 mod failure;
 mod gemini;
 mod guess;
+mod incoming;
 pub(crate) mod json;
 mod messages;
 mod ollama;
@@ -29,6 +30,7 @@ use crate::frame::{DEFAULT_FRAME_LIMIT, Frame, Framed, Framer};
 use crate::protocol::Protocol;
 pub use encode::{Encoded, Encoder, Request, encode};
 pub use guess::guess_protocol;
+pub use incoming::{Incoming, ToolChoice, UnreadableRequest, read_request};
 use json::NotJson;
 use watch::MarkupWatch;
 

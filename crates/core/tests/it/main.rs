@@ -18,6 +18,7 @@ mod corpus;
 mod dialects;
 mod encode;
 mod fixtures;
+mod incoming;
 mod judged;
 mod properties;
 mod replay;

@@ -4,9 +4,11 @@ mod calls;
 mod details;
 mod echo;
 mod freshness;
+mod request_in;
 mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_in::read_request;
 pub(super) use request_out::write;
 pub(super) use stream_in::ChatDecoder;

@@ -1,8 +1,10 @@
 //! Cohere v2 chat.
 
+mod request_in;
 mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_in::read_request;
 pub(super) use request_out::write;
 pub(super) use stream_in::CohereDecoder;

@@ -1,8 +1,10 @@
 //! Ollama's own chat and generate endpoints.
 
+mod request_in;
 mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_in::read_request;
 pub(super) use request_out::write;
 pub(super) use stream_in::OllamaDecoder;

@@ -1,9 +1,11 @@
 //! OpenAI Responses, also as others serve it.
 
 mod items;
+mod request_in;
 mod request_out;
 mod stream_in;
 mod types;
 
+pub(super) use request_in::read_request;
 pub(super) use request_out::write;
 pub(super) use stream_in::ResponsesDecoder;
