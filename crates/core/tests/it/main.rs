@@ -28,3 +28,4 @@ mod seeds;
 mod sent;
 mod settings;
 mod support;
+mod written;

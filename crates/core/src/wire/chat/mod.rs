@@ -13,6 +13,7 @@ mod stream_out;
 mod types;
 mod whole_out;
 
+pub(super) use place::{Course, Tags, tags};
 pub(super) use request_out::write;
 pub(super) use stream_in::ChatDecoder;
 pub(super) use stream_out::ChatWriter;
