@@ -51,6 +51,19 @@ pub(super) fn error_in_stream(error: &ProviderError) -> String {
     inner.finish()
 }
 
+/// The same for protocols whose errors have a type and no code.
+pub(super) fn typed_error_in_stream(error: &ProviderError) -> String {
+    let mut inner = ObjectWriter::default();
+    if let Some(code) = &error.code {
+        inner.push_raw("type", &quote(code));
+    }
+    inner.push_raw("message", &quote(&error.message));
+    if let Some(status) = error.status {
+        inner.push_raw("status_code", &status.to_string());
+    }
+    inner.finish()
+}
+
 fn usual_code(protocol: Protocol, status: Option<u16>) -> &'static str {
     match (status, protocol) {
         (Some(401), _) => "authentication_error",
@@ -67,7 +80,7 @@ fn usual_code(protocol: Protocol, status: Option<u16>) -> &'static str {
     }
 }
 
-fn google_word(status: Option<u16>) -> &'static str {
+pub(super) fn google_word(status: Option<u16>) -> &'static str {
     match status {
         Some(401) => "UNAUTHENTICATED",
         Some(403) => "PERMISSION_DENIED",

@@ -61,14 +61,6 @@ impl<T> Slots<T> {
     pub(super) fn at(&mut self, block: BlockId) -> Option<&mut T> {
         self.0.get_mut(block.0 as usize)
     }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter()
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut()
-    }
 }
 
 /// Names for calls that came without one, where a client cannot do without.

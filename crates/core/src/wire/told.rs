@@ -1,7 +1,7 @@
 //! A reply as the events that would have built it.
 
 use crate::block::{Block, CallId, Content, Native, Reply, Seal, Seals, Thinking};
-use crate::event::{BlockId, Event, Opening, Sink};
+use crate::event::{BlockId, Event, Opening, Sink, Usage};
 
 /// Tells a whole reply. What is known of a block is told before its text, so
 /// that a writer can put it where it belongs.
@@ -12,14 +12,15 @@ pub fn tell_reply(reply: &Reply, sink: &mut dyn Sink) {
     if let Some(field) = &reply.seen {
         sink.take(Event::Seen { field });
     }
+    // Some protocols begin with their counters.
+    if reply.usage != Usage::default() {
+        sink.take(Event::Usage(reply.usage));
+    }
     let mut block = BlockId(0);
     for told in &reply.blocks {
         if tell_block(told, block, sink) {
             block.0 += 1;
         }
-    }
-    if reply.usage != Default::default() {
-        sink.take(Event::Usage(reply.usage));
     }
     for note in &reply.notes {
         sink.take(Event::Noted(note));

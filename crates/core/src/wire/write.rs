@@ -4,8 +4,8 @@
 //! What a protocol has no place for is not written: a seal where it knows
 //! none, a block of another protocol that we do not understand.
 
-use super::chat;
 use super::out::Out;
+use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Reply;
 use crate::dialect::Rules;
 use crate::event::{Event, Sink};
@@ -30,18 +30,25 @@ pub struct StreamWriter {
 #[derive(Debug)]
 enum Codec {
     Chat(Box<chat::ChatWriter>),
+    Responses(Box<responses::ResponsesWriter>),
+    Messages(Box<messages::MessagesWriter>),
+    Gemini(Box<gemini::GeminiWriter>),
+    Ollama(Box<ollama::OllamaWriter>),
+    Converse(Box<converse::ConverseWriter>),
+    Cohere(Box<cohere::CohereWriter>),
 }
 
 impl StreamWriter {
     pub fn new(protocol: Protocol, rules: &Rules, head: &ReplyHead<'_>) -> StreamWriter {
+        let rules = rules.clone();
         let codec = match protocol {
-            Protocol::OpenaiChat
-            | Protocol::OpenaiResponses
-            | Protocol::Anthropic
-            | Protocol::Gemini
-            | Protocol::Ollama
-            | Protocol::Bedrock
-            | Protocol::Cohere => Codec::Chat(Box::new(chat::ChatWriter::new(rules.clone(), head))),
+            Protocol::OpenaiChat => Codec::Chat(Box::new(chat::ChatWriter::new(rules, head))),
+            Protocol::OpenaiResponses => Codec::Responses(Box::new(responses::ResponsesWriter::new(rules, head))),
+            Protocol::Anthropic => Codec::Messages(Box::new(messages::MessagesWriter::new(rules, head))),
+            Protocol::Gemini => Codec::Gemini(Box::new(gemini::GeminiWriter::new(rules, head))),
+            Protocol::Ollama => Codec::Ollama(Box::new(ollama::OllamaWriter::new(rules, head))),
+            Protocol::Bedrock => Codec::Converse(Box::default()),
+            Protocol::Cohere => Codec::Cohere(Box::new(cohere::CohereWriter::new(rules, head))),
         };
         StreamWriter { codec, out: Out::default() }
     }
@@ -55,7 +62,11 @@ impl StreamWriter {
     /// The content type of the stream.
     pub fn content_type(&self) -> &'static str {
         match &self.codec {
-            Codec::Chat(_) => "text/event-stream",
+            Codec::Chat(_) | Codec::Responses(_) | Codec::Messages(_) | Codec::Gemini(_) | Codec::Cohere(_) => {
+                "text/event-stream"
+            }
+            Codec::Ollama(_) => "application/x-ndjson",
+            Codec::Converse(_) => "application/vnd.amazon.eventstream",
         }
     }
 }
@@ -64,6 +75,12 @@ impl Sink for StreamWriter {
     fn take(&mut self, event: Event<'_>) {
         match &mut self.codec {
             Codec::Chat(codec) => codec.take(event, &mut self.out),
+            Codec::Responses(codec) => codec.take(event, &mut self.out),
+            Codec::Messages(codec) => codec.take(event, &mut self.out),
+            Codec::Gemini(codec) => codec.take(event, &mut self.out),
+            Codec::Ollama(codec) => codec.take(event, &mut self.out),
+            Codec::Converse(codec) => codec.take(event, &mut self.out),
+            Codec::Cohere(codec) => codec.take(event, &mut self.out),
         }
     }
 }
@@ -71,12 +88,12 @@ impl Sink for StreamWriter {
 /// The same reply as one whole (not streamed) body.
 pub fn whole_reply(protocol: Protocol, rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
     match protocol {
-        Protocol::OpenaiChat
-        | Protocol::OpenaiResponses
-        | Protocol::Anthropic
-        | Protocol::Gemini
-        | Protocol::Ollama
-        | Protocol::Bedrock
-        | Protocol::Cohere => chat::whole(rules, head, reply),
+        Protocol::OpenaiChat => chat::whole(rules, head, reply),
+        Protocol::OpenaiResponses => responses::whole(rules, head, reply),
+        Protocol::Anthropic => messages::whole(rules, head, reply),
+        Protocol::Gemini => gemini::whole(rules, head, reply),
+        Protocol::Ollama => ollama::whole(rules, head, reply),
+        Protocol::Bedrock => converse::whole(reply),
+        Protocol::Cohere => cohere::whole(rules, head, reply),
     }
 }

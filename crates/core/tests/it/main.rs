@@ -29,3 +29,4 @@ mod seeds;
 mod sent;
 mod settings;
 mod support;
+mod written;

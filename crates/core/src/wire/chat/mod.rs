@@ -14,6 +14,7 @@ mod stream_out;
 mod types;
 mod whole_out;
 
+pub(super) use place::{Course, Tags, tags};
 pub(super) use request_in::read_request;
 pub(super) use request_out::write;
 pub(super) use stream_in::ChatDecoder;

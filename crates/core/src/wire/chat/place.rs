@@ -24,23 +24,23 @@ pub(super) enum Place {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tags {
+pub(in crate::wire) struct Tags {
     /// Empty where the template has written it.
-    pub(super) open: String,
-    pub(super) close: String,
+    pub(in crate::wire) open: String,
+    pub(in crate::wire) close: String,
     /// What stands behind the answer.
-    pub(super) tail: Option<String>,
+    pub(in crate::wire) tail: Option<String>,
 }
 
 /// What was said so far, as far as it matters for what can be said next.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(in crate::wire) struct Course {
     /// A letter of answer text was written.
-    pub(super) content_began: bool,
+    pub(in crate::wire) content_began: bool,
     /// A thought was written into the content.
-    pub(super) tagged: bool,
+    pub(in crate::wire) tagged: bool,
     /// A thought was told outside the content: tags are literal from there on.
-    pub(super) tags_are_literal: bool,
+    pub(in crate::wire) tags_are_literal: bool,
 }
 
 /// The field it came in where the dialect has it, else the dialect's own way.
@@ -112,7 +112,7 @@ fn details_family(rules: &Rules, source: &str) -> Option<Family> {
 }
 
 /// The tags of a source, where a tag counts at this point.
-pub(super) fn tags(rules: &Rules, source: &str, course: &Course) -> Option<Tags> {
+pub(in crate::wire) fn tags(rules: &Rules, source: &str, course: &Course) -> Option<Tags> {
     let tags = &rules.read.tags;
     let leading = !course.content_began && !course.tagged;
     if course.tags_are_literal || !(leading || tags.reach == Reach::Anywhere) {

@@ -125,7 +125,8 @@ impl ChatWriter {
             Event::Usage(usage) => self.usage = usage,
             Event::Ended(end) => self.end(end, out),
             // The deltas have said it; a stream of deltas has no last word.
-            Event::Restated { .. } | Event::Started { .. } | Event::Noted(_) => (),
+            Event::Restated { .. } | Event::Noted(_) => (),
+            Event::Started { .. } => self.begin(out),
         }
     }
 

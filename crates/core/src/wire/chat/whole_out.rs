@@ -3,7 +3,7 @@
 
 use super::details::Family;
 use super::entry::Entry;
-use super::place::{Course, Place, family, place};
+use super::place::{Course, Place, Tags, family, place, tags};
 use super::stream_out::{chunk_head, finish_word, kept_extra, opaque, seal_extra, usage};
 use crate::block::{Block, Reply, Thinking, ToolCall, Unmodelled};
 use crate::dialect::{Carrier, DeltaMode, Rules};
@@ -32,6 +32,9 @@ struct Whole {
 
 pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
     let mut whole = Whole::default();
+    if let Some(field) = &reply.seen {
+        whole.seen(rules, field);
+    }
     for block in &reply.blocks {
         match block {
             Block::Thinking(thinking) => whole.thinking(rules, thinking),
@@ -50,7 +53,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
             Block::ToolResult(_) | Block::Image(_) => (),
         }
     }
-    let message = whole.message(reply.seen.as_deref());
+    let message = whole.message();
     body(rules, head, reply, &message)
 }
 
@@ -71,6 +74,18 @@ fn body(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply, message: &str) -> St
 }
 
 impl Whole {
+    /// A thinking field that stayed empty.
+    fn seen(&mut self, rules: &Rules, field: &str) {
+        if rules.read.text.iter().any(|known| known == field) {
+            self.fields.push((field.to_owned(), String::new()));
+        } else if let Some(Tags { open, close, .. }) = tags(rules, field, &self.course) {
+            self.course.tagged = true;
+            self.text.push_str(&format!("{open}{close}"));
+        } else if family(rules).is_some_and(|family| family.field() == field) {
+            self.beside.push(object([(field, "[]")]));
+        }
+    }
+
     fn answer(&mut self, text: &str) {
         self.course.content_began |= !text.trim().is_empty();
         self.text.push_str(text);
@@ -161,7 +176,7 @@ impl Whole {
         self.calls.push(entry.finish());
     }
 
-    fn message(mut self, seen: Option<&str>) -> String {
+    fn message(mut self) -> String {
         if let Some(tail) = self.tail.take().filter(|_| self.course.content_began) {
             self.text.push_str(&tail);
         }
@@ -173,9 +188,6 @@ impl Whole {
         } else {
             self.flush_text();
             message.push_raw("content", &list(&self.chunks));
-        }
-        if let Some(field) = seen.filter(|_| self.fields.is_empty() && self.entries.is_empty()) {
-            message.push_raw(field, "\"\"");
         }
         for (name, text) in &self.fields {
             message.push_raw(name, &quote(text));
