@@ -11,6 +11,9 @@ const PRELUDE: usize = 12;
 const TRAILER: usize = 4;
 const STRING: u8 = 7;
 
+/// Most bytes of a name that is written.
+const MOST_NAME: usize = 256;
+
 #[derive(Debug)]
 pub struct EventStream {
     held: Vec<u8>,
@@ -156,6 +159,50 @@ fn name_of(mut headers: &[u8]) -> &[u8] {
         headers = rest;
     }
     name
+}
+
+/// What a message tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageKind {
+    Event,
+    Exception,
+}
+
+/// Writes one message with a JSON payload.
+pub(crate) fn write_message(kind: MessageKind, name: &str, payload: &[u8], out: &mut Vec<u8>) {
+    let (name_key, word) = match kind {
+        MessageKind::Event => (":event-type", "event"),
+        MessageKind::Exception => (":exception-type", "exception"),
+    };
+    let mut headers = Vec::new();
+    for (key, value) in [(name_key, name), (":content-type", "application/json"), (":message-type", word)] {
+        write_header(key, value, &mut headers);
+    }
+    let start = out.len();
+    let total = PRELUDE + headers.len() + payload.len() + TRAILER;
+    for length in [total, headers.len()] {
+        // A message that long would be refused by every reader.
+        out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+    }
+    write_checksum(start, out);
+    out.extend_from_slice(&headers);
+    out.extend_from_slice(payload);
+    write_checksum(start, out);
+}
+
+fn write_header(key: &str, value: &str, headers: &mut Vec<u8>) {
+    headers.push(u8::try_from(key.len()).unwrap_or(u8::MAX));
+    headers.extend_from_slice(key.as_bytes());
+    headers.push(STRING);
+    // Names are short; one that is not is cut rather than breaking the frame.
+    let value = value.as_bytes().get(..MOST_NAME).unwrap_or(value.as_bytes());
+    headers.extend_from_slice(&u16::try_from(value.len()).unwrap_or(0).to_be_bytes());
+    headers.extend_from_slice(value);
+}
+
+fn write_checksum(start: usize, out: &mut Vec<u8>) {
+    let crc = out.get(start..).map_or(0, crc32fast::hash);
+    out.extend_from_slice(&crc.to_be_bytes());
 }
 
 type Header<'a> = (&'a [u8], u8, &'a [u8], &'a [u8]);

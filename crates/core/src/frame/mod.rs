@@ -4,7 +4,7 @@
 //! servers answer a stream request with a JSON error, and a JSON request with
 //! a stream. A whole body is a stream of one frame.
 
-mod eventstream;
+pub(crate) mod eventstream;
 mod sse;
 mod values;
 

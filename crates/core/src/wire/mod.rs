@@ -1,4 +1,5 @@
-//! Bytes into events: one decoder for every protocol, streamed or whole.
+//! Bytes into events, and events into bytes: one decoder and one writer for
+//! every protocol, streamed or whole.
 //!
 //! A new protocol is a folder here, a variant of `Codec`, and a variant of
 //! [`Protocol`]; the compiler lists the rest.
@@ -11,17 +12,22 @@ mod converse;
 mod draft;
 mod encode;
 mod failure;
+mod failure_out;
 mod gemini;
 mod guess;
+mod incoming;
 pub(crate) mod json;
 mod messages;
 mod ollama;
+mod out;
 mod pieces;
 mod responses;
 mod scan;
 mod speech;
 mod tally;
+mod told;
 mod watch;
+mod write;
 
 use std::borrow::Cow;
 
@@ -31,9 +37,13 @@ use crate::frame::{DEFAULT_FRAME_LIMIT, Frame, Framed, Framer};
 use crate::protocol::Protocol;
 pub use call::{Call, Destination, call, merge_body};
 pub use encode::{Encoded, Encoder, Request, encode};
+pub use failure_out::error_reply;
 pub use guess::guess_protocol;
+pub use incoming::{Incoming, ToolChoice, UnreadableRequest, read_request};
 use json::NotJson;
+pub use told::tell_reply;
 use watch::MarkupWatch;
+pub use write::{ReplyHead, StreamWriter, whole_reply};
 
 /// How much of a frame an error quotes.
 const QUOTE: usize = 200;

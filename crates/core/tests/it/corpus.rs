@@ -67,6 +67,12 @@ fn cases(folder: &Path) -> Vec<Case> {
     cases
 }
 
+/// Every recording by its name, for other suites; none without the folder.
+pub(crate) fn recordings() -> Option<Vec<(String, Protocol, Vec<u8>)>> {
+    let cases = cases(&corpus()?);
+    Some(cases.into_iter().map(|case| (case.name, case.protocol, case.bytes)).collect())
+}
+
 /// Every difference between a reply and what is expected of it.
 fn differences(reply: &Reply, expected: &Value) -> Vec<String> {
     let mut out = Vec::new();

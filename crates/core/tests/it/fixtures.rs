@@ -16,13 +16,13 @@ use serde::Deserialize;
 
 use crate::support::{decode, events};
 
-struct Fixture {
+pub(crate) struct Fixture {
     /// `<dialect>/<case>`
-    name: String,
+    pub(crate) name: String,
     folder: PathBuf,
-    protocol: Protocol,
-    rules: Rules,
-    bytes: Vec<u8>,
+    pub(crate) protocol: Protocol,
+    pub(crate) rules: Rules,
+    pub(crate) bytes: Vec<u8>,
 }
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct About {
 }
 
 /// Every case there is. One without about.toml or without one response fails here.
-fn fixtures() -> Vec<Fixture> {
+pub(crate) fn fixtures() -> Vec<Fixture> {
     let dialects = Dialects::builtin().expect("the built-in dialects are valid");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let cases = folders(&root).into_iter().flat_map(|dialect| folders(&dialect));
@@ -94,7 +94,7 @@ impl Fixture {
         }
     }
 
-    fn reply(&self) -> Reply {
+    pub(crate) fn reply(&self) -> Reply {
         let (reply, outcome) = decode(self.protocol, &self.rules, &self.bytes, usize::MAX);
         assert_eq!(outcome, Ok(()), "{}", self.name);
         reply

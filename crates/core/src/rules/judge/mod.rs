@@ -7,10 +7,12 @@ mod view;
 use super::Wishes;
 use crate::block::{Block, Thinking};
 use crate::dialect::{BindModel, Carrier, Dialect, Duty, EmptyContent, FillEmpty, Foreign, Rules, TurnsIf};
+use crate::event::ProviderError;
 use crate::message::Message;
 use crate::protocol::Protocol;
 use crate::settings::Settings;
-use crate::wire::json::{Raw, at_path, member, quote, text_member, text_of};
+use crate::wire::error_reply;
+use crate::wire::json::{Raw, at_path, member, text_member, text_of};
 use view::{Seen, Speaker, view};
 
 /// One rule that a request breaks.
@@ -244,27 +246,8 @@ impl Court<'_> {
     }
 
     fn refuse(&mut self, rule: String, path: String, message: &str) {
-        let body = error_body(self.protocol, message);
+        let error = ProviderError { message: message.to_owned(), code: None, status: Some(400) };
+        let body = error_reply(self.protocol, &error);
         self.verdict.broken.push(Broken { rule, path, status: 400, body });
-    }
-}
-
-/// A refusal in the shape each protocol has for it.
-fn error_body(protocol: Protocol, message: &str) -> String {
-    let message = quote(message);
-    match protocol {
-        Protocol::OpenaiChat | Protocol::OpenaiResponses => {
-            format!(
-                r#"{{"error":{{"message":{message},"type":"invalid_request_error","param":null,"code":"invalid_request_error"}}}}"#
-            )
-        }
-        Protocol::Anthropic => {
-            format!(r#"{{"type":"error","error":{{"type":"invalid_request_error","message":{message}}}}}"#)
-        }
-        Protocol::Gemini => {
-            format!(r#"{{"error":{{"code":400,"message":{message},"status":"INVALID_ARGUMENT"}}}}"#)
-        }
-        Protocol::Ollama => format!(r#"{{"error":{message}}}"#),
-        Protocol::Bedrock | Protocol::Cohere => format!(r#"{{"message":{message}}}"#),
     }
 }

@@ -1,8 +1,12 @@
 //! Ollama's own chat and generate endpoints.
 
+mod request_in;
 mod request_out;
 mod stream_in;
+mod stream_out;
 mod types;
 
+pub(super) use request_in::read_request;
 pub(super) use request_out::write;
 pub(super) use stream_in::OllamaDecoder;
+pub(super) use stream_out::{OllamaWriter, whole};

@@ -1,9 +1,16 @@
 //! OpenAI Responses, also as others serve it.
 
+mod item_out;
 mod items;
+mod request_in;
 mod request_out;
 mod stream_in;
+mod stream_out;
 mod types;
+mod whole_out;
 
+pub(super) use request_in::read_request;
 pub(super) use request_out::write;
 pub(super) use stream_in::ResponsesDecoder;
+pub(super) use stream_out::ResponsesWriter;
+pub(super) use whole_out::whole;

@@ -1,0 +1,94 @@
+//! A failure in the words of each protocol.
+
+use super::draft::object;
+use super::json::{ObjectWriter, quote};
+use crate::event::ProviderError;
+use crate::protocol::Protocol;
+
+/// A failure in the protocol's own shape, for a status that is not 200.
+pub fn error_reply(protocol: Protocol, error: &ProviderError) -> String {
+    let message = quote(&error.message);
+    let code = || quote(error.code.as_deref().unwrap_or_else(|| usual_code(protocol, error.status)));
+    match protocol {
+        Protocol::OpenaiChat | Protocol::OpenaiResponses => {
+            let (kind, code) = (code(), code());
+            let inner = object([("message", &message), ("type", &kind), ("param", "null"), ("code", &code)]);
+            object([("error", &inner)])
+        }
+        Protocol::Anthropic => {
+            let inner = object([("type", &code()), ("message", &message)]);
+            object([("type", "\"error\""), ("error", &inner)])
+        }
+        Protocol::Gemini => {
+            let status = error.status.unwrap_or(500).to_string();
+            let word = quote(google_word(error.status));
+            let inner = object([("code", &status), ("message", &message), ("status", &word)]);
+            object([("error", &inner)])
+        }
+        Protocol::Ollama => object([("error", &message)]),
+        Protocol::Bedrock | Protocol::Cohere => object([("message", &message)]),
+    }
+}
+
+/// An error inside a stream, where no status stands beside it. It says no more
+/// than is known.
+pub(super) fn error_in_stream(error: &ProviderError) -> String {
+    let mut inner = ObjectWriter::default();
+    inner.push_raw("message", &quote(&error.message));
+    let status = error.status.map(|status| status.to_string());
+    match &error.code {
+        // A code that is the status is a number.
+        Some(code) if Some(code) == status.as_ref() => inner.push_raw("code", code),
+        Some(code) => {
+            inner.push_raw("type", &quote(code));
+            inner.push_raw("code", &quote(code));
+        }
+        None => inner.push_raw("code", "null"),
+    }
+    if let Some(status) = status.filter(|status| error.code.as_ref() != Some(status)) {
+        inner.push_raw("status_code", &status);
+    }
+    inner.finish()
+}
+
+/// The same for protocols whose errors have a type and no code.
+pub(super) fn typed_error_in_stream(error: &ProviderError) -> String {
+    let mut inner = ObjectWriter::default();
+    if let Some(code) = &error.code {
+        inner.push_raw("type", &quote(code));
+    }
+    inner.push_raw("message", &quote(&error.message));
+    if let Some(status) = error.status {
+        inner.push_raw("status_code", &status.to_string());
+    }
+    inner.finish()
+}
+
+fn usual_code(protocol: Protocol, status: Option<u16>) -> &'static str {
+    match (status, protocol) {
+        (Some(401), _) => "authentication_error",
+        (Some(403), _) => "permission_error",
+        (Some(404), _) => "not_found_error",
+        (Some(413), _) => "request_too_large",
+        (Some(429), Protocol::OpenaiChat | Protocol::OpenaiResponses) => "rate_limit_exceeded",
+        (Some(429), _) => "rate_limit_error",
+        (Some(529), _) => "overloaded_error",
+        (Some(500..), Protocol::OpenaiChat | Protocol::OpenaiResponses)
+        | (None, Protocol::OpenaiChat | Protocol::OpenaiResponses) => "server_error",
+        (Some(500..) | None, _) => "api_error",
+        (Some(_), _) => "invalid_request_error",
+    }
+}
+
+pub(super) fn google_word(status: Option<u16>) -> &'static str {
+    match status {
+        Some(401) => "UNAUTHENTICATED",
+        Some(403) => "PERMISSION_DENIED",
+        Some(404) => "NOT_FOUND",
+        Some(429) => "RESOURCE_EXHAUSTED",
+        Some(503 | 529) => "UNAVAILABLE",
+        Some(504) => "DEADLINE_EXCEEDED",
+        Some(500..) | None => "INTERNAL",
+        Some(_) => "INVALID_ARGUMENT",
+    }
+}

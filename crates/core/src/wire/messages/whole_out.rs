@@ -1,0 +1,127 @@
+//! A whole Anthropic message, and the pieces that its stream shares with it.
+
+use serde_json::Value;
+
+use crate::block::{Block, Native, Reply, Text, Thinking, ToolCall};
+use crate::dialect::Rules;
+use crate::event::{Ending, Usage};
+use crate::wire::ReplyHead;
+use crate::wire::draft::{arguments_text, encrypted, list, object, signature, typed_text};
+use crate::wire::failure_out::typed_error_in_stream;
+use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
+use crate::wire::out::counters;
+
+pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
+    if let (Some(error), []) = (&reply.end.error, reply.blocks.as_slice()) {
+        return object([("type", "\"error\""), ("error", &typed_error_in_stream(error))]);
+    }
+    let mut content = Vec::new();
+    for block in &reply.blocks {
+        match block {
+            Block::Text(text) => content.push(text_block(text)),
+            Block::Thinking(thinking) => thinking_blocks(thinking, &mut content),
+            Block::ToolCall(call) => content.push(call_block(call)),
+            Block::Unmodelled(unmodelled) => content.extend(unmodelled_start(&unmodelled.native.json)),
+            Block::ToolResult(_) | Block::Image(_) => (),
+        }
+    }
+    let reason = stop_reason(&reply.end.ending).map_or_else(|| "null".to_owned(), quote);
+    object([
+        ("id", &quote(head.id)),
+        ("type", "\"message\""),
+        ("role", "\"assistant\""),
+        ("model", &quote(head.model)),
+        ("content", &list(&content)),
+        ("stop_reason", &reason),
+        ("stop_sequence", "null"),
+        ("usage", &counts(rules, reply.usage)),
+    ])
+}
+
+fn text_block(text: &Text) -> String {
+    match own(text.native.as_ref(), "text") {
+        Some(native) => native.whole(&text.text),
+        None => typed_text("text", &text.text),
+    }
+}
+
+fn thinking_blocks(thinking: &Thinking, content: &mut Vec<String>) {
+    let (signature, redacted) = (signature(thinking), encrypted(thinking));
+    if !thinking.text().is_empty() || signature.is_some() {
+        let block = match own(thinking.native.as_ref(), "thinking") {
+            Some(native) => native.whole(thinking.text()),
+            None => object([
+                ("type", "\"thinking\""),
+                ("thinking", &quote(thinking.text())),
+                ("signature", &quote(signature.unwrap_or(""))),
+            ]),
+        };
+        content.push(block);
+    }
+    content.extend(redacted.map(|data| object([("type", "\"redacted_thinking\""), ("data", &quote(data))])));
+}
+
+fn call_block(call: &ToolCall) -> String {
+    let arguments = arguments_text(&call.arguments);
+    // What never became JSON is text, as some imitators have it.
+    let input = if Raw::of(arguments).is_ok() { arguments.to_owned() } else { quote(arguments) };
+    let mut block = ObjectWriter::default();
+    block.push_raw("type", "\"tool_use\"");
+    block.push_raw("id", &quote(call.id.as_str()));
+    block.push_raw("name", &quote(&call.name));
+    block.push_raw("input", &input);
+    if let Some(native) = own(call.native.as_ref(), "tool_use") {
+        block.push_new_members(&native.json);
+    }
+    block.finish()
+}
+
+/// How a call begins in a stream.
+pub(super) fn call_start(id: &str, name: &str) -> ObjectWriter {
+    let mut block = ObjectWriter::default();
+    block.push_raw("type", "\"tool_use\"");
+    block.push_raw("id", &quote(id));
+    block.push_raw("name", &quote(name));
+    block.push_raw("input", "{}");
+    block
+}
+
+/// A block of a kind that we do not know; only where it says its kind.
+pub(super) fn unmodelled_start(native: &str) -> Option<String> {
+    let raw = Raw::of(native).ok()?;
+    text_member(raw, "type").map(|_| native.to_owned())
+}
+
+fn own<'n>(native: Option<&'n Native>, kind: &str) -> Option<&'n Native> {
+    native.filter(|native| is_own(&native.json, kind))
+}
+
+/// Whether a kept item is a block of this protocol.
+pub(super) fn is_own(native: &str, kind: &str) -> bool {
+    Raw::of(native).is_ok_and(|native| text_member(native, "type").as_deref() == Some(kind))
+}
+
+pub(super) fn counts(rules: &Rules, usage: Usage) -> String {
+    let path = if rules.usage.path.is_empty() { "output_tokens_details.thinking_tokens" } else { &rules.usage.path };
+    let counts = [
+        ("input_tokens", usage.input),
+        ("output_tokens", usage.output),
+        ("cache_read_input_tokens", usage.cached),
+        (path, usage.reasoning),
+    ];
+    Value::Object(counters(counts)).to_string()
+}
+
+/// A filter is a refusal in the words of this protocol.
+pub(super) fn stop_reason(ending: &Ending) -> Option<&str> {
+    match ending {
+        Ending::Stop => Some("end_turn"),
+        Ending::Length => Some("max_tokens"),
+        Ending::ToolCalls => Some("tool_use"),
+        Ending::ContentFilter | Ending::Refusal => Some("refusal"),
+        Ending::Pause => Some("pause_turn"),
+        Ending::Error => Some("error"),
+        Ending::Unrecognized(word) => Some(word),
+        Ending::Unsaid | Ending::CutOff => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! A whole response, as its own body and as the last event of a stream.
+
+use serde_json::{Map, Value};
+
+use super::item_out::{ItemOut, Kind};
+use crate::block::{Block, Reply, Thinking};
+use crate::dialect::Rules;
+use crate::event::{Ending, ProviderError, Usage};
+use crate::wire::ReplyHead;
+use crate::wire::draft::{arguments_text, encrypted, list, object, signature};
+use crate::wire::failure_out::error_in_stream;
+use crate::wire::json::{ObjectWriter, quote};
+use crate::wire::out::{counters, is_unknown, total};
+
+/// How a response ended, in this protocol's words.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    status: &'static str,
+    /// Why it is not complete.
+    reason: Option<String>,
+    error: Option<ProviderError>,
+}
+
+impl Outcome {
+    pub(super) const IN_PROGRESS: Outcome = Outcome { status: "in_progress", reason: None, error: None };
+
+    pub(super) fn event(&self) -> &'static str {
+        match self.status {
+            "failed" => "response.failed",
+            "incomplete" => "response.incomplete",
+            _ => "response.completed",
+        }
+    }
+}
+
+pub(super) fn outcome(ending: &Ending, error: Option<&ProviderError>) -> Outcome {
+    let (status, reason) = match ending {
+        Ending::Stop | Ending::ToolCalls | Ending::Refusal => ("completed", None),
+        Ending::Length => ("incomplete", Some("max_output_tokens")),
+        Ending::ContentFilter => ("incomplete", Some("content_filter")),
+        Ending::Pause => ("incomplete", Some("pause_turn")),
+        Ending::Unrecognized(word) => ("incomplete", Some(word.as_str())),
+        Ending::Error => ("failed", None),
+        Ending::Unsaid | Ending::CutOff => ("in_progress", None),
+    };
+    Outcome { status, reason: reason.map(str::to_owned), error: error.cloned() }
+}
+
+pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
+    if let (Some(error), [], Ending::Unsaid) = (&reply.end.error, reply.blocks.as_slice(), &reply.end.ending) {
+        return object([("error", &error_in_stream(error))]);
+    }
+    let mut items = Vec::new();
+    for block in &reply.blocks {
+        let place = items.len();
+        let mut item = match block {
+            Block::Text(text) => {
+                let mut item = ItemOut::new(Kind::Message, None);
+                item.text.clone_from(&text.text);
+                item.native = text.native.as_ref().map(|native| native.json.clone());
+                item
+            }
+            Block::Thinking(thinking) => thinking_item(thinking),
+            Block::ToolCall(call) => {
+                let kind = Kind::Call { call_id: call.id.as_str().to_owned(), name: call.name.clone() };
+                let mut item = ItemOut::new(kind, None);
+                item.text = arguments_text(&call.arguments).to_owned();
+                item.native = call.native.as_ref().map(|native| native.json.clone());
+                item
+            }
+            Block::Unmodelled(unmodelled) => {
+                let mut item = ItemOut::new(Kind::Unmodelled, None);
+                item.native = Some(unmodelled.native.json.clone());
+                item
+            }
+            Block::ToolResult(_) | Block::Image(_) => continue,
+        };
+        item.place = Some(place);
+        items.extend(Some(item.finished()).filter(|item| !item.is_empty()));
+    }
+    response(rules, head, &outcome(&reply.end.ending, reply.end.error.as_ref()), &items, reply.usage)
+}
+
+fn thinking_item(thinking: &Thinking) -> ItemOut {
+    let mut item = ItemOut::new(Kind::Thinking, thinking.id.as_deref());
+    if thinking.items.is_empty() {
+        thinking.text().clone_into(&mut item.text);
+    }
+    for (index, range) in (0..).zip(&thinking.items) {
+        item.enter(index);
+        if let Some(part) = item.items.last_mut() {
+            thinking.text().get(range.clone()).unwrap_or("").clone_into(&mut part.text);
+        }
+    }
+    item.encrypted = encrypted(thinking).or(signature(thinking)).map(str::to_owned);
+    item.native = thinking.native.as_ref().map(|native| native.json.clone());
+    item
+}
+
+/// The object that both forms share.
+pub(super) fn response(
+    rules: &Rules,
+    head: &ReplyHead<'_>,
+    outcome: &Outcome,
+    items: &[String],
+    usage: Usage,
+) -> String {
+    let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
+    let reason = outcome.reason.as_deref().map(|reason| object([("reason", &quote(reason))]));
+    let error = outcome.error.as_ref().map(error_in_stream);
+    let usage = Some(usage).filter(|usage| !is_unknown(*usage)).map(|usage| counts(rules, usage));
+    let mut body = ObjectWriter::default();
+    body.push_raw("id", &quote(head.id));
+    body.push_raw("object", "\"response\"");
+    body.push_raw("created_at", &head.created.to_string());
+    body.push_raw("status", &quote(outcome.status));
+    body.push_raw("background", "false");
+    body.push_raw("error", &or_null(error));
+    body.push_raw("incomplete_details", &or_null(reason));
+    body.push_raw("instructions", "null");
+    body.push_raw("max_output_tokens", "null");
+    body.push_raw("model", &quote(head.model));
+    body.push_raw("output", &list(items));
+    body.push_raw("parallel_tool_calls", "true");
+    body.push_raw("previous_response_id", "null");
+    body.push_raw("reasoning", r#"{"effort":null,"summary":null}"#);
+    body.push_raw("store", "false");
+    body.push_raw("temperature", "1.0");
+    body.push_raw("text", r#"{"format":{"type":"text"}}"#);
+    body.push_raw("tool_choice", "\"auto\"");
+    body.push_raw("tools", "[]");
+    body.push_raw("top_p", "1.0");
+    body.push_raw("truncation", "\"disabled\"");
+    body.push_raw("usage", &or_null(usage));
+    body.push_raw("metadata", "{}");
+    body.finish()
+}
+
+fn counts(rules: &Rules, usage: Usage) -> String {
+    let path = if rules.usage.path.is_empty() { "output_tokens_details.reasoning_tokens" } else { &rules.usage.path };
+    let mut counts = counters([
+        ("input_tokens", usage.input),
+        ("output_tokens", usage.output),
+        ("total_tokens", total(usage)),
+        ("input_tokens_details.cached_tokens", usage.cached),
+        (path, usage.reasoning),
+    ]);
+    // Clients look into both, whatever they hold.
+    for details in ["input_tokens_details", "output_tokens_details"] {
+        counts.entry(details).or_insert_with(|| Value::Object(Map::new()));
+    }
+    Value::Object(counts).to_string()
+}

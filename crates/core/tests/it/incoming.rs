@@ -1,0 +1,363 @@
+//! Requests read as their provider reads them: what was encoded comes back as
+//! what it was made of, but for what the decisions say was left out.
+
+use aside_core::block::{
+    Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ToolCall,
+    ToolResult,
+};
+use aside_core::conversation::Tool;
+use aside_core::dialect::{Carrier, Details, Dialect, Rules};
+use aside_core::message::{Message, Role};
+use aside_core::protocol::Protocol;
+use aside_core::rules::Action;
+use aside_core::settings::Settings;
+use aside_core::wire::{Encoded, Incoming, Request, ToolChoice, encode, read_request};
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::Value;
+
+use crate::support::dialects;
+
+/// One piece of a request, in words that every protocol can keep.
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Thought { text: String, seals: Vec<String> },
+    Text { text: String, seal: Option<String> },
+    Call { id: String, name: String, arguments: Value, seal: Option<String> },
+    Result { id: String, name: String, content: String, is_error: bool },
+    Image { media_type: String, data: String },
+    Other,
+}
+
+/// What one step says, before a dialect gives it a shape.
+#[derive(Debug, Clone)]
+struct Plan {
+    question: Option<String>,
+    thought: String,
+    answer: String,
+    calls: Vec<String>,
+    sealed: bool,
+}
+
+fn words() -> impl Strategy<Value = String> {
+    select(vec!["a", "two words", "é \"quoted\" \\ back", "line\nline", "思考 🙂", "{\"k\":1}", "</b>"])
+        .prop_map(str::to_owned)
+}
+
+fn plans() -> impl Strategy<Value = Vec<Plan>> {
+    let plan = (proptest::option::of(words()), words(), words(), prop::collection::vec(words(), 0..3), any::<bool>())
+        .prop_map(|(question, thought, answer, calls, sealed)| Plan { question, thought, answer, calls, sealed });
+    prop::collection::vec(plan, 1..5)
+}
+
+fn text(text: &str) -> Block {
+    Block::Text(Text { text: text.to_owned(), ..Text::default() })
+}
+
+fn seal(kind: SealKind, payload: &str) -> Option<Seal> {
+    Some(Seal { kind, payload: payload.to_owned() })
+}
+
+/// A thought in the shape that an answer of this dialect gives it.
+fn thought(dialect: &Dialect, rules: &Rules, plan: &Plan) -> Block {
+    let words = plan.thought.clone();
+    let open = Content::Open { text: words.clone() };
+    let signed = |sealed: bool| match sealed {
+        true => Content::Sealed {
+            text: words.clone(),
+            seals: Seals { signature: seal(SealKind::Signature, "c2ln"), encrypted: None },
+        },
+        false => Content::Hidden { seals: Seals { signature: None, encrypted: seal(SealKind::Encrypted, "ZW5j") } },
+    };
+    let (mut content, mut items, mut native) = (open, Vec::new(), None);
+    let mut source = rules.read.text.first().cloned().unwrap_or_default();
+    match dialect.protocol {
+        Protocol::Anthropic | Protocol::Bedrock => content = signed(plan.sealed),
+        Protocol::OpenaiResponses if rules.echo.need_opaque || plan.sealed => {
+            let seals = Seals { signature: None, encrypted: seal(SealKind::Encrypted, "ZW5j") };
+            content = Content::Sealed { text: words.clone(), seals };
+            items.push(0..words.len());
+        }
+        Protocol::OpenaiChat if rules.echo.carrier == Carrier::Details => {
+            content = signed(true);
+            let (name, member) = match rules.read.details {
+                Details::Litellm => ("thinking_blocks", "thinking"),
+                _ => ("reasoning_details", "text"),
+            };
+            source = name.to_owned();
+            let json = r#"{"type":"reasoning.text","signature":"c2ln","index":0}"#.to_owned();
+            native = Some(Native { json, text_member: Some(member.to_owned()) });
+        }
+        _ => (),
+    }
+    Block::Thinking(Thinking { content, source, id: None, items, span: None, native })
+}
+
+fn conversation(dialect: &Dialect, plans: &[Plan]) -> Vec<Message> {
+    let rules = dialect.rules(Some("m"));
+    let origin = Origin { dialect: Some(dialect.id.clone()), ..Origin::default() };
+    let mut messages = vec![Message::new(Role::System, vec![text("Be brief.")])];
+    for (at, plan) in plans.iter().enumerate() {
+        if let Some(question) = plan.question.as_ref().or((at == 0).then_some(&plan.answer)) {
+            let picture = Image { media_type: "image/png".to_owned(), data: "aW1n".to_owned() };
+            messages.push(Message::new(Role::User, vec![text(question), Block::Image(picture)]));
+        }
+        let mut blocks = vec![thought(dialect, rules, plan), text(&plan.answer)];
+        let mut results = Vec::new();
+        for (nth, words) in plan.calls.iter().enumerate() {
+            let (id, name) = (format!("call_{at}_{nth}"), "get".to_owned());
+            let on_calls = dialect.protocol == Protocol::Gemini && nth == 0;
+            blocks.push(Block::ToolCall(ToolCall {
+                id: CallId::Given(id.clone()),
+                name: name.clone(),
+                arguments: Arguments::Json(serde_json::json!({ "b": words, "a": [nth] }).to_string()),
+                seal: seal(SealKind::Signature, "Y2FsbA==").filter(|_| on_calls),
+                native: None,
+            }));
+            results.push(Block::ToolResult(ToolResult { id, name, content: words.clone(), is_error: nth == 1 }));
+        }
+        let mut message = Message::new(Role::Assistant, blocks);
+        message.origin = Some(origin.clone());
+        messages.push(message);
+        if !results.is_empty() {
+            messages.push(Message::new(Role::Tool, results));
+        }
+    }
+    messages
+}
+
+fn send(dialect: &Dialect, messages: &[Message], tools: &[Tool]) -> (Encoded, Incoming) {
+    let messages: Vec<&Message> = messages.iter().collect();
+    let encoded = encode(&Request {
+        dialects: dialects(),
+        dialect,
+        model: "m",
+        target: &Origin::default(),
+        messages: &messages,
+        tools,
+        settings: &Settings::new(),
+        repairs: &[],
+    });
+    let incoming = read_request(dialect.protocol, dialect.rules(Some("m")), &encoded.body);
+    let incoming = incoming.unwrap_or_else(|error| panic!("{}: {error}\n{}", dialect.id, encoded.body));
+    (encoded, incoming)
+}
+
+fn pieces(blocks: impl IntoIterator<Item = Block>, dummy: &str) -> Vec<Piece> {
+    let payload = |seal: Option<Seal>| seal.map(|seal| seal.payload).filter(|payload| payload != dummy);
+    let piece = |block| match block {
+        Block::Thinking(thinking) => Piece::Thought {
+            text: thinking.text().to_owned(),
+            seals: thinking
+                .seals()
+                .into_iter()
+                .flat_map(|seals| [&seals.signature, &seals.encrypted])
+                .filter_map(|seal| seal.as_ref().map(|seal| seal.payload.clone()))
+                .collect(),
+        },
+        Block::Text(text) => Piece::Text { text: text.text, seal: payload(text.seal) },
+        Block::ToolCall(call) => {
+            let Arguments::Json(json) = &call.arguments else { panic!("{call:?}") };
+            let arguments = serde_json::from_str(json).unwrap();
+            Piece::Call { id: call.id.as_str().to_owned(), name: call.name, arguments, seal: payload(call.seal) }
+        }
+        Block::ToolResult(ToolResult { id, name, content, is_error }) => Piece::Result { id, name, content, is_error },
+        Block::Image(Image { media_type, data }) => Piece::Image { media_type, data },
+        Block::Unmodelled(_) => Piece::Other,
+    };
+    blocks.into_iter().map(piece).collect()
+}
+
+/// A conversation as far as this protocol can carry it.
+fn carried(protocol: Protocol, rules: &Rules, messages: &[(Role, Vec<Piece>)]) -> Vec<(Role, Vec<Piece>)> {
+    let mut out: Vec<(Role, Vec<Piece>)> = Vec::new();
+    let turns = matches!(protocol, Protocol::Anthropic | Protocol::Bedrock | Protocol::Gemini);
+    let mut n_calls = 0;
+    let mut n_results = 0;
+    for (role, pieces) in messages {
+        let mut pieces: Vec<Piece> = pieces.clone();
+        for piece in &mut pieces {
+            match piece {
+                Piece::Call { id, .. } if protocol == Protocol::Ollama => {
+                    n_calls += 1;
+                    *id = format!("nth {n_calls}");
+                }
+                Piece::Result { id, is_error, .. } => {
+                    n_results += 1;
+                    if protocol == Protocol::Ollama {
+                        *id = format!("nth {n_results}");
+                    }
+                    // The other protocols have no word for it.
+                    *is_error &= turns;
+                }
+                Piece::Image { media_type, .. } if protocol == Protocol::Ollama => "image/*".clone_into(media_type),
+                _ => (),
+            }
+        }
+        // It takes no images.
+        pieces.retain(|piece| protocol != Protocol::Cohere || !matches!(piece, Piece::Image { .. }));
+        pieces.retain(|piece| match piece {
+            Piece::Thought { text, seals } => !text.is_empty() || !seals.is_empty(),
+            Piece::Text { text, seal } => !text.is_empty() || seal.is_some(),
+            _ => true,
+        });
+        if *role == Role::Assistant && matches!(protocol, Protocol::OpenaiChat | Protocol::Ollama | Protocol::Cohere) {
+            pieces = side_by_side(pieces, rules);
+        }
+        match out.last_mut() {
+            // Whoever speaks twice in a row speaks once.
+            Some((last, said)) if last == role => said.extend(pieces),
+            _ if pieces.is_empty() => (),
+            _ => out.push((*role, pieces)),
+        }
+    }
+    if rules.echo.repeat_before_each_call {
+        out = out.into_iter().map(|(role, pieces)| (role, told_once(pieces))).collect();
+    }
+    out
+}
+
+/// A thought that is repeated before each call is one thought.
+fn told_once(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut last = None;
+    let mut is_new = |piece: &Piece| match piece {
+        Piece::Thought { .. } => last.replace(piece.clone()).as_ref() != Some(piece),
+        _ => true,
+    };
+    pieces.into_iter().filter(|piece| is_new(piece)).collect()
+}
+
+/// Fields beside one another have no order between them, and one text each.
+fn side_by_side(pieces: Vec<Piece>, rules: &Rules) -> Vec<Piece> {
+    let (mut thought, mut answer, mut rest) = (None, String::new(), Vec::new());
+    for piece in pieces {
+        match piece {
+            Piece::Thought { text, seals } => {
+                let (known, payloads) = thought.get_or_insert((String::new(), Vec::new()));
+                known.push_str(&text);
+                payloads.extend(seals.into_iter().filter(|_| rules.echo.carrier == Carrier::Details));
+            }
+            Piece::Text { text, .. } => answer.push_str(&text),
+            other => rest.push(other),
+        }
+    }
+    let thought = thought.map(|(text, seals)| Piece::Thought { text, seals });
+    let answer = (!answer.is_empty()).then_some(Piece::Text { text: answer, seal: None });
+    thought.into_iter().chain(answer).chain(rest).collect()
+}
+
+fn check(dialect: &Dialect, messages: &[Message]) {
+    let rules = dialect.rules(Some("m"));
+    let schema = r#"{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}"#;
+    let tools = vec![Tool { name: "get".into(), description: "Gets it.".into(), parameters: schema.into() }];
+    let (encoded, incoming) = send(dialect, messages, &tools);
+    let is_sent = |at: usize, index: usize| {
+        let told = encoded.decisions.iter().find(|decision| decision.message == at && decision.block == Some(index));
+        told.is_none_or(|decision| decision.action != Action::Dropped)
+    };
+    let dummy = rules.echo.dummy.as_str();
+    let meant = messages.iter().enumerate().map(|(at, message)| {
+        let sent = message.blocks.iter().enumerate().filter(|(index, _)| is_sent(at, *index));
+        (message.role, pieces(sent.map(|(_, block)| block.clone()), dummy))
+    });
+    let read = incoming.messages.iter().map(|message| (message.role, pieces(message.blocks.clone(), dummy)));
+    let (meant, read): (Vec<_>, Vec<_>) = (meant.collect(), read.collect());
+    let (meant, read) = (carried(dialect.protocol, rules, &meant), carried(dialect.protocol, rules, &read));
+    assert_eq!(read, meant, "{}: {}", dialect.id, encoded.body);
+    assert_eq!(incoming.tools, tools, "{}", dialect.id);
+    let in_path = matches!(dialect.protocol, Protocol::Gemini | Protocol::Bedrock);
+    assert_eq!(incoming.model.as_deref(), (!in_path).then_some("m"), "{}", dialect.id);
+    assert_eq!(incoming.streams, (!in_path).then_some(true), "{}", dialect.id);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn x1_a_request_is_read_as_what_it_was_made_of(plans in plans()) {
+        for dialect in dialects().iter() {
+            check(dialect, &conversation(dialect, &plans));
+        }
+    }
+}
+
+#[test]
+fn x1_requests_in_other_spellings_are_read_too() {
+    #[rustfmt::skip]
+    let cases: &[(&str, &str, &str)] = &[
+        ("a plain question",  "openai",    r#"{"input":"q"}"#),
+        ("an easy message",   "openai",    r#"{"input":[{"role":"user","content":"q"}]}"#),
+        ("a list of parts",   "generic",   r#"{"messages":[{"role":"user","content":[{"type":"text","text":"q"}]}]}"#),
+        ("plain content",     "anthropic", r#"{"messages":[{"role":"user","content":"q"}]}"#),
+        ("no role",           "gemini",    r#"{"contents":[{"parts":[{"text":"q"}]}]}"#),
+        ("spread over lines", "cohere",    "{\n \"messages\": [\n {\"content\": \"q\", \"role\": \"user\"}]}"),
+    ];
+    for (name, id, body) in cases {
+        let dialect = dialects().get(id).unwrap();
+        let incoming = read_request(dialect.protocol, dialect.rules(None), body).unwrap();
+        assert_eq!(incoming.messages, [Message::new(Role::User, vec![text("q")])], "{name}");
+    }
+}
+
+#[test]
+fn x1_answers_in_other_spellings_are_read_too() {
+    #[rustfmt::skip]
+    let cases: &[(&str, &str, &str)] = &[
+        ("chat parts",       "deepseek",  r#"{"messages":[{"role":"assistant","content":[{"type":"text","text":"a"}]}]}"#),
+        ("anthropic text",   "anthropic", r#"{"messages":[{"role":"assistant","content":"a"}]}"#),
+        ("cohere text",      "cohere",    r#"{"messages":[{"role":"assistant","content":"a"}]}"#),
+        ("responses text",   "openai",    r#"{"input":[{"role":"assistant","content":"a"}]}"#),
+        ("a template's tag", "fireworks", r#"{"messages":[{"role":"assistant","content":"a"}]}"#),
+    ];
+    for (name, id, body) in cases {
+        let dialect = dialects().get(id).unwrap();
+        let incoming = read_request(dialect.protocol, dialect.rules(None), body).unwrap();
+        assert_eq!(
+            pieces(incoming.messages[0].blocks.clone(), ""),
+            [Piece::Text { text: "a".into(), seal: None }],
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn x1_a_forced_tool_is_known_in_every_protocol() {
+    let named = || ToolChoice::Named("get".to_owned());
+    #[rustfmt::skip]
+    let cases: &[(&str, &str, ToolChoice)] = &[
+        ("generic",   r#"{"messages":[],"tool_choice":"required"}"#,                                            ToolChoice::Any),
+        ("generic",   r#"{"messages":[],"tool_choice":{"type":"function","function":{"name":"get"}}}"#,         named()),
+        ("generic",   r#"{"messages":[],"tool_choice":"none"}"#,                                                ToolChoice::Never),
+        ("openai",    r#"{"input":[],"tool_choice":{"type":"function","name":"get"}}"#,                         named()),
+        ("anthropic", r#"{"messages":[],"tool_choice":{"type":"any"}}"#,                                        ToolChoice::Any),
+        ("anthropic", r#"{"messages":[],"tool_choice":{"type":"tool","name":"get"}}"#,                          named()),
+        ("anthropic", r#"{"messages":[],"tool_choice":{"type":"auto"}}"#,                                       ToolChoice::Free),
+        ("gemini",    r#"{"contents":[],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}}"#,               ToolChoice::Any),
+        ("bedrock",   r#"{"messages":[],"toolConfig":{"tools":[],"toolChoice":{"tool":{"name":"get"}}}}"#,      named()),
+        ("cohere",    r#"{"messages":[],"tool_choice":"REQUIRED"}"#,                                            ToolChoice::Any),
+    ];
+    for (id, body, choice) in cases {
+        let dialect = dialects().get(id).unwrap();
+        let incoming = read_request(dialect.protocol, dialect.rules(None), body).unwrap();
+        assert_eq!(incoming.choice, *choice, "{id}: {body}");
+    }
+}
+
+#[test]
+fn x1_what_is_no_request_says_where_and_why() {
+    #[rustfmt::skip]
+    let cases: &[(&str, &str, &str)] = &[
+        ("generic",   "no json",                                           "body: not JSON"),
+        ("generic",   "[]",                                                "body: not an object"),
+        ("generic",   r#"{"messages":"q"}"#,                               "messages: a list is required"),
+        ("generic",   r#"{"messages":[{"role":"user"},{"role":"x"}]}"#,    "messages[1].role: unknown role `x`"),
+        ("anthropic", r#"{"messages":[{"role":"system","content":"x"}]}"#, "messages[0].role: unknown role `system`"),
+        ("openai",    "{}",                                                "input: a list is required"),
+        ("gemini",    "{}",                                                "contents: a list is required"),
+    ];
+    for (id, body, problem) in cases {
+        let dialect = dialects().get(id).unwrap();
+        let error = read_request(dialect.protocol, dialect.rules(None), body).unwrap_err().to_string();
+        assert!(error.starts_with(problem), "{id}: {error}");
+    }
+}

@@ -1,0 +1,272 @@
+//! What is answered to a request: behaviour, dialect and seed into beats.
+
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use aside_core::block::Block;
+use aside_core::dialect::{Dialect, ErrorRow, PrefixCheck, Rules};
+use aside_core::event::Ending;
+use aside_core::message::{Message, Role};
+use aside_core::wire::{Incoming, ToolChoice};
+use siphasher::sip::SipHasher13;
+
+use crate::beats::{Beat, midway};
+use crate::script::{Behaviour, Script, last_user_text, without_script};
+use crate::seal::Place;
+use crate::shape::Manner;
+use crate::teller::Teller;
+use crate::tools;
+use crate::words::{Dice, REFRAIN, TITLES, tokens};
+
+/// How long a model that is stuck goes on when nobody limits it.
+const STUCK: usize = 400;
+
+/// How much of a question is quoted.
+const QUOTE: usize = 60;
+
+/// Everything that a reply depends on.
+pub(crate) struct Scene<'a> {
+    pub(crate) dialect: &'a Dialect,
+    pub(crate) rules: &'a Rules,
+    pub(crate) catalogue: &'a [ErrorRow],
+    pub(crate) incoming: &'a Incoming,
+    pub(crate) script: &'a Script,
+    /// Of the key, where seals are bound to it.
+    pub(crate) account: u64,
+    /// The request does not switch thinking off.
+    pub(crate) thinks: bool,
+    pub(crate) input_tokens: u64,
+}
+
+/// The reply to a request, as it is going to be told.
+pub(crate) fn play(scene: &Scene<'_>) -> Vec<Beat> {
+    let mut beats = scene.tell();
+    match scene.script.behaviour {
+        Some(Behaviour::Stall(time)) => midway(&mut beats, Beat::Pause(time)),
+        Some(Behaviour::Malformed) => midway(&mut beats, Beat::Garbled),
+        _ => (),
+    }
+    beats
+}
+
+impl Scene<'_> {
+    fn tell(&self) -> Vec<Beat> {
+        let mut teller = self.teller();
+        let ending = match self.behaviour() {
+            Behaviour::Empty => Ending::Stop,
+            Behaviour::ThinkingOnly => {
+                self.think(&mut teller);
+                Ending::Stop
+            }
+            Behaviour::Loop => {
+                let n = self.script.options.tokens.unwrap_or(STUCK);
+                teller.think(tokens(REFRAIN).into_iter().cycle().take(n).collect());
+                Ending::Length
+            }
+            Behaviour::ToolLoop(steps) => self.loops(&mut teller, steps, 1),
+            Behaviour::Parallel(calls) => self.loops(&mut teller, 1, calls),
+            Behaviour::Thoughts(n) => {
+                for nth in 0..n {
+                    self.think(&mut teller);
+                    if nth + 1 < n {
+                        let remark = format!("{}\n\n", teller.dice.remark());
+                        teller.say(tokens(&remark));
+                    }
+                }
+                self.conclude(&mut teller, "")
+            }
+            Behaviour::Summaries(n) => {
+                let items = (0..n).map(|_| {
+                    let (title, thought) = (teller.dice.pick(&TITLES), teller.dice.thought());
+                    tokens(&format!("**{title}**\n\n{thought}"))
+                });
+                let items = items.collect();
+                teller.think_items(items);
+                self.conclude(&mut teller, "")
+            }
+            Behaviour::Encrypted | Behaviour::Redacted => {
+                let mut remark = "";
+                if !teller.think_hidden() {
+                    self.think(&mut teller);
+                    remark = " This dialect has no hidden thinking, so the thought can be read.";
+                }
+                self.conclude(&mut teller, remark)
+            }
+            Behaviour::Tags => {
+                let (open, close) = teller.tags();
+                self.conclude_tagged(&mut teller, &open, &close)
+            }
+            Behaviour::Preopened => {
+                let (_, close) = teller.tags();
+                self.conclude_tagged(&mut teller, "", &close)
+            }
+            Behaviour::Echo => {
+                self.think(&mut teller);
+                let said = last_user_text(&self.incoming.messages).unwrap_or_default();
+                teller.answer(tokens(&without_script(&said)));
+                Ending::Stop
+            }
+            Behaviour::Plain => {
+                let mut answer = tokens(&self.answer(&mut teller, ""));
+                if let Some(n) = self.script.options.tokens {
+                    answer = teller.dice.long(n);
+                }
+                teller.answer(answer);
+                Ending::Stop
+            }
+            // Faults of the way, and faults that are over.
+            Behaviour::Think
+            | Behaviour::Slow
+            | Behaviour::Stall(_)
+            | Behaviour::Cut(_)
+            | Behaviour::Status(_)
+            | Behaviour::Malformed
+            | Behaviour::Refuse(_)
+            | Behaviour::ContentType
+            | Behaviour::SlowHeaders(_) => {
+                self.think(&mut teller);
+                self.conclude(&mut teller, "")
+            }
+        };
+        teller.finish(ending, self.input_tokens, self.rules.usage.included)
+    }
+
+    /// What is played where nobody said: a thought and an answer, or the call
+    /// that the request forces.
+    fn behaviour(&self) -> Behaviour {
+        match (&self.script.behaviour, &self.incoming.choice) {
+            (Some(behaviour), _) => behaviour.clone(),
+            (None, ToolChoice::Any | ToolChoice::Named(_)) => Behaviour::ToolLoop(1),
+            (None, ToolChoice::Free | ToolChoice::Never) => Behaviour::Think,
+        }
+    }
+
+    fn teller(&self) -> Teller<'_> {
+        let seed = self.script.options.seed.unwrap_or(0);
+        let said = last_user_text(&self.incoming.messages).unwrap_or_default();
+        let dice = Dice::new(seed, (&self.dialect.id, without_script(&said), self.incoming.messages.len()));
+        let manner = Manner::of(self.dialect, self.rules, self.catalogue);
+        let place = place(self.dialect, self.rules, self.account, self.incoming, self.incoming.messages.len());
+        // A script that says how long it is to be is not cut short.
+        let limit = self.incoming.max_tokens.filter(|_| self.script.options.tokens.is_none());
+        Teller::new(manner, place, dice, limit.and_then(|limit| usize::try_from(limit).ok()))
+    }
+
+    fn think(&self, teller: &mut Teller<'_>) {
+        let explicit = matches!(
+            self.script.behaviour,
+            Some(
+                Behaviour::Think
+                    | Behaviour::Thoughts(_)
+                    | Behaviour::ThinkingOnly
+                    | Behaviour::Encrypted
+                    | Behaviour::Redacted
+            )
+        );
+        if self.thinks || explicit {
+            let words = match self.script.options.tokens {
+                Some(n) => teller.dice.long(n),
+                None => tokens(&teller.dice.thought()),
+            };
+            teller.think(words);
+        }
+    }
+
+    fn conclude(&self, teller: &mut Teller<'_>, remark: &str) -> Ending {
+        let answer = self.answer(teller, remark);
+        teller.answer(tokens(&answer));
+        Ending::Stop
+    }
+
+    /// The thought inside the answer, whatever the dialect usually does.
+    fn conclude_tagged(&self, teller: &mut Teller<'_>, open: &str, close: &str) -> Ending {
+        let thought = match self.script.options.tokens {
+            Some(n) => teller.dice.long(n).concat(),
+            None => teller.dice.thought(),
+        };
+        let answer = self.answer(teller, "");
+        let begin = if open.is_empty() { String::new() } else { format!("{open}\n") };
+        teller.answer(tokens(&format!("{begin}{thought}\n{close}\n\n{answer}")));
+        Ending::Stop
+    }
+
+    /// Another step of a tool loop, or its end.
+    fn loops(&self, teller: &mut Teller<'_>, steps: u32, calls: u32) -> Ending {
+        self.think(teller);
+        let done = steps_taken(&self.incoming.messages);
+        match tools::choose(&self.incoming.tools, &self.incoming.choice) {
+            Some(tool) if done < steps => {
+                teller.call(tool, calls);
+                Ending::ToolCalls
+            }
+            Some(_) => self.conclude(teller, &format!(" Steps with tools in this turn: {done}.")),
+            None => self.conclude(teller, " No tool was offered, so none was called."),
+        }
+    }
+
+    /// It never passes for a model.
+    fn answer(&self, teller: &mut Teller<'_>, remark: &str) -> String {
+        let said = without_script(&last_user_text(&self.incoming.messages).unwrap_or_default());
+        let mut quoted: String = said.chars().take(QUOTE).collect();
+        if quoted.len() < said.len() {
+            quoted.push('…');
+        }
+        let heard = if quoted.is_empty() { String::new() } else { format!(" You wrote: \"{quoted}\".") };
+        let Dialect { id, protocol, .. } = self.dialect;
+        let opening = teller.dice.remark();
+        format!(
+            "{opening} This is the aside simulator playing `{id}` over {protocol}: no model was asked (模拟 🎭).{heard}{remark}"
+        )
+    }
+}
+
+/// How many times the model has spoken since the user last did.
+fn steps_taken(messages: &[Message]) -> u32 {
+    let since = messages.iter().rev().take_while(|message| message.role != Role::User);
+    u32::try_from(since.filter(|message| message.role == Role::Assistant).count()).unwrap_or(u32::MAX)
+}
+
+/// Where the seals of a message stand: before which words, under whose key.
+pub(crate) fn place<'a>(
+    dialect: &'a Dialect,
+    rules: &Rules,
+    account: u64,
+    incoming: &Incoming,
+    message: usize,
+) -> Place<'a> {
+    let prefix = match rules.bind.prefix {
+        PrefixCheck::None | PrefixCheck::Record => 0,
+        PrefixCheck::Error | PrefixCheck::DropBlock => prefix(incoming, message),
+    };
+    let account = if rules.bind.account { account } else { 0 };
+    Place { dialect: &dialect.id, account, prefix, index: 0 }
+}
+
+/// A hash of everything before a message but the thinking.
+fn prefix(incoming: &Incoming, message: usize) -> u64 {
+    let mut hasher = SipHasher13::new();
+    for tool in &incoming.tools {
+        (&tool.name, &tool.description, tools::canonical(&tool.parameters)).hash(&mut hasher);
+    }
+    for block in incoming.messages.iter().take(message).flat_map(|message| &message.blocks) {
+        match block {
+            Block::Text(text) => text.text.hash(&mut hasher),
+            Block::ToolCall(call) => (call.id.as_str(), &call.name).hash(&mut hasher),
+            Block::ToolResult(result) => (&result.id, &result.content).hash(&mut hasher),
+            Block::Image(image) => image.data.hash(&mut hasher),
+            Block::Unmodelled(unmodelled) => unmodelled.native.json.hash(&mut hasher),
+            Block::Thinking(_) => (),
+        }
+    }
+    hasher.finish()
+}
+
+/// How long to wait before each token.
+pub(crate) fn pace(script: &Script) -> Duration {
+    const SLOW: f64 = 4.0;
+    let rate = match script.behaviour {
+        Some(Behaviour::Slow) => script.options.rate.filter(|rate| (0.1..SLOW).contains(rate)).unwrap_or(SLOW),
+        _ => script.options.rate.unwrap_or(0.0),
+    };
+    if rate > 0.0 { Duration::try_from_secs_f64(1.0 / rate).unwrap_or(Duration::MAX) } else { Duration::ZERO }
+}

@@ -1,0 +1,187 @@
+//! Tool loops driven by aside's own encoder, and by clients that get it wrong.
+
+use aside_core::block::Arguments;
+use aside_core::dialect::{Dialect, Duty};
+use aside_core::event::Ending;
+use aside_core::rules::classify;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Desk, address, calls, changed, dialects, each_value, post, said, thought};
+
+#[test]
+fn x1_a_loop_that_sends_back_what_it_got_is_accepted_everywhere() {
+    for dialect in dialects().iter() {
+        let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 3");
+        for step in 0..3 {
+            let reply = desk.step();
+            let calls = calls(&reply);
+            let [call] = calls.as_slice() else { panic!("{} step {step}: {reply:?}", dialect.id) };
+            assert_eq!((call.name.as_str(), &call.arguments), ("list", &Arguments::Json(r#"{"path":"."}"#.into())));
+            assert!(!thought(&reply).is_empty(), "{} step {step}", dialect.id);
+            assert_eq!(reply.end.ending, Ending::ToolCalls, "{} step {step}", dialect.id);
+            desk.give_results(&reply);
+        }
+        let reply = desk.step();
+        assert!(said(&reply).contains("Steps with tools in this turn: 3."), "{}: {reply:?}", dialect.id);
+        // The next question finds the loop in the past.
+        desk.say("And now?");
+        let reply = desk.step();
+        assert!(said(&reply).contains("And now?"), "{}", dialect.id);
+    }
+}
+
+#[test]
+fn x2_calls_side_by_side_are_answered_side_by_side() {
+    for dialect in dialects().iter() {
+        let mut desk = Desk::new(dialect, "Look around.\nsim: parallel 3");
+        let reply = desk.step();
+        assert_eq!(calls(&reply).len(), 3, "{}: {reply:?}", dialect.id);
+        desk.give_results(&reply);
+        let reply = desk.step();
+        assert!(said(&reply).contains("aside simulator"), "{}", dialect.id);
+    }
+}
+
+#[test]
+fn x2_without_tools_the_answer_says_so() {
+    for dialect in dialects().iter() {
+        let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 3");
+        desk.tools.clear();
+        let reply = desk.step();
+        assert!(said(&reply).contains("No tool was offered"), "{}: {reply:?}", dialect.id);
+    }
+}
+
+/// Takes the thinking out of a body, as a client does that never heard of it.
+fn without_thinking(dialect: &Dialect, body: &str) -> String {
+    let fields = &dialect.rules(Some(&dialect.id)).read.text;
+    changed(body, |body| {
+        each_value(body, &mut |value| match value {
+            Value::Object(members) => members.retain(|name, _| {
+                !fields.contains(name)
+                    && !["reasoning_details", "thinking_blocks", "thoughtSignature", "extra_content"]
+                        .contains(&name.as_str())
+            }),
+            Value::Array(elements) => elements.retain(|element| {
+                !["thinking", "redacted_thinking", "reasoning"].iter().any(|kind| element["type"] == *kind)
+            }),
+            _ => (),
+        });
+    })
+}
+
+#[test]
+fn x1_a_client_that_forgets_the_thinking_gets_the_provider_s_own_400() {
+    let mut refused = Vec::new();
+    for dialect in dialects().iter() {
+        let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 2");
+        let reply = desk.step();
+        desk.give_results(&reply);
+        let encoded = desk.encoded();
+        let answer = post(address(), &encoded.path, &without_thinking(dialect, &encoded.body));
+        if answer.status != 200 {
+            assert_eq!(answer.status, 400, "{}: {}", dialect.id, answer.text());
+            assert_eq!(dialect.rules(Some(&dialect.id)).echo.loop_duty, Duty::Must, "{}", dialect.id);
+            refused.push(dialect.id.as_str());
+        }
+    }
+    for id in ["deepseek", "kimi", "gemini", "gemini-openai", "openrouter"] {
+        assert!(refused.contains(&id), "{id} is not among {refused:?}");
+    }
+}
+
+fn message(answer: &Answer) -> String {
+    let error: Value = serde_json::from_slice(&answer.bytes()).unwrap();
+    error["error"]["message"].as_str().or(error["message"].as_str()).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn x1_deepseek_says_it_in_its_own_words() {
+    let dialect = dialects().get("deepseek").unwrap();
+    let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 2");
+    let reply = desk.step();
+    desk.give_results(&reply);
+    let answer = post(address(), "/v1/chat/completions", &without_thinking(dialect, &desk.encoded().body));
+    assert_eq!(message(&answer), "The `reasoning_content` in the thinking mode must be passed back to the API.");
+}
+
+#[test]
+fn x1_a_changed_seal_is_refused_where_the_provider_looks() {
+    let mut refused = Vec::new();
+    for dialect in dialects().iter() {
+        let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 2");
+        let reply = desk.step();
+        desk.give_results(&reply);
+        let encoded = desk.encoded();
+        let mut n_changed = 0;
+        let body = changed(&encoded.body, |body| {
+            each_value(body, &mut |value| {
+                let is_seal = value.as_str().is_some_and(|text| text.starts_with("c2lt"));
+                if is_seal {
+                    n_changed += 1;
+                    *value = json!(value.as_str().unwrap().replacen("c2lt", "c2lu", 1));
+                }
+            });
+        });
+        let answer = post(address(), &encoded.path, &body);
+        let rules = dialect.rules(Some(&dialect.id));
+        let rows: Vec<_> =
+            dialects().catalogue().iter().filter(|row| rules.errors.contains(&row.id)).cloned().collect();
+        if answer.status == 200 {
+            let looks = rows.iter().any(|row| row.class == aside_core::dialect::ErrorClass::Foreign);
+            assert!(n_changed == 0 || !looks, "{} took {n_changed} changed seals", dialect.id);
+            continue;
+        }
+        let row = classify(&rows, Some(answer.status), &message(&answer));
+        assert!(row.is_some(), "{}: {}", dialect.id, answer.text());
+        refused.push(dialect.id.as_str());
+    }
+    for id in ["anthropic", "bedrock", "openai", "gemini", "gemini-openai", "openrouter", "copilot", "azure-responses"]
+    {
+        assert!(refused.contains(&id), "{id} is not among {refused:?}");
+    }
+}
+
+#[test]
+fn x1_changed_words_under_a_signature_are_refused() {
+    let dialect = dialects().get("anthropic").unwrap();
+    let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 2");
+    let reply = desk.step();
+    desk.give_results(&reply);
+    let body = changed(&desk.encoded().body, |body| {
+        each_value(body, &mut |value| {
+            if value["type"] == "thinking" {
+                let words = value["thinking"].as_str().map(str::trim_end).unwrap_or_default();
+                value["thinking"] = json!(format!("{words} "));
+            }
+        });
+    });
+    let answer = post(address(), "/v1/messages", &body);
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert!(message(&answer).contains("Invalid `signature` in `thinking` block"), "{}", answer.text());
+}
+
+#[test]
+fn x1_seals_are_bound_to_the_key_where_the_provider_binds_them() {
+    let dialect = dialects().get("openai").unwrap();
+    let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 2");
+    let reply = desk.step();
+    desk.give_results(&reply);
+    let encoded = desk.encoded();
+    let with = |key: &str| {
+        crate::support::exchange(address(), "POST", &encoded.path, &[("authorization", key)], &encoded.body).status
+    };
+    assert_eq!((with("Bearer any"), with("Bearer another")), (200, 400));
+}
+
+#[test]
+fn a_forced_tool_is_called() {
+    let body = json!({
+        "model": "vllm",
+        "messages": [{ "role": "user", "content": "q" }],
+        "tools": [{ "type": "function", "function": { "name": "weather", "parameters": {} } }, { "type": "function", "function": { "name": "list", "parameters": {} } }],
+        "tool_choice": { "type": "function", "function": { "name": "weather" } },
+    });
+    let reply = post(address(), "/v1/chat/completions", &body.to_string()).decoded(dialects().get("vllm").unwrap());
+    assert_eq!(calls(&reply).iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["weather"]);
+}

@@ -1,0 +1,143 @@
+//! What every dialect answers, streamed and whole.
+
+use aside_core::block::Block;
+use aside_core::event::Ending;
+use aside_core::protocol::Protocol;
+use serde_json::{Value, json};
+
+use crate::support::{Desk, address, changed, dialects, exchange, get, post, said, thought};
+
+#[test]
+fn x1_every_dialect_thinks_and_answers_and_says_what_it_is() {
+    for dialect in dialects().iter() {
+        let mut desk = Desk::new(dialect, "What is 2+2?");
+        let reply = desk.step();
+        let answer = said(&reply);
+        assert!(!thought(&reply).trim().is_empty(), "{}: {reply:?}", dialect.id);
+        assert!(answer.contains("aside simulator") && answer.contains(&dialect.id), "{}: {answer}", dialect.id);
+        assert!(answer.contains("What is 2+2?") && !answer.contains("think>"), "{}: {answer}", dialect.id);
+        assert_eq!(reply.end.ending, Ending::Stop, "{}", dialect.id);
+        assert_eq!((&reply.end.error, reply.notes.as_slice()), (&None, [].as_slice()), "{}", dialect.id);
+        assert!(reply.usage.output.is_some_and(|n| n > 0), "{}: {:?}", dialect.id, reply.usage);
+    }
+}
+
+#[test]
+fn x1_whole_and_streamed_replies_are_the_same() {
+    for dialect in dialects().iter() {
+        let desk = Desk::new(dialect, "Why?");
+        let encoded = desk.encoded();
+        let streamed = desk.send(&encoded).decoded(dialect);
+        let path = match dialect.protocol {
+            Protocol::Gemini => encoded.path.replace("streamGenerateContent?alt=sse", "generateContent"),
+            Protocol::Bedrock => encoded.path.replace("converse-stream", "converse"),
+            _ => encoded.path.clone(),
+        };
+        let body = changed(&encoded.body, |body| {
+            if let Some(stream) = body.get_mut("stream") {
+                *stream = json!(false);
+            }
+        });
+        let answer = post(address(), &path, &body);
+        assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{}", dialect.id);
+        let whole = answer.decoded(dialect);
+        assert_eq!(thought(&whole), thought(&streamed), "{}", dialect.id);
+        assert_eq!(said(&whole), said(&streamed), "{}", dialect.id);
+        assert_eq!(whole.end, streamed.end, "{}", dialect.id);
+        assert_eq!(whole.usage.output, streamed.usage.output, "{}", dialect.id);
+    }
+}
+
+#[test]
+fn x1_a_gemini_stream_that_nobody_wants_as_events_is_a_list() {
+    let dialect = dialects().get("gemini").unwrap();
+    let encoded = Desk::new(dialect, "Why?").encoded();
+    let answer = post(address(), encoded.path.trim_end_matches("?alt=sse"), &encoded.body);
+    let body: Value = serde_json::from_slice(&answer.bytes()).unwrap();
+    assert!(body[0]["candidates"].is_array());
+    assert!(!thought(&answer.decoded(dialect)).is_empty());
+}
+
+#[test]
+fn x2_the_same_seed_gives_the_same_bytes() {
+    for dialect in dialects().iter() {
+        let ask = |line: &str| {
+            let desk = Desk::new(dialect, &format!("Why?\n{line}"));
+            desk.send(&desk.encoded()).bytes()
+        };
+        assert_eq!(ask("sim: think seed=1"), ask("sim: think seed=1"), "{}", dialect.id);
+        assert_ne!(ask("sim: think seed=1"), ask("sim: think seed=2"), "{}", dialect.id);
+    }
+}
+
+#[test]
+fn e5_thinking_that_is_switched_off_stays_off() {
+    for id in ["deepseek", "anthropic", "ollama", "openai", "qwen"] {
+        let dialect = dialects().get(id).unwrap();
+        let desk = Desk::new(dialect, "Why?");
+        let aside_core::dialect::Off::Patch(off) = &dialect.rules(Some(id)).ask.off else { panic!("{id}") };
+        let encoded = desk.encoded();
+        let body = changed(&encoded.body, |body| {
+            for (name, value) in off {
+                body[name] = value.clone();
+            }
+        });
+        let reply = post(address(), &encoded.path, &body).decoded(dialect);
+        assert_eq!((thought(&reply).as_str(), said(&reply).is_empty()), ("", false), "{id}");
+    }
+}
+
+#[test]
+fn the_output_limit_cuts_a_reply_short() {
+    let dialect = dialects().get("vllm").unwrap();
+    let body = json!({ "model": "vllm", "max_tokens": 5, "messages": [{ "role": "user", "content": "Why?" }] });
+    let reply = post(address(), "/v1/chat/completions", &body.to_string()).decoded(dialect);
+    assert_eq!((reply.end.ending.clone(), reply.usage.output), (Ending::Length, Some(5)), "{reply:?}");
+    assert!(!matches!(reply.blocks.as_slice(), [.., Block::Text(_)]), "{reply:?}");
+}
+
+#[test]
+fn x1_lists_of_models_come_in_the_shape_of_their_path() {
+    let json = |path: &str| -> Value { serde_json::from_slice(&get(address(), path).bytes()).unwrap() };
+    let ids: Vec<String> =
+        json("/v1/models")["data"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, dialects().iter().map(|dialect| dialect.id.clone()).collect::<Vec<_>>());
+    assert_eq!(json("/v1beta/models")["models"][0]["name"], "models/gemini");
+    assert_eq!(json("/api/tags")["models"][0]["name"], "ollama");
+    assert!(json("/api/version")["version"].as_str().unwrap().ends_with("-sim"));
+    let claude = exchange(address(), "GET", "/v1/models", &[("anthropic-version", "2023-06-01")], "");
+    let claude: Value = serde_json::from_slice(&claude.bytes()).unwrap();
+    assert_eq!((&claude["data"][0]["type"], &claude["has_more"]), (&json!("model"), &json!(false)));
+}
+
+#[test]
+fn it_says_what_it_is_to_people() {
+    let about = get(address(), "/");
+    assert_eq!(about.status, 200);
+    let text = about.text();
+    for piece in ["simulator", "No model is asked", "/v1/messages", "/api/chat", "tool-loop N"] {
+        assert!(text.contains(piece), "{text}");
+    }
+    assert_eq!(get(address(), "/nowhere").status, 404);
+}
+
+#[test]
+fn x1_a_wrong_model_or_path_is_told_the_right_one() {
+    let body = |model: &str| json!({ "model": model, "messages": [{ "role": "user", "content": "q" }] }).to_string();
+    #[rustfmt::skip]
+    let cases = [
+        ("no such model",    "/v1/chat/completions", body("gpt-9"),                404, "the simulator has no model `gpt-9`; it has: anthropic, "),
+        ("another protocol", "/v1/chat/completions", body("anthropic"),            400, "`anthropic` speaks anthropic: POST /v1/messages"),
+        ("another one",      "/v1/messages",         body("sim/deepseek"),         400, "`deepseek` speaks openai-chat: POST /v1/chat/completions"),
+        ("no model",         "/v1/chat/completions", "{}".to_owned(),              400, "no model is named; the simulator has: "),
+        ("a behaviour",      "/v1/chat/completions", body("deepseek:dance"),       400, "unknown behaviour `dance`; the simulator knows: plain, think, "),
+        ("no messages",      "/v1/chat/completions", r#"{"model":"kimi"}"#.into(), 400, "messages: a list is required"),
+    ];
+    for (name, path, body, status, message) in cases {
+        let answer = post(address(), path, &body);
+        let error: Value = serde_json::from_slice(&answer.bytes()).unwrap();
+        let said = error["error"]["message"].as_str().unwrap();
+        assert_eq!(answer.status, status, "{name}: {said}");
+        assert!(said.starts_with(message), "{name}: {said}");
+    }
+}
