@@ -1,10 +1,13 @@
 //! From the command line to a session that runs: which model, whose key, which
 //! tools. Every front end begins here.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use aside_core::block::Block;
+use aside_core::dialect::Dialects;
 use aside_engine::{Endpoint as Target, Http, Secret, Session};
+use aside_sim::{Options, Running, Simulator, Stage};
 use tokio_util::sync::CancellationToken;
 
 use crate::choice::{self, Named};
@@ -13,6 +16,9 @@ use crate::report::{Report, tell};
 use crate::settings::Overrides;
 use crate::user_files;
 use crate::{keys, local};
+
+/// Tokens a second of the simulator when somebody watches.
+const READABLE_RATE: f64 = 80.0;
 
 /// What a command line wants of a session.
 pub(crate) struct Wanted<'a> {
@@ -27,7 +33,14 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?)
 }
 
-pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyhow::Result<Session> {
+/// A session, and what must live as long as it does.
+pub(crate) struct Ready {
+    pub(crate) session: Session,
+    /// Stops when it is dropped.
+    _simulator: Option<Running>,
+}
+
+pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyhow::Result<Ready> {
     let dialects = Arc::new(user_files::dialects()?);
     let loaded = overrides.load()?;
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
@@ -51,27 +64,39 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     let provider = providers.resolve(&choice.name, None)?;
     let mut settings = loaded.settings;
     provider.lay_defaults(&mut settings);
-    let target = target(provider).await?;
+    let simulator = match provider.endpoint {
+        Endpoint::BuiltInSimulator => Some(simulator(&dialects).await?),
+        Endpoint::At(_) | Endpoint::Missing { .. } => None,
+    };
+    let target = target(provider, simulator.as_ref())?;
     let session = Session::new(Arc::clone(&dialects), target, settings, Http::default());
-    Ok(session)
+    Ok(Ready { session, _simulator: simulator })
 }
 
 /// The provider with its key and its URL, the simulator's included.
-async fn target(provider: Provider) -> Result<Target, Report> {
+fn target(provider: Provider, simulator: Option<&Running>) -> Result<Target, Report> {
     let key = keys::find(&provider)?;
-    let base_url = match provider.endpoint {
-        Endpoint::At(url) => url,
-        Endpoint::BuiltInSimulator => simulator().await?,
-        Endpoint::Missing { what, remedy } => return Err(Report::new(what).hint(remedy)),
+    let (base_url, place) = match (provider.endpoint, simulator) {
+        (Endpoint::At(url), _) => (url.clone(), Some(url)),
+        // Its port is another one each time; its seals are the same.
+        (Endpoint::BuiltInSimulator, Some(running)) => (format!("http://{}", running.address()), None),
+        (Endpoint::BuiltInSimulator, None) => return Err(Report::new("the simulator does not run")),
+        (Endpoint::Missing { what, remedy }, _) => return Err(Report::new(what).hint(remedy)),
     };
     let Provider { id, dialect, model, headers, extra_body, .. } = provider;
     let account = key.as_deref().map(keys::fingerprint);
     let key = key.map(Secret::new);
-    Ok(Target { provider: id, dialect, model, base_url, key, headers, extra_body, account })
+    Ok(Target { provider: id, dialect, model, base_url, place, key, headers, extra_body, account })
 }
 
-async fn simulator() -> Result<String, Report> {
-    Err(Report::new("no simulator yet"))
+/// The simulator in this process, on a free port of this machine.
+async fn simulator(dialects: &Dialects) -> Result<Running, Report> {
+    // Somebody who watches wants to be able to read along.
+    let rate = std::io::stderr().is_terminal().then_some(READABLE_RATE);
+    let stage = Stage::new(dialects.clone(), Options { rate, ..Options::default() });
+    let bound = Simulator::bind(([127, 0, 0, 1], 0).into(), stage).await;
+    let failed = |error| Report::new(format!("the built-in simulator cannot listen: {error}"));
+    Ok(bound.map_err(failed)?.spawn())
 }
 
 /// The prompt as blocks, with what it attaches.

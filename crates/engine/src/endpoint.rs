@@ -16,6 +16,8 @@ pub struct Endpoint {
     pub model: String,
     /// Up to the path of the protocol.
     pub base_url: String,
+    /// The base URL as its seals know it; none where it is another each time.
+    pub place: Option<String>,
     pub key: Option<Secret>,
     /// The user's own headers.
     pub headers: Vec<(String, String)>,
@@ -48,7 +50,7 @@ impl Endpoint {
             provider: Some(self.provider.clone()),
             dialect: Some(self.dialect.id.clone()),
             model: Some(self.model.clone()),
-            endpoint: Some(self.base_url.clone()),
+            endpoint: self.place.clone(),
             account: self.account.clone(),
         }
     }

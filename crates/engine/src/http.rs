@@ -113,13 +113,7 @@ impl Http {
     }
 
     fn unreachable(&self, url: &str, error: &reqwest::Error) -> CallError {
-        let host = reqwest::Url::parse(url).ok();
-        let host = host.as_ref().and_then(|url| url.host_str().map(|host| (host, url.port_or_known_default())));
-        let host = match host {
-            Some((host, Some(port))) => format!("{host}:{port}"),
-            Some((host, None)) => host.to_owned(),
-            None => url.to_owned(),
-        };
+        let host = host(url);
         let story = story(error);
         // Nobody listens there; asking again will not change that.
         let refused = story.contains("refused");
@@ -131,6 +125,26 @@ impl Http {
             format!("{host} cannot be reached: {story}")
         };
         CallError::Unreachable { what, passes: !refused && !error.is_timeout() }
+    }
+
+    /// The same for an answer that had begun.
+    fn broken_off(&self, url: &str, error: &reqwest::Error) -> CallError {
+        if error.is_timeout() {
+            return self.unreachable(url, error);
+        }
+        let what = format!("the connection to {} broke off: {}", host(url), story(error));
+        CallError::Unreachable { what, passes: false }
+    }
+}
+
+/// The host and port of a URL, which say enough and hold no secret.
+fn host(url: &str) -> String {
+    let parsed = reqwest::Url::parse(url).ok();
+    let host = parsed.as_ref().and_then(|url| url.host_str().map(|host| (host, url.port_or_known_default())));
+    match host {
+        Some((host, Some(port))) => format!("{host}:{port}"),
+        Some((host, None)) => host.to_owned(),
+        None => url.to_owned(),
     }
 }
 
@@ -144,7 +158,7 @@ pub struct Answer {
 impl Answer {
     /// The next bytes; none when the answer is whole.
     pub async fn bytes(&mut self, http: &Http) -> Result<Option<Bytes>, CallError> {
-        self.response.chunk().await.map_err(|error| http.unreachable(&self.url, &error))
+        self.response.chunk().await.map_err(|error| http.broken_off(&self.url, &error))
     }
 
     pub fn content_type(&self) -> Option<&str> {

@@ -139,20 +139,21 @@ impl Arguments {
     async fn ask(&self, prompt: String) -> anyhow::Result<Outcome> {
         let wanted =
             Wanted { model: self.model.as_deref(), tools: self.offers_tools(), yes: self.yes, deny: self.deny };
-        let mut session = run::session(&wanted, &self.overrides).await?;
+        let mut ready = run::session(&wanted, &self.overrides).await?;
+        let session = &mut ready.session;
         let message = Message::new(Role::User, run::attach(&prompt)?);
-        let tape = self.record.as_deref().map(|path| Tape::create(path, &about(&session))).transpose()?;
+        let tape = self.record.as_deref().map(|path| Tape::create(path, &about(session))).transpose()?;
         let cancel = run::cancelled_by_ctrl_c();
-        let look = self.look(&session);
+        let look = self.look(session);
         if self.json {
             let mut events = events::Events::new(BufWriter::new(std::io::stdout().lock()));
-            let end = turn(&mut session, message, &mut events, tape, &cancel).await;
+            let end = turn(session, message, &mut events, tape, &cancel).await;
             events.finish()?;
             return Ok(say::ending(&end).0);
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
         let mut plain = Plain::new(out, err, look);
-        let end = turn(&mut session, message, &mut plain, tape, &cancel).await;
+        let end = turn(session, message, &mut plain, tape, &cancel).await;
         plain.finish()?;
         let (outcome, report) = say::ending(&end);
         if let Some(report) = report {

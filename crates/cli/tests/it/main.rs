@@ -7,8 +7,10 @@
     reason = "a test that fails should fail loudly"
 )]
 
+mod ask;
 mod config;
 mod decode;
+mod doctor;
 mod encode;
 mod models;
 mod profile;

@@ -71,6 +71,7 @@ pub(crate) fn session_with(url: &str, dialect: &str, model: &str, timeouts: Time
         dialect: dialects.get(dialect).unwrap().clone(),
         model: model.to_owned(),
         base_url: url.to_owned(),
+        place: Some(url.to_owned()),
         key: None,
         headers: Vec::new(),
         extra_body: serde_json::Map::new(),

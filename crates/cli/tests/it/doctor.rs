@@ -1,0 +1,46 @@
+//! `aside doctor`: what is there, and a remedy for what is not.
+
+use std::process::Command;
+
+use crate::support::{Config, run};
+
+#[test]
+fn a_fresh_machine_works_and_is_told_what_would_be_better() {
+    let config = Config::new("doctor-fresh");
+    let found = config.run("doctor");
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert!(found.stdout.contains("config: none yet"), "{}", found.stdout);
+    assert!(found.stdout.contains("keys: none is set\n        → export one of: ANTHROPIC_API_KEY"), "{}", found.stdout);
+}
+
+#[test]
+fn keys_are_seen_and_never_shown() {
+    let config = Config::new("doctor-keys");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+    let found = run(command.arg("doctor").env("KEEP", "").env("KIMI", ""), b"", Some(&config));
+    assert_eq!(found.code, 0);
+    let config = Config::with(
+        "doctor-own-key",
+        "model = \"work/m\"\n[providers.work]\nprotocol = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1\"\napi_key_env = \"WORK\"\n",
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+    let found = run(command.arg("doctor").env("WORK", "sk-secret"), b"", Some(&config));
+    assert_eq!(found.code, 0, "{}", found.stdout);
+    assert!(found.stdout.contains("model: work/m (config.toml names it)"), "{}", found.stdout);
+    assert!(!found.stdout.contains("sk-secret"));
+    let missing = config.run("doctor");
+    assert_eq!(missing.code, 1);
+    assert!(
+        missing.stdout.contains("broken  model: work/m (config.toml names it) has no key\n        → "),
+        "{}",
+        missing.stdout
+    );
+}
+
+#[test]
+fn a_broken_config_is_found() {
+    let config = Config::with("doctor-broken", "[settings]\n\"reasoning.effort\" = \"enormous\"\n");
+    let found = config.run("doctor");
+    assert_eq!(found.code, 1);
+    assert!(found.stdout.contains("broken  config: "), "{}", found.stdout);
+}
