@@ -10,6 +10,7 @@ mod judge;
 mod models;
 mod outgoing;
 mod own_models;
+mod pages;
 mod profile;
 mod provider_tables;
 mod providers;
@@ -37,11 +38,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Completions(pages::CompletionsArguments),
     Config(config::Arguments),
     Decode(decode::Arguments),
     Encode(encode::Arguments),
     Explain(explain::Arguments),
     Judge(judge::Arguments),
+    Man(pages::ManArguments),
     Models(models::Arguments),
     Profile(profile::Arguments),
 }
@@ -59,11 +62,13 @@ pub(crate) enum Outcome {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
+        Command::Completions(arguments) => pages::completions(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Encode(arguments) => encode::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Judge(arguments) => judge::run(&arguments),
+        Command::Man(arguments) => pages::man(&arguments),
         Command::Models(arguments) => models::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
     };

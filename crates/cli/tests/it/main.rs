@@ -11,6 +11,7 @@ mod config;
 mod decode;
 mod encode;
 mod models;
+mod pages;
 mod profile;
 mod providers;
 mod support;
