@@ -68,6 +68,9 @@ mod tests {
     use super::*;
     use crate::provider_tables::ProviderTable;
 
+    /// Who names what, which variables are set, what answers; the choice and why.
+    type Case<'a> = (Named<'a>, &'a [&'a str], Option<&'a str>, &'a str, &'a str);
+
     #[test]
     fn what_is_named_comes_first_then_keys_then_a_local_server_then_the_simulator() {
         let dialects = Dialects::builtin().unwrap();
@@ -78,7 +81,7 @@ mod tests {
             ..ProviderTable::default()
         };
         #[rustfmt::skip]
-        let cases: &[(Named<'_>, &[&str], Option<&str>, &str, &str)] = &[
+        let cases: [Case<'_>; 9] = [
             (all,                                  &["OPENAI_API_KEY"],                    None,               "a/1", "the command line names it"),
             (Named { flag: None, ..all },          &["OPENAI_API_KEY"],                    None,               "b/2", "the conversation names it"),
             (Named { flag: None, session: None, ..all }, &[],                              None,               "c/3", "the profile names it"),
@@ -89,7 +92,7 @@ mod tests {
             (Named::default(), &["MISTRAL_API_KEY"],                                       None,               "sim/generic", "no model is named, no key is set and no server answers, so it is simulated"),
             (Named::default(), &["MY_MISTRAL"],                                            None,               "mistral/magistral-medium-latest", "MY_MISTRAL is set"),
         ];
-        for (named, set, local, name, why) in cases {
+        for (named, set, local, name, why) in &cases {
             let env = |variable: &str| set.contains(&variable).then(|| "k".to_owned());
             let tables = [table.clone()];
             let providers = Providers { dialects: &dialects, tables: &tables, env: &env };

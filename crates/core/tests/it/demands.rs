@@ -115,3 +115,37 @@ fn a_model_named_by_an_arn_is_one_segment_of_the_path() {
     let encoded = sent(dialects(), bedrock, arn, "", &open_loop("other", "c"));
     assert_eq!(encoded.path, "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.x/converse-stream");
 }
+
+#[test]
+fn plain_thinking_stands_where_a_responses_server_reads_it() {
+    #[rustfmt::skip]
+    let cases = [
+        ("vllm-responses",   json!({ "type": "reasoning", "summary": [], "content": [{ "type": "reasoning_text", "text": "hm" }] })),
+        ("ollama-responses", json!({ "type": "reasoning", "summary": [], "encrypted_content": "hm" })),
+    ];
+    for (id, expected) in cases {
+        let encoded = sent(dialects(), dialects().get(id).unwrap(), "m", "", &open_loop(id, "c"));
+        let body: Value = serde_json::from_str(&encoded.body).unwrap();
+        assert_eq!(body["input"][1], expected, "{id}");
+    }
+}
+
+#[test]
+fn e5_what_switches_thinking_off_stands_alone() {
+    let anthropic = dialects().get("anthropic").unwrap();
+    let mut switched = 0;
+    for (pattern, _) in anthropic.models() {
+        let model = pattern.trim_end_matches('*');
+        for effort in ["xhigh", "max", "none"] {
+            let settings = format!("enabled=false effort={effort}");
+            let encoded = sent(dialects(), anthropic, model, &settings, &open_loop("other", "c"));
+            let body: Value = serde_json::from_str(&encoded.body).unwrap();
+            if let kind @ ("disabled" | "between_tools") = body["thinking"]["type"].as_str().unwrap_or_default() {
+                assert_eq!(body["thinking"], json!({ "type": kind }), "{model}");
+                assert_eq!(body.get("output_config"), None, "{model}: no effort beside it");
+                switched += 1;
+            }
+        }
+    }
+    assert!(switched >= 9, "{switched}");
+}
