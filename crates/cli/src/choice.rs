@@ -1,7 +1,7 @@
 //! Which model runs, and why: what is named, else whose key is there, else a
 //! server on this machine, else the simulator.
 
-use aside_core::dialect::Dialect;
+use aside_core::dialect::{Carrier, Dialect, Duty};
 
 use crate::provider_tables::SIMULATOR;
 use crate::providers::Providers;
@@ -39,11 +39,11 @@ impl Named<'_> {
 /// The whole line: somebody always runs. `local` is the model of a server that
 /// answered on this machine, as `PROVIDER/MODEL`.
 pub(crate) fn choose(named: &Named<'_>, providers: &Providers<'_>, local: Option<&str>) -> Choice {
+    let mut presets: Vec<&Dialect> =
+        providers.dialects.iter().filter(|dialect| dialect.access.order.is_some()).collect();
+    presets.sort_by_key(|dialect| dialect.access.order);
     let by_key = || {
-        let mut presets: Vec<&Dialect> =
-            providers.dialects.iter().filter(|dialect| dialect.access.order.is_some()).collect();
-        presets.sort_by_key(|dialect| dialect.access.order);
-        presets.into_iter().find_map(|dialect| {
+        presets.iter().find_map(|dialect| {
             let model = dialect.access.default_model.as_deref()?;
             let variable = providers.key_variable(dialect)?;
             (providers.env)(&variable)?;
@@ -54,8 +54,14 @@ pub(crate) fn choose(named: &Named<'_>, providers: &Providers<'_>, local: Option
         let why = "a server on this machine answers".to_owned();
         local.map(|name| Choice { name: name.to_owned(), why })
     };
+    // Of all providers one whose thinking can be read and must go back: it
+    // shows the most.
+    let shows_most = |dialect: &&&Dialect| {
+        let echo = &dialect.rules(None).echo;
+        echo.carrier == Carrier::Field && echo.loop_duty == Duty::Must
+    };
     let simulated = || Choice {
-        name: format!("{SIMULATOR}/generic"),
+        name: format!("{SIMULATOR}/{}", presets.iter().find(shows_most).map_or("generic", |dialect| &dialect.id)),
         why: "no model is named, no key is set and no server answers, so it is simulated".to_owned(),
     };
     named.first().or_else(by_key).or_else(on_this_machine).unwrap_or_else(simulated)
@@ -89,7 +95,7 @@ mod tests {
             (Named::default(), &["DEEPSEEK_API_KEY", "ANTHROPIC_API_KEY"],                 Some("ollama/q"),   "anthropic/claude-sonnet-5", "ANTHROPIC_API_KEY is set"),
             (Named::default(), &["DEEPSEEK_API_KEY", "MOONSHOT_API_KEY"],                  None,               "deepseek/deepseek-v4-pro", "DEEPSEEK_API_KEY is set"),
             (Named::default(), &["AZURE_OPENAI_API_KEY"],                                  Some("ollama/q"),   "ollama/q", "a server on this machine answers"),
-            (Named::default(), &["MISTRAL_API_KEY"],                                       None,               "sim/generic", "no model is named, no key is set and no server answers, so it is simulated"),
+            (Named::default(), &["MISTRAL_API_KEY"],                                       None,               "sim/deepseek", "no model is named, no key is set and no server answers, so it is simulated"),
             (Named::default(), &["MY_MISTRAL"],                                            None,               "mistral/magistral-medium-latest", "MY_MISTRAL is set"),
         ];
         for (named, set, local, name, why) in &cases {
