@@ -5,6 +5,7 @@ use aside_core::block::Origin;
 use aside_core::conversation::Conversation;
 use aside_core::dialect::{Dialect, Dialects, Source};
 use aside_core::message::Message;
+use aside_core::rules::judge;
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoded, Request, encode};
 use serde_json::{Value, json};
@@ -148,4 +149,31 @@ fn e5_what_switches_thinking_off_stands_alone() {
         }
     }
     assert!(switched >= 9, "{switched}");
+}
+
+#[test]
+fn what_the_judge_misses_is_said_to_be_unmet() {
+    let (mut n_refused, mut n_unmet) = (0, 0);
+    for dialect in dialects().iter() {
+        let names = dialect.models().map(|(pattern, _)| pattern.replace(['*', '?'], "x"));
+        for model in names.chain(["some-model".to_owned()]) {
+            for origin in [dialect.id.as_str(), "other"] {
+                for settings in
+                    ["", "includeInContext=false", "sendEmpty=omit", "includeInContext=false sendEmpty=omit"]
+                {
+                    let encoded = sent(dialects(), dialect, &model, settings, &open_loop(origin, "c"));
+                    let verdict = judge(dialect, &model, &encoded.body, None).unwrap();
+                    let is_demand = |rule: &str| rule.ends_with("= must") || rule.starts_with("a loop begins");
+                    let refused = verdict.broken.iter().any(|broken| is_demand(&broken.rule));
+                    let unmet = !encoded.unmet.is_empty();
+                    assert!(unmet || !refused, "{} {model} {origin} {settings}: {:?}", dialect.id, verdict.broken);
+                    n_refused += usize::from(refused);
+                    n_unmet += usize::from(unmet);
+                    // Whoever changes nothing can always be served.
+                    assert!(!unmet || !settings.is_empty(), "{} {model} {origin}: {:?}", dialect.id, encoded.unmet);
+                }
+            }
+        }
+    }
+    assert!(n_refused > 20 && n_unmet > n_refused, "{n_refused} {n_unmet}");
 }
