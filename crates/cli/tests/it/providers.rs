@@ -38,6 +38,11 @@ protocol = "openai-chat"
 base_url = "https://mine.openai.azure.com/openai/v1"
 dialect = "kimi"
 api_key_env = "MINE"
+[providers.keyless]
+dialect = "kimi"
+base_url = "https://gateway.example/v1"
+[providers.twin]
+dialect = "kimi"
 [providers.azure]
 base_url = "https://me.openai.azure.example/openai/deployments/d?api-version=2026-01-01"
 "#;
@@ -110,6 +115,15 @@ fn a_table_changes_a_preset_key_by_key_and_no_key_goes_to_a_url_of_another() {
     assert_eq!(deepseek["headers"]["authorization"], "Bearer ***", "the preset's variable still counts");
     let shop = full(&config, "shop/deepseek-v4-pro");
     assert_eq!(shop["headers"], json!({ "content-type": "application/json" }));
+    let keyless = full(&config, "keyless/kimi-k3");
+    assert_eq!(
+        keyless["headers"],
+        json!({ "content-type": "application/json" }),
+        "the dialect's key is not for this URL"
+    );
+    let twin = full(&config, "twin/kimi-k3");
+    assert_eq!(twin["url"], "https://api.moonshot.ai/v1/chat/completions");
+    assert_eq!(twin["headers"]["authorization"], "Bearer ***", "its own URL, so its own key");
     let claude = full(&config, "claude/claude-sonnet-5");
     assert_eq!(claude["url"], "https://gateway.example/v1/messages");
     let headers = json!({ "content-type": "application/json", "x-api-key": "***", "anthropic-version": "2023-06-01" });
