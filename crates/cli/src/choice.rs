@@ -1,7 +1,7 @@
 //! Which model runs, and why: what is named, else whose key is there, else a
 //! server on this machine, else the simulator.
 
-use aside_core::dialect::Dialect;
+use aside_core::dialect::{Carrier, Dialect, Duty};
 
 use crate::provider_tables::SIMULATOR;
 use crate::providers::Providers;
@@ -45,11 +45,11 @@ impl Named<'_> {
 /// The whole line: somebody always runs. `local` is the model of a server that
 /// answered on this machine, as `PROVIDER/MODEL`.
 pub(crate) fn choose(named: &Named<'_>, providers: &Providers<'_>, local: Option<&str>) -> Choice {
+    let mut presets: Vec<&Dialect> =
+        providers.dialects.iter().filter(|dialect| dialect.access.order.is_some()).collect();
+    presets.sort_by_key(|dialect| dialect.access.order);
     let by_key = || {
-        let mut presets: Vec<&Dialect> =
-            providers.dialects.iter().filter(|dialect| dialect.access.order.is_some()).collect();
-        presets.sort_by_key(|dialect| dialect.access.order);
-        presets.into_iter().find_map(|dialect| {
+        presets.iter().find_map(|dialect| {
             let model = dialect.access.default_model.as_deref()?;
             let variable = providers.key_variable(dialect)?;
             (providers.env)(&variable)?;
@@ -60,8 +60,14 @@ pub(crate) fn choose(named: &Named<'_>, providers: &Providers<'_>, local: Option
         let why = "a server on this machine answers".to_owned();
         local.map(|name| Choice { name: name.to_owned(), why })
     };
+    // Of all providers one whose thinking can be read and must go back: it
+    // shows the most.
+    let shows_most = |dialect: &&&Dialect| {
+        let echo = &dialect.rules(None).echo;
+        echo.carrier == Carrier::Field && echo.loop_duty == Duty::Must
+    };
     let simulated = || Choice {
-        name: format!("{SIMULATOR}/generic"),
+        name: format!("{SIMULATOR}/{}", presets.iter().find(shows_most).map_or("generic", |dialect| &dialect.id)),
         why: "no model is named, no key is set and no server answers, so it is simulated".to_owned(),
     };
     named.first().or_else(by_key).or_else(on_this_machine).unwrap_or_else(simulated)
@@ -74,6 +80,9 @@ mod tests {
     use super::*;
     use crate::provider_tables::ProviderTable;
 
+    /// Who names what, which variables are set, what answers; the choice and why.
+    type Case<'a> = (Named<'a>, &'a [&'a str], Option<&'a str>, &'a str, &'a str);
+
     #[test]
     fn what_is_named_comes_first_then_keys_then_a_local_server_then_the_simulator() {
         let dialects = Dialects::builtin().unwrap();
@@ -84,7 +93,7 @@ mod tests {
             ..ProviderTable::default()
         };
         #[rustfmt::skip]
-        let cases: &[(Named<'_>, &[&str], Option<&str>, &str, &str)] = &[
+        let cases: [Case<'_>; 9] = [
             (all,                                  &["OPENAI_API_KEY"],                    None,               "a/1", "the command line names it"),
             (Named { flag: None, ..all },          &["OPENAI_API_KEY"],                    None,               "b/2", "the conversation names it"),
             (Named { flag: None, session: None, ..all }, &[],                              None,               "c/3", "the profile names it"),
@@ -92,10 +101,10 @@ mod tests {
             (Named::default(), &["DEEPSEEK_API_KEY", "ANTHROPIC_API_KEY"],                 Some("ollama/q"),   "anthropic/claude-sonnet-5", "ANTHROPIC_API_KEY is set"),
             (Named::default(), &["DEEPSEEK_API_KEY", "MOONSHOT_API_KEY"],                  None,               "deepseek/deepseek-v4-pro", "DEEPSEEK_API_KEY is set"),
             (Named::default(), &["AZURE_OPENAI_API_KEY"],                                  Some("ollama/q"),   "ollama/q", "a server on this machine answers"),
-            (Named::default(), &["MISTRAL_API_KEY"],                                       None,               "sim/generic", "no model is named, no key is set and no server answers, so it is simulated"),
+            (Named::default(), &["MISTRAL_API_KEY"],                                       None,               "sim/deepseek", "no model is named, no key is set and no server answers, so it is simulated"),
             (Named::default(), &["MY_MISTRAL"],                                            None,               "mistral/magistral-medium-latest", "MY_MISTRAL is set"),
         ];
-        for (named, set, local, name, why) in cases {
+        for (named, set, local, name, why) in &cases {
             let env = |variable: &str| set.contains(&variable).then(|| "k".to_owned());
             let tables = [table.clone()];
             let providers = Providers { dialects: &dialects, tables: &tables, env: &env };

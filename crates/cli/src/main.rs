@@ -14,6 +14,7 @@ mod local;
 mod models;
 mod outgoing;
 mod own_models;
+mod pages;
 mod profile;
 mod provider_tables;
 mod providers;
@@ -43,12 +44,14 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ask(ask::Arguments),
+    Completions(pages::CompletionsArguments),
     Config(config::Arguments),
     Decode(decode::Arguments),
     Doctor(doctor::Arguments),
     Encode(encode::Arguments),
     Explain(explain::Arguments),
     Judge(judge::Arguments),
+    Man(pages::ManArguments),
     Models(models::Arguments),
     Profile(profile::Arguments),
 }
@@ -69,12 +72,14 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Ask(arguments) => ask::run(&arguments),
+        Command::Completions(arguments) => pages::completions(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Encode(arguments) => encode::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Judge(arguments) => judge::run(&arguments),
+        Command::Man(arguments) => pages::man(&arguments),
         Command::Models(arguments) => models::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
     };

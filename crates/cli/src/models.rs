@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::own_models::{own_json, own_text};
 use crate::provider_tables::ProviderTable;
 use crate::report::Report;
-use crate::settings::Overrides;
+use crate::settings::own_providers;
 use crate::{Outcome, user_files};
 
 const WIDTH: usize = 80;
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let dialects = user_files::dialects()?;
-    let own = Overrides::default().load()?.providers;
+    let own = own_providers()?;
     let own: Vec<&ProviderTable> =
         own.iter().filter(|table| arguments.id.as_ref().is_none_or(|id| *id == table.name)).collect();
     let chosen = match own.is_empty() {
@@ -439,7 +439,7 @@ fn echo_json(echo: &EchoRules) -> Value {
         "field": match &echo.field { EchoField::Same => "same", EchoField::Named(name) => name },
         "loop": echo.loop_duty.as_str(), "turns": echo.turns_duty.as_str(), "turns_if": echo.turns_if.as_str(),
         "flag": echo.flag, "fill_empty": echo.fill_empty.as_str(), "fill": echo.filler,
-        "need_opaque": echo.need_opaque, "ids": echo.ids.as_str(), "call_ids": echo.call_ids.as_str(),
+        "need_opaque": echo.need_opaque, "ids": echo.ids.as_str(), "call_ids": echo.call_ids.as_str(), "item_text": echo.item_text.as_str(),
         "repeat_before_each_call": echo.repeat_before_each_call, "calls_last": echo.calls_last,
         "empty_content": echo.empty_content.as_str(), "dedupe": echo.dedupe.as_str(),
         "foreign": echo.foreign.as_str(), "dummy": echo.dummy,

@@ -2,7 +2,7 @@
 //! config says over them, and the user's own.
 
 use aside_core::block::Origin;
-use aside_core::dialect::{Dialect, Dialects, fits_pattern};
+use aside_core::dialect::{Access, Dialect, Dialects, fits_pattern};
 use aside_core::rules::defaults;
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Call, Destination, Encoded, call};
@@ -19,6 +19,8 @@ pub(crate) struct Provider {
     /// As the provider knows it.
     pub(crate) model: String,
     pub(crate) endpoint: Endpoint,
+    /// What opens its door, which is not a matter of the dialect spoken there.
+    pub(crate) access: Access,
     /// Where its key may be, in the order to be asked.
     pub(crate) keys: Vec<KeySource>,
     pub(crate) headers: Vec<(String, String)>,
@@ -72,7 +74,7 @@ impl Provider {
             }
             Endpoint::Missing { what, remedy } => return Err(Report::new(what).hint(remedy)),
         };
-        let (access, headers, extra_body) = (&self.dialect.access, &self.headers, &self.extra_body);
+        let Provider { access, headers, extra_body, .. } = self;
         Ok(call(encoded, &Destination { base_url, access, key, headers, extra_body }))
     }
 }
@@ -147,10 +149,13 @@ impl Providers<'_> {
 
     fn preset(&self, id: &str, model: &str, said: Option<Dialect>) -> Result<Provider, Report> {
         let preset = self.dialect(id)?;
+        // Another protocol of a provider is spoken at another of its doors.
+        let home = said.as_ref().filter(|said| said.protocol != preset.protocol).unwrap_or(&preset);
         Ok(Provider {
-            endpoint: self.endpoint(id, preset.base_url.as_deref(), &preset),
-            keys: preset.api_key_env.iter().cloned().map(KeySource::Env).collect(),
-            ..plain(id, model, said.unwrap_or(preset))
+            endpoint: self.endpoint(id, home.base_url.as_deref(), home),
+            access: home.access.clone(),
+            keys: home.api_key_env.iter().cloned().map(KeySource::Env).collect(),
+            ..plain(id, model, said.clone().unwrap_or_else(|| preset.clone()))
         })
     }
 
@@ -185,11 +190,15 @@ impl Providers<'_> {
         let known_key = template.filter(|_| inherits).and_then(|dialect| dialect.api_key_env.clone());
         let env = table.api_key_env.clone().or(known_key).map(KeySource::Env);
         let command = table.api_key_cmd.clone().map(KeySource::Command);
+        let by_url = base_url.and_then(|url| self.dialects.at(dialect.protocol, url));
+        let home = preset.filter(|preset| preset.protocol == dialect.protocol).or(by_url).unwrap_or(&dialect);
+        let access = home.access.clone();
         let mut headers = table.headers.clone();
         headers.retain(|(name, _)| !models.headers.iter().any(|(other, _)| other == name));
         headers.extend(models.headers);
         Ok(Provider {
             endpoint: self.endpoint(&table.name, base_url, template.unwrap_or(&dialect)),
+            access,
             keys: env.into_iter().chain(command).collect(),
             headers,
             extra_body: models.extra_body,
@@ -203,7 +212,8 @@ impl Providers<'_> {
         let Some(id) = models.dialect.as_ref().or(table.dialect.as_ref()) else { return Ok(None) };
         let unknown = || {
             let known: Vec<&str> = self.dialects.iter().map(|dialect| dialect.id.as_str()).collect();
-            let what = format!("{}: providers.{}.dialect: unknown dialect `{id}`", table.place, table.name);
+            let below = models.dialect.as_ref().map_or(String::new(), |_| format!(".models.{:?}", models.pattern));
+            let what = format!("{}: providers.{}{below}.dialect: unknown dialect `{id}`", table.place, table.name);
             Report::new(what).hint(format!("one of: {}", known.join(", ")))
         };
         self.dialects.get(id).map(Some).ok_or_else(unknown)
@@ -245,6 +255,7 @@ impl Providers<'_> {
 fn plain(id: &str, model: &str, dialect: Dialect) -> Provider {
     Provider {
         id: id.to_owned(),
+        access: dialect.access.clone(),
         dialect,
         model: model.to_owned(),
         endpoint: Endpoint::BuiltInSimulator,

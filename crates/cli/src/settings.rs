@@ -74,8 +74,7 @@ impl Loaded {
 pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loaded, Report> {
     let config = config_file(folder)?;
     let contents = config.contents()?;
-    let mut loaded = Loaded::default();
-    loaded.providers = config.providers()?;
+    let mut loaded = Loaded { providers: config.providers()?, ..Loaded::default() };
     loaded.settings.replace(Layer::Config, contents.changes);
     loaded.model = contents.model.map(|model| (model, Layer::Config));
     let active = match (profile, &contents.profile) {
@@ -107,6 +106,11 @@ fn dangling(config: &SettingsFile, name: &ProfileName) -> Report {
 
 pub(crate) fn config_file(folder: &Path) -> Result<SettingsFile, Report> {
     SettingsFile::read(folder.join("config.toml"), Shape::Config)
+}
+
+/// Providers of the user's own, whatever else the config says.
+pub(crate) fn own_providers() -> Result<Vec<ProviderTable>, Report> {
+    user_files::config_folder().map_or(Ok(Vec::new()), |folder| config_file(&folder)?.providers())
 }
 
 /// The profile's file, there or not.

@@ -69,6 +69,8 @@ pub(crate) struct Plain<O: Write, E: Write> {
     /// The kinds of the blocks of this reply, by their ids.
     kinds: Vec<Kind>,
     has_calls: bool,
+    /// Nothing of this reply's answer is written yet.
+    at_its_start: bool,
     /// Something was written and its line is not ended.
     out_is_open: bool,
     err_is_open: bool,
@@ -93,6 +95,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             thought: 0,
             kinds: Vec::new(),
             has_calls: false,
+            at_its_start: true,
             out_is_open: false,
             err_is_open: false,
             spinner_is_drawn: false,
@@ -179,9 +182,12 @@ impl<O: Write, E: Write> Plain<O, E> {
     }
 
     fn answer(&mut self, text: &str) {
+        // Empty lines between a thought and its answer belong to neither.
+        let text = if self.at_its_start { text.trim_start_matches(['\n', '\r']) } else { text };
         if self.look.thinking == Thinking::Only || text.is_empty() {
             return;
         }
+        self.at_its_start = false;
         self.clear();
         if self.err_is_open && self.look.err_is_terminal {
             let written = self.err.write_all(b"\n");
@@ -264,6 +270,7 @@ impl<O: Write, E: Write> Plain<O, E> {
         }
         self.kinds.clear();
         self.has_calls = false;
+        self.at_its_start = true;
         self.start(Doing::Waiting);
     }
 

@@ -203,7 +203,10 @@ fn s4_a_folder_that_cannot_be_written_to_is_said_and_the_old_file_is_whole() {
     let is_root = fs::write(config.0.join("probe"), "").is_ok();
     let elsewhere = Config::new("read-only-binary");
     let binary = elsewhere.0.join("aside");
-    fs::copy(env!("CARGO_BIN_EXE_aside"), &binary).unwrap();
+    // Another process copies: what this one holds open for writing, a child
+    // that another test starts holds too, and then it cannot be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_aside")).arg(&binary).status().unwrap();
+    assert!(copied.success());
     let mut command = Command::new(&binary);
     command.args(["config", "set", "reasoning.effort", "high"]);
     if is_root {

@@ -13,6 +13,7 @@ mod decode;
 mod doctor;
 mod encode;
 mod models;
+mod pages;
 mod profile;
 mod providers;
 mod support;

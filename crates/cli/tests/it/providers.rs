@@ -33,6 +33,16 @@ base_url = "https://gateway.example"
 api_key_cmd = "echo k"
 [providers.deepseek]
 base_url = "http://127.0.0.1:1/d"
+[providers.mine]
+protocol = "openai-chat"
+base_url = "https://mine.openai.azure.com/openai/v1"
+dialect = "kimi"
+api_key_env = "MINE"
+[providers.keyless]
+dialect = "kimi"
+base_url = "https://gateway.example/v1"
+[providers.twin]
+dialect = "kimi"
 [providers.azure]
 base_url = "https://me.openai.azure.example/openai/deployments/d?api-version=2026-01-01"
 "#;
@@ -105,6 +115,15 @@ fn a_table_changes_a_preset_key_by_key_and_no_key_goes_to_a_url_of_another() {
     assert_eq!(deepseek["headers"]["authorization"], "Bearer ***", "the preset's variable still counts");
     let shop = full(&config, "shop/deepseek-v4-pro");
     assert_eq!(shop["headers"], json!({ "content-type": "application/json" }));
+    let keyless = full(&config, "keyless/kimi-k3");
+    assert_eq!(
+        keyless["headers"],
+        json!({ "content-type": "application/json" }),
+        "the dialect's key is not for this URL"
+    );
+    let twin = full(&config, "twin/kimi-k3");
+    assert_eq!(twin["url"], "https://api.moonshot.ai/v1/chat/completions");
+    assert_eq!(twin["headers"]["authorization"], "Bearer ***", "its own URL, so its own key");
     let claude = full(&config, "claude/claude-sonnet-5");
     assert_eq!(claude["url"], "https://gateway.example/v1/messages");
     let headers = json!({ "content-type": "application/json", "x-api-key": "***", "anthropic-version": "2023-06-01" });
@@ -114,6 +133,13 @@ fn a_table_changes_a_preset_key_by_key_and_no_key_goes_to_a_url_of_another() {
     let url = "https://me.openai.azure.example/openai/deployments/d/chat/completions?api-version=2026-01-01";
     assert_eq!(azure["url"], url);
     assert_eq!(full(&config, "gemini/gemini-3-pro")["headers"]["x-goog-api-key"], "***");
+    // The door is the host's, whatever dialect is spoken behind it.
+    assert_eq!(full(&config, "mine/kimi-k3")["headers"]["api-key"], "***");
+    let other =
+        clean(None, &["encode", "--full", "-m", "kimi/kimi-k3", "--dialect", "kimi-anthropic", CONVERSATION], &[]);
+    let other: Value = serde_json::from_str(&other.stdout).unwrap();
+    assert_eq!(other["url"], "https://api.moonshot.ai/anthropic/v1/messages");
+    assert_eq!(other["headers"]["x-api-key"], "***");
 }
 
 #[test]
@@ -180,6 +206,7 @@ fn a_mistake_in_a_table_names_file_line_and_key_and_lists_what_is_valid() {
         ("a slash",         "[providers.\"a/b\"]\nprotocol = \"openai-chat\"\n",                        ":1: providers.\"a/b\": a provider's name",          ""),
         ("no protocol",     "[providers.a]\nbase_url = \"http://x\"\n",                                 ":1: providers.a: it needs a protocol or a dialect", "openai-chat"),
         ("unknown dialect", "[providers.a]\ndialect = \"nope\"\n",                                      ":1: providers.a.dialect: unknown dialect `nope`",   "kimi"),
+        ("in a model too",  "[providers.a]\nprotocol = \"anthropic\"\n[providers.a.models.\"*\"]\ndialect = \"nope\"\n", ":1: providers.a.models.\"*\".dialect: unknown dialect `nope`", "kimi"),
         ("two protocols",   "[providers.a]\nprotocol = \"anthropic\"\ndialect = \"kimi\"\n",            ":1: providers.a: dialect `kimi` speaks openai-chat", ""),
     ];
     for (name, text, what, hint) in cases {
@@ -283,7 +310,7 @@ fn config_explain_says_which_model_would_run() {
     let run = clean(None, &["config", "explain", "model"], &[("ZAI_API_KEY", "k"), ("GROQ_API_KEY", "k")]);
     assert!(run.stdout.contains("  now: zai/glm-4.6 (ZAI_API_KEY is set)\n"), "{}", run.stdout);
     let run = clean(None, &["config", "explain", "model"], &[]);
-    assert!(run.stdout.contains("  now: sim/generic ("), "{}", run.stdout);
+    assert!(run.stdout.contains("  now: sim/deepseek ("), "{}", run.stdout);
 }
 
 #[test]

@@ -86,6 +86,17 @@ words!(
 );
 
 words!(
+    /// Where an item holds text that nobody encrypted.
+    #[derive(Default)]
+    ItemText {
+        #[default]
+        Content = "content",
+        /// In `encrypted_content`, as plain text.
+        Encrypted = "encrypted_content",
+    }
+);
+
+words!(
     /// Which ids of tool calls are taken, where another maker gave them.
     #[derive(Default)]
     CallIdShape {
@@ -199,6 +210,7 @@ pub struct EchoRules {
     pub need_opaque: bool,
     pub ids: Ids,
     pub call_ids: CallIdShape,
+    pub item_text: ItemText,
     pub repeat_before_each_call: bool,
     pub calls_last: bool,
     pub empty_content: EmptyContent,
@@ -231,6 +243,7 @@ table!(Echo {
     need_opaque: bool,
     ids: Ids,
     call_ids: CallIdShape,
+    item_text: ItemText,
     repeat_before_each_call: bool,
     calls_last: bool,
     empty_content: EmptyContent,
@@ -274,6 +287,7 @@ impl Echo {
             need_opaque: self.need_opaque.unwrap_or_default(),
             ids: self.ids.unwrap_or_default(),
             call_ids: self.call_ids.unwrap_or_default(),
+            item_text: self.item_text.unwrap_or_default(),
             repeat_before_each_call: self.repeat_before_each_call.unwrap_or_default(),
             calls_last: self.calls_last.unwrap_or_default(),
             empty_content: self.empty_content.unwrap_or_default(),

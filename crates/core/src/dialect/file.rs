@@ -30,6 +30,7 @@ pub(super) struct DialectFile {
     pub(super) generic: bool,
     pub(super) unknown: bool,
     pub(super) makes: Vec<String>,
+    pub(super) hosts: Vec<String>,
     pub(super) rules: Rules,
     pub(super) models: Vec<(String, Rules)>,
 }
@@ -73,6 +74,8 @@ struct DialectTable {
     unknown: bool,
     #[serde(default)]
     makes: Vec<String>,
+    #[serde(default)]
+    hosts: Vec<String>,
     errors: Option<Vec<String>>,
     #[serde(default)]
     read: Read,
@@ -137,13 +140,14 @@ impl From<PairTable> for Pair {
 
 impl From<DialectTable> for DialectFile {
     fn from(table: DialectTable) -> DialectFile {
-        let DialectTable { id, protocol, base_url, api_key_env, generic, unknown, makes, errors, model, .. } = table;
+        let DialectTable { id, protocol, base_url, api_key_env, generic, unknown, makes, hosts, errors, model, .. } =
+            table;
         let DialectTable { auth, headers, region_env, default_model, order, .. } = table;
         let access = AccessTable::new(auth, headers, region_env, default_model, order);
         let DialectTable { read, echo, bind, ask, usage, finish, .. } = table;
         let rules = Rules { read, echo, bind, ask, usage, finish, errors };
         let models = model.into_iter().flat_map(ModelTable::into_rules).collect();
-        DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, rules, models }
+        DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, hosts, rules, models }
     }
 }
 
@@ -160,7 +164,8 @@ impl DialectFile {
     /// What the other file says wins, key by key. Model tables with a known
     /// pattern are merged; new ones are asked first.
     pub(super) fn lay_over(&mut self, other: DialectFile) {
-        let DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, rules, models } = other;
+        let DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, hosts, rules, models } =
+            other;
         self.id = id;
         self.protocol = protocol.or(self.protocol);
         self.base_url = base_url.or(self.base_url.take());
@@ -170,6 +175,9 @@ impl DialectFile {
         self.unknown |= unknown;
         if !makes.is_empty() {
             self.makes = makes;
+        }
+        if !hosts.is_empty() {
+            self.hosts = hosts;
         }
         self.rules.lay_over(rules);
         let mut new = Vec::new();

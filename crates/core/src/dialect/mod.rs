@@ -27,7 +27,7 @@ use catalogue::ErrorsFile;
 pub use catalogue::{ErrorClass, ErrorRow, Repair};
 pub use echo::{
     BindModel, BindRules, CallIdShape, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign,
-    Ids, Patch, PrefixCheck, Removal, TurnsIf,
+    Ids, ItemText, Patch, PrefixCheck, Removal, TurnsIf,
 };
 pub use error::DialectError;
 use file::{DialectFile, Known, Rules as FileRules, TagsFile};
@@ -70,6 +70,8 @@ pub struct Dialect {
     pub generic: bool,
     /// Models that only this provider makes; for guessing from a model name.
     makes: Vec<String>,
+    /// Other hosts of this provider than that of its base URL.
+    hosts: Vec<String>,
     base: Rules,
     models: Vec<(String, Rules)>,
 }
@@ -198,9 +200,12 @@ impl Dialects {
     pub fn at(&self, protocol: Protocol, base_url: &str) -> Option<&Dialect> {
         let (host, path) = host_and_path(base_url)?;
         let nearness = |dialect: &Dialect| {
-            let (known, known_path) = host_and_path(dialect.base_url.as_deref()?)?;
-            let same_host = glob::matches(&known.replace("{region}", "*"), &host);
-            same_host.then(|| if path.starts_with(known_path) { known_path.len() + 1 } else { 0 })
+            if let Some((known, known_path)) = dialect.base_url.as_deref().and_then(host_and_path)
+                && glob::matches(&known.replace("{region}", "*"), &host)
+            {
+                return Some(if path.starts_with(known_path) { known_path.len() + 1 } else { 0 });
+            }
+            dialect.hosts.iter().any(|pattern| glob::matches(pattern, &host)).then_some(0)
         };
         self.iter()
             .filter(|dialect| dialect.protocol == protocol)
@@ -282,8 +287,9 @@ impl Merged {
     fn resolve(self, known: Known<'_>, generics: &BTreeMap<Protocol, Generic>) -> Result<Dialect, DialectError> {
         let protocol = self.protocol();
         let source = Source { path: &self.path, text: &self.text };
-        let DialectFile { id, base_url, api_key_env, access: own, generic, unknown, makes, rules, models, .. } =
-            self.file;
+        let DialectFile {
+            id, base_url, api_key_env, access: own, generic, unknown, makes, hosts, rules, models, ..
+        } = self.file;
         let settle = |rules: FileRules| rules.settle(protocol, known, &source);
         let (mut base, mut access) = generics.get(&protocol).cloned().unwrap_or_default();
         base.lay_over(rules);
@@ -298,7 +304,7 @@ impl Merged {
             })
             .collect::<Result<_, _>>()?;
         let base = settle(base)?;
-        Ok(Dialect { id, protocol, base_url, api_key_env, access, unknown, generic, makes, base, models })
+        Ok(Dialect { id, protocol, base_url, api_key_env, access, unknown, generic, makes, hosts, base, models })
     }
 }
 

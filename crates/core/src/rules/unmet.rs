@@ -16,33 +16,42 @@ pub(crate) fn unmet(
     asked: &Asked,
     has_tools: bool,
 ) -> Vec<String> {
-    if !asked.thinks {
-        return Vec::new();
-    }
-    let turns = Turns::of(messages);
-    let applies = match rules.echo.turns_if {
+    let echo = &rules.echo;
+    let applies = match echo.turns_if {
         TurnsIf::Always | TurnsIf::Flag => true,
         TurnsIf::Tools => has_tools,
     };
-    let is_due = |place: Place| match place {
-        Place::OpenLoop => rules.echo.loop_duty == Duty::Must,
-        Place::Past => applies && rules.echo.turns_duty == Duty::Must,
-    };
+    let (in_loop, in_past) = (echo.loop_duty == Duty::Must, applies && echo.turns_duty == Duty::Must);
+    if !asked.thinks || !(in_loop || in_past) {
+        return Vec::new();
+    }
+    let turns = Turns::of(messages);
+    let whys = why_thoughts_are_dropped(messages, egress);
     let mut open = Vec::new();
-    for (at, (message, step)) in messages.iter().zip(&egress.steps).enumerate() {
-        let place = turns.place_of.get(at).copied().unwrap_or(Place::Past);
-        if message.role != Role::Assistant || !is_due(place) {
-            continue;
-        }
-        let why = egress.decisions.iter().find(|decision| {
-            let block = decision.block.and_then(|block| message.blocks.get(block));
-            decision.message == at && decision.action == Action::Dropped && matches!(block, Some(Block::Thinking(_)))
-        });
-        if let Some(reason) = missing(message, step, rules, wishes, why.map(|decision| &decision.why)) {
-            open.push(format!("message {at}: {reason}"));
+    for (at, ((message, step), why)) in messages.iter().zip(&egress.steps).zip(whys).enumerate() {
+        let is_due = match turns.place_of.get(at).copied().unwrap_or(Place::Past) {
+            Place::OpenLoop => in_loop,
+            Place::Past => in_past,
+        };
+        if message.role == Role::Assistant && is_due {
+            let reason = missing(message, step, rules, wishes, why);
+            open.extend(reason.map(|reason| format!("message {at}: {reason}")));
         }
     }
     open
+}
+
+/// For each message the first reason why a thought of it is not sent.
+fn why_thoughts_are_dropped<'a>(messages: &[&Message], egress: &'a Egress) -> Vec<Option<&'a Why>> {
+    let mut whys = vec![None; messages.len()];
+    for decision in egress.decisions.iter().filter(|decision| decision.action == Action::Dropped) {
+        let message = messages.get(decision.message);
+        let block = message.zip(decision.block).and_then(|(message, block)| message.blocks.get(block));
+        if let (Some(Block::Thinking(_)), Some(why)) = (block, whys.get_mut(decision.message)) {
+            why.get_or_insert(&decision.why);
+        }
+    }
+    whys
 }
 
 fn missing(message: &Message, step: &Step, rules: &Rules, wishes: &Wishes, why: Option<&Why>) -> Option<String> {

@@ -5,6 +5,7 @@ use aside_core::block::Origin;
 use aside_core::conversation::Conversation;
 use aside_core::dialect::{Dialect, Dialects, Source};
 use aside_core::message::Message;
+use aside_core::rules::judge;
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoded, Request, encode};
 use serde_json::{Value, json};
@@ -114,4 +115,65 @@ fn a_model_named_by_an_arn_is_one_segment_of_the_path() {
     let arn = "arn:aws:bedrock:us-east-1:1:inference-profile/us.x";
     let encoded = sent(dialects(), bedrock, arn, "", &open_loop("other", "c"));
     assert_eq!(encoded.path, "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.x/converse-stream");
+}
+
+#[test]
+fn plain_thinking_stands_where_a_responses_server_reads_it() {
+    #[rustfmt::skip]
+    let cases = [
+        ("vllm-responses",   json!({ "type": "reasoning", "summary": [], "content": [{ "type": "reasoning_text", "text": "hm" }] })),
+        ("ollama-responses", json!({ "type": "reasoning", "summary": [], "encrypted_content": "hm" })),
+    ];
+    for (id, expected) in cases {
+        let encoded = sent(dialects(), dialects().get(id).unwrap(), "m", "", &open_loop(id, "c"));
+        let body: Value = serde_json::from_str(&encoded.body).unwrap();
+        assert_eq!(body["input"][1], expected, "{id}");
+    }
+}
+
+#[test]
+fn e5_what_switches_thinking_off_stands_alone() {
+    let anthropic = dialects().get("anthropic").unwrap();
+    let mut switched = 0;
+    for (pattern, _) in anthropic.models() {
+        let model = pattern.trim_end_matches('*');
+        for effort in ["xhigh", "max", "none"] {
+            let settings = format!("enabled=false effort={effort}");
+            let encoded = sent(dialects(), anthropic, model, &settings, &open_loop("other", "c"));
+            let body: Value = serde_json::from_str(&encoded.body).unwrap();
+            if let kind @ ("disabled" | "between_tools") = body["thinking"]["type"].as_str().unwrap_or_default() {
+                assert_eq!(body["thinking"], json!({ "type": kind }), "{model}");
+                assert_eq!(body.get("output_config"), None, "{model}: no effort beside it");
+                switched += 1;
+            }
+        }
+    }
+    assert!(switched >= 9, "{switched}");
+}
+
+#[test]
+fn what_the_judge_misses_is_said_to_be_unmet() {
+    let (mut n_refused, mut n_unmet) = (0, 0);
+    for dialect in dialects().iter() {
+        let names = dialect.models().map(|(pattern, _)| pattern.replace(['*', '?'], "x"));
+        for model in names.chain(["some-model".to_owned()]) {
+            for origin in [dialect.id.as_str(), "other"] {
+                for settings in
+                    ["", "includeInContext=false", "sendEmpty=omit", "includeInContext=false sendEmpty=omit"]
+                {
+                    let encoded = sent(dialects(), dialect, &model, settings, &open_loop(origin, "c"));
+                    let verdict = judge(dialect, &model, &encoded.body, None).unwrap();
+                    let is_demand = |rule: &str| rule.ends_with("= must") || rule.starts_with("a loop begins");
+                    let refused = verdict.broken.iter().any(|broken| is_demand(&broken.rule));
+                    let unmet = !encoded.unmet.is_empty();
+                    assert!(unmet || !refused, "{} {model} {origin} {settings}: {:?}", dialect.id, verdict.broken);
+                    n_refused += usize::from(refused);
+                    n_unmet += usize::from(unmet);
+                    // Whoever changes nothing can always be served.
+                    assert!(!unmet || !settings.is_empty(), "{} {model} {origin}: {:?}", dialect.id, encoded.unmet);
+                }
+            }
+        }
+    }
+    assert!(n_refused > 20 && n_unmet > n_refused, "{n_refused} {n_unmet}");
 }

@@ -197,6 +197,8 @@ impl Trip {
             settings: &self.settings(theirs),
             repairs: &[],
         });
+        // What a provider accepted, it did not demand in vain.
+        assert_eq!(encoded.unmet, Vec::<String>::new(), "{}", self.name);
         let body: Value = serde_json::from_str(&encoded.body).unwrap();
         let dropped = encoded.decisions.iter().filter(|decision| decision.action == Action::Dropped);
         let rules = dropped.map(|decision| decision.why.rule()).collect();

@@ -2,7 +2,7 @@
 //! before the item it produced.
 
 use crate::block::{Block, Native, Thinking, ToolCall};
-use crate::dialect::Ids;
+use crate::dialect::{EchoRules, Ids, ItemText};
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step};
 use crate::wire::draft::{
@@ -71,7 +71,7 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
         decided(message, step).any(|(block, action)| matches!(block, Block::Thinking(_)) && action == Action::Dropped);
     let with_ids = draft.rules.echo.ids == Ids::Keep && step.own && !thought_missing;
     let mut items: Vec<(bool, String)> = Vec::new();
-    let mut last_thought = step.filler.then(|| raw_thought("", None));
+    let mut last_thought = step.filler.then(|| raw_thought("", None, draft.rules.echo.item_text));
     items.extend(last_thought.clone().map(|item| (true, item)));
     let mut blocks: Vec<(&Block, Action)> = sent(message, step).collect();
     if draft.rules.echo.calls_last {
@@ -80,7 +80,7 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     for (block, action) in blocks {
         match block {
             Block::Thinking(thinking) => {
-                let item = thought(thinking, draft.rules.echo.ids);
+                let item = thought(thinking, &draft.rules.echo);
                 last_thought = Some(item.clone());
                 items.push((true, item));
             }
@@ -107,13 +107,16 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     items.into_iter().map(|(_, item)| item).collect()
 }
 
-fn thought(thinking: &Thinking, ids: Ids) -> String {
+fn thought(thinking: &Thinking, echo: &EchoRules) -> String {
+    let ids = echo.ids;
     if let Some(native) = &thinking.native {
         return without(native, if ids == Ids::Omit { &["id", "status"] } else { &["status"] });
     }
-    // Readable and not encrypted: the text itself is what goes back.
-    if thinking.items.is_empty() && encrypted(thinking).is_none() && !thinking.text().is_empty() {
-        return raw_thought(thinking.text(), thinking.id.as_deref().filter(|_| ids == Ids::Keep));
+    // Readable and not encrypted: the text itself is what goes back. A summary
+    // is not that text, except where it is the only place there is.
+    let is_whole = thinking.items.is_empty() || echo.item_text == ItemText::Encrypted;
+    if is_whole && encrypted(thinking).is_none() && !thinking.text().is_empty() {
+        return raw_thought(thinking.text(), thinking.id.as_deref().filter(|_| ids == Ids::Keep), echo.item_text);
     }
     let mut out = ObjectWriter::default();
     out.push("type", "\"reasoning\"");
@@ -133,14 +136,17 @@ fn thought(thinking: &Thinking, ids: Ids) -> String {
     out.finish()
 }
 
-fn raw_thought(text: &str, id: Option<&str>) -> String {
+fn raw_thought(text: &str, id: Option<&str>, place: ItemText) -> String {
     let mut out = ObjectWriter::default();
     out.push("type", "\"reasoning\"");
     if let Some(id) = id {
         out.push("id", &quote(id));
     }
     out.push("summary", "[]");
-    out.push_raw("content", &list(&[typed_text("reasoning_text", text)]));
+    match place {
+        ItemText::Content => out.push_raw("content", &list(&[typed_text("reasoning_text", text)])),
+        ItemText::Encrypted => out.push_raw("encrypted_content", &quote(text)),
+    }
     out.finish()
 }
 
