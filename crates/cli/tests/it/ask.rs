@@ -17,7 +17,7 @@ fn ask(arguments: &[&str]) -> Run {
 fn the_first_run_works_on_a_fresh_machine_and_says_who_answers() {
     let run = ask(&["What is this?"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stderr.starts_with("sim/generic: no model is named"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("sim/deepseek: no model is named"), "{}", run.stderr);
     assert!(run.stdout.contains("simulator") && run.stdout.contains("What is this?"), "{}", run.stdout);
     assert!(run.stdout.ends_with('\n'));
 }
