@@ -3,11 +3,14 @@
 //!
 //! Reading order: [`update`], [`session`], `drive`, [`http`], [`tools`].
 
+mod atomic;
 mod clock;
 mod drive;
 pub mod endpoint;
 pub mod http;
 mod retry;
+#[cfg(test)]
+mod scratch;
 pub mod session;
 pub mod tools;
 pub mod update;
