@@ -25,6 +25,8 @@ use aside_core::conversation::Tool as Spec;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use files::image_type;
+pub(crate) use kept::Kept;
 pub use permissions::{Mode, Permissions, ProjectMemory, Rules, Verdict};
 pub use toolbox::{Taken, Toolbox};
 pub use workplace::Workplace;
