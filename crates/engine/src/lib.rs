@@ -1,14 +1,18 @@
 //! The outside world: HTTP, tool processes, timers. One loop drives the turn
 //! machine of `aside-core` for every front end.
 //!
-//! Reading order: [`update`], [`session`], `drive`, [`http`], [`tools`].
+//! Reading order: [`update`], [`session`], `drive`, [`http`], [`tools`], [`prompt`].
 
+mod atomic;
 mod clock;
 mod drive;
 pub mod endpoint;
 pub mod http;
 pub mod probe;
+pub mod prompt;
 mod retry;
+#[cfg(test)]
+mod scratch;
 pub mod session;
 pub mod tools;
 pub mod update;

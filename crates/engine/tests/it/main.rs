@@ -1,15 +1,19 @@
-//! The engine over real sockets, against a server that does what it is told.
-
+//! The engine against the real world: sockets, processes, folders, links.
+#![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::print_stdout,
     clippy::wildcard_enum_match_arm,
-    reason = "a test that fails should fail loudly"
+    reason = "a test fails loudly"
 )]
 
+mod files;
+mod permissions;
 mod probe;
+mod search;
 mod server;
+mod shell;
 mod support;
+mod talk;
 mod turns;

@@ -1,104 +1,170 @@
-//! What the tests share: a session, a front end that remembers, and deltas.
+//! A folder, a box of tools that works in it, and somebody to ask.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aside_core::block::{Block, Text};
-use aside_core::dialect::Dialects;
-use aside_core::event::Event;
-use aside_core::message::{Message, Role};
-use aside_core::settings::Settings;
-use aside_core::turn::TurnEnd;
-use aside_engine::tools::{Asker, Permit, Question};
-use aside_engine::{Endpoint, Front, Http, Session, Timeouts, Update};
+use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
+use aside_engine::tools::{Asker, Mode, Permissions, Permit, Question, Rules, Toolbox, Workplace};
+use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Every update in a few words.
-#[derive(Debug, Default)]
-pub(crate) struct Heard {
-    pub(crate) lines: Vec<String>,
-    pub(crate) text: String,
-    pub(crate) thinking: String,
-    thinks: bool,
+/// A folder with a `root` to work in; what lies beside it is outside.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str) -> Scratch {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        drop(fs::remove_dir_all(&path));
+        fs::create_dir_all(path.join("root")).unwrap();
+        Scratch(fs::canonicalize(path).unwrap())
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.0.join("root")
+    }
+
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file below the root and the folders on the way.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.root().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.root().join(name)).unwrap()
+    }
+
+    pub(crate) fn work(&self) -> Workplace {
+        Workplace::open(&self.root()).unwrap()
+    }
+
+    pub(crate) fn tools(&self, mode: Mode) -> Toolbox {
+        self.tools_under(&[], mode)
+    }
+
+    pub(crate) fn tools_under(&self, rules: &[(&str, &str)], mode: Mode) -> Toolbox {
+        Toolbox::standard(&self.work(), Permissions::new(rules_of(rules), mode))
+    }
 }
 
-impl Front for Heard {
-    fn hear(&mut self, update: Update<'_>) {
-        let line = match update {
-            Update::Sending { step, .. } => format!("sending {step}"),
-            Update::Received(_) => return,
-            Update::Event { event: Event::Opened { opening, .. }, .. } => {
-                self.thinks = matches!(opening, aside_core::event::Opening::Thinking { .. });
-                return;
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+pub(crate) fn rules_of(rows: &[(&str, &str)]) -> Rules {
+    let mut rules = Rules::new();
+    for (key, word) in rows {
+        rules.add(key, word).unwrap();
+    }
+    rules
+}
+
+pub(crate) fn call(tool: &str, arguments: &Value) -> ToolCall {
+    ToolCall {
+        id: CallId::Given("c1".to_owned()),
+        name: tool.to_owned(),
+        arguments: Arguments::parse(arguments.to_string()),
+        seal: None,
+        native: None,
+    }
+}
+
+pub(crate) async fn run(tools: &Toolbox, asker: &dyn Asker, tool: &str, arguments: Value) -> ToolResult {
+    tools.run(&call(tool, &arguments), asker, &CancellationToken::new()).await
+}
+
+/// What came of a call that should work.
+pub(crate) async fn ok(tools: &Toolbox, tool: &str, arguments: Value) -> String {
+    let result = run(tools, &Nobody, tool, arguments).await;
+    assert!(!result.is_error, "{}", result.content);
+    result.content
+}
+
+/// What came of a call that should not.
+pub(crate) async fn fails(tools: &Toolbox, tool: &str, arguments: Value) -> String {
+    let result = run(tools, &Nobody, tool, arguments).await;
+    assert!(result.is_error, "{}", result.content);
+    result.content
+}
+
+pub(crate) use aside_engine::tools::NobodyToAsk as Nobody;
+
+/// Answers in order, then no, and remembers what was asked.
+#[derive(Default)]
+pub(crate) struct Scripted {
+    answers: Mutex<Vec<Permit>>,
+    questions: Mutex<Vec<Question>>,
+    troubles: Mutex<Vec<String>>,
+    /// Questions open at this moment, and the most that ever were.
+    open: AtomicUsize,
+    most_open: AtomicUsize,
+    /// Done while the user thinks.
+    meanwhile: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Scripted {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Permit>) -> Scripted {
+        let mut answers: Vec<Permit> = answers.into_iter().collect();
+        answers.reverse();
+        Scripted { answers: Mutex::new(answers), ..Scripted::default() }
+    }
+
+    pub(crate) fn meanwhile(mut self, deed: impl Fn() + Send + Sync + 'static) -> Scripted {
+        self.meanwhile = Some(Box::new(deed));
+        self
+    }
+
+    pub(crate) fn questions(&self) -> Vec<Question> {
+        self.questions.lock().unwrap().clone()
+    }
+
+    pub(crate) fn troubles(&self) -> Vec<String> {
+        self.troubles.lock().unwrap().clone()
+    }
+
+    pub(crate) fn most_open(&self) -> usize {
+        self.most_open.load(Ordering::SeqCst)
+    }
+}
+
+impl Asker for Scripted {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Permit> {
+        Box::pin(async move {
+            let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_open.fetch_max(open, Ordering::SeqCst);
+            self.questions.lock().unwrap().push(question);
+            // Others could ask now if they were let.
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
             }
-            Update::Event { event: Event::Grew { text, .. }, .. } => {
-                if self.thinks {
-                    self.thinking.push_str(text)
-                } else {
-                    self.text.push_str(text)
-                }
-                return;
+            if let Some(deed) = &self.meanwhile {
+                deed();
             }
-            Update::Event { .. } => return,
-            Update::Retrying { attempt, .. } => format!("retrying {attempt}"),
-            Update::Told(told) => format!("told {told:?}"),
-            Update::ToolStarted(call) => format!("started {}", call.name),
-            Update::ToolEnded { call, result } => format!("ended {} {}", call.name, result.is_error),
-            Update::Recorded(message) => format!("recorded {:?}", message.role),
-            Update::Ended(end) => format!("ended {end:?}"),
-        };
-        self.lines.push(line);
+            self.open.fetch_sub(1, Ordering::SeqCst);
+            self.answers.lock().unwrap().pop().unwrap_or(Permit::No(None))
+        })
+    }
+
+    fn trouble(&self, what: &str) {
+        self.troubles.lock().unwrap().push(what.to_owned());
     }
 }
 
-/// Nobody is there to be asked.
-pub(crate) struct Nobody;
+/// Never answers.
+pub(crate) struct Asleep;
 
-impl Asker for Nobody {
-    fn ask(&self, _: Question) -> futures_util::future::BoxFuture<'_, Permit> {
-        Box::pin(async { Permit::No(None) })
+impl Asker for Asleep {
+    fn ask(&self, _question: Question) -> BoxFuture<'_, Permit> {
+        Box::pin(std::future::pending())
     }
-}
-
-pub(crate) fn session(url: &str, dialect: &str, model: &str) -> Session {
-    session_with(url, dialect, model, Timeouts { connect: Duration::from_secs(2), idle: Duration::from_secs(5) })
-}
-
-pub(crate) fn session_with(url: &str, dialect: &str, model: &str, timeouts: Timeouts) -> Session {
-    let dialects = Arc::new(Dialects::builtin().unwrap());
-    let endpoint = Endpoint {
-        provider: dialect.to_owned(),
-        dialect: dialects.get(dialect).unwrap().clone(),
-        model: model.to_owned(),
-        base_url: url.to_owned(),
-        place: Some(url.to_owned()),
-        key: None,
-        headers: Vec::new(),
-        extra_body: serde_json::Map::new(),
-        account: None,
-    };
-    Session::new(dialects, endpoint, Settings::new(), Http::new(timeouts))
-}
-
-pub(crate) fn user(text: &str) -> Message {
-    Message::new(Role::User, vec![Block::Text(Text { text: text.to_owned(), ..Text::default() })])
-}
-
-/// Says something and waits for the end of the turn.
-pub(crate) async fn say(session: &mut Session, text: &str) -> (TurnEnd, Heard) {
-    let mut heard = Heard::default();
-    let end = session.turn(user(text), &mut heard, &Nobody, &CancellationToken::new()).await;
-    (end, heard)
-}
-
-/// A chat stream of these deltas, with a plain end.
-pub(crate) fn chat(deltas: &[&str], finish: &str) -> String {
-    let mut body = String::new();
-    for delta in deltas {
-        body.push_str(&format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n"));
-    }
-    body.push_str(&format!(
-        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"{finish}\"}}]}}\n\ndata: [DONE]\n\n"
-    ));
-    body
 }

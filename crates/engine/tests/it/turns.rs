@@ -7,7 +7,7 @@ use aside_engine::Timeouts;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{Play, Server, answer, stream, stream_head};
-use crate::support::{Heard, Nobody, chat, say, session, session_with, user};
+use crate::talk::{Heard, Nobody, chat, say, session, session_with, user};
 
 const MODEL: &str = "deepseek-v4-pro";
 

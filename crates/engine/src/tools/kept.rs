@@ -1,0 +1,111 @@
+//! Output of any length in bounded memory: how it began and how it ended.
+
+use std::collections::VecDeque;
+
+/// The head and the tail of what was pushed, and how much lies between.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    /// For each of the two.
+    most: usize,
+    lost: u64,
+}
+
+impl Kept {
+    pub(crate) fn new(most: usize) -> Kept {
+        Kept { head: Vec::new(), tail: VecDeque::new(), most: most / 2, lost: 0 }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let room = self.most - self.head.len();
+        let (head, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+        self.head.extend_from_slice(head);
+        // What would be pushed out at once need not go in.
+        let (passed, rest) = rest.split_at_checked(rest.len().saturating_sub(self.most)).unwrap_or((&[], rest));
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.most);
+        self.tail.drain(..over);
+        self.tail.extend(rest);
+        self.lost += passed.len() as u64 + over as u64;
+    }
+
+    /// As text. What is no UTF-8 is replaced, and a cut says how much it took.
+    pub(crate) fn text(&self) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if self.lost == 0 {
+            return lossy(&[self.head.as_slice(), &tail].concat());
+        }
+        let (head, broken_head) = until_whole_character(&self.head);
+        let (broken_tail, tail) = from_whole_character(&tail);
+        let lost = self.lost + broken_head as u64 + broken_tail as u64;
+        format!("{}\n[… {lost} bytes left out …]\n{}", lossy(head), lossy(tail))
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Leaves off a character that the cut went through, and says how many bytes
+/// of it there were.
+fn until_whole_character(bytes: &[u8]) -> (&[u8], usize) {
+    let begins = bytes.iter().rev().take(4).position(|byte| byte & 0xC0 != 0x80).map_or(0, |back| back + 1);
+    let (before, last) = bytes.split_at_checked(bytes.len() - begins).unwrap_or((bytes, &[]));
+    let wants = match last.first() {
+        Some(0xC0..=0xDF) => 2,
+        Some(0xE0..=0xEF) => 3,
+        Some(0xF0..=0xF7) => 4,
+        Some(_) | None => last.len(),
+    };
+    if last.len() < wants { (before, last.len()) } else { (bytes, 0) }
+}
+
+fn from_whole_character(bytes: &[u8]) -> (usize, &[u8]) {
+    let broken = bytes.iter().take(3).take_while(|byte| *byte & 0xC0 == 0x80).count();
+    bytes.split_at_checked(broken).map_or((0, bytes), |(_, rest)| (broken, rest))
+}
+
+/// The first characters of a line that may be very long.
+pub(crate) fn line(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let (shown, rest) = text.split_at(end);
+            format!("{shown} [… {} bytes of this line left out]", rest.len())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l4_the_head_and_the_tail_are_kept_whatever_the_pieces() {
+        let whole: Vec<u8> = (b'a'..=b'z').collect();
+        for size in [1, 2, 3, 5, 7, 26] {
+            let mut kept = Kept::new(8);
+            whole.chunks(size).for_each(|piece| kept.push(piece));
+            assert_eq!(kept.text(), "abcd\n[… 18 bytes left out …]\nwxyz", "pieces of {size}");
+        }
+        let mut kept = Kept::new(8);
+        kept.push(b"abcdefgh");
+        assert_eq!(kept.text(), "abcdefgh");
+    }
+
+    #[test]
+    fn l4_a_cut_does_not_go_through_a_character() {
+        let mut kept = Kept::new(10);
+        kept.push("aaaaé".as_bytes());
+        kept.push("bbbbbbbbbb".as_bytes());
+        kept.push("€dddd".as_bytes());
+        // Of `é` and `€` one byte each would have been kept.
+        assert_eq!(kept.text(), "aaaa\n[… 15 bytes left out …]\ndddd");
+    }
+
+    #[test]
+    fn a_long_line_says_that_it_is_cut() {
+        assert_eq!(line("short", 10), "short");
+        assert_eq!(line("ééééé", 3), "ééé [… 4 bytes of this line left out]");
+    }
+}

@@ -1,0 +1,93 @@
+//! Answers given for a project, kept in one small file for all projects.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::rules::Rule;
+use crate::atomic::{self, Access};
+
+/// What the user allowed for good in one project.
+#[derive(Debug)]
+pub struct ProjectMemory {
+    file: PathBuf,
+    /// The project, by the path of its root with every link followed.
+    project: String,
+    answers: Vec<Answer>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    #[error("{}: {problem}", .file.display())]
+    Io { file: PathBuf, problem: io::Error },
+    #[error("{} is not understood, and is left as it is: {problem}", .file.display())]
+    NotUnderstood { file: PathBuf, problem: serde_json::Error },
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Stored {
+    allowed: BTreeMap<String, Vec<Answer>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub(crate) tool: String,
+    /// Without one, any use inside the working directory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) subject: Option<String>,
+}
+
+impl ProjectMemory {
+    /// Reads what is remembered; a file that is not there yet remembers nothing.
+    pub fn open(file: &Path, root: &Path) -> Result<ProjectMemory, MemoryError> {
+        let project = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()).display().to_string();
+        let mut stored = read(file)?;
+        let answers = stored.allowed.remove(&project).unwrap_or_default();
+        Ok(ProjectMemory { file: file.to_owned(), project, answers })
+    }
+
+    pub(crate) fn rules(&self) -> impl Iterator<Item = Rule> {
+        self.answers.iter().map(|answer| Rule::answer(&answer.tool, answer.subject.as_deref()))
+    }
+
+    /// Adds to the file as it is now: another aside may have written since.
+    pub(crate) fn remember(&mut self, answer: Answer) -> Result<(), MemoryError> {
+        let fail = |problem| MemoryError::Io { file: self.file.clone(), problem };
+        let mut stored = read(&self.file)?;
+        let answers = stored.allowed.entry(self.project.clone()).or_default();
+        if !answers.contains(&answer) {
+            answers.push(answer.clone());
+        }
+        let mut text = serde_json::to_string_pretty(&stored).map_err(|error| fail(error.into()))?;
+        text.push('\n');
+        if let Some(folder) = self.file.parent() {
+            private_folder(folder).map_err(fail)?;
+        }
+        // A link into a folder of dotfiles stays a link.
+        let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
+        atomic::write(&file, text.as_bytes(), Access::Private).map_err(fail)?;
+        self.answers.push(answer);
+        Ok(())
+    }
+}
+
+fn read(file: &Path) -> Result<Stored, MemoryError> {
+    match fs::read_to_string(file) {
+        Ok(text) => {
+            serde_json::from_str(&text).map_err(|problem| MemoryError::NotUnderstood { file: file.to_owned(), problem })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Stored::default()),
+        Err(problem) => Err(MemoryError::Io { file: file.to_owned(), problem }),
+    }
+}
+
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

@@ -1,0 +1,151 @@
+//! Who may do what: rules, answers of the user, and the question itself.
+
+mod command;
+mod memory;
+mod rules;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Asker, Likeness, Permit, Question, Risk, Target};
+
+use memory::Answer;
+pub use memory::{MemoryError, ProjectMemory};
+pub(crate) use rules::Rule;
+pub use rules::{RuleError, Rules, Verdict};
+
+/// What is done about what the rules leave to the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Ask,
+    /// Everything inside the working directory is allowed; outside still asks.
+    AllowAll,
+    /// Whatever would ask is denied.
+    DenyAll,
+}
+
+/// The permissions of a session.
+#[derive(Debug)]
+pub struct Permissions {
+    rules: Arc<Rules>,
+    mode: Mode,
+    /// Answers that hold on, of this session and of the project.
+    answers: Mutex<Vec<Rule>>,
+    memory: Option<Mutex<ProjectMemory>>,
+    /// Calls run side by side, but the user reads one question at a time.
+    asking: tokio::sync::Mutex<()>,
+}
+
+/// Why something is not done, in words for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denied {
+    #[error("denied by the rule `{0}`; nothing was done")]
+    ByRule(String),
+    #[error("denied: it needs permission, and this run allows nothing that would have to be asked; nothing was done")]
+    ByMode,
+    #[error("denied: it needs permission and there is nobody to ask; nothing was done")]
+    NobodyToAsk,
+    #[error("denied by the user{}; nothing was done", said(.0))]
+    ByUser(Option<String>),
+    #[error("interrupted before it was allowed; nothing was done")]
+    Interrupted,
+}
+
+fn said(word: &Option<String>) -> String {
+    word.as_ref().map(|word| format!(", who says: {word}")).unwrap_or_default()
+}
+
+/// Whether a question is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Nothing,
+    Question,
+}
+
+impl Permissions {
+    pub fn new(rules: Rules, mode: Mode) -> Permissions {
+        Permissions {
+            rules: Arc::new(rules),
+            mode,
+            answers: Mutex::default(),
+            memory: None,
+            asking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// With what was allowed in this project before; answers for the project
+    /// are added to it. Without it they hold for the session.
+    pub fn remembering(mut self, memory: ProjectMemory) -> Permissions {
+        self.answers.get_mut().unwrap_or_else(PoisonError::into_inner).extend(memory.rules());
+        self.memory = Some(Mutex::new(memory));
+        self
+    }
+
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules)
+    }
+
+    pub(crate) fn need(&self, tool: &str, target: &Target) -> Result<Need, Denied> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (verdict, rule) = self.rules.judge(&answers, tool, &target.subject, target.risk);
+        match (verdict, self.mode, target.risk) {
+            (Verdict::Allow, _, _) => Ok(Need::Nothing),
+            (Verdict::Deny, _, _) => Err(Denied::ByRule(rule.map(ToString::to_string).unwrap_or_default())),
+            (Verdict::Ask, Mode::DenyAll, _) => Err(Denied::ByMode),
+            (Verdict::Ask, Mode::AllowAll, Risk::Reads | Risk::Writes | Risk::Runs) => Ok(Need::Nothing),
+            (Verdict::Ask, Mode::AllowAll, Risk::Outside) | (Verdict::Ask, Mode::Ask, _) => Ok(Need::Question),
+        }
+    }
+
+    /// Asks, unless the answer to the question before covers this one too.
+    pub(crate) async fn ask(
+        &self,
+        tool: &str,
+        target: Target,
+        preview: Option<String>,
+        asker: &dyn Asker,
+    ) -> Result<(), Denied> {
+        let _one_at_a_time = self.asking.lock().await;
+        match self.need(tool, &target)? {
+            Need::Nothing => return Ok(()),
+            Need::Question => (),
+        }
+        let answer = lasting(tool, &target);
+        let covers = answer.as_ref().map(|answer| Rule::answer(&answer.tool, answer.subject.as_deref()).to_string());
+        let Target { subject, risk, likeness: _ } = target;
+        match asker.ask(Question { tool: tool.to_owned(), subject, risk, preview, covers }).await {
+            Permit::Once => (),
+            Permit::Session => self.hold(answer),
+            Permit::Project => self.keep(answer, asker),
+            Permit::No(word) => return Err(Denied::ByUser(word)),
+            Permit::Nobody => return Err(Denied::NobodyToAsk),
+        }
+        Ok(())
+    }
+
+    fn hold(&self, answer: Option<Answer>) {
+        if let Some(Answer { tool, subject }) = answer {
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            answers.push(Rule::answer(&tool, subject.as_deref()));
+        }
+    }
+
+    fn keep(&self, answer: Option<Answer>, asker: &dyn Asker) {
+        if let (Some(memory), Some(answer)) = (&self.memory, answer.clone()) {
+            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = memory.remember(answer) {
+                asker.trouble(&format!("allowed for this session only: {error}"));
+            }
+        }
+        self.hold(answer);
+    }
+}
+
+/// What a yes for longer covers. Beyond the working directory nothing does.
+fn lasting(tool: &str, target: &Target) -> Option<Answer> {
+    let subject = match (target.risk, target.likeness) {
+        (Risk::Outside, _) => return None,
+        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Tool) => None,
+        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Subject) => Some(target.subject.clone()),
+    };
+    Some(Answer { tool: tool.to_owned(), subject })
+}

@@ -1,0 +1,104 @@
+//! What the tests share: a session, a front end that remembers, and deltas.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aside_core::block::{Block, Text};
+use aside_core::dialect::Dialects;
+use aside_core::event::Event;
+use aside_core::message::{Message, Role};
+use aside_core::settings::Settings;
+use aside_core::turn::TurnEnd;
+use aside_engine::tools::{Asker, Permit, Question};
+use aside_engine::{Endpoint, Front, Http, Session, Timeouts, Update};
+use tokio_util::sync::CancellationToken;
+
+/// Every update in a few words.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) lines: Vec<String>,
+    pub(crate) text: String,
+    pub(crate) thinking: String,
+    thinks: bool,
+}
+
+impl Front for Heard {
+    fn hear(&mut self, update: Update<'_>) {
+        let line = match update {
+            Update::Sending { step, .. } => format!("sending {step}"),
+            Update::Received(_) => return,
+            Update::Event { event: Event::Opened { opening, .. }, .. } => {
+                self.thinks = matches!(opening, aside_core::event::Opening::Thinking { .. });
+                return;
+            }
+            Update::Event { event: Event::Grew { text, .. }, .. } => {
+                if self.thinks {
+                    self.thinking.push_str(text)
+                } else {
+                    self.text.push_str(text)
+                }
+                return;
+            }
+            Update::Event { .. } => return,
+            Update::Retrying { attempt, .. } => format!("retrying {attempt}"),
+            Update::Told(told) => format!("told {told:?}"),
+            Update::ToolStarted(call) => format!("started {}", call.name),
+            Update::ToolEnded { call, result } => format!("ended {} {}", call.name, result.is_error),
+            Update::Recorded(message) => format!("recorded {:?}", message.role),
+            Update::Ended(end) => format!("ended {end:?}"),
+        };
+        self.lines.push(line);
+    }
+}
+
+/// Nobody is there to be asked.
+pub(crate) struct Nobody;
+
+impl Asker for Nobody {
+    fn ask(&self, _: Question) -> futures_util::future::BoxFuture<'_, Permit> {
+        Box::pin(async { Permit::No(None) })
+    }
+}
+
+pub(crate) fn session(url: &str, dialect: &str, model: &str) -> Session {
+    session_with(url, dialect, model, Timeouts { connect: Duration::from_secs(2), idle: Duration::from_secs(5) })
+}
+
+pub(crate) fn session_with(url: &str, dialect: &str, model: &str, timeouts: Timeouts) -> Session {
+    let dialects = Arc::new(Dialects::builtin().unwrap());
+    let endpoint = Endpoint {
+        provider: dialect.to_owned(),
+        dialect: dialects.get(dialect).unwrap().clone(),
+        model: model.to_owned(),
+        base_url: url.to_owned(),
+        place: Some(url.to_owned()),
+        key: None,
+        headers: Vec::new(),
+        extra_body: serde_json::Map::new(),
+        account: None,
+    };
+    Session::new(dialects, endpoint, Settings::new(), Http::new(timeouts))
+}
+
+pub(crate) fn user(text: &str) -> Message {
+    Message::new(Role::User, vec![Block::Text(Text { text: text.to_owned(), ..Text::default() })])
+}
+
+/// Says something and waits for the end of the turn.
+pub(crate) async fn say(session: &mut Session, text: &str) -> (TurnEnd, Heard) {
+    let mut heard = Heard::default();
+    let end = session.turn(user(text), &mut heard, &Nobody, &CancellationToken::new()).await;
+    (end, heard)
+}
+
+/// A chat stream of these deltas, with a plain end.
+pub(crate) fn chat(deltas: &[&str], finish: &str) -> String {
+    let mut body = String::new();
+    for delta in deltas {
+        body.push_str(&format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n"));
+    }
+    body.push_str(&format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"{finish}\"}}]}}\n\ndata: [DONE]\n\n"
+    ));
+    body
+}
