@@ -2,11 +2,13 @@
 //! tools. Every front end begins here.
 
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aside_core::block::Block;
 use aside_core::dialect::Dialects;
-use aside_engine::{Endpoint as Target, Http, Secret, Session};
+use aside_engine::tools::{Mode, Permissions, ProjectMemory, Rules, Toolbox, Workplace};
+use aside_engine::{Endpoint as Target, Http, Secret, Session, prompt};
 use aside_sim::{Options, Running, Simulator, Stage};
 use tokio_util::sync::CancellationToken;
 
@@ -23,9 +25,8 @@ const READABLE_RATE: f64 = 80.0;
 /// What a command line wants of a session.
 pub(crate) struct Wanted<'a> {
     pub(crate) model: Option<&'a str>,
-    pub(crate) tools: bool,
-    pub(crate) yes: bool,
-    pub(crate) deny: bool,
+    /// What tools may do without asking; none without tools.
+    pub(crate) tools: Option<Mode>,
 }
 
 /// One thread is enough: everything waits most of the time.
@@ -69,7 +70,12 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         Endpoint::At(_) | Endpoint::Missing { .. } => None,
     };
     let target = target(provider, simulator.as_ref())?;
-    let session = Session::new(Arc::clone(&dialects), target, settings, Http::default());
+    let mut session = Session::new(Arc::clone(&dialects), target, settings, Http::default());
+    let here = here()?;
+    if let Some(mode) = wanted.tools {
+        session.tools = toolbox(&here, &dialects, loaded.permissions, mode)?;
+    }
+    instruct(&mut session, &here, wanted.tools.is_some())?;
     Ok(Ready { session, _simulator: simulator })
 }
 
@@ -99,9 +105,60 @@ async fn simulator(dialects: &Dialects) -> Result<Running, Report> {
     Ok(bound.map_err(failed)?.spawn())
 }
 
+fn here() -> Result<PathBuf, Report> {
+    std::env::current_dir().map_err(|error| Report::new(format!("the working directory cannot be read: {error}")))
+}
+
+/// The tools of this folder, with what was allowed here before.
+fn toolbox(here: &Path, dialects: &Dialects, rules: Rules, mode: Mode) -> Result<Toolbox, Report> {
+    let opened = Workplace::open(here);
+    let work = opened.map_err(|error| Report::new(format!("cannot work in {}: {error}", here.display())))?;
+    // A command has no business with keys.
+    let keys = dialects.iter().filter_map(|dialect| dialect.api_key_env.clone());
+    let work = work.hiding(keys);
+    let mut permissions = Permissions::new(rules, mode);
+    if let Some(folder) = user_files::data_folder() {
+        let memory = ProjectMemory::open(&folder.join("permissions.json"), here);
+        permissions = permissions.remembering(memory.map_err(|error| Report::new(error.to_string()))?);
+    }
+    Ok(Toolbox::standard(&work, permissions))
+}
+
+/// The system prompt: the user's, else a short one of ours where there are
+/// tools; then what the project has to say.
+fn instruct(session: &mut Session, here: &Path, tools: bool) -> Result<(), Report> {
+    let mut prompt = match session.settings.system_prompt() {
+        Some(value) => prompt::system(value, here).map_err(|error| {
+            Report::new(format!("cannot read the system prompt {value}: {error}"))
+                .hint("prompt.system is a text, or @ and a file")
+        })?,
+        None if tools => prompt::built_in(here, &today()),
+        None => String::new(),
+    };
+    let project = prompt::project_files(here, session.settings.project_files());
+    for note in &project.notes {
+        tell(&format!("note: {note}"));
+    }
+    if !project.content.is_empty() && tools {
+        prompt = [prompt, project.content].join("\n\n");
+    }
+    if !prompt.trim().is_empty() {
+        session.instruct(prompt);
+    }
+    Ok(())
+}
+
+fn today() -> String {
+    jiff::Zoned::now().date().to_string()
+}
+
 /// The prompt as blocks, with what it attaches.
 pub(crate) fn attach(prompt: &str) -> Result<Vec<Block>, Report> {
-    Ok(vec![Block::Text(aside_core::block::Text { text: prompt.to_owned(), ..Default::default() })])
+    let attached = prompt::attach(prompt, &here()?);
+    for note in &attached.notes {
+        tell(&format!("note: {note}"));
+    }
+    Ok(attached.content)
 }
 
 /// The first Ctrl+C stops the turn and keeps what came; the second leaves.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use aside_core::settings::{Change, Layer, SettingError, Settings};
+use aside_engine::tools::Rules;
 
 use crate::choice::Named;
 use crate::provider_tables::ProviderTable;
@@ -59,6 +60,8 @@ pub(crate) struct Loaded {
     pub(crate) profile: Option<(ProfileName, Layer)>,
     /// Providers that the config has tables for.
     pub(crate) providers: Vec<ProviderTable>,
+    /// What tools may do.
+    pub(crate) permissions: Rules,
 }
 
 impl Loaded {
@@ -74,7 +77,7 @@ impl Loaded {
 pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loaded, Report> {
     let config = config_file(folder)?;
     let contents = config.contents()?;
-    let mut loaded = Loaded { providers: config.providers()?, ..Loaded::default() };
+    let mut loaded = Loaded { providers: config.providers()?, permissions: config.permissions()?, ..Loaded::default() };
     loaded.settings.replace(Layer::Config, contents.changes);
     loaded.model = contents.model.map(|model| (model, Layer::Config));
     let active = match (profile, &contents.profile) {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use aside_core::settings::{Change, Key, Value};
+use aside_engine::tools::Rules;
 use serde_json::Value as Json;
 use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 
@@ -212,6 +213,21 @@ impl SettingsFile {
     /// The user's own providers, or the first mistake in them.
     pub(crate) fn providers(&self) -> Result<Vec<ProviderTable>, Report> {
         provider_tables::read(self, self.parse()?.as_table())
+    }
+
+    /// What tools may do without being asked, or the first mistake in it.
+    pub(crate) fn permissions(&self) -> Result<Rules, Report> {
+        let document = self.parse()?;
+        let mut rules = Rules::new();
+        let Some(item) = document.get("permissions") else { return Ok(rules) };
+        let table = item.as_table_like().ok_or_else(|| self.mistake_at("permissions", "expected a table"))?;
+        for (key, item) in table.iter() {
+            let span = item.span().unwrap_or_default();
+            let mistake = |problem: &str| self.mistake(span.clone(), &format!("permissions.{key}"), problem);
+            let word = item.as_str().ok_or_else(|| mistake("expected \"allow\", \"ask\" or \"deny\""))?;
+            rules.add(key, word).map_err(|error| mistake(&error.to_string()))?;
+        }
+        Ok(rules)
     }
 
     /// A mistake of the file: where, at which key, what.

@@ -17,6 +17,14 @@ pub(crate) fn config_folder() -> Option<PathBuf> {
     }
 }
 
+/// `$ASIDE_DATA_DIR`, else `aside` in the XDG data folder.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    match std::env::var_os("ASIDE_DATA_DIR") {
+        Some(folder) if !folder.is_empty() => Some(folder.into()),
+        _ => etcetera::base_strategy::Xdg::new().ok().map(|folders| folders.data_dir().join("aside")),
+    }
+}
+
 /// The built-in dialects with the user's merged over them.
 pub(crate) fn dialects() -> anyhow::Result<Dialects> {
     let files = dialect_files()?;

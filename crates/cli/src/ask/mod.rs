@@ -13,6 +13,7 @@ use aside_core::message::{Message, Role};
 use aside_core::settings::Display;
 use aside_core::tags::Start;
 use aside_core::turn::TurnEnd;
+use aside_engine::tools::Mode;
 use aside_engine::{Front, Session};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -87,6 +88,14 @@ impl Arguments {
         !self.no_tools
     }
 
+    fn mode(&self) -> Mode {
+        match (self.yes, self.deny) {
+            (true, _) => Mode::AllowAll,
+            (false, true) => Mode::DenyAll,
+            (false, false) => Mode::Ask,
+        }
+    }
+
     fn look(&self, session: &Session) -> Look {
         let (out_is_terminal, err_is_terminal) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
         let shown = match session.settings.display() {
@@ -137,8 +146,7 @@ impl Arguments {
     }
 
     async fn ask(&self, prompt: String) -> anyhow::Result<Outcome> {
-        let wanted =
-            Wanted { model: self.model.as_deref(), tools: self.offers_tools(), yes: self.yes, deny: self.deny };
+        let wanted = Wanted { model: self.model.as_deref(), tools: self.offers_tools().then(|| self.mode()) };
         let mut ready = run::session(&wanted, &self.overrides).await?;
         let session = &mut ready.session;
         let message = Message::new(Role::User, run::attach(&prompt)?);
