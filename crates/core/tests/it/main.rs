@@ -18,6 +18,7 @@ mod corpus;
 mod dialects;
 mod encode;
 mod fixtures;
+mod invented;
 mod judged;
 mod properties;
 mod replay;
