@@ -14,6 +14,7 @@ mod failure_out;
 mod gemini;
 mod guess;
 pub(crate) mod json;
+mod last_word;
 mod messages;
 mod ollama;
 mod out;
