@@ -20,6 +20,7 @@ mod dialects;
 mod encode;
 mod fixtures;
 mod incoming;
+mod invented;
 mod judged;
 mod properties;
 mod replay;

@@ -2,11 +2,9 @@
 //! looked at from the side of whoever writes.
 
 use super::details::Family;
+use super::stream_in::CHUNK_SOURCE;
 use crate::dialect::{Carrier, Details as DetailsRule, Rules};
 use crate::tags::{Pair, Reach, Start};
-
-/// Where thinking in a content array comes from.
-pub(super) const CHUNK_SOURCE: &str = "content.thinking";
 
 /// The carrier of one thought.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +123,11 @@ pub(in crate::wire) fn tags(rules: &Rules, source: &str, course: &Course) -> Opt
     }
     let (position, pair, close) =
         tags.pairs.iter().enumerate().find_map(|(at, pair)| closer(pair, source).map(|close| (at, pair, close)))?;
-    let by_template = tags.start == Start::Prefilled && leading && position == 0;
+    let by_template = tags.start == Start::Prefilled && leading;
+    // The template has opened the first family, and its tag closes it.
+    if by_template && position > 0 {
+        return None;
+    }
     let open = if by_template { String::new() } else { source.to_owned() };
     Some(Tags { open, close, tail: pair.tail.clone() })
 }
