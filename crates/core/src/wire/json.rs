@@ -238,6 +238,11 @@ impl ObjectWriter {
         }
     }
 
+    /// What there is so far; not JSON yet.
+    pub(crate) fn written(&self) -> &str {
+        &self.0
+    }
+
     pub(crate) fn finish(mut self) -> String {
         if self.0.is_empty() {
             self.0.push('{');

@@ -15,6 +15,7 @@
 mod checks;
 mod conversation;
 mod corpus;
+mod counted;
 mod dialects;
 mod encode;
 mod fixtures;
