@@ -6,7 +6,7 @@ use aside_core::protocol::Protocol;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::outgoing::{self, Outgoing};
+use crate::outgoing::{self, Counting, Outgoing};
 use crate::{Outcome, report::Report};
 
 /// Print the request that a conversation would be sent as
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let outgoing = arguments.source.build()?;
+    let outgoing = arguments.source.build(Counting::Roughly)?;
     let mut out = std::io::stdout().lock();
     if arguments.full {
         writeln!(out, "{}", full(&outgoing)?)?;

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io::Read;
+use std::sync::Arc;
 
 use aside_core::block::Origin;
 use aside_core::conversation::Conversation;
 use aside_core::dialect::{Dialect, Dialects};
 use aside_core::message::Message;
 use aside_core::settings::{Layer, Settings};
-use aside_core::wire::{Encoded, Request, encode};
+use aside_core::tokens::{self, Counter, Letters};
+use aside_core::wire::{Encoded, Encoder, Request};
 
 use crate::report::Report;
 use crate::settings::{Loaded, Overrides, refused};
@@ -40,10 +42,21 @@ pub(crate) struct Outgoing {
     pub(crate) model: String,
     pub(crate) settings: Settings,
     pub(crate) encoded: Encoded,
+    pub(crate) counter: Arc<dyn Counter>,
+    /// Tokens one request may have, where that is known.
+    pub(crate) limit: Option<u64>,
+}
+
+/// How well the tokens are to be known. A vocabulary takes time to load; who
+/// shows no tokens does not wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    Roughly,
+    InTheVocabulary,
 }
 
 impl Source {
-    pub(crate) fn build(&self) -> anyhow::Result<Outgoing> {
+    pub(crate) fn build(&self, counting: Counting) -> anyhow::Result<Outgoing> {
         let dialects = user_files::dialects()?;
         let conversation = self.read()?;
         let loaded = self.overrides.load()?;
@@ -54,7 +67,13 @@ impl Source {
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
         let endpoint = dialect.base_url.clone();
         let target = Origin { endpoint, provider: Some(dialect.id.clone()), ..Origin::default() };
-        let encoded = encode(&Request {
+        let ask = &dialect.rules(Some(&model)).ask;
+        let limit = tokens::context_limit(&settings, ask);
+        let counter: Arc<dyn Counter> = match counting {
+            Counting::Roughly => Arc::new(Letters),
+            Counting::InTheVocabulary => aside_tokens::counter(ask.tokenizer),
+        };
+        let request = Request {
             dialects: &dialects,
             dialect: &dialect,
             model: &model,
@@ -63,8 +82,9 @@ impl Source {
             tools: &conversation.tools,
             settings: &settings,
             repairs: &[],
-        });
-        Ok(Outgoing { dialect, model, settings, encoded, conversation })
+        };
+        let encoded = Encoder::counting_with(Arc::clone(&counter)).encode(&request, &[]);
+        Ok(Outgoing { dialect, model, settings, encoded, conversation, counter, limit })
     }
 
     fn read(&self) -> anyhow::Result<Conversation> {

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use crate::protocol::Protocol;
 use crate::tags::{Pair, TagRules};
-pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off};
+pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off, Tokenizer};
 use catalogue::ErrorsFile;
 pub use catalogue::{ErrorClass, ErrorRow, Repair};
 pub use echo::{

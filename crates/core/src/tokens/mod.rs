@@ -7,6 +7,8 @@ mod shown;
 
 use std::fmt;
 
+use crate::block::{Arguments, Block, Seals};
+
 pub use calibration::{Answered, Calibration, Learned, Who, reported_input};
 pub use letters::{Letters, estimate};
 pub use shown::{context_limit, shown};
@@ -48,6 +50,28 @@ pub trait Counter: fmt::Debug + Send + Sync {
     fn warning(&self) -> Option<String> {
         None
     }
+}
+
+/// The tokens of one block, whether it is sent or not.
+pub fn of_block(block: &Block, counter: &dyn Counter) -> Count {
+    match block {
+        Block::Text(text) => counter.count(&text.text),
+        Block::Thinking(thinking) => match (counter.count(thinking.text()), sealed_in(thinking.seals())) {
+            (count, 0) => count,
+            (count, sealed) => Count::Estimated(count.tokens() + sealed),
+        },
+        Block::ToolCall(call) => match &call.arguments {
+            Arguments::Json(words) | Arguments::Broken(words) => counter.count(&format!("{} {words}", call.name)),
+        },
+        Block::ToolResult(result) => counter.count(&result.content),
+        Block::Image(_) => Count::Estimated(IMAGE_TOKENS),
+        Block::Unmodelled(unmodelled) => counter.count(&unmodelled.native.json),
+    }
+}
+
+fn sealed_in(seals: Option<&Seals>) -> u64 {
+    let seals = seals.into_iter().flat_map(|seals| [&seals.signature, &seals.encrypted]).flatten();
+    seals.map(|seal| sealed_bytes(seal.payload.len())).sum()
 }
 
 /// The most that any provider we know charges for one image.
