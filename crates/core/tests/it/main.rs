@@ -13,6 +13,7 @@
 )]
 
 mod checks;
+mod compacted;
 mod conversation;
 mod corpus;
 mod counted;
