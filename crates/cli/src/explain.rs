@@ -111,9 +111,10 @@ fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
     let (dialect, model) = (&outgoing.dialect.id, &outgoing.model);
     // Whatever counts, the words a provider puts around a request are its own.
     let used = tokens::shown(Count::Estimated(outgoing.encoded.tokens), outgoing.limit);
-    let held_back = match held_back(rows) {
-        Count::Exact(0) => String::new(),
-        held_back => format!(", {} of thinking held back", tokens::shown(held_back, None)),
+    let held_back = held_back(rows);
+    let held_back = match held_back.tokens() {
+        0 => String::new(),
+        1.. => format!(", {} of thinking held back", tokens::shown(held_back, None)),
     };
     let mut out = format!("to {dialect}, model {model}: {used} tokens{held_back}\n\n");
     for row in rows {
@@ -138,12 +139,7 @@ fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
 
 /// Thinking that is stored and not sent.
 fn held_back(rows: &[Row]) -> Count {
-    let held_back = rows.iter().filter(|row| row.kind == "thinking" && !row.sent).map(|row| row.count);
-    let sum = |sum: Count, next: Count| match (sum, next) {
-        (Count::Exact(sum), Count::Exact(next)) => Count::Exact(sum + next),
-        (sum, next) => Count::Estimated(sum.tokens() + next.tokens()),
-    };
-    held_back.fold(Count::Exact(0), sum)
+    rows.iter().filter(|row| row.kind == "thinking" && !row.sent).map(|row| row.count).sum()
 }
 
 fn text_of(block: &Block) -> String {

@@ -149,7 +149,10 @@ mod tests {
         Who { dialect: "generic".into(), model: "some-model".into(), counter: "letters".into() }
     }
 
-    fn after(pairs: &[(u64, u64)]) -> Calibration {
+    /// Counted, and reported.
+    type Pair = (u64, u64);
+
+    fn after(pairs: &[Pair]) -> Calibration {
         let mut calibration = Calibration::new();
         for (counted, reported) in pairs {
             calibration.learn(&who(), Answered { counted: *counted, reported: *reported });
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn c4_the_factor_is_what_was_reported_of_what_was_counted() {
         #[rustfmt::skip]
-        let cases: &[(&str, &[(u64, u64)], Option<f64>)] = &[
+        let cases: &[(&str, &[Pair], Option<f64>)] = &[
             ("nothing yet",                 &[],                               None),
             ("one answer",                  &[(1000, 800)],                    Some(0.8)),
             ("the long one weighs more",    &[(100, 200), (10_000, 10_000)],   Some(10_150.0 / 10_075.0)),
@@ -223,7 +226,7 @@ mod tests {
     proptest! {
         #[test]
         fn c4_no_report_drives_the_factor_out_of_bounds(pairs in prop::collection::vec((any::<u32>(), any::<u32>()), 1..20)) {
-            let pairs: Vec<(u64, u64)> = pairs.into_iter().map(|(counted, reported)| (counted.into(), reported.into())).collect();
+            let pairs: Vec<Pair> = pairs.into_iter().map(|(counted, reported)| (counted.into(), reported.into())).collect();
             if let Some(factor) = after(&pairs).factor(&who()) {
                 prop_assert!((LEAST - 1e-9..=MOST + 1e-9).contains(&factor), "{factor}");
             }

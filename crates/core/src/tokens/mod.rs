@@ -6,6 +6,7 @@ mod letters;
 mod shown;
 
 use std::fmt;
+use std::iter::Sum;
 
 use crate::block::{Arguments, Block, Seals};
 
@@ -34,6 +35,18 @@ impl Count {
             Count::Exact(_) => false,
             Count::Estimated(_) => true,
         }
+    }
+}
+
+/// A sum is as good as the worst of its parts.
+impl Sum for Count {
+    fn sum<I: Iterator<Item = Count>>(counts: I) -> Count {
+        counts.fold(Count::Exact(0), |sum, next| match (sum, next) {
+            (Count::Exact(sum), Count::Exact(next)) => Count::Exact(sum + next),
+            (Count::Exact(sum) | Count::Estimated(sum), Count::Exact(next) | Count::Estimated(next)) => {
+                Count::Estimated(sum + next)
+            }
+        })
     }
 }
 
@@ -99,6 +112,14 @@ pub fn needs_exact(body_bytes: usize, limit: Option<u64>, compact_at: Option<f64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c2_a_sum_with_an_estimate_in_it_is_one() {
+        use Count::{Estimated, Exact};
+        assert_eq!([].into_iter().sum::<Count>(), Exact(0));
+        assert_eq!([Exact(1), Exact(2)].into_iter().sum::<Count>(), Exact(3));
+        assert_eq!([Exact(1), Estimated(2), Exact(3)].into_iter().sum::<Count>(), Estimated(6));
+    }
 
     #[test]
     fn c4_a_short_request_needs_no_vocabulary() {

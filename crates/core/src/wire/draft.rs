@@ -107,14 +107,15 @@ impl<'a> Draft<'a> {
     /// and neighbours with one speaker become one message.
     pub(super) fn finish_runs(
         &self,
-        mut body: ObjectWriter,
+        body: ObjectWriter,
         member: &str,
         speaker: impl Fn(Role) -> Option<&'static str>,
         write: Write,
     ) -> String {
-        let mut list = String::with_capacity(self.pieces.size() + 1024);
         let mut counted = Tokens { head: self.pieces.tokens_of_head(body.written()), messages: Vec::new() };
-        list.push('[');
+        // Written in place: a body is long, and copying it is most of the work.
+        let mut list = body.into_list(member, self.pieces.size() + 1024);
+        let begins = list.len();
         let mut open: Option<&str> = None;
         for (at, (message, step)) in self.messages.iter().zip(self.steps).enumerate() {
             let entry = self.entries.get(at).copied();
@@ -131,7 +132,7 @@ impl<'a> Draft<'a> {
                     open = Some(opening);
                     counted.head += OPENING_TOKENS;
                 }
-                None if list.len() > 1 => list.push(','),
+                None if list.len() > begins => list.push(','),
                 None => (),
             }
             list.push_str(&json);
@@ -139,10 +140,9 @@ impl<'a> Draft<'a> {
         if open.is_some() {
             list.push_str("]}");
         }
-        list.push(']');
+        list.push_str("]}");
         self.tokens.replace(counted);
-        body.push_raw(member, &list);
-        body.finish()
+        list
     }
 }
 

@@ -243,6 +243,14 @@ impl ObjectWriter {
         &self.0
     }
 
+    /// The object up to the first element of its last member, a list of about
+    /// that many bytes. Whoever writes the list also closes both.
+    pub(crate) fn into_list(mut self, name: &str, bytes: usize) -> String {
+        self.0.reserve(bytes + name.len() + 8);
+        self.push_raw(name, "[");
+        self.0
+    }
+
     pub(crate) fn finish(mut self) -> String {
         if self.0.is_empty() {
             self.0.push('{');
