@@ -1,16 +1,19 @@
 //! `costs instructions PROTOCOL DELTAS even|odd` decodes once with the floor
 //! and once with aside, to be run under callgrind. `costs memory` measures the
-//! heap and fails where a bound is broken. `costs rebuild` builds two requests of
-//! one conversation. `costs serve PROTOCOL DELTAS` answers every request with one
-//! stream.
+//! heap and fails where a bound is broken. `costs rebuild COUNTER` builds two
+//! requests of one conversation, their tokens counted by letters or exactly.
+//! `costs serve PROTOCOL DELTAS` answers every request with one stream.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use aside_bench::meter::{self, Meter};
 use aside_bench::rebuild::{Desk, measured_first_build, measured_second_build};
 use aside_bench::{Cut, generate, measured_floor, measured_full, rules};
 use aside_core::block::{Block, Reply};
+use aside_core::dialect::Tokenizer;
 use aside_core::protocol::Protocol;
+use aside_core::tokens::{Counter, Letters};
 
 #[global_allocator]
 static METER: Meter = Meter;
@@ -29,7 +32,8 @@ fn main() -> ExitCode {
             }
         }
         ["memory"] => memory(),
-        ["rebuild"] => rebuild(),
+        ["rebuild", "letters"] => rebuild(Arc::new(Letters)),
+        ["rebuild", "exactly"] => rebuild(aside_tokens::counter(Tokenizer::O200k)),
         ["serve", protocol, deltas] => match (protocol.parse(), deltas.parse()) {
             (Ok(protocol), Ok(deltas)) => serve(protocol, deltas),
             _ => usage(),
@@ -50,8 +54,8 @@ fn serve(protocol: Protocol, deltas: usize) -> ExitCode {
 }
 
 /// One request, then the next one of the same conversation.
-fn rebuild() -> ExitCode {
-    let mut desk = Desk::new();
+fn rebuild(counter: Arc<dyn Counter>) -> ExitCode {
+    let mut desk = Desk::new(counter);
     let first = measured_first_build(&mut desk);
     desk.one_more_turn();
     let second = measured_second_build(&mut desk);
@@ -64,7 +68,7 @@ fn rebuild() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    let forms = ["instructions PROTOCOL DELTAS even|odd", "memory", "rebuild", "serve PROTOCOL DELTAS"];
+    let forms = ["instructions PROTOCOL DELTAS even|odd", "memory", "rebuild letters|exactly", "serve PROTOCOL DELTAS"];
     eprintln!("usage: costs {}", forms.join("\n       costs "));
     ExitCode::from(2)
 }

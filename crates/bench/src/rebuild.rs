@@ -1,10 +1,14 @@
 //! A long conversation as a request, and again after one more turn.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use aside_core::block::{Block, Content, Origin, Text, Thinking};
 use aside_core::dialect::Dialects;
 use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, Settings};
+use aside_core::tokens::{Count, Counter};
 use aside_core::wire::{Encoded, Encoder, Request};
 
 const MESSAGES: usize = 2_000;
@@ -16,10 +20,47 @@ pub struct Desk {
     settings: Settings,
     history: History,
     encoder: Encoder,
+    counter: Arc<Watched>,
+}
+
+/// Counts under one name in the first build and under another in the second,
+/// so that counting can be told from building.
+#[derive(Debug)]
+struct Watched {
+    counter: Arc<dyn Counter>,
+    second: AtomicBool,
+}
+
+impl Counter for Watched {
+    fn name(&self) -> &'static str {
+        self.counter.name()
+    }
+
+    fn count(&self, text: &str) -> Count {
+        if self.second.load(Ordering::Relaxed) {
+            measured_second_count(self.counter.as_ref(), text)
+        } else {
+            measured_first_count(self.counter.as_ref(), text)
+        }
+    }
+}
+
+#[inline(never)]
+fn measured_first_count(counter: &dyn Counter, text: &str) -> Count {
+    std::hint::black_box("first");
+    counter.count(text)
+}
+
+#[inline(never)]
+fn measured_second_count(counter: &dyn Counter, text: &str) -> Count {
+    std::hint::black_box("second");
+    counter.count(text)
 }
 
 impl Desk {
-    pub fn new() -> Desk {
+    pub fn new(counter: Arc<dyn Counter>) -> Desk {
+        // Loading a vocabulary is no part of counting with it.
+        std::hint::black_box(counter.count("once"));
         let mut history = History::new();
         let words = "Some \"words\" of a thought, with\nlines in it. ";
         let thought = words.repeat(THINKING_BYTES / (MESSAGES / 2) / words.len() + 1);
@@ -29,11 +70,14 @@ impl Desk {
         let dialects = Dialects::builtin().expect("the built-in dialects are valid");
         let mut settings = Settings::new();
         settings.set(Layer::Session, "reasoning.includeInContext", "true").expect("a setting");
-        Desk { dialects, settings, history, encoder: Encoder::new() }
+        let counter = Arc::new(Watched { counter, second: AtomicBool::new(false) });
+        let encoder = Encoder::counting_with(Arc::<Watched>::clone(&counter));
+        Desk { dialects, settings, history, encoder, counter }
     }
 
     pub fn one_more_turn(&mut self) {
         append_turn(&mut self.history, "One more thought.");
+        self.counter.second.store(true, Ordering::Relaxed);
     }
 
     fn encode(&mut self) -> Encoded {
@@ -53,12 +97,6 @@ impl Desk {
             repairs: &[],
         };
         self.encoder.encode(&request, &entries)
-    }
-}
-
-impl Default for Desk {
-    fn default() -> Desk {
-        Desk::new()
     }
 }
 

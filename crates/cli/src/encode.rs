@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::outgoing::{self, Outgoing};
+use crate::outgoing::{self, Counting, Outgoing};
 use crate::report::tell;
 
 /// What stands where a key would.
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let outgoing = arguments.source.build()?;
+    let outgoing = arguments.source.build(Counting::Roughly)?;
     let text = match arguments.full {
         true => full(&outgoing)?,
         false => merge_body(&outgoing.encoded.body, &outgoing.provider.extra_body),

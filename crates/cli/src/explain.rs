@@ -5,11 +5,11 @@ use std::io::Write;
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::rules::{Action, Decision};
-use aside_core::tokens;
+use aside_core::tokens::{self, Count};
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::outgoing::{self, Outgoing};
+use crate::outgoing::{self, Counting, Outgoing};
 
 /// Say what the next request would send, block by block, and why
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let outgoing = arguments.source.build()?;
+    let outgoing = arguments.source.build(Counting::InTheVocabulary)?;
     let branch: Vec<&Message> =
         outgoing.conversation.history.branch().into_iter().map(|(_, message)| message).collect();
     let decisions = outgoing.encoded.decisions.iter();
@@ -52,7 +52,9 @@ struct Row {
     rule: String,
     setting: Option<&'static str>,
     layer: Option<&'static str>,
-    tokens: u64,
+    /// Of the stored block, whether it is sent or not.
+    count: Count,
+    sent: bool,
 }
 
 impl Row {
@@ -62,7 +64,6 @@ impl Row {
         let text = block.map(text_of).unwrap_or_default();
         let setting = decision.why.setting();
         let layer = setting.and_then(|name| outgoing.settings.get(name.parse().ok()?)).map(|(_, layer)| layer.as_str());
-        let sent = decision.action != Action::Dropped && decision.action != Action::Filler;
         Row {
             message: decision.message,
             block: decision.block,
@@ -74,8 +75,13 @@ impl Row {
             rule: decision.why.rule(),
             setting,
             layer,
-            tokens: if sent { tokens::estimate(&text) } else { 0 },
+            count: block.map_or(Count::Exact(0), |block| tokens::of_block(block, outgoing.counter.as_ref())),
+            sent: decision.action != Action::Dropped,
         }
+    }
+
+    fn tokens_sent(&self) -> u64 {
+        if self.sent { self.count.tokens() } else { 0 }
     }
 }
 
@@ -85,7 +91,8 @@ fn as_json(outgoing: &Outgoing, rows: &[Row]) -> Value {
         .map(|row| {
             json!({
                 "message": row.message, "block": row.block, "kind": row.kind, "action": row.action, "as": row.field,
-                "rule": row.rule, "setting": row.setting, "layer": row.layer, "tokens": row.tokens, "estimated": true,
+                "rule": row.rule, "setting": row.setting, "layer": row.layer, "tokens": row.tokens_sent(),
+                "estimated": row.count.is_estimate(),
             })
         })
         .collect();
@@ -93,14 +100,23 @@ fn as_json(outgoing: &Outgoing, rows: &[Row]) -> Value {
         "model": outgoing.provider.model,
         "dialect": outgoing.provider.dialect.id,
         "tokens": outgoing.encoded.tokens,
+        "limit": outgoing.limit,
+        "heldBack": held_back(rows).tokens(),
         "decisions": decisions,
         "notices": notices(outgoing),
     })
 }
 
 fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
-    let (dialect, model, tokens) = (&outgoing.provider.dialect.id, &outgoing.provider.model, outgoing.encoded.tokens);
-    let mut out = format!("to {dialect}, model {model}: ~{tokens} tokens of messages\n\n");
+    let (dialect, model) = (&outgoing.provider.dialect.id, &outgoing.provider.model);
+    // Whatever counts, the words a provider puts around a request are its own.
+    let used = tokens::shown(Count::Estimated(outgoing.encoded.tokens), outgoing.limit);
+    let held_back = held_back(rows);
+    let held_back = match held_back.tokens() {
+        0 => String::new(),
+        1.. => format!(", {} of thinking held back", tokens::shown(held_back, None)),
+    };
+    let mut out = format!("to {dialect}, model {model}: {used} tokens{held_back}\n\n");
     for row in rows {
         let what = format!("{:>3} {:<9} {:<10} {:<8} {}", row.message, row.role, row.kind, row.action, row.begins);
         out.push_str(what.trim_end());
@@ -124,6 +140,11 @@ fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
 /// What a reader should know first comes first.
 fn notices(outgoing: &Outgoing) -> Vec<&String> {
     outgoing.encoded.unmet.iter().chain(&outgoing.encoded.notes).collect()
+}
+
+/// Thinking that is stored and not sent.
+fn held_back(rows: &[Row]) -> Count {
+    rows.iter().filter(|row| row.kind == "thinking" && !row.sent).map(|row| row.count).sum()
 }
 
 fn text_of(block: &Block) -> String {

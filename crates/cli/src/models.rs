@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use anyhow::Context;
 use aside_core::dialect::{
     AskDefault, AskRules, Auth, BindModel, BindRules, Carrier, Details, Dialect, Dialects, Duty, EchoField, EchoRules,
-    FillEmpty, Foreign, Off, Patch, PrefixCheck, ReadRules, Removal, Rules, TurnsIf,
+    FillEmpty, Foreign, Off, Patch, PrefixCheck, ReadRules, Removal, Rules, Tokenizer, TurnsIf,
 };
 use aside_core::tags::Start;
 use serde_json::{Value, json};
@@ -19,8 +19,14 @@ use crate::{Outcome, user_files};
 const WIDTH: usize = 80;
 
 /// Facts that are no news about a dialect as a whole.
-const NOTHING: [&str; 5] =
-    ["nothing to send", "nothing known", "nothing where there was no thinking", "to the provider", "unknown"];
+const NOTHING: [&str; 6] = [
+    "nothing to send",
+    "nothing known",
+    "nothing where there was no thinking",
+    "to the provider",
+    "unknown",
+    "tokens by an estimate",
+];
 
 /// Show the providers and models known, with the rules of each
 ///
@@ -148,6 +154,7 @@ fn facts(rules: &Rules) -> Vec<(&'static str, String)> {
         ("refuses", refuses(ask)),
         ("output", output(ask)),
         ("context", ask.context_limit.map_or("unknown".to_owned(), |limit| format!("{limit} tokens"))),
+        ("counts", counts(ask)),
     ]
 }
 
@@ -320,6 +327,13 @@ fn output(ask: &AskRules) -> String {
     ask.max_tokens.default.map_or(path.to_owned(), |limit| format!("{path}: {limit} unless you say so"))
 }
 
+fn counts(ask: &AskRules) -> String {
+    match ask.tokenizer {
+        Tokenizer::O200k | Tokenizer::Cl100k => format!("tokens by {}", ask.tokenizer.as_str()),
+        Tokenizer::None => "tokens by an estimate".to_owned(),
+    }
+}
+
 /// A patch as `a.b=c`, which reads better than braces.
 pub(crate) fn assignments(patch: &Patch, nothing: &str) -> String {
     let mut all = Vec::new();
@@ -456,6 +470,6 @@ fn ask_json(ask: &AskRules) -> Value {
         "exclusive": ask.exclusive, "show": ask.show, "extra": ask.extra, "headers": ask.headers,
         "forbid": ask.forbid, "forbid_when_on": ask.forbid_when_on, "forced_tools_ok": ask.forced_tools_ok,
         "max_tokens": { "path": ask.max_tokens.path, "default": ask.max_tokens.default },
-        "context_limit": ask.context_limit,
+        "context_limit": ask.context_limit, "tokenizer": ask.tokenizer.as_str(),
     })
 }

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io::Read;
+use std::sync::Arc;
 
 use aside_core::conversation::Conversation;
 use aside_core::message::Message;
 use aside_core::settings::{Layer, Settings};
-use aside_core::wire::{Encoded, Request, encode};
+use aside_core::tokens::{self, Counter, Letters};
+use aside_core::wire::{Encoded, Encoder, Request};
 
 use crate::choice::Named;
 use crate::providers::{Provider, Providers, environment};
@@ -39,10 +41,21 @@ pub(crate) struct Outgoing {
     pub(crate) provider: Provider,
     pub(crate) settings: Settings,
     pub(crate) encoded: Encoded,
+    pub(crate) counter: Arc<dyn Counter>,
+    /// Tokens one request may have, where that is known.
+    pub(crate) limit: Option<u64>,
+}
+
+/// How well the tokens are to be known. A vocabulary takes time to load; who
+/// shows no tokens does not wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    Roughly,
+    InTheVocabulary,
 }
 
 impl Source {
-    pub(crate) fn build(&self) -> anyhow::Result<Outgoing> {
+    pub(crate) fn build(&self, counting: Counting) -> anyhow::Result<Outgoing> {
         let dialects = user_files::dialects()?;
         let conversation = self.read()?;
         let loaded = self.overrides.load()?;
@@ -51,7 +64,13 @@ impl Source {
         let settings = self.settings(loaded, &conversation, &provider)?;
         let branch = conversation.history.branch();
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
-        let encoded = encode(&Request {
+        let ask = &provider.dialect.rules(Some(&provider.model)).ask;
+        let limit = tokens::context_limit(&settings, ask);
+        let counter: Arc<dyn Counter> = match counting {
+            Counting::Roughly => Arc::new(Letters),
+            Counting::InTheVocabulary => aside_tokens::counter(ask.tokenizer),
+        };
+        let request = Request {
             dialects: &dialects,
             dialect: &provider.dialect,
             model: &provider.model,
@@ -60,8 +79,9 @@ impl Source {
             tools: &conversation.tools,
             settings: &settings,
             repairs: &[],
-        });
-        Ok(Outgoing { provider, settings, encoded, conversation })
+        };
+        let encoded = Encoder::counting_with(Arc::clone(&counter)).encode(&request, &[]);
+        Ok(Outgoing { provider, settings, encoded, conversation, counter, limit })
     }
 
     fn read(&self) -> anyhow::Result<Conversation> {

@@ -5,6 +5,7 @@
 //! [`dialect`].
 
 pub mod block;
+pub mod compact;
 pub mod conversation;
 pub mod dialect;
 pub mod event;

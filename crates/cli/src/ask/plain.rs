@@ -9,7 +9,6 @@ use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
 use aside_core::event::{BlockId, Event, Opening, Side};
 use aside_core::fold::Fold;
 use aside_core::screen::Neutral;
-use aside_core::tokens;
 use aside_engine::{Front, Update};
 
 use super::say;
@@ -19,6 +18,9 @@ const BEAT: Duration = Duration::from_millis(120);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How much of a call or a result is shown on its line.
 const MOST_OF_A_CALL: usize = 100;
+
+/// About; what is shown by it carries a `~`.
+const BYTES_A_TOKEN: u64 = 4;
 
 /// Which of the two is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -409,9 +411,9 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The estimate of core, from a count of letters alone.
-fn tokens_of(letters: u64) -> u64 {
-    letters.div_ceil(tokens::LETTERS_A_TOKEN)
+/// A figure that moves while one waits; the ledger has the real one.
+fn tokens_of(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_A_TOKEN)
 }
 
 #[cfg(test)]

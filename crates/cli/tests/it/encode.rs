@@ -50,6 +50,47 @@ fn explain_says_what_and_why_in_words_and_in_json() {
     assert_eq!((&why["action"], &why["layer"]), (&Value::from("dropped"), &Value::from("session")));
 }
 
+fn explained(model: &str, more: &[&str]) -> Value {
+    let arguments = [&["explain", "--json", "-m", model, CONVERSATION], more].concat();
+    let run = aside(&arguments, b"", None);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+#[test]
+fn c4_blocks_are_counted_exactly_where_the_vocabulary_is_public() {
+    let of_text = |explained: &Value| {
+        let decisions = explained["decisions"].as_array().unwrap();
+        let text = decisions.iter().find(|decision| decision["kind"] == "text").unwrap();
+        (text["tokens"].as_u64().unwrap(), text["estimated"].as_bool().unwrap())
+    };
+    let (exact, estimated) = of_text(&explained("openai/gpt-5.6", &[]));
+    let (high, also_estimated) = of_text(&explained("anthropic/claude-sonnet-5", &[]));
+    assert_eq!((estimated, also_estimated), (false, true));
+    assert!(high > exact && exact > 0, "{high} and {exact}");
+}
+
+#[test]
+fn c2_explain_shows_what_is_used_of_the_limit_and_what_is_held_back() {
+    let first_line = |model: &str, more: &[&str]| {
+        let run = aside(&[&["explain", "-m", model, CONVERSATION], more].concat(), b"", None);
+        run.stdout.lines().next().unwrap().to_owned()
+    };
+    let limited = first_line("anthropic/claude-sonnet-5", &["--set", "context.limit=50000"]);
+    assert!(
+        limited.starts_with("to anthropic, model claude-sonnet-5: ~") && limited.contains("/50k tokens"),
+        "{limited}"
+    );
+    let withheld = ["--set", "reasoning.includeInContext=false"];
+    let line = first_line("openai/gpt-5.6", &withheld);
+    assert!(line.contains("/272k tokens") && line.ends_with("of thinking held back"), "{line}");
+    let all = explained("anthropic/claude-sonnet-5", &withheld);
+    let some = explained("anthropic/claude-sonnet-5", &[]);
+    assert_eq!(all["limit"], 200_000);
+    assert!(all["heldBack"].as_u64() > some["heldBack"].as_u64(), "{} and {}", all["heldBack"], some["heldBack"]);
+    assert!(all["tokens"].as_u64() < some["tokens"].as_u64(), "what is held back is not counted");
+}
+
 #[test]
 fn the_judge_accepts_what_encode_builds_and_refuses_what_a_client_forgets() {
     for model in ["deepseek/deepseek-v4-pro", "anthropic/claude-sonnet-5", "gemini/gemini-3-pro", "openai/gpt-5.6"] {

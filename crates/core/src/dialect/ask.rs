@@ -28,6 +28,17 @@ words!(
     }
 );
 
+words!(
+    /// The public vocabulary a model reads by, where it has one.
+    #[derive(Default)]
+    Tokenizer {
+        O200k = "o200k_base",
+        Cl100k = "cl100k_base",
+        #[default]
+        None = "none",
+    }
+);
+
 /// How thinking is switched off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Off {
@@ -67,6 +78,8 @@ pub struct AskRules {
     pub max_tokens: MaxTokensRules,
     /// Tokens that fit into one request and its answer.
     pub context_limit: Option<u64>,
+    /// What counts its tokens exactly.
+    pub tokenizer: Tokenizer,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +121,7 @@ table!(Ask {
     forbid_when_on: Vec<String>,
     forced_tools_ok: bool,
     context_limit: u64,
+    tokenizer: Tokenizer,
     ;
     effort: Effort,
     budget: Budget,
@@ -147,6 +161,7 @@ impl Ask {
                 default: self.max_tokens.default.filter(|limit| *limit > 0),
             },
             context_limit: self.context_limit,
+            tokenizer: self.tokenizer.unwrap_or_default(),
         })
     }
 }

@@ -22,7 +22,7 @@ use crate::protocol::Protocol;
 use crate::tags::{Pair, TagRules};
 use access::AccessTable;
 pub use access::{Access, Auth};
-pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off};
+pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off, Tokenizer};
 use catalogue::ErrorsFile;
 pub use catalogue::{ErrorClass, ErrorRow, Repair};
 pub use echo::{

@@ -1,6 +1,6 @@
 //! What every request is made of, and the pieces that protocols share.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use serde_json::{Map, Value};
 
@@ -28,8 +28,17 @@ pub(super) struct Draft<'a> {
     pub(super) entries: &'a [EntryId],
     pub(super) pieces: &'a Pieces,
     pub(super) call_ids: CallIds,
-    /// Tokens of the messages written so far.
-    pub(super) tokens: Cell<u64>,
+    /// Tokens of what was written.
+    pub(super) tokens: RefCell<Tokens>,
+}
+
+/// Tokens of a body as it is written.
+#[derive(Debug, Default)]
+pub(super) struct Tokens {
+    /// Everything that is no message.
+    pub(super) head: u64,
+    /// One for each message, in its order.
+    pub(super) messages: Vec<u64>,
 }
 
 /// A tool in JSON words.
@@ -105,18 +114,20 @@ impl<'a> Draft<'a> {
     /// and neighbours with one speaker become one message.
     pub(super) fn finish_runs(
         &self,
-        mut body: ObjectWriter,
+        body: ObjectWriter,
         member: &str,
         speaker: impl Fn(Role) -> Option<&'static str>,
         write: Write,
     ) -> String {
-        let mut list = String::with_capacity(self.pieces.size() + 1024);
-        list.push('[');
+        let mut counted = Tokens { head: self.pieces.tokens_of_head(body.written()), messages: Vec::new() };
+        // Written in place: a body is long, and copying it is most of the work.
+        let mut list = body.into_list(member, self.pieces.size() + 1024);
+        let begins = list.len();
         let mut open: Option<&str> = None;
         for (at, (message, step)) in self.messages.iter().zip(self.steps).enumerate() {
             let entry = self.entries.get(at).copied();
-            let (json, tokens) = self.pieces.of(entry, step, || write(self, message, step));
-            self.tokens.set(self.tokens.get() + tokens);
+            let (json, tokens) = self.pieces.of(entry, message, step, || write(self, message, step));
+            counted.messages.push(tokens);
             if json.is_empty() {
                 continue;
             }
@@ -126,8 +137,9 @@ impl<'a> Draft<'a> {
                     close_run(&mut open, &mut list);
                     list.push_str(opening);
                     open = Some(opening);
+                    counted.head += OPENING_TOKENS;
                 }
-                None if list.len() > 1 => list.push(','),
+                None if list.len() > begins => list.push(','),
                 None => (),
             }
             list.push_str(&json);
@@ -135,11 +147,14 @@ impl<'a> Draft<'a> {
         if open.is_some() {
             list.push_str("]}");
         }
-        list.push(']');
-        body.push_raw(member, &list);
-        body.finish()
+        list.push_str("]}");
+        self.tokens.replace(counted);
+        list
     }
 }
+
+/// What the opening of a message is worth, and a little more.
+const OPENING_TOKENS: u64 = 8;
 
 /// How a protocol writes one message.
 pub(super) type Write = fn(&Draft<'_>, &Message, &Step) -> String;

@@ -1,10 +1,11 @@
 //! A conversation into the one request a provider takes, with the reasons for
 //! everything in it.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::sync::Arc;
 
 use super::call_ids::CallIds;
-use super::draft::Draft;
+use super::draft::{Draft, Tokens};
 use super::pieces::Pieces;
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Origin;
@@ -15,6 +16,7 @@ use crate::message::Message;
 use crate::protocol::Protocol;
 use crate::rules::{self, Asked, Decision, Reader, Why, Wishes};
 use crate::settings::Settings;
+use crate::tokens::Counter;
 
 /// What is to be said, and to whom.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +44,13 @@ pub struct Encoded {
     pub headers: Vec<(String, String)>,
     /// One for each stored block, and one for each filler.
     pub decisions: Vec<Decision>,
-    /// About how many tokens the messages are, as they are sent.
+    /// About how many tokens the request is, as it is sent: parameters, tools
+    /// and system prompt too. A provider puts words of its own around it; what
+    /// that comes to is learned by [`crate::tokens::Calibration`].
     pub tokens: u64,
+    /// The part of them that each message has; nothing for a system prompt
+    /// that stands elsewhere.
+    pub message_tokens: Vec<u64>,
     /// The effort as it is sent.
     pub effort: Option<String>,
     /// What the provider demands and this request cannot give, in words.
@@ -73,8 +80,13 @@ pub fn encode(request: &Request<'_>) -> Encoded {
 }
 
 impl Encoder {
+    /// Counts tokens by the letters.
     pub fn new() -> Encoder {
         Encoder::default()
+    }
+
+    pub fn counting_with(counter: Arc<dyn Counter>) -> Encoder {
+        Encoder { pieces: Pieces::counting_with(counter), settled: None }
     }
 
     /// Builds a request. `entries` say which entry of one history each message
@@ -127,7 +139,7 @@ impl Encoder {
             self.pieces.forget();
         }
         let settled = self.settled.insert(settled);
-        let Asked { parameters, headers, effort, notes, .. } = asked;
+        let Asked { parameters, headers, effort, mut notes, .. } = asked;
         let draft = Draft {
             model: request.model,
             messages: request.messages,
@@ -139,10 +151,23 @@ impl Encoder {
             entries,
             pieces: &self.pieces,
             call_ids: CallIds::of(settled.rules.echo.call_ids, request.messages),
-            tokens: Cell::new(0),
+            tokens: RefCell::default(),
         };
         let (path, body) = write(request, &draft);
-        Encoded { body, path, headers, decisions: egress.decisions, tokens: draft.tokens.get(), effort, unmet, notes }
+        let Tokens { head, messages } = draft.tokens.take();
+        let tokens = head + messages.iter().sum::<u64>();
+        notes.extend(self.pieces.counter.warning());
+        Encoded {
+            body,
+            path,
+            headers,
+            decisions: egress.decisions,
+            tokens,
+            message_tokens: messages,
+            effort,
+            unmet,
+            notes,
+        }
     }
 }
 

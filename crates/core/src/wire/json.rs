@@ -238,6 +238,19 @@ impl ObjectWriter {
         }
     }
 
+    /// What there is so far; not JSON yet.
+    pub(crate) fn written(&self) -> &str {
+        &self.0
+    }
+
+    /// The object up to the first element of its last member, a list of about
+    /// that many bytes. Whoever writes the list also closes both.
+    pub(crate) fn into_list(mut self, name: &str, bytes: usize) -> String {
+        self.0.reserve(bytes + name.len() + 8);
+        self.push_raw(name, "[");
+        self.0
+    }
+
     pub(crate) fn finish(mut self) -> String {
         if self.0.is_empty() {
             self.0.push('{');

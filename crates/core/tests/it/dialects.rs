@@ -435,3 +435,33 @@ ask.effort.map = { high = "low" }
         "merged key by key"
     );
 }
+
+#[test]
+fn c4_who_reads_by_a_public_vocabulary_is_known() {
+    let dialects = builtin();
+    #[rustfmt::skip]
+    let cases = [
+        ("openai",               "gpt-5.6",              "o200k_base"),
+        ("openai",               "gpt-4.1-mini",         "o200k_base"),
+        ("openai",               "gpt-4-turbo",          "cl100k_base"),
+        ("openai",               "gpt-6-astra",          "none"),
+        ("openai-chat",          "o3-mini",              "o200k_base"),
+        ("openai-chat",          "gpt-3.5-turbo",        "cl100k_base"),
+        ("azure",                "gpt-4o",               "o200k_base"),
+        ("azure",                "my-deployment",        "none"),
+        ("azure-responses",      "gpt-5",                "o200k_base"),
+        ("copilot",              "gpt-4o-mini",          "o200k_base"),
+        ("copilot",              "claude-sonnet-4.5",    "none"),
+        ("copilot-responses",    "gpt-5.3-codex",        "o200k_base"),
+        ("openrouter",           "openai/gpt-5.2",       "o200k_base"),
+        ("openrouter",           "deepseek/deepseek-v4", "none"),
+        ("openrouter-responses", "openai/o4-mini",       "o200k_base"),
+        ("groq",                 "openai/gpt-oss-120b",  "o200k_base"),
+        ("vllm-responses",       "qwen3",                "none"),
+        ("anthropic",            "claude-sonnet-5",      "none"),
+    ];
+    for (dialect, model, expected) in cases {
+        let rules = dialects.get(dialect).unwrap().rules(Some(model));
+        assert_eq!(rules.ask.tokenizer.as_str(), expected, "{dialect} {model}");
+    }
+}

@@ -13,8 +13,10 @@
 )]
 
 mod checks;
+mod compacted;
 mod conversation;
 mod corpus;
+mod counted;
 mod demands;
 mod dialects;
 mod encode;
