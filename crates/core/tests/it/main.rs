@@ -15,6 +15,7 @@
 mod checks;
 mod conversation;
 mod corpus;
+mod decisions;
 mod dialects;
 mod encode;
 mod fixtures;
