@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use aside_core::block::{Arguments, Block, Seal};
 use aside_core::dialect::{Dialect, ErrorClass, ErrorRow, PrefixCheck, Rules};
 use aside_core::event::ProviderError;
-use aside_core::rules::{NotARequest, Verdict, judge};
+use aside_core::rules::{Issued, NotARequest, Verdict, judge};
 use aside_core::wire::{Incoming, error_reply};
 use serde_json::Value;
 use siphasher::sip::SipHasher13;
@@ -50,7 +50,7 @@ impl Case<'_> {
     /// The only place where the judge is asked. What was issued it need not
     /// know: our seals prove themselves.
     fn judged(&self) -> Result<Verdict, NotARequest> {
-        judge(self.dialect, self.model, self.body, None)
+        judge(self.dialect, self.model, self.headers, self.body, Issued::Unknown)
     }
 
     /// A hash of the key, which is never looked at otherwise.
