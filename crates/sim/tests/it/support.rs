@@ -11,7 +11,7 @@ use aside_core::dialect::{Dialect, Dialects};
 use aside_core::fold::Fold;
 use aside_core::message::{Message, Role};
 use aside_core::settings::Settings;
-use aside_core::wire::{Decoder, Encoded, Request, encode};
+use aside_core::wire::{Decoder, Destination, Encoded, Request, call, encode};
 use aside_sim::{Options, Simulator, Stage};
 use serde_json::Value;
 
@@ -198,9 +198,17 @@ impl Desk {
     }
 
     pub(crate) fn send(&self, encoded: &Encoded) -> Answer {
-        let mut headers: Vec<(&str, &str)> = vec![("authorization", "Bearer any")];
-        headers.extend(encoded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        exchange(self.address, "POST", &encoded.path, &headers, &encoded.body)
+        let to = Destination {
+            base_url: "",
+            access: &self.dialect.access,
+            key: Some("any"),
+            headers: &[],
+            extra_body: &serde_json::Map::new(),
+        };
+        let call = call(encoded, &to);
+        let headers: Vec<(&str, &str)> =
+            call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        exchange(self.address, "POST", &call.url, &headers, &call.body)
     }
 
     /// Asks, expects an answer, and keeps it.

@@ -180,7 +180,7 @@ pub(super) fn view(dialect: &Dialect, rules: &Rules, body: Raw<'_>) -> Vec<Seen>
         Protocol::Anthropic => each(body, "messages", lists::anthropic),
         Protocol::Bedrock => each(body, "messages", lists::converse),
         Protocol::Gemini => each(body, "contents", lists::gemini),
-        Protocol::OpenaiResponses => items::responses(body),
+        Protocol::OpenaiResponses => items::responses(body, rules.echo.item_text),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The protocol whose conversation is one list of items.
 
 use super::{Answer, Call, Item, Sealed, Seen, Speaker, texts_in, thought};
+use crate::dialect::ItemText;
 use crate::wire::json::{Raw, each_element, member, text_member, text_of};
 
 /// Items in a row that the model made are one message.
-pub(super) fn responses(body: Raw<'_>) -> Vec<Seen> {
+pub(super) fn responses(body: Raw<'_>, place: ItemText) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
     let mut at = 0;
     let Some(input) = member(body, "input") else { return seen };
@@ -28,14 +29,14 @@ pub(super) fn responses(body: Raw<'_>) -> Vec<Seen> {
             for earlier in run.thinking.iter_mut().filter(|_| !made_up) {
                 earlier.is_last = false;
             }
-            add(run, item, here, at, &kind);
+            add(run, item, here, at, &kind, place);
         }
         at += 1;
     });
     seen
 }
 
-fn add(run: &mut Seen, item: Raw<'_>, here: String, at: usize, kind: &str) {
+fn add(run: &mut Seen, item: Raw<'_>, here: String, at: usize, kind: &str, place: ItemText) {
     let text = |name: &str| text_member(item, name);
     if let Some(id) = text("id") {
         run.items.push(Item { path: here.clone(), id, kind: kind.to_owned() });
@@ -44,7 +45,15 @@ fn add(run: &mut Seen, item: Raw<'_>, here: String, at: usize, kind: &str) {
         "reasoning" => {
             let content = member(item, "content").map(texts_in).filter(|text| !text.is_empty());
             let words = content.or_else(|| member(item, "summary").map(summary));
-            let mut unit = thought(here, words, Sealed::hidden(text("encrypted_content")));
+            let mut unit = match place {
+                // Plain words stand there, where nothing else holds them.
+                ItemText::Encrypted if words.as_ref().is_none_or(String::is_empty) => {
+                    thought(here, text("encrypted_content"), Sealed::hidden(None))
+                }
+                ItemText::Encrypted | ItemText::Content => {
+                    thought(here, words, Sealed::hidden(text("encrypted_content")))
+                }
+            };
             unit.id = text("id");
             unit.is_last = true;
             run.begins_with_thinking |= run.calls.is_empty() && run.thinking.is_empty();
