@@ -12,6 +12,7 @@ mod profile;
 mod report;
 mod settings;
 mod settings_file;
+mod sim;
 mod user_files;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ enum Command {
     Judge(judge::Arguments),
     Models(models::Arguments),
     Profile(profile::Arguments),
+    Sim(sim::Arguments),
 }
 
 /// What a run came to, as the shell sees it.
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Command::Judge(arguments) => judge::run(&arguments),
         Command::Models(arguments) => models::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
     };
     let code = match outcome {
         Ok(outcome) => outcome,

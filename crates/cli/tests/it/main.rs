@@ -12,4 +12,5 @@ mod decode;
 mod encode;
 mod models;
 mod profile;
+mod sim;
 mod support;
