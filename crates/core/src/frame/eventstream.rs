@@ -270,6 +270,20 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_is_written_is_read_again() {
+        let mut written = Vec::new();
+        write_message(MessageKind::Event, "contentBlockDelta", b"{\"x\":1}", &mut written);
+        write_message(MessageKind::Exception, "throttlingException", b"{}", &mut written);
+        write_message(MessageKind::Event, &"n".repeat(300), b"", &mut written);
+        for size in [1, 5, 64, 4000] {
+            let name = "n".repeat(MOST_NAME);
+            let expected =
+                ["contentBlockDelta={\"x\":1}".to_owned(), "throttlingException={}".to_owned(), format!("{name}=")];
+            assert_eq!(split_at(&written, size, 4000), expected, "chunks of {size}");
+        }
+    }
+
+    #[test]
     fn messages_come_out_in_any_chunking() {
         let mut input = message(":event-type", "a", b"{\"x\":1}");
         input.extend(message(":exception-type", "throttlingException", b"{}"));

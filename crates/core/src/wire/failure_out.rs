@@ -92,3 +92,46 @@ pub(super) fn google_word(status: Option<u16>) -> &'static str {
         Some(_) => "INVALID_ARGUMENT",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::failure::read_failure;
+    use crate::wire::json::Raw;
+
+    #[test]
+    fn a_refusal_has_the_shape_of_its_protocol() {
+        #[rustfmt::skip]
+        let cases = [
+            (Protocol::OpenaiChat,      r#"{"error":{"message":"a \"b\"","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}"#),
+            (Protocol::OpenaiResponses, r#"{"error":{"message":"a \"b\"","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}"#),
+            (Protocol::Anthropic,       r#"{"type":"error","error":{"type":"invalid_request_error","message":"a \"b\""}}"#),
+            (Protocol::Gemini,          r#"{"error":{"code":400,"message":"a \"b\"","status":"INVALID_ARGUMENT"}}"#),
+            (Protocol::Ollama,          r#"{"error":"a \"b\""}"#),
+            (Protocol::Bedrock,         r#"{"message":"a \"b\""}"#),
+            (Protocol::Cohere,          r#"{"message":"a \"b\""}"#),
+        ];
+        let error = ProviderError { message: "a \"b\"".to_owned(), code: None, status: Some(400) };
+        for (protocol, body) in cases {
+            assert_eq!(error_reply(protocol, &error), body, "{protocol}");
+        }
+    }
+
+    #[test]
+    fn an_error_inside_a_stream_reads_as_it_was() {
+        #[rustfmt::skip]
+        let cases = [
+            ("nothing but words",   None,              None),
+            ("a code",              Some("overloaded"), None),
+            ("a code that is text", Some("1214"),      None),
+            ("a code and a status", Some("slow_down"), Some(429)),
+            ("a code that is the status", Some("503"), Some(503)),
+            ("a status",            None,              Some(500)),
+        ];
+        for (name, code, status) in cases {
+            let error = ProviderError { message: "m".to_owned(), code: code.map(str::to_owned), status };
+            let body = object([("error", &error_in_stream(&error))]);
+            assert_eq!(Raw::of(&body).ok().and_then(read_failure), Some(error), "{name}: {body}");
+        }
+    }
+}

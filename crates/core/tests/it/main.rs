@@ -19,6 +19,7 @@ mod dialects;
 mod encode;
 mod fixtures;
 mod incoming;
+mod invented;
 mod judged;
 mod properties;
 mod replay;

@@ -21,7 +21,7 @@ fn passed_on(protocol: Protocol, rules: &Rules, model: Option<&str>, bytes: &[u8
     let mut writer = StreamWriter::new(protocol, rules, &head(model));
     let mut decoder = Decoder::new(protocol, rules);
     decoder.push(bytes, &mut writer);
-    let _ = decoder.finish(&mut writer);
+    assert_eq!(decoder.finish(&mut writer), Ok(()));
     writer.drain()
 }
 
@@ -77,7 +77,7 @@ impl Way {
 /// - a call that came without an id goes out with the one it got from us;
 /// - arguments may lose white space where they are an object;
 /// - what a decoder noted about the bytes is not in the bytes it notes next.
-fn settled(mut reply: Reply) -> Reply {
+pub(crate) fn settled(mut reply: Reply) -> Reply {
     let sort = |native: &mut Native| {
         if let Ok(value) = serde_json::from_str::<Value>(&native.json) {
             native.json = value.to_string();
@@ -104,7 +104,7 @@ fn settled(mut reply: Reply) -> Reply {
 
 /// One message has one place for each: the order of thinking, text and calls
 /// is not in it, and neighbours are one.
-fn regrouped(mut reply: Reply) -> Reply {
+pub(crate) fn regrouped(mut reply: Reply) -> Reply {
     let rank = |block: &Block| match block {
         Block::Thinking(_) => 0,
         Block::Text(_) => 1,

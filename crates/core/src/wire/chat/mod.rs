@@ -6,6 +6,7 @@ mod echo;
 mod entry;
 mod freshness;
 mod pace;
+mod phrases;
 mod place;
 mod request_in;
 mod request_out;

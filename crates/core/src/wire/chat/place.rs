@@ -125,7 +125,11 @@ pub(in crate::wire) fn tags(rules: &Rules, source: &str, course: &Course) -> Opt
     }
     let (position, pair, close) =
         tags.pairs.iter().enumerate().find_map(|(at, pair)| closer(pair, source).map(|close| (at, pair, close)))?;
-    let by_template = tags.start == Start::Prefilled && leading && position == 0;
+    let by_template = tags.start == Start::Prefilled && leading;
+    // The template has opened the first family, and its tag closes it.
+    if by_template && position > 0 {
+        return None;
+    }
     let open = if by_template { String::new() } else { source.to_owned() };
     Some(Tags { open, close, tail: pair.tail.clone() })
 }

@@ -3,6 +3,7 @@
 
 use super::entry::Entry;
 use super::pace::Pace;
+use super::phrases::{chunk_head, finish_word, kept_extra, opaque, seal_extra, usage};
 use super::place::{Course, Place, Tags, family, place};
 use crate::block::SealKind;
 use crate::dialect::{Carrier, Rules};
@@ -11,8 +12,8 @@ use crate::tags::Start;
 use crate::wire::ReplyHead;
 use crate::wire::draft::object;
 use crate::wire::failure_out::error_in_stream;
-use crate::wire::json::{ObjectWriter, Raw, each_entry, quote};
-use crate::wire::out::{CallNames, Out, Slots, counters, is_unknown, put, total};
+use crate::wire::json::{ObjectWriter, Raw, quote};
+use crate::wire::out::{CallNames, Out, Slots, is_unknown};
 
 #[derive(Debug)]
 pub(in crate::wire) struct ChatWriter {
@@ -327,11 +328,10 @@ impl ChatWriter {
             }
             return;
         }
-        if thought.place == Place::Chunk {
-            if let Some(signature) = thought.signature.take() {
-                let members = [("type", "\"thinking\""), ("thinking", "[]"), ("signature", &quote(&signature))];
-                self.chunk(&object(members), out);
-            }
+        if let (Place::Chunk, Some(signature)) = (&thought.place, &thought.signature) {
+            let members = [("type", "\"thinking\""), ("thinking", "[]"), ("signature", &quote(signature))];
+            self.chunk(&object(members), out);
+            thought.signature = None;
         }
         let sealed = thought.signature.is_some() || thought.encrypted.is_some();
         if thought.entry.is_none() && sealed {
@@ -408,7 +408,8 @@ impl ChatWriter {
     }
 
     fn end(&mut self, end: &End, out: &mut Out) {
-        if let Some(tail) = self.tail.take().filter(|_| self.course.content_began) {
+        let reads_tags = self.course.content_began && !self.course.tags_are_literal;
+        if let Some(tail) = self.tail.take().filter(|_| reads_tags) {
             self.content(&tail, out);
         }
         let word = finish_word(&end.ending);
@@ -488,69 +489,5 @@ impl Thought {
             | Event::Noted(_)
             | Event::Ended(_) => (),
         }
-    }
-}
-
-/// The members of a call that came with it and go with it.
-pub(super) fn kept_extra(rules: &Rules, native: Option<&str>) -> Option<String> {
-    let native = Raw::of(native?).ok()?;
-    let mut extra = ObjectWriter::default();
-    let mut any = false;
-    each_entry(native, |key, value| {
-        if rules.read.call_extra.iter().any(|path| path.split('.').next() == Some(key)) {
-            extra.push(key, value.get());
-            any = true;
-        }
-    });
-    any.then(|| extra.finish())
-}
-
-/// A seal where this dialect has it on a call.
-pub(super) fn seal_extra(rules: &Rules, seal: &str) -> Option<String> {
-    let path = rules.read.call_extra.first()?;
-    let mut object = serde_json::Map::new();
-    put(&mut object, path, seal.into());
-    Some(serde_json::Value::Object(object).to_string())
-}
-
-/// A payload of the whole message under the field it belongs to.
-pub(super) fn opaque(rules: &Rules, name: &str, seal: &str) -> String {
-    let paths = rules.read.call_extra.iter();
-    let path = paths.into_iter().find(|path| path.split('.').next() == Some(name)).map_or(name, String::as_str);
-    let mut object = serde_json::Map::new();
-    put(&mut object, path, seal.into());
-    serde_json::Value::Object(object).to_string()
-}
-
-/// What a reply says of itself, as the beginning of an object.
-pub(super) fn chunk_head(head: &ReplyHead<'_>, kind: &str) -> String {
-    let ReplyHead { id, model, created } = head;
-    format!(r#"{{"id":{},"object":"{kind}","created":{created},"model":{}"#, quote(id), quote(model))
-}
-
-pub(super) fn usage(rules: &Rules, usage: Usage) -> String {
-    let path =
-        if rules.usage.path.is_empty() { "completion_tokens_details.reasoning_tokens" } else { &rules.usage.path };
-    let counts = [
-        ("prompt_tokens", usage.input),
-        ("completion_tokens", usage.output),
-        ("total_tokens", total(usage)),
-        (path, usage.reasoning),
-        ("prompt_tokens_details.cached_tokens", usage.cached),
-    ];
-    serde_json::Value::Object(counters(counts)).to_string()
-}
-
-pub(super) fn finish_word(ending: &Ending) -> Option<&str> {
-    match ending {
-        Ending::Stop => Some("stop"),
-        Ending::Length => Some("length"),
-        Ending::ToolCalls => Some("tool_calls"),
-        Ending::ContentFilter => Some("content_filter"),
-        Ending::Refusal => Some("refusal"),
-        Ending::Pause => Some("pause_turn"),
-        Ending::Error => Some("error"),
-        Ending::Unrecognized(word) => Some(word),
-        Ending::Unsaid | Ending::CutOff => None,
     }
 }

@@ -3,8 +3,8 @@
 
 use super::details::Family;
 use super::entry::Entry;
+use super::phrases::{chunk_head, finish_word, kept_extra, opaque, seal_extra, usage};
 use super::place::{Course, Place, Tags, family, place, tags};
-use super::stream_out::{chunk_head, finish_word, kept_extra, opaque, seal_extra, usage};
 use crate::block::{Block, Reply, Thinking, ToolCall, Unmodelled};
 use crate::dialect::{Carrier, DeltaMode, Rules};
 use crate::wire::ReplyHead;
@@ -32,6 +32,7 @@ struct Whole {
 
 pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
     let mut whole = Whole::default();
+    whole.course.tags_are_literal = speaks_beside(rules, reply);
     if let Some(field) = &reply.seen {
         whole.seen(rules, field);
     }
@@ -55,6 +56,27 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
     }
     let message = whole.message();
     body(rules, head, reply, &message)
+}
+
+/// Whether anything of a thought stands beside the content. It is read first,
+/// and tags are literal then.
+fn speaks_beside(rules: &Rules, reply: &Reply) -> bool {
+    let mut course = Course::default();
+    reply.blocks.iter().any(|block| match block {
+        Block::Thinking(thinking) => match place(rules, &thinking.source, &course) {
+            Place::Tags(_) => {
+                course.tagged = true;
+                thinking.seals().is_some() && family(rules).is_some()
+            }
+            Place::Opaque(_) => false,
+            Place::Field(_) | Place::Details(_) | Place::Chunk => true,
+        },
+        Block::Text(text) => {
+            course.content_began |= !text.text.trim().is_empty();
+            false
+        }
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+    })
 }
 
 fn body(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply, message: &str) -> String {

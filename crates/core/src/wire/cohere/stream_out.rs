@@ -225,7 +225,7 @@ impl CohereWriter {
             delta.push_raw("finish_reason", &quote(word));
         }
         if let Some(error) = &end.error {
-            delta.push_raw("error", &error_in_stream(error));
+            delta.push_raw("error", &quote(&error.message));
         }
         if !is_unknown(self.usage) {
             delta.push_raw("usage", &counts(&self.rules, self.usage));

@@ -270,18 +270,11 @@ fn other_part(native: &str) -> Option<String> {
     (is_part && member(raw, "type").is_none()).then(|| native.to_owned())
 }
 
+/// The code is a number here, always.
 fn failure(error: &ProviderError) -> String {
-    let mut inner = ObjectWriter::default();
-    match (&error.code, error.status) {
-        (_, Some(status)) => {
-            inner.push_raw("code", &status.to_string());
-            inner.push_raw("status", &quote(google_word(Some(status))));
-        }
-        (Some(code), None) => inner.push_raw("code", &quote(code)),
-        (None, None) => (),
-    }
-    inner.push_raw("message", &quote(&error.message));
-    inner.finish()
+    let code = error.status.or_else(|| error.code.as_ref()?.parse().ok()).unwrap_or(500);
+    let word = quote(google_word(Some(code)));
+    object([("code", &code.to_string()), ("message", &quote(&error.message)), ("status", &word)])
 }
 
 fn counts(rules: &Rules, usage: Usage) -> String {

@@ -173,7 +173,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
     }
     let (mut content, mut calls) = (String::new(), Vec::new());
     let mut fields: Vec<(String, String)> = Vec::new();
-    let mut course = Course::default();
+    let mut course = Course { tags_are_literal: speaks_beside(rules, reply), ..Course::default() };
     for block in &reply.blocks {
         match block {
             Block::Text(text) => {
@@ -207,6 +207,23 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
         message.push_raw("tool_calls", &list(&calls));
     }
     last(&line_head(head), &message.finish(), &reply.end.ending, reply.usage)
+}
+
+/// Whether a thought has a field of its own; tags are literal then.
+fn speaks_beside(rules: &Rules, reply: &Reply) -> bool {
+    let mut course = Course::default();
+    reply.blocks.iter().any(|block| match block {
+        Block::Thinking(thinking) => {
+            let place = place(rules, &thinking.source, &course);
+            course.tagged = true;
+            matches!(place, Place::Field(_)) && !thinking.text().is_empty()
+        }
+        Block::Text(text) => {
+            course.content_began |= !text.text.trim().is_empty();
+            false
+        }
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+    })
 }
 
 fn whole_call(call: &ToolCall) -> String {

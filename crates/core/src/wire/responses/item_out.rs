@@ -22,6 +22,8 @@ pub(super) struct ItemOut {
     pub(super) current: usize,
     pub(super) encrypted: Option<String>,
     pub(super) closed: bool,
+    /// A free-form tool, whose input is no JSON.
+    pub(super) is_custom: bool,
 }
 
 #[derive(Debug)]
@@ -51,19 +53,28 @@ impl ItemOut {
             current: 0,
             encrypted: None,
             closed: false,
+            is_custom: false,
         }
     }
 
-    /// Its id; made up from its place where it has none.
-    pub(super) fn id(&self) -> String {
-        let kept = self.own_native().and_then(|native| text_member(Raw::of(native).ok()?, "id"));
+    /// Takes its place in the output, and with it a name that stays.
+    pub(super) fn settle(&mut self, place: usize) {
+        self.place = Some(place);
+        let native = self.own_native().and_then(|native| Raw::of(native).ok());
+        let kept = native.and_then(|native| text_member(native, "id"));
+        let custom = native.and_then(|native| text_member(native, "type")).as_deref() == Some("custom_tool_call");
         let letters = match self.kind {
             Kind::Message => "msg",
             Kind::Thinking => "rs",
             Kind::Call { .. } => "fc",
             Kind::Unmodelled => "item",
         };
-        kept.or_else(|| self.id.clone()).unwrap_or_else(|| format!("{letters}_{}", self.place.unwrap_or(0)))
+        self.id = kept.or_else(|| self.id.take()).or_else(|| Some(format!("{letters}_{place}")));
+        self.is_custom = custom;
+    }
+
+    pub(super) fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or("")
     }
 
     /// The item as it came, where it is one of this protocol.
@@ -77,13 +88,6 @@ impl ItemOut {
             Kind::Unmodelled => true,
         };
         fits.then_some(native)
-    }
-
-    /// A free-form tool, whose input is no JSON.
-    pub(super) fn is_custom(&self) -> bool {
-        self.own_native()
-            .and_then(|native| text_member(Raw::of(native).ok()?, "type"))
-            .is_some_and(|kind| kind == "custom_tool_call")
     }
 
     /// The part with this index, which may be new.
@@ -113,7 +117,7 @@ impl ItemOut {
 
     /// The item before anything of it is said.
     pub(super) fn announced(&self) -> String {
-        let id = quote(&self.id());
+        let id = quote(self.id());
         match &self.kind {
             Kind::Message => object([
                 ("id", &id),
@@ -124,11 +128,8 @@ impl ItemOut {
             ]),
             Kind::Thinking => object([("id", &id), ("type", "\"reasoning\""), ("summary", "[]")]),
             Kind::Call { call_id, name } => {
-                let (kind, empty) = if self.is_custom() {
-                    ("\"custom_tool_call\"", "input")
-                } else {
-                    ("\"function_call\"", "arguments")
-                };
+                let (kind, empty) =
+                    if self.is_custom { ("\"custom_tool_call\"", "input") } else { ("\"function_call\"", "arguments") };
                 object([
                     ("id", &id),
                     ("type", kind),
@@ -147,7 +148,7 @@ impl ItemOut {
         if let Some(native) = self.own_native() {
             return native.to_owned();
         }
-        let id = quote(&self.id());
+        let id = quote(self.id());
         match &self.kind {
             Kind::Message => {
                 let content = format!("[{}]", output_text(&self.text));

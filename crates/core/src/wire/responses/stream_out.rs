@@ -173,9 +173,10 @@ impl ResponsesWriter {
     /// Says that an item begins, once.
     fn announce(&mut self, item: &mut ItemOut, out: &mut Out) {
         if item.place.is_none() {
-            item.place = Some(self.output.len());
+            let place = self.output.len();
+            item.settle(place);
             self.output.push(String::new());
-            let place = item.place.unwrap_or(0).to_string();
+            let place = place.to_string();
             self.event("response.output_item.added", &[("output_index", &place), ("item", &item.announced())], out);
         }
     }
@@ -226,8 +227,8 @@ impl ResponsesWriter {
                 }
             }
             Kind::Call { name, .. } => {
-                let all = if item.is_custom() { "input" } else { "arguments" };
-                let text = if item.text.is_empty() && !item.is_custom() { "\"{}\"" } else { &text };
+                let all = if item.is_custom { "input" } else { "arguments" };
+                let text = if item.text.is_empty() && !item.is_custom { "\"{}\"" } else { &text };
                 self.of_item(call_event(item, "done"), item, &[(all, text), ("name", &quote(name))], out);
             }
             Kind::Message | Kind::Unmodelled => (),
@@ -273,7 +274,7 @@ impl ResponsesWriter {
     }
 
     fn of_item(&mut self, name: &str, item: &ItemOut, members: &[(&str, &str)], out: &mut Out) {
-        let (id, place) = (quote(&item.id()), item.place.unwrap_or(0).to_string());
+        let (id, place) = (quote(item.id()), item.place.unwrap_or(0).to_string());
         let mut all = vec![("item_id", id.as_str()), ("output_index", &place)];
         all.extend_from_slice(members);
         self.event(name, &all, out);
@@ -292,7 +293,7 @@ impl ResponsesWriter {
 }
 
 fn call_event(item: &ItemOut, what: &str) -> &'static str {
-    match (item.is_custom(), what) {
+    match (item.is_custom, what) {
         (false, "delta") => "response.function_call_arguments.delta",
         (false, _) => "response.function_call_arguments.done",
         (true, "delta") => "response.custom_tool_call_input.delta",

@@ -10,7 +10,7 @@ use crate::wire::ReplyHead;
 use crate::wire::draft::{arguments_text, encrypted, list, object, signature};
 use crate::wire::failure_out::error_in_stream;
 use crate::wire::json::{ObjectWriter, quote};
-use crate::wire::out::{counters, is_unknown, total};
+use crate::wire::out::{counters, is_unknown, put, total};
 
 /// How a response ended, in this protocol's words.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
             }
             Block::ToolResult(_) | Block::Image(_) => continue,
         };
-        item.place = Some(place);
+        item.settle(place);
         items.extend(Some(item.finished()).filter(|item| !item.is_empty()));
     }
     response(rules, head, &outcome(&reply.end.ending, reply.end.error.as_ref()), &items, reply.usage)
@@ -145,9 +145,9 @@ fn counts(rules: &Rules, usage: Usage) -> String {
         ("input_tokens_details.cached_tokens", usage.cached),
         (path, usage.reasoning),
     ]);
-    // Clients look into both, whatever they hold.
-    for details in ["input_tokens_details", "output_tokens_details"] {
-        counts.entry(details).or_insert_with(|| Value::Object(Map::new()));
-    }
+    // Clients look into both details, whatever they hold, and their SDK wants
+    // this one; nothing is ever written into a cache here.
+    put(&mut counts, "input_tokens_details.cache_write_tokens", Value::from(0));
+    counts.entry("output_tokens_details").or_insert_with(|| Value::Object(Map::new()));
     Value::Object(counts).to_string()
 }
