@@ -16,12 +16,13 @@ mod read;
 mod table;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::protocol::Protocol;
 use crate::tags::{Pair, TagRules};
 pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off};
-use catalogue::ErrorsFile;
-pub use catalogue::{ErrorClass, ErrorRow, Repair};
+use catalogue::{Answers, Catalogue, ErrorsFile};
+pub use catalogue::{ErrorClass, ErrorRow, Fault, Refusal, Repair};
 pub use echo::{
     BindModel, BindRules, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign, Ids, Patch,
     PrefixCheck, Removal, TurnsIf,
@@ -44,7 +45,7 @@ pub struct Source<'a> {
 pub struct Dialects {
     by_id: BTreeMap<String, Dialect>,
     matrices: Vec<Matrix>,
-    catalogue: Vec<ErrorRow>,
+    catalogue: Catalogue,
 }
 
 /// One provider's way of speaking one protocol.
@@ -60,6 +61,8 @@ pub struct Dialect {
     makes: Vec<String>,
     base: Rules,
     models: Vec<(String, Rules)>,
+    /// What is said to a faulty request, here or elsewhere.
+    answers: Arc<Answers>,
 }
 
 /// What a dialect says about one model.
@@ -125,7 +128,7 @@ impl Dialects {
     /// `errors.toml` add or replace what dialects choose from.
     pub fn with_user_files(user: &[Source<'_>]) -> Result<Dialects, DialectError> {
         let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
-        let (mut matrices, mut catalogue) = (Vec::new(), Vec::new());
+        let (mut matrices, mut catalogue) = (Vec::new(), Catalogue::default());
         let mut files: BTreeMap<String, Merged> = BTreeMap::new();
         for source in builtin::FILES.iter().chain(user) {
             match source.path.rsplit('/').next() {
@@ -146,17 +149,24 @@ impl Dialects {
             .filter(|merged| merged.file.generic)
             .map(|merged| (merged.protocol(), merged.file.rules.clone()))
             .collect();
-        let known = Known { pairs: &pairs, matrices: &matrices, catalogue: &catalogue };
+        let known = Known { pairs: &pairs, matrices: &matrices, catalogue: &catalogue.rows };
+        let answers: BTreeMap<Protocol, Arc<Answers>> = generics
+            .iter()
+            .map(|(protocol, rules)| (*protocol, Arc::new(Answers::of(*protocol, &catalogue, rules.errors()))))
+            .collect();
         let by_id = files
             .into_iter()
-            .map(|(id, merged)| merged.resolve(known, &generics).map(|dialect| (id, dialect)))
+            .map(|(id, merged)| {
+                let answers = answers.get(&merged.protocol()).cloned().unwrap_or_default();
+                merged.resolve(known, &generics, answers).map(|dialect| (id, dialect))
+            })
             .collect::<Result<_, _>>()?;
         Ok(Dialects { by_id, matrices, catalogue })
     }
 
     /// What providers complain about, in the order to be asked.
     pub fn catalogue(&self) -> &[ErrorRow] {
-        &self.catalogue
+        &self.catalogue.rows
     }
 
     /// Whether one model can read the thinking of another. An unknown matrix
@@ -202,6 +212,30 @@ impl Dialect {
         matching.map_or(&self.base, |(_, rules)| rules)
     }
 
+    /// How this provider answers a fault: the complaint it is known for, else
+    /// the usual one of its protocol, else anybody's.
+    pub fn complaint(&self, model: &str, fault: Fault) -> Option<&ErrorRow> {
+        let listed = &self.rules(Some(model)).errors;
+        let listed: Vec<&ErrorRow> =
+            listed.iter().filter_map(|id| self.answers.rows.iter().find(|row| row.id == *id)).collect();
+        let answering = |fault: &Fault| listed.iter().find(|row| row.fault == Some(*fault)).copied();
+        let known = fault.akin().iter().find_map(answering);
+        known.or_else(|| {
+            fault.akin().iter().find_map(|akin| self.answers.rows.iter().find(|row| row.fault == Some(*akin)))
+        })
+    }
+
+    /// What this protocol says to faults that are not about thinking.
+    pub fn refusals(&self) -> &[Refusal] {
+        &self.answers.refusals
+    }
+
+    /// Whether this provider is known to answer a fault at all.
+    pub fn complains_of(&self, model: &str, fault: Fault) -> bool {
+        let listed = &self.rules(Some(model)).errors;
+        self.answers.rows.iter().any(|row| row.fault == Some(fault) && listed.contains(&row.id))
+    }
+
     /// The patterns of models that differ, in the order they are asked.
     pub fn models(&self) -> impl Iterator<Item = (&str, &Rules)> {
         self.models.iter().map(|(pattern, rules)| (pattern.as_str(), rules))
@@ -232,7 +266,12 @@ impl Merged {
         self.file.protocol.unwrap_or(Protocol::OpenaiChat)
     }
 
-    fn resolve(self, known: Known<'_>, generics: &BTreeMap<Protocol, FileRules>) -> Result<Dialect, DialectError> {
+    fn resolve(
+        self,
+        known: Known<'_>,
+        generics: &BTreeMap<Protocol, FileRules>,
+        answers: Arc<Answers>,
+    ) -> Result<Dialect, DialectError> {
         let protocol = self.protocol();
         let source = Source { path: &self.path, text: &self.text };
         let DialectFile { id, base_url, api_key_env, generic, makes, rules, models, .. } = self.file;
@@ -247,7 +286,7 @@ impl Merged {
                 settle(rules).map(|rules| (pattern, rules))
             })
             .collect::<Result<_, _>>()?;
-        Ok(Dialect { id, protocol, base_url, api_key_env, generic, makes, base: settle(base)?, models })
+        Ok(Dialect { id, protocol, base_url, api_key_env, generic, makes, base: settle(base)?, models, answers })
     }
 }
 

@@ -7,13 +7,14 @@
 use std::collections::HashSet;
 
 use super::Why;
-use super::Wishes;
+use super::wishes::{Cut, FillWhere, Wishes};
 use crate::block::{Block, Origin, Thinking};
-use crate::dialect::{BindModel, Carrier, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
+use crate::dialect::{BindModel, Carrier, Dedupe, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{Place, Turns};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 use crate::settings::Strip;
+use crate::wire::json::{Raw, text_member};
 
 /// What happens to one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +96,7 @@ pub fn plan(messages: &[&Message], reader: Reader<'_>, wishes: &Wishes) -> Egres
     if reader.rules.bind.removal == Removal::PrefixOnly {
         egress.close_gaps(messages, reader.target);
     }
+    egress.drop_repeats(messages, reader.rules.echo.dedupe);
     egress
 }
 
@@ -152,6 +154,29 @@ impl Egress {
         for (decision, action) in self.decisions.iter_mut().skip(first).zip(&step.actions) {
             if decision.action != *action {
                 (decision.action, decision.why) = (*action, Why::NothingFollows);
+            }
+        }
+    }
+
+    /// Takes back an item that was sent already, where sending it twice is
+    /// refused.
+    fn drop_repeats(&mut self, messages: &[&Message], dedupe: Dedupe) {
+        if dedupe == Dedupe::None {
+            return;
+        }
+        let mut known = HashSet::new();
+        for decision in self.decisions.iter_mut().filter(|decision| decision.action == Action::Verbatim) {
+            let Some(index) = decision.block else { continue };
+            let block = messages.get(decision.message).and_then(|message| message.blocks.get(index));
+            let Some(Block::Thinking(thinking)) = block else { continue };
+            let Some(key) = identity(thinking, dedupe) else { continue };
+            if known.insert(key) {
+                continue;
+            }
+            (decision.action, decision.why) = (Action::Dropped, Why::SentTwice);
+            let step = self.steps.get_mut(decision.message);
+            if let Some(action) = step.and_then(|step| step.actions.get_mut(index)) {
+                *action = Action::Dropped;
             }
         }
     }
@@ -226,7 +251,7 @@ impl Egress {
             };
             self.decisions.push(Decision { message: at, block: Some(index), action, field, why });
         }
-        if context.reader.protocol == Protocol::OpenaiResponses {
+        if context.reader.protocol == Protocol::OpenaiResponses || context.wishes.mend.drop_orphans {
             self.drop_orphans(message, &mut step);
         }
         let told = message
@@ -254,6 +279,9 @@ impl Context<'_> {
         let sealed = thinking.seals().is_some_and(|seals| seals.signature.is_some() || seals.encrypted.is_some());
         if let Some(maker) = self.foreigner(message, sealed) {
             return (Action::Dropped, Why::Foreign { maker });
+        }
+        if self.is_cut(sealed) {
+            return (Action::Dropped, Why::Refused);
         }
         if message.interrupted && !sealed && rules.need_opaque {
             return (Action::Dropped, Why::Interrupted);
@@ -283,6 +311,17 @@ impl Context<'_> {
             | Carrier::Part
             | Carrier::CallExtra
             | Carrier::FieldsOpaque => (Action::Verbatim, kept),
+        }
+    }
+
+    /// What this provider refused before.
+    fn is_cut(&self, sealed: bool) -> bool {
+        match self.wishes.mend.cut {
+            // Who made it is asked elsewhere.
+            Cut::Nothing | Cut::Inexact => false,
+            Cut::Past => self.place == Place::Past,
+            Cut::Sealed => sealed,
+            Cut::All => true,
         }
     }
 
@@ -330,10 +369,11 @@ impl Context<'_> {
     fn foreigner(&self, message: &Message, sealed: bool) -> Option<String> {
         let target = self.reader.target;
         let Some(origin) = &message.origin else { return Some("nobody known".to_owned()) };
+        let exact = self.wishes.mend.cut >= Cut::Inexact;
         let differs = |mine: &Option<String>, theirs: &Option<String>| match (mine, theirs) {
             (Some(mine), Some(theirs)) => mine != theirs,
-            // An absent member matches anything.
-            _ => false,
+            // An absent member matches anything, until a seal was refused.
+            _ => exact && mine != theirs,
         };
         let maker = || {
             let name = origin.dialect.as_deref().or(origin.provider.as_deref()).unwrap_or("another provider");
@@ -348,7 +388,8 @@ impl Context<'_> {
         let bind = &self.reader.rules.bind;
         let elsewhere = differs(&target.provider, &origin.provider)
             || differs(&target.endpoint, &origin.endpoint)
-            || (bind.account && differs(&target.account, &origin.account));
+            || (exact && differs(&target.model, &origin.model))
+            || ((exact || bind.account) && differs(&target.account, &origin.account));
         let other_model = match (&bind.model, &target.model, &origin.model) {
             (BindModel::None, ..) | (_, None, _) | (_, _, None) => false,
             (BindModel::Same, Some(mine), Some(theirs)) => mine != theirs,
@@ -388,6 +429,9 @@ impl Context<'_> {
         if self.duty().0 == Duty::Forbidden {
             return false;
         }
+        if self.wishes.mend.fill == FillWhere::OpenLoop && self.place != Place::OpenLoop {
+            return false;
+        }
         match self.reader.rules.echo.fill_empty {
             FillEmpty::None => self.wishes.filler.is_some() && message.thinking().next().is_some(),
             FillEmpty::WithToolCalls => message.has_calls(),
@@ -409,6 +453,19 @@ pub(crate) fn field_name(rules: &Rules, wishes: &Wishes, source: Option<&str>) -
             let known = rules.read.text.iter().find(|name| Some(name.as_str()) == received).or(rules.read.text.first());
             known.map_or("reasoning_content", String::as_str).to_owned()
         }
+    }
+}
+
+/// What makes two thoughts the same item; none where nothing tells.
+fn identity(thinking: &Thinking, dedupe: Dedupe) -> Option<String> {
+    let native_id = || text_member(Raw::of(&thinking.native.as_ref()?.json).ok()?, "id");
+    let seals = thinking.seals();
+    let seal = seals.and_then(|seals| seals.encrypted.as_ref().or(seals.signature.as_ref()));
+    match dedupe {
+        Dedupe::None => None,
+        Dedupe::ById => thinking.id.clone().or_else(native_id),
+        // Ids of plain text repeat from answer to answer there.
+        Dedupe::Openrouter => seal.map(|seal| seal.payload.clone()),
     }
 }
 

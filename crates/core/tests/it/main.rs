@@ -15,13 +15,17 @@
 mod checks;
 mod conversation;
 mod corpus;
+mod decisions;
 mod dialects;
 mod encode;
 mod fixtures;
 mod incoming;
 mod invented;
 mod judged;
+mod mutated;
 mod properties;
+mod recorded;
+mod repairs;
 mod replay;
 mod requests;
 mod requirements;
