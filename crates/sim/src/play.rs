@@ -65,33 +65,9 @@ impl Scene<'_> {
             }
             Behaviour::ToolLoop(steps) => self.loops(&mut teller, steps, 1),
             Behaviour::Parallel(calls) => self.loops(&mut teller, 1, calls),
-            Behaviour::Thoughts(n) => {
-                for nth in 0..n {
-                    self.think(&mut teller);
-                    if nth + 1 < n {
-                        let remark = format!("{}\n\n", teller.dice.remark());
-                        teller.say(tokens(&remark));
-                    }
-                }
-                self.conclude(&mut teller, "")
-            }
-            Behaviour::Summaries(n) => {
-                let items = (0..n).map(|_| {
-                    let (title, thought) = (teller.dice.pick(&TITLES), teller.dice.thought());
-                    tokens(&format!("**{title}**\n\n{thought}"))
-                });
-                let items = items.collect();
-                teller.think_items(items);
-                self.conclude(&mut teller, "")
-            }
-            Behaviour::Encrypted | Behaviour::Redacted => {
-                let mut remark = "";
-                if !teller.think_hidden() {
-                    self.think(&mut teller);
-                    remark = " This dialect has no hidden thinking, so the thought can be read.";
-                }
-                self.conclude(&mut teller, remark)
-            }
+            Behaviour::Thoughts(n) => self.several(&mut teller, n),
+            Behaviour::Summaries(n) => self.summaries(&mut teller, n),
+            Behaviour::Encrypted | Behaviour::Redacted => self.hidden(&mut teller),
             Behaviour::Tags => {
                 let (open, close) = teller.tags();
                 self.conclude_tagged(&mut teller, &open, &close)
@@ -100,20 +76,8 @@ impl Scene<'_> {
                 let (_, close) = teller.tags();
                 self.conclude_tagged(&mut teller, "", &close)
             }
-            Behaviour::Echo => {
-                self.think(&mut teller);
-                let said = last_user_text(&self.incoming.messages).unwrap_or_default();
-                teller.answer(tokens(&without_script(&said)));
-                Ending::Stop
-            }
-            Behaviour::Plain => {
-                let mut answer = tokens(&self.answer(&mut teller, ""));
-                if let Some(n) = self.script.options.tokens {
-                    answer = teller.dice.long(n);
-                }
-                teller.answer(answer);
-                Ending::Stop
-            }
+            Behaviour::Echo => self.repeat(&mut teller),
+            Behaviour::Plain => self.plain(&mut teller),
             // Faults of the way, and faults that are over.
             Behaviour::Think
             | Behaviour::Slow
@@ -129,6 +93,54 @@ impl Scene<'_> {
             }
         };
         teller.finish(ending, self.input_tokens, self.rules.usage.included)
+    }
+
+    /// Thoughts with something said between them.
+    fn several(&self, teller: &mut Teller<'_>, n: u32) -> Ending {
+        for nth in 0..n {
+            self.think(teller);
+            if nth + 1 < n {
+                let remark = format!("{}\n\n", teller.dice.remark());
+                teller.say(tokens(&remark));
+            }
+        }
+        self.conclude(teller, "")
+    }
+
+    fn summaries(&self, teller: &mut Teller<'_>, n: u32) -> Ending {
+        let item = |dice: &mut Dice| {
+            let (title, thought) = (dice.pick(&TITLES), dice.thought());
+            tokens(&format!("**{title}**\n\n{thought}"))
+        };
+        let items = (0..n).map(|_| item(&mut teller.dice)).collect();
+        teller.think_items(items);
+        self.conclude(teller, "")
+    }
+
+    fn hidden(&self, teller: &mut Teller<'_>) -> Ending {
+        if teller.think_hidden() {
+            return self.conclude(teller, "");
+        }
+        self.think(teller);
+        self.conclude(teller, " This dialect has no hidden thinking, so the thought can be read.")
+    }
+
+    fn repeat(&self, teller: &mut Teller<'_>) -> Ending {
+        self.think(teller);
+        let said = last_user_text(&self.incoming.messages).unwrap_or_default();
+        teller.answer(tokens(&without_script(&said)));
+        Ending::Stop
+    }
+
+    fn plain(&self, teller: &mut Teller<'_>) -> Ending {
+        match self.script.options.tokens {
+            Some(n) => {
+                let words = teller.dice.long(n);
+                teller.answer(words);
+                Ending::Stop
+            }
+            None => self.conclude(teller, ""),
+        }
     }
 
     /// What is played where nobody said: a thought and an answer, or the call

@@ -155,6 +155,14 @@ impl<'a> Teller<'a> {
         }
         let block = self.open(Opened::Text);
         self.grow_thought(block, in_tags);
+        let words = self.affordable(words);
+        if self.manner.items {
+            let content = json!([{ "type": "output_text", "annotations": [], "text": words.concat() }]);
+            let id = self.dice.id("msg_");
+            let item =
+                json!({ "type": "message", "id": id, "status": "completed", "role": "assistant", "content": content });
+            self.beats.push(Beat::Kept { block, json: item.to_string(), text_member: None });
+        }
         self.grow(block, words);
         self.close(block);
     }
@@ -177,18 +185,34 @@ impl<'a> Teller<'a> {
                 return;
             }
             let id = self.manner.call_ids.then(|| self.dice.id("call_"));
-            let block = self.open(Opened::ToolCall { id, name: tool.name.clone() });
-            let arguments = tools::arguments(tool, nth);
-            if let Some(path) = self.manner.call_seal.clone().filter(|_| nth == 0) {
-                let unit = Unit::Call { name: &tool.name, arguments: &tools::canonical(&arguments) };
-                let payload = self.sign(block, unit);
-                if let Some(path) = path {
-                    let nested = path.rsplit('.').fold(Value::from(payload), |inner, name| json!({ name: inner }));
-                    self.beats.push(Beat::Kept { block, json: nested.to_string(), text_member: None });
-                }
-            }
-            self.grow(block, tokens(&arguments));
+            let block = self.open(Opened::ToolCall { id: id.clone(), name: tool.name.clone() });
+            let arguments = self.affordable(tokens(&tools::arguments(tool, nth)));
+            self.keep_call(block, tool, id, &arguments.concat(), nth == 0);
+            self.grow(block, arguments);
             self.close(block);
+        }
+    }
+
+    /// What a call carries beside its name and its arguments.
+    fn keep_call(&mut self, block: BlockId, tool: &Tool, id: Option<String>, arguments: &str, first: bool) {
+        if self.manner.items {
+            let item = json!({
+                "type": "function_call",
+                "id": self.dice.id("fc_"),
+                "status": "completed",
+                "call_id": id,
+                "name": tool.name,
+                "arguments": arguments,
+            });
+            self.beats.push(Beat::Kept { block, json: item.to_string(), text_member: None });
+        }
+        if let Some(path) = self.manner.call_seal.clone().filter(|_| first) {
+            let unit = Unit::Call { name: &tool.name, arguments: &tools::canonical(arguments) };
+            let payload = self.sign(block, unit);
+            if let Some(path) = path {
+                let nested = path.rsplit('.').fold(Value::from(payload), |inner, name| json!({ name: inner }));
+                self.beats.push(Beat::Kept { block, json: nested.to_string(), text_member: None });
+            }
         }
     }
 
@@ -222,15 +246,20 @@ impl<'a> Teller<'a> {
         self.beats.push(Beat::Closed { block });
     }
 
+    /// As many words as the output limit leaves.
+    fn affordable(&mut self, mut words: Vec<String>) -> Vec<String> {
+        if let Some(left) = self.budget.filter(|left| *left < words.len()) {
+            self.cut_short = true;
+            words.truncate(left);
+        }
+        words
+    }
+
     /// Gives what was told of it.
     fn grow(&mut self, block: BlockId, words: Vec<String>) -> String {
         let mut told = String::new();
-        for text in words {
-            if self.is_spent() {
-                self.cut_short = true;
-                break;
-            }
-            self.budget = self.budget.map(|left| left - 1);
+        for text in self.affordable(words) {
+            self.budget = self.budget.map(|left| left.saturating_sub(1));
             self.other_tokens += 1;
             told.push_str(&text);
             self.beats.push(Beat::Grew { block, text });

@@ -101,7 +101,7 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
 }
 
 pub(crate) fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
-    exchange(address, "POST", path, &[("authorization", "Bearer any")], body)
+    exchange(address, "POST", path, &[("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")], body)
 }
 
 pub(crate) fn exchange(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
@@ -198,7 +198,7 @@ impl Desk {
     }
 
     pub(crate) fn send(&self, encoded: &Encoded) -> Answer {
-        let mut headers: Vec<(&str, &str)> = vec![("authorization", "Bearer any")];
+        let mut headers = vec![("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")];
         headers.extend(encoded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         exchange(self.address, "POST", &encoded.path, &headers, &encoded.body)
     }
