@@ -4,7 +4,7 @@
 use std::hash::{Hash, Hasher};
 
 use aside_core::block::{Arguments, Block, Seal, Seals, ToolCall};
-use aside_core::dialect::{Dialect, ErrorClass, ErrorRow, PrefixCheck, Rules};
+use aside_core::dialect::{Dialect, ErrorClass, ErrorRow, Fault as RequestFault, PrefixCheck, Rules};
 use aside_core::event::ProviderError;
 use aside_core::rules::{Broken, Issued, NotARequest, Returned, Verdict, judge};
 use aside_core::wire::{Incoming, error_reply};
@@ -14,6 +14,7 @@ use siphasher::sip::SipHasher13;
 use crate::play::place;
 use crate::seal::{Fault, Unit, check};
 use crate::shape::{checks_seals, complaint};
+use crate::teller::leader_of;
 use crate::tools;
 
 /// A request with all that decides about it.
@@ -43,7 +44,7 @@ impl Case<'_> {
             Ok(verdict) => {
                 let broken = verdict.broken.into_iter().next();
                 let refusal = broken.map(|Broken { status, headers, body, .. }| Refusal { status, headers, body });
-                refusal.or_else(|| self.moved(&faults))
+                refusal.or_else(|| self.led_by_nothing()).or_else(|| self.moved(&faults))
             }
             Err(error) => Some(self.refuse(400, &error.to_string())),
         }
@@ -73,10 +74,12 @@ impl Case<'_> {
     }
 
     /// The words of a row of the catalogue, as this dialect says them.
-    pub(crate) fn complain(&self, row: &ErrorRow) -> Refusal {
+    pub(crate) fn complain(&self, row: &ErrorRow, words: &[(&str, &str)]) -> Refusal {
         let says = row.says_at.get(&self.dialect.id).unwrap_or(&row.says);
-        let places = [("{path}", "messages.0"), ("{place}", "messages[0]"), ("{index}", "0"), ("{id}", "rs_0")];
-        let mut message = places.iter().fold(says.clone(), |says, (place, words)| says.replace(place, words));
+        let usual = [("path", "messages.0"), ("place", "messages[0]"), ("index", "0"), ("id", "rs_0")];
+        let places = words.iter().chain(&usual);
+        let mut message =
+            places.fold(says.clone(), |says, (place, words)| says.replace(&format!("{{{place}}}"), words));
         // Words that need more than this to be known again are said plainly.
         if message.contains('{') || !row.fits(&message) {
             message = row.texts.first().cloned().unwrap_or_default();
@@ -84,6 +87,30 @@ impl Case<'_> {
         let status = row.status.first().copied().unwrap_or(400);
         let error = ProviderError { message, code: row.code.clone(), status: Some(status) };
         Refusal { status, headers: Vec::new(), body: error_reply(self.dialect.protocol, &error) }
+    }
+
+    /// An item whose name tells of a thought that did not come back with it.
+    fn led_by_nothing(&self) -> Option<Refusal> {
+        let row = self.dialect.complaint(self.model, RequestFault::Follower)?;
+        if !self.dialect.complains_of(self.model, RequestFault::Follower) {
+            return None;
+        }
+        let blocks = || self.incoming.messages.iter().flat_map(|message| &message.blocks);
+        let came_back = |leader: &str| {
+            blocks().any(|block| matches!(block, Block::Thinking(thinking) if thinking.id.as_deref() == Some(leader)))
+        };
+        let (id, kind, leader) = blocks().find_map(|block| {
+            let (native, kind) = match block {
+                Block::Text(text) => (text.native.as_ref(), "message"),
+                Block::ToolCall(call) => (call.native.as_ref(), "function_call"),
+                Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => return None,
+            };
+            let item: Value = serde_json::from_str(&native?.json).ok()?;
+            let id = item.get("id")?.as_str()?;
+            let leader = leader_of(id).filter(|leader| !came_back(leader))?;
+            Some((id.to_owned(), kind, leader))
+        })?;
+        Some(self.complain(row, &[("id", &id), ("kind", kind), ("other", &leader)]))
     }
 
     /// The seals that are not as they were issued, where this provider looks.
@@ -113,7 +140,7 @@ impl Case<'_> {
     fn moved(&self, faults: &[(String, Fault)]) -> Option<Refusal> {
         let row = complaint(self.rules, self.catalogue, ErrorClass::Prefix)?;
         let moved = faults.iter().any(|(_, fault)| *fault == Fault::Elsewhere);
-        (moved && !self.drops_blocks()).then(|| self.complain(row))
+        (moved && !self.drops_blocks()).then(|| self.complain(row, &[]))
     }
 
     /// The request asks that thoughts of another prefix are dropped, not refused.

@@ -170,7 +170,7 @@ impl Stage {
                     let said = format!("the catalogue has no row `{id}`; it has: {}", known.join(", "));
                     return Some(Answer::error(case.dialect.protocol, 400, said));
                 };
-                (case.complain(row).into(), Some(1))
+                (case.complain(row, &[]).into(), Some(1))
             }
             _ => return None,
         };

@@ -11,6 +11,19 @@ use crate::shape::{Entries, Manner, Sealing, Shape};
 use crate::tools;
 use crate::words::{Dice, tokens};
 
+/// What the name of an item of thinking begins with.
+const THOUGHT: &str = "rs_";
+
+/// Stands in the name of an item behind the name of its thought. Ids are in
+/// hexadecimal digits, where it cannot be.
+const FOLLOWS: char = 't';
+
+/// The item of thinking that an item of ours cannot do without.
+pub(crate) fn leader_of(id: &str) -> Option<String> {
+    let (_, rest) = id.split_once('_')?;
+    rest.rsplit_once(FOLLOWS).map(|(thought, _)| format!("{THOUGHT}{thought}"))
+}
+
 pub(crate) struct Teller<'a> {
     manner: Manner,
     /// Where the seals stand; its index grows.
@@ -19,6 +32,8 @@ pub(crate) struct Teller<'a> {
     beats: Vec<Beat>,
     n_blocks: u32,
     n_entries: u32,
+    /// What the last item of thinking is called, but for its first letters.
+    led_by: Option<String>,
     /// A thought in tags, waiting for the text it stands in.
     tagged: String,
     /// Tokens that may still be told.
@@ -37,6 +52,7 @@ impl<'a> Teller<'a> {
             beats: Vec::new(),
             n_blocks: 0,
             n_entries: 0,
+            led_by: None,
             tagged: String::new(),
             budget,
             cut_short: false,
@@ -77,7 +93,7 @@ impl<'a> Teller<'a> {
                 self.tagged.push_str(&format!("{open}\n{text}\n{close}\n\n"));
             }
             Shape::Item { sealed } => {
-                let id = Some(self.dice.id("rs_"));
+                let id = Some(self.thought_id(sealed));
                 let block = self.open(Opened::Thinking { source: "reasoning".to_owned(), id });
                 if sealed || items.len() > 1 {
                     for (index, words) in (0..).zip(items) {
@@ -125,7 +141,7 @@ impl<'a> Teller<'a> {
             return true;
         }
         let is_item = matches!(self.manner.thought, Shape::Item { .. });
-        let id = is_item.then(|| self.dice.id("rs_"));
+        let id = is_item.then(|| self.thought_id(true));
         let block = self.open(Opened::Thinking { source: source.to_owned(), id });
         if let Shape::Entry { .. } = self.manner.thought {
             let json = json!({ "type": "reasoning.encrypted", "format": "unknown", "index": self.n_entries });
@@ -135,6 +151,22 @@ impl<'a> Teller<'a> {
         self.encrypt(block);
         self.close(block);
         true
+    }
+
+    /// The name of an item of thinking, which the items after it carry on.
+    fn thought_id(&mut self, leads: bool) -> String {
+        let id = self.dice.id("");
+        self.led_by = leads.then(|| id.clone());
+        format!("{THOUGHT}{id}")
+    }
+
+    /// The name of an item that a thought led to tells which, so that nobody
+    /// need remember it.
+    fn follower_id(&mut self, prefix: &str) -> String {
+        match &self.led_by {
+            Some(thought) => format!("{prefix}{thought}{FOLLOWS}{:02x}", self.n_blocks),
+            None => self.dice.id(prefix),
+        }
     }
 
     /// A payload that stands in a field of its own.
@@ -158,7 +190,7 @@ impl<'a> Teller<'a> {
         let words = self.affordable(words);
         if self.manner.items {
             let content = json!([{ "type": "output_text", "annotations": [], "text": words.concat() }]);
-            let id = self.dice.id("msg_");
+            let id = self.follower_id("msg_");
             let item =
                 json!({ "type": "message", "id": id, "status": "completed", "role": "assistant", "content": content });
             self.beats.push(Beat::Kept { block, json: item.to_string(), text_member: None });
@@ -198,7 +230,7 @@ impl<'a> Teller<'a> {
         if self.manner.items {
             let item = json!({
                 "type": "function_call",
-                "id": self.dice.id("fc_"),
+                "id": self.follower_id("fc_"),
                 "status": "completed",
                 "call_id": id,
                 "name": tool.name,

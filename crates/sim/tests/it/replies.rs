@@ -2,10 +2,9 @@
 
 use aside_core::block::Block;
 use aside_core::event::Ending;
-use aside_core::protocol::Protocol;
 use serde_json::{Value, json};
 
-use crate::support::{Desk, address, changed, dialects, exchange, get, post, said, thought};
+use crate::support::{Delivery, Desk, address, changed, dialects, exchange, get, post, said, thought};
 
 #[test]
 fn x1_every_dialect_thinks_and_answers_and_says_what_it_is() {
@@ -25,20 +24,11 @@ fn x1_every_dialect_thinks_and_answers_and_says_what_it_is() {
 #[test]
 fn x1_whole_and_streamed_replies_are_the_same() {
     for dialect in dialects().iter() {
-        let desk = Desk::new(dialect, "Why?");
+        let mut desk = Desk::new(dialect, "Why?");
         let encoded = desk.encoded();
         let streamed = desk.send(&encoded).decoded(dialect);
-        let path = match dialect.protocol {
-            Protocol::Gemini => encoded.path.replace("streamGenerateContent?alt=sse", "generateContent"),
-            Protocol::Bedrock => encoded.path.replace("converse-stream", "converse"),
-            _ => encoded.path.clone(),
-        };
-        let body = changed(&encoded.body, |body| {
-            if let Some(stream) = body.get_mut("stream") {
-                *stream = json!(false);
-            }
-        });
-        let answer = post(address(), &path, &body);
+        desk.delivery = Delivery::Whole;
+        let answer = desk.send(&encoded);
         assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{}", dialect.id);
         let whole = answer.decoded(dialect);
         assert_eq!(thought(&whole), thought(&streamed), "{}", dialect.id);

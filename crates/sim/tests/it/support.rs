@@ -157,12 +157,22 @@ fn read_chunks(socket: &mut BufReader<TcpStream>, pieces: &mut Vec<Vec<u8>>) -> 
     }
 }
 
+/// How a client wants its answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    Streamed,
+    Whole,
+}
+
 /// A client made of aside's own encoder and decoder.
 pub(crate) struct Desk {
     pub(crate) address: SocketAddr,
     pub(crate) dialect: &'static Dialect,
+    /// Whose rules count; the dialect's own without one.
+    pub(crate) model: String,
     pub(crate) messages: Vec<Message>,
     pub(crate) tools: Vec<Tool>,
+    pub(crate) delivery: Delivery,
 }
 
 impl Desk {
@@ -171,14 +181,21 @@ impl Desk {
         let tool = |name: &str| Tool { name: name.into(), description: "d".into(), parameters: schema.into() };
         let messages =
             vec![Message::new(Role::System, vec![text("Be brief.")]), Message::new(Role::User, vec![text(question)])];
-        Desk { address: address(), dialect, messages, tools: vec![tool("write"), tool("list")] }
+        Desk {
+            address: address(),
+            dialect,
+            model: dialect.id.clone(),
+            messages,
+            tools: vec![tool("write"), tool("list")],
+            delivery: Delivery::Streamed,
+        }
     }
 
     pub(crate) fn origin(&self) -> Origin {
         Origin {
             provider: Some("sim".to_owned()),
             dialect: Some(self.dialect.id.clone()),
-            model: Some(self.dialect.id.clone()),
+            model: Some(self.model.clone()),
             ..Origin::default()
         }
     }
@@ -188,7 +205,7 @@ impl Desk {
         encode(&Request {
             dialects: dialects(),
             dialect: self.dialect,
-            model: &self.dialect.id,
+            model: &self.model,
             target: &self.origin(),
             messages: &messages,
             tools: &self.tools,
@@ -200,7 +217,16 @@ impl Desk {
     pub(crate) fn send(&self, encoded: &Encoded) -> Answer {
         let mut headers = vec![("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")];
         headers.extend(encoded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        exchange(self.address, "POST", &encoded.path, &headers, &encoded.body)
+        let mut body = encoded.body.clone();
+        if self.model != self.dialect.id {
+            body = changed(&body, |body| body["model"] = format!("sim/{}/{}", self.dialect.id, self.model).into());
+        }
+        let mut path = encoded.path.clone();
+        if self.delivery == Delivery::Whole {
+            path = path.replace("streamGenerateContent?alt=sse", "generateContent").replace("-stream", "");
+            body = body.replacen(r#""stream":true"#, r#""stream":false"#, 1);
+        }
+        exchange(self.address, "POST", &path, &headers, &body)
     }
 
     /// Asks, expects an answer, and keeps it.
