@@ -15,6 +15,7 @@ mod gemini;
 mod guess;
 mod incoming;
 pub(crate) mod json;
+mod last_word;
 mod messages;
 mod ollama;
 mod out;

@@ -2,8 +2,11 @@
 //! for whoever plays a provider.
 //!
 //! What a protocol has no place for is not written: a seal where it knows
-//! none, a block of another protocol that we do not understand.
+//! none, a block of another protocol that we do not understand. What is
+//! written is not taken back: a last word that contradicts its deltas is heard
+//! only in the protocol that has last words.
 
+use super::last_word::LastWord;
 use super::out::Out;
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Reply;
@@ -24,6 +27,7 @@ pub struct ReplyHead<'a> {
 #[derive(Debug)]
 pub struct StreamWriter {
     codec: Codec,
+    last_word: LastWord,
     out: Out,
 }
 
@@ -50,7 +54,7 @@ impl StreamWriter {
             Protocol::Bedrock => Codec::Converse(Box::default()),
             Protocol::Cohere => Codec::Cohere(Box::new(cohere::CohereWriter::new(rules, head))),
         };
-        StreamWriter { codec, out: Out::default() }
+        StreamWriter { codec, last_word: LastWord::default(), out: Out::default() }
     }
 
     /// The bytes that are ready, since the last call. One call per event gives
@@ -73,14 +77,30 @@ impl StreamWriter {
 
 impl Sink for StreamWriter {
     fn take(&mut self, event: Event<'_>) {
-        match &mut self.codec {
-            Codec::Chat(codec) => codec.take(event, &mut self.out),
-            Codec::Responses(codec) => codec.take(event, &mut self.out),
-            Codec::Messages(codec) => codec.take(event, &mut self.out),
-            Codec::Gemini(codec) => codec.take(event, &mut self.out),
-            Codec::Ollama(codec) => codec.take(event, &mut self.out),
-            Codec::Converse(codec) => codec.take(event, &mut self.out),
-            Codec::Cohere(codec) => codec.take(event, &mut self.out),
+        let StreamWriter { codec, last_word, out } = self;
+        match codec {
+            // The one protocol that has last words itself.
+            Codec::Responses(codec) => codec.take(event, out),
+            Codec::Chat(_)
+            | Codec::Messages(_)
+            | Codec::Gemini(_)
+            | Codec::Ollama(_)
+            | Codec::Converse(_)
+            | Codec::Cohere(_) => last_word.take(event, &mut |event: Event<'_>| codec.take(event, out)),
+        }
+    }
+}
+
+impl Codec {
+    fn take(&mut self, event: Event<'_>, out: &mut Out) {
+        match self {
+            Codec::Chat(codec) => codec.take(event, out),
+            Codec::Responses(codec) => codec.take(event, out),
+            Codec::Messages(codec) => codec.take(event, out),
+            Codec::Gemini(codec) => codec.take(event, out),
+            Codec::Ollama(codec) => codec.take(event, out),
+            Codec::Converse(codec) => codec.take(event, out),
+            Codec::Cohere(codec) => codec.take(event, out),
         }
     }
 }

@@ -5,7 +5,7 @@ use aside_core::block::{Arguments, Block, CallId, Content, Reply, Seal, SealKind
 use aside_core::dialect::{Details, Rules};
 use aside_core::event::{BlockId, End, Ending, Event, Opening, ProviderError, Sink, Usage};
 use aside_core::protocol::Protocol;
-use aside_core::wire::{ReplyHead, StreamWriter, tell_reply, whole_reply};
+use aside_core::wire::{Decoder, ReplyHead, StreamWriter, tell_reply, whole_reply};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::Value;
@@ -294,23 +294,65 @@ proptest! {
     }
 }
 
+/// All that was thought, said and called, whatever stood between.
+fn spoken(reply: &Reply) -> [String; 3] {
+    let all = said(reply);
+    ["thought", "text", "call"].map(|kind| {
+        let of_kind = all.iter().filter(|(of, _)| *of == kind).map(|(_, words)| words.as_str());
+        if kind == "call" { of_kind.collect::<Vec<_>>().join("\n") } else { of_kind.collect() }
+    })
+}
+
+/// Replies that lose their words abroad, and why.
+#[rustfmt::skip]
+const CHANGED_ABROAD: &[(&str, &[Protocol], &str)] = &[
+    ("192-", &[Protocol::OpenaiChat, Protocol::Ollama], "an answer that begins with a tag is a thought where tags are read"),
+    ("openai/final_word_differs", &Protocol::ALL, "passed on, the last word takes back what its deltas said"),
+    ("080-", &Protocol::ALL, "as above"),
+    ("459-", &[Protocol::OpenaiResponses], "passed on, a thought without a letter becomes an item"),
+];
+
+/// What a reply loses in other protocols: told from the whole of it, and
+/// passed on as it is decoded.
+fn changed_abroad(name: &str, from: Protocol, rules: &Rules, bytes: &[u8]) -> Vec<String> {
+    let reply = decode(from, rules, bytes, usize::MAX).0;
+    let mut out = Vec::new();
+    for to in Protocol::ALL {
+        if CHANGED_ABROAD.iter().any(|(case, protocols, _)| name.starts_with(case) && protocols.contains(&to)) {
+            continue;
+        }
+        let abroad = generic_rules(to);
+        let mut writer = StreamWriter::new(to, &abroad, &HEAD);
+        let mut decoder = Decoder::new(from, rules);
+        decoder.push(bytes, &mut writer);
+        assert_eq!(decoder.finish(&mut writer), Ok(()), "{name}");
+        for (way, bytes) in [("told", told(to, &abroad, &reply, &[])), ("passed on", writer.drain())] {
+            let got = decode(to, &abroad, &bytes, usize::MAX).0;
+            if spoken(&got) != spoken(&reply) {
+                out.push(format!("{name} as {to}, {way}\nGOT {:?}\nWANTED {:?}", spoken(&got), spoken(&reply)));
+            }
+        }
+    }
+    out
+}
+
 #[test]
 fn a_reply_of_any_protocol_written_in_any_other_keeps_its_words_and_calls() {
     let fixtures = crate::fixtures::fixtures();
-    for fixture in &fixtures {
-        let reply = fixture.reply();
-        let spoken = |reply: &Reply| -> Vec<(&'static str, String)> {
-            let kinds = ["thought", "text", "call"];
-            let all = said(reply);
-            let of = |kind| all.iter().filter(move |(of, _)| *of == kind).map(|(_, words)| words.as_str());
-            kinds.map(|kind| (kind, of(kind).collect::<Vec<_>>().join(" / "))).to_vec()
-        };
-        for protocol in Protocol::ALL {
-            let rules = generic_rules(protocol);
-            let (got, _) = decode(protocol, &rules, &told(protocol, &rules, &reply, &[]), usize::MAX);
-            assert_eq!(spoken(&got), spoken(&reply), "{} as {protocol}", fixture.name);
-        }
-    }
+    let all = fixtures.iter();
+    let failures: Vec<String> =
+        all.flat_map(|case| changed_abroad(&case.name, case.protocol, &case.rules, &case.bytes)).collect();
+    assert!(failures.is_empty(), "{} differ\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn a_recording_of_any_protocol_written_in_any_other_keeps_its_words_and_calls() {
+    let Some(cases) = crate::corpus::recordings() else { return };
+    let all = cases.iter();
+    let failures: Vec<String> = all
+        .flat_map(|(name, protocol, bytes)| changed_abroad(name, *protocol, &generic_rules(*protocol), bytes))
+        .collect();
+    assert!(failures.is_empty(), "{} differ\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]

@@ -2,11 +2,9 @@
 //! looked at from the side of whoever writes.
 
 use super::details::Family;
+use super::stream_in::CHUNK_SOURCE;
 use crate::dialect::{Carrier, Details as DetailsRule, Rules};
 use crate::tags::{Pair, Reach, Start};
-
-/// Where thinking in a content array comes from.
-pub(super) const CHUNK_SOURCE: &str = "content.thinking";
 
 /// The carrier of one thought.
 #[derive(Debug, Clone, PartialEq, Eq)]

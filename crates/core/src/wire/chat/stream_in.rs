@@ -29,7 +29,7 @@ const COUNTERS: CounterNames = CounterNames {
 };
 
 /// Where thinking in a content array comes from.
-const CHUNK_SOURCE: &str = "content.thinking";
+pub(super) const CHUNK_SOURCE: &str = "content.thinking";
 
 /// More than the dialect loader lets through.
 const SOURCES: usize = 8;
