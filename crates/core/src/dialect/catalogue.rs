@@ -42,6 +42,8 @@ pub struct Refusal {
     pub param: Option<String>,
     /// The header whose absence this is about.
     pub header: Option<String>,
+    /// The dialects that say it; all of the protocol where it names none.
+    pub only: Vec<String>,
 }
 
 words!(
@@ -279,6 +281,8 @@ struct RefusalTable {
     code: Option<String>,
     param: Option<String>,
     header: Option<String>,
+    #[serde(default)]
+    only: Vec<String>,
 }
 
 fn protocol<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Protocol, D::Error> {
@@ -295,15 +299,16 @@ impl ErrorsFile {
             let says = if says.is_empty() { texts.first().cloned().unwrap_or_default() } else { says };
             let row = ErrorRow { id, texts, status, class, repair, fault, says, says_at, code, param };
             match known.rows.iter_mut().find(|other| other.id == row.id) {
-                Some(other) => *other = row,
+                // Files from before faults were named keep what is judged.
+                Some(other) => *other = ErrorRow { fault: row.fault.or(other.fault), ..row },
                 None => new.push(row),
             }
         }
         new.append(&mut known.rows);
         known.rows = new;
         for table in self.refusal {
-            let RefusalTable { protocol, fault, says, code, param, header } = table;
-            let refusal = Refusal { protocol, fault, says, code, param, header };
+            let RefusalTable { protocol, fault, says, code, param, header, only } = table;
+            let refusal = Refusal { protocol, fault, says, code, param, header, only };
             let same = |other: &&mut Refusal| {
                 (other.protocol, other.fault, &other.header) == (protocol, fault, &refusal.header)
             };

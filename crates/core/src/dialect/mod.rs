@@ -225,9 +225,9 @@ impl Dialect {
         })
     }
 
-    /// What this protocol says to faults that are not about thinking.
-    pub fn refusals(&self) -> &[Refusal] {
-        &self.answers.refusals
+    /// What is said here to faults that are not about thinking.
+    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+        self.answers.refusals.iter().filter(|refusal| refusal.only.is_empty() || refusal.only.contains(&self.id))
     }
 
     /// Whether this provider is known to answer a fault at all.

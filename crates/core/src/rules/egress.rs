@@ -63,6 +63,8 @@ pub struct Egress {
     pub sends_past: bool,
     /// The first step of the open tool loop has no thought to begin with.
     pub loop_begins_bare: bool,
+    /// What tells the items sent so far from each other.
+    sent: HashSet<String>,
 }
 
 /// Who the request goes to, and what it may read.
@@ -96,7 +98,6 @@ pub fn plan(messages: &[&Message], reader: Reader<'_>, wishes: &Wishes) -> Egres
     if reader.rules.bind.removal == Removal::PrefixOnly {
         egress.close_gaps(messages, reader.target);
     }
-    egress.drop_repeats(messages, reader.rules.echo.dedupe);
     egress
 }
 
@@ -158,27 +159,11 @@ impl Egress {
         }
     }
 
-    /// Takes back an item that was sent already, where sending it twice is
-    /// refused.
-    fn drop_repeats(&mut self, messages: &[&Message], dedupe: Dedupe) {
-        if dedupe == Dedupe::None {
-            return;
-        }
-        let mut known = HashSet::new();
-        for decision in self.decisions.iter_mut().filter(|decision| decision.action == Action::Verbatim) {
-            let Some(index) = decision.block else { continue };
-            let block = messages.get(decision.message).and_then(|message| message.blocks.get(index));
-            let Some(Block::Thinking(thinking)) = block else { continue };
-            let Some(key) = identity(thinking, dedupe) else { continue };
-            if known.insert(key) {
-                continue;
-            }
-            (decision.action, decision.why) = (Action::Dropped, Why::SentTwice);
-            let step = self.steps.get_mut(decision.message);
-            if let Some(action) = step.and_then(|step| step.actions.get_mut(index)) {
-                *action = Action::Dropped;
-            }
-        }
+    /// A thought that was sent already does not go again, where twice is refused.
+    fn once(&mut self, thinking: &Thinking, dedupe: Dedupe, decided: (Action, Why)) -> (Action, Why) {
+        let key = identity(thinking, dedupe).filter(|_| decided.0 == Action::Verbatim);
+        let is_new = key.is_none_or(|key| self.sent.insert(key));
+        if is_new { decided } else { (Action::Dropped, Why::SentTwice) }
     }
 
     /// Thinking is left out from the oldest on: before one of this dialect's
@@ -226,7 +211,10 @@ impl Egress {
         };
         for (index, block) in message.blocks.iter().enumerate() {
             let (action, why) = match block {
-                Block::Thinking(thinking) => context.decide(message, thinking),
+                Block::Thinking(thinking) => {
+                    let decided = context.decide(message, thinking);
+                    self.once(thinking, context.reader.rules.echo.dedupe, decided)
+                }
                 Block::Unmodelled(_) => match context.foreigner(message, true) {
                     Some(maker) => (Action::Dropped, Why::Foreign { maker }),
                     None if context.has_place_for_unmodelled() => (Action::Verbatim, Why::Said),

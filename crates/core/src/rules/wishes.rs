@@ -39,8 +39,8 @@ pub struct Mend {
     pub pause: bool,
 }
 
-/// Which thinking is left out because a provider refused it; each more than
-/// the one before.
+/// Which thinking is left out because a provider refused it; of two, the one
+/// further down counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cut {
     #[default]

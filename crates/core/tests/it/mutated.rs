@@ -4,7 +4,7 @@
 use aside_core::block::{
     Arguments, Block, CallId, Content, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ToolCall, ToolResult,
 };
-use aside_core::dialect::{Carrier, Dialect, Duty, Fault};
+use aside_core::dialect::{Carrier, Dialect, Duty, Fault, Ids};
 use aside_core::message::{Message, Role};
 use aside_core::protocol::Protocol;
 use aside_core::rules::{Issued, Returned, Verdict, classify, judge};
@@ -195,7 +195,7 @@ fn is_invisible(dialect: &Dialect, model: &str, mutation: Mutation) -> bool {
         // The same item stands before each call there.
         Duplicated => echo.repeat_before_each_call || matches!(echo.carrier, Carrier::Part | Carrier::CallExtra),
         // Where ids are left out nobody knows what belonged together.
-        Removed => echo.carrier == Carrier::Item && dialect.id == "copilot-responses",
+        Removed => echo.carrier == Carrier::Item && echo.ids == Ids::Omit,
         Altered | Moved => false,
     }
 }
@@ -315,6 +315,29 @@ fn x1_a_seal_can_be_checked_without_memory() {
         judged.broken.iter().map(|broken| (broken.path.as_str(), broken.message.as_str())).collect();
     let message = "messages.3.content.0: Invalid `signature` in `thinking` block";
     assert_eq!(broken, [("messages[3].content[0]", message)]);
+}
+
+/// Wherever a dialect sends a seal, whoever made it is asked about it.
+#[test]
+fn x1_no_seal_goes_unchecked_in_any_dialect() {
+    let mut n_sealed = 0;
+    for dialect in dialects().iter() {
+        let messages = conversation(dialect, "some-model");
+        let body = build(dialects(), dialect, "some-model", &messages, &settings(Some("true"), "none")).body;
+        let judged = |issued: Issued<'_>| judge(dialect, "some-model", &[], &body, issued).unwrap().broken;
+        let asked = std::cell::RefCell::new(Vec::new());
+        let trust = |unit: &Returned<'_>| {
+            asked.borrow_mut().push(unit.seal.to_owned());
+            true
+        };
+        assert_eq!(judged(Issued::Checked(&trust)), judged(Issued::Unknown), "{}", dialect.id);
+        let sent: Vec<String> = (1..=3).map(|n| format!("seal{n}")).filter(|seal| body.contains(seal)).collect();
+        assert_eq!(asked.into_inner(), sent, "{}: {body}", dialect.id);
+        let broken = judged(Issued::Checked(&|_| false));
+        assert_eq!(broken.iter().filter(|broken| broken.fault == Fault::Seal).count(), sent.len(), "{}", dialect.id);
+        n_sealed += usize::from(!sent.is_empty());
+    }
+    assert!(n_sealed > 5, "only {n_sealed} dialects send seals");
 }
 
 /// What a request alone shows, one fault a row.

@@ -322,6 +322,8 @@ fn e11_an_item_is_sent_once_where_twice_is_refused() {
         assert_eq!(body.matches("seal1").count(), 1, "{id}: {body}");
         assert_eq!(body.matches("msg_1").count(), usize::from(id == "openai"), "{id}: the answer stays as it is");
         assert_eq!(body.matches("fc_2").count(), 0, "{id}: nothing names a thought that is not there");
+        let judged = judged::verdict(dialect, "m", &messages, &body);
+        assert!(judged.is_ok(), "{id}: {:?}", judged.broken);
     }
 }
 

@@ -124,7 +124,7 @@ impl Court<'_> {
 
     fn complain(&mut self, fault: Fault, path: &str, at: usize, id: &str) {
         // Protocols that have no words for it do not mind.
-        if self.dialect.refusals().iter().any(|refusal| refusal.fault == fault) {
+        if self.dialect.refusals().any(|refusal| refusal.fault == fault) {
             self.refuse("calls and results belong together", path, fault, &[("id", id), ("index", &at.to_string())]);
         }
     }

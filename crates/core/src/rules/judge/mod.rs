@@ -56,7 +56,7 @@ pub struct NotARequest(String);
 pub enum Issued<'a> {
     /// Nothing: only the structure is judged.
     Unknown,
-    /// The earlier messages of the assistant, as they were made.
+    /// The conversation so far; the assistant's messages count, as they were made.
     Messages(&'a [&'a Message]),
     /// Seals that prove themselves: whether one is good, where it stands.
     Checked(&'a dyn Fn(&Returned<'_>) -> bool),

@@ -170,7 +170,7 @@ impl Court<'_> {
 
     /// Headers that every request carries, and those that a field needs.
     pub(super) fn headers(&mut self, headers: &[(String, String)]) {
-        let demands = self.dialect.refusals().iter().any(|refusal| refusal.header.is_some());
+        let demands = self.dialect.refusals().any(|refusal| refusal.header.is_some());
         if headers.is_empty() {
             if demands || !self.rules.ask.headers.is_empty() {
                 self.leave("headers: none are given");
@@ -180,8 +180,7 @@ impl Court<'_> {
         let has = |name: &str, value: &str| {
             headers.iter().any(|(known, given)| known.eq_ignore_ascii_case(name) && given.contains(value))
         };
-        let demanded: Vec<String> =
-            self.dialect.refusals().iter().filter_map(|refusal| refusal.header.clone()).collect();
+        let demanded: Vec<String> = self.dialect.refusals().filter_map(|refusal| refusal.header.clone()).collect();
         for name in demanded.iter().filter(|name| !has(name, "")) {
             self.refuse("a header is there", name, Fault::NoHeader, &[]);
         }

@@ -4,7 +4,7 @@ use super::view::{Carried, Seen, Thought};
 use super::{Court, Returned};
 use crate::block::{Block, Seal, Thinking};
 use crate::dialect::{BindModel, Carrier, Duty, Fault, PrefixCheck, Removal};
-use crate::message::Message;
+use crate::message::{Message, Role};
 use crate::wire::json::{Raw, text_member};
 
 /// A message that came back, and what it was when it was issued.
@@ -44,10 +44,12 @@ impl Court<'_> {
 
     /// Everything against what was issued.
     pub(super) fn returned(&mut self, issued: &[&Message]) {
-        self.known_seals(issued);
-        let steps = pair(self.steps(), issued);
+        let made = issued.iter().copied().filter(|message| message.role == Role::Assistant);
+        let issued: Vec<&Message> = made.collect();
+        self.known_seals(&issued);
+        let steps = pair(self.steps(), &issued);
         for step in &steps {
-            self.step(step, issued);
+            self.step(step, &issued);
         }
         self.parts_left_out(&steps);
         if self.rules.bind.model != BindModel::None {

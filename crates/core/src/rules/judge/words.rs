@@ -21,7 +21,7 @@ impl Court<'_> {
         places.extend(words);
         let index = path.split(['[', ']']).nth(1).unwrap_or_default();
         places.push(("index", index));
-        let Some(complaint) = self.complaint(fault, &places) else { return };
+        let complaint = self.complaint(fault, rule, &places);
         let body = shaped(self.dialect.protocol, &complaint);
         let headers = match self.dialect.protocol {
             Protocol::Bedrock => vec![("x-amzn-errortype".to_owned(), "ValidationException".to_owned())],
@@ -37,15 +37,16 @@ impl Court<'_> {
         self.verdict.broken.push(Broken { rule, path, fault, status, headers, body, message });
     }
 
-    /// None where nobody minds.
-    fn complaint(&self, fault: Fault, places: &[(&str, &str)]) -> Option<Complaint> {
+    /// The provider's words; the rule itself where there are none.
+    fn complaint(&self, fault: Fault, rule: &str, places: &[(&str, &str)]) -> Complaint {
         let full = |text: &Option<String>| text.as_ref().map(|text| filled(text, places));
-        let refusals = self.dialect.refusals();
-        if let Some(refusal) = refusals.iter().find(|refusal| refusal.fault == fault) {
+        if let Some(refusal) = self.dialect.refusals().find(|refusal| refusal.fault == fault) {
             let (code, param) = (full(&refusal.code), full(&refusal.param));
-            return Some(Complaint { status: 400, message: filled(&refusal.says, places), code, param });
+            return Complaint { status: 400, message: filled(&refusal.says, places), code, param };
         }
-        let row = self.dialect.complaint(self.model, fault)?;
+        let Some(row) = self.dialect.complaint(self.model, fault) else {
+            return Complaint { status: 400, message: rule.to_owned(), code: None, param: None };
+        };
         let says = row.says_at.get(&self.dialect.id).unwrap_or(&row.says);
         let message = filled(says, places);
         // What the model behind it says comes wrapped.
@@ -59,7 +60,7 @@ impl Court<'_> {
             | Protocol::Cohere => message,
         };
         let status = row.status.first().copied().unwrap_or(400);
-        Some(Complaint { status, message, code: full(&row.code), param: full(&row.param) })
+        Complaint { status, message, code: full(&row.code), param: full(&row.param) }
     }
 }
 
