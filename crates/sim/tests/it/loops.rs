@@ -31,6 +31,24 @@ fn x1_a_loop_that_sends_back_what_it_got_is_accepted_everywhere() {
 }
 
 #[test]
+fn x1_every_model_of_every_dialect_takes_back_what_it_gave() {
+    let mut n_models = 0;
+    for dialect in dialects().iter() {
+        for (pattern, _) in dialect.models() {
+            let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 1");
+            desk.model = pattern.replace('*', "");
+            n_models += 1;
+            let reply = desk.step();
+            desk.give_results(&reply);
+            desk.step();
+            desk.say("And now?");
+            desk.step();
+        }
+    }
+    assert!(n_models > 100, "only {n_models} models");
+}
+
+#[test]
 fn x1_a_loop_without_streams_is_accepted_too() {
     for dialect in dialects().iter() {
         let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 2");

@@ -82,8 +82,12 @@ impl Answer {
     }
 
     pub(crate) fn decoded(&self, dialect: &Dialect) -> Reply {
+        self.decoded_from(dialect, &dialect.id)
+    }
+
+    fn decoded_from(&self, dialect: &Dialect, model: &str) -> Reply {
         let mut fold = Fold::new();
-        let mut decoder = Decoder::new(dialect.protocol, dialect.rules(Some(&dialect.id)));
+        let mut decoder = Decoder::new(dialect.protocol, dialect.rules(Some(model)));
         for piece in &self.pieces {
             decoder.push(piece, &mut fold);
         }
@@ -217,11 +221,17 @@ impl Desk {
     pub(crate) fn send(&self, encoded: &Encoded) -> Answer {
         let mut headers = vec![("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")];
         headers.extend(encoded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let mut body = encoded.body.clone();
+        let (mut path, mut body) = (encoded.path.clone(), encoded.body.clone());
         if self.model != self.dialect.id {
-            body = changed(&body, |body| body["model"] = format!("sim/{}/{}", self.dialect.id, self.model).into());
+            // One model of a dialect has a name with both.
+            let named = format!("sim/{}/{}", self.dialect.id, self.model);
+            path = path.replace(&self.model, &named);
+            body = changed(&body, |body| {
+                if let Some(model) = body.get_mut("model") {
+                    *model = named.into();
+                }
+            });
         }
-        let mut path = encoded.path.clone();
         if self.delivery == Delivery::Whole {
             path = path.replace("streamGenerateContent?alt=sse", "generateContent").replace("-stream", "");
             body = body.replacen(r#""stream":true"#, r#""stream":false"#, 1);
@@ -235,7 +245,7 @@ impl Desk {
         let answer = self.send(&encoded);
         assert_eq!(answer.status, 200, "{}: {}\n{}", self.dialect.id, answer.text(), encoded.body);
         assert!(answer.complete, "{}", self.dialect.id);
-        let reply = answer.decoded(self.dialect);
+        let reply = answer.decoded_from(self.dialect, &self.model);
         self.keep(&reply);
         reply
     }
