@@ -26,6 +26,9 @@ use crate::words::Dice;
 /// When every reply was made. A clock would make no two replies the same.
 const CREATED: u64 = 1_750_000_000;
 
+/// How many conversations with faults are remembered.
+const MOST_FAULTS: usize = 10_000;
+
 const JSON: &str = "application/json";
 
 /// A request as a server hears it.
@@ -183,6 +186,10 @@ impl Stage {
         let mut hasher = SipHasher13::new();
         (request.model, last_user_text(&request.incoming.messages)).hash(&mut hasher);
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        // A server that runs for months forgets what nobody asks for any more.
+        if faults.len() >= MOST_FAULTS {
+            faults.clear();
+        }
         let count = faults.entry(hasher.finish()).or_default();
         *count = count.saturating_add(1);
         *count

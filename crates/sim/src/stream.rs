@@ -170,7 +170,7 @@ impl Stream {
                     bytes = both;
                 }
                 if beat.is_token() {
-                    self.owed += self.limits.pace;
+                    self.owed = self.owed.saturating_add(self.limits.pace);
                 }
                 if self.owed >= SHORTEST_WAIT {
                     self.fragment(bytes);

@@ -37,14 +37,14 @@ pub(crate) struct Teller<'a> {
     /// A thought in tags, waiting for the text it stands in.
     tagged: String,
     /// Tokens that may still be told.
-    budget: Option<usize>,
+    budget: usize,
     cut_short: bool,
     thought_tokens: u64,
     other_tokens: u64,
 }
 
 impl<'a> Teller<'a> {
-    pub(crate) fn new(manner: Manner, place: Place<'a>, dice: Dice, budget: Option<usize>) -> Teller<'a> {
+    pub(crate) fn new(manner: Manner, place: Place<'a>, dice: Dice, budget: usize) -> Teller<'a> {
         Teller {
             manner,
             place,
@@ -263,8 +263,8 @@ impl<'a> Teller<'a> {
         self.beats
     }
 
-    fn is_spent(&self) -> bool {
-        self.budget == Some(0)
+    pub(crate) fn is_spent(&self) -> bool {
+        self.budget == 0
     }
 
     fn open(&mut self, opening: Opened) -> BlockId {
@@ -280,9 +280,9 @@ impl<'a> Teller<'a> {
 
     /// As many words as the output limit leaves.
     fn affordable(&mut self, mut words: Vec<String>) -> Vec<String> {
-        if let Some(left) = self.budget.filter(|left| *left < words.len()) {
+        if self.budget < words.len() {
             self.cut_short = true;
-            words.truncate(left);
+            words.truncate(self.budget);
         }
         words
     }
@@ -291,7 +291,7 @@ impl<'a> Teller<'a> {
     fn grow(&mut self, block: BlockId, words: Vec<String>) -> String {
         let mut told = String::new();
         for text in self.affordable(words) {
-            self.budget = self.budget.map(|left| left.saturating_sub(1));
+            self.budget = self.budget.saturating_sub(1);
             self.other_tokens += 1;
             told.push_str(&text);
             self.beats.push(Beat::Grew { block, text });

@@ -26,9 +26,9 @@ fn any_dialect() -> impl Strategy<Value = &'static Dialect> {
 }
 
 #[rustfmt::skip]
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     "", "thoughts 0", "thoughts 9", "tool-loop 0", "parallel 0", "summaries 0", "loop tokens=0", "plain tokens=3",
-    "cut 10", "malformed", "tags chunk=1", "stall 999999",
+    "cut 10", "malformed", "tags chunk=1", "stall 999999", "think rate=1e-300",
 ];
 
 proptest! {
