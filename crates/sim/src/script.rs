@@ -244,7 +244,7 @@ pub(crate) fn last_question(messages: &[Message]) -> Option<(usize, String)> {
         let users = messages.iter().enumerate().rev().filter(|(_, message)| message.role == Role::User);
         users.map(|(at, message)| (at, text_of(message)))
     };
-    questions().find(|(at, text)| begins(*at, text)).or_else(|| questions().last())
+    questions().find(|(at, text)| begins(*at, text)).or_else(|| questions().next_back())
 }
 
 pub(crate) fn last_user_text(messages: &[Message]) -> Option<String> {
