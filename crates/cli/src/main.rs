@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod settings;
 mod settings_file;
+mod sim;
 mod user_files;
 
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ enum Command {
     Man(pages::ManArguments),
     Models(models::Arguments),
     Profile(profile::Arguments),
+    Sim(sim::Arguments),
 }
 
 /// What a run came to, as the shell sees it.
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Command::Man(arguments) => pages::man(&arguments),
         Command::Models(arguments) => models::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
     };
     let code = match outcome {
         Ok(outcome) => outcome,

@@ -16,4 +16,5 @@ mod models;
 mod pages;
 mod profile;
 mod providers;
+mod sim;
 mod support;
