@@ -1,0 +1,18 @@
+//! What every store must do, and what this one does when something breaks.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test that fails should fail loudly"
+)]
+
+mod arbitrary;
+mod conformance;
+mod faults;
+mod kill;
+mod ledger;
+mod recorder;
+mod searching;
+mod support;
