@@ -17,11 +17,13 @@ use crate::search::Kind;
 /// The form written today.
 pub(crate) const FORM: i64 = 1;
 
-/// Facts above this size are compressed where that pays.
-const LARGE: usize = 512;
+/// What is larger than this is compressed where that pays.
+const LARGE: usize = 1024;
+/// More effort takes three times as long and saves little.
+const EFFORT: u8 = 1;
 /// A repeated text shorter than this is not worth taking out of a native item.
 const WORTH_CUTTING: usize = 48;
-/// No stored facts grow beyond this when they are unpacked; more is damage.
+/// Nothing stored grows beyond this when it is unpacked; more is damage.
 const MOST_UNPACKED: usize = 1 << 30;
 
 /// A block as a row: what a person can read, and everything else about it.
@@ -289,17 +291,9 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// As it is written: text while it is small, packed bytes where that pays.
-    pub(crate) fn pack(&self) -> Packed {
+    pub(crate) fn pack(&self) -> Packed<'static> {
         // Plain data into memory does not fail.
-        let json = serde_json::to_string(self).unwrap_or_default();
-        if json.len() >= LARGE {
-            let packed = miniz_oxide::deflate::compress_to_vec(json.as_bytes(), 6);
-            if packed.len() < json.len() / 10 * 9 {
-                return Packed::Bytes(packed);
-            }
-        }
-        Packed::Text(json)
+        Packed::of(Cow::Owned(serde_json::to_string(self).unwrap_or_default()))
     }
 
     /// The name of a tool, for whoever shows a hit in it.
@@ -368,15 +362,36 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Facts in a row.
+/// A text or the facts in a row: as they are while they are small, packed
+/// where that pays. Half a page lies idle behind every long row otherwise.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Packed {
-    Text(String),
+pub(crate) enum Packed<'a> {
+    Text(Cow<'a, str>),
     Bytes(Vec<u8>),
 }
 
-impl Packed {
-    /// The JSON of the facts, to be parsed by [`facts_of`].
+impl<'a> Packed<'a> {
+    pub(crate) fn of(text: Cow<'a, str>) -> Packed<'a> {
+        if text.len() >= LARGE {
+            let packed = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), EFFORT);
+            if packed.len() < text.len() / 10 * 9 {
+                return Packed::Bytes(packed);
+            }
+        }
+        Packed::Text(text)
+    }
+
+    /// At most this much of the beginning, for whoever only wants a look.
+    pub(crate) fn beginning(bytes: &[u8], most: usize) -> Result<String, Unreadable> {
+        let bytes = match miniz_oxide::inflate::decompress_to_vec_with_limit(bytes, most) {
+            Ok(whole) => whole,
+            Err(error) if error.status == miniz_oxide::inflate::TINFLStatus::HasMoreOutput => error.output,
+            Err(error) => return Err(Unreadable(error.to_string())),
+        };
+        // The cut may have gone through a letter.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     pub(crate) fn unpack(bytes: &[u8]) -> Result<String, Unreadable> {
         let unpacked = miniz_oxide::inflate::decompress_to_vec_with_limit(bytes, MOST_UNPACKED)
             .map_err(|error| Unreadable(error.to_string()))?;
@@ -476,7 +491,7 @@ mod tests {
         assert_eq!(facts_of(&json).unwrap(), stored.facts);
 
         let small = StoredBlock { facts: Facts::default(), ..stored };
-        assert_eq!(small.facts.pack(), Packed::Text("{}".to_owned()));
+        assert_eq!(small.facts.pack(), Packed::Text(Cow::Borrowed("{}")));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! must follow each other. There is no syntax that could be wrong.
 
 pub(crate) mod query;
+pub(crate) mod rank;
 pub(crate) mod snippet;
 pub(crate) mod words;
 
@@ -97,7 +98,8 @@ pub enum Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     Exactly(usize),
-    MoreThan(usize),
+    /// Counting stopped here.
+    AtLeast(usize),
 }
 
 /// One block that matches, with the way to it.

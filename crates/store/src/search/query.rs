@@ -70,7 +70,20 @@ pub(crate) fn expression(units: &[Unit]) -> String {
     units.iter().map(unit_expression).collect::<Vec<_>>().join(" AND ")
 }
 
-fn unit_expression(unit: &Unit) -> String {
+/// What each word alone would find, to know which of them are common.
+pub(crate) fn word_expressions(unit: &Unit) -> Vec<String> {
+    match unit.words.as_slice() {
+        [_] => vec![unit_expression(unit)],
+        // A word with an open end is as rare as the words before it.
+        words => words
+            .iter()
+            .take(words.len() - usize::from(unit.open_end))
+            .map(|word| format!("words : \"{word}\""))
+            .collect(),
+    }
+}
+
+pub(crate) fn unit_expression(unit: &Unit) -> String {
     let star = if unit.open_end { " *" } else { "" };
     let words = format!("words : \"{}\"{star}", unit.words.join(" "));
     if unit.pieces.is_empty() { words } else { format!("({words} OR pieces : \"{}\")", unit.pieces.join(" ")) }

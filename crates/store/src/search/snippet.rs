@@ -57,9 +57,18 @@ fn matches(text: &str, units: &[Unit]) -> Vec<Range<usize>> {
     units.iter().flat_map(|unit| Matches::of(text, unit)).collect()
 }
 
-/// How often a unit stands in a text.
-pub(crate) fn count(text: &str, unit: &Unit) -> usize {
-    Matches::of(text, unit).count()
+/// How often each unit stands in a text, in one walk.
+pub(crate) fn counts(text: &str, units: &[Unit]) -> Vec<u32> {
+    let mut counts = vec![0; units.len()];
+    let mut words = Words::of(text);
+    while let Some(word) = words.next() {
+        for (unit, count) in units.iter().zip(&mut counts) {
+            if (Place { text, unit, after: &words }).stands_at(&word).is_some() {
+                *count += 1;
+            }
+        }
+    }
+    counts
 }
 
 /// The places of one unit in a text.
@@ -73,6 +82,33 @@ impl<'t, 'u> Matches<'t, 'u> {
     fn of(text: &'t str, unit: &'u Unit) -> Matches<'t, 'u> {
         Matches { text, unit, words: Words::of(text) }
     }
+}
+
+impl Iterator for Matches<'_, '_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        loop {
+            let word = self.words.next()?;
+            let place = Place { text: self.text, unit: self.unit, after: &self.words };
+            if let Some(range) = place.stands_at(&word) {
+                return Some(range);
+            }
+        }
+    }
+}
+
+/// One word of a text and those behind it, held against a unit.
+struct Place<'a> {
+    text: &'a str,
+    unit: &'a Unit,
+    after: &'a Words<'a>,
+}
+
+impl Place<'_> {
+    fn stands_at(&self, word: &Word) -> Option<Range<usize>> {
+        self.whole(word).or_else(|| self.piece(word))
+    }
 
     /// Whether the unit's words stand here, the first of them being `word`.
     fn whole(&self, word: &Word) -> Option<Range<usize>> {
@@ -81,21 +117,20 @@ impl<'t, 'u> Matches<'t, 'u> {
         if !self.is(word, first, wanted.peek().is_none()) {
             return None;
         }
-        let mut end = word.range.end;
-        let mut following = self.words.clone();
+        let mut last = word.clone();
+        let mut following = self.after.clone();
         while let Some(next) = wanted.next() {
-            let word = following.next()?;
-            if !self.is(&word, next, wanted.peek().is_none()) {
+            last = following.next()?;
+            if !self.is(&last, next, wanted.peek().is_none()) {
                 return None;
             }
-            end = word.range.end;
         }
-        if self.unit.open_end {
-            // Only its first letter was asked for.
-            let last = self.text.get(word.range.start..end)?.char_indices().next_back()?.0;
-            end = if self.unit.words.len() == 1 && word.sort == Sort::Pair { word.range.start + last } else { end };
+        if self.unit.open_end && last.sort == Sort::Pair {
+            // Only the first letter of the pair was asked for.
+            let second = self.text.get(last.range.clone())?.char_indices().nth(1)?.0;
+            last.range.end = last.range.start + second;
         }
-        Some(word.range.start..end)
+        Some(word.range.start..last.range.end)
     }
 
     fn is(&self, word: &Word, wanted: &str, is_last: bool) -> bool {
@@ -121,19 +156,6 @@ impl<'t, 'u> Matches<'t, 'u> {
         let start = word.range.start + (first.as_ptr() as usize - text.as_ptr() as usize);
         let end = word.range.start + (last.as_ptr() as usize - text.as_ptr() as usize) + last.len();
         Some(start..end)
-    }
-}
-
-impl Iterator for Matches<'_, '_> {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        loop {
-            let word = self.words.next()?;
-            if let Some(range) = self.whole(&word).or_else(|| self.piece(&word)) {
-                return Some(range);
-            }
-        }
     }
 }
 

@@ -189,16 +189,19 @@ pub(super) fn fill(db: &Connection, session: i64, row: i64, message: &Message) -
     let said = Said { session, origin, stamp, by_assistant: message.role == Role::Assistant };
     for (position, block) in message.blocks.iter().enumerate() {
         let stored = StoredBlock::of(block);
+        let text = Packed::of(Cow::Borrowed(&*stored.text));
         db.prepare_cached(
-            "INSERT INTO block (message, position, form, shape, facts, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
             row,
             position as i64,
             FORM,
             stored.shape as i64,
+            stored.text.len() as i64,
             stored.facts.pack(),
-            stored.text
+            text
         ])?;
         index_block(db, db.last_insert_rowid(), &stored, &said)?;
     }
@@ -214,7 +217,7 @@ pub(super) struct Said {
     pub(super) by_assistant: bool,
 }
 
-impl ToSql for Packed {
+impl ToSql for Packed<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Packed::Text(text) => ValueRef::Text(text.as_bytes()),
@@ -401,20 +404,20 @@ fn block(row: &Row<'_>) -> Result<Block, Fault> {
     }
     let shape = row.get(1)?;
     let shape = Shape::of_number(shape).ok_or_else(|| Unreadable(format!("shape {shape} is unknown")))?;
-    let json = facts_json(row.get_ref(2)?)?;
-    let text: String = row.get(3)?;
-    let stored = StoredBlock { shape, text: Cow::Owned(text), facts: facts_of(&json)? };
+    let json = unpacked(row.get_ref(2)?)?;
+    let text = unpacked(row.get_ref(3)?)?;
+    let stored = StoredBlock { shape, text, facts: facts_of(&json)? };
     Ok(stored.into_block()?)
 }
 
-pub(super) fn facts_json(value: ValueRef<'_>) -> Result<Cow<'_, str>, Unreadable> {
+pub(super) fn unpacked(value: ValueRef<'_>) -> Result<Cow<'_, str>, Unreadable> {
     match value {
         ValueRef::Blob(bytes) => Packed::unpack(bytes).map(Cow::Owned),
         ValueRef::Text(bytes) => {
             std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| Unreadable(error.to_string()))
         }
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => {
-            Err(Unreadable("the facts are neither text nor bytes".to_owned()))
+            Err(Unreadable("a value is neither text nor bytes".to_owned()))
         }
     }
 }

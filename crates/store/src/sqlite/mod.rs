@@ -45,8 +45,10 @@ const MOST_IDLE_READERS: usize = 4;
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
-    writer: Writer,
+    // Dropped before the writer: only a writer that closes last can clear the
+    // log away, and whoever opens next would have to read all of it.
     readers: Readers,
+    writer: Writer,
     leases: Leases,
 }
 

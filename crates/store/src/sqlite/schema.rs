@@ -73,8 +73,11 @@ CREATE TABLE block (
   position INTEGER NOT NULL,
   form INTEGER NOT NULL,
   shape INTEGER NOT NULL,
-  facts,
-  text TEXT NOT NULL
+  -- How long the text is, unpacked.
+  n_bytes INTEGER NOT NULL,
+  -- Text while they are small, packed bytes where that saves room.
+  facts NOT NULL,
+  text NOT NULL
 );
 CREATE INDEX block_message ON block (message, position);
 

@@ -1,23 +1,35 @@
 //! The index: how blocks get into it and how they are found.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use aside_core::block::Time;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params};
 
 use super::fault::Fault;
-use super::messages::{ASSISTANT, Said, facts_json};
+use super::messages::{ASSISTANT, Said, unpacked};
 use super::sessions::{row_of, signed};
 use crate::error::{Result, StoreError};
-use crate::search::query::{Unit, expression, units};
-use crate::search::snippet::snippet;
+use crate::search::query::{Unit, expression, units, word_expressions};
+use crate::search::rank::{Weighed, best_first};
+use crate::search::snippet::{counts, snippet};
 use crate::search::words::Indexed;
 use crate::search::{Count, Found, Hit, Kind, Order, Query, Scope};
 use crate::session::{MessageId, SessionId};
-use crate::stored::{Shape, StoredBlock, Unreadable, facts_of, kind_of};
+use crate::stored::{Packed, Shape, StoredBlock, Unreadable, facts_of, kind_of};
 
 /// Up to here hits are ranked; beyond, the newest come first.
 const MOST_RANKED: usize = 1000;
+
+/// A word in so many blocks is common.
+const COMMON: u64 = 10_000;
+
+/// How many of the newest blocks are looked at first where all words are common.
+const FIRST_STRETCH: i64 = 50_000;
+
+/// How much text is weighed to rank the hits of one search.
+const WEIGHED_BYTES: usize = 3 << 20;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -78,15 +90,27 @@ pub(super) fn search(db: &Connection, query: &Query) -> Result<Found, Fault> {
         return Ok(Found { hits: Vec::new(), order: Order::BestFirst, count: Count::Exactly(0) });
     };
     let expression = format!("{}{filters}", expression(&units));
-    let newest = newest(db, &expression, query.since)?;
-    let (rows, order, count) = if newest.len() > MOST_RANKED {
-        (newest, Order::NewestFirst, Count::MoreThan(MOST_RANKED))
-    } else {
-        let count = Count::Exactly(newest.len());
-        (ranked(db, &expression, newest)?, Order::BestFirst, count)
+    let n_having = units.iter().map(|unit| n_having(db, unit)).collect::<Result<Vec<_>, _>>()?;
+    let all_common = n_having.iter().all(|n| *n >= COMMON);
+    let found = newest(db, &expression, query, all_common)?;
+    let (rows, order) = match found.count {
+        Count::Exactly(n) if n <= MOST_RANKED => (ranked(db, found.rows, &units, &n_having)?, Order::BestFirst),
+        Count::Exactly(_) | Count::AtLeast(_) => (found.rows, Order::NewestFirst),
     };
     let hits = rows.into_iter().take(query.most).map(|row| hit(db, row, &units)).collect::<Result<_, _>>()?;
-    Ok(Found { hits, order, count })
+    Ok(Found { hits, order, count: found.count })
+}
+
+/// In how many blocks a unit stands, by its rarest word; counted up to where a
+/// word is common.
+fn n_having(db: &Connection, unit: &Unit) -> Result<u64, Fault> {
+    let mut rarest = COMMON;
+    for expression in word_expressions(unit) {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ?1 LIMIT ?2)";
+        let n: i64 = db.prepare_cached(sql)?.query_row(params![expression, COMMON.cast_signed()], |row| row.get(0))?;
+        rarest = rarest.min(n.cast_unsigned());
+    }
+    Ok(rarest)
 }
 
 /// The part of the expression that no text decides; none where nothing can match.
@@ -110,38 +134,100 @@ fn filters(db: &Connection, query: &Query) -> Result<Option<String>, Fault> {
     Ok(Some(out))
 }
 
-/// The newest hits, one more than are ranked.
-fn newest(db: &Connection, expression: &str, since: Option<Time>) -> Result<Vec<i64>, Fault> {
-    let most = MOST_RANKED as i64 + 1;
-    let Some(since) = since.map(signed) else {
-        let mut statement =
-            db.prepare_cached("SELECT rowid FROM word WHERE word MATCH ?1 ORDER BY rowid DESC LIMIT ?2")?;
-        let rows = statement.query_map(params![expression, most], |row| row.get(0))?;
-        return Ok(rows.collect::<Result<_, _>>()?);
-    };
-    let first: Option<i64> = db
-        .prepare_cached("SELECT min(first_block) FROM day WHERE day >= ?1")?
-        .query_row([since.div_euclid(DAY_MS)], |row| row.get(0))
-        .optional()?
-        .flatten();
-    let Some(first) = first else { return Ok(Vec::new()) };
-    let mut statement = db.prepare_cached(
-        "SELECT word.rowid FROM word
-           CROSS JOIN block ON block.id = word.rowid CROSS JOIN message ON message.id = block.message
-         WHERE word MATCH ?1 AND word.rowid >= ?2 AND message.stamp >= ?3
-         ORDER BY word.rowid DESC LIMIT ?4",
-    )?;
-    let rows = statement.query_map(params![expression, first, since, most], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+struct Newest {
+    rows: Vec<i64>,
+    count: Count,
 }
 
-fn ranked(db: &Connection, expression: &str, newest: Vec<i64>) -> Result<Vec<i64>, Fault> {
-    let mut statement =
-        db.prepare_cached("SELECT rowid FROM word WHERE word MATCH ?1 ORDER BY bm25(word, 1.0, 0.5, 0.0)")?;
-    let rows = statement.query_map(params![expression], |row| row.get(0))?;
-    let rows: Vec<i64> = rows.collect::<Result<_, _>>()?;
-    let known: std::collections::HashSet<i64> = newest.into_iter().collect();
-    Ok(rows.into_iter().filter(|row| known.contains(row)).collect())
+/// The newest hits. Where every word is common, even those that stand in few
+/// blocks together take long to find, so the search stops when it has enough.
+fn newest(db: &Connection, expression: &str, query: &Query, all_common: bool) -> Result<Newest, Fault> {
+    let since = query.since.map(signed);
+    let Some((first, last)) = bounds(db, since)? else {
+        return Ok(Newest { rows: Vec::new(), count: Count::Exactly(0) });
+    };
+    let mut rows = Vec::new();
+    let (mut end, mut width) = (last + 1, if all_common { FIRST_STRETCH } else { i64::MAX });
+    while end > first {
+        let start = end.saturating_sub(width).max(first);
+        stretch(db, expression, since, start..end, &mut rows)?;
+        if rows.len() > MOST_RANKED {
+            return Ok(Newest { rows, count: Count::AtLeast(MOST_RANKED + 1) });
+        }
+        end = start;
+        if end > first && rows.len() >= query.most {
+            let count = Count::AtLeast(rows.len());
+            return Ok(Newest { rows, count });
+        }
+        width = width.saturating_mul(4);
+    }
+    let count = Count::Exactly(rows.len());
+    Ok(Newest { rows, count })
+}
+
+/// The first and last block that can be a hit; none where there is none.
+fn bounds(db: &Connection, since: Option<i64>) -> Result<Option<(i64, i64)>, Fault> {
+    let last: Option<i64> = db.prepare_cached("SELECT max(id) FROM block")?.query_row([], |row| row.get(0))?;
+    let first: Option<i64> = match since {
+        None => Some(1),
+        Some(since) => db
+            .prepare_cached("SELECT min(first_block) FROM day WHERE day >= ?1")?
+            .query_row([since.div_euclid(DAY_MS)], |row| row.get(0))?,
+    };
+    Ok(first.zip(last))
+}
+
+/// Hits among some of the blocks, newest first, one more than are ranked.
+fn stretch(
+    db: &Connection,
+    expression: &str,
+    since: Option<i64>,
+    blocks: Range<i64>,
+    rows: &mut Vec<i64>,
+) -> Result<(), Fault> {
+    let most = (MOST_RANKED + 1).saturating_sub(rows.len()) as i64;
+    let sql = match since {
+        None => {
+            "SELECT rowid FROM word WHERE word MATCH ?1 AND rowid >= ?2 AND rowid < ?3 AND ?4 IS NULL
+             ORDER BY rowid DESC LIMIT ?5"
+        }
+        // A day has hits before its hour, and an import brings old ones later.
+        Some(_) => {
+            "SELECT word.rowid FROM word
+               CROSS JOIN block ON block.id = word.rowid CROSS JOIN message ON message.id = block.message
+             WHERE word MATCH ?1 AND word.rowid >= ?2 AND word.rowid < ?3 AND message.stamp >= ?4
+             ORDER BY word.rowid DESC LIMIT ?5"
+        }
+    };
+    let mut statement = db.prepare_cached(sql)?;
+    let found = statement.query_map(params![expression, blocks.start, blocks.end, since, most], |row| row.get(0))?;
+    for row in found {
+        rows.push(row?);
+    }
+    Ok(())
+}
+
+/// Best first. Of long texts only the beginning is weighed when there are many.
+fn ranked(db: &Connection, rows: Vec<i64>, units: &[Unit], n_having: &[u64]) -> Result<Vec<i64>, Fault> {
+    let most = (WEIGHED_BYTES / rows.len().max(1)).max(1024);
+    let n_blocks: Option<i64> = db.prepare_cached("SELECT max(id) FROM block")?.query_row([], |row| row.get(0))?;
+    let mut statement = db.prepare_cached("SELECT n_bytes, text FROM block WHERE id = ?1")?;
+    let mut hits = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut found = statement.query([row])?;
+        let Some(block) = found.next()? else { continue };
+        let n_bytes = block.get::<_, i64>(0)?.cast_unsigned();
+        let text = beginning(block.get_ref(1)?, most)?;
+        hits.push(Weighed { row, counts: counts(&text, units), n_bytes });
+    }
+    Ok(best_first(hits, n_having, n_blocks.unwrap_or(0).cast_unsigned()))
+}
+
+fn beginning(value: ValueRef<'_>, most: usize) -> Result<Cow<'_, str>, Unreadable> {
+    match value {
+        ValueRef::Blob(bytes) => Packed::beginning(bytes, most).map(Cow::Owned),
+        ValueRef::Text(_) | ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => unpacked(value),
+    }
 }
 
 fn hit(db: &Connection, row: i64, units: &[Unit]) -> Result<Hit, Fault> {
@@ -158,10 +244,9 @@ fn hit(db: &Connection, row: i64, units: &[Unit]) -> Result<Hit, Fault> {
     };
     let shape = row.get(4)?;
     let shape = Shape::of_number(shape).ok_or_else(|| Unreadable(format!("shape {shape} is unknown")))?;
-    let json = facts_json(row.get_ref(8)?)?;
+    let json = unpacked(row.get_ref(8)?)?;
     let facts = facts_of(&json)?;
-    let text: String = row.get(9)?;
-    let stored = StoredBlock { shape, text: Cow::Owned(text), facts };
+    let stored = StoredBlock { shape, text: unpacked(row.get_ref(9)?)?, facts };
     let whole = searchable(&stored);
     let shown = snippet(&whole, units);
     // The name stands before the text; a place is one in the text.
