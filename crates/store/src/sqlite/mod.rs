@@ -121,6 +121,11 @@ impl SqliteStore {
         &self.path
     }
 
+    /// Changes the upper bound on the size of the file.
+    pub fn set_most_pages(&self, most: u32) -> Result<()> {
+        self.write(|db| Ok(db.pragma_update(None, "max_page_count", most)?))
+    }
+
     /// Looks through the whole file for damage; empty when there is none.
     pub fn damage(&self) -> Result<Vec<String>> {
         self.read(|connection| {
