@@ -65,8 +65,9 @@ mod tests {
 
     #[test]
     fn the_data_folder_is_the_users_word_then_xdg_then_home() {
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
         #[rustfmt::skip]
-        let cases: &[(&str, &[(&str, &str)], Option<&str>)] = &[
+        let cases: &[Case<'_>] = &[
             ("own word",     &[("ASIDE_DATA_DIR", "/x"), ("XDG_DATA_HOME", "/y"), ("HOME", "/h")], Some("/x")),
             ("xdg",          &[("XDG_DATA_HOME", "/y"), ("HOME", "/h")],                           Some("/y/aside")),
             ("relative xdg", &[("XDG_DATA_HOME", "y"), ("HOME", "/h")],                            Some("/h/.local/share/aside")),

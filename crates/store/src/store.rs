@@ -51,7 +51,8 @@ pub trait Store: Send + Sync {
     /// What came since the last call. Stays readable if the process dies now.
     fn extend(&self, reply: MessageId, batch: &Batch) -> Result<()>;
 
-    /// The reply is whole, or as whole as it gets.
+    /// The reply is whole, or as whole as it gets. Without a time or an origin
+    /// of its own it has those it began with.
     fn finish(&self, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<()>;
 
     /// The end of the current branch, without reading the rest.

@@ -19,12 +19,10 @@ pub(crate) const FORM: i64 = 1;
 
 /// What is larger than this is compressed where that pays.
 const LARGE: usize = 1024;
-/// More effort takes three times as long and saves little.
-const EFFORT: u8 = 1;
 /// A repeated text shorter than this is not worth taking out of a native item.
 const WORTH_CUTTING: usize = 48;
-/// Nothing stored grows beyond this when it is unpacked; more is damage.
-const MOST_UNPACKED: usize = 1 << 30;
+/// One packed byte stands for at most this many.
+const BEST_RATIO: usize = 256;
 
 /// A block as a row: what a person can read, and everything else about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -373,7 +371,7 @@ pub(crate) enum Packed<'a> {
 impl<'a> Packed<'a> {
     pub(crate) fn of(text: Cow<'a, str>) -> Packed<'a> {
         if text.len() >= LARGE {
-            let packed = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), EFFORT);
+            let packed = lz4_flex::compress_prepend_size(text.as_bytes());
             if packed.len() < text.len() / 10 * 9 {
                 return Packed::Bytes(packed);
             }
@@ -381,20 +379,14 @@ impl<'a> Packed<'a> {
         Packed::Text(text)
     }
 
-    /// At most this much of the beginning, for whoever only wants a look.
-    pub(crate) fn beginning(bytes: &[u8], most: usize) -> Result<String, Unreadable> {
-        let bytes = match miniz_oxide::inflate::decompress_to_vec_with_limit(bytes, most) {
-            Ok(whole) => whole,
-            Err(error) if error.status == miniz_oxide::inflate::TINFLStatus::HasMoreOutput => error.output,
-            Err(error) => return Err(Unreadable(error.to_string())),
-        };
-        // The cut may have gone through a letter.
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
     pub(crate) fn unpack(bytes: &[u8]) -> Result<String, Unreadable> {
-        let unpacked = miniz_oxide::inflate::decompress_to_vec_with_limit(bytes, MOST_UNPACKED)
-            .map_err(|error| Unreadable(error.to_string()))?;
+        // A damaged length must not be believed: nothing packs better than this.
+        let most = bytes.len().saturating_mul(BEST_RATIO);
+        let length = bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
+        if length > most {
+            return Err(Unreadable("a packed value has a wrong length".to_owned()));
+        }
+        let unpacked = lz4_flex::decompress_size_prepended(bytes).map_err(|error| Unreadable(error.to_string()))?;
         String::from_utf8(unpacked).map_err(|error| Unreadable(error.to_string()))
     }
 }
@@ -455,7 +447,7 @@ mod tests {
             content: Content::Sealed { text: text.to_owned(), seals: Seals { signature: None, encrypted: Some(seal) } },
             source: "summary".to_owned(),
             id: Some("rs_1".to_owned()),
-            items: vec![0..text.len()],
+            items: std::iter::once(0..text.len()).collect(),
             span: None,
             native: Some(Native { json: native.to_owned(), text_member: None }),
         })
@@ -506,7 +498,9 @@ mod tests {
             let stored = StoredBlock { shape: *shape, text: Cow::Borrowed(""), facts: facts_of(json).unwrap() };
             assert!(stored.into_block().is_err(), "{name}");
         }
-        assert!(Packed::unpack(b"no deflate").is_err());
+        assert!(Packed::unpack(b"not packed").is_err());
+        assert!(Packed::unpack(b"").is_err());
+        assert!(Packed::unpack(&[0xFF, 0xFF, 0xFF, 0xFF, 0]).is_err());
         assert!(facts_of("[1]").is_err());
     }
 }

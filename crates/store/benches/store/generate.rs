@@ -116,7 +116,7 @@ impl Generator {
         // Needles, whose number is known for any size.
         self.n_blocks += 1;
         for (every, needle) in [(97, " uncommonneedle"), (1009, " rarestneedle parseQuirkyHeader 珈琲豆腐屋")] {
-            if self.n_blocks % every == 0 {
+            if self.n_blocks.is_multiple_of(every) {
                 out.push_str(needle);
             }
         }

@@ -8,12 +8,13 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::string_slice,
     reason = "a bench that fails should fail loudly"
 )]
 
 mod generate;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,9 +43,7 @@ fn main() -> ExitCode {
     let (store, sessions) = corpus(&folder.join("corpus"), megabytes, &mut report);
     searches(&store, &sessions, megabytes, &mut report);
     appends(Arc::new(store), &sessions, megabytes, &mut report);
-    if std::env::var_os("KEEP").is_none() {
-        drop(std::fs::remove_dir_all(&folder));
-    }
+    drop(std::fs::remove_dir_all(&folder));
     if report.broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -241,5 +240,4 @@ fn appends(store: Arc<SqliteStore>, sessions: &[SessionId], megabytes: usize, re
     report.line("append one batch of deltas during a search", &data, ms, None, &note);
     stop.store(true, Ordering::Relaxed);
     searcher.join().unwrap();
-    drop::<PathBuf>(store.path().to_owned());
 }

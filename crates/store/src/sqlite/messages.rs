@@ -155,7 +155,8 @@ pub(super) fn place(
     Ok(row)
 }
 
-/// Writes everything that a message says into its place.
+/// Writes everything that a message says into its place. What it does not say
+/// about its time and maker stays as it was when the place was taken.
 pub(super) fn fill(db: &Connection, session: i64, row: i64, message: &Message) -> Result<(), Fault> {
     let origin = message.origin.as_ref().map(|origin| origin_row(db, origin)).transpose()?;
     let usage = message.usage.unwrap_or_default();
@@ -163,8 +164,8 @@ pub(super) fn fill(db: &Connection, session: i64, row: i64, message: &Message) -
     let (thinking_guess, answer_guess) = guesses(message);
     let count = |count: Option<u64>| count.map(u64::cast_signed);
     db.prepare_cached(
-        "UPDATE message SET role = ?2, origin = ?3, ending = ?4, has_usage = ?5, input = ?6, output = ?7,
-           reasoning = ?8, cached = ?9, seen = ?10, interrupted = ?11, at = ?12, extra = ?13, thought_ms = ?14,
+        "UPDATE message SET role = ?2, origin = coalesce(?3, origin), ending = ?4, has_usage = ?5, input = ?6, output = ?7,
+           reasoning = ?8, cached = ?9, seen = ?10, interrupted = ?11, at = coalesce(?12, at), extra = ?13, thought_ms = ?14,
            thinking_guess = ?15, answer_guess = ?16, running = 0 WHERE id = ?1",
     )?
     .execute(params![

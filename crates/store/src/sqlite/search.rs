@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use aside_core::block::Time;
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
@@ -12,12 +11,12 @@ use super::messages::{ASSISTANT, Said, unpacked};
 use super::sessions::{row_of, signed};
 use crate::error::{Result, StoreError};
 use crate::search::query::{Unit, expression, units, word_expressions};
-use crate::search::rank::{Weighed, best_first};
-use crate::search::snippet::{counts, snippet};
+use crate::search::rank::{Counter, Weighed, best_first};
+use crate::search::snippet::snippet;
 use crate::search::words::Indexed;
 use crate::search::{Count, Found, Hit, Kind, Order, Query, Scope};
 use crate::session::{MessageId, SessionId};
-use crate::stored::{Packed, Shape, StoredBlock, Unreadable, facts_of, kind_of};
+use crate::stored::{Shape, StoredBlock, Unreadable, facts_of, kind_of};
 
 /// Up to here hits are ranked; beyond, the newest come first.
 const MOST_RANKED: usize = 1000;
@@ -29,7 +28,7 @@ const COMMON: u64 = 10_000;
 const FIRST_STRETCH: i64 = 50_000;
 
 /// How much text is weighed to rank the hits of one search.
-const WEIGHED_BYTES: usize = 3 << 20;
+const WEIGHED_BYTES: usize = 8 << 20;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -56,8 +55,12 @@ pub(super) fn index_block(db: &Connection, row: i64, stored: &StoredBlock<'_>, s
     }
     db.prepare_cached("INSERT INTO word (rowid, words, pieces, meta) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![row, words, pieces, meta])?;
-    db.prepare_cached("INSERT OR IGNORE INTO day (day, first_block) VALUES (?1, ?2)")?
-        .execute(params![said.stamp.div_euclid(DAY_MS), row])?;
+    db.prepare_cached(
+        "INSERT INTO day (day, first_block) VALUES (?1, ?2)
+         ON CONFLICT (day) DO UPDATE SET first_block = excluded.first_block
+           WHERE excluded.first_block < first_block",
+    )?
+    .execute(params![said.stamp.div_euclid(DAY_MS), row])?;
     Ok(())
 }
 
@@ -91,7 +94,8 @@ pub(super) fn search(db: &Connection, query: &Query) -> Result<Found, Fault> {
     };
     let expression = format!("{}{filters}", expression(&units));
     let n_having = units.iter().map(|unit| n_having(db, unit)).collect::<Result<Vec<_>, _>>()?;
-    let all_common = n_having.iter().all(|n| *n >= COMMON);
+    // One session is few blocks, however common the words are.
+    let all_common = query.session.is_none() && n_having.iter().all(|n| *n >= COMMON);
     let found = newest(db, &expression, query, all_common)?;
     let (rows, order) = match found.count {
         Count::Exactly(n) if n <= MOST_RANKED => (ranked(db, found.rows, &units, &n_having)?, Order::BestFirst),
@@ -212,22 +216,16 @@ fn ranked(db: &Connection, rows: Vec<i64>, units: &[Unit], n_having: &[u64]) -> 
     let most = (WEIGHED_BYTES / rows.len().max(1)).max(1024);
     let n_blocks: Option<i64> = db.prepare_cached("SELECT max(id) FROM block")?.query_row([], |row| row.get(0))?;
     let mut statement = db.prepare_cached("SELECT n_bytes, text FROM block WHERE id = ?1")?;
+    let mut counter = Counter::of(units);
     let mut hits = Vec::with_capacity(rows.len());
     for row in rows {
         let mut found = statement.query([row])?;
         let Some(block) = found.next()? else { continue };
         let n_bytes = block.get::<_, i64>(0)?.cast_unsigned();
-        let text = beginning(block.get_ref(1)?, most)?;
-        hits.push(Weighed { row, counts: counts(&text, units), n_bytes });
+        let text = unpacked(block.get_ref(1)?)?;
+        hits.push(Weighed { row, counts: counter.counts(&text, most), n_bytes });
     }
     Ok(best_first(hits, n_having, n_blocks.unwrap_or(0).cast_unsigned()))
-}
-
-fn beginning(value: ValueRef<'_>, most: usize) -> Result<Cow<'_, str>, Unreadable> {
-    match value {
-        ValueRef::Blob(bytes) => Packed::beginning(bytes, most).map(Cow::Owned),
-        ValueRef::Text(_) | ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => unpacked(value),
-    }
 }
 
 fn hit(db: &Connection, row: i64, units: &[Unit]) -> Result<Hit, Fault> {

@@ -300,7 +300,8 @@ fn p1_a_running_reply_can_be_read_and_then_is_what_it_was_finished_as() {
 
         let whole = assistant("m", vec![thought("t"), text("Hello.")]);
         store.finish(reply, &whole, Some(Time(9))).unwrap();
-        assert_eq!(all(store, &id), [user("q"), whole.clone()], "{name}");
+        let dated = at(whole.clone(), 7);
+        assert_eq!(all(store, &id), [user("q"), dated], "{name}: it has the time it began at");
         for late in [store.extend(reply, &batch), store.finish(reply, &whole, None)] {
             assert!(matches!(late, Err(StoreError::NotRunning { .. })), "{name}: {late:?}");
         }

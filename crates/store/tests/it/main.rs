@@ -5,6 +5,8 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::string_slice,
+    clippy::wildcard_enum_match_arm,
     reason = "a test that fails should fail loudly"
 )]
 

@@ -207,6 +207,19 @@ fn p4_old_sessions_that_are_imported_late_are_old() {
 }
 
 #[test]
+fn p4_a_search_by_time_misses_nothing_after_a_deletion() {
+    each(|name, store| {
+        let day = 24 * HOUR;
+        session(store, &[at(user("word zero"), 0)]);
+        let gone = session(store, &[at(user("word gone"), 0), at(user("word too"), day)]);
+        store.delete(&gone).unwrap();
+        let new = session(store, &[at(user("word one"), day), at(user("word two"), day)]);
+        let found = store.search(&Query { since: Some(Time(day)), ..Query::new("word") }).unwrap();
+        assert_eq!(found.hits.iter().map(|hit| &hit.session).collect::<Vec<_>>(), [&new, &new], "{name}");
+    });
+}
+
+#[test]
 fn p4_no_query_is_an_error_of_the_index() {
     each(|name, store| {
         life(store);
