@@ -12,11 +12,11 @@ use crate::error::{Result, StoreError};
 use crate::files;
 use crate::session::SessionId;
 
-/// Held as long as somebody may write to a session.
-#[derive(Debug)]
+/// Held as long as somebody may write to a session: until the last copy goes.
+#[derive(Debug, Clone)]
 pub struct Lease {
     session: SessionId,
-    _held: Held,
+    _held: Arc<Held>,
 }
 
 impl Lease {
@@ -70,7 +70,7 @@ impl Leases {
                 Held::InMemory { taken: Arc::clone(taken), session: session.clone() }
             }
         };
-        Ok(Lease { session: session.clone(), _held: held })
+        Ok(Lease { session: session.clone(), _held: Arc::new(held) })
     }
 }
 

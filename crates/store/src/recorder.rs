@@ -1,7 +1,7 @@
 //! Keeps a running reply safe while it streams.
 //!
 //! Handing an event in costs a lock and a copy of its text. A thread of the
-//! recorder writes what has come together: half a second after the first of
+//! recorder writes what has come together: a third of a second after the first of
 //! it, and at once when a block ends. A process that is killed loses what came
 //! since, which is less than a second of text.
 
@@ -21,7 +21,7 @@ use crate::session::{MessageId, NewReply};
 use crate::store::Store;
 
 /// How long text may wait.
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_millis(300);
 /// A flood does not wait that long.
 const MOST_WAITING: usize = 1 << 20;
 
@@ -29,6 +29,8 @@ const MOST_WAITING: usize = 1 << 20;
 pub struct Recorder {
     store: Arc<dyn Store>,
     reply: MessageId,
+    /// As long as we record, nobody else may take the session for abandoned.
+    _lease: Lease,
     now: Option<Time>,
     shared: Arc<Mutex<Waiting>>,
     wake: Option<Sender<Wake>>,
@@ -65,7 +67,7 @@ impl Recorder {
         // Without a thread it is still written: whenever somebody asks.
         let thread = thread.ok();
         let wake = thread.is_some().then_some(wake);
-        Ok(Recorder { store, reply, now, shared, wake, thread })
+        Ok(Recorder { store, reply, _lease: lease.clone(), now, shared, wake, thread })
     }
 
     pub fn id(&self) -> MessageId {
@@ -161,11 +163,13 @@ impl Desk {
                 }
             };
             collect(wakes, until, &mut asked);
-            let mut result = write(&*self.store, self.reply, &self.shared);
+            if asked.is_empty() {
+                // What went wrong is kept as trouble; there is nobody to tell.
+                drop(write(&*self.store, self.reply, &self.shared));
+            }
             for answer in asked {
-                let said = std::mem::replace(&mut result, Ok(()));
                 // Whoever asked may be gone.
-                drop(answer.send(said));
+                drop(answer.send(write(&*self.store, self.reply, &self.shared)));
             }
             if lock(&self.shared).trouble.is_some() {
                 self.wait_for_better(wakes);

@@ -18,3 +18,4 @@ mod ledger;
 mod recorder;
 mod searching;
 mod support;
+mod versions;

@@ -119,15 +119,20 @@ fn p1_a_reply_whose_recorder_is_gone_is_interrupted_and_whole_as_far_as_it_came(
 fn p8_a_reply_that_another_process_records_is_left_alone() {
     let folder = Folder::new();
     let store = Arc::new(folder.store());
-    let (id, _lease, mut recorder) = start(&store);
+    let (id, lease, mut recorder) = start(&store);
     // Opening the store looks for dead recorders; this one lives.
     let other = folder.store();
     recorder.take(Event::Opened { block: BLOCK, opening: Opening::Text });
     recorder.take(Event::Grew { block: BLOCK, text: "still here" });
     recorder.flush().unwrap();
+    // Though we let go of the session, it is not abandoned while we record.
+    drop(lease);
+    assert!(matches!(other.lease(&id), Err(aside_store::StoreError::InUse { .. })));
     let whole = assistant("m", vec![text("still here.")]);
     recorder.finish(&whole, None).unwrap();
     assert_eq!(last(&other, &id), at(whole, 50));
+    drop(recorder);
+    drop(other.lease(&id).unwrap());
 }
 
 /// An event that owns its text.
