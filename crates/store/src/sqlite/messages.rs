@@ -1,0 +1,424 @@
+//! Messages and their blocks, in and out.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use aside_core::block::{Block, Origin, Time};
+use aside_core::conversation::Conversation;
+use aside_core::event::Usage;
+use aside_core::history::History;
+use aside_core::message::{Message, Role};
+use aside_core::tokens::estimate;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+
+use super::fault::Fault;
+use super::replies;
+use super::search::index_block;
+use super::sessions::{self, row_of, signed, touch};
+use crate::error::{Result, StoreError};
+use crate::journal::StoredEnding;
+use crate::session::{Kept, Loaded, MessageId, NewSession, Parent, SessionId, Tail, Window, title_of};
+use crate::stored::{FORM, Packed, Shape, StoredBlock, Unreadable, facts_of};
+
+/// The numbers are stored and never change.
+pub(super) const ASSISTANT: i64 = 3;
+
+fn role_number(role: Role) -> i64 {
+    match role {
+        Role::System => 1,
+        Role::User => 2,
+        Role::Assistant => ASSISTANT,
+        Role::Tool => 4,
+    }
+}
+
+fn role_of(number: i64) -> Result<Role, Unreadable> {
+    Ok(match number {
+        1 => Role::System,
+        2 => Role::User,
+        ASSISTANT => Role::Assistant,
+        4 => Role::Tool,
+        other => return Err(Unreadable(format!("role {other} is unknown"))),
+    })
+}
+
+pub(super) fn append(db: &Connection, id: &SessionId, parent: Parent, message: &Message) -> Result<MessageId, Fault> {
+    let session = row_of(db, id)?;
+    let parent = parent_row(db, id, session, parent)?;
+    let row = insert(db, session, parent, None, message)?;
+    set_title(db, session, message)?;
+    go_to(db, session, Some(row))?;
+    touch(db, session)?;
+    Ok(MessageId(row))
+}
+
+pub(super) fn set_head(db: &Connection, id: &SessionId, head: Option<MessageId>) -> Result<(), Fault> {
+    let session = row_of(db, id)?;
+    if let Some(head) = head {
+        belongs(db, id, session, head)?;
+    }
+    go_to(db, session, head.map(|head| head.0))?;
+    touch(db, session)
+}
+
+pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Time>) -> Result<SessionId, Fault> {
+    let entries = conversation.history.entries();
+    let title = conversation.title.clone().or_else(|| entries.iter().find_map(|entry| title_of(&entry.message)));
+    let new = NewSession {
+        title,
+        model: conversation.model.clone(),
+        settings: conversation.settings.clone(),
+        tools: conversation.tools.clone(),
+        at,
+    };
+    let (session, id) = sessions::create(db, &new)?;
+    let mut rows: Vec<i64> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let parent = entry.parent.and_then(|parent| rows.get(parent.0).copied());
+        rows.push(insert(db, session, parent, entry.name.as_deref(), &entry.message)?);
+    }
+    let head = conversation.history.head().and_then(|head| rows.get(head.0).copied());
+    go_to(db, session, head)?;
+    Ok(id)
+}
+
+pub(super) fn parent_row(db: &Connection, id: &SessionId, session: i64, parent: Parent) -> Result<Option<i64>, Fault> {
+    match parent {
+        Parent::Nothing => Ok(None),
+        Parent::Message(message) => belongs(db, id, session, message).map(|()| Some(message.0)),
+        Parent::Head => head_of(db, session),
+    }
+}
+
+fn head_of(db: &Connection, session: i64) -> Result<Option<i64>, Fault> {
+    Ok(db.prepare_cached("SELECT head FROM session WHERE id = ?1")?.query_row([session], |row| row.get(0))?)
+}
+
+fn belongs(db: &Connection, id: &SessionId, session: i64, message: MessageId) -> Result<(), Fault> {
+    let there = db
+        .prepare_cached("SELECT 1 FROM message WHERE id = ?1 AND session = ?2")?
+        .exists(params![message.0, session])?;
+    if there { Ok(()) } else { Err(StoreError::NoSuchMessage { session: id.clone(), message }.into()) }
+}
+
+pub(super) fn go_to(db: &Connection, session: i64, head: Option<i64>) -> Result<(), Fault> {
+    db.prepare_cached("UPDATE session SET head = ?2 WHERE id = ?1")?.execute(params![session, head])?;
+    Ok(())
+}
+
+/// The first prompt names the session, unless somebody did.
+fn set_title(db: &Connection, session: i64, message: &Message) -> Result<(), Fault> {
+    if let Some(title) = title_of(message) {
+        db.prepare_cached("UPDATE session SET title = ?2 WHERE id = ?1 AND title IS NULL")?
+            .execute(params![session, title])?;
+    }
+    Ok(())
+}
+
+fn insert(
+    db: &Connection,
+    session: i64,
+    parent: Option<i64>,
+    name: Option<&str>,
+    message: &Message,
+) -> Result<i64, Fault> {
+    let row = place(db, session, parent, name, message.role, message.at)?;
+    fill(db, session, row, message)?;
+    Ok(row)
+}
+
+/// Takes a message's place in its session.
+pub(super) fn place(
+    db: &Connection,
+    session: i64,
+    parent: Option<i64>,
+    name: Option<&str>,
+    role: Role,
+    at: Option<Time>,
+) -> Result<i64, Fault> {
+    db.prepare_cached(
+        "INSERT INTO message (session, parent, name, role, at, stamp, turn)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6,
+           (SELECT CASE WHEN role = 2 THEN id ELSE turn END FROM message WHERE id = ?2 AND ?4 <> 2))",
+    )?
+    .execute(params![
+        session,
+        parent,
+        name,
+        role_number(role),
+        at.map(signed),
+        signed(at.unwrap_or_else(super::now))
+    ])?;
+    let row = db.last_insert_rowid();
+    db.prepare_cached("UPDATE session SET n_messages = n_messages + 1 WHERE id = ?1")?.execute([session])?;
+    Ok(row)
+}
+
+/// Writes everything that a message says into its place. What it does not say
+/// about its time and maker stays as it was when the place was taken.
+pub(super) fn fill(db: &Connection, session: i64, row: i64, message: &Message) -> Result<(), Fault> {
+    let origin = message.origin.as_ref().map(|origin| origin_row(db, origin)).transpose()?;
+    let usage = message.usage.unwrap_or_default();
+    let extra = (!message.extra.is_empty()).then(|| serde_json::to_string(&message.extra)).transpose()?;
+    let (thinking_guess, answer_guess) = guesses(message);
+    let count = |count: Option<u64>| count.map(u64::cast_signed);
+    db.prepare_cached(
+        "UPDATE message SET role = ?2, origin = coalesce(?3, origin), ending = ?4, has_usage = ?5, input = ?6, output = ?7,
+           reasoning = ?8, cached = ?9, seen = ?10, interrupted = ?11, at = coalesce(?12, at), extra = ?13, thought_ms = ?14,
+           thinking_guess = ?15, answer_guess = ?16, running = 0 WHERE id = ?1",
+    )?
+    .execute(params![
+        row,
+        role_number(message.role),
+        origin,
+        message.ending.as_ref().map(|ending| StoredEnding::of(ending).0),
+        message.usage.is_some(),
+        count(usage.input),
+        count(usage.output),
+        count(usage.reasoning),
+        count(usage.cached),
+        message.seen,
+        message.interrupted,
+        message.at.map(signed),
+        extra,
+        thought_ms(message),
+        thinking_guess.cast_signed(),
+        answer_guess.cast_signed(),
+    ])?;
+    let stamp = db.prepare_cached("SELECT stamp FROM message WHERE id = ?1")?.query_row([row], |row| row.get(0))?;
+    let said = Said { session, origin, stamp, by_assistant: message.role == Role::Assistant };
+    for (position, block) in message.blocks.iter().enumerate() {
+        let stored = StoredBlock::of(block);
+        let text = Packed::of(Cow::Borrowed(&*stored.text));
+        db.prepare_cached(
+            "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            row,
+            position as i64,
+            FORM,
+            stored.shape as i64,
+            stored.text.len() as i64,
+            stored.facts.pack(),
+            text
+        ])?;
+        index_block(db, db.last_insert_rowid(), &stored, &said)?;
+    }
+    Ok(())
+}
+
+/// What search has to know about the message around a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said {
+    pub(super) session: i64,
+    pub(super) origin: Option<i64>,
+    pub(super) stamp: i64,
+    pub(super) by_assistant: bool,
+}
+
+impl ToSql for Packed<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Packed::Text(text) => ValueRef::Text(text.as_bytes()),
+            Packed::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+/// How many tokens of thinking and of the rest a message is, by its text.
+fn guesses(message: &Message) -> (u64, u64) {
+    let (mut thinking, mut answer) = (0, 0);
+    for block in &message.blocks {
+        match block {
+            Block::Thinking(block) => thinking += estimate(block.text()),
+            Block::Text(block) => answer += estimate(&block.text),
+            Block::ToolCall(call) => match &call.arguments {
+                aside_core::block::Arguments::Json(text) | aside_core::block::Arguments::Broken(text) => {
+                    answer += estimate(text);
+                }
+            },
+            Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {}
+        }
+    }
+    (thinking, answer)
+}
+
+/// How long it thought; none where nobody measured it.
+fn thought_ms(message: &Message) -> Option<i64> {
+    let spans = message.thinking().filter_map(|thinking| thinking.span);
+    spans.map(|span| span.ended.0.saturating_sub(span.started.0).cast_signed()).reduce(i64::saturating_add)
+}
+
+fn origin_row(db: &Connection, origin: &Origin) -> Result<i64, Fault> {
+    let Origin { provider, dialect, model, endpoint, account } = origin;
+    let values = params![provider, dialect, model, endpoint, account];
+    let known = db
+        .prepare_cached(
+            "SELECT id FROM origin WHERE provider IS ?1 AND dialect IS ?2 AND model IS ?3 AND endpoint IS ?4 AND account IS ?5",
+        )?
+        .query_row(values, |row| row.get(0))
+        .optional()?;
+    if let Some(row) = known {
+        return Ok(row);
+    }
+    db.prepare_cached("INSERT INTO origin (provider, dialect, model, endpoint, account) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(values)?;
+    Ok(db.last_insert_rowid())
+}
+
+const MESSAGE: &str =
+    "SELECT message.id, parent, name, role, ending, has_usage, input, output, reasoning, cached, seen,
+   interrupted, at, extra, running, origin, provider, dialect, model, endpoint, account
+   FROM message LEFT JOIN origin ON origin.id = message.origin";
+
+pub(super) fn tail(db: &Connection, id: &SessionId, window: Window) -> Result<Tail, Fault> {
+    let session = row_of(db, id)?;
+    let mut next = match window.from {
+        Some(from) => belongs(db, id, session, from).map(|()| Some(from.0))?,
+        None => head_of(db, session)?,
+    };
+    let mut messages = Vec::new();
+    let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE message.id = ?1"))?;
+    while let Some(row) = next
+        && messages.len() < window.most
+    {
+        let Some(bare) = statement.query_row([row], bare_message).optional()? else { break };
+        let kept = bare.filled(db)?;
+        next = kept.parent.map(|parent| parent.0);
+        messages.push(kept);
+    }
+    messages.reverse();
+    Ok(Tail { messages, earlier: next.map(MessageId) })
+}
+
+/// One message, whichever session it is of.
+pub(super) fn one(db: &Connection, id: MessageId) -> Result<Message, Fault> {
+    let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE message.id = ?1"))?;
+    Ok(statement.query_row([id.0], bare_message)?.filled(db)?.message)
+}
+
+pub(super) fn load(db: &Connection, id: &SessionId) -> Result<Loaded, Fault> {
+    let session = sessions::session(db, id)?;
+    let row = row_of(db, id)?;
+    let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE session = ?1 ORDER BY message.id"))?;
+    let bare: Vec<Bare> = statement.query_map([row], bare_message)?.collect::<Result<_, _>>()?;
+    let mut history = History::new();
+    let (mut ids, mut entries) = (Vec::new(), HashMap::new());
+    for bare in bare {
+        let kept = bare.filled(db)?;
+        let parent = kept.parent.and_then(|parent| entries.get(&parent).copied());
+        let entry = history.append_named(kept.name, parent, kept.message);
+        let entry = entry.map_err(|error| Unreadable(error.to_string()))?;
+        entries.insert(kept.id, entry);
+        ids.push(kept.id);
+    }
+    let head = session.head.and_then(|head| entries.get(&head).copied());
+    history.fork(head).map_err(|error| Unreadable(error.to_string()))?;
+    let conversation = Conversation {
+        model: session.model,
+        title: session.title,
+        tools: session.tools,
+        settings: session.settings,
+        history,
+    };
+    Ok(Loaded { conversation, ids })
+}
+
+/// A message without its blocks.
+pub(super) struct Bare {
+    kept: Kept,
+    role: i64,
+    ending: Option<String>,
+    extra: Option<String>,
+    running: bool,
+}
+
+fn bare_message(row: &Row<'_>) -> rusqlite::Result<Bare> {
+    let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::cast_unsigned));
+    let usage = Usage { input: count(6)?, output: count(7)?, reasoning: count(8)?, cached: count(9)? };
+    let has_usage: bool = row.get(5)?;
+    let origin = Origin {
+        provider: row.get(16)?,
+        dialect: row.get(17)?,
+        model: row.get(18)?,
+        endpoint: row.get(19)?,
+        account: row.get(20)?,
+    };
+    let has_origin = row.get::<_, Option<i64>>(15)?.is_some();
+    let message = Message {
+        role: Role::User,
+        blocks: Vec::new(),
+        origin: has_origin.then_some(origin),
+        ending: None,
+        usage: has_usage.then_some(usage),
+        seen: row.get(10)?,
+        interrupted: row.get(11)?,
+        at: count(12)?.map(Time),
+        extra: Vec::new(),
+    };
+    let parent = row.get::<_, Option<i64>>(1)?.map(MessageId);
+    Ok(Bare {
+        kept: Kept { id: MessageId(row.get(0)?), parent, name: row.get(2)?, message },
+        role: row.get(3)?,
+        ending: row.get(4)?,
+        extra: row.get(13)?,
+        running: row.get(14)?,
+    })
+}
+
+impl Bare {
+    fn filled(self, db: &Connection) -> Result<Kept, Fault> {
+        let mut kept = self.kept;
+        if self.running {
+            // It has no blocks yet; what came so far is in the journal.
+            let Message { origin, at, .. } = kept.message;
+            kept.message = replies::so_far(db, kept.id, origin, at)?;
+            return Ok(kept);
+        }
+        kept.message.role = role_of(self.role)?;
+        kept.message.ending = self.ending.map(|word| StoredEnding(word).ending());
+        kept.message.extra = self.extra.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json))?;
+        kept.message.blocks = blocks(db, kept.id)?;
+        Ok(kept)
+    }
+}
+
+fn blocks(db: &Connection, message: MessageId) -> Result<Vec<Block>, Fault> {
+    let mut statement =
+        db.prepare_cached("SELECT form, shape, facts, text FROM block WHERE message = ?1 ORDER BY position")?;
+    let mut rows = statement.query([message.0])?;
+    let mut blocks = Vec::new();
+    while let Some(row) = rows.next()? {
+        blocks.push(block(row)?);
+    }
+    Ok(blocks)
+}
+
+/// A row as a block: `form, shape, facts, text`.
+fn block(row: &Row<'_>) -> Result<Block, Fault> {
+    let form: i64 = row.get(0)?;
+    match form {
+        FORM => {}
+        other => return Err(Unreadable(format!("form {other} is unknown")).into()),
+    }
+    let shape = row.get(1)?;
+    let shape = Shape::of_number(shape).ok_or_else(|| Unreadable(format!("shape {shape} is unknown")))?;
+    let json = unpacked(row.get_ref(2)?)?;
+    let text = unpacked(row.get_ref(3)?)?;
+    let stored = StoredBlock { shape, text, facts: facts_of(&json)? };
+    Ok(stored.into_block()?)
+}
+
+pub(super) fn unpacked(value: ValueRef<'_>) -> Result<Cow<'_, str>, Unreadable> {
+    match value {
+        ValueRef::Blob(bytes) => Packed::unpack(bytes).map(Cow::Owned),
+        ValueRef::Text(bytes) => {
+            std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| Unreadable(error.to_string()))
+        }
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => {
+            Err(Unreadable("a value is neither text nor bytes".to_owned()))
+        }
+    }
+}

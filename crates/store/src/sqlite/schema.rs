@@ -1,0 +1,135 @@
+//! Tables, and how an older file becomes a newer one.
+//!
+//! A migration is appended here and never changed again: files of every
+//! version are out there. The place in the list is the version it leads to.
+
+use rusqlite::Connection;
+
+use super::fault::Fault;
+
+/// `asid`: tells our files from anybody else's.
+pub(super) const APPLICATION: i64 = 0x6173_6964;
+
+/// Rows are long texts; on small pages every one of them leaves a gap.
+pub(super) const PAGE_SIZE: i64 = 16384;
+
+const MIGRATIONS: [&str; 1] = [FIRST];
+
+pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
+
+const FIRST: &str = "
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  title TEXT,
+  settings TEXT NOT NULL,
+  tools TEXT NOT NULL,
+  model TEXT,
+  head INTEGER,
+  n_messages INTEGER NOT NULL DEFAULT 0,
+  created INTEGER NOT NULL,
+  changed INTEGER NOT NULL,
+  -- Grows with every use, so that the order does not depend on the clock.
+  touched INTEGER NOT NULL
+);
+CREATE INDEX session_touched ON session (touched);
+
+CREATE TABLE origin (
+  id INTEGER PRIMARY KEY,
+  provider TEXT, dialect TEXT, model TEXT, endpoint TEXT, account TEXT
+);
+
+CREATE TABLE message (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session INTEGER NOT NULL REFERENCES session,
+  parent INTEGER,
+  name TEXT,
+  role INTEGER NOT NULL,
+  origin INTEGER REFERENCES origin,
+  ending TEXT,
+  -- Whether there were counters at all; each may still be unknown.
+  has_usage INTEGER NOT NULL DEFAULT 0,
+  input INTEGER, output INTEGER, reasoning INTEGER, cached INTEGER,
+  seen TEXT,
+  interrupted INTEGER NOT NULL DEFAULT 0,
+  at INTEGER,
+  extra TEXT,
+  -- When it was said, or stored where nobody said.
+  stamp INTEGER NOT NULL,
+  -- The user message that began the turn.
+  turn INTEGER,
+  -- 1 while it is being recorded: its text is in the journal.
+  running INTEGER NOT NULL DEFAULT 0,
+  took_ms INTEGER, thought_ms INTEGER,
+  thinking_guess INTEGER NOT NULL DEFAULT 0,
+  answer_guess INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX message_session ON message (session);
+CREATE INDEX message_running ON message (session) WHERE running = 1;
+
+CREATE TABLE block (
+  id INTEGER PRIMARY KEY,
+  message INTEGER NOT NULL REFERENCES message,
+  position INTEGER NOT NULL,
+  form INTEGER NOT NULL,
+  shape INTEGER NOT NULL,
+  -- How long the text is, unpacked.
+  n_bytes INTEGER NOT NULL,
+  -- Text while they are small, packed bytes where that saves room.
+  facts NOT NULL,
+  text NOT NULL
+);
+CREATE INDEX block_message ON block (message, position);
+
+CREATE TABLE journal (
+  id INTEGER PRIMARY KEY,
+  message INTEGER NOT NULL REFERENCES message,
+  events TEXT NOT NULL
+);
+CREATE INDEX journal_message ON journal (message);
+
+-- The first block of each day, so that a search by time need not look at all.
+CREATE TABLE day (day INTEGER PRIMARY KEY, first_block INTEGER NOT NULL);
+
+-- Holds no text: words are looked up here and shown from block.
+CREATE VIRTUAL TABLE word USING fts5 (
+  words, pieces, meta,
+  content = '', contentless_delete = 1, detail = full,
+  tokenize = \"ascii tokenchars '_'\"
+);
+";
+
+/// What a file says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Empty,
+    Ours { version: i64 },
+    Foreign,
+}
+
+pub(super) fn standing(connection: &Connection) -> rusqlite::Result<Standing> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    if application == APPLICATION {
+        return Ok(Standing::Ours { version });
+    }
+    let n_tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(if n_tables == 0 && application == 0 { Standing::Empty } else { Standing::Foreign })
+}
+
+/// Brings a file to the newest version, whole or not at all.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), Fault> {
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)?;
+    // Another process may have done it while we waited.
+    let version = match standing(&transaction)? {
+        Standing::Ours { version } => version,
+        Standing::Empty | Standing::Foreign => 0,
+    };
+    for (step, sql) in MIGRATIONS.iter().enumerate().skip(usize::try_from(version).unwrap_or(0)) {
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "user_version", step as i64 + 1)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.commit()?;
+    Ok(())
+}

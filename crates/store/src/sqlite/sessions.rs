@@ -1,0 +1,205 @@
+//! Sessions without their messages.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use aside_core::block::Time;
+use aside_core::conversation::Tool;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::fault::Fault;
+use crate::error::{Candidate, Result, StoreError};
+use crate::session::{Change, MessageId, NewSession, Session, SessionId, Summary};
+
+/// A tool as it is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredTool {
+    name: String,
+    description: String,
+    parameters: String,
+}
+
+pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionId), Fault> {
+    let at = signed(new.at.unwrap_or_else(super::now));
+    let id = fresh_id(db)?;
+    db.prepare_cached(
+        "INSERT INTO session (name, title, settings, tools, model, created, changed, touched)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, (SELECT coalesce(max(touched), 0) + 1 FROM session))",
+    )?
+    .execute(params![
+        id.as_str(),
+        new.title,
+        serde_json::to_string(&new.settings)?,
+        tools_json(&new.tools)?,
+        new.model,
+        at
+    ])?;
+    Ok((db.last_insert_rowid(), id))
+}
+
+/// Random letters: two machines may bring their sessions together one day.
+fn fresh_id(db: &Connection) -> Result<SessionId, Fault> {
+    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    loop {
+        let mut random = RandomState::new().build_hasher().finish();
+        let mut id = String::new();
+        for _ in 0..10 {
+            let letter = LETTERS.get(usize::try_from(random & 31).unwrap_or(0)).copied().unwrap_or(b'0');
+            id.push(char::from(letter));
+            random >>= 5;
+        }
+        let taken = db.prepare_cached("SELECT 1 FROM session WHERE name = ?1")?.exists([&id])?;
+        if !taken {
+            return Ok(SessionId(id));
+        }
+    }
+}
+
+pub(super) fn row_of(db: &Connection, id: &SessionId) -> Result<i64, Fault> {
+    let mut statement = db.prepare_cached("SELECT id FROM session WHERE name = ?1")?;
+    let row = statement.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    row.ok_or_else(|| StoreError::NoSuchSession { word: id.to_string() }.into())
+}
+
+/// The session was used: it is the last one now, whatever the clock says.
+pub(super) fn touch(db: &Connection, session: i64) -> Result<(), Fault> {
+    db.prepare_cached(
+        "UPDATE session SET changed = ?2,
+           touched = (SELECT max(touched) FROM session) + (touched < (SELECT max(touched) FROM session))
+         WHERE id = ?1",
+    )?
+    .execute(params![session, signed(super::now())])?;
+    Ok(())
+}
+
+pub(super) fn list(db: &Connection, most: usize) -> Result<Vec<Summary>, Fault> {
+    let mut statement = db.prepare_cached(
+        "SELECT name, title, model, n_messages, created, changed FROM session ORDER BY touched DESC, id DESC LIMIT ?1",
+    )?;
+    let rows = statement.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| {
+        Ok(Summary {
+            id: SessionId(row.get(0)?),
+            title: row.get(1)?,
+            model: row.get(2)?,
+            n_messages: count(row, 3)?,
+            created: time(row, 4)?,
+            changed: time(row, 5)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn find(db: &Connection, word: &str) -> Result<SessionId, Fault> {
+    let word = word.trim();
+    let ask = |condition: &str| -> Result<Vec<Candidate>, Fault> {
+        let sql = format!("SELECT name, title FROM session WHERE {condition} ORDER BY touched DESC");
+        let mut statement = db.prepare_cached(&sql)?;
+        let rows =
+            statement.query_map([word], |row| Ok(Candidate { id: SessionId(row.get(0)?), title: row.get(1)? }))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    };
+    // From the exact to the vague: the first that names anybody decides.
+    let ways = [
+        "name = ?1",
+        "title = ?1",
+        "length(?1) > 0 AND substr(name, 1, length(?1)) = lower(?1)",
+        "length(?1) > 0 AND (lower(title) = lower(?1) OR lower(substr(title, 1, length(?1))) = lower(?1))",
+    ];
+    for way in ways {
+        let mut found = ask(way)?;
+        match found.len() {
+            0 => {}
+            1 => return found.pop().map(|one| one.id).ok_or_else(|| no_session(word)),
+            _ => return Err(StoreError::Ambiguous { word: word.to_owned(), candidates: found }.into()),
+        }
+    }
+    Err(no_session(word))
+}
+
+fn no_session(word: &str) -> Fault {
+    StoreError::NoSuchSession { word: word.to_owned() }.into()
+}
+
+pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Session, Fault> {
+    let mut statement = db.prepare_cached(
+        "SELECT title, model, settings, tools, head, n_messages, created, changed FROM session WHERE name = ?1",
+    )?;
+    let row = statement
+        .query_row([id.as_str()], |row| {
+            let (settings, tools): (String, String) = (row.get(2)?, row.get(3)?);
+            let session = Session {
+                id: id.clone(),
+                title: row.get(0)?,
+                model: row.get(1)?,
+                settings: BTreeMap::new(),
+                tools: Vec::new(),
+                head: row.get::<_, Option<i64>>(4)?.map(MessageId),
+                n_messages: count(row, 5)?,
+                created: time(row, 6)?,
+                changed: time(row, 7)?,
+            };
+            Ok((session, settings, tools))
+        })
+        .optional()?;
+    let (session, settings, tools) = row.ok_or_else(|| no_session(id.as_str()))?;
+    Ok(Session { settings: serde_json::from_str(&settings)?, tools: read_tools(&tools)?, ..session })
+}
+
+pub(super) fn change(db: &Connection, id: &SessionId, change: &Change) -> Result<(), Fault> {
+    let session = row_of(db, id)?;
+    let set = |column: &str, value: Option<&str>| -> Result<(), Fault> {
+        db.prepare_cached(&format!("UPDATE session SET {column} = ?2 WHERE id = ?1"))?
+            .execute(params![session, value])?;
+        Ok(())
+    };
+    match change {
+        Change::Title(title) => set("title", Some(title)),
+        Change::Model(model) => set("model", model.as_deref()),
+        Change::Settings(settings) => set("settings", Some(&serde_json::to_string(settings)?)),
+        Change::Tools(tools) => set("tools", Some(&tools_json(tools)?)),
+    }
+}
+
+pub(super) fn delete(db: &Connection, id: &SessionId) -> Result<(), Fault> {
+    let session = row_of(db, id)?;
+    for sql in [
+        "DELETE FROM word WHERE rowid IN
+           (SELECT block.id FROM message JOIN block ON block.message = message.id WHERE message.session = ?1)",
+        "DELETE FROM block WHERE message IN (SELECT id FROM message WHERE session = ?1)",
+        "DELETE FROM journal WHERE message IN (SELECT id FROM message WHERE session = ?1)",
+        "DELETE FROM message WHERE session = ?1",
+        "DELETE FROM session WHERE id = ?1",
+    ] {
+        db.prepare_cached(sql)?.execute([session])?;
+    }
+    Ok(())
+}
+
+fn tools_json(tools: &[Tool]) -> Result<String, serde_json::Error> {
+    let stored: Vec<StoredTool> = tools
+        .iter()
+        .cloned()
+        .map(|Tool { name, description, parameters }| StoredTool { name, description, parameters })
+        .collect();
+    serde_json::to_string(&stored)
+}
+
+fn read_tools(json: &str) -> Result<Vec<Tool>, serde_json::Error> {
+    let stored: Vec<StoredTool> = serde_json::from_str(json)?;
+    let tool = |StoredTool { name, description, parameters }| Tool { name, description, parameters };
+    Ok(stored.into_iter().map(tool).collect())
+}
+
+/// SQLite counts with a sign; the bits are kept.
+pub(super) fn signed(time: Time) -> i64 {
+    time.0.cast_signed()
+}
+
+pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Time> {
+    row.get::<_, i64>(column).map(|time| Time(time.cast_unsigned()))
+}
+
+pub(super) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::cast_unsigned)
+}

@@ -1,0 +1,136 @@
+//! Any message at all, for properties.
+
+use aside_core::block::{
+    Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Span, Text, Thinking, Time,
+    ToolCall, ToolResult, Unmodelled,
+};
+use aside_core::event::{Ending, Usage};
+use aside_core::message::{Message, Role};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+fn words() -> BoxedStrategy<String> {
+    prop_oneof![
+        4 => "[a-zA-Z0-9_ .\n\"\\\\]{0,40}",
+        1 => "\\PC{0,20}",
+        1 => any::<String>(),
+        1 => "[a-z]{50,120}",
+    ]
+    .boxed()
+}
+
+fn kind() -> impl Strategy<Value = SealKind> {
+    prop_oneof![Just(SealKind::Signature), Just(SealKind::Encrypted)]
+}
+
+fn seal() -> impl Strategy<Value = Seal> {
+    (kind(), words()).prop_map(|(kind, payload)| Seal { kind, payload })
+}
+
+fn seals() -> impl Strategy<Value = Seals> {
+    (option::of(seal()), option::of(seal())).prop_map(|(signature, encrypted)| Seals { signature, encrypted })
+}
+
+fn native() -> impl Strategy<Value = Native> {
+    (words(), option::of(words())).prop_map(|(json, text_member)| Native { json, text_member })
+}
+
+/// A native item that repeats what its block holds, as some providers do.
+fn repeating(thinking: &Thinking, json: String) -> Native {
+    let seals = thinking.seals().cloned().unwrap_or_default();
+    let quoted = |text: &str| serde_json::to_string(text).unwrap();
+    let encrypted = quoted(&seals.encrypted.map_or(String::new(), |seal| seal.payload));
+    let text = quoted(thinking.text());
+    Native { json: format!(r#"{{"x":{json:?},"enc":{encrypted},"text":{text},"again":{text}}}"#), text_member: None }
+}
+
+fn thinking() -> impl Strategy<Value = Thinking> {
+    let content = prop_oneof![
+        words().prop_map(|text| Content::Open { text }),
+        (words(), seals()).prop_map(|(text, seals)| Content::Sealed { text, seals }),
+        seals().prop_map(|seals| Content::Hidden { seals }),
+    ];
+    let items = vec((0usize..50, 0usize..50).prop_map(|(a, b)| a.min(b)..a.max(b)), 0..3);
+    let span = option::of((any::<u64>(), any::<u64>()))
+        .prop_map(|span| span.map(|(started, ended)| Span { started: Time(started), ended: Time(ended) }));
+    let rest = (words(), option::of(words()), items, span, option::of(native()), any::<bool>());
+    (content, rest).prop_map(|(content, (source, id, items, span, native, repeats))| {
+        let mut thinking = Thinking { content, source, id, items, span, native };
+        if let Some(native) = thinking.native.clone().filter(|_| repeats) {
+            thinking.native = Some(repeating(&thinking, native.json));
+        }
+        thinking
+    })
+}
+
+fn block() -> impl Strategy<Value = Block> {
+    let arguments = prop_oneof![words().prop_map(Arguments::Json), words().prop_map(Arguments::Broken)];
+    let id = prop_oneof![words().prop_map(CallId::Given), words().prop_map(CallId::Invented)];
+    prop_oneof![
+        (words(), option::of(seal()), option::of(native())).prop_map(|(text, seal, native)| Block::Text(Text {
+            text,
+            seal,
+            native
+        })),
+        thinking().prop_map(Block::Thinking),
+        (id, words(), arguments, option::of(seal()), option::of(native())).prop_map(
+            |(id, name, arguments, seal, native)| Block::ToolCall(ToolCall { id, name, arguments, seal, native })
+        ),
+        (words(), words(), words(), any::<bool>())
+            .prop_map(|(id, name, content, is_error)| Block::ToolResult(ToolResult { id, name, content, is_error })),
+        (words(), words()).prop_map(|(media_type, data)| Block::Image(Image { media_type, data })),
+        native().prop_map(|native| Block::Unmodelled(Unmodelled { native })),
+    ]
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        Just(Ending::Stop),
+        Just(Ending::Length),
+        Just(Ending::ToolCalls),
+        Just(Ending::ContentFilter),
+        Just(Ending::Refusal),
+        Just(Ending::Pause),
+        Just(Ending::Error),
+        Just(Ending::Unsaid),
+        Just(Ending::CutOff),
+        words().prop_map(Ending::Unrecognized),
+    ]
+}
+
+fn origin() -> impl Strategy<Value = Origin> {
+    let member = || option::of(words());
+    (member(), member(), member(), member(), member()).prop_map(|(provider, dialect, model, endpoint, account)| {
+        Origin { provider, dialect, model, endpoint, account }
+    })
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    let count = || option::of(any::<u64>());
+    (count(), count(), count(), count()).prop_map(|(input, output, reasoning, cached)| Usage {
+        input,
+        output,
+        reasoning,
+        cached,
+    })
+}
+
+pub(crate) fn message() -> impl Strategy<Value = Message> {
+    let role = prop_oneof![Just(Role::System), Just(Role::User), Just(Role::Assistant), Just(Role::Tool)];
+    let said = (option::of(origin()), option::of(ending()), option::of(usage()), option::of(words()));
+    let rest = (any::<bool>(), option::of(any::<u64>()), vec((words(), words()), 0..3));
+    (role, vec(block(), 0..5), said, rest).prop_map(
+        |(role, blocks, (origin, ending, usage, seen), (interrupted, at, extra))| Message {
+            role,
+            blocks,
+            origin,
+            ending,
+            usage,
+            seen,
+            interrupted,
+            at: at.map(Time),
+            extra,
+        },
+    )
+}

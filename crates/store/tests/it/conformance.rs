@@ -1,0 +1,328 @@
+//! The contract of [`Store`], checked against everybody who implements it.
+
+use std::collections::BTreeMap;
+
+use aside_core::block::{Block, Time};
+use aside_core::conversation::{Conversation, Tool};
+use aside_core::history::History;
+use aside_core::message::{Message, Role};
+use aside_store::session::{Change, NewReply, NewSession, Parent, Window};
+use aside_store::{Batch, MessageId, SessionId, Store, StoreError};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::arbitrary;
+use crate::support::{MAKERS, assistant, at, new_session, text, thought, user};
+
+/// Runs a rule against every implementation.
+fn each(rule: fn(&str, &dyn Store)) {
+    for (name, make) in MAKERS {
+        let (_folder, store) = make();
+        rule(name, &*store);
+    }
+}
+
+fn all(store: &dyn Store, id: &SessionId) -> Vec<Message> {
+    let tail = store.tail(id, Window { from: None, most: usize::MAX }).unwrap();
+    assert_eq!(tail.earlier, None, "everything was asked for");
+    tail.messages.into_iter().map(|kept| kept.message).collect()
+}
+
+#[test]
+fn p2_any_message_comes_back_as_it_was() {
+    each(|name, store| {
+        let config = Config { cases: 128, failure_persistence: None, ..Config::default() };
+        let mut runner = TestRunner::new(config);
+        let messages = proptest::collection::vec(arbitrary::message(), 1..4);
+        runner
+            .run(&messages, |messages| {
+                let id = store.create(&new_session()).unwrap();
+                let lease = store.lease(&id).unwrap();
+                for message in &messages {
+                    store.append(&lease, Parent::Head, message).unwrap();
+                }
+                prop_assert_eq!(&all(store, &id), &messages);
+                let loaded = store.load(&id).unwrap();
+                let branch: Vec<Message> =
+                    loaded.conversation.history.branch().into_iter().map(|(_, message)| message.clone()).collect();
+                prop_assert_eq!(branch, messages);
+                Ok(())
+            })
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+    });
+}
+
+#[test]
+fn p2_resume_restores_model_settings_tools_and_title() {
+    each(|name, store| {
+        let settings = BTreeMap::from([("reasoning.effort".to_owned(), "high".to_owned())]);
+        let tool = Tool { name: "read".to_owned(), description: "reads".to_owned(), parameters: "{}".to_owned() };
+        let new = NewSession {
+            title: None,
+            model: Some("one/two".to_owned()),
+            settings: settings.clone(),
+            tools: vec![tool.clone()],
+            at: Some(Time(5)),
+        };
+        let id = store.create(&new).unwrap();
+        let lease = store.lease(&id).unwrap();
+        store.append(&lease, Parent::Head, &user("why is the sky blue?\nreally")).unwrap();
+        store.append(&lease, Parent::Head, &user("a second prompt")).unwrap();
+        let session = store.session(&id).unwrap();
+        assert_eq!(session.title.as_deref(), Some("why is the sky blue?"), "{name}");
+        assert_eq!((&session.settings, &session.tools, session.created), (&settings, &vec![tool], Time(5)), "{name}");
+        assert_eq!((session.model.as_deref(), session.n_messages), (Some("one/two"), 2), "{name}");
+
+        let later = BTreeMap::from([("reasoning.effort".to_owned(), "low".to_owned())]);
+        store.change(&id, &Change::Title("sky".to_owned())).unwrap();
+        store.change(&id, &Change::Model(None)).unwrap();
+        store.change(&id, &Change::Settings(later.clone())).unwrap();
+        store.change(&id, &Change::Tools(Vec::new())).unwrap();
+        store.append(&lease, Parent::Head, &user("a third prompt")).unwrap();
+        let session = store.session(&id).unwrap();
+        assert_eq!(session.title.as_deref(), Some("sky"), "{name}: a given title stays");
+        assert_eq!((session.model, session.settings, session.tools), (None, later, Vec::new()), "{name}");
+    });
+}
+
+#[test]
+fn h5_fork_undo_and_retry_keep_the_abandoned_branch() {
+    each(|name, store| {
+        let id = store.create(&new_session()).unwrap();
+        let lease = store.lease(&id).unwrap();
+        let first = store.append(&lease, Parent::Head, &user("q")).unwrap();
+        let tried = store.append(&lease, Parent::Head, &assistant("m", vec![text("a")])).unwrap();
+        // Retry: the same prompt gets a second answer.
+        store.set_head(&lease, Some(first)).unwrap();
+        let again = store.append(&lease, Parent::Head, &assistant("m", vec![text("b")])).unwrap();
+        assert_eq!(all(store, &id), [user("q"), assistant("m", vec![text("b")])], "{name}");
+        // A branch from an earlier message, and one from nothing.
+        store.append(&lease, Parent::Message(tried), &user("after a")).unwrap();
+        assert_eq!(all(store, &id)[1], assistant("m", vec![text("a")]), "{name}");
+        store.append(&lease, Parent::Nothing, &user("alone")).unwrap();
+        assert_eq!(all(store, &id), [user("alone")], "{name}");
+        // Undo to the very beginning.
+        store.set_head(&lease, None).unwrap();
+        assert_eq!(all(store, &id), [], "{name}");
+        store.set_head(&lease, Some(again)).unwrap();
+
+        let loaded = store.load(&id).unwrap();
+        assert_eq!(loaded.ids.len(), 5, "{name}: nothing was lost");
+        let parents: Vec<Option<usize>> =
+            loaded.conversation.history.entries().iter().map(|entry| entry.parent.map(|id| id.0)).collect();
+        assert_eq!(parents, [None, Some(0), Some(0), Some(1), None], "{name}");
+        assert_eq!(loaded.conversation.history.head().map(|head| loaded.ids[head.0]), Some(again), "{name}");
+    });
+}
+
+#[test]
+fn a_place_in_another_session_is_refused_and_changes_nothing() {
+    each(|name, store| {
+        let (id, other) = (store.create(&new_session()).unwrap(), store.create(&new_session()).unwrap());
+        let (lease, other_lease) = (store.lease(&id).unwrap(), store.lease(&other).unwrap());
+        let mine = store.append(&lease, Parent::Head, &user("mine")).unwrap();
+        let theirs = store.append(&other_lease, Parent::Head, &user("theirs")).unwrap();
+        let refused = [
+            store.append(&lease, Parent::Message(theirs), &user("x")).map(drop),
+            store.set_head(&lease, Some(theirs)),
+            store.begin(&lease, &NewReply { parent: Parent::Message(theirs), origin: None, at: None }).map(drop),
+            store.tail(&id, Window { from: Some(theirs), most: 1 }).map(drop),
+        ];
+        for result in refused {
+            assert!(matches!(result, Err(StoreError::NoSuchMessage { .. })), "{name}: {result:?}");
+        }
+        assert_eq!(store.session(&id).unwrap().head, Some(mine), "{name}");
+        assert_eq!(store.session(&id).unwrap().n_messages, 1, "{name}");
+    });
+}
+
+#[test]
+fn p6_a_long_session_is_read_from_its_end_page_by_page() {
+    each(|name, store| {
+        let mut history = History::new();
+        for n in 0..250 {
+            history.append(at(user(&format!("message {n}")), n));
+        }
+        let conversation = Conversation { history, ..Conversation::default() };
+        let id = store.import(&conversation, Some(Time(9))).unwrap();
+        let (mut from, mut pages, mut seen) = (None, Vec::new(), Vec::new());
+        loop {
+            let tail = store.tail(&id, Window { from, most: 100 }).unwrap();
+            pages.push(tail.messages.len());
+            seen.splice(0..0, tail.messages.into_iter().map(|kept| kept.message));
+            from = tail.earlier;
+            if from.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, [100, 100, 50], "{name}");
+        let expected: Vec<Message> = (0..250).map(|n| at(user(&format!("message {n}")), n)).collect();
+        assert_eq!(seen, expected, "{name}");
+    });
+}
+
+#[test]
+fn an_import_keeps_names_branches_head_and_unknown_members() {
+    each(|name, store| {
+        let mut history = History::new();
+        let root = history.append_named(Some("m1".to_owned()), None, user("q")).unwrap();
+        history.append_named(Some("m2".to_owned()), Some(root), assistant("m", vec![thought("t"), text("a")])).unwrap();
+        let mut odd = assistant("m", vec![text("b")]);
+        odd.extra = vec![("x".to_owned(), r#"{"y": 1}"#.to_owned())];
+        history.append_named(None, Some(root), odd).unwrap();
+        history.fork(Some(root)).unwrap();
+        let conversation = Conversation {
+            model: Some("m".to_owned()),
+            title: Some("given".to_owned()),
+            settings: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+            history,
+            ..Conversation::default()
+        };
+        let id = store.import(&conversation, None).unwrap();
+        let loaded = store.load(&id).unwrap().conversation;
+        assert_eq!(loaded.history.entries(), conversation.history.entries(), "{name}");
+        assert_eq!(loaded.history.head(), conversation.history.head(), "{name}");
+        assert_eq!((loaded.model, loaded.title), (conversation.model, conversation.title), "{name}");
+        assert_eq!(loaded.settings, conversation.settings, "{name}");
+    });
+}
+
+#[test]
+fn sessions_are_listed_by_last_use_even_when_the_clock_goes_back() {
+    each(|name, store| {
+        let new = |time| NewSession { at: Some(Time(time)), ..NewSession::default() };
+        let a = store.create(&new(3_000)).unwrap();
+        let b = store.create(&new(2_000)).unwrap();
+        let c = store.create(&new(1_000)).unwrap();
+        let order = |most| -> Vec<SessionId> { store.sessions(most).unwrap().into_iter().map(|one| one.id).collect() };
+        assert_eq!(order(10), [c.clone(), b.clone(), a.clone()], "{name}");
+        store.append(&store.lease(&a).unwrap(), Parent::Head, &at(user("old clock"), 1)).unwrap();
+        assert_eq!(order(10), [a.clone(), c, b], "{name}");
+        assert_eq!(order(1), [a], "{name}");
+    });
+}
+
+#[test]
+fn messages_stay_in_the_order_they_were_said_when_the_clock_goes_back() {
+    each(|name, store| {
+        let id = store.create(&new_session()).unwrap();
+        let lease = store.lease(&id).unwrap();
+        let said = [at(user("first"), 900), at(user("second"), 100), at(user("third"), 500)];
+        for message in &said {
+            store.append(&lease, Parent::Head, message).unwrap();
+        }
+        assert_eq!(all(store, &id), said, "{name}");
+    });
+}
+
+#[test]
+fn a_session_is_found_by_id_beginning_and_title() {
+    each(|name, store| {
+        let titled =
+            |title: &str| store.create(&NewSession { title: Some(title.to_owned()), ..new_session() }).unwrap();
+        let (fix, fish) = (titled("fix the build"), titled("Fish soup"));
+        let (twin, other_twin) = (titled("twin"), titled("twin"));
+        #[rustfmt::skip]
+        let cases = [
+            ("whole id",          fix.as_str(),        &fix),
+            ("beginning of id",   &fix.as_str()[..8],  &fix),
+            ("whole title",       "fix the build",     &fix),
+            ("case of a title",   "FISH SOUP",         &fish),
+            ("beginning of it",   "fix the",           &fix),
+            ("spaces around",     " Fish soup ",       &fish),
+        ];
+        for (case, word, expected) in cases {
+            assert_eq!(&store.find(word).unwrap(), expected, "{name}: {case}");
+        }
+        let Err(StoreError::Ambiguous { candidates, word }) = store.find("twin") else { panic!("{name}") };
+        let ids: Vec<SessionId> = candidates.into_iter().map(|candidate| candidate.id).collect();
+        assert_eq!((word.as_str(), ids), ("twin", vec![other_twin, twin]), "{name}: newest first");
+        for word in ["nobody", "", "100%", "_"] {
+            assert!(matches!(store.find(word), Err(StoreError::NoSuchSession { .. })), "{name}: {word}");
+        }
+        let message = store.find("fi").unwrap_err().to_string();
+        assert!(message.contains("fix the build") && message.contains("Fish soup"), "{name}: {message}");
+    });
+}
+
+#[test]
+fn a_deleted_session_is_gone_and_the_others_are_not() {
+    each(|name, store| {
+        let (id, other) = (store.create(&new_session()).unwrap(), store.create(&new_session()).unwrap());
+        for session in [&id, &other] {
+            let lease = store.lease(session).unwrap();
+            store.append(&lease, Parent::Head, &user("findable")).unwrap();
+            let held = store.delete(session);
+            assert!(matches!(held, Err(StoreError::InUse { .. })), "{name}: it is open: {held:?}");
+        }
+        store.delete(&id).unwrap();
+        for gone in [store.session(&id).map(drop), store.lease(&id).map(drop), store.delete(&id)] {
+            assert!(matches!(gone, Err(StoreError::NoSuchSession { .. })), "{name}: {gone:?}");
+        }
+        let found = store.search(&aside_store::search::Query::new("findable")).unwrap();
+        assert_eq!(found.hits.iter().map(|hit| &hit.session).collect::<Vec<_>>(), [&other], "{name}");
+        assert_eq!(all(store, &other), [user("findable")], "{name}");
+    });
+}
+
+#[test]
+fn p8_a_second_writer_of_a_session_is_refused_until_the_first_is_done() {
+    each(|name, store| {
+        let (id, other) = (store.create(&new_session()).unwrap(), store.create(&new_session()).unwrap());
+        let lease = store.lease(&id).unwrap();
+        let error = store.lease(&id).unwrap_err();
+        assert!(matches!(error, StoreError::InUse { .. }), "{name}: {error}");
+        assert!(error.to_string().contains(&std::process::id().to_string()), "{name}: {error}");
+        drop(store.lease(&other).unwrap());
+        // Reading is for everybody.
+        assert_eq!(all(store, &id), [], "{name}");
+        drop(lease);
+        drop(store.lease(&id).unwrap());
+    });
+}
+
+#[test]
+fn p1_a_running_reply_can_be_read_and_then_is_what_it_was_finished_as() {
+    use aside_core::event::{BlockId, Event, Opening};
+    each(|name, store| {
+        let id = store.create(&new_session()).unwrap();
+        let lease = store.lease(&id).unwrap();
+        store.append(&lease, Parent::Head, &user("q")).unwrap();
+        let reply = store.begin(&lease, &NewReply { parent: Parent::Head, origin: None, at: Some(Time(7)) }).unwrap();
+        let mut batch = Batch::default();
+        batch.push(Event::Opened { block: BlockId(0), opening: Opening::Text }, None);
+        for delta in ["Hel", "lo"] {
+            batch.push(Event::Grew { block: BlockId(0), text: delta }, None);
+        }
+        store.extend(reply, &batch).unwrap();
+        let read = all(store, &id).pop().unwrap();
+        assert_eq!((read.blocks, read.interrupted, read.at), (vec![text("Hello")], true, Some(Time(7))), "{name}");
+
+        let whole = assistant("m", vec![thought("t"), text("Hello.")]);
+        store.finish(reply, &whole, Some(Time(9))).unwrap();
+        let dated = at(whole.clone(), 7);
+        assert_eq!(all(store, &id), [user("q"), dated], "{name}: it has the time it began at");
+        for late in [store.extend(reply, &batch), store.finish(reply, &whole, None)] {
+            assert!(matches!(late, Err(StoreError::NotRunning { .. })), "{name}: {late:?}");
+        }
+        let nobody = store.extend(MessageId(999), &batch);
+        assert!(matches!(nobody, Err(StoreError::NotRunning { .. })), "{name}: {nobody:?}");
+    });
+}
+
+#[test]
+fn h3_everything_is_stored_whatever_the_settings_say() {
+    each(|name, store| {
+        let settings = BTreeMap::from([
+            ("reasoning.enabled".to_owned(), "false".to_owned()),
+            ("reasoning.includeInResponse".to_owned(), "false".to_owned()),
+        ]);
+        let id = store.create(&NewSession { settings, ..new_session() }).unwrap();
+        let lease = store.lease(&id).unwrap();
+        let message = assistant("m", vec![thought("kept"), Block::Text(Default::default())]);
+        store.append(&lease, Parent::Head, &message).unwrap();
+        assert_eq!(all(store, &id), [message], "{name}");
+        assert_eq!(store.session(&id).unwrap().title, None, "{name}: a thought is no title");
+        assert_eq!(store.load(&id).unwrap().conversation.history.entries()[0].message.role, Role::Assistant);
+    });
+}
