@@ -9,6 +9,7 @@ mod doctor;
 mod encode;
 mod explain;
 mod judge;
+mod keep;
 mod keys;
 mod local;
 mod models;

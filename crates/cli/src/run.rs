@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aside_core::block::Block;
+use aside_core::conversation::Conversation;
 use aside_core::dialect::Dialects;
+use aside_core::settings::Layer;
 use aside_engine::tools::{Mode, Permissions, ProjectMemory, Rules, Toolbox, Workplace};
 use aside_engine::{Endpoint as Target, Http, Secret, Session, prompt};
 use aside_sim::{Options, Running, Simulator, Stage};
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::choice::{self, Named};
 use crate::providers::{Endpoint, Provider, Providers, environment};
 use crate::report::{Report, tell};
-use crate::settings::Overrides;
+use crate::settings::{Overrides, refused};
 use crate::user_files;
 use crate::{keys, local};
 
@@ -25,6 +27,8 @@ const READABLE_RATE: f64 = 80.0;
 /// What a command line wants of a session.
 pub(crate) struct Wanted<'a> {
     pub(crate) model: Option<&'a str>,
+    /// The conversation to go on with.
+    pub(crate) resumed: Option<&'a Conversation>,
     /// What tools may do without asking; none without tools.
     pub(crate) tools: Option<Mode>,
 }
@@ -37,6 +41,8 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 /// A session, and what must live as long as it does.
 pub(crate) struct Ready {
     pub(crate) session: Session,
+    /// As PROVIDER/MODEL.
+    pub(crate) model: String,
     /// Stops when it is dropped.
     _simulator: Option<Running>,
 }
@@ -45,7 +51,8 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     let dialects = Arc::new(user_files::dialects()?);
     let loaded = overrides.load()?;
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
-    let named = Named { flag: wanted.model, ..loaded.named() };
+    let session = wanted.resumed.and_then(|resumed| resumed.model.as_deref());
+    let named = Named { flag: wanted.model, session, ..loaded.named() };
     let choice = match named.first() {
         Some(choice) => choice,
         None => {
@@ -65,6 +72,10 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     let provider = providers.resolve(&choice.name, None)?;
     let mut settings = loaded.settings;
     provider.lay_defaults(&mut settings);
+    for (key, value) in wanted.resumed.iter().flat_map(|resumed| &resumed.settings) {
+        settings.set(Layer::Session, key, value).map_err(|error| refused(&error))?;
+    }
+    overrides.apply(&mut settings)?;
     let simulator = match provider.endpoint {
         Endpoint::BuiltInSimulator => Some(simulator(&dialects).await?),
         Endpoint::At(_) | Endpoint::Missing { .. } => None,
@@ -75,8 +86,11 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     if let Some(mode) = wanted.tools {
         session.tools = toolbox(&here, &dialects, loaded.permissions, mode)?;
     }
-    instruct(&mut session, &here, wanted.tools.is_some())?;
-    Ok(Ready { session, _simulator: simulator })
+    match wanted.resumed {
+        Some(resumed) => session.history = resumed.history.clone(),
+        None => instruct(&mut session, &here, wanted.tools.is_some())?,
+    }
+    Ok(Ready { session, model: choice.name, _simulator: simulator })
 }
 
 /// The provider with its key and its URL, the simulator's included.

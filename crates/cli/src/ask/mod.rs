@@ -8,6 +8,7 @@ mod say;
 
 use std::io::{BufWriter, IsTerminal, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use aside_core::message::{Message, Role};
 use aside_core::settings::Display;
@@ -15,12 +16,14 @@ use aside_core::tags::Start;
 use aside_core::turn::TurnEnd;
 use aside_engine::tools::Mode;
 use aside_engine::{Front, Session};
+use aside_store::{SessionId, SqliteStore};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::Outcome;
-use crate::report::Report;
-use crate::run::{self, Wanted};
+use crate::keep::{self, Desk, Keeper, Which};
+use crate::report::{Report, tell};
+use crate::run::{self, Ready, Wanted};
 use crate::settings::Overrides;
 use plain::{Look, Plain, Thinking};
 use record::{Recorder, Tape};
@@ -53,6 +56,18 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     overrides: Overrides,
+
+    /// Go on with the session used last
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    last: bool,
+
+    /// Go on with this session, by id, title, or the beginning of either
+    #[arg(short, long, value_name = "ID")]
+    resume: Option<String>,
+
+    /// Keep nothing of this turn
+    #[arg(long)]
+    no_save: bool,
 
     /// Print typed events, one JSON object a line, instead of text
     #[arg(long)]
@@ -87,6 +102,28 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn offers_tools(&self) -> bool {
         !self.no_tools
+    }
+
+    fn which(&self) -> Which<'_> {
+        match (&self.resume, self.last) {
+            (Some(word), _) => Which::Named(word),
+            (None, true) => Which::Last,
+            (None, false) => Which::New,
+        }
+    }
+
+    /// A store that cannot be opened is in the way only of those who go on with
+    /// a session.
+    fn store(&self) -> Result<Option<Arc<SqliteStore>>, Report> {
+        match (keep::store(), self.which()) {
+            (Ok(store), _) => Ok(Some(store)),
+            (Err(_), Which::New) if self.no_save => Ok(None),
+            (Err(report), Which::New) => {
+                tell(&format!("this turn is not saved: {report}"));
+                Ok(None)
+            }
+            (Err(report), Which::Last | Which::Named(_)) => Err(report),
+        }
     }
 
     fn mode(&self) -> Mode {
@@ -147,22 +184,33 @@ impl Arguments {
     }
 
     async fn ask(&self, prompt: String) -> anyhow::Result<Outcome> {
-        let wanted = Wanted { model: self.model.as_deref(), tools: self.offers_tools().then(|| self.mode()) };
+        let store = self.store()?;
+        let resumed = match &store {
+            Some(store) => keep::resume(store, self.which())?,
+            None => None,
+        };
+        let wanted = Wanted {
+            model: self.model.as_deref(),
+            resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
+            tools: self.offers_tools().then(|| self.mode()),
+        };
         let mut ready = run::session(&wanted, &self.overrides).await?;
-        let session = &mut ready.session;
         let message = Message::new(Role::User, run::attach(&prompt)?);
+        let id = resumed.map(|resumed| resumed.id);
+        let mut desk = store.filter(|_| !self.no_save).and_then(|store| desk(store, id, &ready, &message));
+        let session = &mut ready.session;
         let tape = self.record.as_deref().map(|path| Tape::create(path, &about(session))).transpose()?;
         let cancel = run::cancelled_by_ctrl_c();
         let look = self.look(session);
         if self.json {
             let mut events = events::Events::new(BufWriter::new(std::io::stdout().lock()));
-            let end = turn(session, message, &mut events, tape, &cancel).await;
+            let end = turn(session, message, &mut events, tape, desk.as_mut(), &cancel).await;
             events.finish()?;
             return Ok(say::ending(&end).0);
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
         let mut plain = Plain::new(out, err, look);
-        let end = turn(session, message, &mut plain, tape, &cancel).await;
+        let end = turn(session, message, &mut plain, tape, desk.as_mut(), &cancel).await;
         plain.finish()?;
         let (outcome, report) = say::ending(&end);
         if let Some(report) = report {
@@ -177,10 +225,26 @@ async fn turn(
     message: Message,
     front: &mut dyn Front,
     tape: Option<Tape>,
+    desk: Option<&mut Desk>,
     cancel: &CancellationToken,
 ) -> TurnEnd {
     let asker = asker::on_this_terminal();
-    session.turn(message, &mut Recorder::new(front, tape), asker.as_ref(), cancel).await
+    let mut recorder = Recorder::new(front, tape);
+    session.turn(message, &mut Keeper::new(&mut recorder, desk), asker.as_ref(), cancel).await
+}
+
+/// The place where the turn is kept. Without one it is asked all the same, and
+/// that is said.
+fn desk(store: Arc<SqliteStore>, id: Option<SessionId>, ready: &Ready, message: &Message) -> Option<Desk> {
+    let session = &ready.session;
+    let new = keep::new_session(ready.model.clone(), &session.settings, message);
+    match Desk::open(store, id, new, &session.history, session.endpoint.origin()) {
+        Ok(desk) => Some(desk),
+        Err(error) => {
+            tell(&format!("this turn is not saved: {error}"));
+            None
+        }
+    }
 }
 
 /// The first line of a recording.

@@ -1,0 +1,202 @@
+//! Sessions that outlive the process: what the engine tells is written as it
+//! comes, beside whatever shows it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aside_core::block::{Origin, Time};
+use aside_core::conversation::Conversation;
+use aside_core::event::{Event, Sink};
+use aside_core::history::History;
+use aside_core::message::{Message, Role};
+use aside_core::settings::{Layer, Settings};
+use aside_engine::{Front, Update};
+use aside_store::session::{NewReply, NewSession, Parent, title_of};
+use aside_store::{Lease, Recorder, SessionId, SqliteStore, Store, StoreError};
+
+use crate::report::{Report, tell};
+use crate::user_files;
+
+/// Which session a command goes on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which<'a> {
+    New,
+    /// The one used last.
+    Last,
+    /// By id, title, or the beginning of either.
+    Named(&'a str),
+}
+
+/// The store of this user.
+pub(crate) fn store() -> Result<Arc<SqliteStore>, Report> {
+    let folder = user_files::data_folder()
+        .ok_or_else(|| Report::new("there is no data folder").hint("set HOME, or ASIDE_DATA_DIR to a folder"))?;
+    SqliteStore::open(&folder).map(Arc::new).map_err(|error| trouble(&error))
+}
+
+/// The session a person means.
+pub(crate) fn find(store: &SqliteStore, which: Which<'_>) -> Result<Option<SessionId>, Report> {
+    match which {
+        Which::New => Ok(None),
+        Which::Named(word) => store.find(word).map(Some).map_err(|error| trouble(&error)),
+        Which::Last => match store.sessions(1).map_err(|error| trouble(&error))?.into_iter().next() {
+            Some(last) => Ok(Some(last.id)),
+            None => Err(Report::new("there is no session yet").hint("aside ask begins one")),
+        },
+    }
+}
+
+/// A failure of the store, which says what to do about it.
+pub(crate) fn trouble(error: &StoreError) -> Report {
+    Report::new(error.to_string())
+}
+
+/// A session that goes on.
+pub(crate) struct Resumed {
+    pub(crate) id: SessionId,
+    pub(crate) conversation: Conversation,
+}
+
+pub(crate) fn resume(store: &SqliteStore, which: Which<'_>) -> Result<Option<Resumed>, Report> {
+    let Some(id) = find(store, which)? else { return Ok(None) };
+    let loaded = store.load(&id).map_err(|error| trouble(&error))?;
+    Ok(Some(Resumed { id, conversation: loaded.conversation }))
+}
+
+/// Writes a session while another front end shows it.
+pub(crate) struct Keeper<'a> {
+    inner: &'a mut dyn Front,
+    desk: Option<&'a mut Desk>,
+}
+
+/// A session of the store, held by this process.
+pub(crate) struct Desk {
+    store: Arc<SqliteStore>,
+    lease: Lease,
+    origin: Origin,
+    recorder: Option<Recorder>,
+    now: Option<Time>,
+    /// Something could not be written, and that was said.
+    is_in_trouble: bool,
+}
+
+impl Desk {
+    /// Holds the session, or begins one with what is said so far.
+    pub(crate) fn open(
+        store: Arc<SqliteStore>,
+        id: Option<SessionId>,
+        new: NewSession,
+        history: &History,
+        origin: Origin,
+    ) -> Result<Desk, StoreError> {
+        let is_new = id.is_none();
+        let id = match id {
+            Some(id) => id,
+            None => store.create(&new)?,
+        };
+        let lease = store.lease(&id)?;
+        if is_new {
+            for (_, message) in history.branch() {
+                store.append(&lease, Parent::Head, message)?;
+            }
+        } else if new.model.is_some() {
+            store.change(&id, &aside_store::session::Change::Model(new.model))?;
+        }
+        Ok(Desk { store, lease, origin, recorder: None, now: None, is_in_trouble: false })
+    }
+
+    /// Whatever happens to the disk, the turn goes on; the user is told once.
+    fn check<T>(&mut self, result: Result<T, StoreError>) -> Option<T> {
+        match result {
+            Ok(done) => Some(done),
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_in_trouble, true) {
+                    tell(&format!("the session is not being saved: {error}"));
+                }
+                None
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        if self.recorder.is_none() && matches!(event, Event::Opened { .. }) {
+            let reply = NewReply { parent: Parent::Head, origin: Some(self.origin.clone()), at: self.now };
+            let begun = Recorder::begin(Arc::clone(&self.store) as Arc<dyn Store>, &self.lease, &reply);
+            self.recorder = self.check(begun);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.take(event);
+        }
+    }
+
+    fn received(&mut self) {
+        let now = now();
+        self.now = Some(now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.set_now(now);
+        }
+    }
+
+    fn recorded(&mut self, message: &Message) {
+        let finished = match self.recorder.take().filter(|_| message.role == Role::Assistant) {
+            Some(mut recorder) => recorder.finish(message, Some(now())),
+            None => self.store.append(&self.lease, Parent::Head, message),
+        };
+        self.check(finished);
+    }
+}
+
+impl<'a> Keeper<'a> {
+    pub(crate) fn new(inner: &'a mut dyn Front, desk: Option<&'a mut Desk>) -> Keeper<'a> {
+        Keeper { inner, desk }
+    }
+}
+
+impl Front for Keeper<'_> {
+    fn hear(&mut self, update: Update<'_>) {
+        if let Some(desk) = &mut self.desk {
+            match &update {
+                Update::Event { event, .. } => desk.take(*event),
+                Update::Received(_) => desk.received(),
+                Update::Recorded(message) => desk.recorded(message),
+                // A reply that came to nothing leaves nothing behind but itself.
+                Update::Ended(_) => drop(desk.recorder.take()),
+                Update::Sending { .. }
+                | Update::Retrying { .. }
+                | Update::Told(_)
+                | Update::ToolStarted(_)
+                | Update::ToolEnded { .. } => (),
+            }
+        }
+        self.inner.hear(update);
+    }
+
+    fn rest(&mut self) {
+        self.inner.rest();
+    }
+
+    fn beat(&self) -> Option<Duration> {
+        self.inner.beat()
+    }
+
+    fn tick(&mut self) {
+        self.inner.tick();
+    }
+}
+
+/// What is known of a session before it begins.
+pub(crate) fn new_session(model: String, settings: &Settings, first: &Message) -> NewSession {
+    let said = settings.layer(Layer::Session).map(|(key, value)| (key.name().to_owned(), value.to_string()));
+    NewSession {
+        title: title_of(first),
+        model: Some(model),
+        settings: said.collect(),
+        tools: Vec::new(),
+        at: Some(now()),
+    }
+}
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
