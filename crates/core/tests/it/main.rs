@@ -20,6 +20,7 @@ mod counted;
 mod demands;
 mod dialects;
 mod encode;
+mod exchange;
 mod fixtures;
 mod incoming;
 mod invented;

@@ -1,0 +1,4 @@
+//! Conversations that leave and come back (P5).
+
+mod generated;
+mod lines;
