@@ -213,10 +213,8 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
                 Some((_, value)) => Arguments::Json(compact(value.get()).into_owned()),
                 None => Arguments::Json("{}".to_owned()),
             };
-            let id = owned("id");
-            let invented = id.is_empty() || id.starts_with(CallId::INVENTED);
             Ok(Block::ToolCall(ToolCall {
-                id: if invented { CallId::Invented(id) } else { CallId::Given(id) },
+                id: CallId::known(owned("id")),
                 name: owned("name"),
                 arguments,
                 seal: seal(),
@@ -244,7 +242,7 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
     }
 }
 
-fn read_thinking(raw: Raw<'_>) -> Thinking {
+pub(crate) fn read_thinking(raw: Raw<'_>) -> Thinking {
     let text = text_member(raw, "thought").unwrap_or_default();
     let seal = |name: &str, kind| text_member(raw, name).map(|payload| Seal { kind, payload });
     let seals =
