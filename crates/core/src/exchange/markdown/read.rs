@@ -175,6 +175,10 @@ impl<'a> Reader<'a> {
             self.note("a thought was passed over: there is no callout behind its comment");
             return None;
         };
+        if text.is_empty() {
+            self.note("a thought was passed over: it is empty");
+            return None;
+        }
         let about = Raw::of(json).ok().map(read_thinking);
         let content = Content::Open { text };
         let bare = Thinking {

@@ -233,6 +233,7 @@ fn p5_what_a_person_broke_in_a_file_is_told_and_the_rest_is_read() {
     let cases = [
         ("an unknown kind",   "<!-- aside:song {} -->\n\nla",                       "line 6: a piece of an unknown kind was passed over: `song`", vec![text("la")]),
         ("no callout",        "<!-- aside:thinking {} -->\n\nhm",                   "line 7: a thought was passed over: there is no callout behind its comment", vec![text("hm")]),
+        ("an empty callout",  "<!-- aside:thinking {} -->\n\n> [!thinking]- T\n\nla",  "line 8: a thought was passed over: it is empty", vec![text("la")]),
         ("a comment cut off", "<!-- aside:text\n\nhm",                              "line 5: a comment was passed over: it is not ended", vec![text("hm")]),
     ];
     for (name, body, note, blocks) in cases {
