@@ -149,18 +149,17 @@ pub fn import(files: &[File<'_>], dialects: &Dialects) -> Result<Imported, Impor
         Err(_) if files.len() > 1 => Kind::OpenCode,
         told => told?,
     };
-    if kind == Kind::OpenCode {
-        return others::read_opencode(files, dialects);
-    }
-    if files.len() > 1 {
+    if files.len() > 1 && kind != Kind::OpenCode {
         return Err(ImportError::OneAtATime { name: first.name.to_owned(), kind });
     }
     let text = first.text.trim_start_matches('\u{feff}');
-    match kind {
-        Kind::Lines => Ok(Imported { conversation: Conversation::parse(text)?, notes: Vec::new() }),
-        Kind::Markdown => read_markdown(text),
-        Kind::ClaudeCode => others::read_claude_code(text, dialects),
-        Kind::Codex => others::read_codex(text, dialects),
-        Kind::OpenCode => others::read_opencode(files, dialects),
-    }
+    let mut imported = match kind {
+        Kind::Lines => return Ok(Imported { conversation: Conversation::parse(text)?, notes: Vec::new() }),
+        Kind::Markdown => return read_markdown(text),
+        Kind::ClaudeCode => others::read_claude_code(text, dialects)?,
+        Kind::Codex => others::read_codex(text, dialects)?,
+        Kind::OpenCode => others::read_opencode(files, dialects)?,
+    };
+    others::tell_bound_seals(&mut imported, dialects);
+    Ok(imported)
 }

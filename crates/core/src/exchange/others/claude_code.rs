@@ -32,7 +32,7 @@ pub(in crate::exchange) fn read_claude_code(text: &str, dialects: &Dialects) -> 
     let lines: Vec<Raw<'_>> = records(text, &mut notes).into_iter().map(|(_, line)| line).collect();
     // A subagent's own file has nothing else.
     let only_sidechain = lines.iter().filter(|line| is_said(**line)).all(|line| is_true(*line, "isSidechain"));
-    let mut session = Session { dialects, ..Session::new(dialects) };
+    let mut session = Session::new(dialects);
     for line in lines {
         if is_true(line, "isSidechain") && !only_sidechain {
             session.passed_over.count("a subagent's message");
@@ -163,11 +163,10 @@ impl<'d> Session<'d> {
     /// What the user said, and what tools gave back.
     fn user(&mut self, line: Raw<'_>, uuid: Option<String>, parent: Option<usize>) -> Option<usize> {
         let Some(content) = member(line, "message").and_then(|said| member(said, "content")) else { return parent };
-        let (mut results, mut rest, mut n_parts) = (Vec::new(), Vec::new(), 0);
+        let (mut results, mut rest) = (Vec::new(), Vec::new());
         match content.kind() {
             Json::Text => rest.push(format!(r#"{{"type":"text","text":{}}}"#, content.get())),
             Json::Array => each_element(content, |part| {
-                n_parts += 1;
                 if text_member(part, "type").as_deref() == Some("tool_result") {
                     results.push(part);
                 } else {

@@ -11,8 +11,9 @@ pub(super) use claude_code::read_claude_code;
 pub(super) use codex::read_codex;
 pub(super) use opencode::read_opencode;
 
-use crate::block::{Block, Origin};
+use crate::block::{Block, Origin, Seals, Thinking};
 use crate::dialect::{Dialect, Dialects};
+use crate::exchange::Imported;
 use crate::message::Message;
 use crate::protocol::Protocol;
 use crate::wire::json::{Kind, Raw};
@@ -93,6 +94,22 @@ fn origin_of(dialect: &Dialect, model: Option<&str>) -> Origin {
 fn messages_of(dialect: &Dialect, model: Option<&str>, body: &str) -> Vec<Message> {
     let rules = dialect.rules(model);
     read_request(dialect.protocol, rules, body).map(|incoming| incoming.messages).unwrap_or_default()
+}
+
+/// Says so where seals are worth nothing under another account.
+pub(super) fn tell_bound_seals(imported: &mut Imported, dialects: &Dialects) {
+    let branch = imported.conversation.history.branch();
+    let bound = |message: &Message| {
+        let origin = message.origin.as_ref()?;
+        let dialect = dialects.get(origin.dialect.as_deref()?)?;
+        let sealed = |seals: &Seals| seals.signature.is_some() || seals.encrypted.is_some();
+        let any_sealed = message.thinking().filter_map(Thinking::seals).any(sealed);
+        (any_sealed && dialect.rules(origin.model.as_deref()).bind.account).then(|| dialect.id.clone())
+    };
+    if let Some(maker) = branch.iter().find_map(|(_, message)| bound(message)) {
+        let note = format!("{maker} reads its sealed thinking only under the account that it was made for");
+        imported.notes.push(note);
+    }
 }
 
 /// Results say which tool gave them only by the call they answer.

@@ -155,7 +155,7 @@ fn check(imported: Imported) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn p5_no_text_makes_an_importer_panic(text in mangled(), name in nasty()) {

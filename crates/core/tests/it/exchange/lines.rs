@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::generated::conversation;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn p5_json_lines_read_back_as_the_same_conversation(conversation in conversation()) {

@@ -57,7 +57,7 @@ fn check(conversation: &Conversation, how: ThinkingAs) -> Result<(), TestCaseErr
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn p5_markdown_reads_back_as_what_it_can_hold(

@@ -144,6 +144,21 @@ fn p5_what_claude_code_took_back_or_compacted_is_another_branch() {
 }
 
 #[test]
+fn p5_a_signature_without_a_text_goes_back_too() {
+    let text = r#"
+{"parentUuid":null,"type":"user","message":{"role":"user","content":"q"},"uuid":"u1"}
+{"parentUuid":"u1","type":"assistant","message":{"id":"m1","model":"claude-opus-4-7","role":"assistant","content":[{"type":"thinking","thinking":"","signature":"c2ln"}]},"uuid":"a1"}
+{"parentUuid":"a1","type":"assistant","message":{"id":"m1","model":"claude-opus-4-7","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Read","input":{}}]},"uuid":"a2"}
+{"parentUuid":"a2","type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}]}]},"uuid":"r1"}
+"#;
+    let imported = read(text);
+    let (_, body) = go_on(&imported);
+    let expected = serde_json::json!({"type":"thinking","thinking":"","signature":"c2ln"});
+    assert_eq!(body["messages"][1]["content"][0], expected, "{body}");
+    assert!(imported.notes.contains(&"1 images in results of tools are only named".to_owned()));
+}
+
+#[test]
 fn p5_a_subagents_own_file_is_read() {
     let text =
         r#"{"parentUuid":null,"isSidechain":true,"type":"user","message":{"role":"user","content":"q"},"uuid":"u"}"#;
@@ -197,6 +212,7 @@ fn p5_a_session_of_codex_goes_on_here() {
         "passed over: `ghost_snapshot`, 1 times",
         "passed over: `world_state`, 1 times",
         "the tools of the program are not in its file",
+        "openai reads its sealed thinking only under the account that it was made for",
     ];
     assert_eq!(imported.notes, expected);
 }
