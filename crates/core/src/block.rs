@@ -145,6 +145,11 @@ impl CallId {
     /// What our own ids begin with, so that they are known again.
     pub const INVENTED: &str = "aside_call_";
 
+    /// An id that was written down, known again as given or as ours.
+    pub(crate) fn known(id: String) -> CallId {
+        if id.is_empty() || id.starts_with(CallId::INVENTED) { CallId::Invented(id) } else { CallId::Given(id) }
+    }
+
     pub fn as_str(&self) -> &str {
         match self {
             CallId::Given(id) | CallId::Invented(id) => id,

@@ -1,16 +1,18 @@
 //! A conversation as JSON lines: what `decode` prints, with what was asked and
-//! answered around it. Read here; written by [`crate::json`].
+//! answered around it. Read here; written by [`crate::exchange`].
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::block::{
-    Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Span, Text, Thinking, ToolCall,
-    ToolResult, Unmodelled,
+    Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Span, SummaryItem, Text, Thinking,
+    ToolCall, ToolResult, Unmodelled,
 };
 use crate::event::{Ending, Usage};
 use crate::history::{EntryId, History};
 use crate::message::{Message, Role};
-use crate::wire::json::{Kind, Raw, compact, count_of, each_element, each_entry, member, text_member, text_of};
+use crate::text::JsonText;
+use crate::wire::json::{Kind, Raw, compact, count_of, each_element, each_entry, member, quote, text_member, text_of};
 
 /// A whole conversation file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +23,8 @@ pub struct Conversation {
     /// Settings of the session, as written.
     pub settings: BTreeMap<String, String>,
     pub history: History,
+    /// Members of the header that we do not know, as JSON, kept.
+    pub extra: Vec<(String, String)>,
 }
 
 /// A tool that the model may call.
@@ -51,30 +55,44 @@ impl Conversation {
                 return Err(fail("expected an object: a header or a message".to_owned()));
             }
             if member(raw, "aside").is_some() {
-                head = text_member(raw, "head");
+                head = member(raw, "head").map(text_of);
                 conversation.read_header(raw);
                 continue;
             }
             let message = read_message(raw).map_err(fail)?;
-            let parent = match text_member(raw, "parent") {
-                Some(name) => {
+            let parent = match member(raw, "parent").map(|parent| (parent.kind(), text_of(parent))) {
+                Some((_, Some(name))) => {
                     Some(*names.get(&name).ok_or_else(|| fail(format!("parent `{name}` is no earlier line's id")))?)
                 }
-                None => conversation.history.head(),
+                // Said to have none, which is more than saying nothing.
+                Some((Kind::Null, None)) => None,
+                Some((_, None)) | None => conversation.history.head(),
             };
             let name = text_member(raw, "id");
-            let id = conversation.history.insert(name.clone(), parent, message);
+            // A name that only says which line it is was made for the file.
+            let own = name.clone().filter(|name| *name != line_name(conversation.history.entries().len()));
+            let id = conversation.history.insert(own, parent, message);
             names.extend(name.map(|name| (name, id)));
         }
-        if let Some(name) = head {
-            let id = names.get(&name).copied();
-            let problem = || ConversationError { line: 1, problem: format!("head `{name}` is no line's id") };
-            conversation.history.fork(Some(id.ok_or_else(problem)?)).map_err(|_| problem())?;
+        match head {
+            Some(Some(name)) => {
+                let id = names.get(&name).copied();
+                let problem = || ConversationError { line: 1, problem: format!("head `{name}` is no line's id") };
+                conversation.history.fork(Some(id.ok_or_else(problem)?)).map_err(|_| problem())?;
+            }
+            // Before everything: all of it was taken back.
+            Some(None) => drop(conversation.history.fork(None)),
+            None => (),
         }
         Ok(conversation)
     }
 
     fn read_header(&mut self, header: Raw<'_>) {
+        each_entry(header, |key, value| {
+            if !KNOWN_IN_HEADER.contains(&key) && value.kind() != Kind::Null {
+                self.extra.push((key.to_owned(), compact(value.get()).into_owned()));
+            }
+        });
         self.model = text_member(header, "model");
         self.title = text_member(header, "title");
         if let Some(tools) = member(header, "tools") {
@@ -88,8 +106,8 @@ impl Conversation {
         }
         if let Some(settings) = member(header, "settings") {
             each_entry(settings, |key, value| {
-                let value = text_of(value).unwrap_or_else(|| value.get().to_owned());
-                self.settings.insert(key.to_owned(), value);
+                let text = JsonText::of(value).map(JsonText::to_owned_text);
+                self.settings.insert(key.to_owned(), text.unwrap_or_else(|| compact(value.get()).into_owned()));
             });
         }
     }
@@ -124,23 +142,18 @@ fn values(text: &str) -> Vec<(usize, &str)> {
     found.into_iter().filter_map(value).filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// Members that have a place of their own.
-const KNOWN: [&str; 12] = [
-    "role",
-    "blocks",
-    "origin",
-    "finish",
-    "usage",
-    "reasoningSeen",
-    "interrupted",
-    "at",
-    "id",
-    "parent",
-    "model",
-    "file",
-];
+/// The name of a line that has none of its own and must be pointed at.
+pub(crate) fn line_name(at: usize) -> String {
+    format!("#{at}")
+}
 
-fn read_message(raw: Raw<'_>) -> Result<Message, String> {
+const KNOWN_IN_HEADER: [&str; 6] = ["aside", "model", "title", "head", "tools", "settings"];
+
+/// Members that have a place of their own.
+pub(crate) const KNOWN: [&str; 11] =
+    ["role", "blocks", "origin", "finish", "ending", "usage", "reasoningSeen", "interrupted", "at", "id", "parent"];
+
+pub(crate) fn read_message(raw: Raw<'_>) -> Result<Message, String> {
     let role = match text_member(raw, "role").as_deref() {
         Some("system") => Role::System,
         Some("user") => Role::User,
@@ -162,13 +175,15 @@ fn read_message(raw: Raw<'_>) -> Result<Message, String> {
     }
     let mut message = Message::new(role, blocks);
     message.origin = member(raw, "origin").filter(|origin| origin.kind() == Kind::Object).map(read_origin);
-    message.ending = member(raw, "finish").and_then(text_of).map(|word| read_ending(&word));
+    message.ending = read_ending(text_member(raw, "finish").as_deref(), text_member(raw, "ending"));
     message.usage = member(raw, "usage").map(read_usage);
     message.seen = text_member(raw, "reasoningSeen");
     message.at = text_member(raw, "at").and_then(|time| crate::json::parse_rfc3339(&time));
     message.interrupted = member(raw, "interrupted").is_some_and(|value| value.get() == "true");
+    let model = message.origin.as_ref().and_then(|origin| origin.model.as_deref());
+    let told = |key: &str, value: Raw<'_>| key == "model" && text_of(value).as_deref() == model;
     each_entry(raw, |key, value| {
-        if !KNOWN.contains(&key) && value.kind() != Kind::Null {
+        if !KNOWN.contains(&key) && value.kind() != Kind::Null && !told(key, value) {
             message.extra.push((key.to_owned(), compact(value.get()).into_owned()));
         }
     });
@@ -178,31 +193,32 @@ fn read_message(raw: Raw<'_>) -> Result<Message, String> {
 fn read_block(raw: Raw<'_>) -> Result<Block, String> {
     let text = |name: &str| text_member(raw, name);
     let owned = |name: &str| text(name).unwrap_or_default();
-    let native = |text_member: Option<&str>| read_native(raw, text_member);
-    let seal = |name: &str, kind| text(name).map(|payload| Seal { kind, payload });
+    let seal = || {
+        let signature = text("signature").map(|payload| Seal { kind: SealKind::Signature, payload });
+        signature.or_else(|| text("encrypted").map(|payload| Seal { kind: SealKind::Encrypted, payload }))
+    };
     match text("type").as_deref() {
-        Some("text") => Ok(Block::Text(Text {
-            text: owned("text"),
-            seal: seal("signature", SealKind::Signature),
-            native: native(Some("text")),
-        })),
+        Some("text") => {
+            let native = read_native(raw, text("text").as_deref());
+            Ok(Block::Text(Text { text: owned("text"), seal: seal(), native }))
+        }
         Some("thinking") => Ok(Block::Thinking(read_thinking(raw))),
         Some("toolCall") => {
             let arguments = member(raw, "arguments");
             let arguments = match arguments.map(|value| (value.kind(), value)) {
-                // A string is what did not parse.
-                Some((Kind::Text, value)) => Arguments::Broken(text_of(value).unwrap_or_default()),
+                // A string is what did not parse, unless it is said that it did.
+                Some((Kind::Text, value)) if member(raw, "parsed").is_none() => {
+                    Arguments::Broken(text_of(value).unwrap_or_default())
+                }
                 Some((_, value)) => Arguments::Json(compact(value.get()).into_owned()),
                 None => Arguments::Json("{}".to_owned()),
             };
-            let id = owned("id");
-            let invented = id.is_empty() || id.starts_with(CallId::INVENTED);
             Ok(Block::ToolCall(ToolCall {
-                id: if invented { CallId::Invented(id) } else { CallId::Given(id) },
+                id: CallId::known(owned("id")),
                 name: owned("name"),
                 arguments,
-                seal: seal("signature", SealKind::Signature),
-                native: native(None),
+                seal: seal(),
+                native: read_native(raw, None),
             }))
         }
         Some("toolResult") => Ok(Block::ToolResult(ToolResult {
@@ -215,8 +231,9 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
         })),
         Some("image") => Ok(Block::Image(Image { media_type: owned("mediaType"), data: owned("data") })),
         Some("unmodelled") => {
-            let native = native(None).ok_or("an unmodelled block needs its native item")?;
-            Ok(Block::Unmodelled(Unmodelled { native }))
+            let native = member(raw, "native").filter(|native| native.kind() != Kind::Null);
+            let json = compact(native.ok_or("an unmodelled block needs its native item")?.get()).into_owned();
+            Ok(Block::Unmodelled(Unmodelled { native: Native { json, text_member: None } }))
         }
         Some(other) => {
             Err(format!("unknown block type `{other}`; use thinking, text, toolCall, toolResult, image or unmodelled"))
@@ -225,23 +242,22 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
     }
 }
 
-fn read_thinking(raw: Raw<'_>) -> Thinking {
+pub(crate) fn read_thinking(raw: Raw<'_>) -> Thinking {
     let text = text_member(raw, "thought").unwrap_or_default();
     let seal = |name: &str, kind| text_member(raw, name).map(|payload| Seal { kind, payload });
     let seals =
         Seals { signature: seal("signature", SealKind::Signature), encrypted: seal("encrypted", SealKind::Encrypted) };
     let sealed = seals.signature.is_some() || seals.encrypted.is_some();
-    let native = read_native(raw, None);
-    // Items stand in the text one after another, with a blank line between.
-    let mut items = Vec::new();
-    if let Some(list) = member(raw, "summary") {
-        let mut at = 0;
-        each_element(list, |item| {
-            let length = summary_length(item, text.get(at..).unwrap_or(""));
-            items.push(at..at + length);
-            at = (at + length + 2).min(text.len());
-        });
-    }
+    let native = read_native(raw, Some(text.as_str()).filter(|text| !text.is_empty()));
+    let items = read_items(raw).unwrap_or_else(|| {
+        let mut summary = Vec::new();
+        if let Some(list) = member(raw, "summary") {
+            each_element(list, |item| {
+                summary.push((text_member(item, "title"), text_member(item, "content").unwrap_or_default()));
+            });
+        }
+        item_ranges(&text, summary.iter().map(|(title, content)| SummaryItem { title: title.as_deref(), content }))
+    });
     let content = match (text.is_empty(), sealed) {
         (true, _) => Content::Hidden { seals },
         (false, true) => Content::Sealed { text, seals },
@@ -259,30 +275,101 @@ fn read_thinking(raw: Raw<'_>) -> Thinking {
     }
 }
 
-/// How much of the text an item takes: up to where its content ends.
-fn summary_length(item: Raw<'_>, rest: &str) -> usize {
-    let content = text_member(item, "content").unwrap_or_default();
-    if content.is_empty() {
-        return rest.find("\n\n").unwrap_or(rest.len());
-    }
-    rest.find(&content).map_or(rest.len(), |at| at + content.len())
-}
-
-/// The native item; where it holds the block's own text, that is taken out.
-fn read_native(raw: Raw<'_>, own_text: Option<&str>) -> Option<Native> {
-    let native = member(raw, "native").filter(|native| native.kind() == Kind::Object)?;
-    let thought = own_text.and_then(|name| text_member(raw, name)).or_else(|| text_member(raw, "thought"));
-    let mut text_member_name = None;
-    let mut out = crate::wire::json::ObjectWriter::default();
-    each_entry(native, |key, value| {
-        let is_text = thought.is_some() && text_of(value) == thought && matches!(key, "text" | "summary" | "thinking");
-        if is_text && text_member_name.is_none() {
-            text_member_name = Some(key.to_owned());
-        } else {
-            out.push(key, value.get());
+/// Where each item stands, where the file says so.
+fn read_items(raw: Raw<'_>) -> Option<Vec<Range<usize>>> {
+    let mut items = Vec::new();
+    each_element(member(raw, "items")?, |pair| {
+        let mut ends = Vec::new();
+        each_element(pair, |end| ends.extend(count_of(end).and_then(|end| usize::try_from(end).ok())));
+        if let [start, end] = *ends {
+            items.push(start..end.max(start));
         }
     });
-    Some(Native { json: out.finish(), text_member: text_member_name })
+    Some(items)
+}
+
+/// Where items stand that follow each other with a blank line between.
+pub(crate) fn item_ranges<'a>(text: &str, items: impl Iterator<Item = SummaryItem<'a>>) -> Vec<Range<usize>> {
+    let mut at = 0;
+    let mut ranges = Vec::new();
+    for item in items {
+        let rest = text.get(at..).unwrap_or("");
+        let end = at + item_length(rest, item);
+        ranges.push(at..end);
+        at = end.saturating_add(2).min(text.len());
+    }
+    ranges
+}
+
+/// How much of the text an item takes: its title, if it has one, and its content.
+fn item_length(rest: &str, item: SummaryItem<'_>) -> usize {
+    let found = SummaryItem::parse(rest);
+    let before = rest.len() - found.content.len();
+    let known = match item.title {
+        None if rest.starts_with(item.content) => Some(item.content.len()),
+        Some(title) if found.title == Some(title) && item.content.is_empty() => {
+            // The second pair of stars ends it.
+            rest.match_indices("**").nth(1).map(|(at, stars)| at + stars.len())
+        }
+        Some(title) if found.title == Some(title) && found.content.starts_with(item.content) => {
+            Some(before + item.content.len())
+        }
+        Some(_) | None => None,
+    };
+    // Somebody else's file: the item ends where its content does.
+    known.unwrap_or_else(|| match rest.find(item.content) {
+        Some(at) if !item.content.is_empty() => at + item.content.len(),
+        _ => rest.find("\n\n").unwrap_or(rest.len()),
+    })
+}
+
+/// The native item of a block that has this text.
+fn read_native(raw: Raw<'_>, text: Option<&str>) -> Option<Native> {
+    let native = member(raw, "native").filter(|native| native.kind() == Kind::Object)?;
+    let said = member(raw, "nativeText").and_then(JsonText::of).map(JsonText::to_owned_text);
+    Some(match said {
+        Some(name) if name.is_empty() => Native { json: compact(native.get()).into_owned(), text_member: None },
+        Some(name) => without_text(native, text.unwrap_or(""), &|key| key == name),
+        None => native_of(native, text),
+    })
+}
+
+/// A whole native item; where it holds the block's own text, that is taken out.
+pub(crate) fn native_of(native: Raw<'_>, text: Option<&str>) -> Native {
+    match text {
+        Some(text) => without_text(native, text, &|key| matches!(key, "text" | "summary" | "thinking")),
+        None => Native { json: compact(native.get()).into_owned(), text_member: None },
+    }
+}
+
+fn without_text(native: Raw<'_>, text: &str, may_hold: &dyn Fn(&str) -> bool) -> Native {
+    let whole = compact(native.get());
+    let mut holder = None;
+    each_entry(native, |key, value| {
+        let is_text = || JsonText::of(value).is_some_and(|value| value.to_owned_text() == text);
+        if holder.is_none() && may_hold(key) && is_text() {
+            holder = Some(key.to_owned());
+        }
+    });
+    let Some(holder) = holder else { return Native { json: whole.into_owned(), text_member: None } };
+    // We write it last; then everything before it keeps its bytes.
+    let last = format!("{}:{}}}", quote(&holder), quote(text));
+    let json = match whole.strip_suffix(&last) {
+        Some(before) => format!("{}}}", before.strip_suffix(',').unwrap_or(before)),
+        None => {
+            let mut out = crate::wire::json::ObjectWriter::default();
+            let mut taken = false;
+            each_entry(native, |key, value| {
+                if taken || key != holder {
+                    out.push(key, value.get());
+                } else {
+                    taken = true;
+                }
+            });
+            out.finish()
+        }
+    };
+    Native { json, text_member: Some(holder) }
 }
 
 fn read_origin(raw: Raw<'_>) -> Origin {
@@ -295,17 +382,22 @@ fn read_origin(raw: Raw<'_>) -> Origin {
     }
 }
 
-fn read_ending(word: &str) -> Ending {
-    match word {
-        "stop" => Ending::Stop,
-        "length" => Ending::Length,
-        "tool_calls" => Ending::ToolCalls,
-        "content_filter" => Ending::ContentFilter,
-        "refusal" => Ending::Refusal,
-        "pause" => Ending::Pause,
-        "error" => Ending::Error,
-        other => Ending::Unrecognized(other.to_owned()),
-    }
+/// `finish` is one of a few words; `ending` says more where they are not enough.
+fn read_ending(finish: Option<&str>, ending: Option<String>) -> Option<Ending> {
+    Some(match (finish, ending.as_deref()) {
+        (None, None) => return None,
+        (None, Some("cut_off")) => Ending::CutOff,
+        (None, Some(_)) => Ending::Unsaid,
+        (Some("other"), _) => Ending::Unrecognized(ending.unwrap_or_else(|| "other".to_owned())),
+        (Some("stop"), _) => Ending::Stop,
+        (Some("length"), _) => Ending::Length,
+        (Some("tool_calls"), _) => Ending::ToolCalls,
+        (Some("content_filter"), _) => Ending::ContentFilter,
+        (Some("refusal"), _) => Ending::Refusal,
+        (Some("pause"), _) => Ending::Pause,
+        (Some("error"), _) => Ending::Error,
+        (Some(word), _) => Ending::Unrecognized(word.to_owned()),
+    })
 }
 
 fn read_usage(raw: Raw<'_>) -> Usage {

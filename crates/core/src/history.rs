@@ -16,11 +16,18 @@ pub struct Entry {
     pub message: Message,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct History {
     entries: Vec<Entry>,
     head: Option<EntryId>,
     version: u64,
+}
+
+/// What was said and where it goes on; not how often it was changed.
+impl PartialEq for History {
+    fn eq(&self, other: &History) -> bool {
+        (&self.entries, self.head) == (&other.entries, other.head)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -40,8 +47,18 @@ impl History {
 
     /// Appends below any entry and moves the head there.
     pub fn append_below(&mut self, parent: Option<EntryId>, message: Message) -> Result<EntryId, NoSuchEntry> {
+        self.append_named(None, parent, message)
+    }
+
+    /// The same, under the name by which others know the message.
+    pub fn append_named(
+        &mut self,
+        name: Option<String>,
+        parent: Option<EntryId>,
+        message: Message,
+    ) -> Result<EntryId, NoSuchEntry> {
         self.check(parent)?;
-        Ok(self.insert(None, parent, message))
+        Ok(self.insert(name, parent, message))
     }
 
     /// Appends below any entry, under the name by which others know it.

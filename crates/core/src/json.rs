@@ -5,9 +5,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thinking, Time};
+use crate::conversation::{item_ranges, native_of};
 use crate::event::{End, Ending, Event, Note, Opening, ProviderError, Side, Usage};
 use crate::fold::Fold;
-use crate::wire::json::compact;
+use crate::wire::json::{Raw, compact};
 
 /// How a reply is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +83,17 @@ fn line(view: &impl Serialize) -> String {
     serde_json::to_string(view).unwrap_or_default()
 }
 
+/// The counters of a message.
+pub(crate) fn usage(usage: Usage) -> String {
+    line(&UsageView::of(usage))
+}
+
+pub(crate) fn origin(origin: &Origin) -> String {
+    line(&OriginView::of(origin))
+}
+
 /// The neutral word for an ending; none where the provider never said one.
-fn finish(ending: &Ending) -> Option<&'static str> {
+pub(crate) fn finish(ending: &Ending) -> Option<&'static str> {
     match ending {
         Ending::Stop => Some("stop"),
         Ending::Length => Some("length"),
@@ -131,16 +141,23 @@ enum BlockView<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         signature: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        native: Option<Box<RawValue>>,
+        encrypted: Option<&'a str>,
+        #[serde(flatten)]
+        native: NativeView,
     },
     ToolCall {
         id: &'a str,
         name: &'a str,
         arguments: Box<RawValue>,
+        /// The arguments are a string that did parse.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        parsed: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         signature: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        native: Option<Box<RawValue>>,
+        encrypted: Option<&'a str>,
+        #[serde(flatten)]
+        native: NativeView,
     },
     ToolResult {
         id: &'a str,
@@ -153,8 +170,19 @@ enum BlockView<'a> {
         data: &'a str,
     },
     Unmodelled {
-        native: Option<Box<RawValue>>,
+        native: Box<RawValue>,
     },
+}
+
+/// The native item, and which member of it is the block's text where a reader
+/// would guess wrong.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NativeView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_text: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -170,14 +198,17 @@ struct ThinkingView<'a> {
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     summary: Vec<ItemView<'a>>,
+    /// Where the items stand, where a reader would guess wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Vec<[usize; 2]>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_hidden: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    native: Option<Box<RawValue>>,
+    #[serde(flatten)]
+    native: NativeView,
 }
 
 #[derive(Serialize)]
@@ -287,15 +318,18 @@ impl<'a> BlockView<'a> {
             Block::Thinking(thinking) => BlockView::Thinking(ThinkingView::of(thinking)),
             Block::Text(text) => BlockView::Text {
                 text: &text.text,
-                signature: payload(text.seal.as_ref()),
-                native: native(text.native.as_ref(), &text.text),
+                signature: payload_of(SealKind::Signature, text.seal.as_ref()),
+                encrypted: payload_of(SealKind::Encrypted, text.seal.as_ref()),
+                native: NativeView::of(text.native.as_ref(), &text.text),
             },
             Block::ToolCall(call) => BlockView::ToolCall {
                 id: call.id.as_str(),
                 name: &call.name,
                 arguments: arguments(&call.arguments),
-                signature: payload(call.seal.as_ref()),
-                native: native(call.native.as_ref(), ""),
+                parsed: matches!(&call.arguments, Arguments::Json(json) if json.trim_start().starts_with('"')),
+                signature: payload_of(SealKind::Signature, call.seal.as_ref()),
+                encrypted: payload_of(SealKind::Encrypted, call.seal.as_ref()),
+                native: NativeView::of(call.native.as_ref(), ""),
             },
             Block::ToolResult(result) => BlockView::ToolResult {
                 id: &result.id,
@@ -304,7 +338,7 @@ impl<'a> BlockView<'a> {
                 is_error: result.is_error,
             },
             Block::Image(image) => BlockView::Image { media_type: &image.media_type, data: &image.data },
-            Block::Unmodelled(unmodelled) => BlockView::Unmodelled { native: native(Some(&unmodelled.native), "") },
+            Block::Unmodelled(unmodelled) => BlockView::Unmodelled { native: as_json(&unmodelled.native.whole("")) },
         }
     }
 }
@@ -319,10 +353,12 @@ impl<'a> ThinkingView<'a> {
             encrypted: payload(seals.and_then(|seals| seals.encrypted.as_ref())),
             id: thinking.id.as_deref(),
             summary: thinking.summary().map(|item| ItemView { title: item.title, content: item.content }).collect(),
+            items: (item_ranges(thinking.text(), thinking.summary()) != thinking.items)
+                .then(|| thinking.items.iter().map(|item| [item.start, item.end]).collect()),
             is_hidden: thinking.is_hidden(),
             started_at: thinking.span.map(|span| rfc3339(span.started)),
             ended_at: thinking.span.map(|span| rfc3339(span.ended)),
-            native: native(thinking.native.as_ref(), thinking.text()),
+            native: NativeView::of(thinking.native.as_ref(), thinking.text()),
         }
     }
 }
@@ -362,6 +398,10 @@ fn payload(seal: Option<&Seal>) -> Option<&str> {
     seal.map(|seal| seal.payload.as_str())
 }
 
+fn payload_of(kind: SealKind, seal: Option<&Seal>) -> Option<&str> {
+    payload(seal.filter(|seal| seal.kind == kind))
+}
+
 /// The parsed value with its keys in order, or the raw text as a string.
 fn arguments(arguments: &Arguments) -> Box<RawValue> {
     let json = match arguments {
@@ -371,17 +411,36 @@ fn arguments(arguments: &Arguments) -> Box<RawValue> {
     RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-fn native(native: Option<&Native>, text: &str) -> Option<Box<RawValue>> {
-    RawValue::from_string(compact(&native?.whole(text)).into_owned()).ok()
+impl NativeView {
+    fn of(native: Option<&Native>, text: &str) -> NativeView {
+        let Some(native) = native else { return NativeView { native: None, native_text: None } };
+        let whole = compact(&native.whole(text)).into_owned();
+        let guessed = Raw::of(&whole).ok().and_then(|whole| native_of(whole, said(text)).text_member);
+        let native_text = (guessed != native.text_member).then(|| native.text_member.clone().unwrap_or_default());
+        NativeView { native: Some(as_json(&whole)), native_text }
+    }
+}
+
+fn said(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// JSON on one line. What is none is a string of it: one bad item of somebody
+/// else's must not cost the file.
+fn as_json(json: &str) -> Box<RawValue> {
+    let valid = RawValue::from_string(compact(json).into_owned());
+    valid.or_else(|_| RawValue::from_string(line(&json))).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// A time as it is written here; none for any other form.
 pub(crate) fn parse_rfc3339(text: &str) -> Option<Time> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    // No part may be so large that what follows overflows.
+    let number = |part: &str, most: u64| part.parse::<u64>().ok().filter(|number| *number <= most);
+    let mut date = date.splitn(3, '-').zip([500_000_000, 12, 31]).map(|(part, most)| number(part, most));
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
     let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let mut clock = clock.splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let mut clock = clock.splitn(3, ':').zip([24, 60, 61]).map(|(part, most)| number(part, most));
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
     let millis: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
     // The inverse of the way below, with years that begin in March.

@@ -9,6 +9,7 @@ pub mod compact;
 pub mod conversation;
 pub mod dialect;
 pub mod event;
+pub mod exchange;
 pub mod fold;
 pub mod frame;
 pub mod history;

@@ -162,7 +162,7 @@ impl Compaction {
 }
 
 /// The member that marks a summary in stored messages.
-const MARK: &str = "compacted";
+pub(crate) const MARK: &str = "compacted";
 
 /// A summary as a message of the conversation; none where nothing was written,
 /// since that would be forgetting.

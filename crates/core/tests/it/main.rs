@@ -21,6 +21,7 @@ mod decisions;
 mod demands;
 mod dialects;
 mod encode;
+mod exchange;
 mod fixtures;
 mod incoming;
 mod invented;

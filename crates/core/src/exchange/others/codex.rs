@@ -1,0 +1,292 @@
+//! Sessions of Codex: `rollout-….jsonl` below `~/.codex/sessions`.
+//!
+//! What this rests on, from the program's own public source: each line is
+//! `{"timestamp","type","payload"}`. `session_meta` has the provider and the
+//! base instructions, `turn_context` the model, `response_item` an item of the
+//! Responses API as it was sent or received, `event_msg` what the screen was
+//! told (`token_count` and `thread_rolled_back` matter here), `compacted` a
+//! summary and, lately, the whole history that replaces what came before.
+//! Files from before autumn 2025 have the items bare, without an envelope.
+
+use super::{PassedOver, maker, messages_of, name_results, origin_of, records};
+use crate::block::{Block, Text, Time};
+use crate::compact::summary_message;
+use crate::dialect::Dialects;
+use crate::event::Usage;
+use crate::exchange::{ImportError, Imported, Kind};
+use crate::history::EntryId;
+use crate::json::parse_rfc3339;
+use crate::message::{Message, Role};
+use crate::protocol::Protocol;
+use crate::wire::json::{
+    Kind as Json, ObjectWriter, Raw, at_path, compact, count_of, each_element, each_entry, member, quote, text_member,
+    text_of,
+};
+
+pub(in crate::exchange) fn read_codex(text: &str, dialects: &Dialects) -> Result<Imported, ImportError> {
+    let mut notes = Vec::new();
+    let mut session = Session::new(dialects);
+    for (_, line) in records(text, &mut notes) {
+        session.take(line);
+    }
+    session.finish(notes)
+}
+
+struct Session<'d> {
+    dialects: &'d Dialects,
+    imported: Imported,
+    /// The log as it grows: each message with its parent.
+    log: Vec<(Option<usize>, Message)>,
+    head: Option<usize>,
+    /// Where a compacted history begins: behind the instructions.
+    root: Option<usize>,
+    provider: Option<String>,
+    model: Option<String>,
+    /// Items of the model that are not yet a message.
+    run: Vec<String>,
+    run_at: Option<Time>,
+    passed_over: PassedOver,
+}
+
+impl<'d> Session<'d> {
+    fn new(dialects: &'d Dialects) -> Session<'d> {
+        Session {
+            dialects,
+            imported: Imported::default(),
+            log: Vec::new(),
+            head: None,
+            root: None,
+            provider: None,
+            model: None,
+            run: Vec::new(),
+            run_at: None,
+            passed_over: PassedOver::default(),
+        }
+    }
+
+    fn take(&mut self, line: Raw<'_>) {
+        let at = text_member(line, "timestamp").and_then(|time| parse_rfc3339(&time));
+        let kind = text_member(line, "type");
+        let Some(payload) = member(line, "payload").filter(|payload| payload.kind() == Json::Object) else {
+            // An old file, or a line that says nothing.
+            match kind {
+                Some(_) => self.item(line, at),
+                None => self.passed_over.count("a line without a type"),
+            }
+            return;
+        };
+        match kind.as_deref() {
+            Some("session_meta") => self.meta(payload),
+            Some("turn_context") => {
+                self.flush();
+                self.model = text_member(payload, "model").or(self.model.take());
+            }
+            Some("response_item") => self.item(payload, at),
+            Some("compacted") => self.compacted(payload, at),
+            Some("event_msg") => self.event(payload),
+            kind => self.passed_over.count(&format!("`{}`", kind.unwrap_or_default())),
+        }
+    }
+
+    fn meta(&mut self, payload: Raw<'_>) {
+        // A fork repeats its parent's line; the first is its own.
+        if self.provider.is_some() || !self.log.is_empty() {
+            self.passed_over.count("`session_meta` of another session");
+            return;
+        }
+        self.provider = text_member(payload, "model_provider").or(Some(String::new()));
+        let instructions = at_path(payload, "base_instructions.text").and_then(text_of);
+        if let Some(instructions) = instructions {
+            let text = Text { text: instructions, ..Text::default() };
+            self.append(Message::new(Role::System, vec![Block::Text(text)]));
+            self.root = self.head;
+        }
+    }
+
+    fn append(&mut self, message: Message) {
+        self.log.push((self.head, message));
+        self.head = Some(self.log.len() - 1);
+    }
+
+    /// What the user said, a tool gave or the model made.
+    fn item(&mut self, item: Raw<'_>, at: Option<Time>) {
+        let kind = text_member(item, "type").unwrap_or_default();
+        let role = text_member(item, "role");
+        match (kind.as_str(), role.as_deref()) {
+            // A copy of the work tree, and a mark of the program's own.
+            ("ghost_snapshot" | "compaction_trigger", _) => self.passed_over.count(&format!("`{kind}`")),
+            ("message", Some("assistant")) => self.made(sendable(item), at),
+            ("message", Some(_)) | ("function_call_output" | "custom_tool_call_output", _) => {
+                self.flush();
+                self.read(&sendable(item), at);
+            }
+            ("message", None) => self.passed_over.count("a message without a role"),
+            _ => self.made(sendable(item), at),
+        }
+    }
+
+    fn made(&mut self, item: String, at: Option<Time>) {
+        self.run_at = self.run_at.or(at);
+        self.run.push(item);
+    }
+
+    /// Items in a row that the model made are one message.
+    fn flush(&mut self) {
+        if !self.run.is_empty() {
+            let items = std::mem::take(&mut self.run).join(",");
+            let at = self.run_at.take();
+            self.read(&items, at);
+        }
+    }
+
+    fn read(&mut self, items: &str, at: Option<Time>) {
+        let provider = self.provider.as_deref().filter(|provider| !provider.is_empty());
+        let model = self.model.as_deref();
+        let Some(dialect) = maker(self.dialects, Protocol::OpenaiResponses, provider, model) else { return };
+        let origin = origin_of(dialect, model);
+        let read = messages_of(dialect, model, &format!(r#"{{"input":[{items}]}}"#));
+        if read.is_empty() {
+            self.passed_over.count("an item that is not understood");
+        }
+        for mut message in read {
+            message.at = at;
+            if message.role == Role::Assistant {
+                message.origin = Some(origin.clone());
+            }
+            // Results of parallel calls are one message.
+            let last = self.head.and_then(|head| self.log.get_mut(head)).map(|(_, last)| last);
+            match last.filter(|last| last.role == Role::Tool && message.role == Role::Tool) {
+                Some(last) => last.blocks.append(&mut message.blocks),
+                None => self.append(message),
+            }
+        }
+    }
+
+    /// The history begins again; what was before stays on a branch of its own.
+    fn compacted(&mut self, payload: Raw<'_>, at: Option<Time>) {
+        self.flush();
+        self.head = self.root;
+        let before = self.log.len();
+        if let Some(items) = member(payload, "replacement_history") {
+            let mut elements = Vec::new();
+            each_element(items, |item| elements.push(item));
+            for item in elements {
+                self.item(item, at);
+            }
+            self.flush();
+        }
+        if self.log.len() == before {
+            let summary = text_member(payload, "message").and_then(|summary| summary_message(&summary));
+            match summary {
+                Some(summary) => self.append(Message { at, ..summary }),
+                None => self.passed_over.count("a compaction without a summary"),
+            }
+        }
+    }
+
+    fn event(&mut self, payload: Raw<'_>) {
+        match text_member(payload, "type").as_deref() {
+            Some("token_count") => {
+                self.flush();
+                let usage = at_path(payload, "info.last_token_usage").map(usage);
+                let answer = self.head.and_then(|head| self.answer_before(head));
+                if let (Some(usage), Some((_, message))) = (usage, answer.and_then(|at| self.log.get_mut(at))) {
+                    message.usage = Some(usage);
+                }
+            }
+            Some("thread_rolled_back") => {
+                self.flush();
+                let turns = member(payload, "num_turns").and_then(count_of).unwrap_or(0);
+                for _ in 0..turns {
+                    let Some(user) = self.head.and_then(|head| self.before(head, Role::User)) else { break };
+                    self.head = self.log.get(user).and_then(|(parent, _)| *parent);
+                }
+            }
+            // The screen was told what the items say too.
+            _ => (),
+        }
+    }
+
+    /// The nearest answer on the branch, unless the user spoke since.
+    fn answer_before(&self, head: usize) -> Option<usize> {
+        let answer = self.before(head, Role::Assistant)?;
+        self.before(head, Role::User).is_none_or(|user| user < answer).then_some(answer)
+    }
+
+    fn before(&self, head: usize, role: Role) -> Option<usize> {
+        let mut next = Some(head);
+        while let Some(at) = next {
+            let (parent, message) = self.log.get(at)?;
+            if message.role == role {
+                return Some(at);
+            }
+            next = *parent;
+        }
+        None
+    }
+
+    fn finish(mut self, mut notes: Vec<String>) -> Result<Imported, ImportError> {
+        self.flush();
+        if !self.log.iter().any(|(_, message)| message.role != Role::System) {
+            return Err(ImportError::Empty(Kind::Codex));
+        }
+        name_results(self.log.iter_mut().map(|(_, message)| message));
+        let conversation = &mut self.imported.conversation;
+        let origin = self.log.iter().rev().find_map(|(_, message)| message.origin.as_ref());
+        let name = origin.and_then(|origin| Some((origin.provider.as_deref()?, origin.model.as_deref()?)));
+        conversation.model = name.map(|(provider, model)| format!("{provider}/{model}"));
+        for (parent, message) in self.log {
+            conversation.history.insert(None, parent.map(EntryId), message);
+        }
+        // Every head is in the log.
+        let _there = conversation.history.fork(self.head.map(EntryId));
+        self.passed_over.tell(&mut notes);
+        notes.push("the tools of the program are not in its file".to_owned());
+        self.imported.notes = notes;
+        Ok(self.imported)
+    }
+}
+
+/// An item as the provider takes it. The program's own members go, and calls
+/// of its own kinds become calls of a function, so that they and their results
+/// stay pairs for everybody.
+fn sendable(item: Raw<'_>) -> String {
+    let text = |name: &str| text_member(item, name);
+    let call = |name: &str, arguments: &str, id: Option<String>| {
+        let mut out = ObjectWriter::default();
+        out.push("type", "\"function_call\"");
+        out.push_raw("call_id", &quote(&id.unwrap_or_default()));
+        out.push_raw("name", &quote(name));
+        out.push_raw("arguments", &quote(arguments));
+        out.finish()
+    };
+    match text("type").as_deref() {
+        Some("custom_tool_call") => {
+            let input = format!(r#"{{"input":{}}}"#, quote(&text("input").unwrap_or_default()));
+            call(&text("name").unwrap_or_default(), &input, text("call_id"))
+        }
+        Some("local_shell_call") => {
+            let action = member(item, "action").map_or("{}".into(), |action| compact(action.get()));
+            call("local_shell", &action, text("call_id").or_else(|| text("id")))
+        }
+        _ => {
+            let mut out = ObjectWriter::default();
+            each_entry(item, |key, value| {
+                if !key.starts_with("internal_") && key != "timestamp" && value.kind() != Json::Null {
+                    out.push(key, value.get());
+                }
+            });
+            out.finish()
+        }
+    }
+}
+
+fn usage(raw: Raw<'_>) -> Usage {
+    let count = |name: &str| member(raw, name).and_then(count_of);
+    Usage {
+        input: count("input_tokens"),
+        output: count("output_tokens"),
+        reasoning: count("reasoning_output_tokens"),
+        cached: count("cached_input_tokens"),
+    }
+}

@@ -1,0 +1,127 @@
+//! Sessions of other programs, as they store them. Whatever can be read is
+//! imported; what cannot is told, and never stops the rest.
+
+mod claude_code;
+mod codex;
+mod opencode;
+
+use std::collections::BTreeMap;
+
+pub(super) use claude_code::read_claude_code;
+pub(super) use codex::read_codex;
+pub(super) use opencode::read_opencode;
+
+use crate::block::{Block, Origin, Seals, Thinking};
+use crate::dialect::{Dialect, Dialects};
+use crate::exchange::Imported;
+use crate::message::Message;
+use crate::protocol::Protocol;
+use crate::wire::json::{Kind, Raw};
+use crate::wire::read_request;
+
+/// How many broken lines are told one by one.
+const MOST_NOTES: usize = 5;
+
+/// The objects of a file with one a line, each with the number of its line.
+fn records<'a>(text: &'a str, notes: &mut Vec<String>) -> Vec<(usize, Raw<'a>)> {
+    let lines: Vec<(usize, &str)> =
+        text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())).filter(|(_, line)| !line.is_empty()).collect();
+    let last = lines.last().map(|(number, _)| *number);
+    let mut records = Vec::new();
+    let mut n_broken = 0;
+    for (number, line) in lines {
+        match Raw::of(line) {
+            Ok(raw) if raw.kind() == Kind::Object => records.push((number, raw)),
+            // The program was stopped while it wrote, or still writes.
+            Err(_) if Some(number) == last => notes.push(format!("line {number}, the last, is cut off")),
+            Ok(_) | Err(_) => {
+                n_broken += 1;
+                if n_broken <= MOST_NOTES {
+                    notes.push(format!("line {number} is not a JSON object and was passed over"));
+                }
+            }
+        }
+    }
+    if n_broken > MOST_NOTES {
+        notes.push(format!("{} more lines are not JSON objects", n_broken - MOST_NOTES));
+    }
+    records
+}
+
+/// What was passed over, counted by its kind.
+#[derive(Debug, Default)]
+struct PassedOver(BTreeMap<String, usize>);
+
+impl PassedOver {
+    fn count(&mut self, kind: &str) {
+        *self.0.entry(kind.to_owned()).or_default() += 1;
+    }
+
+    fn tell(self, notes: &mut Vec<String>) {
+        notes.extend(self.0.into_iter().map(|(kind, count)| format!("passed over: {kind}, {count} times")));
+    }
+}
+
+/// The dialect that made a message of a protocol: the provider's own where
+/// there is one, else whose model it is, else the generic one.
+fn maker<'d>(
+    dialects: &'d Dialects,
+    protocol: Protocol,
+    provider: Option<&str>,
+    model: Option<&str>,
+) -> Option<&'d Dialect> {
+    let speaks = |dialect: &&Dialect| dialect.protocol == protocol;
+    let by_provider = provider.and_then(|provider| {
+        let further = |dialect: &&Dialect| {
+            speaks(dialect) && dialect.id.strip_prefix(provider).is_some_and(|rest| rest.starts_with('-'))
+        };
+        dialects.get(provider).filter(speaks).or_else(|| dialects.iter().find(further))
+    });
+    by_provider.or_else(|| dialects.made_by(protocol, model?)).or_else(|| dialects.generic(protocol))
+}
+
+fn origin_of(dialect: &Dialect, model: Option<&str>) -> Origin {
+    Origin {
+        provider: Some(dialect.id.clone()),
+        dialect: Some(dialect.id.clone()),
+        model: model.map(str::to_owned),
+        ..Origin::default()
+    }
+}
+
+/// The messages of a request that holds only these, read as its provider
+/// would; nothing where it is none.
+fn messages_of(dialect: &Dialect, model: Option<&str>, body: &str) -> Vec<Message> {
+    let rules = dialect.rules(model);
+    read_request(dialect.protocol, rules, body).map(|incoming| incoming.messages).unwrap_or_default()
+}
+
+/// Says so where seals are worth nothing under another account.
+pub(super) fn tell_bound_seals(imported: &mut Imported, dialects: &Dialects) {
+    let branch = imported.conversation.history.branch();
+    let bound = |message: &Message| {
+        let origin = message.origin.as_ref()?;
+        let dialect = dialects.get(origin.dialect.as_deref()?)?;
+        let sealed = |seals: &Seals| seals.signature.is_some() || seals.encrypted.is_some();
+        let any_sealed = message.thinking().filter_map(Thinking::seals).any(sealed);
+        (any_sealed && dialect.rules(origin.model.as_deref()).bind.account).then(|| dialect.id.clone())
+    };
+    if let Some(maker) = branch.iter().find_map(|(_, message)| bound(message)) {
+        let note = format!("{maker} reads its sealed thinking only under the account that it was made for");
+        imported.notes.push(note);
+    }
+}
+
+/// Results say which tool gave them only by the call they answer.
+fn name_results<'a>(messages: impl Iterator<Item = &'a mut Message>) {
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for block in messages.flat_map(|message| &mut message.blocks) {
+        match block {
+            Block::ToolCall(call) => drop(names.insert(call.id.as_str().to_owned(), call.name.clone())),
+            Block::ToolResult(result) if result.name.is_empty() => {
+                result.name = names.get(&result.id).cloned().unwrap_or_default();
+            }
+            Block::ToolResult(_) | Block::Text(_) | Block::Thinking(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+        }
+    }
+}
