@@ -17,8 +17,8 @@ pub(crate) struct Snippet {
     pub(crate) first: Option<Range<usize>>,
 }
 
-/// Shows the first place where the rarest thing asked for stands, which is
-/// where most of the others are too, with everything found there marked.
+/// Shows the first place of the longest thing asked for, which is usually
+/// where the others are too, with everything found there marked.
 pub(crate) fn snippet(text: &str, units: &[Unit]) -> Snippet {
     let first = first_match(text, units);
     let from = first.as_ref().map_or(0, |range| boundary_before(text, range.start, BEFORE));

@@ -24,6 +24,9 @@ const MOST_RANKED: usize = 1000;
 /// A word in so many blocks is common.
 const COMMON: u64 = 10_000;
 
+/// A pasted page is not counted word by word; the rest is taken for common.
+const MOST_COUNTED: usize = 16;
+
 /// How many of the newest blocks are looked at first where all words are common.
 const FIRST_STRETCH: i64 = 50_000;
 
@@ -93,7 +96,9 @@ pub(super) fn search(db: &Connection, query: &Query) -> Result<Found, Fault> {
         return Ok(Found { hits: Vec::new(), order: Order::BestFirst, count: Count::Exactly(0) });
     };
     let expression = format!("{}{filters}", expression(&units));
-    let n_having = units.iter().map(|unit| n_having(db, unit)).collect::<Result<Vec<_>, _>>()?;
+    let counted = units.iter().take(MOST_COUNTED).map(|unit| n_having(db, unit));
+    let mut n_having = counted.collect::<Result<Vec<_>, _>>()?;
+    n_having.resize(units.len(), COMMON);
     // One session is few blocks, however common the words are.
     let all_common = query.session.is_none() && n_having.iter().all(|n| *n >= COMMON);
     let found = newest(db, &expression, query, all_common)?;
