@@ -1,7 +1,7 @@
 //! Markdown that we wrote, read back. What a person changed in it is read as
 //! well as it can be.
 
-use super::safe::{is_structure, read_comment, unescape};
+use super::safe::{is_structure, read_comment, unescape, unquoted};
 use crate::block::{Arguments, Block, CallId, Content, Image, Text, Thinking, ToolCall, ToolResult};
 use crate::conversation::{read_message, read_thinking};
 use crate::exchange::{ImportError, Imported, Kind};
@@ -194,8 +194,8 @@ impl<'a> Reader<'a> {
 
     fn quoted(&mut self) -> String {
         let mut lines = Vec::new();
-        while let Some(line) = self.line().and_then(|line| line.strip_prefix('>')) {
-            lines.push(line.strip_prefix(' ').unwrap_or(line));
+        while let Some(line) = self.line().and_then(unquoted) {
+            lines.push(line);
             self.at += 1;
         }
         lines.join("\n")

@@ -27,20 +27,45 @@ const OURS: &[&str] = &[
 
 const COMMENT: &str = "<!-- aside:";
 
-/// A line of text as it is written.
+/// A line of text as it is written. To a viewer a CR ends a line as well.
 pub(super) fn escape(line: &str) -> Cow<'_, str> {
-    match split(line) {
+    each_of(line, |line| match split(line) {
         Some((before, after)) => Cow::Owned(format!("{before}\\{after}")),
         None => Cow::Borrowed(line),
-    }
+    })
 }
 
 /// The way back of [`escape`].
 pub(super) fn unescape(line: &str) -> Cow<'_, str> {
-    match split(line).and_then(|(before, after)| Some((before, after.strip_prefix('\\')?))) {
+    each_of(line, |line| match split(line).and_then(|(before, after)| Some((before, after.strip_prefix('\\')?))) {
         Some((before, after)) => Cow::Owned(format!("{before}{after}")),
         None => Cow::Borrowed(line),
+    })
+}
+
+fn each_of<'a>(line: &'a str, change: impl Fn(&'a str) -> Cow<'a, str>) -> Cow<'a, str> {
+    if !line.contains('\r') {
+        return change(line);
     }
+    Cow::Owned(line.split('\r').map(change).collect::<Vec<_>>().join("\r"))
+}
+
+/// A line of a thought, quoted; so is what a CR inside it begins.
+pub(super) fn quoted(line: &str) -> String {
+    let mark = |line: &str| if line.is_empty() { ">".to_owned() } else { format!("> {line}") };
+    let (line, end) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"));
+    line.split('\r').map(mark).collect::<Vec<_>>().join("\r") + end
+}
+
+/// The way back of [`quoted`]; none for a line that is not quoted.
+pub(super) fn unquoted(line: &str) -> Option<String> {
+    let (line, end) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"));
+    line.strip_prefix('>')?;
+    let bare = |line: &'_ str| {
+        let inner = line.strip_prefix('>').unwrap_or(line);
+        inner.strip_prefix(' ').unwrap_or(inner).to_owned()
+    };
+    Some(line.split('\r').map(bare).collect::<Vec<_>>().join("\r") + end)
 }
 
 /// A line that could be ours, cut behind its indentation. Backslashes before
@@ -161,11 +186,31 @@ mod tests {
             ("a comment",             "<!-- aside:message {} -->",   "\\<!-- aside:message {} -->"),
             ("a closing tag",         "</details>",                  "\\</details>"),
             ("a backslash elsewhere", "\\n",                         "\\n"),
+            ("behind a CR",           "a\r## You\r",                 "a\r\\## You\r"),
         ];
         for (name, line, expected) in cases {
             assert_eq!(escape(line), expected, "{name}");
             assert_eq!(unescape(&escape(line)), line, "{name}");
         }
+    }
+
+    #[test]
+    fn every_line_of_a_thought_is_quoted_whatever_ends_it() {
+        #[rustfmt::skip]
+        let cases = [
+            ("a line",          "a",            "> a"),
+            ("an empty one",    "",             ">"),
+            ("with CRLF",       "a\r",          "> a\r"),
+            ("an empty CRLF",   "\r",           ">\r"),
+            ("a CR inside",     "a\r## You",    "> a\r> ## You"),
+            ("two CR inside",   "a\r\r\r",      "> a\r>\r>\r"),
+            ("a quote",         "> a",          "> > a"),
+        ];
+        for (name, line, expected) in cases {
+            assert_eq!(quoted(line), expected, "{name}");
+            assert_eq!(unquoted(&quoted(line)).as_deref(), Some(line), "{name}");
+        }
+        assert_eq!(unquoted("a"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A conversation into Markdown.
 
-use super::safe::{code_span, comment, escape, fenced, is_structure, one_line, open_fence};
+use super::safe::{code_span, comment, escape, fenced, is_structure, one_line, open_fence, quoted};
 use crate::block::{Arguments, Block, Content, Image, Text, Thinking, ToolCall, ToolResult};
 use crate::conversation::Conversation;
 use crate::exchange::lines::{role_name, without_opaque, write_about, write_extra};
@@ -136,10 +136,8 @@ fn write_thinking(thinking: &Thinking, how: ThinkingAs, pieces: &mut Vec<String>
     let piece = match how {
         ThinkingAs::Omit => return,
         ThinkingAs::Callout => {
-            let quoted =
-                text.split('\n').map(|line| if line.is_empty() { ">".to_owned() } else { format!("> {line}") });
             let head = format!("{}- {label}", super::CALLOUT);
-            std::iter::once(head).chain(quoted).collect::<Vec<_>>().join("\n")
+            std::iter::once(head).chain(text.split('\n').map(quoted)).collect::<Vec<_>>().join("\n")
         }
         ThinkingAs::Details => {
             format!("<details><summary>{label}</summary>\n\n{}\n\n</details>", fenced(text, "text"))
