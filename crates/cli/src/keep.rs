@@ -191,8 +191,8 @@ pub(crate) fn new_session(model: String, settings: &Settings, first: &Message) -
         title: title_of(first),
         model: Some(model),
         settings: said.collect(),
-        tools: Vec::new(),
         at: Some(now()),
+        ..NewSession::default()
     }
 }
 

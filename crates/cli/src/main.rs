@@ -19,11 +19,16 @@ mod pages;
 mod profile;
 mod provider_tables;
 mod providers;
+mod replay;
 mod report;
 mod run;
+mod search;
+mod sessions;
 mod settings;
 mod settings_file;
 mod sim;
+mod times;
+mod usage;
 mod user_files;
 
 use std::process::ExitCode;
@@ -56,7 +61,11 @@ enum Command {
     Man(pages::ManArguments),
     Models(models::Arguments),
     Profile(profile::Arguments),
+    Replay(replay::Arguments),
+    Search(search::Arguments),
+    Sessions(sessions::Arguments),
     Sim(sim::Arguments),
+    Usage(usage::Arguments),
 }
 
 /// What a run came to, as the shell sees it.
@@ -85,6 +94,10 @@ fn main() -> ExitCode {
         Command::Man(arguments) => pages::man(&arguments),
         Command::Models(arguments) => models::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Search(arguments) => search::run(&arguments),
+        Command::Sessions(arguments) => sessions::run(&arguments),
+        Command::Usage(arguments) => usage::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
     };
     let code = match outcome {

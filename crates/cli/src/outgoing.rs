@@ -11,6 +11,7 @@ use aside_core::tokens::{self, Counter, Letters};
 use aside_core::wire::{Encoded, Encoder, Request};
 
 use crate::choice::Named;
+use crate::keep::{self, Which};
 use crate::providers::{Provider, Providers, environment};
 use crate::report::Report;
 use crate::settings::{Loaded, Overrides, refused};
@@ -29,6 +30,10 @@ pub(crate) struct Source {
 
     #[command(flatten)]
     overrides: Overrides,
+
+    /// A session that is kept, by id, title, or the beginning of either
+    #[arg(short, long, value_name = "ID", conflicts_with = "file")]
+    resume: Option<String>,
 
     /// A conversation as JSON lines; `-` is standard input
     #[arg(value_name = "FILE", default_value = "-")]
@@ -85,6 +90,10 @@ impl Source {
     }
 
     fn read(&self) -> anyhow::Result<Conversation> {
+        if let Some(word) = &self.resume {
+            let resumed = keep::resume(&*keep::store()?, Which::Named(word))?;
+            return Ok(resumed.map(|resumed| resumed.conversation).unwrap_or_default());
+        }
         let mut text = String::new();
         let read = match self.file.as_str() {
             "-" => std::io::stdin().read_to_string(&mut text).map(drop),

@@ -26,7 +26,7 @@ pub(crate) struct Provider {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) extra_body: Map<String, Value>,
     pub(crate) context_limit: Option<u64>,
-    #[allow(dead_code, reason = "what a turn costs is counted by whoever runs turns")]
+
     pub(crate) price: Option<Price>,
 }
 

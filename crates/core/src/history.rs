@@ -61,17 +61,6 @@ impl History {
         Ok(self.insert(name, parent, message))
     }
 
-    /// Appends below any entry, under the name by which others know it.
-    pub fn append_named(
-        &mut self,
-        name: Option<String>,
-        parent: Option<EntryId>,
-        message: Message,
-    ) -> Result<EntryId, NoSuchEntry> {
-        self.check(parent)?;
-        Ok(self.insert(name, parent, message))
-    }
-
     pub(crate) fn insert(&mut self, name: Option<String>, parent: Option<EntryId>, message: Message) -> EntryId {
         let id = EntryId(self.entries.len());
         self.entries.push(Entry { name, parent, message });

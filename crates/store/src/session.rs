@@ -46,6 +46,8 @@ pub struct NewSession {
     pub model: Option<String>,
     pub settings: BTreeMap<String, String>,
     pub tools: Vec<Tool>,
+    /// What a file said of its conversation that nobody here knows, as JSON.
+    pub extra: Vec<(String, String)>,
     pub at: Option<Time>,
 }
 
@@ -66,6 +68,7 @@ pub struct Session {
     pub model: Option<String>,
     pub settings: BTreeMap<String, String>,
     pub tools: Vec<Tool>,
+    pub extra: Vec<(String, String)>,
     pub head: Option<MessageId>,
     pub n_messages: u64,
     pub created: Time,

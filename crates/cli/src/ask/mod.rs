@@ -2,7 +2,7 @@
 
 mod asker;
 mod events;
-mod plain;
+pub(crate) mod plain;
 mod record;
 mod say;
 

@@ -70,6 +70,7 @@ pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Ti
         model: conversation.model.clone(),
         settings: conversation.settings.clone(),
         tools: conversation.tools.clone(),
+        extra: conversation.extra.clone(),
         at,
     };
     let (session, id) = sessions::create(db, &new)?;
@@ -321,6 +322,7 @@ pub(super) fn load(db: &Connection, id: &SessionId) -> Result<Loaded, Fault> {
         title: session.title,
         tools: session.tools,
         settings: session.settings,
+        extra: session.extra,
         history,
     };
     Ok(Loaded { conversation, ids })

@@ -24,6 +24,8 @@ CREATE TABLE session (
   title TEXT,
   settings TEXT NOT NULL,
   tools TEXT NOT NULL,
+  -- What a file said of its conversation that nobody here knows.
+  extra TEXT,
   model TEXT,
   head INTEGER,
   n_messages INTEGER NOT NULL DEFAULT 0,

@@ -24,8 +24,8 @@ pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionI
     let at = signed(new.at.unwrap_or_else(super::now));
     let id = fresh_id(db)?;
     db.prepare_cached(
-        "INSERT INTO session (name, title, settings, tools, model, created, changed, touched)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, (SELECT coalesce(max(touched), 0) + 1 FROM session))",
+        "INSERT INTO session (name, title, settings, tools, model, extra, created, changed, touched)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, (SELECT coalesce(max(touched), 0) + 1 FROM session))",
     )?
     .execute(params![
         id.as_str(),
@@ -33,6 +33,7 @@ pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionI
         serde_json::to_string(&new.settings)?,
         tools_json(&new.tools)?,
         new.model,
+        (!new.extra.is_empty()).then(|| serde_json::to_string(&new.extra)).transpose()?,
         at
     ])?;
     Ok((db.last_insert_rowid(), id))
@@ -123,27 +124,30 @@ fn no_session(word: &str) -> Fault {
 
 pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Session, Fault> {
     let mut statement = db.prepare_cached(
-        "SELECT title, model, settings, tools, head, n_messages, created, changed FROM session WHERE name = ?1",
+        "SELECT title, model, settings, tools, head, n_messages, created, changed, extra FROM session WHERE name = ?1",
     )?;
     let row = statement
         .query_row([id.as_str()], |row| {
             let (settings, tools): (String, String) = (row.get(2)?, row.get(3)?);
+            let extra: Option<String> = row.get(8)?;
             let session = Session {
                 id: id.clone(),
                 title: row.get(0)?,
                 model: row.get(1)?,
                 settings: BTreeMap::new(),
                 tools: Vec::new(),
+                extra: Vec::new(),
                 head: row.get::<_, Option<i64>>(4)?.map(MessageId),
                 n_messages: count(row, 5)?,
                 created: time(row, 6)?,
                 changed: time(row, 7)?,
             };
-            Ok((session, settings, tools))
+            Ok((session, settings, tools, extra))
         })
         .optional()?;
-    let (session, settings, tools) = row.ok_or_else(|| no_session(id.as_str()))?;
-    Ok(Session { settings: serde_json::from_str(&settings)?, tools: read_tools(&tools)?, ..session })
+    let (session, settings, tools, extra) = row.ok_or_else(|| no_session(id.as_str()))?;
+    let extra = extra.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json))?;
+    Ok(Session { settings: serde_json::from_str(&settings)?, tools: read_tools(&tools)?, extra, ..session })
 }
 
 pub(super) fn change(db: &Connection, id: &SessionId, change: &Change) -> Result<(), Fault> {
