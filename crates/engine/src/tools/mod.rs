@@ -10,6 +10,7 @@ mod files;
 mod form;
 mod glob;
 mod grep;
+mod group;
 mod kept;
 mod list;
 pub mod permissions;
@@ -26,7 +27,8 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use files::image_type;
-pub(crate) use kept::Kept;
+pub use group::Group;
+pub use kept::Kept;
 pub use permissions::{Mode, Permissions, ProjectMemory, Rules, Verdict};
 pub use toolbox::{Taken, Toolbox};
 pub use workplace::Workplace;
