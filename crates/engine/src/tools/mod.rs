@@ -112,6 +112,14 @@ pub trait Job: Send {
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome>;
 }
 
+/// Tools that were not there when the session began.
+#[derive(Default)]
+pub struct Arrived {
+    pub tools: Vec<Box<dyn Tool>>,
+    /// What did not come, and what to do about it.
+    pub notes: Vec<String>,
+}
+
 /// What a job is about, as far as permission goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
