@@ -91,7 +91,10 @@ impl Client {
                 })?;
                 match serve_client_with_lifecycle(who_we_are(), (stdout, stdin), greeting).await {
                     Ok(service) => Ok(Client { service, process: Some(process) }),
-                    Err(error) => Err(failed(&error, process.last_words().await)),
+                    Err(error) => Err(match is_about_the_pipe(&error) {
+                        true => died(process.last_words().await),
+                        false => failed(&error),
+                    }),
                 }
             }
             Way::Url { url, headers } => {
@@ -101,13 +104,13 @@ impl Client {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let service = serve_client_with_lifecycle(who_we_are(), transport, greeting).await;
-                Ok(Client { service: service.map_err(|error| failed(&error, None))?, process: None })
+                Ok(Client { service: service.map_err(|error| failed(&error))?, process: None })
             }
         }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.service.is_transport_closed() || self.service.is_closed()
+        self.service.is_transport_closed() || self.process.as_ref().is_some_and(Process::is_gone)
     }
 
     pub(crate) async fn tools(&self) -> Result<Vec<Listed>, Trouble> {
@@ -165,8 +168,9 @@ impl Client {
         if let ServiceError::McpError(error) = error {
             return Unanswered::Refused(error.message.into_owned());
         }
+        let words = self.last_words(&error).await;
         match self.has_ended() {
-            true => Unanswered::Ended(self.last_words(&error).await),
+            true => Unanswered::Ended(words),
             false => Unanswered::Failed(unsaid(&error)),
         }
     }
@@ -175,6 +179,7 @@ impl Client {
     async fn last_words(&self, error: &ServiceError) -> Option<String> {
         match (&self.process, error) {
             (Some(process), ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
+                process.give_up();
                 process.last_words().await
             }
             _ => None,
@@ -209,17 +214,24 @@ fn listed(tool: Tool) -> Listed {
     }
 }
 
-fn failed(error: &ClientInitializeError, last_words: Option<String>) -> Unconnected {
+/// A process that is gone shows when it is read from or when it is written to,
+/// whichever comes first.
+fn is_about_the_pipe(error: &ClientInitializeError) -> bool {
+    matches!(error, ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. })
+}
+
+/// A dead process would only die again, so no other greeting is tried.
+fn died(last_words: Option<String>) -> Unconnected {
+    let words = last_words.map(|words| format!(": {words}")).unwrap_or_default();
+    let remedy = "run its command by hand to see why, or set enabled = false".to_owned();
+    Unconnected::Broken(Trouble { what: format!("it ended before it had answered{words}"), remedy })
+}
+
+fn failed(error: &ClientInitializeError) -> Unconnected {
     let trouble = |what: String, remedy: &str| Trouble { what, remedy: format!("{remedy}, or set enabled = false") };
     if error.is_authorization_required() {
         let remedy = "give it one with headers = { authorization = \"Bearer …\" }";
         return Unconnected::Broken(trouble("it wants an authorization".to_owned(), remedy));
-    }
-    // A dead process would only die again.
-    if let ClientInitializeError::ConnectionClosed(_) = error {
-        let words = last_words.map(|words| format!(": {words}")).unwrap_or_default();
-        let what = format!("it ended before it had answered{words}");
-        return Unconnected::Broken(trouble(what, "run its command by hand to see why"));
     }
     let ClientInitializeError::TransportError { error, .. } = error else {
         return Unconnected::OtherGreeting(not_understood(&error.to_string()));

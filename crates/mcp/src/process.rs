@@ -1,6 +1,7 @@
 //! The process of a server: in a group of its own, and gone with its session.
 
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +22,10 @@ const MOST_LAST_WORDS: usize = 4 * 1024;
 pub(crate) struct Process {
     group: Arc<Mutex<Group>>,
     ended: CancellationToken,
+    /// What it wrote to standard error, and whether that is all.
     said: Arc<Mutex<Kept>>,
+    heard_out: CancellationToken,
+    given_up: AtomicBool,
 }
 
 impl Process {
@@ -44,7 +48,8 @@ impl Process {
         let group = Arc::new(Mutex::new(group));
         let ended = CancellationToken::new();
         let said = Arc::new(Mutex::new(Kept::new(MOST_LAST_WORDS)));
-        tokio::spawn(listen(stderr, Arc::clone(&said)));
+        let heard_out = CancellationToken::new();
+        tokio::spawn(listen(stderr, Arc::clone(&said), heard_out.clone()));
         let (watched, over) = (Arc::clone(&group), ended.clone());
         tokio::spawn(async move {
             drop(child.wait().await);
@@ -52,14 +57,22 @@ impl Process {
             lock(&watched).end_with_escaped();
             over.cancel();
         });
-        Ok((Process { group, ended, said }, stdout, stdin))
+        Ok((Process { group, ended, said, heard_out, given_up: AtomicBool::new(false) }, stdout, stdin))
+    }
+
+    /// It does not listen any more, so it is of no use whatever it does.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed) || self.ended.is_cancelled()
     }
 
     /// The last line it wrote to standard error.
     pub(crate) async fn last_words(&self) -> Option<String> {
         // What it wrote before it ended may still be in the pipe.
-        drop(timeout(GRACE, self.ended.cancelled()).await);
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        drop(timeout(GRACE, self.heard_out.cancelled()).await);
         let text = lock(&self.said).text();
         let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
         Some(line.chars().take(200).collect())
@@ -84,11 +97,12 @@ impl Drop for Process {
 }
 
 /// Somebody must, or the server waits for room in the pipe.
-async fn listen(mut stderr: ChildStderr, said: Arc<Mutex<Kept>>) {
+async fn listen(mut stderr: ChildStderr, said: Arc<Mutex<Kept>>, heard_out: CancellationToken) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
         lock(&said).push(buffer.get(..count).unwrap_or_default());
     }
+    heard_out.cancel();
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

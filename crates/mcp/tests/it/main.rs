@@ -11,6 +11,7 @@
 
 mod plays;
 mod process;
+mod session;
 mod support;
 mod web;
 
