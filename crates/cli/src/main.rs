@@ -11,6 +11,9 @@ mod explain;
 mod judge;
 mod keys;
 mod local;
+#[cfg_attr(not(feature = "mcp"), path = "mcp_absent.rs")]
+mod mcp;
+mod mcp_tables;
 mod models;
 mod outgoing;
 mod own_models;

@@ -148,8 +148,13 @@ impl Arguments {
     async fn ask(&self, prompt: String) -> anyhow::Result<Outcome> {
         let wanted = Wanted { model: self.model.as_deref(), tools: self.offers_tools().then(|| self.mode()) };
         let mut ready = run::session(&wanted, &self.overrides).await?;
-        let session = &mut ready.session;
-        let message = Message::new(Role::User, run::attach(&prompt)?);
+        let outcome = self.answer(&mut ready.session, &prompt).await;
+        ready.close().await;
+        outcome
+    }
+
+    async fn answer(&self, session: &mut Session, prompt: &str) -> anyhow::Result<Outcome> {
+        let message = Message::new(Role::User, run::attach(prompt)?);
         let tape = self.record.as_deref().map(|path| Tape::create(path, &about(session))).transpose()?;
         let cancel = run::cancelled_by_ctrl_c();
         let look = self.look(session);
