@@ -180,7 +180,8 @@ def anthropic_refuses_a_changed_signature():
 def gemini_streams_thoughts():
     config = types.GenerateContentConfig(thinking_config=types.ThinkingConfig(include_thoughts=True))
     thinking, text, usage = "", "", None
-    for chunk in gemini_client().models.generate_content_stream(model="gemini", contents="hello", config=config):
+    client = gemini_client()
+    for chunk in client.models.generate_content_stream(model="gemini", contents="hello", config=config):
         usage = chunk.usage_metadata or usage
         for part in chunk.candidates[0].content.parts or []:
             if part.thought:

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 
 use aside_core::conversation::Conversation;
 use aside_core::message::{Message, Role};
-use aside_core::rules::{Verdict, judge};
+use aside_core::rules::{Issued, Verdict, judge};
 use serde_json::{Value, json};
 
 use crate::report::Report;
@@ -59,7 +59,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let issued: Option<Vec<&Message>> = branch.map(|branch| {
         branch.into_iter().map(|(_, message)| message).filter(|message| message.role == Role::Assistant).collect()
     });
-    let verdict = judge(dialect, &model, &body, issued.as_deref())
+    let issued = issued.as_deref().map_or(Issued::Unknown, Issued::Messages);
+    let verdict = judge(dialect, &model, &[], &body, issued)
         .map_err(|error| Report::new(format!("{}: {error}", arguments.file)))?;
     writeln!(std::io::stdout().lock(), "{}", as_json(&verdict))?;
     Ok(if verdict.is_ok() { Outcome::Done } else { Outcome::ProviderFailed })

@@ -25,6 +25,7 @@ mod report;
 mod run;
 mod settings;
 mod settings_file;
+mod sim;
 mod user_files;
 
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ enum Command {
     Man(pages::ManArguments),
     Models(models::Arguments),
     Profile(profile::Arguments),
+    Sim(sim::Arguments),
 }
 
 /// What a run came to, as the shell sees it.
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Command::Man(arguments) => pages::man(&arguments),
         Command::Models(arguments) => models::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
     };
     let code = match outcome {
         Ok(outcome) => outcome,

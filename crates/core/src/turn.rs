@@ -6,7 +6,7 @@ use crate::block::{Arguments, Block, Origin, Reply, ToolCall, ToolResult};
 use crate::dialect::{ErrorRow, Repair};
 use crate::event::{End, Ending, ProviderError};
 use crate::message::{Message, Role};
-use crate::rules;
+use crate::rules::{self, Cure};
 
 /// What happened.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub enum Action {
     /// Say this in one line.
     Tell(Told),
     /// Build the request of this step from the history and send it.
-    Send { step: u32, repairs: Vec<Repair> },
+    Send { step: u32, cures: Vec<Cure> },
     /// Run these, all at once.
     Run(Vec<ToolCall>),
     /// The turn is over.
@@ -89,23 +89,27 @@ pub struct Turn<'a> {
     most_steps: u32,
     step: u32,
     /// In force from the start, because this endpoint asked for them before.
-    cures: Vec<Repair>,
+    cures: Vec<Cure>,
     /// Tried in this turn, in order.
-    tried: Vec<Repair>,
+    tried: Vec<Cure>,
     /// Calls of the step that are not run, with their results.
     spoiled: Vec<ToolResult>,
     calls: Vec<ToolCall>,
 }
 
 impl<'a> Turn<'a> {
-    pub fn new(origin: Origin, catalogue: &'a [ErrorRow], most_steps: u32, cures: Vec<Repair>) -> Turn<'a> {
+    pub fn new(origin: Origin, catalogue: &'a [ErrorRow], most_steps: u32, cures: Vec<Cure>) -> Turn<'a> {
         let (tried, spoiled, calls) = (Vec::new(), Vec::new(), Vec::new());
         Turn { origin, catalogue, most_steps, step: 0, cures, tried, spoiled, calls }
     }
 
-    /// What worked where the provider had refused; to be remembered for it.
-    pub fn cures(&self) -> Vec<Repair> {
-        self.cures.iter().chain(&self.tried).copied().collect()
+    /// What was changed where the provider had refused; to be remembered for it.
+    pub fn learned(&self) -> &[Cure] {
+        &self.tried
+    }
+
+    fn cures(&self) -> Vec<Cure> {
+        self.cures.iter().chain(&self.tried).cloned().collect()
     }
 
     pub fn handle(&mut self, input: Input) -> Vec<Action> {
@@ -132,7 +136,7 @@ impl<'a> Turn<'a> {
     }
 
     fn send_again(&self) -> Action {
-        Action::Send { step: self.step, repairs: self.cures() }
+        Action::Send { step: self.step, cures: self.cures() }
     }
 
     fn replied(&mut self, reply: Reply) -> Vec<Action> {
@@ -161,10 +165,10 @@ impl<'a> Turn<'a> {
     /// The smallest change that the provider's words call for, then once more.
     fn refused(&mut self, error: ProviderError) -> Vec<Action> {
         let row = rules::classify(self.catalogue, error.status, &error.message);
-        let repair = row.and_then(|row| rules::next_repair(row, &self.cures()).map(|repair| (row, repair)));
-        let Some((row, repair)) = repair else { return vec![Action::End(TurnEnd::Failed(error))] };
-        self.tried.push(repair);
-        let told = Told::Repaired { row: row.id.clone(), repair, said: error.message };
+        let cure = row.and_then(|row| Cure::next(row, &error.message, &self.cures()).map(|cure| (row, cure)));
+        let Some((row, cure)) = cure else { return vec![Action::End(TurnEnd::Failed(error))] };
+        let told = Told::Repaired { row: row.id.clone(), repair: cure.repair, said: error.message };
+        self.tried.push(cure);
         vec![Action::Tell(told), self.send_again()]
     }
 

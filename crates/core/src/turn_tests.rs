@@ -38,7 +38,7 @@ fn names(actions: &[Action]) -> Vec<String> {
     let name = |action: &Action| match action {
         Action::Record(message) => format!("record {:?} {}", message.role, message.blocks.len()),
         Action::Tell(told) => format!("tell {told:?}"),
-        Action::Send { step, repairs } => format!("send {step} {repairs:?}"),
+        Action::Send { step, cures } => format!("send {step} {cures:?}"),
         Action::Run(calls) => format!("run {}", calls.len()),
         Action::End(end) => format!("end {end:?}"),
     };
@@ -138,11 +138,11 @@ fn e11_a_refusal_about_thinking_is_repaired_and_sent_once_more() {
     let said = "The `reasoning_content` in the thinking mode must be passed back to the API.";
     let error = || ProviderError { message: said.to_owned(), code: None, status: Some(400) };
     let actions = turn.handle(Input::Refused(error()));
-    let [Action::Tell(Told::Repaired { repair, .. }), Action::Send { step: 1, repairs }] = actions.as_slice() else {
+    let [Action::Tell(Told::Repaired { repair, .. }), Action::Send { step: 1, cures }] = actions.as_slice() else {
         panic!("{actions:?}")
     };
-    assert_eq!(repairs, &[*repair]);
-    assert_eq!(turn.cures(), [*repair], "the cure is there to be remembered");
+    assert_eq!(cures, &[Cure::from(*repair)]);
+    assert_eq!(turn.learned(), cures, "the cure is there to be remembered");
     // The same words in a stream that began with 200 are a refusal too.
     let mut streamed = Turn::new(Origin::default(), dialects.catalogue(), MOST, Vec::new());
     streamed.handle(Input::Begin);

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{Reply, ToolCall, ToolResult};
-use aside_core::dialect::Repair;
 use aside_core::event::{Event, ProviderError, Sink};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
-use aside_core::rules;
+use aside_core::rules::{self, Cure};
 use aside_core::turn::{Action, Input, Turn, TurnEnd};
 use aside_core::wire::{Decoder, Encoded, NotUnderstood, Request};
 use futures_util::StreamExt;
@@ -39,7 +38,7 @@ impl Session {
     ) -> TurnEnd {
         let dialects = Arc::clone(&self.dialects);
         let origin = self.endpoint.origin();
-        let cures = self.cures_of(&origin);
+        let cures = self.cures.of(&origin).to_vec();
         let mut turn = Turn::new(origin.clone(), dialects.catalogue(), self.most_steps, cures);
         self.record(message, front);
         self.settle(front, cancel).await;
@@ -50,12 +49,15 @@ impl Session {
                 match action {
                     Action::Record(message) => self.record(*message, front),
                     Action::Tell(told) => front.hear(Update::Told(&told)),
-                    Action::Send { step, repairs } => next = Some(self.send(step, &repairs, front, cancel).await),
+                    Action::Send { step, cures } => next = Some(self.send(step, &cures, front, cancel).await),
                     Action::Run(calls) => next = Some(self.run_tools(&calls, front, asker, cancel).await),
                     Action::End(end) => {
                         if !matches!(end, TurnEnd::Failed(_)) {
-                            self.remember(origin, turn.cures());
+                            for cure in turn.learned() {
+                                self.cures.learn(&origin, cure.clone());
+                            }
                         }
+                        self.cures.end_turn();
                         front.hear(Update::Ended(&end));
                         front.rest();
                         return end;
@@ -97,7 +99,7 @@ impl Session {
     }
 
     /// The request that the history comes to now.
-    pub fn encode(&mut self, repairs: &[Repair]) -> Encoded {
+    pub fn encode(&mut self, cures: &[Cure]) -> Encoded {
         let branch = self.history.branch();
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
         let entries: Vec<_> = branch.iter().map(|(id, _)| *id).collect();
@@ -110,19 +112,13 @@ impl Session {
             messages: &messages,
             tools: self.tools.specs(),
             settings: &self.settings,
-            repairs,
+            repairs: cures,
         };
         self.encoder.encode(&request, &entries)
     }
 
-    async fn send(
-        &mut self,
-        step: u32,
-        repairs: &[Repair],
-        front: &mut dyn Front,
-        cancel: &CancellationToken,
-    ) -> Input {
-        let encoded = self.encode(repairs);
+    async fn send(&mut self, step: u32, cures: &[Cure], front: &mut dyn Front, cancel: &CancellationToken) -> Input {
+        let encoded = self.encode(cures);
         let call = self.endpoint.call(&encoded);
         front.hear(Update::Sending { step, model: &self.endpoint.model, encoded: &encoded });
         front.rest();

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use aside_core::block::{Block, Origin, Text};
-use aside_core::dialect::{Dialects, Repair};
+use aside_core::block::{Block, Text};
+use aside_core::dialect::Dialects;
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
+use aside_core::rules::Cures;
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
 use futures_util::future::BoxFuture;
@@ -32,7 +33,7 @@ pub struct Session {
     pub(crate) http: Http,
     pub(crate) encoder: Encoder,
     /// What refusals taught, for each model that refused.
-    pub(crate) cures: Vec<(Origin, Vec<Repair>)>,
+    pub(crate) cures: Cures,
 }
 
 impl Session {
@@ -47,7 +48,7 @@ impl Session {
             dialects,
             http,
             encoder: Encoder::default(),
-            cures: Vec::new(),
+            cures: Cures::default(),
         }
     }
 
@@ -60,17 +61,6 @@ impl Session {
     /// offered the same tools from its first request on.
     pub fn expect_tools(&mut self, tools: BoxFuture<'static, Arrived>) {
         self.coming = Some(Coming(tools));
-    }
-
-    pub(crate) fn cures_of(&self, origin: &Origin) -> Vec<Repair> {
-        self.cures.iter().find(|(known, _)| known == origin).map(|(_, cures)| cures.clone()).unwrap_or_default()
-    }
-
-    pub(crate) fn remember(&mut self, origin: Origin, cures: Vec<Repair>) {
-        self.cures.retain(|(known, _)| *known != origin);
-        if !cures.is_empty() {
-            self.cures.push((origin, cures));
-        }
     }
 }
 

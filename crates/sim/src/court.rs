@@ -3,17 +3,18 @@
 
 use std::hash::{Hash, Hasher};
 
-use aside_core::block::{Arguments, Block, Seal};
-use aside_core::dialect::{Dialect, ErrorClass, ErrorRow, PrefixCheck, Rules};
+use aside_core::block::{Arguments, Block, Seal, Seals, ToolCall};
+use aside_core::dialect::{Dialect, ErrorClass, ErrorRow, Fault as RequestFault, PrefixCheck, Rules};
 use aside_core::event::ProviderError;
-use aside_core::rules::{NotARequest, Verdict, judge};
+use aside_core::rules::{Broken, Issued, NotARequest, Returned, Verdict, judge};
 use aside_core::wire::{Incoming, error_reply};
 use serde_json::Value;
 use siphasher::sip::SipHasher13;
 
 use crate::play::place;
-use crate::seal::{Fault, Place, Unit, check};
-use crate::shape::complaint;
+use crate::seal::{Fault, Unit, check};
+use crate::shape::{checks_seals, complaint};
+use crate::teller::leader_of;
 use crate::tools;
 
 /// A request with all that decides about it.
@@ -31,17 +32,19 @@ pub(crate) struct Case<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
 impl Case<'_> {
     /// The first rule that a request breaks, as its provider says it.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
-        match self.judged() {
+        let faults = self.seal_faults();
+        match self.judged(&faults) {
             Ok(verdict) => {
                 let broken = verdict.broken.into_iter().next();
-                let refusal = broken.map(|broken| Refusal { status: broken.status, body: broken.body });
-                refusal.or_else(|| self.broken_seal())
+                let refusal = broken.map(|Broken { status, headers, body, .. }| Refusal { status, headers, body });
+                refusal.or_else(|| self.led_by_nothing()).or_else(|| self.moved(&faults))
             }
             Err(error) => Some(self.refuse(400, &error.to_string())),
         }
@@ -49,8 +52,10 @@ impl Case<'_> {
 
     /// The only place where the judge is asked. What was issued it need not
     /// know: our seals prove themselves.
-    fn judged(&self) -> Result<Verdict, NotARequest> {
-        judge(self.dialect, self.model, self.body, None)
+    fn judged(&self, faults: &[(String, Fault)]) -> Result<Verdict, NotARequest> {
+        let forged = |seal: &str| faults.iter().any(|(bad, fault)| bad == seal && *fault == Fault::Forged);
+        let is_good = |returned: &Returned<'_>| !forged(returned.seal);
+        judge(self.dialect, self.model, self.headers, self.body, Issued::Checked(&is_good))
     }
 
     /// A hash of the key, which is never looked at otherwise.
@@ -65,64 +70,77 @@ impl Case<'_> {
 
     pub(crate) fn refuse(&self, status: u16, message: &str) -> Refusal {
         let error = ProviderError { message: message.to_owned(), code: None, status: Some(status) };
-        Refusal { status, body: error_reply(self.dialect.protocol, &error) }
+        Refusal { status, headers: Vec::new(), body: error_reply(self.dialect.protocol, &error) }
     }
 
-    /// A seal that is not as it was issued, where this provider looks.
-    fn broken_seal(&self) -> Option<Refusal> {
-        let foreign = complaint(self.rules, self.catalogue, ErrorClass::Foreign)?;
+    /// The words of a row of the catalogue, as this dialect says them.
+    pub(crate) fn complain(&self, row: &ErrorRow, words: &[(&str, &str)]) -> Refusal {
+        let says = row.says_at.get(&self.dialect.id).unwrap_or(&row.says);
+        let usual = [("path", "messages.0"), ("place", "messages[0]"), ("index", "0"), ("id", "rs_0")];
+        let places = words.iter().chain(&usual);
+        let mut message =
+            places.fold(says.clone(), |says, (place, words)| says.replace(&format!("{{{place}}}"), words));
+        // Words that need more than this to be known again are said plainly.
+        if message.contains('{') || !row.fits(&message) {
+            message = row.texts.first().cloned().unwrap_or_default();
+        }
+        let status = row.status.first().copied().unwrap_or(400);
+        let error = ProviderError { message, code: row.code.clone(), status: Some(status) };
+        Refusal { status, headers: Vec::new(), body: error_reply(self.dialect.protocol, &error) }
+    }
+
+    /// An item whose name tells of a thought that did not come back with it.
+    fn led_by_nothing(&self) -> Option<Refusal> {
+        let row = self.dialect.complaint(self.model, RequestFault::Follower)?;
+        if !self.dialect.complains_of(self.model, RequestFault::Follower) {
+            return None;
+        }
+        let blocks = || self.incoming.messages.iter().flat_map(|message| &message.blocks);
+        let came_back = |leader: &str| {
+            blocks().any(|block| matches!(block, Block::Thinking(thinking) if thinking.id.as_deref() == Some(leader)))
+        };
+        let (id, kind, leader) = blocks().find_map(|block| {
+            let (native, kind) = match block {
+                Block::Text(text) => (text.native.as_ref(), "message"),
+                Block::ToolCall(call) => (call.native.as_ref(), "function_call"),
+                Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => return None,
+            };
+            let item: Value = serde_json::from_str(&native?.json).ok()?;
+            let id = item.get("id")?.as_str()?;
+            let leader = leader_of(id).filter(|leader| !came_back(leader))?;
+            Some((id.to_owned(), kind, leader))
+        })?;
+        Some(self.complain(row, &[("id", &id), ("kind", kind), ("other", &leader)]))
+    }
+
+    /// The seals that are not as they were issued, where this provider looks.
+    fn seal_faults(&self) -> Vec<(String, Fault)> {
+        let mut faults = Vec::new();
+        if !checks_seals(self.rules, self.catalogue) {
+            return faults;
+        }
         let account = self.account();
         for (at, message) in self.incoming.messages.iter().enumerate() {
             let here = place(self.dialect, self.rules, account, self.incoming, at);
             let mut last = 0;
-            for block in &message.blocks {
-                match self.seals_hold(block, here, &mut last) {
-                    Ok(()) => (),
-                    Err(Fault::Forged) => return Some(self.complain(foreign, at)),
-                    Err(Fault::Elsewhere) if self.drops_blocks() => (),
-                    Err(Fault::Elsewhere) => {
-                        let row = complaint(self.rules, self.catalogue, ErrorClass::Prefix).unwrap_or(foreign);
-                        return Some(self.complain(row, at));
-                    }
+            for (seal, unit) in message.blocks.iter().flat_map(sealed_units) {
+                match check(&seal.payload, unit.as_unit(), here) {
+                    _ if seal.payload == self.rules.echo.dummy => (),
+                    // They come back in their order.
+                    Ok(index) if index >= last => last = index,
+                    Ok(_) => faults.push((seal.payload.clone(), Fault::Forged)),
+                    Err(fault) => faults.push((seal.payload.clone(), fault)),
                 }
             }
         }
-        None
+        faults
     }
 
-    fn complain(&self, row: &ErrorRow, message: usize) -> Refusal {
-        let words = row.texts.first().map_or("", String::as_str);
-        self.refuse(row.status.first().copied().unwrap_or(400), &format!("messages.{message}: {words}"))
-    }
-
-    /// `last` is the index of the seal before: they come back in their order.
-    fn seals_hold(&self, block: &Block, here: Place<'_>, last: &mut u16) -> Result<(), Fault> {
-        let mut holds = |seal: &Option<Seal>, unit: Unit<'_>| {
-            let Some(seal) = seal.as_ref().filter(|seal| seal.payload != self.rules.echo.dummy) else { return Ok(()) };
-            let index = check(&seal.payload, unit, here)?;
-            if index < *last {
-                return Err(Fault::Forged);
-            }
-            *last = index;
-            Ok(())
-        };
-        match block {
-            Block::Thinking(thinking) => match thinking.seals() {
-                Some(seals) => {
-                    holds(&seals.signature, Unit::Words(thinking.text()))?;
-                    holds(&seals.encrypted, Unit::Itself)
-                }
-                None => Ok(()),
-            },
-            Block::ToolCall(call) => {
-                let arguments = match &call.arguments {
-                    Arguments::Json(text) | Arguments::Broken(text) => text,
-                };
-                holds(&call.seal, Unit::Call { name: &call.name, arguments: &tools::canonical(arguments) })
-            }
-            Block::Text(text) => holds(&text.seal, Unit::Itself),
-            Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => Ok(()),
-        }
+    /// Whole seals whose conversation is another one.
+    fn moved(&self, faults: &[(String, Fault)]) -> Option<Refusal> {
+        let row = complaint(self.rules, self.catalogue, ErrorClass::Prefix)?;
+        let moved = faults.iter().any(|(_, fault)| *fault == Fault::Elsewhere);
+        (moved && !self.drops_blocks()).then(|| self.complain(row, &[]))
     }
 
     /// The request asks that thoughts of another prefix are dropped, not refused.
@@ -131,6 +149,40 @@ impl Case<'_> {
         self.rules.bind.prefix == PrefixCheck::DropBlock
             && !self.rules.ask.extra.is_empty()
             && contains(&body, &Value::Object(self.rules.ask.extra.clone()))
+    }
+}
+
+/// What a seal stands on.
+enum Sealed<'a> {
+    Words(&'a str),
+    Call(&'a str, String),
+    Itself,
+}
+
+impl Sealed<'_> {
+    fn as_unit(&self) -> Unit<'_> {
+        match self {
+            Sealed::Words(words) => Unit::Words(words),
+            Sealed::Call(name, arguments) => Unit::Call { name, arguments },
+            Sealed::Itself => Unit::Itself,
+        }
+    }
+}
+
+/// The seals of a block, each with what it stands on.
+fn sealed_units(block: &Block) -> Vec<(&Seal, Sealed<'_>)> {
+    match block {
+        Block::Thinking(thinking) => {
+            let Some(Seals { signature, encrypted }) = thinking.seals() else { return Vec::new() };
+            let signed = signature.iter().map(|seal| (seal, Sealed::Words(thinking.text())));
+            signed.chain(encrypted.iter().map(|seal| (seal, Sealed::Itself))).collect()
+        }
+        Block::ToolCall(ToolCall { seal, name, arguments, .. }) => {
+            let (Arguments::Json(text) | Arguments::Broken(text)) = arguments;
+            seal.iter().map(|seal| (seal, Sealed::Call(name, tools::canonical(text)))).collect()
+        }
+        Block::Text(text) => text.seal.iter().map(|seal| (seal, Sealed::Itself)).collect(),
+        Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => Vec::new(),
     }
 }
 

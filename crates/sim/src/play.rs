@@ -11,7 +11,7 @@ use aside_core::wire::{Incoming, ToolChoice};
 use siphasher::sip::SipHasher13;
 
 use crate::beats::{Beat, midway};
-use crate::script::{Behaviour, Script, last_user_text, without_script};
+use crate::script::{Behaviour, MOST_TOKENS, Script, last_question, last_user_text, without_script};
 use crate::seal::Place;
 use crate::shape::Manner;
 use crate::teller::Teller;
@@ -20,6 +20,10 @@ use crate::words::{Dice, REFRAIN, TITLES, tokens};
 
 /// How long a model that is stuck goes on when nobody limits it.
 const STUCK: usize = 400;
+
+/// The most tokens that are told, with room for an answer behind the longest
+/// thought.
+const MOST_TOLD: usize = MOST_TOKENS + 1000;
 
 /// How much of a question is quoted.
 const QUOTE: usize = 60;
@@ -65,33 +69,9 @@ impl Scene<'_> {
             }
             Behaviour::ToolLoop(steps) => self.loops(&mut teller, steps, 1),
             Behaviour::Parallel(calls) => self.loops(&mut teller, 1, calls),
-            Behaviour::Thoughts(n) => {
-                for nth in 0..n {
-                    self.think(&mut teller);
-                    if nth + 1 < n {
-                        let remark = format!("{}\n\n", teller.dice.remark());
-                        teller.say(tokens(&remark));
-                    }
-                }
-                self.conclude(&mut teller, "")
-            }
-            Behaviour::Summaries(n) => {
-                let items = (0..n).map(|_| {
-                    let (title, thought) = (teller.dice.pick(&TITLES), teller.dice.thought());
-                    tokens(&format!("**{title}**\n\n{thought}"))
-                });
-                let items = items.collect();
-                teller.think_items(items);
-                self.conclude(&mut teller, "")
-            }
-            Behaviour::Encrypted | Behaviour::Redacted => {
-                let mut remark = "";
-                if !teller.think_hidden() {
-                    self.think(&mut teller);
-                    remark = " This dialect has no hidden thinking, so the thought can be read.";
-                }
-                self.conclude(&mut teller, remark)
-            }
+            Behaviour::Thoughts(n) => self.several(&mut teller, n),
+            Behaviour::Summaries(n) => self.summaries(&mut teller, n),
+            Behaviour::Encrypted | Behaviour::Redacted => self.hidden(&mut teller),
             Behaviour::Tags => {
                 let (open, close) = teller.tags();
                 self.conclude_tagged(&mut teller, &open, &close)
@@ -100,20 +80,8 @@ impl Scene<'_> {
                 let (_, close) = teller.tags();
                 self.conclude_tagged(&mut teller, "", &close)
             }
-            Behaviour::Echo => {
-                self.think(&mut teller);
-                let said = last_user_text(&self.incoming.messages).unwrap_or_default();
-                teller.answer(tokens(&without_script(&said)));
-                Ending::Stop
-            }
-            Behaviour::Plain => {
-                let mut answer = tokens(&self.answer(&mut teller, ""));
-                if let Some(n) = self.script.options.tokens {
-                    answer = teller.dice.long(n);
-                }
-                teller.answer(answer);
-                Ending::Stop
-            }
+            Behaviour::Echo => self.repeat(&mut teller),
+            Behaviour::Plain => self.plain(&mut teller),
             // Faults of the way, and faults that are over.
             Behaviour::Think
             | Behaviour::Slow
@@ -129,6 +97,58 @@ impl Scene<'_> {
             }
         };
         teller.finish(ending, self.input_tokens, self.rules.usage.included)
+    }
+
+    /// Thoughts with something said between them.
+    fn several(&self, teller: &mut Teller<'_>, n: u32) -> Ending {
+        for nth in 0..n {
+            if teller.is_spent() {
+                break;
+            }
+            self.think(teller);
+            if nth + 1 < n {
+                let remark = format!("{}\n\n", teller.dice.remark());
+                teller.say(tokens(&remark));
+            }
+        }
+        self.conclude(teller, "")
+    }
+
+    fn summaries(&self, teller: &mut Teller<'_>, n: u32) -> Ending {
+        let item = |dice: &mut Dice| {
+            let (title, thought) = (dice.pick(&TITLES), dice.thought());
+            tokens(&format!("**{title}**\n\n{thought}"))
+        };
+        // More than anybody reads is more than is told.
+        let items = (0..n.min(1000)).map(|_| item(&mut teller.dice)).collect();
+        teller.think_items(items);
+        self.conclude(teller, "")
+    }
+
+    fn hidden(&self, teller: &mut Teller<'_>) -> Ending {
+        if teller.think_hidden() {
+            return self.conclude(teller, "");
+        }
+        self.think(teller);
+        self.conclude(teller, " This dialect has no hidden thinking, so the thought can be read.")
+    }
+
+    fn repeat(&self, teller: &mut Teller<'_>) -> Ending {
+        self.think(teller);
+        let said = last_user_text(&self.incoming.messages).unwrap_or_default();
+        teller.answer(tokens(&without_script(&said)));
+        Ending::Stop
+    }
+
+    fn plain(&self, teller: &mut Teller<'_>) -> Ending {
+        match self.script.options.tokens {
+            Some(n) => {
+                let words = teller.dice.long(n);
+                teller.answer(words);
+                Ending::Stop
+            }
+            None => self.conclude(teller, ""),
+        }
     }
 
     /// What is played where nobody said: a thought and an answer, or the call
@@ -149,7 +169,8 @@ impl Scene<'_> {
         let place = place(self.dialect, self.rules, self.account, self.incoming, self.incoming.messages.len());
         // A script that says how long it is to be is not cut short.
         let limit = self.incoming.max_tokens.filter(|_| self.script.options.tokens.is_none());
-        Teller::new(manner, place, dice, limit.and_then(|limit| usize::try_from(limit).ok()))
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(MOST_TOLD);
+        Teller::new(manner, place, dice, limit.min(MOST_TOLD))
     }
 
     fn think(&self, teller: &mut Teller<'_>) {
@@ -220,10 +241,11 @@ impl Scene<'_> {
     }
 }
 
-/// How many times the model has spoken since the user last did.
+/// How many times the model has spoken since the turn began.
 fn steps_taken(messages: &[Message]) -> u32 {
-    let since = messages.iter().rev().take_while(|message| message.role != Role::User);
-    u32::try_from(since.filter(|message| message.role == Role::Assistant).count()).unwrap_or(u32::MAX)
+    let begins = last_question(messages).map_or(0, |(at, _)| at);
+    let since = messages.iter().skip(begins).filter(|message| message.role == Role::Assistant);
+    u32::try_from(since.count()).unwrap_or(u32::MAX)
 }
 
 /// Where the seals of a message stand: before which words, under whose key.

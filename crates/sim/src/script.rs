@@ -9,6 +9,12 @@ use aside_core::message::{Message, Role};
 /// A line of the last user message that begins with this is for the simulator.
 const LINE: &str = "sim:";
 
+/// The most steps, thoughts or bytes that a script may ask for.
+const MOST: u32 = 1 << 20;
+
+/// The most tokens of one reply.
+pub(crate) const MOST_TOKENS: usize = 1 << 20;
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Behaviour {
     /// An answer without a thought.
@@ -149,7 +155,7 @@ impl Script {
     /// end of the model's name.
     pub fn of(suffix: Option<&str>, messages: &[Message]) -> Result<Script, ScriptError> {
         let named = suffix.map_or(Ok(Script::default()), |suffix| Script::parse(&suffix.replace([':', ','], " ")))?;
-        let Some(line) = last_user_text(messages).and_then(script_line) else { return Ok(named) };
+        let Some(line) = last_user_text(messages).and_then(|text| script_line(&text)) else { return Ok(named) };
         let told = Script::parse(&line)?;
         // A line with options only is about the behaviour that the name gives.
         match told.behaviour {
@@ -197,7 +203,7 @@ impl Takes {
     fn read(self, word: &str) -> Option<Behaviour> {
         match self {
             Takes::Nothing(_) => None,
-            Takes::Number(behaviour, _) => word.parse().ok().map(behaviour),
+            Takes::Number(behaviour, _) => word.parse().ok().filter(|n| *n <= MOST).map(behaviour),
             Takes::Seconds(behaviour, _) => {
                 word.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(behaviour)
             }
@@ -218,7 +224,7 @@ impl Options {
                 self.rate = Some(read(value).filter(|rate: &f64| rate.is_finite() && *rate >= 0.0).ok_or_else(wrong)?)
             }
             "chunk" => self.chunk = Some(read(value).ok_or_else(wrong)?),
-            "tokens" => self.tokens = Some(read(value).ok_or_else(wrong)?),
+            "tokens" => self.tokens = Some(read(value).filter(|n| *n <= MOST_TOKENS).ok_or_else(wrong)?),
             "times" => self.times = Some(read(value).ok_or_else(wrong)?),
             _ => return Err(wrong()),
         }
@@ -226,24 +232,35 @@ impl Options {
     }
 }
 
-/// The text of the last user message.
+/// Where the turn begins that is to be answered, and what its user said. What
+/// clients say beside the results of tools is part of the turn, unless it is
+/// for us.
+pub(crate) fn last_question(messages: &[Message]) -> Option<(usize, String)> {
+    let begins = |at: usize, text: &str| {
+        let before = at.checked_sub(1).and_then(|at| messages.get(at));
+        before.is_none_or(|before| before.role != Role::Tool) || script_line(text).is_some()
+    };
+    let questions = || {
+        let users = messages.iter().enumerate().rev().filter(|(_, message)| message.role == Role::User);
+        users.map(|(at, message)| (at, text_of(message)))
+    };
+    questions().find(|(at, text)| begins(*at, text)).or_else(|| questions().next_back())
+}
+
 pub(crate) fn last_user_text(messages: &[Message]) -> Option<String> {
-    let message = messages.iter().rfind(|message| message.role == Role::User)?;
-    let texts: Vec<&str> = message
-        .blocks
-        .iter()
-        .filter_map(|block| match block {
-            Block::Text(text) => Some(text.text.as_str()),
-            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
-                None
-            }
-        })
-        .collect();
-    Some(texts.join("\n"))
+    last_question(messages).map(|(_, text)| text)
+}
+
+fn text_of(message: &Message) -> String {
+    let texts = message.blocks.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.text.as_str()),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// The last line that is for us; clients put things before and behind it.
-fn script_line(text: String) -> Option<String> {
+fn script_line(text: &str) -> Option<String> {
     text.lines().rev().find_map(|line| line.trim().strip_prefix(LINE).map(str::to_owned))
 }
 
@@ -291,6 +308,8 @@ mod tests {
             ("thoughts many",  "`thoughts` cannot take `many`; it is: thoughts N"),
             ("status",         "`status` cannot take ``; it is: status CODE [times=1]"),
             ("status 200",     "`status` cannot take `200`"),
+            ("thoughts 4000000000", "`thoughts` cannot take `4000000000`"),
+            ("think tokens=99999999", "`99999999` is not a value for `tokens`"),
             ("stall -1",       "`stall` cannot take `-1`"),
             ("think seed=x",   "`x` is not a value for `seed`; options: seed= rate="),
             ("think colour=x", "`x` is not a value for `colour`"),
@@ -316,6 +335,14 @@ mod tests {
             let script = Script::of(suffix, &user(text)).expect(name);
             assert_eq!((script.behaviour, script.options.seed), (behaviour, seed), "{name}");
         }
+        let mut later = user("go\nsim: tool-loop 3");
+        later.push(Message::new(Role::Assistant, Vec::new()));
+        later.push(Message::new(Role::Tool, Vec::new()));
+        later.extend(user("a reminder that the client puts beside the results"));
+        assert_eq!(last_question(&later).map(|(at, _)| at), Some(0));
+        assert_eq!(Script::of(None, &later).expect("known").behaviour, Some(Behaviour::ToolLoop(3)));
+        later.extend(user("sim: plain"));
+        assert_eq!(Script::of(None, &later).expect("known").behaviour, Some(Behaviour::Plain));
         assert_eq!(without_script("a\nsim: plain\nb"), "a\nb");
     }
 }

@@ -4,7 +4,7 @@
 use std::hash::Hasher;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 /// The same in every process, so that a conversation outlives the server. It
@@ -54,6 +54,10 @@ pub(crate) enum Fault {
 
 /// A seal for a unit. `grain` tells it from others of the same unit.
 pub(crate) fn seal(unit: Unit<'_>, place: Place<'_>, grain: u64) -> String {
+    STANDARD.encode(sealed(unit, place, grain))
+}
+
+fn sealed(unit: Unit<'_>, place: Place<'_>, grain: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(96);
     bytes.extend_from_slice(MARK);
     bytes.extend_from_slice(&place.index.to_le_bytes());
@@ -64,19 +68,21 @@ pub(crate) fn seal(unit: Unit<'_>, place: Place<'_>, grain: u64) -> String {
         let hash = keyed(&bytes, unit, place, round);
         bytes.extend_from_slice(&hash);
     }
-    STANDARD.encode(bytes)
+    bytes
 }
 
 /// Whether a seal that came back is one of ours, untouched; gives its index.
 pub(crate) fn check(payload: &str, unit: Unit<'_>, place: Place<'_>) -> Result<u16, Fault> {
-    let bytes = STANDARD.decode(payload).map_err(|_| Fault::Forged)?;
+    // Clients write Base64 in either alphabet, with or without its padding.
+    let plain = payload.trim_end_matches('=').replace('-', "+").replace('_', "/");
+    let bytes = STANDARD_NO_PAD.decode(plain).map_err(|_| Fault::Forged)?;
     let head = bytes.get(..HEAD).and_then(|head| head.strip_prefix(MARK)).ok_or(Fault::Forged)?;
     let (index, rest) = head.split_first_chunk::<2>().ok_or(Fault::Forged)?;
     let (prefix, grain) = rest.split_first_chunk::<8>().ok_or(Fault::Forged)?;
     let grain = grain.first_chunk::<8>().ok_or(Fault::Forged)?;
     let (index, prefix) = (u16::from_le_bytes(*index), u64::from_le_bytes(*prefix));
     let claimed = Place { index, prefix, ..place };
-    if seal(unit, claimed, u64::from_le_bytes(*grain)) != payload {
+    if sealed(unit, claimed, u64::from_le_bytes(*grain)) != bytes {
         return Err(Fault::Forged);
     }
     if prefix == place.prefix { Ok(index) } else { Err(Fault::Elsewhere) }
@@ -136,7 +142,9 @@ mod tests {
             assert!(check(&STANDARD.encode(&bytes), Unit::Itself, HERE).is_err(), "byte {at}");
             bytes[at] ^= 1;
         }
-        for foreign in ["", "c2ln", "not base64", payload.trim_end_matches(|c| c != 'A')] {
+        let other_alphabet = payload.replace('+', "-").replace('/', "_");
+        assert_eq!(check(other_alphabet.trim_end_matches('='), Unit::Itself, HERE), Ok(3));
+        for foreign in ["", "c2ln", "not base64", payload.get(..40).unwrap_or_default()] {
             assert_eq!(check(foreign, Unit::Itself, HERE), Err(Fault::Forged), "{foreign}");
         }
     }

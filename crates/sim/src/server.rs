@@ -119,7 +119,7 @@ async fn answer(request: Request<Incoming>, stage: Arc<Stage>) -> Result<Respons
     }
     let mut response = Response::builder().status(answer.status).header("server", "aside-sim");
     for (name, value) in &answer.headers {
-        response = response.header(*name, value);
+        response = response.header(name, value);
     }
     let told = Told { stream: answer.body, wait: None, yielded: false, parted: false };
     Ok(response.body(told).unwrap_or_else(|_| Response::new(Told::nothing())))

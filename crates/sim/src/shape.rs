@@ -45,6 +45,8 @@ pub(crate) struct Manner {
     pub(crate) tags: (String, String),
     /// Calls have an id.
     pub(crate) call_ids: bool,
+    /// Everything said is an item with an id of its own.
+    pub(crate) items: bool,
     /// What hidden thinking is called, where there is such a thing.
     pub(crate) hidden: Option<&'static str>,
 }
@@ -86,6 +88,7 @@ impl Manner {
             text_seal: dialect.protocol == Protocol::Gemini,
             tags,
             call_ids: dialect.protocol != Protocol::Ollama,
+            items: dialect.protocol == Protocol::OpenaiResponses,
             hidden,
         }
     }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use aside_core::dialect::{Dialect, Dialects, Off};
+use aside_core::dialect::{Dialect, Dialects, Off, Rules};
 use aside_core::event::ProviderError;
 use aside_core::protocol::Protocol;
 use aside_core::tokens;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use siphasher::sip::SipHasher13;
 
 use crate::about;
-use crate::beats::folded;
+use crate::beats::{Beat, folded};
 use crate::court::{Case, Refusal, contains};
 use crate::play::{Scene, pace, play};
 use crate::route::{Delivery, Route, path};
@@ -25,6 +25,9 @@ use crate::words::Dice;
 
 /// When every reply was made. A clock would make no two replies the same.
 const CREATED: u64 = 1_750_000_000;
+
+/// How many conversations with faults are remembered.
+const MOST_FAULTS: usize = 10_000;
 
 const JSON: &str = "application/json";
 
@@ -43,7 +46,7 @@ pub struct Asked<'a> {
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(String, String)>,
     /// How long nothing at all is sent.
     pub delay: Duration,
     pub body: Stream,
@@ -132,11 +135,9 @@ impl Stage {
     }
 
     fn play(&self, request: &Request<'_>) -> Answer {
-        let protocol = request.named.dialect.protocol;
-        let rules = request.named.dialect.rules(Some(request.named.model));
         let case = Case {
             dialect: request.named.dialect,
-            rules,
+            rules: request.rules(),
             catalogue: self.dialects.catalogue(),
             model: request.named.model,
             headers: request.asked.headers,
@@ -149,52 +150,17 @@ impl Stage {
         if let Some(refusal) = case.refusal() {
             return refusal.into();
         }
-        let body: Value = serde_json::from_str(request.body).unwrap_or_default();
-        let is_off = match &rules.ask.off {
-            Off::Patch(patch) if !patch.is_empty() => contains(&body, &Value::Object(patch.clone())),
-            Off::Patch(_) | Off::Unsupported => false,
-        };
         let beats = play(&Scene {
-            dialect: request.named.dialect,
-            rules,
-            catalogue: self.dialects.catalogue(),
-            incoming: &request.incoming,
+            dialect: case.dialect,
+            rules: case.rules,
+            catalogue: case.catalogue,
+            incoming: case.incoming,
             script: &request.script,
             account: case.account(),
-            thinks: !is_off,
+            thinks: !request.is_thinking_off(),
             input_tokens: tokens::estimate(request.body),
         });
-        let seed = request.script.options.seed.unwrap_or(0);
-        let id = Dice::new(seed, request.body).id("sim-");
-        let head = ReplyHead { id: &id, model: request.model, created: CREATED };
-        let limits = Limits {
-            pace: pace(&request.script),
-            chunk: request.script.options.chunk.filter(|bytes| *bytes > 0),
-            cut: match request.script.behaviour {
-                Some(Behaviour::Cut(bytes)) => Some(bytes),
-                _ => None,
-            },
-        };
-        let (content_type, body) = match request.how {
-            Delivery::Streamed => {
-                let writer = StreamWriter::new(protocol, rules, &head);
-                (writer.content_type(), Stream::told(protocol, writer, beats, limits))
-            }
-            Delivery::Whole => {
-                (JSON, Stream::at_once(whole_reply(protocol, rules, &head, &folded(&beats)), beats, limits))
-            }
-            Delivery::Listed => {
-                let listed = format!("[{}]", whole_reply(protocol, rules, &head, &folded(&beats)));
-                (JSON, Stream::at_once(listed, beats, limits))
-            }
-        };
-        let (mut content_type, mut delay) = (content_type, Duration::ZERO);
-        match request.script.behaviour {
-            Some(Behaviour::ContentType) => content_type = "text/html; charset=utf-8",
-            Some(Behaviour::SlowHeaders(time)) => delay = time,
-            _ => (),
-        }
-        Answer { status: 200, headers: vec![("content-type", content_type.to_owned())], delay, body }
+        request.answer(beats)
     }
 
     /// A fault that the script asks for, unless it is over.
@@ -207,9 +173,7 @@ impl Stage {
                     let said = format!("the catalogue has no row `{id}`; it has: {}", known.join(", "));
                     return Some(Answer::error(case.dialect.protocol, 400, said));
                 };
-                let status = row.status.first().copied().unwrap_or(400);
-                let words = row.texts.first().map_or("", String::as_str);
-                (case.refuse(status, words).into(), Some(1))
+                (case.complain(row, &[]).into(), Some(1))
             }
             _ => return None,
         };
@@ -222,6 +186,10 @@ impl Stage {
         let mut hasher = SipHasher13::new();
         (request.model, last_user_text(&request.incoming.messages)).hash(&mut hasher);
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        // A server that runs for months forgets what nobody asks for any more.
+        if faults.len() >= MOST_FAULTS {
+            faults.clear();
+        }
         let count = faults.entry(hasher.finish()).or_default();
         *count = count.saturating_add(1);
         *count
@@ -240,9 +208,53 @@ struct Request<'a> {
     script: Script,
 }
 
+impl Request<'_> {
+    fn rules(&self) -> &Rules {
+        self.named.dialect.rules(Some(self.named.model))
+    }
+
+    /// The request carries the switch that this dialect has for it.
+    fn is_thinking_off(&self) -> bool {
+        let body: Value = serde_json::from_str(self.body).unwrap_or_default();
+        match &self.rules().ask.off {
+            Off::Patch(patch) if !patch.is_empty() => contains(&body, &Value::Object(patch.clone())),
+            Off::Patch(_) | Off::Unsupported => false,
+        }
+    }
+
+    fn answer(&self, beats: Vec<Beat>) -> Answer {
+        let (protocol, rules) = (self.named.dialect.protocol, self.rules());
+        let id = Dice::new(self.script.options.seed.unwrap_or(0), self.body).id("sim-");
+        let head = ReplyHead { id: &id, model: self.model, created: CREATED };
+        let cut = match self.script.behaviour {
+            Some(Behaviour::Cut(bytes)) => Some(bytes),
+            _ => None,
+        };
+        let chunk = self.script.options.chunk.filter(|bytes| *bytes > 0);
+        let limits = Limits { pace: pace(&self.script), chunk, cut };
+        let whole = || whole_reply(protocol, rules, &head, &folded(&beats));
+        let (mut content_type, body) = match self.how {
+            Delivery::Streamed => {
+                let writer = StreamWriter::new(protocol, rules, &head);
+                (writer.content_type(), Stream::told(protocol, writer, beats, limits))
+            }
+            Delivery::Whole => (JSON, Stream::at_once(whole(), &beats, limits)),
+            Delivery::Listed => (JSON, Stream::at_once(format!("[{}]", whole()), &beats, limits)),
+        };
+        let mut delay = Duration::ZERO;
+        match self.script.behaviour {
+            Some(Behaviour::ContentType) => content_type = "text/html; charset=utf-8",
+            Some(Behaviour::SlowHeaders(time)) => delay = time,
+            _ => (),
+        }
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        Answer { status: 200, headers, delay, body }
+    }
+}
+
 impl Answer {
     fn whole(status: u16, content_type: &str, body: String) -> Answer {
-        let headers = vec![("content-type", content_type.to_owned())];
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         Answer { status, headers, delay: Duration::ZERO, body: Stream::of(body) }
     }
 
@@ -258,7 +270,9 @@ impl Answer {
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Answer {
-        Answer::whole(refusal.status, JSON, refusal.body)
+        let mut answer = Answer::whole(refusal.status, JSON, refusal.body);
+        answer.headers.extend(refusal.headers);
+        answer
     }
 }
 
@@ -274,7 +288,7 @@ fn failure(protocol: Protocol, status: u16) -> Answer {
     let error = ProviderError { message: message.to_owned(), code: Some(code.to_owned()), status: Some(status) };
     let mut answer = Answer::whole(status, JSON, error_reply(protocol, &error));
     if status == 429 {
-        answer.headers.push(("retry-after", "1".to_owned()));
+        answer.headers.push(("retry-after".to_owned(), "1".to_owned()));
     }
     answer
 }

@@ -63,7 +63,7 @@ enum Source {
 impl Stream {
     /// A body that is what it is.
     pub(crate) fn of(body: String) -> Stream {
-        Stream::at_once(body, Vec::new(), Limits::default())
+        Stream::at_once(body, &[], Limits::default())
     }
 
     pub(crate) fn told(protocol: Protocol, writer: StreamWriter, beats: Vec<Beat>, limits: Limits) -> Stream {
@@ -72,13 +72,13 @@ impl Stream {
     }
 
     /// A whole body takes as long as its tokens; a broken frame breaks it.
-    pub(crate) fn at_once(body: String, beats: Vec<Beat>, limits: Limits) -> Stream {
+    pub(crate) fn at_once(body: String, beats: &[Beat], limits: Limits) -> Stream {
         let n_tokens = beats.iter().filter(|beat| beat.is_token()).count();
         let mut pauses = vec![limits.pace.saturating_mul(u32::try_from(n_tokens).unwrap_or(u32::MAX))];
         let mut bytes = body.into_bytes();
         for beat in beats {
             match beat {
-                Beat::Pause(time) => pauses.push(time),
+                Beat::Pause(time) => pauses.push(*time),
                 Beat::Garbled => bytes.truncate(bytes.len() * 2 / 3),
                 Beat::Opened { .. }
                 | Beat::Item { .. }
@@ -170,7 +170,7 @@ impl Stream {
                     bytes = both;
                 }
                 if beat.is_token() {
-                    self.owed += self.limits.pace;
+                    self.owed = self.owed.saturating_add(self.limits.pace);
                 }
                 if self.owed >= SHORTEST_WAIT {
                     self.fragment(bytes);

@@ -11,6 +11,19 @@ use crate::shape::{Entries, Manner, Sealing, Shape};
 use crate::tools;
 use crate::words::{Dice, tokens};
 
+/// What the name of an item of thinking begins with.
+const THOUGHT: &str = "rs_";
+
+/// Stands in the name of an item behind the name of its thought. Ids are in
+/// hexadecimal digits, where it cannot be.
+const FOLLOWS: char = 't';
+
+/// The item of thinking that an item of ours cannot do without.
+pub(crate) fn leader_of(id: &str) -> Option<String> {
+    let (_, rest) = id.split_once('_')?;
+    rest.rsplit_once(FOLLOWS).map(|(thought, _)| format!("{THOUGHT}{thought}"))
+}
+
 pub(crate) struct Teller<'a> {
     manner: Manner,
     /// Where the seals stand; its index grows.
@@ -19,17 +32,19 @@ pub(crate) struct Teller<'a> {
     beats: Vec<Beat>,
     n_blocks: u32,
     n_entries: u32,
+    /// What the last item of thinking is called, but for its first letters.
+    led_by: Option<String>,
     /// A thought in tags, waiting for the text it stands in.
     tagged: String,
     /// Tokens that may still be told.
-    budget: Option<usize>,
+    budget: usize,
     cut_short: bool,
     thought_tokens: u64,
     other_tokens: u64,
 }
 
 impl<'a> Teller<'a> {
-    pub(crate) fn new(manner: Manner, place: Place<'a>, dice: Dice, budget: Option<usize>) -> Teller<'a> {
+    pub(crate) fn new(manner: Manner, place: Place<'a>, dice: Dice, budget: usize) -> Teller<'a> {
         Teller {
             manner,
             place,
@@ -37,6 +52,7 @@ impl<'a> Teller<'a> {
             beats: Vec::new(),
             n_blocks: 0,
             n_entries: 0,
+            led_by: None,
             tagged: String::new(),
             budget,
             cut_short: false,
@@ -77,7 +93,7 @@ impl<'a> Teller<'a> {
                 self.tagged.push_str(&format!("{open}\n{text}\n{close}\n\n"));
             }
             Shape::Item { sealed } => {
-                let id = Some(self.dice.id("rs_"));
+                let id = Some(self.thought_id(sealed));
                 let block = self.open(Opened::Thinking { source: "reasoning".to_owned(), id });
                 if sealed || items.len() > 1 {
                     for (index, words) in (0..).zip(items) {
@@ -125,7 +141,7 @@ impl<'a> Teller<'a> {
             return true;
         }
         let is_item = matches!(self.manner.thought, Shape::Item { .. });
-        let id = is_item.then(|| self.dice.id("rs_"));
+        let id = is_item.then(|| self.thought_id(true));
         let block = self.open(Opened::Thinking { source: source.to_owned(), id });
         if let Shape::Entry { .. } = self.manner.thought {
             let json = json!({ "type": "reasoning.encrypted", "format": "unknown", "index": self.n_entries });
@@ -135,6 +151,22 @@ impl<'a> Teller<'a> {
         self.encrypt(block);
         self.close(block);
         true
+    }
+
+    /// The name of an item of thinking, which the items after it carry on.
+    fn thought_id(&mut self, leads: bool) -> String {
+        let id = self.dice.id("");
+        self.led_by = leads.then(|| id.clone());
+        format!("{THOUGHT}{id}")
+    }
+
+    /// The name of an item that a thought led to tells which, so that nobody
+    /// need remember it.
+    fn follower_id(&mut self, prefix: &str) -> String {
+        match &self.led_by {
+            Some(thought) => format!("{prefix}{thought}{FOLLOWS}{:02x}", self.n_blocks),
+            None => self.dice.id(prefix),
+        }
     }
 
     /// A payload that stands in a field of its own.
@@ -155,6 +187,14 @@ impl<'a> Teller<'a> {
         }
         let block = self.open(Opened::Text);
         self.grow_thought(block, in_tags);
+        let words = self.affordable(words);
+        if self.manner.items {
+            let content = json!([{ "type": "output_text", "annotations": [], "text": words.concat() }]);
+            let id = self.follower_id("msg_");
+            let item =
+                json!({ "type": "message", "id": id, "status": "completed", "role": "assistant", "content": content });
+            self.beats.push(Beat::Kept { block, json: item.to_string(), text_member: None });
+        }
         self.grow(block, words);
         self.close(block);
     }
@@ -177,18 +217,34 @@ impl<'a> Teller<'a> {
                 return;
             }
             let id = self.manner.call_ids.then(|| self.dice.id("call_"));
-            let block = self.open(Opened::ToolCall { id, name: tool.name.clone() });
-            let arguments = tools::arguments(tool, nth);
-            if let Some(path) = self.manner.call_seal.clone().filter(|_| nth == 0) {
-                let unit = Unit::Call { name: &tool.name, arguments: &tools::canonical(&arguments) };
-                let payload = self.sign(block, unit);
-                if let Some(path) = path {
-                    let nested = path.rsplit('.').fold(Value::from(payload), |inner, name| json!({ name: inner }));
-                    self.beats.push(Beat::Kept { block, json: nested.to_string(), text_member: None });
-                }
-            }
-            self.grow(block, tokens(&arguments));
+            let block = self.open(Opened::ToolCall { id: id.clone(), name: tool.name.clone() });
+            let arguments = self.affordable(tokens(&tools::arguments(tool, nth)));
+            self.keep_call(block, tool, id, &arguments.concat(), nth == 0);
+            self.grow(block, arguments);
             self.close(block);
+        }
+    }
+
+    /// What a call carries beside its name and its arguments.
+    fn keep_call(&mut self, block: BlockId, tool: &Tool, id: Option<String>, arguments: &str, first: bool) {
+        if self.manner.items {
+            let item = json!({
+                "type": "function_call",
+                "id": self.follower_id("fc_"),
+                "status": "completed",
+                "call_id": id,
+                "name": tool.name,
+                "arguments": arguments,
+            });
+            self.beats.push(Beat::Kept { block, json: item.to_string(), text_member: None });
+        }
+        if let Some(path) = self.manner.call_seal.clone().filter(|_| first) {
+            let unit = Unit::Call { name: &tool.name, arguments: &tools::canonical(arguments) };
+            let payload = self.sign(block, unit);
+            if let Some(path) = path {
+                let nested = path.rsplit('.').fold(Value::from(payload), |inner, name| json!({ name: inner }));
+                self.beats.push(Beat::Kept { block, json: nested.to_string(), text_member: None });
+            }
         }
     }
 
@@ -207,8 +263,8 @@ impl<'a> Teller<'a> {
         self.beats
     }
 
-    fn is_spent(&self) -> bool {
-        self.budget == Some(0)
+    pub(crate) fn is_spent(&self) -> bool {
+        self.budget == 0
     }
 
     fn open(&mut self, opening: Opened) -> BlockId {
@@ -222,15 +278,20 @@ impl<'a> Teller<'a> {
         self.beats.push(Beat::Closed { block });
     }
 
+    /// As many words as the output limit leaves.
+    fn affordable(&mut self, mut words: Vec<String>) -> Vec<String> {
+        if self.budget < words.len() {
+            self.cut_short = true;
+            words.truncate(self.budget);
+        }
+        words
+    }
+
     /// Gives what was told of it.
     fn grow(&mut self, block: BlockId, words: Vec<String>) -> String {
         let mut told = String::new();
-        for text in words {
-            if self.is_spent() {
-                self.cut_short = true;
-                break;
-            }
-            self.budget = self.budget.map(|left| left - 1);
+        for text in self.affordable(words) {
+            self.budget = self.budget.saturating_sub(1);
             self.other_tokens += 1;
             told.push_str(&text);
             self.beats.push(Beat::Grew { block, text });

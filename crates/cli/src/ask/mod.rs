@@ -40,6 +40,7 @@ use record::{Recorder, Tape};
   aside ask \"explain @src/main.rs\" -m anthropic/claude-sonnet-5
   aside ask -m sim/deepseek \"sim: tool-loop 3\"
   aside ask --json \"2+2?\" | jq -r 'select(.event == \"answer\").text'")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a command line are flags")]
 pub(crate) struct Arguments {
     /// What to ask. `@path` attaches a file or an image; what comes on standard
     /// input is added

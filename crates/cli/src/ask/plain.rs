@@ -60,6 +60,20 @@ enum Kind {
     Other,
 }
 
+/// Where a stream stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Ended,
+    /// Something was written and its line goes on.
+    Open,
+}
+
+impl Line {
+    fn after(text: &str) -> Line {
+        if text.ends_with('\n') { Line::Ended } else { Line::Open }
+    }
+}
+
 pub(crate) struct Plain<O: Write, E: Write> {
     out: O,
     err: E,
@@ -73,9 +87,8 @@ pub(crate) struct Plain<O: Write, E: Write> {
     has_calls: bool,
     /// Nothing of this reply's answer is written yet.
     at_its_start: bool,
-    /// Something was written and its line is not ended.
-    out_is_open: bool,
-    err_is_open: bool,
+    out_line: Line,
+    err_line: Line,
     spinner_is_drawn: bool,
     frame: usize,
     out_neutral: Neutral,
@@ -98,8 +111,8 @@ impl<O: Write, E: Write> Plain<O, E> {
             kinds: Vec::new(),
             has_calls: false,
             at_its_start: true,
-            out_is_open: false,
-            err_is_open: false,
+            out_line: Line::Ended,
+            err_line: Line::Ended,
             spinner_is_drawn: false,
             frame: 0,
             out_neutral: Neutral::new(),
@@ -191,14 +204,14 @@ impl<O: Write, E: Write> Plain<O, E> {
         }
         self.at_its_start = false;
         self.clear();
-        if self.err_is_open && self.look.err_is_terminal {
+        if self.err_line == Line::Open && self.look.err_is_terminal {
             let written = self.err.write_all(b"\n");
             self.check(written);
-            self.err_is_open = false;
+            self.err_line = Line::Ended;
         }
         let text = if self.look.out_is_terminal { self.out_neutral.take(text) } else { Cow::Borrowed(text) };
         let written = self.out.write_all(text.as_bytes());
-        self.out_is_open = !text.ends_with('\n');
+        self.out_line = Line::after(&text);
         self.check(written);
     }
 
@@ -210,7 +223,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             true => write!(self.err, "\x1b[2;3m{text}\x1b[0m"),
             false => self.err.write_all(text.as_bytes()),
         };
-        self.err_is_open = !text.ends_with('\n');
+        self.err_line = Line::after(&text);
         self.check(written);
     }
 
@@ -226,10 +239,10 @@ impl<O: Write, E: Write> Plain<O, E> {
             let written = writeln!(self.err, "{line}");
             self.check(written);
         }
-        if self.err_is_open {
+        if self.err_line == Line::Open {
             let written = self.err.write_all(b"\n");
             self.check(written);
-            self.err_is_open = false;
+            self.err_line = Line::Ended;
         }
         self.start(Doing::Waiting);
     }
@@ -302,23 +315,23 @@ impl<O: Write, E: Write> Plain<O, E> {
     }
 
     fn end_out(&mut self) {
-        if self.out_is_open && self.look.out_is_terminal {
+        if self.out_line == Line::Open && self.look.out_is_terminal {
             let written = self.out.write_all(b"\n");
             self.check(written);
-            self.out_is_open = false;
+            self.out_line = Line::Ended;
         }
     }
 
     fn end_lines(&mut self) {
-        if self.out_is_open {
+        if self.out_line == Line::Open {
             let written = self.out.write_all(b"\n");
             self.check(written);
-            self.out_is_open = false;
+            self.out_line = Line::Ended;
         }
-        if self.err_is_open {
+        if self.err_line == Line::Open {
             let written = self.err.write_all(b"\n");
             self.check(written);
-            self.err_is_open = false;
+            self.err_line = Line::Ended;
         }
     }
 
@@ -385,7 +398,7 @@ impl<O: Write, E: Write> Front for Plain<O, E> {
 
     /// One line that moves while there is nothing to read.
     fn tick(&mut self) {
-        if self.out_is_open || self.err_is_open {
+        if self.out_line == Line::Open || self.err_line == Line::Open {
             return;
         }
         let what = match self.doing {

@@ -20,4 +20,5 @@ mod models;
 mod pages;
 mod profile;
 mod providers;
+mod sim;
 mod support;

@@ -98,6 +98,7 @@ pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&Config>) 
     }
     let mut child = command
         .env("ASIDE_CONFIG_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.clone()))
+        .env("ASIDE_DATA_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.join("data")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -193,6 +193,10 @@ impl DialectFile {
 }
 
 impl Rules {
+    pub(super) fn errors(&self) -> &[String] {
+        self.errors.as_deref().unwrap_or_default()
+    }
+
     pub(super) fn lay_over(&mut self, other: Rules) {
         let Rules { read, echo, bind, ask, usage, finish, errors } = other;
         self.read.lay_over(read);

@@ -17,14 +17,15 @@ mod read;
 mod table;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::protocol::Protocol;
 use crate::tags::{Pair, TagRules};
 use access::AccessTable;
 pub use access::{Access, Auth};
 pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off, Tokenizer};
-use catalogue::ErrorsFile;
-pub use catalogue::{ErrorClass, ErrorRow, Repair};
+use catalogue::{Answers, Catalogue, ErrorsFile};
+pub use catalogue::{ErrorClass, ErrorRow, Fault, Refusal, Repair};
 pub use echo::{
     BindModel, BindRules, CallIdShape, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign,
     Ids, ItemText, Patch, PrefixCheck, Removal, TurnsIf,
@@ -53,7 +54,7 @@ pub struct Source<'a> {
 pub struct Dialects {
     by_id: BTreeMap<String, Dialect>,
     matrices: Vec<Matrix>,
-    catalogue: Vec<ErrorRow>,
+    catalogue: Catalogue,
 }
 
 /// One provider's way of speaking one protocol.
@@ -74,6 +75,8 @@ pub struct Dialect {
     hosts: Vec<String>,
     base: Rules,
     models: Vec<(String, Rules)>,
+    /// What is said to a faulty request, here or elsewhere.
+    answers: Arc<Answers>,
 }
 
 /// What a dialect says about one model.
@@ -139,7 +142,7 @@ impl Dialects {
     /// `errors.toml` add or replace what dialects choose from.
     pub fn with_user_files(user: &[Source<'_>]) -> Result<Dialects, DialectError> {
         let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
-        let (mut matrices, mut catalogue) = (Vec::new(), Vec::new());
+        let (mut matrices, mut catalogue) = (Vec::new(), Catalogue::default());
         let mut files: BTreeMap<String, Merged> = BTreeMap::new();
         for source in builtin::FILES.iter().chain(user) {
             match source.path.rsplit('/').next() {
@@ -160,17 +163,24 @@ impl Dialects {
             .filter(|merged| merged.file.generic)
             .map(|merged| (merged.protocol(), (merged.file.rules.clone(), merged.file.access.of_the_protocol())))
             .collect();
-        let known = Known { pairs: &pairs, matrices: &matrices, catalogue: &catalogue };
+        let known = Known { pairs: &pairs, matrices: &matrices, catalogue: &catalogue.rows };
+        let answers: BTreeMap<Protocol, Arc<Answers>> = generics
+            .iter()
+            .map(|(protocol, rules)| (*protocol, Arc::new(Answers::of(*protocol, &catalogue, rules.0.errors()))))
+            .collect();
         let by_id = files
             .into_iter()
-            .map(|(id, merged)| merged.resolve(known, &generics).map(|dialect| (id, dialect)))
+            .map(|(id, merged)| {
+                let answers = answers.get(&merged.protocol()).cloned().unwrap_or_default();
+                merged.resolve(known, &generics, answers).map(|dialect| (id, dialect))
+            })
             .collect::<Result<_, _>>()?;
         Ok(Dialects { by_id, matrices, catalogue })
     }
 
     /// What providers complain about, in the order to be asked.
     pub fn catalogue(&self) -> &[ErrorRow] {
-        &self.catalogue
+        &self.catalogue.rows
     }
 
     /// Whether one model can read the thinking of another. An unknown matrix
@@ -242,6 +252,30 @@ impl Dialect {
         Dialect { unknown: true, base_url: None, api_key_env: None, access, ..self.clone() }
     }
 
+    /// How this provider answers a fault: the complaint it is known for, else
+    /// the usual one of its protocol, else anybody's.
+    pub fn complaint(&self, model: &str, fault: Fault) -> Option<&ErrorRow> {
+        let listed = &self.rules(Some(model)).errors;
+        let listed: Vec<&ErrorRow> =
+            listed.iter().filter_map(|id| self.answers.rows.iter().find(|row| row.id == *id)).collect();
+        let answering = |fault: &Fault| listed.iter().find(|row| row.fault == Some(*fault)).copied();
+        let known = fault.akin().iter().find_map(answering);
+        known.or_else(|| {
+            fault.akin().iter().find_map(|akin| self.answers.rows.iter().find(|row| row.fault == Some(*akin)))
+        })
+    }
+
+    /// What is said here to faults that are not about thinking.
+    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+        self.answers.refusals.iter().filter(|refusal| refusal.only.is_empty() || refusal.only.contains(&self.id))
+    }
+
+    /// Whether this provider is known to answer a fault at all.
+    pub fn complains_of(&self, model: &str, fault: Fault) -> bool {
+        let listed = &self.rules(Some(model)).errors;
+        self.answers.rows.iter().any(|row| row.fault == Some(fault) && listed.contains(&row.id))
+    }
+
     /// The patterns of models that differ, in the order they are asked.
     pub fn models(&self) -> impl Iterator<Item = (&str, &Rules)> {
         self.models.iter().map(|(pattern, rules)| (pattern.as_str(), rules))
@@ -284,7 +318,12 @@ impl Merged {
         self.file.protocol.unwrap_or(Protocol::OpenaiChat)
     }
 
-    fn resolve(self, known: Known<'_>, generics: &BTreeMap<Protocol, Generic>) -> Result<Dialect, DialectError> {
+    fn resolve(
+        self,
+        known: Known<'_>,
+        generics: &BTreeMap<Protocol, Generic>,
+        answers: Arc<Answers>,
+    ) -> Result<Dialect, DialectError> {
         let protocol = self.protocol();
         let source = Source { path: &self.path, text: &self.text };
         let DialectFile {
@@ -304,7 +343,21 @@ impl Merged {
             })
             .collect::<Result<_, _>>()?;
         let base = settle(base)?;
-        Ok(Dialect { id, protocol, base_url, api_key_env, access, unknown, generic, makes, hosts, base, models })
+        let known = Dialect {
+            id,
+            protocol,
+            base_url,
+            api_key_env,
+            access,
+            unknown,
+            generic,
+            makes,
+            hosts,
+            base,
+            models,
+            answers,
+        };
+        Ok(known)
     }
 }
 

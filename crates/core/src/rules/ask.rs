@@ -186,7 +186,7 @@ fn at<'v>(parameters: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
 }
 
 /// The highest supported level below the wish, else the lowest there is.
-fn nearest(wish: Effort, values: &[String]) -> String {
+pub(super) fn nearest(wish: Effort, values: &[String]) -> String {
     let levels = values.iter().filter_map(|word| word.parse::<Effort>().ok().map(|level| (level, word)));
     let mut rungs: Vec<(Effort, &String)> = levels.collect();
     rungs.sort_by_key(|(level, _)| *level);

@@ -7,13 +7,14 @@
 use std::collections::HashSet;
 
 use super::Why;
-use super::Wishes;
+use super::wishes::{Cut, FillWhere, Wishes};
 use crate::block::{Block, Origin, Thinking};
-use crate::dialect::{BindModel, Carrier, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
+use crate::dialect::{BindModel, Carrier, Dedupe, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{Place, Turns};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 use crate::settings::Strip;
+use crate::wire::json::{Raw, text_member};
 
 /// What happens to one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub struct Egress {
     pub sends_past: bool,
     /// The first step of the open tool loop has no thought to begin with.
     pub loop_begins_bare: bool,
+    /// What tells the items sent so far from each other.
+    sent: HashSet<String>,
 }
 
 /// Who the request goes to, and what it may read.
@@ -156,6 +159,13 @@ impl Egress {
         }
     }
 
+    /// A thought that was sent already does not go again, where twice is refused.
+    fn once(&mut self, thinking: &Thinking, dedupe: Dedupe, decided: (Action, Why)) -> (Action, Why) {
+        let key = identity(thinking, dedupe).filter(|_| decided.0 == Action::Verbatim);
+        let is_new = key.is_none_or(|key| self.sent.insert(key));
+        if is_new { decided } else { (Action::Dropped, Why::SentTwice) }
+    }
+
     /// Thinking is left out from the oldest on: before one of this dialect's
     /// own thoughts that is not sent, none is.
     fn close_gaps(&mut self, messages: &[&Message], target: &Origin) {
@@ -201,7 +211,10 @@ impl Egress {
         };
         for (index, block) in message.blocks.iter().enumerate() {
             let (action, why) = match block {
-                Block::Thinking(thinking) => context.decide(message, thinking),
+                Block::Thinking(thinking) => {
+                    let decided = context.decide(message, thinking);
+                    self.once(thinking, context.reader.rules.echo.dedupe, decided)
+                }
                 Block::Unmodelled(_) => match context.foreigner(message, true) {
                     Some(maker) => (Action::Dropped, Why::Foreign { maker }),
                     None if context.has_place_for_unmodelled() => (Action::Verbatim, Why::Said),
@@ -226,7 +239,7 @@ impl Egress {
             };
             self.decisions.push(Decision { message: at, block: Some(index), action, field, why });
         }
-        if context.reader.protocol == Protocol::OpenaiResponses {
+        if context.reader.protocol == Protocol::OpenaiResponses || context.wishes.mend.drop_orphans {
             self.drop_orphans(message, &mut step);
         }
         let told = message
@@ -254,6 +267,9 @@ impl Context<'_> {
         let sealed = thinking.seals().is_some_and(|seals| seals.signature.is_some() || seals.encrypted.is_some());
         if let Some(maker) = self.foreigner(message, sealed) {
             return (Action::Dropped, Why::Foreign { maker });
+        }
+        if self.is_cut(sealed) {
+            return (Action::Dropped, Why::Refused);
         }
         if message.interrupted && !sealed && rules.need_opaque {
             return (Action::Dropped, Why::Interrupted);
@@ -283,6 +299,17 @@ impl Context<'_> {
             | Carrier::Part
             | Carrier::CallExtra
             | Carrier::FieldsOpaque => (Action::Verbatim, kept),
+        }
+    }
+
+    /// What this provider refused before.
+    fn is_cut(&self, sealed: bool) -> bool {
+        match self.wishes.mend.cut {
+            // Who made it is asked elsewhere.
+            Cut::Nothing | Cut::Inexact => false,
+            Cut::Past => self.place == Place::Past,
+            Cut::Sealed => sealed,
+            Cut::All => true,
         }
     }
 
@@ -330,10 +357,11 @@ impl Context<'_> {
     fn foreigner(&self, message: &Message, sealed: bool) -> Option<String> {
         let target = self.reader.target;
         let Some(origin) = &message.origin else { return Some("nobody known".to_owned()) };
+        let exact = self.wishes.mend.cut >= Cut::Inexact;
         let differs = |mine: &Option<String>, theirs: &Option<String>| match (mine, theirs) {
             (Some(mine), Some(theirs)) => mine != theirs,
-            // An absent member matches anything.
-            _ => false,
+            // An absent member matches anything, until a seal was refused.
+            _ => exact && mine != theirs,
         };
         let maker = || {
             let name = origin.dialect.as_deref().or(origin.provider.as_deref()).unwrap_or("another provider");
@@ -348,7 +376,8 @@ impl Context<'_> {
         let bind = &self.reader.rules.bind;
         let elsewhere = differs(&target.provider, &origin.provider)
             || differs(&target.endpoint, &origin.endpoint)
-            || (bind.account && differs(&target.account, &origin.account));
+            || (exact && differs(&target.model, &origin.model))
+            || ((exact || bind.account) && differs(&target.account, &origin.account));
         let other_model = match (&bind.model, &target.model, &origin.model) {
             (BindModel::None, ..) | (_, None, _) | (_, _, None) => false,
             (BindModel::Same, Some(mine), Some(theirs)) => mine != theirs,
@@ -388,6 +417,9 @@ impl Context<'_> {
         if self.duty().0 == Duty::Forbidden || self.wishes.omits_filler {
             return false;
         }
+        if self.wishes.mend.fill == FillWhere::OpenLoop && self.place != Place::OpenLoop {
+            return false;
+        }
         match self.reader.rules.echo.fill_empty {
             FillEmpty::None => self.wishes.filler.is_some() && message.thinking().next().is_some(),
             FillEmpty::WithToolCalls => message.has_calls(),
@@ -409,6 +441,19 @@ pub(crate) fn field_name(rules: &Rules, wishes: &Wishes, source: Option<&str>) -
             let known = rules.read.text.iter().find(|name| Some(name.as_str()) == received).or(rules.read.text.first());
             known.map_or("reasoning_content", String::as_str).to_owned()
         }
+    }
+}
+
+/// What makes two thoughts the same item; none where nothing tells.
+fn identity(thinking: &Thinking, dedupe: Dedupe) -> Option<String> {
+    let native_id = || text_member(Raw::of(&thinking.native.as_ref()?.json).ok()?, "id");
+    let seals = thinking.seals();
+    let seal = seals.and_then(|seals| seals.encrypted.as_ref().or(seals.signature.as_ref()));
+    match dedupe {
+        Dedupe::None => None,
+        Dedupe::ById => thinking.id.clone().or_else(native_id),
+        // Ids of plain text repeat from answer to answer there.
+        Dedupe::Openrouter => seal.map(|seal| seal.payload.clone()),
     }
 }
 

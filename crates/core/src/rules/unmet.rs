@@ -62,14 +62,14 @@ fn missing(message: &Message, step: &Step, rules: &Rules, wishes: &Wishes, why: 
     }
     let echo = &rules.echo;
     let because = || why.map_or_else(String::new, |why| format!(" ({})", why.rule()));
+    let wants_filler = match echo.fill_empty {
+        FillEmpty::None => false,
+        FillEmpty::WithToolCalls => message.has_calls(),
+        FillEmpty::All => true,
+    };
     match echo.carrier {
         Carrier::Field | Carrier::FieldsOpaque | Carrier::Details | Carrier::ContentTags | Carrier::ContentChunks => {
-            let wants_field = match echo.fill_empty {
-                FillEmpty::None => false,
-                FillEmpty::WithToolCalls => message.has_calls(),
-                FillEmpty::All => true,
-            };
-            if wants_field && wishes.omits_filler {
+            if wants_filler && wishes.omits_filler {
                 return Some("this provider demands the field, and reasoning.sendEmpty leaves it out".to_owned());
             }
             // Nothing can be demanded of a message that never thought, or not here.
@@ -81,6 +81,9 @@ fn missing(message: &Message, step: &Step, rules: &Rules, wishes: &Wishes, why: 
                 message.blocks.iter().any(|block| matches!(block, Block::ToolCall(call) if call.seal.is_some()));
             (step.own && sealed && !step.seals && echo.foreign != Foreign::DummySignature)
                 .then(|| format!("this provider demands the seal of its call, and it is not sent{}", because()))
+        }
+        Carrier::Block | Carrier::Item if wants_filler && wishes.omits_filler => {
+            Some("this provider demands the block, and reasoning.sendEmpty leaves it out".to_owned())
         }
         // Without its id an item needs no thought before it, and blocks are
         // demanded only at the beginning of a loop.

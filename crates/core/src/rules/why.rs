@@ -34,6 +34,10 @@ pub enum Why {
     NoCarrier,
     /// The field must be there, and nothing may or can be in it.
     FieldIsDemanded,
+    /// This provider refused it before.
+    Refused,
+    /// The same item was sent already.
+    SentTwice,
 }
 
 impl Why {
@@ -57,6 +61,8 @@ impl Why {
             Why::NothingFollows => "each thought is followed by its item".to_owned(),
             Why::NoCarrier => "there is no place for it".to_owned(),
             Why::FieldIsDemanded => "echo.fill_empty".to_owned(),
+            Why::Refused => "this provider refused it before".to_owned(),
+            Why::SentTwice => "echo.dedupe".to_owned(),
         }
     }
 
@@ -77,6 +83,8 @@ impl Why {
             | Why::NotSealed
             | Why::NothingReadable
             | Why::NothingFollows
+            | Why::Refused
+            | Why::SentTwice
             | Why::NoCarrier => None,
         }
     }

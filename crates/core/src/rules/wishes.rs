@@ -23,6 +23,56 @@ pub struct Wishes {
     pub summary: Option<Summary>,
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
+    /// What refusals of this endpoint taught.
+    pub mend: Mend,
+}
+
+/// What repairs leave out or put in, beyond what settings and dialect say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mend {
+    pub cut: Cut,
+    /// Thoughts that nothing follows are left out, whatever the protocol.
+    pub drop_orphans: bool,
+    /// Ids stand only on items behind a thought that is sent.
+    pub ids_need_thought: bool,
+    pub fill: FillWhere,
+    pub dummies: Dummies,
+    /// Thinking is not asked for until the turn ends; what there is of it stays.
+    pub pause: bool,
+}
+
+/// Which thinking is left out because a provider refused it; of two, the one
+/// further down counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cut {
+    #[default]
+    Nothing,
+    /// Seals that exactly this endpoint and model did not make.
+    Inexact,
+    /// Thoughts of finished turns.
+    Past,
+    /// Thoughts with a seal.
+    Sealed,
+    All,
+}
+
+/// Where a filler that a repair asks for is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FillWhere {
+    #[default]
+    AsTheDialectSays,
+    OpenLoop,
+}
+
+/// Which calls get the documented dummy in place of a seal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dummies {
+    #[default]
+    AsTheDialectSays,
+    /// Calls without a seal of ours.
+    Missing,
+    /// All of them.
+    Everywhere,
 }
 
 /// Whether stored thinking goes back, and on whose word.
@@ -58,6 +108,7 @@ impl Wishes {
             summary: of_the_user(Key::Summary).then(|| settings.summary()),
             max_tokens: settings.max_output_tokens(),
             temperature: settings.temperature(),
+            mend: Mend::default(),
         }
     }
 }

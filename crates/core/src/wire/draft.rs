@@ -9,10 +9,10 @@ use super::json::{ObjectWriter, quote};
 use super::pieces::Pieces;
 use crate::block::{Arguments, Block, Thinking};
 use crate::conversation::Tool;
-use crate::dialect::Rules;
+use crate::dialect::{Carrier, Foreign, Rules};
 use crate::history::EntryId;
 use crate::message::{Message, Role};
-use crate::rules::{Action, Step, Wishes};
+use crate::rules::{Action, Dummies, Step, Wishes};
 
 /// A request before it has a shape. Parameters are written first and messages
 /// last, so that each request begins like the one before it.
@@ -90,6 +90,19 @@ impl<'a> Draft<'a> {
         for (name, value) in self.parameters {
             body.push_raw(name, &value.to_string());
         }
+    }
+
+    /// The documented stand-in for a seal that a call needs, where calls have
+    /// seals or a refusal asked for one.
+    pub(super) fn dummy_seal(&self) -> Option<&'a str> {
+        let echo = &self.rules.echo;
+        let by_dialect =
+            echo.foreign == Foreign::DummySignature && matches!(echo.carrier, Carrier::Part | Carrier::CallExtra);
+        let wanted = match self.wishes.mend.dummies {
+            Dummies::AsTheDialectSays => by_dialect,
+            Dummies::Missing | Dummies::Everywhere => true,
+        };
+        Some(echo.dummy.as_str()).filter(|dummy| wanted && !dummy.is_empty())
     }
 
     /// The system prompt, however many messages it came in.

@@ -10,11 +10,11 @@ use super::pieces::Pieces;
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Origin;
 use crate::conversation::Tool;
-use crate::dialect::{Dialect, Dialects, Duty, Repair, Rules};
+use crate::dialect::{Dialect, Dialects, Duty, Rules};
 use crate::history::EntryId;
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::rules::{self, Asked, Decision, Reader, Why, Wishes};
+use crate::rules::{self, Asked, Cure, Decision, Reader, Why, Wishes};
 use crate::settings::Settings;
 use crate::tokens::Counter;
 
@@ -31,7 +31,7 @@ pub struct Request<'a> {
     pub tools: &'a [Tool],
     pub settings: &'a Settings,
     /// What earlier refusals of this endpoint taught.
-    pub repairs: &'a [Repair],
+    pub repairs: &'a [Cure],
 }
 
 /// A request body with the reasons for everything in it.
@@ -95,8 +95,8 @@ impl Encoder {
         let protocol = request.dialect.protocol;
         let mut rules = request.dialect.rules(Some(request.model)).clone();
         let mut wishes = Wishes::of(request.settings, &rules.echo);
-        for repair in request.repairs {
-            rules::apply(*repair, &mut rules, &mut wishes);
+        for cure in request.repairs {
+            rules::apply(cure, &mut rules, &mut wishes);
         }
         let target = Origin {
             dialect: Some(request.dialect.id.clone()),
@@ -113,14 +113,15 @@ impl Encoder {
         };
         let egress = rules::plan(request.messages, reader, &wishes);
         let flag = egress.sends_past.then_some(&rules.echo.flag);
+        let paused = Wishes { enabled: false, ..wishes.clone() };
         let mut asked = match request.dialect.unknown {
             true => rules::ask_a_stranger(&rules.ask, &wishes, protocol),
+            false if wishes.mend.pause => rules::ask(&rules.ask, &paused, protocol, None),
             false => rules::ask(&rules.ask, &wishes, protocol, flag),
         };
         // Some go on thinking only from a thought. Where there is none to send,
         // thinking pauses until the turn ends.
         if egress.loop_begins_bare && messages::wants_leading_thought(&asked.parameters) {
-            let paused = Wishes { enabled: false, ..wishes.clone() };
             asked = rules::ask(&rules.ask, &paused, protocol, None);
             let note = "thinking is off until this turn ends: its tool loop has no thought that may go back";
             asked.notes.push(note.to_owned());

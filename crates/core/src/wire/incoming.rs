@@ -7,7 +7,7 @@ use super::json::{Kind, Raw, at_path, compact, count_of, each_element, member, t
 use super::{Decoder, chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::{Block, CallId, Image, Native, Text, ToolResult, Unmodelled};
 use crate::conversation::Tool;
-use crate::dialect::{DeltaMode, Rules};
+use crate::dialect::{DeltaMode, ItemText, Rules};
 use crate::fold::Fold;
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
@@ -90,6 +90,11 @@ pub(super) struct Gather {
 }
 
 impl Gather {
+    /// Where an item has its plain words.
+    pub(super) fn item_text(&self) -> ItemText {
+        self.rules.echo.item_text
+    }
+
     fn new(protocol: Protocol, rules: &Rules) -> Gather {
         let mut rules = rules.clone();
         // A message that comes back is whole, and a template wrote nothing into it.

@@ -5,7 +5,7 @@ use aside_core::block::Origin;
 use aside_core::conversation::Conversation;
 use aside_core::dialect::{Dialect, Dialects, Source};
 use aside_core::message::Message;
-use aside_core::rules::judge;
+use aside_core::rules::{Issued, judge};
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoded, Request, encode};
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ fn what_the_judge_misses_is_said_to_be_unmet() {
                     ["", "includeInContext=false", "sendEmpty=omit", "includeInContext=false sendEmpty=omit"]
                 {
                     let encoded = sent(dialects(), dialect, &model, settings, &open_loop(origin, "c"));
-                    let verdict = judge(dialect, &model, &encoded.body, None).unwrap();
+                    let verdict = judge(dialect, &model, &[], &encoded.body, Issued::Unknown).unwrap();
                     let is_demand = |rule: &str| rule.ends_with("= must") || rule.starts_with("a loop begins");
                     let refused = verdict.broken.iter().any(|broken| is_demand(&broken.rule));
                     let unmet = !encoded.unmet.is_empty();

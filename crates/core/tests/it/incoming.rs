@@ -1,6 +1,9 @@
 //! Requests read as their provider reads them: what was encoded comes back as
 //! what it was made of, but for what the decisions say was left out.
 
+use std::fs;
+use std::path::PathBuf;
+
 use aside_core::block::{
     Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ToolCall,
     ToolResult,
@@ -360,4 +363,42 @@ fn x1_what_is_no_request_says_where_and_why() {
         let error = read_request(dialect.protocol, dialect.rules(None), body).unwrap_err().to_string();
         assert!(error.starts_with(problem), "{id}: {error}");
     }
+}
+
+/// Cases whose clients answer calls that are not in the request: one refers to
+/// the provider's store, two count a repeated finish as a second call.
+const RESULTS_OF_NOTHING: [&str; 3] = ["078-", "488-", "490-"];
+
+/// Requests that real clients sent: in the folder named by `ASIDE_CORPUS`.
+#[test]
+fn x1_requests_of_real_clients_are_read() {
+    let Some(folder) = std::env::var_os("ASIDE_CORPUS").map(PathBuf::from) else { return };
+    let (mut n_requests, mut n_answers, mut n_results) = (0, 0, 0);
+    let mut failures = Vec::new();
+    for case in fs::read_dir(folder.join("cases")).unwrap().map(|entry| entry.unwrap().path()) {
+        let meta: Value = serde_json::from_slice(&fs::read(case.join("meta.json")).unwrap()).unwrap();
+        let Ok(protocol) = meta["protocol"].as_str().unwrap().parse::<Protocol>() else { continue };
+        let rules = dialects().generic(protocol).unwrap().rules(None);
+        for turn in 1.. {
+            let Ok(body) = fs::read_to_string(case.join(format!("turn{turn}.request.json"))) else { break };
+            match read_request(protocol, rules, &body) {
+                Ok(incoming) => {
+                    n_requests += 1;
+                    let role = |role| incoming.messages.iter().filter(|message| message.role == role).count();
+                    (n_answers, n_results) = (n_answers + role(Role::Assistant), n_results + role(Role::Tool));
+                    let unnamed = |block: &Block| matches!(block, Block::ToolResult(result) if result.name.is_empty());
+                    let known = RESULTS_OF_NOTHING
+                        .iter()
+                        .any(|name| case.file_name().unwrap().to_str().unwrap().starts_with(name));
+                    if !known && incoming.messages.iter().flat_map(|message| &message.blocks).any(unnamed) {
+                        failures.push(format!("{} turn {turn}: a result of no call", case.display()));
+                    }
+                }
+                Err(error) => failures.push(format!("{} turn {turn}: {error}", case.display())),
+            }
+        }
+    }
+    println!("{n_requests} recorded requests read, {n_answers} answers and {n_results} runs of results in them");
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    assert!(n_requests > 250, "only {n_requests} requests");
 }

@@ -98,7 +98,14 @@ struct Trip {
     added: Vec<Value>,
 }
 
-fn corpus() -> Option<PathBuf> {
+pub(crate) fn dialect_of(provider: &str, protocol: Protocol) -> &'static Dialect {
+    match DIALECT_OF.iter().find(|row| (row.0, row.1) == (provider, protocol)) {
+        Some((_, _, id)) => dialects().get(id).unwrap_or_else(|| panic!("no dialect {id}")),
+        None => dialects().generic(protocol).unwrap(),
+    }
+}
+
+pub(crate) fn corpus() -> Option<PathBuf> {
     let folder = std::env::var_os("ASIDE_CORPUS").map(PathBuf::from)?;
     assert!(folder.join("cases").is_dir(), "ASIDE_CORPUS names {}, which has no folder `cases`", folder.display());
     Some(folder)
@@ -153,11 +160,7 @@ fn response(case: &Path, turn: usize) -> Vec<u8> {
 
 impl Trip {
     fn dialect(&self) -> &'static Dialect {
-        let row = DIALECT_OF.iter().find(|row| (row.0, row.1) == (self.provider.as_str(), self.protocol));
-        match row {
-            Some((_, _, id)) => dialects().get(id).unwrap_or_else(|| panic!("no dialect {id}")),
-            None => dialects().generic(self.protocol).unwrap(),
-        }
+        dialect_of(&self.provider, self.protocol)
     }
 
     /// Thinking goes back; to an unknown host in the field its client used.

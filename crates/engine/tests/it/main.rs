@@ -14,6 +14,7 @@ mod probe;
 mod search;
 mod server;
 mod shell;
+mod simulated;
 mod support;
 mod talk;
 mod turns;

@@ -193,6 +193,11 @@ async fn l3_a_memory_that_cannot_be_read_or_written_is_said_and_left() {
     assert!(asker.troubles()[0].starts_with("allowed for this session only: "), "{:?}", asker.troubles());
     assert_eq!(fs::read_to_string(&file).unwrap(), "{ half");
     ok(&tools, "write", write("b")).await;
+
+    let without = scratch.tools(Mode::Ask);
+    let asker = Scripted::new([Permit::Project]);
+    assert!(!run(&without, &asker, "write", write("a")).await.is_error);
+    assert_eq!(asker.troubles(), ["allowed for this session only: there is no place to remember it"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Commands: what they answer, and that nothing of them is left.
 
 use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use aside_engine::tools::{Mode, Permissions, Rules, Toolbox};
@@ -71,7 +72,7 @@ async fn l4_a_cancelled_command_is_ended_and_tells_what_it_had_said() {
     let mark = mark(100);
     let command = call(
         "shell",
-        &json!({"command": format!("echo begun; touch begun; (sleep {mark}; sleep {mark}) & sleep {mark}")}),
+        &json!({"command": format!("echo begun; (sleep {mark}; sleep {mark}) & sleep {mark} & touch begun; wait")}),
     );
     let cancel = CancellationToken::new();
     let stop = async {
@@ -88,7 +89,7 @@ async fn l4_a_command_that_nobody_waits_for_any_more_is_ended() {
     let scratch = Scratch::new("dropped");
     let tools = scratch.tools(Mode::AllowAll);
     let mark = mark(200);
-    let command = call("shell", &json!({"command": format!("touch begun; setsid sleep {mark} & sleep {mark}")}));
+    let command = call("shell", &json!({"command": format!("setsid sleep {mark} & sleep {mark} & touch begun; wait")}));
     let (cancel, begun) = (CancellationToken::new(), scratch.root().join("begun"));
     tokio::select! {
         result = tools.run(&command, &Nobody, &cancel) => panic!("it ended by itself: {result:?}"),
@@ -155,9 +156,15 @@ async fn appears(path: &std::path::Path) {
 #[test]
 fn the_look_for_leftovers_sees_a_living_process() {
     let mark = mark(999);
-    let mut child = std::process::Command::new("sleep").arg(&mark).spawn().unwrap();
-    assert_eq!(living(&mark), [format!("sleep {mark} ")]);
+    let mut child = std::process::Command::new("sleep").arg(&mark).stdout(Stdio::null()).spawn().unwrap();
+    // Its command line can be read a moment after it is started.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while living(&mark).is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let seen = living(&mark);
     child.kill().unwrap();
     child.wait().unwrap();
+    assert_eq!(seen, [format!("sleep {mark} ")]);
     gone(&mark, "killed");
 }

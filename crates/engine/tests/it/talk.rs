@@ -1,6 +1,6 @@
 //! What the tests share: a session, a front end that remembers, and deltas.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use aside_core::block::{Block, Text};
@@ -9,7 +9,7 @@ use aside_core::event::Event;
 use aside_core::message::{Message, Role};
 use aside_core::settings::Settings;
 use aside_core::turn::TurnEnd;
-use aside_engine::tools::{Asker, Permit, Question};
+pub(crate) use aside_engine::tools::NobodyToAsk as Nobody;
 use aside_engine::{Endpoint, Front, Http, Session, Timeouts, Update};
 use tokio_util::sync::CancellationToken;
 
@@ -52,13 +52,10 @@ impl Front for Heard {
     }
 }
 
-/// Nobody is there to be asked.
-pub(crate) struct Nobody;
-
-impl Asker for Nobody {
-    fn ask(&self, _: Question) -> futures_util::future::BoxFuture<'_, Permit> {
-        Box::pin(async { Permit::No(None) })
-    }
+/// Read once: that takes longer than most tests.
+pub(crate) fn dialects() -> Arc<Dialects> {
+    static READ: LazyLock<Arc<Dialects>> = LazyLock::new(|| Arc::new(Dialects::builtin().unwrap()));
+    Arc::clone(&READ)
 }
 
 pub(crate) fn session(url: &str, dialect: &str, model: &str) -> Session {
@@ -66,7 +63,7 @@ pub(crate) fn session(url: &str, dialect: &str, model: &str) -> Session {
 }
 
 pub(crate) fn session_with(url: &str, dialect: &str, model: &str, timeouts: Timeouts) -> Session {
-    let dialects = Arc::new(Dialects::builtin().unwrap());
+    let dialects = dialects();
     let endpoint = Endpoint {
         provider: dialect.to_owned(),
         dialect: dialects.get(dialect).unwrap().clone(),

@@ -6,7 +6,7 @@ use aside_core::event::Ending;
 use aside_core::rules::classify;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Desk, address, calls, changed, dialects, each_value, post, said, thought};
+use crate::support::{Answer, Delivery, Desk, address, calls, changed, dialects, each_value, post, said, thought};
 
 #[test]
 fn x1_a_loop_that_sends_back_what_it_got_is_accepted_everywhere() {
@@ -27,6 +27,38 @@ fn x1_a_loop_that_sends_back_what_it_got_is_accepted_everywhere() {
         desk.say("And now?");
         let reply = desk.step();
         assert!(said(&reply).contains("And now?"), "{}", dialect.id);
+    }
+}
+
+#[test]
+fn x1_every_model_of_every_dialect_takes_back_what_it_gave() {
+    let mut n_models = 0;
+    for dialect in dialects().iter() {
+        for (pattern, _) in dialect.models() {
+            let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 1");
+            desk.model = pattern.replace('*', "");
+            n_models += 1;
+            let reply = desk.step();
+            desk.give_results(&reply);
+            desk.step();
+            desk.say("And now?");
+            desk.step();
+        }
+    }
+    assert!(n_models > 100, "only {n_models} models");
+}
+
+#[test]
+fn x1_a_loop_without_streams_is_accepted_too() {
+    for dialect in dialects().iter() {
+        let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 2");
+        desk.delivery = Delivery::Whole;
+        for step in 0..2 {
+            let reply = desk.step();
+            assert_eq!(calls(&reply).len(), 1, "{} step {step}: {reply:?}", dialect.id);
+            desk.give_results(&reply);
+        }
+        assert!(said(&desk.step()).contains("Steps with tools in this turn: 2."), "{}", dialect.id);
     }
 }
 
@@ -82,12 +114,17 @@ fn x1_a_client_that_forgets_the_thinking_gets_the_provider_s_own_400() {
         if answer.status != 200 {
             assert_eq!(answer.status, 400, "{}: {}", dialect.id, answer.text());
             assert_eq!(dialect.rules(Some(&dialect.id)).echo.loop_duty, Duty::Must, "{}", dialect.id);
+            let row = classify(dialects().catalogue(), Some(400), &message(&answer));
+            assert!(row.is_some(), "{}: {}", dialect.id, answer.text());
             refused.push(dialect.id.as_str());
         }
     }
-    for id in ["deepseek", "kimi", "gemini", "gemini-openai", "openrouter"] {
-        assert!(refused.contains(&id), "{id} is not among {refused:?}");
-    }
+    #[rustfmt::skip]
+    let known = [
+        "azure-responses", "deepseek", "deepseek-anthropic", "deepseek-responses", "gemini", "gemini-openai", "kimi",
+        "kimi-anthropic", "openai", "openrouter",
+    ];
+    assert_eq!(refused, known);
 }
 
 fn message(answer: &Answer) -> String {
@@ -172,6 +209,48 @@ fn x1_seals_are_bound_to_the_key_where_the_provider_binds_them() {
         crate::support::exchange(address(), "POST", &encoded.path, &[("authorization", key)], &encoded.body).status
     };
     assert_eq!((with("Bearer any"), with("Bearer another")), (200, 400));
+}
+
+#[test]
+fn x1_an_item_without_the_thought_that_led_to_it_is_refused() {
+    let dialect = dialects().get("openai").unwrap();
+    let mut desk = Desk::new(dialect, "Look around.\nsim: tool-loop 2");
+    let reply = desk.step();
+    desk.give_results(&reply);
+    let encoded = desk.encoded();
+    let without = without_thinking(dialect, &encoded.body);
+    let answer = post(address(), &encoded.path, &without);
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    let said = message(&answer);
+    assert!(said.contains("'fc_") && said.contains("without its required 'reasoning' item: 'rs_"), "{said}");
+    let without_ids = changed(&without, |body| {
+        each_value(body, &mut |value| {
+            if value["type"] == "function_call" {
+                value.as_object_mut().unwrap().remove("id");
+            }
+        });
+    });
+    assert_eq!(post(address(), &encoded.path, &without_ids).status, 200);
+}
+
+#[test]
+fn x1_a_thought_that_is_bound_to_what_came_before_it_minds_a_change() {
+    let mut desk = Desk::new(dialects().get("anthropic").unwrap(), "Look around.\nsim: tool-loop 2");
+    desk.model = "claude-opus-5-5".to_owned();
+    let reply = desk.step();
+    desk.give_results(&reply);
+    let mut encoded = desk.encoded();
+    assert!(encoded.body.contains("prefix_mismatch_behavior"), "{}", encoded.body);
+    let body = encoded.body.replace("Be brief.", "Be long.");
+    encoded.body.clone_from(&body);
+    assert_eq!(desk.send(&encoded).status, 200, "the request asks for the thought to be dropped");
+    encoded.body = changed(&body, |body| drop(body["thinking"].as_object_mut().unwrap().remove("block_binding")));
+    encoded.headers.clear();
+    let answer = desk.send(&encoded);
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert!(message(&answer).contains("bound to a different conversation"), "{}", answer.text());
+    encoded.body = encoded.body.replace("Be long.", "Be brief.");
+    assert_eq!(desk.send(&encoded).status, 200);
 }
 
 #[test]

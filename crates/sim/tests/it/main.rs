@@ -14,4 +14,5 @@ mod behaviours;
 mod faults;
 mod loops;
 mod replies;
+mod robust;
 mod support;

@@ -2,10 +2,10 @@
 
 use aside_core::block::Block;
 use aside_core::event::Ending;
-use aside_core::protocol::Protocol;
+use aside_sim::{Options, Simulator, Stage};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, address, changed, dialects, exchange, get, post, said, thought};
+use crate::support::{Delivery, Desk, address, changed, dialects, exchange, get, post, said, thought};
 
 #[test]
 fn x1_every_dialect_thinks_and_answers_and_says_what_it_is() {
@@ -25,20 +25,11 @@ fn x1_every_dialect_thinks_and_answers_and_says_what_it_is() {
 #[test]
 fn x1_whole_and_streamed_replies_are_the_same() {
     for dialect in dialects().iter() {
-        let desk = Desk::new(dialect, "Why?");
+        let mut desk = Desk::new(dialect, "Why?");
         let encoded = desk.encoded();
         let streamed = desk.send(&encoded).decoded(dialect);
-        let path = match dialect.protocol {
-            Protocol::Gemini => encoded.path.replace("streamGenerateContent?alt=sse", "generateContent"),
-            Protocol::Bedrock => encoded.path.replace("converse-stream", "converse"),
-            _ => encoded.path.clone(),
-        };
-        let body = changed(&encoded.body, |body| {
-            if let Some(stream) = body.get_mut("stream") {
-                *stream = json!(false);
-            }
-        });
-        let answer = post(address(), &path, &body);
+        desk.delivery = Delivery::Whole;
+        let answer = desk.send(&encoded);
         assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{}", dialect.id);
         let whole = answer.decoded(dialect);
         assert_eq!(thought(&whole), thought(&streamed), "{}", dialect.id);
@@ -108,6 +99,21 @@ fn x1_lists_of_models_come_in_the_shape_of_their_path() {
     let claude = exchange(address(), "GET", "/v1/models", &[("anthropic-version", "2023-06-01")], "");
     let claude: Value = serde_json::from_slice(&claude.bytes()).unwrap();
     assert_eq!((&claude["data"][0]["type"], &claude["has_more"]), (&json!("model"), &json!(false)));
+}
+
+#[test]
+fn it_runs_beside_other_work_and_stops_with_it() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stage = Stage::new(dialects().clone(), Options::default());
+        let running = Simulator::bind("127.0.0.1:0".parse().unwrap(), stage).await.unwrap().spawn();
+        let address = running.address();
+        let about = tokio::task::spawn_blocking(move || get(address, "/").status).await.unwrap();
+        assert_eq!(about, 200);
+        drop(running);
+        tokio::task::yield_now().await;
+        assert!(std::net::TcpStream::connect(address).is_err(), "nobody listens any more");
+    });
 }
 
 #[test]

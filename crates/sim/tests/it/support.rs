@@ -82,8 +82,12 @@ impl Answer {
     }
 
     pub(crate) fn decoded(&self, dialect: &Dialect) -> Reply {
+        self.decoded_from(dialect, &dialect.id)
+    }
+
+    fn decoded_from(&self, dialect: &Dialect, model: &str) -> Reply {
         let mut fold = Fold::new();
-        let mut decoder = Decoder::new(dialect.protocol, dialect.rules(Some(&dialect.id)));
+        let mut decoder = Decoder::new(dialect.protocol, dialect.rules(Some(model)));
         for piece in &self.pieces {
             decoder.push(piece, &mut fold);
         }
@@ -101,7 +105,7 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
 }
 
 pub(crate) fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
-    exchange(address, "POST", path, &[("authorization", "Bearer any")], body)
+    exchange(address, "POST", path, &[("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")], body)
 }
 
 pub(crate) fn exchange(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
@@ -157,12 +161,22 @@ fn read_chunks(socket: &mut BufReader<TcpStream>, pieces: &mut Vec<Vec<u8>>) -> 
     }
 }
 
+/// How a client wants its answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    Streamed,
+    Whole,
+}
+
 /// A client made of aside's own encoder and decoder.
 pub(crate) struct Desk {
     pub(crate) address: SocketAddr,
     pub(crate) dialect: &'static Dialect,
+    /// Whose rules count; the dialect's own without one.
+    pub(crate) model: String,
     pub(crate) messages: Vec<Message>,
     pub(crate) tools: Vec<Tool>,
+    pub(crate) delivery: Delivery,
 }
 
 impl Desk {
@@ -171,14 +185,21 @@ impl Desk {
         let tool = |name: &str| Tool { name: name.into(), description: "d".into(), parameters: schema.into() };
         let messages =
             vec![Message::new(Role::System, vec![text("Be brief.")]), Message::new(Role::User, vec![text(question)])];
-        Desk { address: address(), dialect, messages, tools: vec![tool("write"), tool("list")] }
+        Desk {
+            address: address(),
+            dialect,
+            model: dialect.id.clone(),
+            messages,
+            tools: vec![tool("write"), tool("list")],
+            delivery: Delivery::Streamed,
+        }
     }
 
     pub(crate) fn origin(&self) -> Origin {
         Origin {
             provider: Some("sim".to_owned()),
             dialect: Some(self.dialect.id.clone()),
-            model: Some(self.dialect.id.clone()),
+            model: Some(self.model.clone()),
             ..Origin::default()
         }
     }
@@ -188,7 +209,7 @@ impl Desk {
         encode(&Request {
             dialects: dialects(),
             dialect: self.dialect,
-            model: &self.dialect.id,
+            model: &self.model,
             target: &self.origin(),
             messages: &messages,
             tools: &self.tools,
@@ -198,9 +219,24 @@ impl Desk {
     }
 
     pub(crate) fn send(&self, encoded: &Encoded) -> Answer {
-        let mut headers: Vec<(&str, &str)> = vec![("authorization", "Bearer any")];
+        let mut headers = vec![("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")];
         headers.extend(encoded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        exchange(self.address, "POST", &encoded.path, &headers, &encoded.body)
+        let (mut path, mut body) = (encoded.path.clone(), encoded.body.clone());
+        if self.model != self.dialect.id {
+            // One model of a dialect has a name with both.
+            let named = format!("sim/{}/{}", self.dialect.id, self.model);
+            path = path.replace(&self.model, &named);
+            body = changed(&body, |body| {
+                if let Some(model) = body.get_mut("model") {
+                    *model = named.into();
+                }
+            });
+        }
+        if self.delivery == Delivery::Whole {
+            path = path.replace("streamGenerateContent?alt=sse", "generateContent").replace("-stream", "");
+            body = body.replacen(r#""stream":true"#, r#""stream":false"#, 1);
+        }
+        exchange(self.address, "POST", &path, &headers, &body)
     }
 
     /// Asks, expects an answer, and keeps it.
@@ -209,7 +245,7 @@ impl Desk {
         let answer = self.send(&encoded);
         assert_eq!(answer.status, 200, "{}: {}\n{}", self.dialect.id, answer.text(), encoded.body);
         assert!(answer.complete, "{}", self.dialect.id);
-        let reply = answer.decoded(self.dialect);
+        let reply = answer.decoded_from(self.dialect, &self.model);
         self.keep(&reply);
         reply
     }

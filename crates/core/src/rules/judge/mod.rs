@@ -1,18 +1,20 @@
 //! What a provider would say to a request, from the same data the encoder
-//! works by. It reads only the body, as the provider does; what the provider
+//! works by. It reads only the request, as the provider does; what the provider
 //! gave out earlier it knows only if it is told.
 
+mod calls;
+mod parameters;
+mod returned;
 mod view;
+mod words;
 
-use super::Wishes;
-use crate::block::{Block, Thinking};
-use crate::dialect::{BindModel, Carrier, Dialect, Duty, EmptyContent, FillEmpty, Foreign, Rules, TurnsIf};
-use crate::event::ProviderError;
+use crate::dialect::{
+    Carrier, Dedupe, Dialect, Duty, EmptyContent, Fault, FillEmpty, Foreign, Removal, Rules, TurnsIf,
+};
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::settings::Settings;
-use crate::wire::error_reply;
-use crate::wire::json::{Raw, at_path, member, text_member, text_of};
+use crate::wire::json::{Raw, at_path, member, text_member};
+pub use view::Carried;
 use view::{Seen, Speaker, view};
 
 /// One rule that a request breaks.
@@ -22,9 +24,14 @@ pub struct Broken {
     pub rule: String,
     /// Where in the body.
     pub path: String,
+    pub fault: Fault,
     pub status: u16,
-    /// The answer, in the provider's own shape.
+    /// Headers of the answer that belong to its shape.
+    pub headers: Vec<(String, String)>,
+    /// The answer, in the provider's own shape and words.
     pub body: String,
+    /// The words alone.
+    pub message: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,210 +51,263 @@ impl Verdict {
 #[error("the request is not JSON: {0}")]
 pub struct NotARequest(String);
 
-/// Judges a request body as its provider would. `issued` are the earlier
-/// messages, as the provider made them.
-pub fn judge(dialect: &Dialect, model: &str, body: &str, issued: Option<&[&Message]>) -> Result<Verdict, NotARequest> {
+/// What a provider knows of what it gave out.
+#[derive(Clone, Copy)]
+pub enum Issued<'a> {
+    /// Nothing: only the structure is judged.
+    Unknown,
+    /// The conversation so far; the assistant's messages count, as they were made.
+    Messages(&'a [&'a Message]),
+    /// Seals that prove themselves: whether one is good, where it stands.
+    Checked(&'a dyn Fn(&Returned<'_>) -> bool),
+}
+
+/// A sealed piece that came back, and its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Returned<'a> {
+    pub carried: Carried,
+    pub text: &'a str,
+    /// A signature or an encrypted payload.
+    pub seal: &'a str,
+    /// Its own id: of a call, the call's.
+    pub id: Option<&'a str>,
+    /// The element of the list of messages or items where its message begins.
+    pub message: usize,
+    /// Which of the assistant's messages that is.
+    pub step: usize,
+    /// Which of the message's thoughts, or of its calls, this is.
+    pub index: usize,
+    /// The call that comes next in its message.
+    pub next_call: Option<&'a str>,
+}
+
+/// Judges a request as its provider would. Without headers, none are judged.
+pub fn judge(
+    dialect: &Dialect,
+    model: &str,
+    headers: &[(String, String)],
+    body: &str,
+    issued: Issued<'_>,
+) -> Result<Verdict, NotARequest> {
     let raw = Raw::of(body).map_err(|error| NotARequest(error.to_string()))?;
     let rules = dialect.rules(Some(model));
-    let mut court = Court { protocol: dialect.protocol, rules, verdict: Verdict::default() };
-    let seen = view(dialect.protocol, raw, &fields(rules), &rules.read.call_extra);
-    let last_user = seen.iter().rposition(|message| message.speaker == Speaker::User);
-    let open = seen.last().is_some_and(|message| message.speaker == Speaker::Tool);
-    let has_tools = member(raw, "tools").or_else(|| member(raw, "toolConfig")).is_some();
-    for (at, message) in seen.iter().enumerate().filter(|(_, message)| message.speaker == Speaker::Assistant) {
-        let in_loop = open && last_user.is_none_or(|user| at > user);
-        court.message(message, in_loop, has_tools);
-    }
-    court.parameters(raw);
-    if open {
-        let first = last_user.map_or(0, |user| user + 1);
-        court.leading_thought(raw, seen.get(first));
-    }
+    let seen = view(dialect, rules, raw);
+    let mut court = Court { dialect, model, rules, seen: &seen, body: raw, verdict: Verdict::default() };
+    court.headers(headers);
+    court.calls();
+    court.thinking();
+    court.parameters();
     match issued {
-        Some(issued) => court.seals(&seen, issued),
-        None => court.verdict.unverified.push("seals: what was issued is not known".to_owned()),
+        Issued::Unknown => court.leave("seals: what was issued is not known"),
+        Issued::Messages(messages) => court.returned(messages),
+        Issued::Checked(is_good) => court.checked(is_good),
     }
     Ok(court.verdict)
 }
 
-/// Every name that thinking may stand under in this dialect.
-fn fields(rules: &Rules) -> Vec<String> {
-    let mut fields = rules.read.text.clone();
-    fields.push(super::field_name(rules, &Wishes::of(&Settings::new(), &rules.echo), None));
-    fields.extend(["reasoning_details".to_owned(), "thinking_blocks".to_owned()]);
-    fields.sort();
-    fields.dedup();
-    fields
-}
-
 struct Court<'a> {
-    protocol: Protocol,
+    dialect: &'a Dialect,
+    model: &'a str,
     rules: &'a Rules,
+    seen: &'a [Seen],
+    body: Raw<'a>,
     verdict: Verdict,
 }
 
-impl Court<'_> {
-    fn message(&mut self, message: &Seen, in_loop: bool, has_tools: bool) {
+impl<'a> Court<'a> {
+    /// The assistant's messages: where each stands, and whether it is a step of
+    /// the open tool loop.
+    fn steps(&self) -> impl Iterator<Item = (bool, &'a Seen)> + use<'a> {
+        let seen = self.seen;
+        let last_user = seen.iter().rposition(|message| message.speaker == Speaker::User);
+        let open = seen.last().is_some_and(|message| message.speaker == Speaker::Tool);
+        let made = seen.iter().enumerate().filter(|(_, message)| message.speaker == Speaker::Assistant);
+        made.map(move |(at, message)| (open && last_user.is_none_or(|user| at > user), message))
+    }
+
+    fn duty(&self, in_loop: bool) -> Duty {
         let echo = &self.rules.echo;
+        let has_tools = member(self.body, "tools").or_else(|| member(self.body, "toolConfig")).is_some();
         let applies = match echo.turns_if {
             TurnsIf::Always | TurnsIf::Flag => true,
             TurnsIf::Tools => has_tools,
         };
-        let duty = match (in_loop, applies) {
+        match (in_loop, applies) {
             (true, _) => echo.loop_duty,
             (false, true) => echo.turns_duty,
             (false, false) => Duty::Ignored,
-        };
-        let rule = if in_loop { "echo.loop" } else { "echo.turns" };
-        match duty {
-            Duty::Must => self.demand(message, rule, in_loop),
-            Duty::Forbidden if message.has_field || !message.thinking.is_empty() => {
-                let text = "thinking of earlier turns is not taken back";
-                self.refuse(format!("{rule} = forbidden"), message.path.clone(), text);
+        }
+    }
+
+    /// Everything about thinking that the structure alone shows.
+    fn thinking(&mut self) {
+        for (in_loop, message) in self.steps() {
+            let rule = if in_loop { "echo.loop" } else { "echo.turns" };
+            match self.duty(in_loop) {
+                Duty::Must => self.demand(message, rule, in_loop),
+                Duty::Forbidden if message.has_field || !message.thinking.is_empty() => {
+                    let field = self.field();
+                    self.refuse(&format!("{rule} = forbidden"), &message.path, Fault::Unwanted, &[("field", &field)]);
+                }
+                Duty::Should | Duty::Ignored | Duty::Forbidden => (),
             }
-            Duty::Should | Duty::Ignored | Duty::Forbidden => (),
+            if self.rules.echo.empty_content == EmptyContent::Omit
+                && message.has_empty_content
+                && !message.calls.is_empty()
+            {
+                let path = format!("{}.content", message.path);
+                self.refuse("echo.empty_content = omit", &path, Fault::EmptyContent, &[]);
+            }
         }
-        if echo.empty_content == EmptyContent::Omit && message.has_empty_content && !message.calls.is_empty() {
-            self.refuse(
-                "echo.empty_content = omit".to_owned(),
-                format!("{}.content", message.path),
-                "text content is empty",
-            );
+        self.all_or_none();
+        self.leading_thought();
+        self.while_off();
+        if self.dialect.protocol == Protocol::OpenaiResponses {
+            self.orphans();
+            self.not_stored();
         }
-        if self.protocol == Protocol::OpenaiResponses {
-            self.orphans(message);
-        }
+        self.repeats();
     }
 
     /// What must be there is there, in the place this provider looks.
     fn demand(&mut self, message: &Seen, rule: &str, in_loop: bool) {
         let echo = &self.rules.echo;
         let rule = format!("{rule} = must");
-        match echo.carrier {
-            Carrier::Field | Carrier::FieldsOpaque | Carrier::Details => {
-                let demanded = match echo.fill_empty {
-                    FillEmpty::All => true,
-                    FillEmpty::WithToolCalls => !message.calls.is_empty(),
-                    // Nothing can be demanded of a message that never thought.
-                    FillEmpty::None => false,
-                };
-                if demanded && !message.has_field {
-                    let text = self.complaint("must be passed back", "thinking must be passed back to the API");
-                    self.refuse(rule, message.path.clone(), &text);
-                }
+        let demanded = match echo.fill_empty {
+            FillEmpty::All => true,
+            FillEmpty::WithToolCalls => !message.calls.is_empty(),
+            // Nothing can be demanded of a message that never thought.
+            FillEmpty::None => false,
+        };
+        let there = match echo.carrier {
+            Carrier::Field | Carrier::FieldsOpaque | Carrier::Details => message.has_field,
+            Carrier::Block | Carrier::Item | Carrier::ContentChunks => !message.thinking.is_empty(),
+            Carrier::None | Carrier::ContentTags | Carrier::Part | Carrier::CallExtra => true,
+        };
+        // Who does not think owes no thought.
+        if demanded && !there && self.thinks() {
+            self.missing(&rule, message);
+        }
+        // The first call of each step of the loop carries the seal.
+        let seals_calls = matches!(echo.carrier, Carrier::Part | Carrier::CallExtra);
+        if in_loop
+            && seals_calls
+            && echo.foreign == Foreign::DummySignature
+            && let Some(call) = message.calls.first().filter(|call| call.seal.is_none())
+        {
+            self.refuse(&rule, &call.path, Fault::UnsealedCall, &[("name", &call.name)]);
+        }
+    }
+
+    fn missing(&mut self, rule: &str, message: &Seen) {
+        let (field, index) = (self.field(), message.at.to_string());
+        self.refuse(rule, &message.path, Fault::Missing, &[("field", &field), ("index", &index)]);
+    }
+
+    /// The name of the thinking, as a complaint says it.
+    fn field(&self) -> String {
+        match self.dialect.protocol {
+            Protocol::OpenaiResponses => "reasoning_text".to_owned(),
+            Protocol::Anthropic => "content[].thinking".to_owned(),
+            Protocol::OpenaiChat | Protocol::Gemini | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => {
+                let wishes = super::Wishes::of(&crate::settings::Settings::new(), &self.rules.echo);
+                super::field_name(self.rules, &wishes, None)
             }
-            // The first call of each step of the loop carries the seal.
-            Carrier::Part | Carrier::CallExtra if in_loop && echo.foreign == Foreign::DummySignature => {
-                if let Some(call) = message.calls.first().filter(|call| call.seal.is_none()) {
-                    let path = call.path.clone();
-                    let text = self.complaint("thought_signature", "Function call is missing a thought_signature");
-                    self.refuse(rule, path, &text);
-                }
-            }
-            Carrier::None
-            | Carrier::ContentTags
-            | Carrier::ContentChunks
-            | Carrier::Block
-            | Carrier::Item
-            | Carrier::Part
-            | Carrier::CallExtra => (),
+        }
+    }
+
+    /// One message with thinking and one without it are refused together.
+    fn all_or_none(&mut self) {
+        if self.rules.bind.removal != Removal::AllOrNone || !self.thinks() {
+            return;
+        }
+        let thinks = |message: &Seen| message.has_field || !message.thinking.is_empty();
+        let said = self.steps().any(|(_, message)| message.thinking.iter().any(|thought| !thought.is_filler()));
+        let silent = self.steps().map(|(_, message)| message).find(|message| !thinks(message));
+        let Some(silent) = silent.filter(|_| said) else { return };
+        // Already said, where it is a duty as well.
+        if !self.verdict.broken.iter().any(|broken| broken.path == silent.path) {
+            self.missing("bind.removal = all_or_none", silent);
         }
     }
 
     /// Thinking that is switched on by hand wants a loop to begin with a thought.
-    fn leading_thought(&mut self, body: Raw<'_>, first: Option<&Seen>) {
-        let thinking = member(body, "thinking").or_else(|| at_path(body, "additionalModelRequestFields.thinking"));
+    fn leading_thought(&mut self) {
+        let thinking =
+            member(self.body, "thinking").or_else(|| at_path(self.body, "additionalModelRequestFields.thinking"));
         let by_hand = thinking.is_some_and(|thinking| {
             member(thinking, "budget_tokens").is_some() && text_member(thinking, "type").as_deref() == Some("enabled")
         });
+        let first = self.steps().find(|(in_loop, _)| *in_loop).map(|(_, message)| message);
         let Some(first) = first.filter(|first| by_hand && !first.begins_with_thinking) else { return };
-        let text = "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final \
-                    `assistant` message must start with a thinking block.";
-        self.refuse("a loop begins with a thought".to_owned(), format!("{}.content[0]", first.path), text);
+        let path = format!("{}.content[0]", first.path);
+        let kind = if first.text.is_empty() { "tool_use" } else { "text" };
+        self.refuse("a loop begins with a thought", &path, Fault::Leading, &[("kind", kind)]);
     }
 
-    fn orphans(&mut self, message: &Seen) {
-        for thought in message.thinking.iter().filter(|thought| thought.is_last) {
-            let text = "Item of type 'reasoning' was provided without its required following item.";
-            self.refuse("each thought is followed by its item".to_owned(), thought.path.clone(), text);
+    /// An assistant's message is gone on from, with thinking in it and off.
+    fn while_off(&mut self) {
+        if !self.dialect.complains_of(self.model, Fault::WhileOff) {
+            return;
+        }
+        let off = at_path(self.body, "thinking.type").is_some_and(|kind| kind.get() == "\"disabled\"");
+        let last = self.seen.last().filter(|last| last.speaker == Speaker::Assistant && off);
+        if let Some(thought) = last.and_then(|last| last.thinking.first()) {
+            self.refuse("nothing to go on from while thinking is off", &thought.path, Fault::WhileOff, &[]);
         }
     }
 
-    fn parameters(&mut self, body: Raw<'_>) {
-        let ask = &self.rules.ask;
-        if !ask.effort.path.is_empty()
-            && let Some(word) = at_path(body, &ask.effort.path).and_then(text_of)
-        {
-            let known = ask.effort.values.iter().chain(ask.effort.map.values()).any(|known| *known == word);
-            // `none` is the off-switch of some; it is in no ladder.
-            if !known && word != "none" {
-                let text = format!("This model does not support 'reasoning_effort' value '{word}'");
-                self.refuse("ask.effort.values".to_owned(), ask.effort.path.clone(), &text);
-            }
+    fn orphans(&mut self) {
+        if !self.dialect.complains_of(self.model, Fault::Orphan) {
+            return;
         }
-        let budget = at_path(body, &ask.budget.path).and_then(|value| value.get().parse::<u64>().ok());
-        if let Some(budget) = budget.filter(|_| !ask.budget.path.is_empty()) {
-            let limit = at_path(body, &ask.max_tokens.path).and_then(|value| value.get().parse::<u64>().ok());
-            let outside = ask.budget.range.is_some_and(|(least, most)| budget < least || budget > most);
-            if outside || limit.is_some_and(|limit| budget >= limit) {
-                self.refuse("ask.budget.range".to_owned(), ask.budget.path.clone(), "thinking budget out of range");
-            }
-        }
-        for name in ask.forbid.iter().filter(|name| at_path(body, name).is_some()) {
-            self.refuse("ask.forbid".to_owned(), name.clone(), &format!("Unsupported parameter: '{name}'"));
-        }
-        for name in &ask.forbid_when_on {
-            let thinking_is_on = !ask.on.is_empty() && ask.on.keys().any(|key| member(body, key).is_some());
-            if thinking_is_on && at_path(body, name).is_some() {
-                let text = format!("Unsupported parameter: '{name}'");
-                self.refuse("ask.forbid_when_on".to_owned(), name.clone(), &text);
+        for thought in self.seen.iter().flat_map(|message| &message.thinking).filter(|thought| thought.is_last) {
+            // Without an id nobody knows what followed it.
+            if let Some(id) = thought.id.as_deref() {
+                self.refuse("each thought is followed by its item", &thought.path, Fault::Orphan, &[("id", id)]);
             }
         }
     }
 
-    /// What was issued comes back unchanged, and nothing else does.
-    fn seals(&mut self, seen: &[Seen], issued: &[&Message]) {
-        let thoughts: Vec<&Thinking> = issued.iter().flat_map(|message| message.thinking()).collect();
-        let on_blocks = issued.iter().flat_map(|message| &message.blocks).filter_map(|block| match block {
-            Block::Text(text) => text.seal.as_ref(),
-            Block::ToolCall(call) => call.seal.as_ref(),
-            Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
-        });
-        let mut known: Vec<&str> = on_blocks.map(|seal| seal.payload.as_str()).collect();
-        for seals in thoughts.iter().filter_map(|thought| thought.seals()) {
-            known.extend(seals.signature.iter().chain(&seals.encrypted).map(|seal| seal.payload.as_str()));
+    /// A bare id means nothing to a provider that was told to store nothing.
+    fn not_stored(&mut self) {
+        let stores = member(self.body, "store").is_none_or(|store| store.get() != "false");
+        if stores || !self.rules.echo.need_opaque || !self.dialect.complains_of(self.model, Fault::NotStored) {
+            return;
         }
-        let dummy = self.rules.echo.dummy.as_str();
-        let thoughts = seen.iter().flat_map(|message| &message.thinking);
-        let on_thoughts = thoughts.flat_map(|thought| thought.seals.iter().map(|seal| (&thought.path, seal)));
-        let calls = seen.iter().flat_map(|message| &message.calls);
-        let on_calls = calls.filter_map(|call| call.seal.as_ref().map(|seal| (&call.path, seal)));
-        let sent: Vec<(String, String)> =
-            on_thoughts.chain(on_calls).map(|(path, seal)| (path.clone(), seal.clone())).collect();
-        for (path, seal) in sent {
-            if !known.contains(&seal.as_str()) && seal != dummy {
-                let text = self.complaint("signature", "Invalid `signature` in `thinking` block");
-                self.refuse("a seal comes back as it was issued".to_owned(), path, &text);
+        for thought in self.seen.iter().flat_map(|message| &message.thinking) {
+            if let Some(id) = thought.id.as_deref().filter(|_| thought.seals.is_empty()) {
+                self.refuse("echo.need_opaque = true", &thought.path, Fault::NotStored, &[("id", id)]);
             }
         }
-        self.verdict.unverified.push("thinking without a seal: its words".to_owned());
-        if self.rules.bind.model != BindModel::None {
-            self.verdict.unverified.push("bind.model: which model made each thought".to_owned());
+    }
+
+    /// An item twice, and ids that are too long.
+    fn repeats(&mut self) {
+        let items = self.seen.iter().flat_map(|message| &message.items);
+        if self.dialect.complains_of(self.model, Fault::LongId) {
+            for item in items.clone().filter(|item| item.id.len() > 64) {
+                let length = item.id.len().to_string();
+                self.refuse("ids have at most 64 characters", &item.path, Fault::LongId, &[("value", &length)]);
+            }
+        }
+        let thoughts = self.seen.iter().flat_map(|message| &message.thinking);
+        let units: Vec<(&str, &str)> = match self.rules.echo.dedupe {
+            Dedupe::None => Vec::new(),
+            Dedupe::ById => items.map(|item| (item.path.as_str(), item.id.as_str())).collect(),
+            Dedupe::Openrouter => thoughts
+                .flat_map(|thought| thought.seals.iter().map(|seal| (thought.path.as_str(), seal.as_str())))
+                .collect(),
+        };
+        let mut known = std::collections::HashSet::new();
+        for (path, id) in units {
+            if !known.insert(id) {
+                self.refuse("echo.dedupe", path, Fault::Duplicate, &[("id", id)]);
+            }
         }
     }
 
-    /// The words of this dialect's own error, where the catalogue has them.
-    fn complaint(&self, hint: &str, otherwise: &str) -> String {
-        let own = self.rules.read.text.first().filter(|_| hint.contains("passed back"));
-        own.map_or_else(
-            || otherwise.to_owned(),
-            |field| format!("The `{field}` in the thinking mode must be passed back to the API."),
-        )
-    }
-
-    fn refuse(&mut self, rule: String, path: String, message: &str) {
-        let error = ProviderError { message: message.to_owned(), code: None, status: Some(400) };
-        let body = error_reply(self.protocol, &error);
-        self.verdict.broken.push(Broken { rule, path, status: 400, body });
+    fn leave(&mut self, what: &str) {
+        self.verdict.unverified.push(what.to_owned());
     }
 }

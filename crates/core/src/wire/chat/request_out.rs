@@ -2,7 +2,7 @@
 //! that each request begins like the one before it.
 
 use crate::block::{Block, Thinking, ToolCall};
-use crate::dialect::{Carrier, EmptyContent, Foreign};
+use crate::dialect::{Carrier, EmptyContent};
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step, field_name};
 use crate::wire::draft::{Draft, arguments_text, joined, sent, text_of};
@@ -184,11 +184,9 @@ fn calls(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
 
 /// The documented stand-in for a seal on a call, as members of the call.
 fn dummy_seal(draft: &Draft<'_>) -> Option<String> {
-    let echo = &draft.rules.echo;
     let path = draft.rules.read.call_extra.first()?;
-    let wanted = echo.carrier == Carrier::CallExtra && echo.foreign == Foreign::DummySignature;
     let nest = |inner: String, name: &str| format!("{{{}:{inner}}}", quote(name));
-    wanted.then(|| path.rsplit('.').fold(quote(&echo.dummy), nest))
+    draft.dummy_seal().map(|dummy| path.rsplit('.').fold(quote(dummy), nest))
 }
 
 fn call(draft: &Draft<'_>, tool: &ToolCall, step: &Step, dummy: Option<String>) -> String {

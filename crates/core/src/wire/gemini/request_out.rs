@@ -2,7 +2,6 @@
 //! call that has none of ours gets the documented dummy where one is needed.
 
 use crate::block::{Block, CallId};
-use crate::dialect::Foreign;
 use crate::message::{Message, Role};
 use crate::rules::Step;
 use crate::wire::draft::{Draft, ToolWords, arguments_object, joined, list, object, sent, signature};
@@ -68,8 +67,8 @@ fn part(draft: &Draft<'_>, block: &Block, step: &Step, first_call: &mut bool) ->
             out.push_raw("functionCall", &function.finish());
             let first = std::mem::replace(first_call, false);
             let seal = call.seal.as_ref().filter(|_| step.seals).map(|seal| seal.payload.as_str());
-            let dummy = first && draft.rules.echo.foreign == Foreign::DummySignature;
-            push_signature(seal.or(dummy.then_some(draft.rules.echo.dummy.as_str())), &mut out);
+            let dummy = draft.dummy_seal().filter(|_| first);
+            push_signature(seal.or(dummy), &mut out);
         }
         Block::ToolResult(result) => {
             let mut response = ObjectWriter::default();

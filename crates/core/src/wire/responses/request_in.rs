@@ -1,6 +1,7 @@
 //! An OpenAI Responses request, items to messages: items in a row that the
 //! model made are one message.
 
+use crate::dialect::ItemText;
 use crate::message::Role;
 use crate::wire::incoming::{
     Gather, UnreadableRequest, content, elements, listed, output, result, text, typed_part, unknown_role,
@@ -41,6 +42,7 @@ fn items(body: Raw<'_>, gather: &mut Gather) -> Result<(), UnreadableRequest> {
                 let given = output(member(item, "output"));
                 gather.say(Role::Tool, vec![result(text_member(item, "call_id"), None, given, false)]);
             }
+            ("reasoning", _) if gather.item_text() == ItemText::Encrypted => run.push(with_plain_words(item)),
             _ => run.push(item.get().to_owned()),
         }
     }
@@ -53,6 +55,21 @@ fn flush(run: &mut Vec<String>, gather: &mut Gather) {
         gather.answer(&format!(r#"{{"object":"response","output":[{}]}}"#, run.join(",")));
         run.clear();
     }
+}
+
+/// Plain words stand where others have an encrypted payload, unless the item
+/// has words of its own.
+fn with_plain_words(item: Raw<'_>) -> String {
+    let is_empty = |name: &str| member(item, name).is_none_or(|list| elements(list).is_empty());
+    let words = member(item, "encrypted_content").filter(|_| is_empty("summary") && is_empty("content"));
+    let Some(words) = words else { return item.get().to_owned() };
+    let mut out = ObjectWriter::default();
+    each_entry(item, |key, value| match key {
+        "content" | "encrypted_content" => (),
+        _ => out.push_raw(key, value.get()),
+    });
+    out.push_raw("content", &format!(r#"[{{"type":"reasoning_text","text":{}}}]"#, words.get()));
+    out.finish()
 }
 
 /// In a request the content may be a plain text and the type left out.

@@ -8,7 +8,7 @@ use crate::rules::{Action, Step};
 use crate::wire::draft::{
     Draft, ToolWords, arguments_text, decided, encrypted, joined, list, object, sent, typed_text,
 };
-use crate::wire::json::{ObjectWriter, Raw, each_entry, quote};
+use crate::wire::json::{ObjectWriter, Raw, each_entry, member, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     let mut body = draft.begin();
@@ -69,7 +69,8 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     // A follower whose thought does not go back may not carry its server id.
     let thought_missing =
         decided(message, step).any(|(block, action)| matches!(block, Block::Thinking(_)) && action == Action::Dropped);
-    let with_ids = draft.rules.echo.ids == Ids::Keep && step.own && !thought_missing;
+    let may_have_ids = draft.rules.echo.ids == Ids::Keep && step.own && !thought_missing;
+    let mut with_ids = may_have_ids && !draft.wishes.mend.ids_need_thought;
     let mut items: Vec<(bool, String)> = Vec::new();
     let mut last_thought = step.filler.then(|| raw_thought("", None, draft.rules.echo.item_text));
     items.extend(last_thought.clone().map(|item| (true, item)));
@@ -77,10 +78,16 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     if draft.rules.echo.calls_last {
         blocks.sort_by_key(|(block, _)| matches!(block, Block::ToolCall(_)));
     }
-    for (block, action) in blocks {
+    for (at, (block, action)) in blocks.iter().copied().enumerate() {
         match block {
             Block::Thinking(thinking) => {
-                let item = thought(thinking, &draft.rules.echo);
+                with_ids = may_have_ids;
+                let follower = blocks.iter().skip(at + 1).find(|(block, _)| is_an_item(block));
+                let named = with_ids && follower.is_some_and(|(block, _)| has_id(block));
+                // A sealed thought needs no id, and with one it needs the very
+                // item that the provider knows to follow it.
+                let ids = if named || encrypted(thinking).is_none() { draft.rules.echo.ids } else { Ids::Omit };
+                let item = thought(thinking, ids, &draft.rules.echo);
                 last_thought = Some(item.clone());
                 items.push((true, item));
             }
@@ -107,8 +114,27 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
     items.into_iter().map(|(_, item)| item).collect()
 }
 
-fn thought(thinking: &Thinking, echo: &EchoRules) -> String {
-    let ids = echo.ids;
+/// Whether something is written for a block that a thought may lead to.
+fn is_an_item(block: &Block) -> bool {
+    match block {
+        Block::Text(text) => !text.text.is_empty(),
+        Block::ToolCall(_) | Block::Unmodelled(_) => true,
+        Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) => false,
+    }
+}
+
+/// Whether an item goes back under the id it came with.
+fn has_id(block: &Block) -> bool {
+    let native = match block {
+        Block::Text(text) => text.native.as_ref(),
+        Block::ToolCall(call) => call.native.as_ref(),
+        Block::Unmodelled(unmodelled) => Some(&unmodelled.native),
+        Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) => None,
+    };
+    native.and_then(|native| Raw::of(&native.json).ok()).is_some_and(|item| member(item, "id").is_some())
+}
+
+fn thought(thinking: &Thinking, ids: Ids, echo: &EchoRules) -> String {
     if let Some(native) = &thinking.native {
         return without(native, if ids == Ids::Omit { &["id", "status"] } else { &["status"] });
     }

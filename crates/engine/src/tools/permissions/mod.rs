@@ -130,10 +130,16 @@ impl Permissions {
     }
 
     fn keep(&self, answer: Option<Answer>, asker: &dyn Asker) {
-        if let (Some(memory), Some(answer)) = (&self.memory, answer.clone()) {
-            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = memory.remember(answer) {
-                asker.trouble(&format!("allowed for this session only: {error}"));
+        if let Some(answer) = answer.clone() {
+            let kept = match &self.memory {
+                Some(memory) => {
+                    let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+                    memory.remember(answer).map_err(|error| error.to_string())
+                }
+                None => Err("there is no place to remember it".to_owned()),
+            };
+            if let Err(why) = kept {
+                asker.trouble(&format!("allowed for this session only: {why}"));
             }
         }
         self.hold(answer);
