@@ -183,16 +183,22 @@ pub(crate) fn attach(prompt: &str) -> Result<Vec<Block>, Report> {
 }
 
 /// The first Ctrl+C stops the turn and keeps what came; the second leaves.
-pub(crate) fn cancelled_by_ctrl_c() -> CancellationToken {
-    let cancel = CancellationToken::new();
-    let stop = cancel.clone();
+pub(crate) struct Interrupts {
+    pub(crate) stop: CancellationToken,
+    /// Whoever hears it drops everything, so that no process is left behind.
+    pub(crate) leave: CancellationToken,
+}
+
+pub(crate) fn interrupts() -> Interrupts {
+    let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
+    let (first, second) = (stop.clone(), leave.clone());
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
-            stop.cancel();
+            first.cancel();
             if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(crate::Outcome::Interrupted as i32);
+                second.cancel();
             }
         }
     });
-    cancel
+    Interrupts { stop, leave }
 }

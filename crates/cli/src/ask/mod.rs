@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Outcome;
 use crate::report::Report;
-use crate::run::{self, Wanted};
+use crate::run::{self, Interrupts, Wanted};
 use crate::settings::Overrides;
 use plain::{Look, Plain, Thinking};
 use record::{Recorder, Tape};
@@ -149,25 +149,28 @@ impl Arguments {
     async fn ask(&self, prompt: String) -> anyhow::Result<Outcome> {
         let wanted = Wanted { model: self.model.as_deref(), tools: self.offers_tools().then(|| self.mode()) };
         let mut ready = run::session(&wanted, &self.overrides).await?;
-        let outcome = self.answer(&mut ready.session, &prompt).await;
-        ready.close().await;
-        outcome
+        let Interrupts { stop, leave } = run::interrupts();
+        let work = async move {
+            let outcome = self.answer(&mut ready.session, &prompt, &stop).await;
+            ready.close().await;
+            outcome
+        };
+        leave.run_until_cancelled(work).await.unwrap_or(Ok(Outcome::Interrupted))
     }
 
-    async fn answer(&self, session: &mut Session, prompt: &str) -> anyhow::Result<Outcome> {
+    async fn answer(&self, session: &mut Session, prompt: &str, cancel: &CancellationToken) -> anyhow::Result<Outcome> {
         let message = Message::new(Role::User, run::attach(prompt)?);
         let tape = self.record.as_deref().map(|path| Tape::create(path, &about(session))).transpose()?;
-        let cancel = run::cancelled_by_ctrl_c();
         let look = self.look(session);
         if self.json {
             let mut events = events::Events::new(BufWriter::new(std::io::stdout().lock()));
-            let end = turn(session, message, &mut events, tape, &cancel).await;
+            let end = turn(session, message, &mut events, tape, cancel).await;
             events.finish()?;
             return Ok(say::ending(&end).0);
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
         let mut plain = Plain::new(out, err, look);
-        let end = turn(session, message, &mut plain, tape, &cancel).await;
+        let end = turn(session, message, &mut plain, tape, cancel).await;
         plain.finish()?;
         let (outcome, report) = say::ending(&end);
         if let Some(report) = report {

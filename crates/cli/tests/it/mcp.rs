@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -109,6 +110,35 @@ fn l2_a_model_calls_a_tool_of_a_server_and_nothing_is_left_running() {
         assert_eq!(messages.last().unwrap()["content"], "things of ours");
         all_over(&diary);
     }
+}
+
+#[test]
+fn l2_leaving_at_once_leaves_nothing_running() {
+    let diary = diary("leave");
+    let config = Config::with("mcp-leave", &table("play", "stubborn", &diary));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+    command.args(["ask", "-m", "sim/kimi", "--json", "sim: stall 60"]);
+    let mut child = command
+        .env("ASIDE_CONFIG_DIR", &config.0)
+        .env("ASIDE_DATA_DIR", config.0.join("data"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The request is out, so the server has listed its tools.
+    let mut line = String::new();
+    let mut events = BufReader::new(child.stdout.take().unwrap());
+    events.read_line(&mut line).unwrap();
+    assert!(line.contains("\"request\""), "{line}");
+    let interrupt = || Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt().success());
+    std::thread::sleep(Duration::from_millis(100));
+    interrupt();
+    let begun = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    all_over(&diary);
 }
 
 #[test]
