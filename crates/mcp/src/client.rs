@@ -17,7 +17,7 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
@@ -28,8 +28,10 @@ use crate::web;
 
 /// How long a call may take in all.
 const WHOLE_CALL: Duration = Duration::from_secs(600);
-/// How long telling a server to stop may take.
+/// How long telling a server to stop, or goodbye, may take.
 const TELLING: Duration = Duration::from_millis(200);
+/// How often to see whether that is done.
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// A tool as its server lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,9 +188,16 @@ impl Client {
         }
     }
 
-    /// Stops talking, which closes the server's input, and sees it end.
+    /// Says goodbye: closes a process's input, or ends the session of a URL.
+    /// Then sees the process end.
     pub(crate) async fn close(&self) {
         self.service.cancellation_token().cancel();
+        let said = async {
+            while !self.service.is_transport_closed() {
+                sleep(GLANCE).await;
+            }
+        };
+        drop(timeout(TELLING, said).await);
         if let Some(process) = &self.process {
             process.end().await;
         }

@@ -36,6 +36,7 @@ async fn l2_a_server_over_http_lists_and_answers() {
     }
     servers.close().await;
     let heads = web.heads.lock().unwrap();
+    assert!(heads.iter().any(|head| head.starts_with("DELETE")), "the session is ended there too: {heads:?}");
     assert!(heads.iter().skip(1).any(|head| head.to_lowercase().contains("mcp-session-id: s1")), "{heads:?}");
 }
 
