@@ -9,9 +9,9 @@ use aside_engine::probe::Found;
 use crate::choice::{self, Named};
 use crate::providers::{Endpoint, Providers, environment};
 use crate::settings::Overrides;
-use crate::{Outcome, local, run, user_files};
+use crate::{Outcome, local, mcp, run, user_files};
 
-/// Look at config, keys, local servers and the terminal
+/// Look at config, keys, servers and the terminal
 ///
 /// Prints one line for each thing looked at; what wants doing has a remedy below
 /// it. Keys are never shown.
@@ -59,10 +59,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Dialects::builtin()?
         }
     };
-    let servers = run::runtime()?.block_on(local::servers(&dialects));
+    let runtime = run::runtime()?;
+    let servers = runtime.block_on(local::servers(&dialects));
     findings.extend(config(arguments, &dialects, &servers));
     findings.push(keys(&dialects));
     findings.extend(servers_found(&servers));
+    findings.extend(runtime.block_on(mcp_servers(arguments, &dialects)));
     findings.extend(terminal());
     print(&findings)?;
     let is_broken = findings.iter().any(|finding| finding.health == Health::Broken);
@@ -159,6 +161,24 @@ fn servers_found(servers: &[Found]) -> Vec<Finding> {
         models => well(format!("{} at {}: {}", server.id, server.base_url, models.join(", "))),
     };
     servers.iter().map(line).collect()
+}
+
+/// Starts each server of the config and counts what it offers.
+async fn mcp_servers(arguments: &Arguments, dialects: &Dialects) -> Vec<Finding> {
+    // What is wrong with the config was said above.
+    let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
+    let Ok(here) = run::here() else { return Vec::new() };
+    let off = loaded.mcp.iter().filter(|table| !table.enabled);
+    let mut findings: Vec<Finding> = off.map(|table| well(format!("mcp {}: enabled = false", table.name))).collect();
+    let keys = run::key_variables(dialects, &loaded.providers);
+    for (name, found) in mcp::look(&loaded.mcp, &here, &keys).await {
+        findings.push(match found {
+            Ok(1) => well(format!("mcp {name}: 1 tool")),
+            Ok(tools) => well(format!("mcp {name}: {tools} tools")),
+            Err(trouble) => broken(format!("mcp {name}: {}", trouble.what), Some(trouble.remedy)),
+        });
+    }
+    findings
 }
 
 fn terminal() -> Vec<Finding> {

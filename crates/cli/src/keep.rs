@@ -164,6 +164,7 @@ impl Front for Keeper<'_> {
                 Update::Sending { .. }
                 | Update::Retrying { .. }
                 | Update::Told(_)
+                | Update::Noted(_)
                 | Update::ToolStarted(_)
                 | Update::ToolEnded { .. } => (),
             }

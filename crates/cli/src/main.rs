@@ -12,6 +12,9 @@ mod judge;
 mod keep;
 mod keys;
 mod local;
+#[cfg_attr(not(feature = "mcp"), path = "mcp_absent.rs")]
+mod mcp;
+mod mcp_tables;
 mod models;
 mod outgoing;
 mod own_models;

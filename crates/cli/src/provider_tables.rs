@@ -54,10 +54,7 @@ pub(crate) struct Price {
 
 /// Every table below `[providers]`, or the first mistake in them.
 pub(crate) fn read(file: &SettingsFile, root: &Table) -> Result<Vec<ProviderTable>, Report> {
-    let Some(item) = root.get("providers") else { return Ok(Vec::new()) };
-    let at = start_of(root, "providers", item);
-    let Some(table) = item.as_table_like() else { return Err(file.mistake(at..at, "providers", "expected a table")) };
-    let reader = Reader { file, path: "providers".to_owned(), table, at };
+    let Some(reader) = Reader::of(file, root, "providers")? else { return Ok(Vec::new()) };
     reader.tables()?.into_iter().map(|(name, below)| provider(name, &below)).collect()
 }
 
@@ -126,11 +123,11 @@ fn price(reader: &Reader<'_>) -> Result<Price, Report> {
 }
 
 /// A table of the file with what an error about it must name.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     file: &'a SettingsFile,
     /// Dotted, as the table's header would have it.
     path: String,
-    table: &'a dyn TableLike,
+    pub(crate) table: &'a dyn TableLike,
     /// Where it begins.
     at: usize,
 }
@@ -142,12 +139,22 @@ fn start_of(above: &dyn TableLike, key: &str, item: &Item) -> usize {
 }
 
 impl<'a> Reader<'a> {
-    fn mistake(&self, key: &str, problem: &str) -> Report {
+    /// A table at the top of the file.
+    pub(crate) fn of(file: &'a SettingsFile, root: &'a Table, key: &str) -> Result<Option<Reader<'a>>, Report> {
+        let Some(item) = root.get(key) else { return Ok(None) };
+        let at = start_of(root, key, item);
+        match item.as_table_like() {
+            Some(table) => Ok(Some(Reader { file, path: key.to_owned(), table, at })),
+            None => Err(file.mistake(at..at, key, "expected a table")),
+        }
+    }
+
+    pub(crate) fn mistake(&self, key: &str, problem: &str) -> Report {
         let at = self.table.get(key).map_or(self.at, |item| start_of(self.table, key, item));
         self.file.mistake(at..at, &format!("{}.{key}", self.path), problem)
     }
 
-    fn mistake_here(&self, problem: &str) -> Report {
+    pub(crate) fn mistake_here(&self, problem: &str) -> Report {
         self.file.mistake(self.at..self.at, &self.path, problem)
     }
 
@@ -156,7 +163,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The tables within, each with its name.
-    fn tables(&self) -> Result<Vec<(&'a str, Reader<'a>)>, Report> {
+    pub(crate) fn tables(&self) -> Result<Vec<(&'a str, Reader<'a>)>, Report> {
         let mut all = Vec::new();
         for (name, item) in self.table.iter() {
             let path = format!("{}.{}", self.path, toml_edit::Key::new(name));
@@ -169,14 +176,14 @@ impl<'a> Reader<'a> {
         Ok(all)
     }
 
-    fn below(&self, key: &str) -> Result<Option<Reader<'a>>, Report> {
+    pub(crate) fn below(&self, key: &str) -> Result<Option<Reader<'a>>, Report> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
         let Some(table) = item.as_table_like() else { return Err(self.mistake(key, "expected a table")) };
         let at = start_of(self.table, key, item);
         Ok(Some(Reader { file: self.file, path: format!("{}.{key}", self.path), table, at }))
     }
 
-    fn only(&self, known: &[&str]) -> Result<(), Report> {
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Report> {
         let Some((name, _)) = self.table.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
         let hint = match name {
             "api_key" => {
@@ -188,7 +195,7 @@ impl<'a> Reader<'a> {
         Err(self.mistake(name, "unknown key").hint(hint))
     }
 
-    fn text(&self, key: &str) -> Result<Option<String>, Report> {
+    pub(crate) fn text(&self, key: &str) -> Result<Option<String>, Report> {
         match self.table.get(key).map(Item::as_str) {
             None => Ok(None),
             Some(Some(text)) if !text.trim().is_empty() => Ok(Some(text.to_owned())),
@@ -197,20 +204,24 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Without the slash at its end, so that a path can be put behind it.
     fn url(&self, key: &str) -> Result<Option<String>, Report> {
+        let url = self.whole_url(key, "http://… or https://…, up to the path of the protocol")?;
+        Ok(url.map(|url| url.trim_end_matches('/').to_owned()))
+    }
+
+    pub(crate) fn whole_url(&self, key: &str, hint: &str) -> Result<Option<String>, Report> {
         let Some(url) = self.text(key)? else { return Ok(None) };
         let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         let is_url = host.is_some_and(|host| !host.starts_with(['/', '?', ':']) && !host.is_empty())
             && !url.contains(|one: char| one.is_whitespace() || one.is_control());
         match is_url {
-            true => Ok(Some(url.trim_end_matches('/').to_owned())),
-            false => Err(self
-                .mistake(key, &format!("`{url}` is no URL"))
-                .hint("http://… or https://…, up to the path of the protocol")),
+            true => Ok(Some(url)),
+            false => Err(self.mistake(key, &format!("`{url}` is no URL")).hint(hint)),
         }
     }
 
-    fn headers(&self) -> Result<Vec<(String, String)>, Report> {
+    pub(crate) fn headers(&self) -> Result<Vec<(String, String)>, Report> {
         let Some(below) = self.below("headers")? else { return Ok(Vec::new()) };
         let mut headers = Vec::new();
         for (name, item) in below.table.iter() {

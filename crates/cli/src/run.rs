@@ -15,11 +15,12 @@ use aside_sim::{Options, Running, Simulator, Stage};
 use tokio_util::sync::CancellationToken;
 
 use crate::choice::{self, Named};
+use crate::provider_tables::ProviderTable;
 use crate::providers::{Endpoint, Provider, Providers, environment};
 use crate::report::{Report, tell};
 use crate::settings::{Overrides, refused};
 use crate::user_files;
-use crate::{keys, local};
+use crate::{keys, local, mcp};
 
 /// Tokens a second of the simulator when somebody watches.
 const READABLE_RATE: f64 = 80.0;
@@ -45,11 +46,25 @@ pub(crate) struct Ready {
     pub(crate) model: String,
     /// Stops when it is dropped.
     _simulator: Option<Running>,
+    servers: mcp::Servers,
+}
+
+impl Ready {
+    /// Lets what the session started end by itself. Without it, it is ended
+    /// all the same.
+    pub(crate) async fn close(self) {
+        self.servers.close().await;
+    }
 }
 
 pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyhow::Result<Ready> {
     let dialects = Arc::new(user_files::dialects()?);
     let loaded = overrides.load()?;
+    let keys = key_variables(&dialects, &loaded.providers);
+    let here = here()?;
+    // They start while the rest is looked for.
+    let tables = wanted.tools.map_or(&[][..], |_| &loaded.mcp);
+    let mut servers = mcp::Servers::start(tables, &here, &keys);
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
     let session = wanted.resumed.and_then(|resumed| resumed.model.as_deref());
     let named = Named { flag: wanted.model, session, ..loaded.named() };
@@ -82,15 +97,17 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     };
     let target = target(provider, simulator.as_ref())?;
     let mut session = Session::new(Arc::clone(&dialects), target, settings, Http::default());
-    let here = here()?;
     if let Some(mode) = wanted.tools {
-        session.tools = toolbox(&here, &dialects, loaded.permissions, mode)?;
+        session.tools = toolbox(&here, keys, loaded.permissions, mode)?;
+    }
+    if let Some(tools) = servers.tools() {
+        session.expect_tools(tools);
     }
     match wanted.resumed {
         Some(resumed) => session.history = resumed.history.clone(),
         None => instruct(&mut session, &here, wanted.tools.is_some())?,
     }
-    Ok(Ready { session, model: choice.name, _simulator: simulator })
+    Ok(Ready { session, model: choice.name, _simulator: simulator, servers })
 }
 
 /// The provider with its key and its URL, the simulator's included.
@@ -119,16 +136,20 @@ async fn simulator(dialects: &Dialects) -> Result<Running, Report> {
     Ok(bound.map_err(failed)?.spawn())
 }
 
-fn here() -> Result<PathBuf, Report> {
+/// Variables that hold keys of providers; no other process has business with them.
+pub(crate) fn key_variables(dialects: &Dialects, tables: &[ProviderTable]) -> Vec<String> {
+    let known = dialects.iter().filter_map(|dialect| dialect.api_key_env.clone());
+    known.chain(tables.iter().filter_map(|table| table.api_key_env.clone())).collect()
+}
+
+pub(crate) fn here() -> Result<PathBuf, Report> {
     std::env::current_dir().map_err(|error| Report::new(format!("the working directory cannot be read: {error}")))
 }
 
 /// The tools of this folder, with what was allowed here before.
-fn toolbox(here: &Path, dialects: &Dialects, rules: Rules, mode: Mode) -> Result<Toolbox, Report> {
+fn toolbox(here: &Path, keys: Vec<String>, rules: Rules, mode: Mode) -> Result<Toolbox, Report> {
     let opened = Workplace::open(here);
     let work = opened.map_err(|error| Report::new(format!("cannot work in {}: {error}", here.display())))?;
-    // A command has no business with keys.
-    let keys = dialects.iter().filter_map(|dialect| dialect.api_key_env.clone());
     let work = work.hiding(keys);
     let mut permissions = Permissions::new(rules, mode);
     if let Some(folder) = user_files::data_folder() {
@@ -176,16 +197,22 @@ pub(crate) fn attach(prompt: &str) -> Result<Vec<Block>, Report> {
 }
 
 /// The first Ctrl+C stops the turn and keeps what came; the second leaves.
-pub(crate) fn cancelled_by_ctrl_c() -> CancellationToken {
-    let cancel = CancellationToken::new();
-    let stop = cancel.clone();
+pub(crate) struct Interrupts {
+    pub(crate) stop: CancellationToken,
+    /// Whoever hears it drops everything, so that no process is left behind.
+    pub(crate) leave: CancellationToken,
+}
+
+pub(crate) fn interrupts() -> Interrupts {
+    let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
+    let (first, second) = (stop.clone(), leave.clone());
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
-            stop.cancel();
+            first.cancel();
             if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(crate::Outcome::Interrupted as i32);
+                second.cancel();
             }
         }
     });
-    cancel
+    Interrupts { stop, leave }
 }

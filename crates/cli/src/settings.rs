@@ -12,6 +12,7 @@ use aside_core::settings::{Change, Layer, SettingError, Settings};
 use aside_engine::tools::Rules;
 
 use crate::choice::Named;
+use crate::mcp_tables::McpTable;
 use crate::provider_tables::ProviderTable;
 use crate::report::Report;
 use crate::settings_file::{SettingsFile, Shape};
@@ -62,6 +63,8 @@ pub(crate) struct Loaded {
     pub(crate) providers: Vec<ProviderTable>,
     /// What tools may do.
     pub(crate) permissions: Rules,
+    /// Servers whose tools are offered too.
+    pub(crate) mcp: Vec<McpTable>,
 }
 
 impl Loaded {
@@ -77,7 +80,12 @@ impl Loaded {
 pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loaded, Report> {
     let config = config_file(folder)?;
     let contents = config.contents()?;
-    let mut loaded = Loaded { providers: config.providers()?, permissions: config.permissions()?, ..Loaded::default() };
+    let mut loaded = Loaded {
+        providers: config.providers()?,
+        permissions: config.permissions()?,
+        mcp: config.mcp()?,
+        ..Loaded::default()
+    };
     loaded.settings.replace(Layer::Config, contents.changes);
     loaded.model = contents.model.map(|model| (model, Layer::Config));
     let active = match (profile, &contents.profile) {

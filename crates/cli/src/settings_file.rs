@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 
 use crate::atomic;
+use crate::mcp_tables::{self, McpTable};
 use crate::provider_tables::{self, ProviderTable};
 use crate::report::Report;
 
@@ -213,6 +214,11 @@ impl SettingsFile {
     /// The user's own providers, or the first mistake in them.
     pub(crate) fn providers(&self) -> Result<Vec<ProviderTable>, Report> {
         provider_tables::read(self, self.parse()?.as_table())
+    }
+
+    /// The MCP servers, or the first mistake in them.
+    pub(crate) fn mcp(&self) -> Result<Vec<McpTable>, Report> {
+        mcp_tables::read(self, self.parse()?.as_table())
     }
 
     /// What tools may do without being asked, or the first mistake in it.

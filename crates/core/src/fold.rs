@@ -231,9 +231,13 @@ impl Slot {
         let text = text.to_owned_text();
         let before = to - from;
         self.text.replace_range(from..to, &text);
-        for (_, start) in &mut self.items {
-            if *start > from {
-                *start = *start + text.len() - before;
+        match part {
+            // Where the items of another text begin is not known.
+            Part::Whole => self.items.clear(),
+            Part::Item(_) => {
+                for (_, start) in self.items.iter_mut().filter(|(_, start)| *start > from) {
+                    *start = (*start + text.len()).saturating_sub(before);
+                }
             }
         }
     }

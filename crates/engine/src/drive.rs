@@ -41,6 +41,7 @@ impl Session {
         let cures = self.cures.of(&origin).to_vec();
         let mut turn = Turn::new(origin.clone(), dialects.catalogue(), self.most_steps, cures);
         self.record(message, front);
+        self.settle(front, cancel).await;
         let mut input = Input::Begin;
         loop {
             let mut next = None;
@@ -72,6 +73,29 @@ impl Session {
         message.at.get_or_insert_with(now);
         front.hear(Update::Recorded(&message));
         self.history.append(message);
+    }
+
+    /// Takes in tools that were on their way. Whoever stops a turn does not
+    /// lose them.
+    async fn settle(&mut self, front: &mut dyn Front, cancel: &CancellationToken) {
+        let Some(mut coming) = self.coming.take() else { return };
+        front.rest();
+        let arrived = tokio::select! {
+            biased;
+            arrived = ticking(front, &mut coming.0) => arrived,
+            () = cancel.cancelled() => {
+                self.coming = Some(coming);
+                return;
+            }
+        };
+        for tool in arrived.tools {
+            if let Err(taken) = self.tools.add(tool) {
+                front.hear(Update::Noted(&taken.to_string()));
+            }
+        }
+        for note in &arrived.notes {
+            front.hear(Update::Noted(note));
+        }
     }
 
     /// The request that the history comes to now.

@@ -1,5 +1,6 @@
 //! A conversation that goes on: history, settings, and where it is held.
 
+use std::fmt;
 use std::sync::Arc;
 
 use aside_core::block::{Block, Text};
@@ -9,10 +10,11 @@ use aside_core::message::{Message, Role};
 use aside_core::rules::Cures;
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
+use futures_util::future::BoxFuture;
 
 use crate::endpoint::Endpoint;
 use crate::http::Http;
-use crate::tools::Toolbox;
+use crate::tools::{Arrived, Toolbox};
 
 /// How many steps a turn may take without being told to go on.
 pub const MOST_STEPS: u32 = 100;
@@ -25,6 +27,8 @@ pub struct Session {
     pub endpoint: Endpoint,
     pub tools: Toolbox,
     pub most_steps: u32,
+    /// Tools that are still on their way.
+    pub(crate) coming: Option<Coming>,
     pub(crate) dialects: Arc<Dialects>,
     pub(crate) http: Http,
     pub(crate) encoder: Encoder,
@@ -40,6 +44,7 @@ impl Session {
             endpoint,
             tools: Toolbox::empty(),
             most_steps: MOST_STEPS,
+            coming: None,
             dialects,
             http,
             encoder: Encoder::default(),
@@ -50,6 +55,20 @@ impl Session {
     /// The system prompt, before anything else is said.
     pub fn instruct(&mut self, prompt: String) {
         self.history.append(Message::new(Role::System, vec![text(prompt)]));
+    }
+
+    /// More tools come. The first turn waits for them, so that a model is
+    /// offered the same tools from its first request on.
+    pub fn expect_tools(&mut self, tools: BoxFuture<'static, Arrived>) {
+        self.coming = Some(Coming(tools));
+    }
+}
+
+pub(crate) struct Coming(pub(crate) BoxFuture<'static, Arrived>);
+
+impl fmt::Debug for Coming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Coming")
     }
 }
 

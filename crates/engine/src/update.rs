@@ -31,6 +31,8 @@ pub enum Update<'a> {
         why: &'a str,
     },
     Told(&'a Told),
+    /// Something worth knowing that does not stop the turn.
+    Noted(&'a str),
     ToolStarted(&'a ToolCall),
     ToolEnded {
         call: &'a ToolCall,

@@ -107,6 +107,7 @@ impl<O: Write> Front for Events<O> {
             Update::Retrying { why, .. } => self.notice("retry", why),
             Update::Told(Told::Repaired { row, .. }) => self.value(&json!({ "event": "repaired", "rule": row })),
             Update::Told(told @ Told::BrokenCall { .. }) => self.notice("broken_call", &say::told(told)),
+            Update::Noted(note) => self.notice("tools", note),
             Update::ToolStarted(call) => {
                 let (Arguments::Json(text) | Arguments::Broken(text)) = &call.arguments;
                 let arguments: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));

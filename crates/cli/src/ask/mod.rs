@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Outcome;
 use crate::keep::{self, Desk, Keeper, Which};
 use crate::report::{Report, tell};
-use crate::run::{self, Ready, Wanted};
+use crate::run::{self, Interrupts, Ready, Wanted};
 use crate::settings::Overrides;
 use plain::{Look, Plain, Thinking};
 use record::{Recorder, Tape};
@@ -198,19 +198,33 @@ impl Arguments {
         let message = Message::new(Role::User, run::attach(&prompt)?);
         let id = resumed.map(|resumed| resumed.id);
         let mut desk = store.filter(|_| !self.no_save).and_then(|store| desk(store, id, &ready, &message));
-        let session = &mut ready.session;
+        let Interrupts { stop, leave } = run::interrupts();
+        let work = async move {
+            let outcome = self.answer(&mut ready.session, message, desk.as_mut(), &stop).await;
+            ready.close().await;
+            outcome
+        };
+        leave.run_until_cancelled(work).await.unwrap_or(Ok(Outcome::Interrupted))
+    }
+
+    async fn answer(
+        &self,
+        session: &mut Session,
+        message: Message,
+        desk: Option<&mut Desk>,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<Outcome> {
         let tape = self.record.as_deref().map(|path| Tape::create(path, &about(session))).transpose()?;
-        let cancel = run::cancelled_by_ctrl_c();
         let look = self.look(session);
         if self.json {
             let mut events = events::Events::new(BufWriter::new(std::io::stdout().lock()));
-            let end = turn(session, message, &mut events, tape, desk.as_mut(), &cancel).await;
+            let end = turn(session, message, &mut events, tape, desk, cancel).await;
             events.finish()?;
             return Ok(say::ending(&end).0);
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
         let mut plain = Plain::new(out, err, look);
-        let end = turn(session, message, &mut plain, tape, desk.as_mut(), &cancel).await;
+        let end = turn(session, message, &mut plain, tape, desk, cancel).await;
         plain.finish()?;
         let (outcome, report) = say::ending(&end);
         if let Some(report) = report {

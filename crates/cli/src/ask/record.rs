@@ -81,6 +81,7 @@ impl Front for Recorder<'_> {
                 Update::Event { .. }
                 | Update::Retrying { .. }
                 | Update::Told(_)
+                | Update::Noted(_)
                 | Update::ToolStarted(_)
                 | Update::ToolEnded { .. }
                 | Update::Recorded(_)

@@ -4,6 +4,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
     reason = "a test that fails should fail loudly"
 )]
 
@@ -12,6 +14,8 @@ mod config;
 mod decode;
 mod doctor;
 mod encode;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod models;
 mod pages;
 mod profile;

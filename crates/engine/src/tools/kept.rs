@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// The head and the tail of what was pushed, and how much lies between.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     /// For each of the two.
@@ -13,11 +13,12 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(most: usize) -> Kept {
+    /// Of at most so many bytes.
+    pub fn new(most: usize) -> Kept {
         Kept { head: Vec::new(), tail: VecDeque::new(), most: most / 2, lost: 0 }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         let room = self.most - self.head.len();
         let (head, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
         self.head.extend_from_slice(head);
@@ -30,7 +31,7 @@ impl Kept {
     }
 
     /// As text. What is no UTF-8 is replaced, and a cut says how much it took.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.lost == 0 {
             return lossy(&[self.head.as_slice(), &tail].concat());

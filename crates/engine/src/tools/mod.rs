@@ -10,6 +10,7 @@ mod files;
 mod form;
 mod glob;
 mod grep;
+mod group;
 mod kept;
 mod list;
 pub mod permissions;
@@ -26,7 +27,8 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use files::image_type;
-pub(crate) use kept::Kept;
+pub use group::Group;
+pub use kept::Kept;
 pub use permissions::{Mode, Permissions, ProjectMemory, Rules, Verdict};
 pub use toolbox::{Taken, Toolbox};
 pub use workplace::Workplace;
@@ -108,6 +110,14 @@ pub trait Job: Send {
 
     /// Does it. It ends soon after the token is cancelled.
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome>;
+}
+
+/// Tools that were not there when the session began.
+#[derive(Default)]
+pub struct Arrived {
+    pub tools: Vec<Box<dyn Tool>>,
+    /// What did not come, and what to do about it.
+    pub notes: Vec<String>,
 }
 
 /// What a job is about, as far as permission goes.

@@ -42,6 +42,7 @@ impl Front for Heard {
             Update::Event { .. } => return,
             Update::Retrying { attempt, .. } => format!("retrying {attempt}"),
             Update::Told(told) => format!("told {told:?}"),
+            Update::Noted(note) => format!("noted {note}"),
             Update::ToolStarted(call) => format!("started {}", call.name),
             Update::ToolEnded { call, result } => format!("ended {} {}", call.name, result.is_error),
             Update::Recorded(message) => format!("recorded {:?}", message.role),

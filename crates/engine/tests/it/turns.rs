@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use aside_core::turn::{Told, TurnEnd};
 use aside_engine::Timeouts;
+use aside_engine::tools::{Arrived, Job, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{Play, Server, answer, stream, stream_head};
@@ -196,4 +197,61 @@ async fn e11_the_repair_is_said_with_the_rule_that_asked_for_it() {
     let end = session.turn(user("hi"), &mut Listening(&mut told), &Nobody, &CancellationToken::new()).await;
     assert!(matches!(end, TurnEnd::Failed(_)), "a repair that does not help is the end: {end:?}");
     assert!(matches!(told.first(), Some(Told::Repaired { row, .. }) if row == "bad_signature"), "{told:?}");
+}
+
+/// Offered and never called.
+struct Late;
+
+impl Tool for Late {
+    fn spec(&self) -> aside_core::conversation::Tool {
+        aside_core::conversation::Tool {
+            name: "late".to_owned(),
+            description: String::new(),
+            parameters: r#"{"type":"object","properties":{}}"#.to_owned(),
+        }
+    }
+
+    fn plan(&self, _arguments: &str) -> Result<Box<dyn Job>, String> {
+        Err("not here".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn l2_the_first_request_waits_for_tools_on_their_way() {
+    let server = Server::playing(vec![stream(&thinking_answer()), stream(&thinking_answer())]).await;
+    let mut session = session(&server.url, "deepseek", MODEL);
+    session.expect_tools(Box::pin(async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Arrived { tools: vec![Box::new(Late), Box::new(Late)], notes: vec!["one did not come".to_owned()] }
+    }));
+    let (end, heard) = say(&mut session, "hi").await;
+    assert_eq!(end, TurnEnd::Answered);
+    assert_eq!(
+        heard.lines.get(..4).unwrap(),
+        ["recorded User", "noted there is already a tool `late`", "noted one did not come", "sending 1"]
+    );
+    let (_, heard) = say(&mut session, "again").await;
+    assert!(!heard.lines.iter().any(|line| line.starts_with("noted")), "{:?}", heard.lines);
+    for request in server.requests() {
+        assert_eq!(request["tools"][0]["function"]["name"], "late");
+    }
+}
+
+#[tokio::test]
+async fn l2_a_turn_stopped_while_tools_are_on_their_way_does_not_lose_them() {
+    let server = Server::playing(vec![stream(&thinking_answer())]).await;
+    let mut session = session(&server.url, "deepseek", MODEL);
+    let (arrive, come) = tokio::sync::oneshot::channel::<()>();
+    session.expect_tools(Box::pin(async {
+        drop(come.await);
+        Arrived { tools: vec![Box::new(Late)], notes: Vec::new() }
+    }));
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let end = session.turn(user("hi"), &mut Heard::default(), &Nobody, &cancel).await;
+    assert_eq!(end, TurnEnd::Interrupted);
+    arrive.send(()).unwrap();
+    let (end, _) = say(&mut session, "again").await;
+    assert_eq!(end, TurnEnd::Answered);
+    assert_eq!(server.requests()[0]["tools"][0]["function"]["name"], "late");
 }

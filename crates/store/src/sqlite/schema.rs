@@ -13,9 +13,12 @@ pub(super) const APPLICATION: i64 = 0x6173_6964;
 /// Rows are long texts; on small pages every one of them leaves a gap.
 pub(super) const PAGE_SIZE: i64 = 16384;
 
-const MIGRATIONS: [&str; 1] = [FIRST];
+const MIGRATIONS: [&str; 2] = [FIRST, EXTRA];
 
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
+
+/// What a file said of its conversation that nobody here knows.
+const EXTRA: &str = "ALTER TABLE session ADD COLUMN extra TEXT;";
 
 const FIRST: &str = "
 CREATE TABLE session (
@@ -24,8 +27,6 @@ CREATE TABLE session (
   title TEXT,
   settings TEXT NOT NULL,
   tools TEXT NOT NULL,
-  -- What a file said of its conversation that nobody here knows.
-  extra TEXT,
   model TEXT,
   head INTEGER,
   n_messages INTEGER NOT NULL DEFAULT 0,

@@ -1,0 +1,42 @@
+//! What stands in for MCP servers in a build without them: a word to the user.
+
+use std::path::Path;
+
+use aside_engine::tools::Arrived;
+use futures_util::future::BoxFuture;
+
+use crate::mcp_tables::{McpTable, Trouble};
+
+const WHAT: &str = "this aside was built without MCP";
+const REMEDY: &str = "build it with the feature `mcp`, or set enabled = false";
+
+pub(crate) struct Servers {
+    notes: Vec<String>,
+}
+
+impl Servers {
+    pub(crate) fn start(tables: &[McpTable], _here: &Path, _hidden: &[String]) -> Servers {
+        let enabled = tables.iter().filter(|table| table.enabled);
+        let note = |table: &McpTable| format!("no tools of the MCP server `{}`: {WHAT}; {REMEDY}", table.name);
+        Servers { notes: enabled.map(note).collect() }
+    }
+
+    pub(crate) fn tools(&mut self) -> Option<BoxFuture<'static, Arrived>> {
+        let notes = std::mem::take(&mut self.notes);
+        if notes.is_empty() {
+            return None;
+        }
+        Some(Box::pin(async { Arrived { notes, ..Arrived::default() } }))
+    }
+
+    pub(crate) async fn close(self) {}
+}
+
+pub(crate) async fn look(
+    tables: &[McpTable],
+    _here: &Path,
+    _hidden: &[String],
+) -> Vec<(String, Result<usize, Trouble>)> {
+    let trouble = || Trouble { what: WHAT.to_owned(), remedy: REMEDY.to_owned() };
+    tables.iter().filter(|table| table.enabled).map(|table| (table.name.clone(), Err(trouble()))).collect()
+}

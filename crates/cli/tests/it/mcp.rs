@@ -1,0 +1,251 @@
+//! `[mcp.NAME]`: from the config to a call, and what is said when it fails.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Config, aside};
+
+#[path = "../../../mcp/tests/it/plays.rs"]
+mod plays;
+
+/// No test: where a server that a test starts begins.
+#[test]
+fn server() {
+    plays::play_if_asked();
+}
+
+/// A table for a server that is this very binary.
+fn table(name: &str, part: &str, diary: &Path) -> String {
+    let us = std::env::current_exe().unwrap();
+    let command = [us.to_str().unwrap(), "--exact", "mcp::server", "--nocapture"];
+    let command = command.map(|word| format!("{word:?}")).join(", ");
+    format!(
+        "[mcp.{name}]\ncommand = [{command}]\nenv = {{ {} = {part:?}, {} = {diary:?} }}\n",
+        plays::PLAYS,
+        plays::DIARY,
+    )
+}
+
+fn diary(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("aside-test-diary-{name}-{}", std::process::id()));
+    drop(fs::remove_file(&path));
+    path
+}
+
+/// Every server that wrote into it began and is over.
+fn all_over(diary: &Path) {
+    let lines = fs::read_to_string(diary).unwrap();
+    let processes: Vec<&str> = lines.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    assert!(lines.starts_with("started "), "{lines}");
+    let begun = Instant::now();
+    for process in processes {
+        while fs::read_to_string(format!("/proc/{process}/cmdline")).is_ok_and(|words| !words.is_empty()) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{process} still runs: {lines}");
+        }
+    }
+    fs::remove_file(diary).unwrap();
+}
+
+/// A provider that wants one tool called and then says what it was given.
+fn provider(tool: &'static str, arguments: &'static str) -> (String, std::thread::JoinHandle<Vec<Value>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let requests = std::thread::spawn(move || {
+        let function = json!({ "name": tool, "arguments": arguments });
+        let calls = json!([{ "index": 0, "id": "c1", "type": "function", "function": function }]);
+        let deltas = [(json!({ "tool_calls": calls }), "tool_calls"), (json!({ "content": "done" }), "stop")];
+        deltas.map(|(delta, finish)| answer_once(&listener, &delta, finish)).into()
+    });
+    (url, requests)
+}
+
+/// Takes one request and answers it with a stream of one delta.
+fn answer_once(listener: &TcpListener, delta: &Value, finish: &str) -> Value {
+    let mut stream = BufReader::new(listener.accept().unwrap().0);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
+    }
+    let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap()];
+    stream.read_exact(&mut body).unwrap();
+    let frame = |delta: &Value, finish: Value| {
+        format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] }))
+    };
+    let frames = frame(delta, Value::Null) + &frame(&json!({}), json!(finish)) + "data: [DONE]\n\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    stream.get_mut().write_all((head.to_owned() + &frames).as_bytes()).unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn l2_a_model_calls_a_tool_of_a_server_and_nothing_is_left_running() {
+    for part in ["plain", "stubborn"] {
+        let diary = diary(&format!("call-{part}"));
+        let (url, requests) = provider("play__list_things", r#"{"of":"ours"}"#);
+        let config = Config::with(
+            &format!("mcp-call-{part}"),
+            &format!(
+                "[providers.work]\nprotocol = \"openai-chat\"\nbase_url = {url:?}\n{}[mcp.off]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n",
+                table("play", part, &diary)
+            ),
+        );
+        let run = aside(&["ask", "-m", "work/m", "what is there?"], b"", Some(&config));
+        assert_eq!((run.code, run.stdout.as_str()), (0, "done\n"), "{}", run.stderr);
+        assert!(!run.stderr.contains("note:"), "{}", run.stderr);
+        let requests = requests.join().unwrap();
+        let offered = |request: &Value| -> Vec<String> {
+            let names = request["tools"].as_array().unwrap().iter();
+            names.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert!(offered(&requests[0]).contains(&"play__list_things".to_owned()), "{requests:?}");
+        assert_eq!(offered(&requests[0]), offered(&requests[1]));
+        let messages = requests[1]["messages"].as_array().unwrap();
+        assert_eq!(messages.last().unwrap()["content"], "things of ours");
+        all_over(&diary);
+    }
+}
+
+#[test]
+fn l2_leaving_at_once_leaves_nothing_running() {
+    let diary = diary("leave");
+    let config = Config::with("mcp-leave", &table("play", "stubborn", &diary));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+    command.args(["ask", "-m", "sim/kimi", "--json", "sim: stall 60"]);
+    let mut child = command
+        .env("ASIDE_CONFIG_DIR", &config.0)
+        .env("ASIDE_DATA_DIR", config.0.join("data"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The request is out, so the server has listed its tools.
+    let mut line = String::new();
+    let mut events = BufReader::new(child.stdout.take().unwrap());
+    events.read_line(&mut line).unwrap();
+    assert!(line.contains("\"request\""), "{line}");
+    let interrupt = || Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt().success());
+    std::thread::sleep(Duration::from_millis(100));
+    interrupt();
+    let begun = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    all_over(&diary);
+}
+
+#[test]
+fn l3_permissions_name_tools_as_they_are_offered() {
+    #[rustfmt::skip]
+    let cases = [
+        ("",                                              "denied: it needs permission and there is nobody to ask; nothing was done"),
+        ("[permissions]\n\"play__*\" = \"allow\"\n",      "written"),
+        ("[permissions]\nplay__write_thing = \"deny\"\n", "denied by the rule `play__write_thing`; nothing was done"),
+    ];
+    for (nth, (rules, content)) in cases.into_iter().enumerate() {
+        let diary = diary(&format!("permission-{nth}"));
+        let (url, requests) = provider("play__write_thing", "{}");
+        let config = Config::with(
+            &format!("mcp-permission-{nth}"),
+            &format!(
+                "[providers.work]\nprotocol = \"openai-chat\"\nbase_url = {url:?}\n{}{rules}",
+                table("play", "plain", &diary)
+            ),
+        );
+        let run = aside(&["ask", "-m", "work/m", "write"], b"", Some(&config));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let requests = requests.join().unwrap();
+        assert_eq!(requests[1]["messages"].as_array().unwrap().last().unwrap()["content"], content, "{rules}");
+        all_over(&diary);
+    }
+}
+
+#[test]
+fn l2_a_server_that_fails_is_one_line_and_the_session_goes_on() {
+    let diary = diary("fails");
+    let web = plays::Web::wanting("authorization: bearer hush");
+    let tables = format!(
+        "{}[mcp.gone]\ncommand = [\"/no/such/server\"]\n[mcp.shut]\nurl = {:?}\n[mcp.poor]\nurl = {:?}\nheaders = {{ authorization = \"Bearer ${{ASIDE_TEST_NO_SUCH}}\" }}\n",
+        table("dead", "dies", &diary),
+        web.url,
+        web.url,
+    );
+    let config = Config::with("mcp-fails", &tables);
+    let run = aside(&["ask", "-m", "sim/kimi", "hello"], b"", Some(&config));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let lines = [
+        "note: no tools of the MCP server `dead`: it ended before it had answered: cannot find the module `left-pad`; run its command by hand",
+        "note: no tools of the MCP server `gone`: `/no/such/server` cannot be started: No such file or directory",
+        "note: no tools of the MCP server `shut`: it wants an authorization; give it one with headers",
+        "note: no tools of the MCP server `poor`: headers.authorization wants the variable ASIDE_TEST_NO_SUCH, which is not set; export",
+    ];
+    for line in lines {
+        assert_eq!(run.stderr.matches(line).count(), 1, "{line}: {}", run.stderr);
+    }
+    let only_talk = aside(&["ask", "-m", "sim/kimi", "--no-tools", "hello"], b"", Some(&config));
+    assert_eq!((only_talk.code, only_talk.stderr.as_str()), (0, ""), "without tools no server is started");
+    all_over(&diary);
+}
+
+#[test]
+fn l2_events_tell_of_a_server_that_fails() {
+    let config = Config::with("mcp-events", "[mcp.gone]\ncommand = [\"/no/such/server\"]\n");
+    let run = aside(&["ask", "-m", "sim/kimi", "--json", "hello"], b"", Some(&config));
+    let first: Value = serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!((run.code, &first["event"], &first["code"]), (0, &json!("notice"), &json!("tools")), "{}", run.stdout);
+}
+
+#[test]
+fn the_doctor_looks_at_every_server() {
+    let diary = diary("doctor");
+    let web = plays::Web::wanting("host:");
+    let good = format!(
+        "{}[mcp.web]\nurl = {:?}\n[mcp.off]\ncommand = [\"x\"]\nenabled = false\n",
+        table("play", "plain", &diary),
+        web.url
+    );
+    let config = Config::with("mcp-doctor", &good);
+    let found = config.run("doctor");
+    assert_eq!(found.code, 0, "{}", found.stdout);
+    for line in ["ok      mcp play: 8 tools\n", "ok      mcp web: 8 tools\n", "ok      mcp off: enabled = false\n"] {
+        assert!(found.stdout.contains(line), "{line}: {}", found.stdout);
+    }
+    all_over(&diary);
+    assert!(!web.heads.lock().unwrap().is_empty());
+    let config = Config::with("mcp-doctor-bad", "[mcp.gone]\ncommand = [\"/no/such/server\"]\n");
+    let found = config.run("doctor");
+    assert_eq!(found.code, 1);
+    let line = "broken  mcp gone: `/no/such/server` cannot be started: ";
+    assert!(found.stdout.contains(line) && found.stdout.contains("→ check its command"), "{}", found.stdout);
+}
+
+#[test]
+fn mistakes_in_a_table_are_said_with_their_line() {
+    #[rustfmt::skip]
+    let cases = [
+        ("[mcp.a]\ncommand = [\"x\"]\nurl = \"http://x\"\n",    "config.toml:1: mcp.a: it has a command and a url",               "keep one"),
+        ("[mcp.a]\nenabled = true\n",                           "config.toml:1: mcp.a: it has neither a command nor a url",       "command = ["),
+        ("[mcp.a]\ncommand = \"x --stdio\"\n",                  "config.toml:2: mcp.a.command: expected the program and its arguments", "command = ["),
+        ("[mcp.a]\ncommand = []\n",                             "config.toml:2: mcp.a.command: expected the program and its arguments", "command = ["),
+        ("[mcp.a]\nurl = \"x.example\"\n",                      "config.toml:2: mcp.a.url: `x.example` is no URL",                "https://"),
+        ("[mcp.a]\ncommand = [\"x\"]\nargs = []\n",             "config.toml:3: mcp.a.args: unknown key",                         "command, url, env, headers, enabled"),
+        ("[mcp.a]\ncommand = [\"x\"]\nenabled = \"no\"\n",      "config.toml:3: mcp.a.enabled: expected true or false",           ""),
+        ("[mcp.a]\ncommand = [\"x\"]\nenv = { A = 1 }\n",       "config.toml:3: mcp.a.env.A: expected a variable",                ""),
+        ("[mcp.a]\nurl = \"http://x\"\nenv = { A = \"1\" }\n",  "config.toml:3: mcp.a.env: only a server with a command",         "take it out"),
+        ("[mcp.a]\ncommand = [\"x\"]\nheaders = {}\n",          "config.toml:3: mcp.a.headers: only a server with a url",         "take it out"),
+        ("[mcp.\"a b\"]\ncommand = [\"x\"]\n",                  "config.toml:1: mcp.\"a b\": a server's name is",                 ""),
+        ("mcp = 1\n",                                           "config.toml:1: mcp: expected a table",                           ""),
+    ];
+    for (text, what, hint) in cases {
+        let config = Config::with("mcp-mistakes", text);
+        let said = config.refused("ask -m sim/kimi hello");
+        assert!(said.contains(what) && said.contains(hint), "{text}{said}");
+    }
+}

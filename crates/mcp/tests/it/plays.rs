@@ -1,0 +1,178 @@
+//! A server for the tests, written by hand. The test binary starts itself again
+//! with `PLAYS` set, so nothing else needs to be installed.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// What the server plays; without it, it is no server.
+pub(crate) const PLAYS: &str = "ASIDE_TEST_PLAYS";
+/// A file that the server adds a line to for everything worth knowing.
+pub(crate) const DIARY: &str = "ASIDE_TEST_DIARY";
+
+/// Plays the server if this process was started to be one.
+pub(crate) fn play_if_asked() {
+    let Ok(part) = std::env::var(PLAYS) else { return };
+    note(&format!("started {}", std::process::id()));
+    match part.as_str() {
+        "hangs" => std::thread::sleep(Duration::from_secs(600)),
+        "dies" => {
+            eprintln!("starting\ncannot find the module `left-pad`\n");
+            std::process::exit(1);
+        }
+        _ => speak(&part),
+    }
+    std::process::exit(0);
+}
+
+fn speak(part: &str) {
+    let child = (part == "stubborn").then(|| std::process::Command::new("sleep").arg("600").spawn().unwrap());
+    if let Some(child) = &child {
+        note(&format!("child {}", child.id()));
+    }
+    // The test harness has begun a line, and servers do write such things.
+    println!("\nthis is no JSON");
+    for line in std::io::stdin().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if message["params"]["name"] == "crash" {
+            eprintln!("out of cheese");
+            std::process::exit(3);
+        }
+        if let Some(answer) = answer(part, &message) {
+            println!("{answer}");
+        }
+    }
+    note("input closed");
+    // It does not end because nobody talks to it any more.
+    if let Some(mut child) = child {
+        child.wait().unwrap();
+    }
+}
+
+fn note(line: &str) {
+    let Ok(path) = std::env::var(DIARY) else { return };
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    writeln!(file, "{line}").unwrap();
+}
+
+/// The answer to a message; notifications and slow calls have none.
+pub(crate) fn answer(part: &str, message: &Value) -> Option<Value> {
+    let id = message.get("id");
+    let method = message["method"].as_str().unwrap();
+    if method == "notifications/cancelled" {
+        note("cancelled");
+    }
+    let id = id?;
+    let result = match method {
+        "initialize" if part == "modern" => return Some(refusal(id, -32601, "initialize is gone")),
+        "initialize" => json!({
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "play", "version": "1" },
+        }),
+        "server/discover" if part == "modern" => json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+            "ttlMs": 0, "cacheScope": "private",
+        }),
+        "tools/list" => list(message),
+        "tools/call" => return call(id, message),
+        _ => return Some(refusal(id, -32601, "no such method")),
+    };
+    Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+}
+
+fn refusal(id: &Value, code: i64, message: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+}
+
+/// Two pages, and a schema without a type.
+fn list(message: &Value) -> Value {
+    let tool = |name: &str| json!({ "name": name, "inputSchema": {} });
+    if message["params"]["cursor"] == "more" {
+        let tools: Vec<Value> = ["fail", "picture", "slow", "crash", "env", "refuse"].into_iter().map(tool).collect();
+        return json!({ "tools": tools });
+    }
+    json!({
+        "tools": [
+            {
+                "name": "list.things", "description": "Lists things.", "annotations": { "readOnlyHint": true },
+                "inputSchema": { "type": "object", "properties": { "of": { "type": "string" } }, "required": ["of"] },
+            },
+            { "name": "write_thing", "title": "Writes", "inputSchema": { "type": "object", "properties": {} } },
+        ],
+        "nextCursor": "more",
+    })
+}
+
+fn call(id: &Value, message: &Value) -> Option<Value> {
+    let arguments = &message["params"]["arguments"];
+    let text = |text: String| json!({ "content": [{ "type": "text", "text": text }] });
+    let result = match message["params"]["name"].as_str().unwrap() {
+        "list.things" => text(format!("things of {}", arguments["of"].as_str().unwrap())),
+        "write_thing" => text("written".to_owned()),
+        "fail" => json!({ "content": [{ "type": "text", "text": "the disk is full" }], "isError": true }),
+        "picture" => json!({ "content": [{ "type": "image", "data": "AAAAAAAA", "mimeType": "image/png" }] }),
+        "env" => text(std::env::var(arguments["name"].as_str().unwrap()).unwrap_or_else(|_| "not set".to_owned())),
+        "slow" => {
+            note("slow");
+            return None;
+        }
+        "refuse" => return Some(refusal(id, -32602, "not today")),
+        other => panic!("no tool {other}"),
+    };
+    Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+}
+
+/// The same over HTTP: one request a connection, answered with plain JSON.
+pub(crate) struct Web {
+    pub(crate) url: String,
+    /// Each request's head.
+    pub(crate) heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Web {
+    /// Without this line in their heads, requests are turned away.
+    pub(crate) fn wanting(header: &'static str) -> Web {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = Arc::clone(&heads);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let seen = Arc::clone(&seen);
+                std::thread::spawn(move || serve(stream.unwrap(), header, &seen));
+            }
+        });
+        Web { url, heads }
+    }
+}
+
+fn serve(stream: TcpStream, wanted: &str, seen: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap() == 0 {
+            return;
+        }
+    }
+    seen.lock().unwrap().push(head.clone());
+    let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).unwrap();
+    let (status, extra, body) = if !head.to_lowercase().contains(wanted) {
+        ("401 Unauthorized", "www-authenticate: Bearer\r\n", String::new())
+    } else if !head.starts_with("POST") {
+        ("405 Method Not Allowed", "", String::new())
+    } else {
+        match answer("plain", &serde_json::from_slice(&body).unwrap()) {
+            Some(answer) => ("200 OK", "content-type: application/json\r\nmcp-session-id: s1\r\n", answer.to_string()),
+            None => ("202 Accepted", "", String::new()),
+        }
+    };
+    let head = format!("HTTP/1.1 {status}\r\n{extra}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    // A client that is gone is not our business.
+    drop(reader.get_mut().write_all((head + &body).as_bytes()));
+}
