@@ -120,10 +120,10 @@ fn target(provider: Provider, simulator: Option<&Running>) -> Result<Target, Rep
         (Endpoint::BuiltInSimulator, None) => return Err(Report::new("the simulator does not run")),
         (Endpoint::Missing { what, remedy }, _) => return Err(Report::new(what).hint(remedy)),
     };
-    let Provider { id, dialect, model, headers, extra_body, .. } = provider;
+    let Provider { id, dialect, model, access, headers, extra_body, .. } = provider;
     let account = key.as_deref().map(keys::fingerprint);
     let key = key.map(Secret::new);
-    Ok(Target { provider: id, dialect, model, base_url, place, key, headers, extra_body, account })
+    Ok(Target { provider: id, dialect, model, base_url, place, access, key, headers, extra_body, account })
 }
 
 /// The simulator in this process, on a free port of this machine.

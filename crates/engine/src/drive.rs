@@ -120,7 +120,7 @@ impl Session {
     async fn send(&mut self, step: u32, cures: &[Cure], front: &mut dyn Front, cancel: &CancellationToken) -> Input {
         let encoded = self.encode(cures);
         let call = self.endpoint.call(&encoded);
-        front.hear(Update::Sending { step, model: &self.endpoint.model, encoded: &encoded });
+        front.hear(Update::Sending { step, model: &self.endpoint.model, encoded: &encoded, body: &call.body });
         front.rest();
         let mut attempt = 1;
         loop {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use aside_core::block::Origin;
-use aside_core::dialect::Dialect;
+use aside_core::dialect::{Access, Dialect};
 use aside_core::wire::{Call, Destination, Encoded, call};
 
 /// One model of one provider, ready to be called.
@@ -18,6 +18,8 @@ pub struct Endpoint {
     pub base_url: String,
     /// The base URL as its seals know it; none where it is another each time.
     pub place: Option<String>,
+    /// What opens its door: the host's ways, whatever dialect is spoken behind it.
+    pub access: Access,
     pub key: Option<Secret>,
     /// The user's own headers.
     pub headers: Vec<(String, String)>,
@@ -59,7 +61,7 @@ impl Endpoint {
     pub(crate) fn call(&self, encoded: &Encoded) -> Call {
         let to = Destination {
             base_url: &self.base_url,
-            access: &self.dialect.access,
+            access: &self.access,
             key: self.key.as_ref().map(|Secret(key)| key.as_str()),
             headers: &self.headers,
             extra_body: &self.extra_body,

@@ -11,11 +11,12 @@ use aside_core::wire::Encoded;
 
 #[derive(Debug)]
 pub enum Update<'a> {
-    /// A request goes out.
+    /// A request goes out. `body` is what is sent, with what the user adds to it.
     Sending {
         step: u32,
         model: &'a str,
         encoded: &'a Encoded,
+        body: &'a str,
     },
     /// Bytes of the answer, as they came.
     Received(&'a [u8]),

@@ -94,7 +94,7 @@ impl<O: Write> Front for Events<O> {
                     self.line(&line);
                 }
             }
-            Update::Sending { step, model, encoded } => {
+            Update::Sending { step, model, encoded, .. } => {
                 let (effort, tokens) = (&encoded.effort, encoded.tokens);
                 self.value(
                     &json!({ "event": "request", "step": step, "model": model, "effort": effort, "tokens": tokens }),

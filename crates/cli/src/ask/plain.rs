@@ -137,6 +137,7 @@ impl<O: Write, E: Write> Plain<O, E> {
     pub(crate) fn say(&mut self, line: &str) {
         self.clear();
         self.end_lines();
+        self.let_out_go_first();
         let text = if self.look.err_is_terminal { aside_core::screen::neutral(line) } else { Cow::Borrowed(line) };
         let written = writeln!(self.err, "{text}");
         self.check(written);
@@ -209,6 +210,9 @@ impl<O: Write, E: Write> Plain<O, E> {
             self.check(written);
             self.err_line = Line::Ended;
         }
+        // Both may lead to one screen: what was said first must be there first.
+        let written = self.err.flush();
+        self.check(written);
         let text = if self.look.out_is_terminal { self.out_neutral.take(text) } else { Cow::Borrowed(text) };
         let written = self.out.write_all(text.as_bytes());
         self.out_line = Line::after(&text);
@@ -218,6 +222,7 @@ impl<O: Write, E: Write> Plain<O, E> {
     fn think(&mut self, text: &str) {
         self.clear();
         self.end_out();
+        self.let_out_go_first();
         let text = if self.look.err_is_terminal { self.err_neutral.take(text) } else { Cow::Borrowed(text) };
         let written = match self.look.colour {
             true => write!(self.err, "\x1b[2;3m{text}\x1b[0m"),
@@ -314,6 +319,13 @@ impl<O: Write, E: Write> Plain<O, E> {
         self.say(&line);
     }
 
+    /// Both streams may lead to one screen: what was said first must be there
+    /// first. Nothing waits there in the middle of a thought, so this is cheap.
+    fn let_out_go_first(&mut self) {
+        let written = self.out.flush();
+        self.check(written);
+    }
+
     fn end_out(&mut self) {
         if self.out_line == Line::Open && self.look.out_is_terminal {
             let written = self.out.write_all(b"\n");
@@ -336,10 +348,15 @@ impl<O: Write, E: Write> Plain<O, E> {
     }
 
     fn figures(&self) -> String {
-        let seconds = self.since.elapsed().as_secs();
+        let seconds = self.since.elapsed();
+        // A thought that took no second did not take none.
+        let seconds = match seconds.as_secs() {
+            0 => format!("{:.1}s", seconds.as_secs_f64()),
+            whole => format!("{whole}s"),
+        };
         match (self.doing, self.thought) {
-            (Doing::Thinking, letters) if letters > 0 => format!("{seconds}s · ~{} tokens", tokens_of(letters)),
-            _ => format!("{seconds}s"),
+            (Doing::Thinking, letters) if letters > 0 => format!("{seconds} · ~{} tokens", tokens_of(letters)),
+            _ => seconds,
         }
     }
 

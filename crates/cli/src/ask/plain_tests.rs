@@ -118,7 +118,7 @@ fn while_nothing_comes_a_line_moves_and_is_wiped_away() {
     plain.say("note: one");
     plain.finish().unwrap();
     let err = String::from_utf8(err).unwrap();
-    assert!(err.contains(" waiting 0s"), "{err:?}");
+    assert!(err.contains(" waiting 0.0s"), "{err:?}");
     assert!(err.ends_with("\r\x1b[2Knote: one\n"), "{err:?}");
     assert!(Plain::new(Vec::new(), Vec::new(), PIPES).beat().is_none(), "a pipe has no spinner");
 }

@@ -70,10 +70,10 @@ impl Front for Recorder<'_> {
                     };
                     tape.line(&line.to_string());
                 }
-                Update::Sending { step, encoded, .. } => {
+                Update::Sending { step, encoded, body, .. } => {
                     let at = tape.at();
                     // The body stays as it is sent, to the byte.
-                    let body = RawValue::from_string(encoded.body.clone()).ok();
+                    let body = RawValue::from_string((*body).to_owned()).ok();
                     let body = body.as_deref().map_or("null", RawValue::get);
                     let path = Value::from(encoded.path.as_str());
                     tape.line(&format!("{{\"at\":{at},\"step\":{step},\"path\":{path},\"body\":{body}}}"));

@@ -12,7 +12,7 @@ pub(crate) fn told(told: &Told) -> String {
     match told {
         Told::Repaired { row, repair, said } => {
             let said = said.lines().next().unwrap_or("");
-            format!("the provider refused ({row}: {said}); sent again with {repair:?}")
+            format!("the provider refused ({row}: {said}); sent again, changed: {}", repair.as_str().replace('_', " "))
         }
         Told::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
     }

@@ -64,9 +64,11 @@ pub(crate) fn session(url: &str, dialect: &str, model: &str) -> Session {
 
 pub(crate) fn session_with(url: &str, dialect: &str, model: &str, timeouts: Timeouts) -> Session {
     let dialects = dialects();
+    let known = dialects.get(dialect).unwrap();
     let endpoint = Endpoint {
         provider: dialect.to_owned(),
-        dialect: dialects.get(dialect).unwrap().clone(),
+        access: known.access.clone(),
+        dialect: known.clone(),
         model: model.to_owned(),
         base_url: url.to_owned(),
         place: Some(url.to_owned()),

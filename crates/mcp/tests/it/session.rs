@@ -36,6 +36,7 @@ async fn l2_a_model_goes_round_a_loop_with_a_servers_tools() {
     let endpoint = Endpoint {
         provider: "sim".to_owned(),
         dialect: dialects.get("deepseek").unwrap().clone(),
+        access: aside_core::dialect::Access::default(),
         model: "deepseek".to_owned(),
         base_url: format!("http://{}", simulator.address()),
         place: None,

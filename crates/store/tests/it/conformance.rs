@@ -62,6 +62,7 @@ fn p2_resume_restores_model_settings_tools_and_title() {
             model: Some("one/two".to_owned()),
             settings: settings.clone(),
             tools: vec![tool.clone()],
+            extra: vec![("note".to_owned(), "[1]".to_owned())],
             at: Some(Time(5)),
         };
         let id = store.create(&new).unwrap();

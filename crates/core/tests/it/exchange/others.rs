@@ -7,7 +7,7 @@ use aside_core::conversation::Tool;
 use aside_core::event::{Ending, Usage};
 use aside_core::exchange::{File, ImportError, Imported, Kind, Opaque, describe, import, write_lines};
 use aside_core::message::{Message, Role};
-use aside_core::rules::{Action, judge};
+use aside_core::rules::{Action, Issued, judge};
 use aside_core::settings::Settings;
 use aside_core::wire::{Encoded, Request, encode};
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn go_on(imported: &Imported) -> (Encoded, Value) {
         repairs: &[],
     });
     let issued: Vec<&Message> = messages.iter().copied().filter(|message| message.role == Role::Assistant).collect();
-    let verdict = judge(dialect, model, &encoded.body, Some(&issued)).unwrap();
+    let verdict = judge(dialect, model, &[], &encoded.body, Issued::Messages(&issued)).unwrap();
     assert!(verdict.is_ok(), "{:?}\n{}", verdict.broken, encoded.body);
     assert_eq!(encoded.unmet, Vec::<String>::new());
     let body = serde_json::from_str(&encoded.body).unwrap();
