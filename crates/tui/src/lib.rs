@@ -1,0 +1,1 @@
+//! The terminal screen: state in, frame out.
