@@ -1,0 +1,315 @@
+//! Keys, the mouse and pastes.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+use super::{App, Mode, TYPING_MS, Turn};
+use crate::commands::Local;
+use crate::input::editor::Taken;
+use crate::seam::{Command, Permit};
+use crate::transcript::item::Item;
+use crate::transcript::{Hit, Part};
+use crate::view::reader::{Outcome, Reader};
+
+/// Rows a turn of the wheel moves.
+const WHEEL: isize = 3;
+
+impl App {
+    pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Command> {
+        if key.kind == KeyEventKind::Release {
+            return Vec::new();
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('z') {
+            return vec![Command::Suspend];
+        }
+        if self.reader.is_some() {
+            return self.reader_key(key);
+        }
+        if control && key.code == KeyCode::Char('c') {
+            return self.control_c();
+        }
+        self.leaving = None;
+        if let Some(commands) = self.key_of_any_mode(key) {
+            return commands;
+        }
+        match self.mode() {
+            Mode::Asked => self.asked_key(key),
+            Mode::Word => self.word_key(key),
+            Mode::Browse => self.browse_key(key),
+            Mode::Write => self.write_key(key),
+        }
+    }
+
+    /// Looking around works whatever else is going on.
+    fn key_of_any_mode(&mut self, key: KeyEvent) -> Option<Vec<Command>> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::PageUp => self.transcript.scroll(-self.transcript.page()),
+            KeyCode::PageDown => self.transcript.scroll(self.transcript.page()),
+            KeyCode::Home if control => self.transcript.to_start(),
+            KeyCode::End if control => self.transcript.follow(),
+            KeyCode::Char('t') if control => return Some(self.local(Local::NextView)),
+            KeyCode::Char('r') if control => self.read_last(),
+            KeyCode::Char('o') if control => {
+                let view = self.transcript.view();
+                if let Some(last) = self.last_item(|item| item.can_fold() && !item.is_hidden(view)) {
+                    self.transcript.toggle(last);
+                }
+            }
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    fn control_c(&mut self) -> Vec<Command> {
+        if self.leaving.is_some() {
+            return vec![Command::Quit];
+        }
+        self.leaving = self.now.or(Some(aside_core::block::Time(0)));
+        if !self.editor.is_empty() {
+            self.editor.set("");
+            self.popup = None;
+        }
+        Vec::new()
+    }
+
+    fn write_key(&mut self, key: KeyEvent) -> Vec<Command> {
+        if self.popup.is_some() && self.popup_key(key) {
+            return Vec::new();
+        }
+        let plain = key.modifiers.is_empty();
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Enter if plain => {
+                self.popup = None;
+                let text = self.editor.take();
+                return self.submit(&text);
+            }
+            KeyCode::Esc => return self.stop(),
+            KeyCode::Char('d') if control && self.editor.is_empty() => return vec![Command::Quit],
+            KeyCode::Tab | KeyCode::BackTab if self.editor.is_empty() => {
+                self.browsing = true;
+                self.transcript.focus_next(false);
+                return Vec::new();
+            }
+            KeyCode::Tab => self.complete(),
+            _ => self.edit(key),
+        }
+        Vec::new()
+    }
+
+    fn edit(&mut self, key: KeyEvent) {
+        let width = crate::view::text_width(self.transcript_area.width);
+        match (self.editor.key(key, width), key.code) {
+            (Taken::Yes, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) => self.complete(),
+            (Taken::Yes, _) => self.popup = None,
+            (Taken::No, KeyCode::Up) => {
+                let written = self.editor.expanded();
+                if let Some(text) = self.history.back(&written) {
+                    self.editor.set(text);
+                }
+            }
+            (Taken::No, KeyCode::Down) => {
+                if let Some(text) = self.history.forward() {
+                    self.editor.set(text);
+                }
+            }
+            (Taken::No, _) => (),
+        }
+    }
+
+    /// Whether the list of completions took the key.
+    fn popup_key(&mut self, key: KeyEvent) -> bool {
+        let Some(popup) = &mut self.popup else { return false };
+        match key.code {
+            KeyCode::Up => popup.move_by(-1),
+            KeyCode::Down => popup.move_by(1),
+            KeyCode::Esc => self.popup = None,
+            KeyCode::Tab | KeyCode::Enter if key.modifiers.is_empty() => {
+                if let Some(picked) = popup.picked() {
+                    let (from, text) = (popup.from, picked.text.clone());
+                    self.editor.complete(from, &text);
+                }
+                self.complete();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Stops the turn; what was queued comes back to be edited.
+    fn stop(&mut self) -> Vec<Command> {
+        match self.turn {
+            Turn::Running { since } => {
+                self.turn = Turn::Stopping { since };
+                vec![Command::Interrupt]
+            }
+            Turn::Stopping { .. } => Vec::new(),
+            Turn::Idle => {
+                self.transcript.follow();
+                Vec::new()
+            }
+        }
+    }
+
+    fn browse_key(&mut self, key: KeyEvent) -> Vec<Command> {
+        let focus = self.transcript.focus();
+        match key.code {
+            KeyCode::Up | KeyCode::BackTab | KeyCode::Char('k') => self.transcript.focus_next(false),
+            KeyCode::Down | KeyCode::Tab | KeyCode::Char('j') => self.transcript.focus_next(true),
+            KeyCode::Enter | KeyCode::Char('o' | ' ') => {
+                if let Some(index) = focus {
+                    self.transcript.toggle(index);
+                }
+            }
+            KeyCode::Char('r') => {
+                if let Some(index) = focus.filter(|index| self.is_thought(*index)) {
+                    self.reader = Some(Reader::thought(index));
+                }
+            }
+            KeyCode::Char('y') => {
+                let text = focus.and_then(|index| self.transcript.items().get(index)).map(Item::copy_text);
+                return text.map(Command::Copy).into_iter().collect();
+            }
+            KeyCode::Esc | KeyCode::Char('q') => self.end_browsing(),
+            // Whoever types wants to write.
+            KeyCode::Char(_) => {
+                self.end_browsing();
+                return self.write_key(key);
+            }
+            _ => (),
+        }
+        Vec::new()
+    }
+
+    fn end_browsing(&mut self) {
+        self.browsing = false;
+        self.transcript.set_focus(None);
+    }
+
+    fn is_thought(&self, index: usize) -> bool {
+        matches!(self.transcript.items().get(index), Some(Item::Thought(_)))
+    }
+
+    fn asked_key(&mut self, key: KeyEvent) -> Vec<Command> {
+        // Somebody is in the middle of a word and has not seen the question.
+        if let (Some(from), Some(now)) = (self.answers_from, self.now)
+            && now < from
+        {
+            self.answers_from = Some(aside_core::block::Time(now.0 + TYPING_MS));
+            return Vec::new();
+        }
+        let covers = self.asked.front().is_some_and(|question| question.covers.is_some());
+        match key.code {
+            KeyCode::Char('y') => self.answer(Permit::Once),
+            KeyCode::Char('s') if covers => self.answer(Permit::Session),
+            KeyCode::Char('p') if covers => self.answer(Permit::Project),
+            KeyCode::Char('n') => self.answer(Permit::No(None)),
+            KeyCode::Char('w') => {
+                self.wording = true;
+                Vec::new()
+            }
+            KeyCode::Char('v') => {
+                if let Some(question) = self.asked.front() {
+                    let text = question.preview.as_deref().unwrap_or(&question.subject);
+                    let title = format!("{} {}", question.tool, question.subject);
+                    self.reader = Some(Reader::preview(&aside_core::screen::neutral(&title), text));
+                }
+                Vec::new()
+            }
+            KeyCode::Esc => {
+                let mut commands = self.answer(Permit::No(None));
+                commands.extend(self.stop());
+                commands
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn word_key(&mut self, key: KeyEvent) -> Vec<Command> {
+        match key.code {
+            KeyCode::Enter if key.modifiers.is_empty() => {
+                self.wording = false;
+                let word = self.editor.take();
+                let word = (!word.trim().is_empty()).then(|| word.trim().to_owned());
+                return self.answer(Permit::No(word));
+            }
+            KeyCode::Esc => self.wording = false,
+            _ => self.edit(key),
+        }
+        self.popup = None;
+        Vec::new()
+    }
+
+    fn answer(&mut self, permit: Permit) -> Vec<Command> {
+        self.wording = false;
+        let Some(question) = self.asked.pop_front() else { return Vec::new() };
+        self.hold_answers();
+        vec![Command::Answer { id: question.id, permit }]
+    }
+
+    /// The next question is not answered by the keys of this one.
+    pub(super) fn hold_answers(&mut self) {
+        self.answers_from = self.now.map(|now| aside_core::block::Time(now.0 + TYPING_MS));
+    }
+
+    fn reader_key(&mut self, key: KeyEvent) -> Vec<Command> {
+        let Some(reader) = &mut self.reader else { return Vec::new() };
+        match reader.key(key, &self.transcript) {
+            Outcome::Stay => Vec::new(),
+            Outcome::Copy(text) => vec![Command::Copy(text)],
+            Outcome::Close => {
+                self.reader = None;
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn mouse(&mut self, mouse: MouseEvent) -> Vec<Command> {
+        let wheel = match mouse.kind {
+            MouseEventKind::ScrollUp => Some(-WHEEL),
+            MouseEventKind::ScrollDown => Some(WHEEL),
+            MouseEventKind::Down(MouseButton::Left) => None,
+            MouseEventKind::Down(_)
+            | MouseEventKind::Up(_)
+            | MouseEventKind::Drag(_)
+            | MouseEventKind::Moved
+            | MouseEventKind::ScrollLeft
+            | MouseEventKind::ScrollRight => return Vec::new(),
+        };
+        match (wheel, &mut self.reader) {
+            (Some(rows), Some(reader)) => reader.scroll(rows),
+            (Some(rows), None) => self.transcript.scroll(rows),
+            (None, Some(_)) => (),
+            (None, None) => self.click(mouse.column, mouse.row),
+        }
+        Vec::new()
+    }
+
+    fn click(&mut self, x: u16, y: u16) {
+        let area = self.transcript_area;
+        if !area.contains((x, y).into()) {
+            return;
+        }
+        let is_hint = !self.transcript.is_following() && y + 1 == area.bottom() && x + 9 > area.right();
+        if is_hint {
+            return self.transcript.follow();
+        }
+        if let Some(Hit { item, part: Part::Header }) = self.transcript.hit(usize::from(y - area.y)) {
+            self.transcript.toggle(item);
+        }
+    }
+
+    pub(super) fn paste(&mut self, text: &str) -> Vec<Command> {
+        match self.mode() {
+            Mode::Write | Mode::Word => self.editor.paste(text),
+            Mode::Browse => {
+                self.end_browsing();
+                self.editor.paste(text);
+            }
+            // A paste is no answer to a question.
+            Mode::Asked => (),
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,5 @@
+//! What the user types.
+
+pub mod complete;
+pub mod editor;
+pub mod history;
