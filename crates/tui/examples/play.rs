@@ -1,7 +1,12 @@
 //! A scripted session on the real screen, without network:
 //! `cargo run -p aside-tui --example play`. What is typed is answered from a
 //! script; `/long` streams a long thought as fast as it can.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a demonstration fails loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a demonstration fails loudly"
+)]
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +18,9 @@ use aside_core::event::{BlockId, End, Ending, Usage};
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
 use aside_tui::app::{App, Setup};
-use aside_tui::seam::{Command, DecisionRow, Lists, Opening, Permit, Question, QuestionId, Said, Sending, Status, Update};
+use aside_tui::seam::{
+    Command, DecisionRow, Lists, Opening, Permit, Question, QuestionId, Said, Sending, Status, Update,
+};
 
 const THOUGHT: &str = "The user asks for a fix in the parser. Let me look at how lines are split first.\n\nThe loop in `scan_line` treats a fence inside a list as its own piece. That is wrong: the *indent* matters.\n\n1. find where the fence is opened\n2. compare the indent with that of the item\n3. keep it with its item\n\nA table test would have caught it. I will add one, then change the condition, then run everything again to be sure that nothing else depends on it.";
 
@@ -84,7 +91,8 @@ impl Script {
     fn restore(&self) {
         let user = Message::new(Role::User, vec![Block::Text(Text { text: "hello".into(), ..Text::default() })]);
         let span = Span { started: Time(0), ended: Time(12_000) };
-        let seals = Seals { encrypted: Some(Seal { kind: SealKind::Encrypted, payload: "x".repeat(900) }), ..Seals::default() };
+        let seals =
+            Seals { encrypted: Some(Seal { kind: SealKind::Encrypted, payload: "x".repeat(900) }), ..Seals::default() };
         let hidden = Thinking { content: Content::Hidden { seals }, ..thinking("", None) };
         let blocks = vec![
             Block::Thinking(thinking("The user says hello. I greet back and ask what to do.", Some(span))),
@@ -127,9 +135,21 @@ impl Script {
     }
 
     fn send(&self, step: u32) -> Result<(), Stop> {
-        let row = DecisionRow { what: "thought of turn 1".into(), action: "field".into(), why: "its tool loop needs it".into() };
+        let row = DecisionRow {
+            what: "thought of turn 1".into(),
+            action: "field".into(),
+            why: "its tool loop needs it".into(),
+        };
         let decisions = vec![row];
-        let sending = Sending { step, model: "sim/kimi".into(), effort: Some("high".into()), tokens: 11_900, limit: Some(200_000), notes: Vec::new(), decisions };
+        let sending = Sending {
+            step,
+            model: "sim/kimi".into(),
+            effort: Some("high".into()),
+            tokens: 11_900,
+            limit: Some(200_000),
+            notes: Vec::new(),
+            decisions,
+        };
         self.tell(Update::Sending(Box::new(sending)))?;
         self.wait(600)
     }
@@ -137,7 +157,10 @@ impl Script {
     fn summary(&self, block: BlockId) -> Result<(), Stop> {
         self.tell(Update::Opened { block, opening: Opening::Thinking })?;
         let began = now();
-        let items = ["**Reading the parser**\n\nI look at how lines are split and where fences begin.", "**Planning the fix**\n\nThe indent has to be compared with that of the item."];
+        let items = [
+            "**Reading the parser**\n\nI look at how lines are split and where fences begin.",
+            "**Planning the fix**\n\nThe indent has to be compared with that of the item.",
+        ];
         for item in items {
             self.tell(Update::Item { block })?;
             self.grow(block, item, 40)?;

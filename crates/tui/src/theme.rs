@@ -233,11 +233,8 @@ mod tests {
     use super::*;
 
     fn value(colour: Color) -> f32 {
-        match colour {
-            Color::Rgb(r, g, b) => brightness((r, g, b)),
-            Color::Indexed(step) => f32::from(step),
-            other => panic!("{other:?} has no brightness here"),
-        }
+        let Color::Rgb(r, g, b) = colour else { panic!("{colour:?} has no brightness here") };
+        brightness((r, g, b))
     }
 
     #[test]

@@ -76,9 +76,13 @@ pub struct App {
     browsing: bool,
     wording: bool,
     turn: Turn,
+    /// The request is out and nothing has come back.
+    waiting: bool,
     now: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     leaving: Option<Time>,
+    /// A word on what was just done, and until when it stands.
+    toast: Option<(String, Option<Time>)>,
     /// Answers to a question count from here on: what was being typed when it
     /// came is no answer.
     answers_from: Option<Time>,
@@ -87,12 +91,17 @@ pub struct App {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Idle,
-    Running { since: Option<Time> },
+    Running {
+        since: Option<Time>,
+    },
     /// The user stopped it; the engine has still to say so.
-    Stopping { since: Option<Time> },
+    Stopping {
+        since: Option<Time>,
+    },
 }
 
 const LEAVE_WITHIN_MS: u64 = 2000;
+const TOAST_MS: u64 = 3000;
 /// Keys this soon after a question, or after each other, are no answer.
 const TYPING_MS: u64 = 500;
 
@@ -117,8 +126,10 @@ impl App {
             browsing: false,
             wording: false,
             turn: Turn::Idle,
+            waiting: false,
             now: None,
             leaving: None,
+            toast: None,
             answers_from: None,
         }
     }
@@ -145,11 +156,26 @@ impl App {
         if self.leaving.is_some_and(|at| now.0.saturating_sub(at.0) > LEAVE_WITHIN_MS) {
             self.leaving = None;
         }
+        if let Some((_, until)) = &mut self.toast {
+            // It came before the first look at the clock.
+            let until = *until.get_or_insert(Time(now.0 + TOAST_MS));
+            if now > until {
+                self.toast = None;
+            }
+        }
+    }
+
+    fn toast(&mut self, text: String) {
+        self.toast = Some((text, self.now.map(|now| Time(now.0 + TOAST_MS))));
+    }
+
+    pub fn toasted(&self) -> Option<&str> {
+        self.toast.as_ref().map(|(text, _)| text.as_str())
     }
 
     /// Something on the screen moves by itself.
     pub fn is_moving(&self) -> bool {
-        self.is_busy() || self.leaving.is_some()
+        self.is_busy() || self.leaving.is_some() || self.toast.is_some()
     }
 
     pub fn mode(&self) -> Mode {
@@ -197,10 +223,14 @@ impl App {
             Turn::Stopping { since } => (since, "stopping"),
         };
         let passed = since.zip(self.now).map(|(since, now)| now.0.saturating_sub(since.0)).filter(|ms| *ms >= 1000);
-        Some(match passed {
-            Some(ms) => format!("{} · {what}", duration(ms)),
-            None => what.to_owned(),
-        })
+        let mut parts = Vec::new();
+        if self.waiting && !self.model().is_empty() {
+            parts.push(format!("waiting for {}", aside_core::screen::neutral(self.model())));
+        }
+        parts.extend(passed.map(duration));
+        parts.push(what.to_owned());
+        let spinner = self.transcript.look(self.theme.motion).spinner();
+        Some(format!("{spinner} {}", parts.join(" · ")))
     }
 
     /// A line was written: a command, or something to say.
@@ -212,7 +242,10 @@ impl App {
         match commands::parse(text) {
             Parsed::Text => self.say(text.to_owned()),
             Parsed::Local(local) => self.local(local),
-            Parsed::Engine(command) => vec![command],
+            Parsed::Engine(command) => {
+                self.transcript.follow();
+                vec![command]
+            }
             Parsed::Wrong { what, hint } => {
                 self.transcript.said(&Said::Wrong { what, hint });
                 self.transcript.follow();
@@ -234,11 +267,13 @@ impl App {
 
     fn local(&mut self, local: Local) -> Vec<Command> {
         match local {
-            Local::Help => self.said(Said::Markdown(commands::help())),
+            Local::Help => self.reader = Some(Reader::page("aside", &commands::help())),
             Local::NextView => return self.set_view(next_view(self.transcript.view())),
             Local::View(view) => return self.set_view(view),
             Local::Reader => self.read_last(),
-            Local::CopyAnswer => return self.copy_last(|item| matches!(item, Item::Text(doc) if !doc.is_blank()), "answer"),
+            Local::CopyAnswer => {
+                return self.copy_last(|item| matches!(item, Item::Text(doc) if !doc.is_blank()), "answer");
+            }
             Local::CopyThinking => return self.copy_last(|item| matches!(item, Item::Thought(_)), "thought"),
             Local::Explain => self.explain(),
             Local::Theme(ground) => {
@@ -254,7 +289,7 @@ impl App {
     fn set_view(&mut self, view: Display) -> Vec<Command> {
         self.status.view = view;
         self.transcript.set_view(view);
-        self.transcript.said(&Said::Line(format!("Thinking: {view}")));
+        self.toast(format!("Thinking: {view}"));
         vec![Command::View(view)]
     }
 
@@ -283,7 +318,7 @@ impl App {
     fn read_last(&mut self) {
         match self.last_item(|item| matches!(item, Item::Thought(_))) {
             Some(index) => self.reader = Some(Reader::thought(index)),
-            None => self.said(Said::Line("there is no thought yet".to_owned())),
+            None => self.toast("there is no thought yet".to_owned()),
         }
     }
 
@@ -291,11 +326,11 @@ impl App {
         let found = self.last_item(wanted).and_then(|index| self.transcript.items().get(index)).map(Item::copy_text);
         match found {
             Some(text) => {
-                self.said(Said::Line(format!("{name} copied")));
+                self.toast(format!("{name} copied"));
                 vec![Command::Copy(text)]
             }
             None => {
-                self.said(Said::Line(format!("there is no {name} yet")));
+                self.toast(format!("there is no {name} yet"));
                 Vec::new()
             }
         }

@@ -14,10 +14,14 @@ impl App {
             Update::Sending(sending) => {
                 self.running();
                 self.rate.begin();
+                self.waiting = true;
                 self.transcript.sending(&sending);
                 self.sending = Some(*sending);
             }
-            Update::Opened { block, opening } => self.transcript.opened(block, &opening),
+            Update::Opened { block, opening } => {
+                self.waiting = false;
+                self.transcript.opened(block, &opening);
+            }
             Update::Item { block } => self.transcript.item(block),
             Update::Grew { block, text } => {
                 self.rate.push(&text, self.now);
@@ -53,7 +57,9 @@ impl App {
                 self.asked.retain(|question| question.id != id);
                 self.wording &= !self.asked.is_empty();
             }
-            Update::Said(said) => self.said(said),
+            // Whoever typed the command is at the end already; whoever scrolled
+            // away since stays where he is.
+            Update::Said(said) => self.transcript.said(&said),
             Update::Restored(messages) => {
                 self.transcript.restore(&messages);
                 let usage = messages.iter().rev().find_map(|message| message.usage);
@@ -79,6 +85,7 @@ impl App {
 
     fn turn_ended(&mut self, end: &TurnEnd) -> Vec<Command> {
         self.turn = Turn::Idle;
+        self.waiting = false;
         self.rate.end();
         self.asked.clear();
         self.wording = false;

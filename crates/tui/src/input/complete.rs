@@ -129,7 +129,7 @@ mod tests {
         let cases: &[(&str, &[&str])] = &[
             ("/thi",                     &["thinking "]),
             (":thi",                     &["thinking "]),
-            ("/un",                      &["undo", "unset "].as_slice()),
+            ("/un",                      &["undo", "unset "]),
             ("/set reasoning.eff",       &["reasoning.effort"]),
             ("/set reasoning.display=l", &["reasoning.display=live"]),
             ("/set reasoning.display l", &["reasoning.display=live"]),

@@ -1,5 +1,6 @@
 //! A few lines of text with a cursor. A large paste is one thing in it: it
 //! shows as a token, is deleted as one, and unfolds when the text is sent.
+#![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;

@@ -169,17 +169,15 @@ impl Loop {
             Msg::Tick(_) | Msg::Update(_) => false,
         };
         for command in self.app.update(msg) {
-            match command {
-                Command::Copy(text) => self.screen.copy(&text)?,
-                Command::Suspend => self.screen.suspend()?,
-                Command::Quit => {
-                    self.commands.send(Command::Quit).ok();
+            // Two are for the terminal, which is ours; the engine gets the rest.
+            if let Command::Copy(text) = &command {
+                self.screen.copy(text)?;
+            } else if command == Command::Suspend {
+                self.screen.suspend()?;
+            } else {
+                let leaves = command == Command::Quit;
+                if self.commands.send(command).is_err() || leaves {
                     return Ok(Flow::Leave);
-                }
-                command => {
-                    if self.commands.send(command).is_err() {
-                        return Ok(Flow::Leave);
-                    }
                 }
             }
         }

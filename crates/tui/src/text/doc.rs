@@ -319,7 +319,7 @@ mod tests {
             cuts.push(SAMPLE.len());
             let (mut doc, mut from) = (Doc::default(), 0);
             for at in cuts {
-                doc.push(&SAMPLE[from..at]);
+                doc.push(SAMPLE.get(from..at).unwrap());
                 doc.rows(width, Base::TEXT);
                 from = at;
             }

@@ -3,8 +3,8 @@
 
 pub mod doc;
 pub mod markdown;
-mod table;
 pub mod row;
+mod table;
 pub mod wrap;
 
 pub use doc::Doc;

@@ -132,14 +132,10 @@ fn row_end(clusters: &[Cluster], at: usize, room: usize, mode: Break) -> (usize,
     let mut before = Kind::Word;
     let mut index = at;
     while let Some(cluster) = clusters.get(index) {
-        let may_break = index > at
-            && match mode {
-                Break::Anywhere => false,
-                Break::Words => {
-                    (before == Kind::Space && cluster.kind != Kind::Space)
-                        || (cluster.kind != Kind::Space && (cluster.kind == Kind::Wide || before == Kind::Wide))
-                }
-            };
+        let may_break = mode == Break::Words
+            && index > at
+            && cluster.kind != Kind::Space
+            && (before == Kind::Space || cluster.kind == Kind::Wide || before == Kind::Wide);
         if may_break {
             fitting = Some((index, index));
         }

@@ -98,9 +98,14 @@ impl Item {
         }
     }
 
-    /// Blocks with a header stand close together; everything else breathes.
-    pub fn is_close_to(&self, before: &Item) -> bool {
-        self.can_fold() && before.can_fold()
+    /// Headers stand close together; everything else breathes.
+    pub fn is_close_to(&self, before: &Item, view: Display) -> bool {
+        let folded = match before {
+            Item::Thought(thought) => thought.shape(view) == Shape::Line,
+            Item::Tool(tool) => !tool.is_open(),
+            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
+        };
+        self.can_fold() && folded
     }
 
     pub fn header(&self, look: &Look, hint: bool) -> Option<Row> {

@@ -290,7 +290,10 @@ impl Transcript {
         }
         let only_thinking = !message.blocks.is_empty()
             && message.blocks.iter().all(|block| matches!(block, Block::Thinking(_)))
-            && message.blocks.iter().any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
+            && message
+                .blocks
+                .iter()
+                .any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
         if message.interrupted {
             self.push(Item::notice(Ink::Warn, "interrupted"));
         } else if only_thinking {

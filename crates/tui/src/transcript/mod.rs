@@ -154,6 +154,11 @@ impl Transcript {
         }
     }
 
+    /// How many items have rows right now. It does not grow with the transcript.
+    pub fn laid_out(&self) -> usize {
+        self.laid.len()
+    }
+
     /// What is on a row of the last frame.
     pub fn hit(&self, row: usize) -> Option<Hit> {
         self.hits.get(row).copied().flatten()
@@ -171,7 +176,7 @@ impl Transcript {
         self.items.push(item);
     }
 
-    fn look(&self, motion: Motion) -> Look {
+    pub fn look(&self, motion: Motion) -> Look {
         Look { width: self.size.0, view: self.view, now: self.now, motion }
     }
 
@@ -204,7 +209,15 @@ impl Transcript {
         }
     }
 
-    fn draw_item(&mut self, index: usize, skip: usize, look: &Look, theme: &Theme, buffer: &mut Buffer, used: &mut Used) {
+    fn draw_item(
+        &mut self,
+        index: usize,
+        skip: usize,
+        look: &Look,
+        theme: &Theme,
+        buffer: &mut Buffer,
+        used: &mut Used,
+    ) {
         let gap = self.gap(index);
         let Some(item) = self.items.get_mut(index) else { return };
         if item.is_hidden(look.view) {
@@ -213,9 +226,9 @@ impl Transcript {
         if self.hinted.is_none() && item.is_folded_thought(look.view) {
             self.hinted = Some(index);
         }
-        let header = item.header(look, self.hinted == Some(index)).map(|row| {
-            if self.focus == Some(index) { row.shaded(Shade::Picked) } else { row }
-        });
+        let header = item
+            .header(look, self.hinted == Some(index))
+            .map(|row| if self.focus == Some(index) { row.shaded(Shade::Picked) } else { row });
         let gutter = item.gutter(look.width).span();
         let mut skip = skip;
         for _ in 0..gap {
@@ -246,7 +259,7 @@ impl Transcript {
     fn gap(&self, index: usize) -> usize {
         let Some(item) = self.items.get(index).filter(|item| !item.is_hidden(self.view)) else { return 0 };
         let before = self.items.iter().take(index).rev().find(|item| !item.is_hidden(self.view));
-        before.map_or(0, |before| usize::from(!item.is_close_to(before)))
+        before.map_or(0, |before| usize::from(!item.is_close_to(before, self.view)))
     }
 
     fn height(&mut self, index: usize, look: &Look) -> usize {

@@ -49,9 +49,9 @@ impl Plain {
 
 fn lay(source: &str, manner: Manner, width: usize) -> Vec<Row> {
     let mut out = Vec::new();
-    let lines = source.trim_end_matches('\n').split('\n').enumerate();
+    let lines = source.trim_end_matches('\n').split('\n');
     match manner {
-        Manner::User => lines.for_each(|(index, line)| {
+        Manner::User => lines.enumerate().for_each(|(index, line)| {
             let lead = if index == 0 { "❯ " } else { "  " };
             let margin = Margin {
                 first: vec![Span::new(Ink::Accent, lead).faced(Face::BOLD)],
@@ -59,14 +59,14 @@ fn lay(source: &str, manner: Manner, width: usize) -> Vec<Row> {
             };
             wrap(&[Span::new(Ink::Plain, line)], width, Break::Words, &margin, Shade::User, &mut out);
         }),
-        Manner::Output => lines.for_each(|(_, line)| {
+        Manner::Output => lines.for_each(|line| {
             wrap(&[Span::new(Ink::Muted, line)], width, Break::Anywhere, &Margin::default(), Shade::None, &mut out);
         }),
-        Manner::Diff => lines.for_each(|(_, line)| {
+        Manner::Diff => lines.for_each(|line| {
             let spans = [Span::new(diff_ink(line), line)];
             wrap(&spans, width, Break::Anywhere, &Margin::default(), Shade::None, &mut out);
         }),
-        Manner::Notice(ink) => lines.for_each(|(index, line)| {
+        Manner::Notice(ink) => lines.enumerate().for_each(|(index, line)| {
             let lead = if index == 0 { notice_mark(ink) } else { "  " };
             let margin = Margin { first: vec![Span::new(ink, lead)], rest: vec![Span::new(ink, "  ")] };
             let ink = if index == 0 { ink } else { Ink::Muted };

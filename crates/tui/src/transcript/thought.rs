@@ -16,6 +16,9 @@ pub const WINDOW: usize = 8;
 /// About how much of its first words a folded thought shows.
 const GIST: usize = 40;
 
+/// What came in less was not thought while we watched.
+const LEAST_MS: u64 = 50;
+
 /// What the user chose for this one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
@@ -235,7 +238,10 @@ impl Thought {
             }
         } else if let Some(times) = self.times {
             let ms = times.ended.0.saturating_sub(times.started.0);
-            head.push_str(&format!(" for {}", duration(ms)));
+            // All of it came at once; how long it took nobody knows.
+            if ms >= LEAST_MS {
+                head.push_str(&format!(" for {}", duration(ms)));
+            }
         }
         if self.state == State::Interrupted {
             head.push_str(" · interrupted");
@@ -275,15 +281,14 @@ impl Thought {
         if self.is_running() {
             return String::new();
         }
-        match first_words(self.doc.source()) {
-            "" => String::new(),
-            words => {
-                let cut_words = cut(words, room - 2);
-                let more = !cut_words.ends_with('…') && self.doc.source().trim().len() > words.len() + 4;
-                let dots = if more && width_of(&cut_words) < room - 2 { "…" } else { "" };
-                format!("{BEFORE}\"{cut_words}{dots}\"")
-            }
+        let words = first_words(self.doc.source());
+        if words.is_empty() {
+            return String::new();
         }
+        // Another line follows, so the words are not all there is.
+        let goes_on = self.doc.source().trim().contains('\n');
+        let words = if goes_on { format!("{words}…") } else { words };
+        format!("{BEFORE}\"{}\"", cut(&words, room - 2))
     }
 
     /// The rows below the header.
@@ -323,16 +328,13 @@ fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {
     now.map(|now| now.0.saturating_sub(began.0))
 }
 
-/// The first line with words, without the marks of Markdown around it.
-fn first_words(text: &str) -> &str {
-    let bare = |line: &'_ str| {
-        let from = line.find(|c: char| !matches!(c, '#' | '*' | '>' | '-' | ' ' | '\t' | '_' | '`')).unwrap_or(line.len());
-        from
+/// The first line with words, without the marks of Markdown.
+fn first_words(text: &str) -> String {
+    let bare = |line: &str| {
+        let line = line.trim_start_matches(['#', '>', '-', '+', ' ', '\t']);
+        line.chars().filter(|c| !matches!(c, '*' | '`')).collect::<String>().trim().to_owned()
     };
-    text.lines()
-        .map(|line| line.get(bare(line)..).unwrap_or("").trim_end_matches(['*', '_', '`', ' ']))
-        .find(|line| !line.is_empty())
-        .unwrap_or("")
+    text.lines().map(bare).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 /// `0.4s`, `12s`, `2m 5s`, `1h 2m`.
@@ -344,4 +346,3 @@ pub fn duration(ms: u64) -> String {
         _ => format!("{}h {}m", ms / 3_600_000, ms / 60_000 % 60),
     }
 }
-

@@ -135,11 +135,8 @@ impl Tool {
         let tail = self.tail();
         let used = width_of(arrow) + width_of(mark) + 1 + width_of(&self.name);
         let room = look.width.saturating_sub(used + width_of(&tail) + 1);
-        let mut spans = vec![
-            Span::new(Ink::Muted, arrow),
-            Span::new(ink, mark),
-            Span::new(Ink::Accent, format!(" {}", self.name)),
-        ];
+        let mut spans =
+            vec![Span::new(Ink::Muted, arrow), Span::new(ink, mark), Span::new(Ink::Accent, format!(" {}", self.name))];
         if room > 3 && !self.subject.is_empty() {
             spans.push(Span::new(Ink::Plain, format!(" {}", cut(&self.subject, room))));
         }
@@ -198,9 +195,8 @@ impl Tool {
 }
 
 fn changed(diff: &str) -> (usize, usize) {
-    let count = |sign: char, head: &str| {
-        diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(head)).count()
-    };
+    let count =
+        |sign: char, head: &str| diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(head)).count();
     (count('+', "+++"), count('-', "---"))
 }
 

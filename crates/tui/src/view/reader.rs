@@ -1,5 +1,6 @@
 //! One text on the whole screen: a thought, or what a tool wants to do. With
 //! search, the next and the one before, and copy.
+#![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
@@ -7,8 +8,9 @@ use ratatui::layout::Rect;
 
 use crate::app::App;
 use crate::paint::paint_row;
+use crate::text::markdown::Base;
 use crate::text::wrap::cut;
-use crate::text::{Ink, Row, Span, width_of};
+use crate::text::{Doc, Ink, Row, Span, width_of};
 use crate::transcript::Transcript;
 use crate::transcript::item::Item;
 use crate::transcript::plain::{Manner, Plain, has_diff};
@@ -24,14 +26,30 @@ pub struct Reader {
     length: usize,
     /// Rows with a hit, in order.
     hits: Vec<usize>,
+    /// A hit to go to, once the rows are known.
+    seek: Option<Seek>,
     said: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seek {
+    FromHere,
+    Next,
+    Previous,
 }
 
 #[derive(Debug)]
 enum What {
     /// An item of the transcript.
     Thought(usize),
-    Preview { title: String, text: Plain },
+    Preview {
+        title: String,
+        text: Plain,
+    },
+    Page {
+        title: String,
+        text: Doc,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +69,7 @@ pub enum Outcome {
 impl Reader {
     fn new(what: What) -> Reader {
         let search = Search::default();
-        Reader { what, top: 0, search, page: 1, length: 0, hits: Vec::new(), said: None }
+        Reader { what, top: 0, search, page: 1, length: 0, hits: Vec::new(), seek: None, said: None }
     }
 
     pub fn thought(index: usize) -> Reader {
@@ -61,6 +79,10 @@ impl Reader {
     pub fn preview(title: &str, text: &str) -> Reader {
         let manner = if has_diff(text) { Manner::Diff } else { Manner::Output };
         Reader::new(What::Preview { title: title.to_owned(), text: Plain::new(text, manner) })
+    }
+
+    pub fn page(title: &str, markdown: &str) -> Reader {
+        Reader::new(What::Page { title: title.to_owned(), text: Doc::new(markdown) })
     }
 
     pub fn key(&mut self, key: KeyEvent, transcript: &Transcript) -> Outcome {
@@ -79,8 +101,8 @@ impl Reader {
             KeyCode::Home | KeyCode::Char('g') => self.top = 0,
             KeyCode::End | KeyCode::Char('G') => self.scroll(isize::MAX / 2),
             KeyCode::Char('/') => self.search = Search { words: String::new(), typing: true },
-            KeyCode::Char('n') => self.next_hit(true),
-            KeyCode::Char('N') => self.next_hit(false),
+            KeyCode::Char('n') => self.seek = Some(Seek::Next),
+            KeyCode::Char('N') => self.seek = Some(Seek::Previous),
             KeyCode::Right | KeyCode::Char(']') => self.other(transcript, true),
             KeyCode::Left | KeyCode::Char('[') => self.other(transcript, false),
             KeyCode::Char('y' | 'c') => {
@@ -97,11 +119,7 @@ impl Reader {
             KeyCode::Esc => self.search = Search::default(),
             KeyCode::Enter => {
                 self.search.typing = false;
-                let from = self.top;
-                match self.hits.iter().copied().find(|row| *row >= from).or(self.hits.first().copied()) {
-                    Some(row) => self.jump(row),
-                    None => self.said = Some("not found"),
-                }
+                self.seek = Some(Seek::FromHere);
             }
             KeyCode::Backspace => {
                 self.search.words.pop();
@@ -117,33 +135,12 @@ impl Reader {
         self.top = self.top.saturating_add_signed(by).min(last);
     }
 
-    /// The row goes to the top, so that the next search goes on behind it.
-    fn jump(&mut self, row: usize) {
-        self.top = row;
-    }
-
-    fn next_hit(&mut self, forward: bool) {
-        let at = self.top;
-        let found = if forward {
-            self.hits.iter().copied().find(|row| *row > at).or(self.hits.first().copied())
-        } else {
-            self.hits.iter().rev().copied().find(|row| *row < at).or(self.hits.last().copied())
-        };
-        match found {
-            Some(row) => self.jump(row),
-            None => self.said = Some("not found"),
-        }
-    }
-
     /// To the thought before or behind.
     fn other(&mut self, transcript: &Transcript, forward: bool) {
         let What::Thought(at) = self.what else { return };
         let is_thought = |index: &usize| matches!(transcript.items().get(*index), Some(Item::Thought(_)));
-        let found = if forward {
-            (at + 1..transcript.items().len()).find(is_thought)
-        } else {
-            (0..at).rev().find(is_thought)
-        };
+        let found =
+            if forward { (at + 1..transcript.items().len()).find(is_thought) } else { (0..at).rev().find(is_thought) };
         match found {
             Some(index) => {
                 self.what = What::Thought(index);
@@ -157,6 +154,7 @@ impl Reader {
         match &self.what {
             What::Thought(index) => transcript.items().get(*index).map(Item::copy_text).unwrap_or_default(),
             What::Preview { text, .. } => text.source().to_owned(),
+            What::Page { text, .. } => text.source().to_owned(),
         }
     }
 }
@@ -175,6 +173,7 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
             Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => &[],
         },
         What::Preview { text, .. } => text.rows(width),
+        What::Page { text, .. } => text.rows(width, Base::TEXT),
     };
     reader.length = rows.len();
     let words = reader.search.words.to_lowercase();
@@ -183,7 +182,15 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
         let hits = rows.iter().enumerate().filter(|(_, row)| row.text().to_lowercase().contains(&words));
         reader.hits.extend(hits.map(|(index, _)| index));
     }
-    reader.top = reader.top.min(rows.len().saturating_sub(1));
+    let length = rows.len();
+    if let Some(seek) = reader.seek.take() {
+        // The row goes to the top; the search goes on behind it.
+        match hit(seek, &reader.hits, reader.top) {
+            Some(row) => reader.top = row,
+            None => reader.said = Some("not found"),
+        }
+    }
+    reader.top = reader.top.min(length.saturating_sub(1));
     for (y, row) in rows.iter().skip(reader.top).take(reader.page).enumerate() {
         let marked = mark(row, &words);
         paint_row(buffer, page, y as u16, &marked, None, &theme);
@@ -195,9 +202,18 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     }
 }
 
+fn hit(seek: Seek, hits: &[usize], at: usize) -> Option<usize> {
+    let mut rows = hits.iter().copied();
+    match seek {
+        Seek::FromHere => rows.find(|row| *row >= at).or(hits.first().copied()),
+        Seek::Next => rows.find(|row| *row > at).or(hits.first().copied()),
+        Seek::Previous => rows.rfind(|row| *row < at).or(hits.last().copied()),
+    }
+}
+
 fn title(reader: &Reader, transcript: &Transcript, width: usize) -> String {
     match &reader.what {
-        What::Preview { title, .. } => cut(title, width),
+        What::Preview { title, .. } | What::Page { title, .. } => cut(title, width),
         What::Thought(at) => {
             let thoughts = transcript.items().iter().enumerate().filter(|(_, item)| matches!(item, Item::Thought(_)));
             let indexes: Vec<usize> = thoughts.map(|(index, _)| index).collect();
@@ -221,7 +237,11 @@ fn foot_text(reader: &Reader) -> String {
         (true, _) => String::new(),
         (false, hits) => format!("{hits} rows with \"{}\" · ", reader.search.words),
     };
-    format!("{said}{hits}{place} · / search, n next · ← → other thoughts · y copy · q back")
+    let others = match reader.what {
+        What::Thought(_) => "← → other thoughts · ",
+        What::Preview { .. } | What::Page { .. } => "",
+    };
+    format!("{said}{hits}{place} · q back · / search, n next · {others}y copy")
 }
 
 /// The row with what was searched for standing out.

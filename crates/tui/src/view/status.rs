@@ -23,6 +23,9 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     if let Some(hint) = hint(app) {
         return vec![Span::new(Ink::Warn, cut(hint, width))];
     }
+    if let Some(toast) = app.toasted() {
+        return vec![Span::new(Ink::Good, cut(toast, width))];
+    }
     let mut parts: Vec<(Ink, String)> = Vec::new();
     let model = app.model();
     if !model.is_empty() {
