@@ -249,10 +249,11 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Ctrl+O", "open or fold the last block"),
     ("Ctrl+R", "read the last thought on the whole screen"),
     ("Tab", "complete; in an empty line: walk over the blocks, o opens, r reads, y copies"),
-    ("Up, Down", "what was sent before"),
+    ("Up, Down", "what was sent before; what is queued comes back first"),
     ("PgUp, PgDn, mouse wheel", "scroll"),
-    ("Ctrl+Home, Ctrl+End", "to the start, to the end"),
+    ("Home, End", "to the start, to the end; with Ctrl while something is written"),
     ("click on a header", "open or fold the block"),
+    ("Shift and drag", "select text, as the terminal does"),
     ("@", "name a file"),
     ("Ctrl+Z", "suspend"),
 ];

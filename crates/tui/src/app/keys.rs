@@ -47,8 +47,8 @@ impl App {
         match key.code {
             KeyCode::PageUp => self.transcript.scroll(-self.transcript.page()),
             KeyCode::PageDown => self.transcript.scroll(self.transcript.page()),
-            KeyCode::Home if control => self.transcript.to_start(),
-            KeyCode::End if control => self.transcript.follow(),
+            KeyCode::Home if control || self.editor.is_empty() => self.transcript.to_start(),
+            KeyCode::End if control || self.editor.is_empty() => self.transcript.follow(),
             KeyCode::Char('t') if control => return Some(self.local(Local::NextView)),
             KeyCode::Char('r') if control => self.read_last(),
             KeyCode::Char('o') if control => {
@@ -94,6 +94,12 @@ impl App {
                 return Vec::new();
             }
             KeyCode::Tab => self.complete(),
+            KeyCode::Up if self.editor.is_empty() && !self.queue.is_empty() => {
+                // What waits can still be changed.
+                if let Some(text) = self.queue.pop_back() {
+                    self.editor.set(&text);
+                }
+            }
             _ => self.edit(key),
         }
         Vec::new()

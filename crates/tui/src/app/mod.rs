@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use aside_core::block::Time;
 use aside_core::event::Usage;
+use aside_core::screen::neutral;
 use aside_core::settings::Display;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
@@ -76,8 +77,7 @@ pub struct App {
     browsing: bool,
     wording: bool,
     turn: Turn,
-    /// The request is out and nothing has come back.
-    waiting: bool,
+    doing: Doing,
     now: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     leaving: Option<Time>,
@@ -98,6 +98,18 @@ enum Turn {
     Stopping {
         since: Option<Time>,
     },
+}
+
+/// What the turn is at, in a word: it shows even where thinking does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    /// The request is out and nothing has come back.
+    Waiting,
+    Thinking,
+    Writing,
+    Calling(String),
+    Running(String),
 }
 
 const LEAVE_WITHIN_MS: u64 = 2000;
@@ -126,7 +138,7 @@ impl App {
             browsing: false,
             wording: false,
             turn: Turn::Idle,
-            waiting: false,
+            doing: Doing::Nothing,
             now: None,
             leaving: None,
             toast: None,
@@ -224,9 +236,15 @@ impl App {
         };
         let passed = since.zip(self.now).map(|(since, now)| now.0.saturating_sub(since.0)).filter(|ms| *ms >= 1000);
         let mut parts = Vec::new();
-        if self.waiting && !self.model().is_empty() {
-            parts.push(format!("waiting for {}", aside_core::screen::neutral(self.model())));
-        }
+        parts.extend(match &self.doing {
+            Doing::Nothing => None,
+            Doing::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
+            Doing::Waiting => Some(format!("waiting for {}", neutral(self.model()))),
+            Doing::Thinking => Some("thinking".to_owned()),
+            Doing::Writing => Some("writing".to_owned()),
+            Doing::Calling(name) => Some(format!("calling {}", neutral(name))),
+            Doing::Running(name) => Some(format!("running {}", neutral(name))),
+        });
         parts.extend(passed.map(duration));
         parts.push(what.to_owned());
         let spinner = self.transcript.look(self.theme.motion).spinner();

@@ -2,8 +2,8 @@
 
 use aside_core::turn::TurnEnd;
 
-use super::{App, Turn};
-use crate::seam::{Command, Said, Update};
+use super::{App, Doing, Turn};
+use crate::seam::{Command, Opening, Said, Update};
 use crate::text::Ink;
 use crate::transcript::item::Item;
 use crate::transcript::thought::duration;
@@ -14,12 +14,17 @@ impl App {
             Update::Sending(sending) => {
                 self.running();
                 self.rate.begin();
-                self.waiting = true;
+                self.doing = Doing::Waiting;
                 self.transcript.sending(&sending);
                 self.sending = Some(*sending);
             }
             Update::Opened { block, opening } => {
-                self.waiting = false;
+                self.doing = match &opening {
+                    Opening::Text => Doing::Writing,
+                    Opening::Thinking => Doing::Thinking,
+                    Opening::ToolCall { name } => Doing::Calling(name.clone()),
+                    Opening::Unmodelled => Doing::Nothing,
+                };
                 self.transcript.opened(block, &opening);
             }
             Update::Item { block } => self.transcript.item(block),
@@ -43,7 +48,10 @@ impl App {
                 self.transcript.push(Item::notice(Ink::Warn, &text));
             }
             Update::Told(told) => self.transcript.told(&told),
-            Update::ToolStarted(call) => self.transcript.tool_started(call.id.as_str()),
+            Update::ToolStarted(call) => {
+                self.transcript.tool_started(call.id.as_str());
+                self.doing = Doing::Running(call.name);
+            }
             Update::ToolEnded(result) => self.transcript.tool_ended(&result),
             Update::Recorded(message) => self.transcript.recorded(&message),
             Update::TurnEnded(end) => return self.turn_ended(&end),
@@ -85,7 +93,7 @@ impl App {
 
     fn turn_ended(&mut self, end: &TurnEnd) -> Vec<Command> {
         self.turn = Turn::Idle;
-        self.waiting = false;
+        self.doing = Doing::Nothing;
         self.rate.end();
         self.asked.clear();
         self.wording = false;

@@ -22,6 +22,8 @@ pub struct Doc {
     pending: usize,
     /// Up to here the lines are known.
     scanned: usize,
+    /// Up to here there is no line end that is not known.
+    searched: usize,
     fence: Option<Fence>,
     after_blank: bool,
     laid: Option<Laid>,
@@ -89,6 +91,11 @@ impl Doc {
         self.scan();
     }
 
+    /// Nothing more is coming; room for more is given back.
+    pub fn finish(&mut self) {
+        self.source.shrink_to_fit();
+    }
+
     /// The rows are made again when they are needed.
     pub fn forget_rows(&mut self) {
         self.laid = None;
@@ -99,21 +106,33 @@ impl Doc {
     }
 
     fn scan(&mut self) {
-        while let Some(length) = self.source.get(self.scanned..).and_then(|rest| rest.find('\n')) {
+        while let Some(length) = self.source.get(self.searched..).and_then(|rest| rest.find('\n')) {
             let from = self.scanned;
-            let end = from + length;
-            self.scanned = end + 1;
+            let end = self.searched + length;
+            (self.scanned, self.searched) = (end + 1, end + 1);
             self.scan_line(from..end);
         }
+        self.searched = self.source.len();
         self.settle_long_line();
     }
 
-    /// A line that never ends is settled at a word.
+    /// A line that never ends is settled at a word, or anywhere if it has none.
     fn settle_long_line(&mut self) {
         let Some(line) = self.source.get(self.scanned..).filter(|line| line.len() > MOST_PENDING) else { return };
-        if let (None, Some(word)) = (self.fence, line.rfind(' ')) {
-            self.scanned += word + 1;
-            self.settle(self.scanned, true);
+        let cut = self.scanned + line.rfind(' ').map_or(line.len(), |word| word + 1);
+        match self.fence {
+            None => {
+                self.scanned = cut;
+                self.settle(cut, true);
+            }
+            Some(Fence { kind: FenceKind::OwnPiece, .. }) => {
+                if let Some(Piece::Code { lines, .. }) = self.pieces.last_mut() {
+                    lines.push(self.scanned..cut);
+                }
+                (self.scanned, self.pending) = (cut, cut);
+            }
+            // It belongs to its item, however long it is.
+            Some(Fence { kind: FenceKind::InProse, .. }) => (),
         }
     }
 
@@ -306,6 +325,14 @@ mod tests {
             doc.push("some words on a line ");
         }
         assert!(doc.source.len() - doc.pending <= MOST_PENDING + 30);
+        for start in ["", "```\n"] {
+            let mut doc = Doc::new(start);
+            for _ in 0..10_000 {
+                doc.push("nospaces");
+            }
+            assert!(doc.source.len() - doc.pending <= MOST_PENDING + 30);
+            assert_eq!(shown(&mut doc, 40).concat().replace(' ', ""), "nospaces".repeat(10_000));
+        }
     }
 
     proptest! {

@@ -66,15 +66,6 @@ impl Item {
         }
     }
 
-    /// Changes by itself as time goes on.
-    pub fn is_running(&self) -> bool {
-        match self {
-            Item::Thought(thought) => thought.is_running(),
-            Item::Tool(tool) => tool.is_running(),
-            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
-        }
-    }
-
     pub fn can_fold(&self) -> bool {
         match self {
             Item::Thought(_) | Item::Tool(_) => true,

@@ -97,6 +97,7 @@ impl Transcript {
                 if doc.source() != aside_core::screen::neutral(&text.text) {
                     *doc = Doc::new(&text.text);
                 }
+                doc.finish();
             }
             (Item::Thought(thought), Block::Thinking(thinking)) => thought.close(thinking),
             (Item::Tool(tool), Block::ToolCall(call)) => {

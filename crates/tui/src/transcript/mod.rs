@@ -131,11 +131,6 @@ impl Transcript {
         self.now = Some(now);
     }
 
-    /// Something moves by itself: a frame is due although nothing came.
-    pub fn is_running(&self) -> bool {
-        self.items.iter().skip(self.turn_from).any(Item::is_running)
-    }
-
     /// Changes how all thoughts look, those of the past too.
     pub fn set_view(&mut self, view: Display) {
         self.view = view;

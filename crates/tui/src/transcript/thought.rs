@@ -149,6 +149,7 @@ impl Thought {
         }
         self.current = None;
         self.line = String::new();
+        self.doc.finish();
         self.times = thinking.span;
         if thinking.text().trim().is_empty()
             && let Some(seals) = thinking.seals()

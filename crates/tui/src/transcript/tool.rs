@@ -98,10 +98,6 @@ impl Tool {
         }
     }
 
-    pub fn is_running(&self) -> bool {
-        matches!(self.state, State::Coming | State::Running)
-    }
-
     pub fn has_output(&self) -> bool {
         self.output.is_some()
     }

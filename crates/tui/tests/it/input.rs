@@ -65,6 +65,33 @@ fn t10_enter_sends_and_what_comes_while_an_answer_streams_waits() {
 }
 
 #[test]
+fn t10_what_is_queued_can_be_taken_back() {
+    let mut stage = Stage::new(60, 20);
+    stage.line("first");
+    stage.line("second");
+    stage.key(KeyCode::Up);
+    assert!(stage.screen().contains("❯ second") && !stage.screen().contains("queued"), "{}", stage.screen());
+    stage.tell(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(stage.sent, [Command::Say("first".into())]);
+}
+
+#[test]
+fn what_the_turn_is_at_shows_in_every_view() {
+    let mut stage = Stage::viewed(60, 20, Display::Off);
+    let line = |stage: &mut Stage| stage.rows().into_iter().find(|row| row.starts_with('─')).unwrap();
+    stage.line("go");
+    stage.send();
+    assert!(line(&mut stage).contains("waiting for acme/deep"));
+    stage.open(0, aside_tui::seam::Opening::Thinking);
+    stage.pass(3000);
+    assert!(line(&mut stage).contains("thinking · 3s · Esc stops"));
+    stage.open(1, aside_tui::seam::Opening::Text);
+    assert!(line(&mut stage).contains("writing"));
+    stage.tell(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(line(&mut stage), "─".repeat(60));
+}
+
+#[test]
 fn t10_esc_stops_once_and_gives_back_what_was_queued() {
     let mut stage = Stage::new(60, 20);
     stage.line("first");

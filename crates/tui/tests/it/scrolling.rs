@@ -153,8 +153,7 @@ proptest! {
             stage.wheel(true);
         }
         let held = stage.said();
-        let mut block = 1;
-        for step in steps {
+        for (block, step) in (1..).zip(steps) {
             match step {
                 0 => stage.write(block, &lines(0, 5)),
                 1 => stage.think(block, &lines(0, 20), 1000),
@@ -162,7 +161,6 @@ proptest! {
                 3 => stage.result(&format!("c{}", block - 1), "out\nput", true),
                 _ => stage.tell(Update::TurnEnded(TurnEnd::Answered)),
             }
-            block += 1;
             stage.pass(50);
             prop_assert_eq!(&stage.said(), &held);
         }
