@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use aside_core::block::{Block, ToolCall, ToolResult};
-use aside_core::event::{BlockId, End, Note, Side, Usage};
+use aside_core::event::{self, BlockId, End, Event, Note, Side, Usage};
+use aside_core::fold::Fold;
 use aside_core::message::Message;
 use aside_core::settings::Display;
 use aside_core::turn::{Told, TurnEnd};
@@ -38,6 +39,10 @@ pub enum Update {
         block: BlockId,
         value: Box<Block>,
     },
+    /// The block held nothing after all.
+    Emptied {
+        block: BlockId,
+    },
     Usage(Usage),
     Noted(Note),
     ReplyEnded(End),
@@ -61,6 +66,46 @@ pub enum Update {
     Restored(Vec<Message>),
     Status(Box<Status>),
     Lists(Box<Lists>),
+}
+
+impl Update {
+    /// What an event of a decoder means to the screen. The fold has heard the
+    /// event already; nothing where there is nothing to show.
+    pub fn of(event: Event<'_>, fold: &Fold) -> Option<Update> {
+        let whole = |block: BlockId| match fold.block(block) {
+            Some(value) => Update::Closed { block, value: Box::new(value) },
+            None => Update::Emptied { block },
+        };
+        match event {
+            Event::Opened { block, opening } => Some(Update::Opened { block, opening: opening.into() }),
+            Event::Item { block, .. } => Some(Update::Item { block }),
+            Event::Grew { block, text } => Some(Update::Grew { block, text: text.to_owned() }),
+            Event::Refiled { block, to } => Some(Update::Refiled { block, to }),
+            // What comes behind the end of a block makes another block of it.
+            Event::Sealed { block, .. } | Event::Restated { block, .. } if fold.is_closed(block) => Some(whole(block)),
+            Event::Sealed { block, .. } => Some(Update::Sealed { block }),
+            Event::Closed { block } => Some(whole(block)),
+            Event::Usage(usage) => Some(Update::Usage(usage)),
+            Event::Noted(note) => Some(Update::Noted(note.clone())),
+            Event::Ended(end) => Some(Update::ReplyEnded(end.clone())),
+            Event::Started { .. }
+            | Event::Identified { .. }
+            | Event::Restated { .. }
+            | Event::Kept { .. }
+            | Event::Seen { .. } => None,
+        }
+    }
+}
+
+impl From<event::Opening<'_>> for Opening {
+    fn from(opening: event::Opening<'_>) -> Opening {
+        match opening {
+            event::Opening::Text => Opening::Text,
+            event::Opening::Thinking { .. } => Opening::Thinking,
+            event::Opening::ToolCall { name, .. } => Opening::ToolCall { name: name.to_owned() },
+            event::Opening::Unmodelled => Opening::Unmodelled,
+        }
+    }
 }
 
 /// A request goes out.

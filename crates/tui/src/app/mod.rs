@@ -277,9 +277,14 @@ impl App {
             self.queue.push_back(text);
             return Vec::new();
         }
+        self.transcript.follow();
+        self.begin(text)
+    }
+
+    /// Begins a turn. Whoever reads further up is left alone.
+    fn begin(&mut self, text: String) -> Vec<Command> {
         self.turn = Turn::Running { since: self.now };
         self.transcript.say(&text);
-        self.transcript.follow();
         vec![Command::Say(text)]
     }
 

@@ -36,6 +36,7 @@ impl App {
             Update::Sealed { .. } => (),
             Update::Refiled { block, to } => self.transcript.refiled(block, to),
             Update::Closed { block, value } => self.transcript.closed(block, &value),
+            Update::Emptied { block } => self.transcript.emptied(block),
             Update::Usage(usage) => self.usage.update(usage),
             Update::Noted(note) => self.transcript.push(Item::notice(Ink::Muted, &note.message)),
             Update::ReplyEnded(end) => {
@@ -104,7 +105,7 @@ impl App {
             return Vec::new();
         }
         match self.queue.pop_front() {
-            Some(text) => self.say(text),
+            Some(text) => self.begin(text),
             None => Vec::new(),
         }
     }

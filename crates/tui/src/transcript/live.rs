@@ -9,7 +9,7 @@ use aside_core::turn::{Declined, Told, TurnEnd};
 use super::item::Item;
 use super::thought::Thought;
 use super::tool::Tool;
-use super::{Pos, Transcript};
+use super::{Place, Pos, Transcript};
 use crate::seam::{Opening, Said, Sending};
 use crate::text::{Doc, Ink};
 
@@ -32,6 +32,7 @@ impl Transcript {
     pub fn sending(&mut self, sending: &Sending) {
         // Blocks are numbered anew in each reply.
         self.blocks.clear();
+        self.reply_from = self.items.len();
         for note in &sending.notes {
             self.push(Item::notice(Ink::Muted, note));
         }
@@ -45,13 +46,26 @@ impl Transcript {
             // It is shown once it is whole.
             Opening::Unmodelled => return,
         };
-        self.blocks.insert(block, self.items.len());
+        if let (Item::Text(_), Some(place)) = (&item, self.text_before()) {
+            self.blocks.insert(block, place);
+            return;
+        }
+        self.blocks.insert(block, Place { item: self.items.len(), from: 0 });
         self.push(item);
     }
 
+    /// The end of the text that the reply has just come to, if it is one.
+    fn text_before(&self) -> Option<Place> {
+        let item = self.items.len().checked_sub(1).filter(|last| *last >= self.reply_from)?;
+        match self.items.get(item) {
+            Some(Item::Text(doc)) => Some(Place { item, from: doc.source().len() }),
+            Some(Item::User(_) | Item::Thought(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => None,
+        }
+    }
+
     fn live(&mut self, block: BlockId) -> Option<&mut Item> {
-        let index = *self.blocks.get(&block)?;
-        self.items.get_mut(index)
+        let place = *self.blocks.get(&block)?;
+        self.items.get_mut(place.item)
     }
 
     pub fn item(&mut self, block: BlockId) {
@@ -72,12 +86,23 @@ impl Transcript {
     /// Text turned out to be a thought, or the other way round.
     pub fn refiled(&mut self, block: BlockId, to: Side) {
         let now = self.now;
-        let Some(item) = self.live(block) else { return };
+        let Some(Place { item: index, from }) = self.blocks.get(&block).copied() else { return };
+        let Some(item) = self.items.get_mut(index) else { return };
         match (&*item, to) {
             (Item::Text(doc), Side::Thinking) => {
+                // Only its own part moves; what it was joined to stays.
+                let (before, own) = doc.source().split_at_checked(from).unwrap_or((doc.source(), ""));
+                let (before, own) = (before.to_owned(), own.to_owned());
                 let mut thought = Thought::begin(now);
-                thought.push(doc.source());
-                *item = Item::Thought(Box::new(thought));
+                thought.push(&own);
+                let thought = Item::Thought(Box::new(thought));
+                if before.is_empty() {
+                    *item = thought;
+                } else {
+                    *item = Item::Text(Doc::new(&before));
+                    self.blocks.insert(block, Place { item: self.items.len(), from: 0 });
+                    self.push(thought);
+                }
             }
             (Item::Thought(thought), Side::Text) => *item = Item::Text(Doc::new(thought.source())),
             (Item::Text(_), Side::Text) | (Item::Thought(_), Side::Thinking) => (),
@@ -86,7 +111,7 @@ impl Transcript {
     }
 
     pub fn closed(&mut self, block: BlockId, value: &Block) {
-        let Some(index) = self.blocks.get(&block).copied() else {
+        let Some(Place { item: index, from }) = self.blocks.get(&block).copied() else {
             self.push_block(value);
             return;
         };
@@ -94,8 +119,9 @@ impl Transcript {
         let Some(item) = self.items.get_mut(index) else { return };
         match (&mut *item, value) {
             (Item::Text(doc), Block::Text(text)) => {
-                if doc.source() != aside_core::screen::neutral(&text.text) {
-                    *doc = Doc::new(&text.text);
+                let (before, own) = doc.source().split_at_checked(from).unwrap_or((doc.source(), ""));
+                if own != aside_core::screen::neutral(&text.text) {
+                    *doc = Doc::new(&format!("{before}{}", text.text));
                 }
                 doc.finish();
             }
@@ -113,6 +139,18 @@ impl Transcript {
         }
     }
 
+    /// It held nothing, and so it is nothing.
+    pub fn emptied(&mut self, block: BlockId) {
+        let from = self.blocks.get(&block).map_or(0, |place| place.from);
+        if let Some(item) = self.live(block) {
+            let before = match item {
+                Item::Text(doc) => doc.source().get(..from).unwrap_or("").to_owned(),
+                Item::User(_) | Item::Thought(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => String::new(),
+            };
+            *item = Item::Text(Doc::new(&before));
+        }
+    }
+
     /// A block from a history, or one that was never announced.
     fn push_block(&mut self, block: &Block) {
         if let Block::ToolCall(call) = block {
@@ -120,6 +158,10 @@ impl Transcript {
         }
         if let Block::ToolResult(result) = block {
             self.tool_ended(result);
+        } else if let (Block::Text(text), Some(Place { item, .. })) = (block, self.text_before()) {
+            if let Some(Item::Text(doc)) = self.items.get_mut(item) {
+                doc.push(&text.text);
+            }
         } else if let Some(item) = whole(block) {
             self.push(item);
         }
@@ -140,12 +182,15 @@ impl Transcript {
             }
         }
         // A thought that stands last was cut short, even if it was closed for it.
-        if interrupted
-            && self.items.len() > self.turn_from
-            && let Some(Item::Thought(thought)) = self.items.last_mut()
-        {
+        if interrupted && let Some(Item::Thought(thought)) = self.last_block() {
             thought.interrupt(now);
         }
+    }
+
+    /// The last thing of the turn that is no word of ours.
+    fn last_block(&mut self) -> Option<&mut Item> {
+        let items = self.items.iter_mut().skip(self.turn_from).rev();
+        items.into_iter().find(|item| !matches!(item, Item::Notice(_) | Item::Said(_)))
     }
 
     pub fn tool_started(&mut self, id: &str) {
@@ -281,11 +326,12 @@ impl Transcript {
     }
 
     fn push_reply(&mut self, message: &Message) {
+        self.reply_from = self.items.len();
         for block in &message.blocks {
             self.push_block(block);
         }
         if message.interrupted
-            && let Some(Item::Thought(thought)) = self.items.last_mut()
+            && let Some(Item::Thought(thought)) = self.last_block()
         {
             thought.interrupt(None);
         }

@@ -67,13 +67,24 @@ pub struct Transcript {
     focus: Option<usize>,
     /// The first thought that was folded says how to open it.
     hinted: Option<usize>,
-    blocks: HashMap<BlockId, usize>,
+    blocks: HashMap<BlockId, Place>,
+    /// Where the items of the reply begin.
+    reply_from: usize,
     calls: HashMap<String, usize>,
     /// Of the turn that runs: where its items begin.
     turn_from: usize,
     /// User messages shown that the engine has still to record.
     echoed: usize,
     now: Option<Time>,
+}
+
+/// Where a block is shown. Some providers cut one text into many blocks, which
+/// are one text again here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    item: usize,
+    /// Where its text begins, in bytes.
+    from: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +119,7 @@ impl Transcript {
             focus: None,
             hinted: None,
             blocks: HashMap::new(),
+            reply_from: 0,
             calls: HashMap::new(),
             turn_from: 0,
             echoed: 0,

@@ -4,7 +4,7 @@ use aside_core::screen::neutral;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::App;
+use crate::app::{App, Mode};
 use crate::paint::paint_row;
 use crate::text::wrap::cut;
 use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, wrap};
@@ -20,7 +20,12 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Rect {
         Span::new(Ink::Plain, neutral(&question.subject).replace('\n', " ⏎ ")),
     ];
     wrap(&head, width, Break::Words, &Margin::default(), Shade::None, &mut rows);
-    let answers = answers(question.covers.as_deref(), width);
+    let answers = match app.mode() {
+        Mode::Word => {
+            vec![Row::new(vec![Span::new(Ink::Accent, cut("Enter says no with this word, Esc goes back", width))])]
+        }
+        Mode::Asked | Mode::Browse | Mode::Write => answers(question.covers.as_deref(), width),
+    };
     let room = usize::from(area.height * 2 / 3).saturating_sub(rows.len() + answers.len());
     if let Some(preview) = &question.preview {
         rows.extend(preview_rows(preview, width, room));

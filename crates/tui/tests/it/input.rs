@@ -65,6 +65,21 @@ fn t10_enter_sends_and_what_comes_while_an_answer_streams_waits() {
 }
 
 #[test]
+fn t7_a_queued_line_that_goes_out_does_not_move_a_reader() {
+    let mut stage = Stage::new(60, 14);
+    stage.line("first");
+    stage.write(0, &"row\n".repeat(40));
+    stage.line("second");
+    stage.screen();
+    stage.wheel(true);
+    let held = stage.said();
+    stage.tell(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(stage.sent.len(), 2);
+    // The line of the queue is gone, so one row more is in sight.
+    assert_eq!(stage.said()[..held.len() - 1], held[..held.len() - 1]);
+}
+
+#[test]
 fn t10_what_is_queued_can_be_taken_back() {
     let mut stage = Stage::new(60, 20);
     stage.line("first");

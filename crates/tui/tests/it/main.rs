@@ -10,6 +10,7 @@
 )]
 
 mod anything;
+mod fixtures;
 mod input;
 mod screens;
 mod scrolling;

@@ -100,3 +100,28 @@ fn t1_every_theme() {
         check(&format!("theme-{name}.txt"), &stage.picture());
     }
 }
+
+#[test]
+fn what_stands_around_the_transcript() {
+    let mut out = String::new();
+    for width in [40, 80] {
+        let mut stage = Stage::new(width, 16);
+        stage.typed("/thinking ");
+        out.push_str(&format!("== completion at {width}\n{}\n", stage.screen().trim_start()));
+        let mut stage = Stage::new(width, 18);
+        stage.line("go");
+        stage.send();
+        stage.line("and then this");
+        stage.typed("one more 漢字");
+        out.push_str(&format!("== queue at {width}\n{}\n", stage.screen()));
+        stage.tell(Update::Asked(Box::new(aside_tui::seam::Question {
+            id: aside_tui::seam::QuestionId(1),
+            tool: "edit".into(),
+            subject: "a.rs".into(),
+            preview: Some(DIFF.into()),
+            covers: Some("edit:*".into()),
+        })));
+        out.push_str(&format!("== question at {width}\n{}\n", stage.screen()));
+    }
+    check("around.txt", &out);
+}

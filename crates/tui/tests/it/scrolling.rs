@@ -36,6 +36,7 @@ fn t7_the_end_is_followed_only_from_the_end() {
     }
     assert_eq!(stage.said().last().unwrap(), "another block");
     assert!(!stage.screen().contains("↓ live"));
+    stage.send();
     stage.write(2, "and one more");
     assert_eq!(stage.said().last().unwrap(), "and one more", "back at the end it follows again");
 }

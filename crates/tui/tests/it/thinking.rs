@@ -385,3 +385,25 @@ fn live_and_restored_look_the_same() {
         }
     }
 }
+
+/// A provider that cites its sources cuts a sentence into many blocks.
+#[test]
+fn texts_that_follow_each_other_are_one_text() {
+    let mut stage = Stage::new(60, 20);
+    stage.send();
+    stage.write(0, "It is **31 m");
+    stage.write(1, " high**");
+    stage.open(2, Opening::Text);
+    stage.grow(2, "?");
+    stage.close(2, words("."));
+    assert_eq!(stage.said(), ["It is 31 m high."]);
+    stage.send();
+    stage.write(0, "Another reply.");
+    assert_eq!(stage.said(), ["It is 31 m high.", "Another reply."]);
+    stage.open(1, Opening::Text);
+    stage.grow(1, "Hm");
+    stage.tell(Update::Refiled { block: BlockId(1), to: Side::Thinking });
+    stage.close(1, Block::Thinking(thinking("Hm.", None)));
+    let said = stage.said();
+    assert_eq!(said[1..], ["Another reply.".to_owned(), "▶ Thought · \"Hm.\" (click to expand)".to_owned()]);
+}
