@@ -251,6 +251,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Tab", "complete; in an empty line: walk over the blocks, o opens, r reads, y copies"),
     ("Up, Down", "what was sent before; what is queued comes back first"),
     ("PgUp, PgDn, mouse wheel", "scroll"),
+    ("Alt+Up, Alt+Down", "to what you said before, or after"),
     ("Home, End", "to the start, to the end; with Ctrl while something is written"),
     ("click on a header", "open or fold the block"),
     ("Shift and drag", "select text, as the terminal does"),

@@ -23,6 +23,15 @@ pub fn paint_row(buffer: &mut Buffer, area: Rect, y: u16, row: &Row, gutter: Opt
     }
 }
 
+/// Empties the cells of an area, for something that goes over others.
+pub fn clear(buffer: &mut Buffer, area: Rect) {
+    for position in area.positions() {
+        if let Some(cell) = buffer.cell_mut(position) {
+            cell.reset();
+        }
+    }
+}
+
 struct Pen<'a> {
     buffer: &'a mut Buffer,
     x: u16,

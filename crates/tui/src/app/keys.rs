@@ -44,7 +44,10 @@ impl App {
     /// Looking around works whatever else is going on.
     fn key_of_any_mode(&mut self, key: KeyEvent) -> Option<Vec<Command>> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
+            KeyCode::Up if alt => self.transcript.jump_turn(false),
+            KeyCode::Down if alt => self.transcript.jump_turn(true),
             KeyCode::PageUp => self.transcript.scroll(-self.transcript.page()),
             KeyCode::PageDown => self.transcript.scroll(self.transcript.page()),
             KeyCode::Home if control || self.editor.is_empty() => self.transcript.to_start(),
@@ -302,8 +305,11 @@ impl App {
         if is_hint {
             return self.transcript.follow();
         }
-        if let Some(Hit { item, part: Part::Header }) = self.transcript.hit(usize::from(y - area.y)) {
-            self.transcript.toggle(item);
+        match self.transcript.hit(usize::from(y - area.y)) {
+            Some(Hit { item, part: Part::Header }) => self.transcript.toggle(item),
+            // Of a window one sees only the end; a click anywhere on it opens it.
+            Some(Hit { item, part: Part::Body }) if self.transcript.is_window(item) => self.transcript.toggle(item),
+            Some(Hit { part: Part::Body, .. }) | None => (),
         }
     }
 

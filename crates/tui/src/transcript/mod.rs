@@ -16,12 +16,13 @@ use aside_core::settings::Display;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::paint::paint_row;
+use crate::paint::{clear, paint_row};
 use crate::text::{Ink, Row, Shade, Span};
 use crate::theme::{Motion, Theme};
 use item::Item;
 pub use live::THINKING_ONLY;
 use scroll::Pos;
+use thought::Shape;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How long one picture of the spinner stands.
@@ -154,6 +155,14 @@ impl Transcript {
         self.refill = true;
     }
 
+    /// A thought of which only the last rows are shown.
+    pub fn is_window(&self, index: usize) -> bool {
+        match self.items.get(index) {
+            Some(Item::Thought(thought)) => thought.shape(self.view) == Shape::Window,
+            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => false,
+        }
+    }
+
     pub fn toggle(&mut self, index: usize) {
         let view = self.view;
         if let Some(item) = self.items.get_mut(index) {
@@ -203,8 +212,8 @@ impl Transcript {
             index += 1;
             skip = 0;
         }
-        let is_below = index < self.items.len() || !self.follow;
-        if is_below && !self.follow && height > 0 {
+        self.draw_sticky(area, &look, theme, buffer);
+        if !self.follow && height > 0 {
             draw_hint(area, buffer, theme);
         }
         for gone in std::mem::replace(&mut self.laid, seen) {
@@ -262,6 +271,24 @@ impl Transcript {
         }
     }
 
+    /// The header of a block whose rows are in sight and whose header is not
+    /// stays at the top, so that one can always tell a thought and fold it.
+    fn draw_sticky(&mut self, area: Rect, look: &Look, theme: &Theme, buffer: &mut Buffer) {
+        let Pos { item: index, row } = self.top;
+        let is_above = row > self.gap(index);
+        let shown = self.hits.iter().take_while(|hit| matches!(hit, Some(hit) if hit.item == index)).count();
+        if !is_above || shown < LEAST_BELOW_STICKY {
+            return;
+        }
+        let header = self.items.get(index).and_then(|item| item.header(look, false));
+        if let Some(header) = header {
+            let first = Rect { height: 1, ..area };
+            clear(buffer, first);
+            paint_row(buffer, first, 0, &header.shaded(Shade::Picked), None, theme);
+            set_hit(&mut self.hits, 0, Hit { item: index, part: Part::Header });
+        }
+    }
+
     /// Blank rows before an item.
     fn gap(&self, index: usize) -> usize {
         let Some(item) = self.items.get(index).filter(|item| !item.is_hidden(self.view)) else { return 0 };
@@ -281,6 +308,9 @@ impl Transcript {
         }
     }
 }
+
+/// Less of a block below it is not worth a row.
+const LEAST_BELOW_STICKY: usize = 4;
 
 fn set_hit(hits: &mut [Option<Hit>], y: u16, hit: Hit) {
     if let Some(slot) = hits.get_mut(usize::from(y)) {

@@ -1,6 +1,7 @@
 //! Where the view stands. It is a row of an item, never a number of rows from
 //! the start: what happens elsewhere in the list cannot move it.
 
+use super::item::Item;
 use super::{Look, Transcript};
 use crate::theme::Motion;
 
@@ -66,6 +67,34 @@ impl Transcript {
         if let Some(found) = found {
             self.focus = Some(found);
             self.show(found);
+        }
+    }
+
+    /// What the user said before or behind goes to the top.
+    pub fn jump_turn(&mut self, forward: bool) {
+        let is_user = |index: &usize| matches!(self.items.get(*index), Some(Item::User(_)));
+        let Pos { item, row } = self.top;
+        let found = if forward {
+            (item + 1..self.items.len()).find(is_user)
+        } else {
+            // From inside a turn it goes to its start first.
+            let inside = row > self.gap(item);
+            (0..item + usize::from(inside)).rev().find(is_user)
+        };
+        let Some(found) = found else {
+            if forward {
+                self.follow();
+            }
+            return;
+        };
+        let look = self.look(Motion::Still);
+        let target = Pos { item: found, row: self.gap(found) };
+        let last = self.bottom(&look);
+        if target >= last {
+            self.follow();
+        } else {
+            self.top = target;
+            self.follow = false;
         }
     }
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::Cursor;
 use crate::app::{App, Mode};
-use crate::paint::paint_row;
+use crate::paint::{clear, paint_row};
 use crate::text::wrap::cut;
 use crate::text::{Ink, Row, Shade, Span, width_of};
 
@@ -103,13 +103,5 @@ pub(crate) fn draw_popup(app: &App, area: Rect, buffer: &mut Buffer) {
         let line = Rect { y: area.y + y, height: 1, ..area };
         clear(buffer, line);
         paint_row(buffer, line, 0, &row.shaded(if picked { Shade::Picked } else { Shade::User }), None, &app.theme);
-    }
-}
-
-pub(super) fn clear(buffer: &mut Buffer, area: Rect) {
-    for position in area.positions() {
-        if let Some(cell) = buffer.cell_mut(position) {
-            cell.reset();
-        }
     }
 }

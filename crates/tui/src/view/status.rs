@@ -31,9 +31,7 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     if !model.is_empty() {
         parts.push((Ink::Accent, neutral(model).into_owned()));
     }
-    if let Some(context) = context(app) {
-        parts.push((Ink::Muted, context));
-    }
+    parts.extend(context(app));
     if let Some(effort) = app.sending.as_ref().and_then(|sending| sending.effort.as_deref()) {
         parts.push((Ink::Muted, format!("effort {effort}")));
     }
@@ -67,17 +65,20 @@ fn fit(parts: Vec<(Ink, String)>, width: usize) -> Vec<Span> {
 }
 
 /// `12.3k/200k`: what the provider counted if it said so, else our estimate.
-fn context(app: &App) -> Option<String> {
+fn context(app: &App) -> Option<(Ink, String)> {
     let limit = app.sending.as_ref().and_then(|sending| sending.limit).or(app.status.limit);
     let sent = app.sending.as_ref().map(|sending| sending.tokens);
-    let used = match (app.usage.input, sent) {
-        (Some(counted), _) => short(counted + app.usage.output.unwrap_or(0)),
+    let counted = app.usage.input.map(|input| input + app.usage.output.unwrap_or(0));
+    let used = counted.or(sent);
+    let text = match (counted, sent) {
+        (Some(counted), _) => short(counted),
         (None, Some(sent)) => format!("~{}", short(sent)),
         (None, None) => limit.map(|_| "0".to_owned())?,
     };
     Some(match limit {
-        Some(limit) => format!("{used}/{}", short(limit)),
-        None => used,
+        Some(limit) if used.unwrap_or(0) * 10 > limit * 8 => (Ink::Warn, format!("{text}/{}", short(limit))),
+        Some(limit) => (Ink::Muted, format!("{text}/{}", short(limit))),
+        None => (Ink::Muted, text),
     })
 }
 

@@ -100,7 +100,11 @@ fn take(stage: &mut Stage, step: Step) {
             covers: Some("shell:ls".into()),
         }))),
         Step::Key(number, control) => {
-            let modifiers = if control { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+            let modifiers = match (control, number % 3) {
+                (true, 0) => KeyModifiers::ALT,
+                (true, _) => KeyModifiers::CONTROL,
+                (false, _) => KeyModifiers::NONE,
+            };
             stage.msg(Msg::Key(KeyEvent::new(key(number), modifiers)));
         }
         Step::Click(x, y) => stage.click(x, y),
@@ -119,7 +123,7 @@ fn take(stage: &mut Stage, step: Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn t13_no_sequence_of_events_at_any_size_panics(steps in prop::collection::vec(step(), 0..60), frames in 1usize..4) {
         let mut stage = Stage::new(30, 12);
@@ -136,7 +140,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
     /// What was said can be read on the screen, letter by letter, at any width.
     #[test]
     fn t13_no_word_is_lost_at_any_width(

@@ -78,6 +78,39 @@ fn t7_opening_and_folding_keeps_the_header_where_it_is() {
 }
 
 #[test]
+fn t7_the_header_of_a_long_thought_stays_in_sight_and_folds_it() {
+    let mut stage = Stage::viewed(40, 20, Display::Full);
+    stage.write(0, "before");
+    stage.think(1, &lines(0, 60), 2000);
+    stage.write(2, "after");
+    let rows = stage.rows();
+    assert_eq!(rows[0], "▼ Thought for 2s · \"line 0…\"", "{rows:#?}");
+    assert!(rows[1].starts_with("│ line"));
+    stage.click(0, 0);
+    let rows = stage.rows();
+    assert!(rows[0].starts_with("▶ Thought for 2s"), "the header takes the place of its copy: {rows:#?}");
+    assert_eq!(rows[2], "after");
+}
+
+#[test]
+fn one_can_walk_from_turn_to_turn() {
+    let mut stage = Stage::new(40, 12);
+    for n in 0..5 {
+        stage.line(&format!("question {n}"));
+        stage.send();
+        stage.write(0, &lines(0, 20));
+        stage.tell(Update::TurnEnded(TurnEnd::Answered));
+    }
+    stage.screen();
+    let mut seen = Vec::new();
+    for code in [KeyCode::Up, KeyCode::Up, KeyCode::Up, KeyCode::Down] {
+        stage.msg(Msg::Key(crossterm::event::KeyEvent::new(code, crossterm::event::KeyModifiers::ALT)));
+        seen.push(stage.rows()[0].clone());
+    }
+    assert_eq!(seen, ["❯ question 4", "❯ question 3", "❯ question 2", "❯ question 3"]);
+}
+
+#[test]
 fn t7_a_new_width_keeps_the_place() {
     let mut stage = Stage::new(80, 13);
     let text: String = (0..100).map(|n| format!("paragraph {n} has a few words in it\n\n")).collect();

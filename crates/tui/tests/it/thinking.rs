@@ -209,6 +209,18 @@ fn t4_a_block_is_toggled_while_it_runs_and_the_choice_survives_its_end() {
 }
 
 #[test]
+fn t4_a_click_anywhere_on_the_live_window_opens_it() {
+    let mut stage = Stage::new(60, 30);
+    stage.open(0, Opening::Thinking);
+    stage.grow(0, LONG);
+    assert_eq!(stage.said().len(), 9);
+    stage.click(5, 4);
+    assert_eq!(stage.said().len(), 13);
+    stage.click(5, 4);
+    assert_eq!(stage.said().len(), 13, "an open one is text, to be selected and not to vanish");
+}
+
+#[test]
 fn t4_tool_blocks_toggle_at_any_time_too() {
     let mut stage = Stage::new(60, 30);
     stage.call(0, "c1", "read", r#"{"path":"a.txt"}"#);
