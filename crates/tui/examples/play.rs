@@ -1,6 +1,6 @@
 //! A scripted session on the real screen, without network:
 //! `cargo run -p aside-tui --example play`. What is typed is answered from a
-//! script; `/long` streams a long thought as fast as it can.
+//! script; `long`, `only`, `big` and `flood` are scenes of their own.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -74,6 +74,7 @@ impl Script {
             let ended = match command {
                 Command::Say(text) => self.turn(&text),
                 Command::Quit => return,
+                Command::View(_) => Ok(()),
                 other => self.tell(Update::Said(Said::Line(format!("{other:?}")))),
             };
             match ended {
@@ -119,6 +120,7 @@ impl Script {
             Some("long") => return self.long(),
             Some("only") => return self.only_thinking(),
             Some("flood") => return self.flood(),
+            Some("big") => return self.big(),
             _ => (),
         }
         self.send(1)?;
@@ -248,6 +250,17 @@ impl Script {
         self.send(1)?;
         self.thought(BlockId(0), &format!("{THOUGHT}\n\n").repeat(20), 5)?;
         self.text(BlockId(1), &format!("{ANSWER}\n\n").repeat(5), 5)?;
+        self.tell(Update::TurnEnded(TurnEnd::Answered))
+    }
+
+    /// Five megabytes of earlier answers.
+    fn big(&self) -> Result<(), Stop> {
+        let answer = format!("{ANSWER}\n\n").repeat(4);
+        let count = 5_000_000 / answer.len();
+        let message =
+            |role, text: &str| Message::new(role, vec![Block::Text(Text { text: text.into(), ..Text::default() })]);
+        let turns = (0..count).flat_map(|_| [message(Role::User, "go on"), message(Role::Assistant, &answer)]);
+        self.tell(Update::Restored(turns.collect()))?;
         self.tell(Update::TurnEnded(TurnEnd::Answered))
     }
 

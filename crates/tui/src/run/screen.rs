@@ -77,24 +77,15 @@ impl Drop for Screen {
 
 fn take_over() -> io::Result<()> {
     enable_raw_mode()?;
-    execute!(
-        stdout(),
-        EnterAlternateScreen,
-        EnableMouseCapture,
-        EnableBracketedPaste,
-        // Where it is known, Shift+Enter can be told from Enter.
-        PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES),
-    )
+    execute!(stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste)?;
+    // Where it is known, Shift+Enter can be told from Enter; elsewhere not.
+    let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES;
+    execute!(stdout(), PushKeyboardEnhancementFlags(flags)).ok();
+    Ok(())
 }
 
 fn give_back() -> io::Result<()> {
-    let written = execute!(
-        stdout(),
-        PopKeyboardEnhancementFlags,
-        DisableBracketedPaste,
-        DisableMouseCapture,
-        LeaveAlternateScreen,
-        cursor::Show,
-    );
+    execute!(stdout(), PopKeyboardEnhancementFlags).ok();
+    let written = execute!(stdout(), DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
     disable_raw_mode().and(written)
 }

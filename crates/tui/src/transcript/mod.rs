@@ -132,8 +132,16 @@ impl Transcript {
         &self.items
     }
 
-    pub fn item_mut(&mut self, index: usize) -> Option<&mut Item> {
-        self.items.get_mut(index)
+    /// All rows of a thought, for the reader; none if it is no thought.
+    pub fn thought_rows(&mut self, index: usize, width: usize) -> &[Row] {
+        // Forgotten with the others once the reader is closed.
+        if !self.laid.contains(&index) {
+            self.laid.push(index);
+        }
+        match self.items.get_mut(index) {
+            Some(Item::Thought(thought)) => thought.all_rows(width),
+            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => &[],
+        }
     }
 
     pub fn view(&self) -> Display {

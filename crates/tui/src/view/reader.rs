@@ -168,10 +168,7 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let page = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
     reader.page = usize::from(page.height).max(1);
     let rows: &[Row] = match &mut reader.what {
-        What::Thought(index) => match app.transcript.item_mut(*index) {
-            Some(Item::Thought(thought)) => thought.all_rows(width),
-            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => &[],
-        },
+        What::Thought(index) => app.transcript.thought_rows(*index, width),
         What::Preview { text, .. } => text.rows(width),
         What::Page { text, .. } => text.rows(width, Base::TEXT),
     };

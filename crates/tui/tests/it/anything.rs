@@ -159,5 +159,10 @@ proptest! {
         stage.write(1, "");
         let body: String = stage.said().iter().skip(1).map(String::as_str).collect();
         prop_assert_eq!(bare(&body), bare(&text));
+        let mut stage = Stage::viewed(width, 700, Display::Full);
+        stage.call(0, "c", "", "");
+        stage.result("c", &format!("{text}."), true);
+        let output: String = stage.said().iter().skip(1).map(String::as_str).collect();
+        prop_assert_eq!(bare(&output), bare(&text));
     }
 }
