@@ -233,7 +233,8 @@ pub enum Command {
         name: String,
         rest: String,
     },
-    /// Text for the clipboard; whoever owns the terminal writes it.
+    /// Text for the clipboard. Whoever owns the terminal carries this out and
+    /// the next one; the engine does not see them.
     Copy(String),
     Suspend,
     Quit,

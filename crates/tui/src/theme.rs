@@ -129,7 +129,7 @@ impl Theme {
             Depth::Indexed => Some(Color::Indexed(if dark { dark_indexed(ink)? } else { light_indexed(ink)? })),
             // Grey on grey would be nothing at all.
             Depth::Sixteen if shade == Shade::Thought => Some(if dark { Color::White } else { Color::Black }),
-            Depth::Sixteen => sixteen(ink),
+            Depth::Sixteen => sixteen(ink, self.ground),
         }
     }
 }
@@ -216,15 +216,20 @@ fn light_indexed(ink: Ink) -> Option<u8> {
     })
 }
 
-fn sixteen(ink: Ink) -> Option<Color> {
+/// Blue is hard to read on black, and yellow on white.
+fn sixteen(ink: Ink, ground: Ground) -> Option<Color> {
+    let on = |dark: Color, light: Color| match ground {
+        Ground::Dark => dark,
+        Ground::Light => light,
+    };
     Some(match ink {
         Ink::Plain => return None,
         Ink::Muted | Ink::Thought | Ink::Quote => Color::DarkGray,
-        Ink::Accent | Ink::Heading => Color::Blue,
-        Ink::Code | Ink::Warn | Ink::Found => Color::Yellow,
+        Ink::Accent | Ink::Heading => on(Color::LightBlue, Color::Blue),
+        Ink::Code | Ink::Warn | Ink::Found => on(Color::Yellow, Color::Magenta),
         Ink::Link => Color::Cyan,
         Ink::Good | Ink::Added => Color::Green,
-        Ink::Bad | Ink::Removed => Color::Red,
+        Ink::Bad | Ink::Removed => on(Color::LightRed, Color::Red),
     })
 }
 

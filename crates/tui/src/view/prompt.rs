@@ -66,7 +66,7 @@ fn answers(covers: Option<&str>, width: usize) -> Vec<Row> {
     if covers.is_some() {
         line.push_str("s this session · p this project · ");
     }
-    line.push_str("n no · w no, with a word");
+    line.push_str("n no · w no, with a word · Esc no, and stop");
     let mut rows = Vec::new();
     wrap(&[Span::new(Ink::Accent, line)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
     if let Some(covers) = covers {
