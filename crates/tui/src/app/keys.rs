@@ -1,12 +1,14 @@
 //! Keys, the mouse and pastes.
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
+use aside_core::screen::neutral;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-use super::{App, Mode, TYPING_MS, Turn};
+use super::asking::Answered;
+use super::{App, Mode, Turn};
 use crate::commands::Local;
 use crate::input::editor::Taken;
-use crate::seam::{Command, Permit};
+use crate::seam::Command;
 use crate::transcript::item::Item;
 use crate::transcript::{Hit, Part};
 use crate::view::reader::{Outcome, Reader};
@@ -34,8 +36,7 @@ impl App {
             return commands;
         }
         match self.mode() {
-            Mode::Asked => self.asked_key(key),
-            Mode::Word => self.word_key(key),
+            Mode::Asked | Mode::Word => self.asked_key(key),
             Mode::Browse => self.browse_key(key),
             Mode::Write => self.write_key(key),
         }
@@ -50,8 +51,8 @@ impl App {
             KeyCode::Down if alt => self.transcript.jump_turn(true),
             KeyCode::PageUp => self.transcript.scroll(-self.transcript.page()),
             KeyCode::PageDown => self.transcript.scroll(self.transcript.page()),
-            KeyCode::Home if control || self.editor.is_empty() => self.transcript.to_start(),
-            KeyCode::End if control || self.editor.is_empty() => self.transcript.follow(),
+            KeyCode::Home if control || self.composer.editor.is_empty() => self.transcript.to_start(),
+            KeyCode::End if control || self.composer.editor.is_empty() => self.transcript.follow(),
             KeyCode::Char('t') if control => return Some(self.local(Local::NextView)),
             KeyCode::Char('r') if control => self.read_last(),
             KeyCode::Char('o') if control => {
@@ -70,81 +71,41 @@ impl App {
             return vec![Command::Quit];
         }
         self.leaving = self.now.or(Some(aside_core::block::Time(0)));
-        if !self.editor.is_empty() {
-            self.editor.set("");
-            self.popup = None;
-        }
+        self.composer.clear();
         Vec::new()
     }
 
     fn write_key(&mut self, key: KeyEvent) -> Vec<Command> {
-        if self.popup.is_some() && self.popup_key(key) {
+        if self.composer.popup_key(key) == Taken::Yes {
             return Vec::new();
         }
         let plain = key.modifiers.is_empty();
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Enter if plain => {
-                self.popup = None;
-                let text = self.editor.take();
+                let text = self.composer.take();
                 return self.submit(&text);
             }
             KeyCode::Esc => return self.stop(),
-            KeyCode::Char('d') if control && self.editor.is_empty() => return vec![Command::Quit],
-            KeyCode::Tab | KeyCode::BackTab if self.editor.is_empty() => {
+            KeyCode::Char('d') if control && self.composer.editor.is_empty() => return vec![Command::Quit],
+            KeyCode::Tab | KeyCode::BackTab if self.composer.editor.is_empty() => {
                 self.browsing = true;
                 self.transcript.focus_next(false);
                 return Vec::new();
             }
-            KeyCode::Tab => self.complete(),
-            KeyCode::Up if self.editor.is_empty() && !self.queue.is_empty() => {
+            KeyCode::Tab => self.composer.complete(),
+            KeyCode::Up if self.composer.editor.is_empty() && !self.queue.is_empty() => {
                 // What waits can still be changed.
                 if let Some(text) = self.queue.pop_back() {
-                    self.editor.set(&text);
+                    self.composer.editor.set(&text);
                 }
             }
-            _ => self.edit(key),
+            _ => {
+                let width = self.input_width();
+                self.composer.edit(key, width);
+            }
         }
         Vec::new()
-    }
-
-    fn edit(&mut self, key: KeyEvent) {
-        let width = crate::view::text_width(self.transcript_area.width);
-        match (self.editor.key(key, width), key.code) {
-            (Taken::Yes, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) => self.complete(),
-            (Taken::Yes, _) => self.popup = None,
-            (Taken::No, KeyCode::Up) => {
-                let written = self.editor.expanded();
-                if let Some(text) = self.history.back(&written) {
-                    self.editor.set(text);
-                }
-            }
-            (Taken::No, KeyCode::Down) => {
-                if let Some(text) = self.history.forward() {
-                    self.editor.set(text);
-                }
-            }
-            (Taken::No, _) => (),
-        }
-    }
-
-    /// Whether the list of completions took the key.
-    fn popup_key(&mut self, key: KeyEvent) -> bool {
-        let Some(popup) = &mut self.popup else { return false };
-        match key.code {
-            KeyCode::Up => popup.move_by(-1),
-            KeyCode::Down => popup.move_by(1),
-            KeyCode::Esc => self.popup = None,
-            KeyCode::Tab | KeyCode::Enter if key.modifiers.is_empty() => {
-                if let Some(picked) = popup.picked() {
-                    let (from, text) = (popup.from, picked.text.clone());
-                    self.editor.complete(from, &text);
-                }
-                self.complete();
-            }
-            _ => return false,
-        }
-        true
     }
 
     /// Stops the turn; what was queued comes back to be edited.
@@ -202,65 +163,24 @@ impl App {
     }
 
     fn asked_key(&mut self, key: KeyEvent) -> Vec<Command> {
-        // Somebody is in the middle of a word and has not seen the question.
-        if let (Some(from), Some(now)) = (self.answers_from, self.now)
-            && now < from
-        {
-            self.answers_from = Some(aside_core::block::Time(now.0 + TYPING_MS));
-            return Vec::new();
-        }
-        let covers = self.asked.front().is_some_and(|question| question.covers.is_some());
-        match key.code {
-            KeyCode::Char('y') => self.answer(Permit::Once),
-            KeyCode::Char('s') if covers => self.answer(Permit::Session),
-            KeyCode::Char('p') if covers => self.answer(Permit::Project),
-            KeyCode::Char('n') => self.answer(Permit::No(None)),
-            KeyCode::Char('w') => {
-                self.wording = true;
-                Vec::new()
-            }
-            KeyCode::Char('v') => {
-                if let Some(question) = self.asked.front() {
-                    let text = question.preview.as_deref().unwrap_or(&question.subject);
-                    let title = format!("{} {}", question.tool, question.subject);
-                    self.reader = Some(Reader::preview(&aside_core::screen::neutral(&title), text));
-                }
-                Vec::new()
-            }
-            KeyCode::Esc => {
-                let mut commands = self.answer(Permit::No(None));
+        let width = self.input_width();
+        match self.asking.key(key, self.now, width) {
+            Answered::NotYet => Vec::new(),
+            Answered::With(command) => vec![command],
+            Answered::AndStop(command) => {
+                let mut commands = vec![command];
                 commands.extend(self.stop());
                 commands
             }
-            _ => Vec::new(),
-        }
-    }
-
-    fn word_key(&mut self, key: KeyEvent) -> Vec<Command> {
-        match key.code {
-            KeyCode::Enter if key.modifiers.is_empty() => {
-                self.wording = false;
-                let word = self.editor.take();
-                let word = (!word.trim().is_empty()).then(|| word.trim().to_owned());
-                return self.answer(Permit::No(word));
+            Answered::Look { title, text } => {
+                self.reader = Some(Reader::preview(&neutral(&title), &text));
+                Vec::new()
             }
-            KeyCode::Esc => self.wording = false,
-            _ => self.edit(key),
         }
-        self.popup = None;
-        Vec::new()
     }
 
-    fn answer(&mut self, permit: Permit) -> Vec<Command> {
-        self.wording = false;
-        let Some(question) = self.asked.pop_front() else { return Vec::new() };
-        self.hold_answers();
-        vec![Command::Answer { id: question.id, permit }]
-    }
-
-    /// The next question is not answered by the keys of this one.
-    pub(super) fn hold_answers(&mut self) {
-        self.answers_from = self.now.map(|now| aside_core::block::Time(now.0 + TYPING_MS));
+    fn input_width(&self) -> usize {
+        crate::view::text_width(self.transcript_area.width)
     }
 
     fn reader_key(&mut self, key: KeyEvent) -> Vec<Command> {
@@ -315,13 +235,12 @@ impl App {
 
     pub(super) fn paste(&mut self, text: &str) -> Vec<Command> {
         match self.mode() {
-            Mode::Write | Mode::Word => self.editor.paste(text),
+            Mode::Write => self.composer.editor.paste(text),
             Mode::Browse => {
                 self.end_browsing();
-                self.editor.paste(text);
+                self.composer.editor.paste(text);
             }
-            // A paste is no answer to a question.
-            Mode::Asked => (),
+            Mode::Asked | Mode::Word => self.asking.paste(text),
         }
         Vec::new()
     }

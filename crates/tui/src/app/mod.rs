@@ -1,6 +1,7 @@
 //! The state of the screen and how it changes. No IO: messages in, commands
 //! out, and [`crate::view::draw`] paints what is.
 
+pub mod asking;
 mod keys;
 mod updates;
 
@@ -15,15 +16,14 @@ use ratatui::layout::Rect;
 
 use crate::commands::{self, Local, Parsed};
 use crate::count::Rate;
-use crate::input::complete::{self, Popup};
-use crate::input::editor::Editor;
-use crate::input::history::History;
-use crate::seam::{Command, Lists, Question, Said, Sending, Status, Update};
+use crate::input::composer::Composer;
+use crate::seam::{Command, Lists, Said, Sending, Status, Update};
 use crate::theme::{Ground, Theme};
 use crate::transcript::Transcript;
 use crate::transcript::item::Item;
 use crate::transcript::thought::duration;
 use crate::view::reader::Reader;
+use asking::Asking;
 
 /// Everything that can happen to the screen.
 #[derive(Debug)]
@@ -61,21 +61,17 @@ pub struct Setup {
 #[derive(Debug)]
 pub struct App {
     pub(crate) transcript: Transcript,
-    pub(crate) editor: Editor,
-    history: History,
-    pub(crate) popup: Option<Popup>,
-    pub(crate) lists: Lists,
+    pub(crate) composer: Composer,
     pub(crate) status: Status,
     pub(crate) sending: Option<Sending>,
     pub(crate) usage: Usage,
     pub(crate) rate: Rate,
     pub(crate) theme: Theme,
     pub(crate) queue: VecDeque<String>,
-    pub(crate) asked: VecDeque<Question>,
+    pub(crate) asking: Asking,
     pub(crate) reader: Option<Reader>,
     pub(crate) transcript_area: Rect,
     browsing: bool,
-    wording: bool,
     turn: Turn,
     doing: Doing,
     now: Option<Time>,
@@ -83,9 +79,6 @@ pub struct App {
     leaving: Option<Time>,
     /// A word on what was just done, and until when it stands.
     toast: Option<(String, Option<Time>)>,
-    /// Answers to a question count from here on: what was being typed when it
-    /// came is no answer.
-    answers_from: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,35 +107,28 @@ enum Doing {
 
 const LEAVE_WITHIN_MS: u64 = 2000;
 const TOAST_MS: u64 = 3000;
-/// Keys this soon after a question, or after each other, are no answer.
-const TYPING_MS: u64 = 500;
 
 impl App {
     pub fn new(setup: Setup) -> App {
         let Setup { theme, status, lists, sent } = setup;
         App {
             transcript: Transcript::new(status.view),
-            editor: Editor::default(),
-            history: History::new(sent),
-            popup: None,
-            lists,
+            composer: Composer::new(lists, sent),
             status,
             sending: None,
             usage: Usage::default(),
             rate: Rate::default(),
             theme,
             queue: VecDeque::new(),
-            asked: VecDeque::new(),
+            asking: Asking::default(),
             reader: None,
             transcript_area: Rect::default(),
             browsing: false,
-            wording: false,
             turn: Turn::Idle,
             doing: Doing::Nothing,
             now: None,
             leaving: None,
             toast: None,
-            answers_from: None,
         }
     }
 
@@ -191,9 +177,9 @@ impl App {
     }
 
     pub fn mode(&self) -> Mode {
-        if self.wording {
+        if self.asking.word().is_some() {
             Mode::Word
-        } else if !self.asked.is_empty() {
+        } else if self.asking.is_waiting() {
             Mode::Asked
         } else if self.browsing {
             Mode::Browse
@@ -256,7 +242,7 @@ impl App {
         if text.trim().is_empty() {
             return Vec::new();
         }
-        self.history.push(text);
+        self.composer.remember(text);
         match commands::parse(text) {
             Parsed::Text => self.say(text.to_owned()),
             Parsed::Local(local) => self.local(local),
@@ -357,10 +343,6 @@ impl App {
                 Vec::new()
             }
         }
-    }
-
-    fn complete(&mut self) {
-        self.popup = complete::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
     }
 }
 

@@ -56,16 +56,8 @@ impl App {
             Update::ToolEnded(result) => self.transcript.tool_ended(&result),
             Update::Recorded(message) => self.transcript.recorded(&message),
             Update::TurnEnded(end) => return self.turn_ended(&end),
-            Update::Asked(question) => {
-                if self.asked.is_empty() {
-                    self.hold_answers();
-                }
-                self.asked.push_back(*question);
-            }
-            Update::Withdrawn(id) => {
-                self.asked.retain(|question| question.id != id);
-                self.wording &= !self.asked.is_empty();
-            }
+            Update::Asked(question) => self.asking.ask(*question, self.now),
+            Update::Withdrawn(id) => self.asking.withdraw(id),
             // Whoever typed the command is at the end already; whoever scrolled
             // away since stays where he is.
             Update::Said(said) => self.transcript.said(&said),
@@ -81,7 +73,7 @@ impl App {
                 }
                 self.status = *status;
             }
-            Update::Lists(lists) => self.lists = *lists,
+            Update::Lists(lists) => self.composer.lists = *lists,
         }
         Vec::new()
     }
@@ -96,8 +88,7 @@ impl App {
         self.turn = Turn::Idle;
         self.doing = Doing::Nothing;
         self.rate.end();
-        self.asked.clear();
-        self.wording = false;
+        self.asking.clear();
         self.transcript.turn_ended(end);
         if *end == TurnEnd::Interrupted {
             // What waited was written for an answer that did not come.
@@ -115,11 +106,11 @@ impl App {
         if texts.is_empty() {
             return;
         }
-        let written = self.editor.take();
+        let written = self.composer.editor.take();
         if !written.is_empty() {
             texts.push(written);
         }
-        self.editor.set(&texts.join("\n"));
+        self.composer.editor.set(&texts.join("\n"));
         self.transcript.said(&Said::Line("what was queued is back in the input".to_owned()));
     }
 }

@@ -21,7 +21,8 @@ pub(crate) fn text_width(width: u16) -> usize {
 
 /// Paints the box at the bottom of the area; returns what is left above it.
 pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor) {
-    let (rows, (row, column)) = app.editor.rows(text_width(area.width));
+    let editor = app.asking.word().unwrap_or(&app.composer.editor);
+    let (rows, (row, column)) = editor.rows(text_width(area.width));
     let queued = app.queue.len();
     let most = usize::from(area.height).saturating_sub(2).clamp(1, MOST_ROWS);
     let shown = rows.len().min(most);
@@ -42,7 +43,7 @@ pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor)
     for (index, row) in rows.iter().enumerate().skip(from).take(shown) {
         let lead = Span::new(Ink::Accent, if index == 0 { PROMPT } else { "  " });
         let y = (index - from) as u16;
-        if app.editor.is_empty() {
+        if editor.is_empty() {
             let hint = Row::new(vec![Span::new(Ink::Muted, cut(placeholder(app), text_width(area.width)))]);
             paint_row(buffer, inner, y, &hint, Some(&lead), &app.theme);
         } else {
@@ -80,7 +81,7 @@ fn placeholder(app: &App) -> &'static str {
 
 /// The completions, over the last rows of the transcript.
 pub(crate) fn draw_popup(app: &App, area: Rect, buffer: &mut Buffer) {
-    let Some(popup) = app.popup.as_ref().filter(|_| app.mode() == Mode::Write) else { return };
+    let Some(popup) = app.composer.popup.as_ref().filter(|_| app.mode() == Mode::Write) else { return };
     let most = MOST_OPTIONS.min(usize::from(area.height));
     let count = popup.options.len().min(most);
     let from = (popup.picked + 1).saturating_sub(count);

@@ -12,7 +12,7 @@ use crate::transcript::plain::{diff_ink, has_diff};
 
 /// Paints the question at the bottom of the area; returns what is left above.
 pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Rect {
-    let Some(question) = app.asked.front() else { return area };
+    let Some(question) = app.asking.question() else { return area };
     let width = usize::from(area.width);
     let mut rows = vec![Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))])];
     let head = [

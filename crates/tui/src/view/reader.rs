@@ -194,7 +194,7 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     }
     if area.height > 1 {
         let foot = Rect { y: area.bottom() - 1, height: 1, ..area };
-        let waits = !app.asked.is_empty() && !matches!(reader.what, What::Preview { .. });
+        let waits = app.asking.is_waiting() && !matches!(reader.what, What::Preview { .. });
         let waits = if waits { "a tool waits for an answer · " } else { "" };
         let text = cut(&format!("{waits}{}", foot_text(reader)), width);
         paint_row(buffer, foot, 0, &Row::new(vec![Span::new(Ink::Muted, text)]), None, &theme);

@@ -194,8 +194,9 @@ fn a_permission_is_asked_with_what_would_be_done_and_answered_by_one_key() {
 }
 
 #[test]
-fn a_no_may_carry_a_word() {
+fn a_no_may_carry_a_word_and_a_draft_is_left_alone() {
     let mut stage = Stage::new(60, 20);
+    stage.typed("my draft");
     stage.tell(question(7, None));
     stage.pass(600);
     stage.typed("w");
@@ -203,6 +204,7 @@ fn a_no_may_carry_a_word() {
     stage.key(KeyCode::Enter);
     let permit = Permit::No(Some("use the other file".into()));
     assert_eq!(stage.sent, [Command::Answer { id: QuestionId(7), permit }]);
+    assert!(stage.screen().contains("❯ my draft"), "{}", stage.screen());
 }
 
 #[test]
