@@ -2,7 +2,7 @@
 
 use aside_core::settings::{Change, Display, Effort, Key};
 
-use crate::seam::{Command, ProfileAct};
+use crate::seam::{Command, Mouse, ProfileAct, TerminalAct};
 
 pub struct Entry {
     pub name: &'static str,
@@ -40,6 +40,7 @@ table! {
     "search", "WORDS", "in all sessions";
     "usage", "", "tokens and what they cost";
     "permissions", "", "what tools may do unasked";
+    "mouse", "[on|off]", "clicks and the wheel for aside, or for the terminal to select text";
     "theme", "[dark|light]", "colours for a dark or a light ground";
     "quit", "", "leave";
 }
@@ -106,6 +107,11 @@ fn known(name: &str, rest: &str) -> Parsed {
             other => wrong(format!("cannot copy `{other}`"), "answer or thinking"),
         },
         "explain" => Parsed::Local(Local::Explain),
+        "mouse" => match rest {
+            "" | "off" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Terminals))),
+            "on" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Ours))),
+            other => wrong(format!("the mouse is on or off, not `{other}`"), "/mouse on, /mouse off"),
+        },
         "theme" => match rest {
             "" => Parsed::Local(Local::Theme(None)),
             "dark" => Parsed::Local(Local::Theme(Some(crate::theme::Ground::Dark))),
@@ -219,6 +225,7 @@ pub(crate) fn words_behind(name: &str) -> &'static [&'static str] {
         "thinking" => Display::WORDS,
         "effort" => Effort::WORDS,
         "copy" => &["answer", "thinking"],
+        "mouse" => &["on", "off"],
         "theme" => &["dark", "light"],
         "profile" => &["load", "save", "delete", "list"],
         _ => &[],
@@ -254,7 +261,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Alt+Up, Alt+Down", "to what you said before, or after"),
     ("Home, End", "to the start, to the end; with Ctrl while something is written"),
     ("click on a header", "open or fold the block"),
-    ("Shift and drag", "select text, as the terminal does"),
+    ("Shift and drag", "select text, as the terminal does; /mouse off does without Shift"),
     ("@", "name a file"),
     ("Ctrl+Z", "suspend"),
 ];
@@ -286,6 +293,7 @@ mod tests {
             ("/profile load work",             Parsed::Engine(Command::Profile(ProfileAct::Load("work".into())))),
             ("/export",                        Parsed::Engine(Command::Export(None))),
             ("/search two words",              Parsed::Engine(Command::Other { name: "search".into(), rest: "two words".into() })),
+            ("/mouse off",                     Parsed::Engine(Command::Terminal(TerminalAct::Mouse(Mouse::Terminals)))),
             ("/exit",                          Parsed::Engine(Command::Quit)),
         ];
         for (line, expected) in cases {

@@ -233,11 +233,26 @@ pub enum Command {
         name: String,
         rest: String,
     },
-    /// Text for the clipboard. Whoever owns the terminal carries this out and
-    /// the next one; the engine does not see them.
-    Copy(String),
-    Suspend,
+    /// For whoever owns the terminal; the engine does not see it.
+    Terminal(TerminalAct),
     Quit,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TerminalAct {
+    /// To the clipboard.
+    Copy(String),
+    /// Back to the shell until it calls us again.
+    Suspend,
+    Mouse(Mouse),
+}
+
+/// Who gets clicks and the wheel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mouse {
+    Ours,
+    /// Dragging selects text, as it does outside.
+    Terminals,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

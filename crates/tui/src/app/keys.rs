@@ -5,10 +5,10 @@ use aside_core::screen::neutral;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::asking::Answered;
-use super::{App, Mode, Turn};
+use super::{App, Mode, Turn, copy};
 use crate::commands::Local;
 use crate::input::editor::Taken;
-use crate::seam::Command;
+use crate::seam::{Command, TerminalAct};
 use crate::transcript::item::Item;
 use crate::transcript::{Hit, Part};
 use crate::view::reader::{Outcome, Reader};
@@ -23,7 +23,7 @@ impl App {
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('z') {
-            return vec![Command::Suspend];
+            return vec![Command::Terminal(TerminalAct::Suspend)];
         }
         if self.reader.is_some() {
             return self.reader_key(key);
@@ -140,7 +140,7 @@ impl App {
             }
             KeyCode::Char('y') => {
                 let text = focus.and_then(|index| self.transcript.items().get(index)).map(Item::copy_text);
-                return text.map(Command::Copy).into_iter().collect();
+                return text.map(copy).into_iter().collect();
             }
             KeyCode::Esc | KeyCode::Char('q') => self.end_browsing(),
             // Whoever types wants to write.
@@ -187,7 +187,7 @@ impl App {
         let Some(reader) = &mut self.reader else { return Vec::new() };
         match reader.key(key, &self.transcript) {
             Outcome::Stay => Vec::new(),
-            Outcome::Copy(text) => vec![Command::Copy(text)],
+            Outcome::Copy(text) => vec![copy(text)],
             Outcome::Close => {
                 self.reader = None;
                 Vec::new()

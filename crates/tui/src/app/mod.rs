@@ -17,7 +17,7 @@ use ratatui::layout::Rect;
 use crate::commands::{self, Local, Parsed};
 use crate::count::Rate;
 use crate::input::composer::Composer;
-use crate::seam::{Command, Lists, Said, Sending, Status, Update};
+use crate::seam::{Command, Lists, Said, Sending, Status, TerminalAct, Update};
 use crate::theme::{Ground, Theme};
 use crate::transcript::Transcript;
 use crate::transcript::item::Item;
@@ -336,7 +336,7 @@ impl App {
         match found {
             Some(text) => {
                 self.toast(format!("{name} copied"));
-                vec![Command::Copy(text)]
+                vec![copy(text)]
             }
             None => {
                 self.toast(format!("there is no {name} yet"));
@@ -344,6 +344,10 @@ impl App {
             }
         }
     }
+}
+
+fn copy(text: String) -> Command {
+    Command::Terminal(TerminalAct::Copy(text))
 }
 
 /// The order in which `/thinking` walks.

@@ -169,16 +169,13 @@ impl Loop {
             Msg::Tick(_) | Msg::Update(_) => false,
         };
         for command in self.app.update(msg) {
-            // Two are for the terminal, which is ours; the engine gets the rest.
-            if let Command::Copy(text) = &command {
-                self.screen.copy(text)?;
-            } else if command == Command::Suspend {
-                self.screen.suspend()?;
-            } else {
-                let leaves = command == Command::Quit;
-                if self.commands.send(command).is_err() || leaves {
-                    return Ok(Flow::Leave);
-                }
+            if let Command::Terminal(act) = &command {
+                self.screen.carry_out(act)?;
+                continue;
+            }
+            let leaves = command == Command::Quit;
+            if self.commands.send(command).is_err() || leaves {
+                return Ok(Flow::Leave);
             }
         }
         Ok(Flow::GoOn)

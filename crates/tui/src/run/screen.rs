@@ -16,6 +16,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 use crate::app::App;
+use crate::seam::{Mouse, TerminalAct};
 use crate::view;
 
 /// A frame is written at once.
@@ -50,13 +51,18 @@ impl Screen {
         Write::flush(self.terminal.backend_mut())
     }
 
-    /// To the clipboard of the terminal, which may be far away over ssh.
-    pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
-        execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
+    pub(super) fn carry_out(&mut self, act: &TerminalAct) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        match act {
+            // Of the terminal, which may be far away over ssh.
+            TerminalAct::Copy(text) => execute!(out, CopyToClipboard::to_clipboard_from(text)),
+            TerminalAct::Mouse(Mouse::Ours) => execute!(out, EnableMouseCapture),
+            TerminalAct::Mouse(Mouse::Terminals) => execute!(out, DisableMouseCapture),
+            TerminalAct::Suspend => self.suspend(),
+        }
     }
 
-    /// Back to the shell until it calls us again.
-    pub(super) fn suspend(&mut self) -> io::Result<()> {
+    fn suspend(&mut self) -> io::Result<()> {
         #[cfg(unix)]
         {
             give_back()?;

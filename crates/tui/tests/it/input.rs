@@ -4,11 +4,15 @@ use aside_core::event::Usage;
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::Msg;
-use aside_tui::seam::{Command, DecisionRow, Permit, Question, QuestionId, Said, Sending, Status, Update};
+use aside_tui::seam::{Command, DecisionRow, Permit, Question, QuestionId, Said, Sending, Status, TerminalAct, Update};
 use aside_tui::theme::{Depth, Motion, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::support::Stage;
+
+fn copied(text: &str) -> Command {
+    Command::Terminal(TerminalAct::Copy(text.into()))
+}
 
 fn question(id: u64, covers: Option<&str>) -> Update {
     Update::Asked(Box::new(Question {
@@ -288,7 +292,7 @@ fn t12_a_thought_is_read_searched_copied_and_left() {
     stage.typed("N");
     assert_eq!(stage.rows()[1], "row 33 of it", "and the one before");
     stage.typed("y");
-    assert_eq!(stage.sent, [Command::Copy(text)]);
+    assert_eq!(stage.sent, [copied(&text)]);
     stage.key(KeyCode::Left);
     assert_eq!(stage.rows()[..2], ["Thought 1 of 2", "The first one."]);
     stage.key(KeyCode::Left);
@@ -304,7 +308,7 @@ fn t12_the_answer_is_copied_without_its_thinking() {
     stage.write(1, "An **answer**.");
     stage.line("/copy");
     stage.line("/copy thinking");
-    assert_eq!(stage.sent, [Command::Copy("An **answer**.".into()), Command::Copy("A thought.".into())]);
+    assert_eq!(stage.sent, [copied("An **answer**."), copied("A thought.")]);
 }
 
 #[test]
