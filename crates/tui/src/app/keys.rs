@@ -71,7 +71,11 @@ impl App {
             return vec![Command::Quit];
         }
         self.leaving = self.now.or(Some(aside_core::block::Time(0)));
-        self.composer.clear();
+        // The draft is gone from the line, but not lost: the arrow brings it back.
+        let draft = self.composer.take();
+        if !draft.trim().is_empty() {
+            self.composer.remember(&draft);
+        }
         Vec::new()
     }
 

@@ -32,10 +32,6 @@ impl Composer {
         self.history.push(text);
     }
 
-    pub fn clear(&mut self) {
-        self.take();
-    }
-
     pub fn complete(&mut self) {
         self.popup = complete::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
     }

@@ -167,6 +167,8 @@ fn t10_control_c_twice_leaves_and_once_does_not() {
     assert!(stage.screen().contains("Ctrl+C once more leaves"));
     stage.pass(3000);
     assert!(!stage.screen().contains("once more"));
+    stage.key(KeyCode::Up);
+    assert!(stage.screen().contains("❯ draft"), "a draft is not lost");
     stage.control('c');
     stage.control('c');
     assert_eq!(stage.sent, [Command::Quit]);
