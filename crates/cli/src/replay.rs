@@ -53,7 +53,7 @@ struct Tape {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    if !(arguments.speed >= 0.0) {
+    if !arguments.speed.is_finite() || arguments.speed < 0.0 {
         return Err(Report::new("the speed is a number from 0 on")
             .hint("--speed 2 is twice as fast, 0 at once")
             .into());

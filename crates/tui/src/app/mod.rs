@@ -1,0 +1,358 @@
+//! The state of the screen and how it changes. No IO: messages in, commands
+//! out, and [`crate::view::draw`] paints what is.
+
+pub mod asking;
+mod keys;
+mod updates;
+
+use std::collections::VecDeque;
+
+use aside_core::block::Time;
+use aside_core::event::Usage;
+use aside_core::screen::neutral;
+use aside_core::settings::Display;
+use crossterm::event::{KeyEvent, MouseEvent};
+use ratatui::layout::Rect;
+
+use crate::commands::{self, Local, Parsed};
+use crate::count::Rate;
+use crate::input::composer::Composer;
+use crate::seam::{Command, Lists, Said, Sending, Status, TerminalAct, Update};
+use crate::theme::{Ground, Theme};
+use crate::transcript::Transcript;
+use crate::transcript::item::Item;
+use crate::transcript::thought::duration;
+use crate::view::reader::Reader;
+use asking::Asking;
+
+/// Everything that can happen to the screen.
+#[derive(Debug)]
+pub enum Msg {
+    Key(KeyEvent),
+    Mouse(MouseEvent),
+    Paste(String),
+    Resize,
+    Tick(Time),
+    Update(Box<Update>),
+}
+
+/// Who gets the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Write,
+    /// Walking over the blocks.
+    Browse,
+    /// A tool waits for an answer.
+    Asked,
+    /// The answer is no, and a word is being written.
+    Word,
+}
+
+/// What the screen begins with.
+#[derive(Debug, Default)]
+pub struct Setup {
+    pub theme: Theme,
+    pub status: Status,
+    pub lists: Lists,
+    /// What was sent in earlier sessions.
+    pub sent: Vec<String>,
+}
+
+#[derive(Debug)]
+pub struct App {
+    pub(crate) transcript: Transcript,
+    pub(crate) composer: Composer,
+    pub(crate) status: Status,
+    pub(crate) sending: Option<Sending>,
+    pub(crate) usage: Usage,
+    pub(crate) rate: Rate,
+    pub(crate) theme: Theme,
+    pub(crate) queue: VecDeque<String>,
+    pub(crate) asking: Asking,
+    pub(crate) reader: Option<Reader>,
+    pub(crate) transcript_area: Rect,
+    browsing: bool,
+    turn: Turn,
+    doing: Doing,
+    now: Option<Time>,
+    /// When Ctrl+C was pressed the first time.
+    leaving: Option<Time>,
+    /// A word on what was just done, and until when it stands.
+    toast: Option<(String, Option<Time>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Idle,
+    Running {
+        since: Option<Time>,
+    },
+    /// The user stopped it; the engine has still to say so.
+    Stopping {
+        since: Option<Time>,
+    },
+}
+
+/// What the turn is at, in a word: it shows even where thinking does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    /// The request is out and nothing has come back.
+    Waiting,
+    Thinking,
+    Writing,
+    Calling(String),
+    Running(String),
+}
+
+const LEAVE_WITHIN_MS: u64 = 2000;
+const TOAST_MS: u64 = 3000;
+
+impl App {
+    pub fn new(setup: Setup) -> App {
+        let Setup { theme, status, lists, sent } = setup;
+        App {
+            transcript: Transcript::new(status.view),
+            composer: Composer::new(lists, sent),
+            status,
+            sending: None,
+            usage: Usage::default(),
+            rate: Rate::default(),
+            theme,
+            queue: VecDeque::new(),
+            asking: Asking::default(),
+            reader: None,
+            transcript_area: Rect::default(),
+            browsing: false,
+            turn: Turn::Idle,
+            doing: Doing::Nothing,
+            now: None,
+            leaving: None,
+            toast: None,
+        }
+    }
+
+    /// Takes one message; what the engine should do comes back.
+    pub fn update(&mut self, msg: Msg) -> Vec<Command> {
+        match msg {
+            Msg::Key(key) => self.key(key),
+            Msg::Mouse(mouse) => self.mouse(mouse),
+            Msg::Paste(text) => self.paste(&text),
+            Msg::Resize => Vec::new(),
+            Msg::Tick(now) => {
+                self.tick(now);
+                Vec::new()
+            }
+            Msg::Update(update) => self.hear(*update),
+        }
+    }
+
+    fn tick(&mut self, now: Time) {
+        self.now = Some(now);
+        self.transcript.set_now(now);
+        self.rate.tick(now);
+        if self.leaving.is_some_and(|at| now.0.saturating_sub(at.0) > LEAVE_WITHIN_MS) {
+            self.leaving = None;
+        }
+        if let Some((_, until)) = &mut self.toast {
+            // It came before the first look at the clock.
+            let until = *until.get_or_insert(Time(now.0 + TOAST_MS));
+            if now > until {
+                self.toast = None;
+            }
+        }
+    }
+
+    fn toast(&mut self, text: String) {
+        self.toast = Some((text, self.now.map(|now| Time(now.0 + TOAST_MS))));
+    }
+
+    pub fn toasted(&self) -> Option<&str> {
+        self.toast.as_ref().map(|(text, _)| text.as_str())
+    }
+
+    /// Something on the screen moves by itself.
+    pub fn is_moving(&self) -> bool {
+        self.is_busy() || self.leaving.is_some() || self.toast.is_some()
+    }
+
+    pub fn mode(&self) -> Mode {
+        if self.asking.word().is_some() {
+            Mode::Word
+        } else if self.asking.is_waiting() {
+            Mode::Asked
+        } else if self.browsing {
+            Mode::Browse
+        } else {
+            Mode::Write
+        }
+    }
+
+    /// A turn is running.
+    pub fn is_busy(&self) -> bool {
+        self.turn != Turn::Idle
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.is_some()
+    }
+
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    pub fn theme(&self) -> Theme {
+        self.theme
+    }
+
+    /// The model that answers, or the one that will.
+    pub fn model(&self) -> &str {
+        match &self.sending {
+            Some(sending) if self.is_busy() => &sending.model,
+            _ => &self.status.model,
+        }
+    }
+
+    /// What is going on, for the line above the input.
+    pub fn doing(&self) -> Option<String> {
+        let (since, what) = match self.turn {
+            Turn::Idle => return None,
+            Turn::Running { since } => (since, "Esc stops"),
+            Turn::Stopping { since } => (since, "stopping"),
+        };
+        let passed = since.zip(self.now).map(|(since, now)| now.0.saturating_sub(since.0)).filter(|ms| *ms >= 1000);
+        let mut parts = Vec::new();
+        parts.extend(match &self.doing {
+            Doing::Nothing => None,
+            Doing::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
+            Doing::Waiting => Some(format!("waiting for {}", neutral(self.model()))),
+            Doing::Thinking => Some("thinking".to_owned()),
+            Doing::Writing => Some("writing".to_owned()),
+            Doing::Calling(name) => Some(format!("calling {}", neutral(name))),
+            Doing::Running(name) => Some(format!("running {}", neutral(name))),
+        });
+        parts.extend(passed.map(duration));
+        parts.push(what.to_owned());
+        let spinner = self.transcript.look(self.theme.motion).spinner();
+        Some(format!("{spinner} {}", parts.join(" · ")))
+    }
+
+    /// A line was written: a command, or something to say.
+    fn submit(&mut self, text: &str) -> Vec<Command> {
+        if text.trim().is_empty() {
+            return Vec::new();
+        }
+        self.composer.remember(text);
+        match commands::parse(text) {
+            Parsed::Text => self.say(text.to_owned()),
+            Parsed::Local(local) => self.local(local),
+            Parsed::Engine(command) => {
+                self.transcript.follow();
+                vec![command]
+            }
+            Parsed::Wrong { what, hint } => {
+                self.transcript.said(&Said::Wrong { what, hint });
+                self.transcript.follow();
+                Vec::new()
+            }
+        }
+    }
+
+    fn say(&mut self, text: String) -> Vec<Command> {
+        if self.is_busy() {
+            self.queue.push_back(text);
+            return Vec::new();
+        }
+        self.transcript.follow();
+        self.begin(text)
+    }
+
+    /// Begins a turn. Whoever reads further up is left alone.
+    fn begin(&mut self, text: String) -> Vec<Command> {
+        self.turn = Turn::Running { since: self.now };
+        self.transcript.say(&text);
+        vec![Command::Say(text)]
+    }
+
+    fn local(&mut self, local: Local) -> Vec<Command> {
+        match local {
+            Local::Help => self.reader = Some(Reader::page("aside", &commands::help())),
+            Local::NextView => return self.set_view(next_view(self.transcript.view())),
+            Local::View(view) => return self.set_view(view),
+            Local::Reader => self.read_last(),
+            Local::CopyAnswer => {
+                return self.copy_last(|item| matches!(item, Item::Text(doc) if !doc.is_blank()), "answer");
+            }
+            Local::CopyThinking => return self.copy_last(|item| matches!(item, Item::Thought(_)), "thought"),
+            Local::Explain => self.explain(),
+            Local::Theme(ground) => {
+                let other = if self.theme.ground == Ground::Dark { Ground::Light } else { Ground::Dark };
+                let ground = ground.unwrap_or(other);
+                self.theme = Theme { ground, background: None, ..self.theme };
+            }
+        }
+        Vec::new()
+    }
+
+    /// Shows every thought this way, and asks the engine to remember it.
+    fn set_view(&mut self, view: Display) -> Vec<Command> {
+        self.status.view = view;
+        self.transcript.set_view(view);
+        self.toast(format!("Thinking: {view}"));
+        vec![Command::View(view)]
+    }
+
+    fn said(&mut self, said: Said) {
+        self.transcript.said(&said);
+        self.transcript.follow();
+    }
+
+    fn explain(&mut self) {
+        let rows = self.sending.as_ref().map(|sending| &sending.decisions);
+        let said = match rows.filter(|rows| !rows.is_empty()) {
+            None => Said::Line("no stored thought was part of the last request".to_owned()),
+            Some(rows) => {
+                let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
+                let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
+                Said::Table { head, rows: rows.iter().map(row).collect() }
+            }
+        };
+        self.said(said);
+    }
+
+    fn last_item(&self, wanted: impl Fn(&Item) -> bool) -> Option<usize> {
+        self.transcript.items().iter().rposition(wanted)
+    }
+
+    fn read_last(&mut self) {
+        match self.last_item(|item| matches!(item, Item::Thought(_))) {
+            Some(index) => self.reader = Some(Reader::thought(index)),
+            None => self.toast("there is no thought yet".to_owned()),
+        }
+    }
+
+    fn copy_last(&mut self, wanted: impl Fn(&Item) -> bool, name: &str) -> Vec<Command> {
+        let found = self.last_item(wanted).and_then(|index| self.transcript.items().get(index)).map(Item::copy_text);
+        match found {
+            Some(text) => {
+                self.toast(format!("{name} copied"));
+                vec![copy(text)]
+            }
+            None => {
+                self.toast(format!("there is no {name} yet"));
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn copy(text: String) -> Command {
+    Command::Terminal(TerminalAct::Copy(text))
+}
+
+/// The order in which `/thinking` walks.
+fn next_view(view: Display) -> Display {
+    let all = Display::ALL;
+    let at = all.iter().position(|one| *one == view).map_or(0, |at| (at + 1) % all.len());
+    all.get(at).copied().unwrap_or_default()
+}

@@ -1,0 +1,116 @@
+//! What the engine tells.
+
+use aside_core::turn::TurnEnd;
+
+use super::{App, Doing, Turn};
+use crate::seam::{Command, Opening, Said, Update};
+use crate::text::Ink;
+use crate::transcript::item::Item;
+use crate::transcript::thought::duration;
+
+impl App {
+    pub(super) fn hear(&mut self, update: Update) -> Vec<Command> {
+        match update {
+            Update::Sending(sending) => {
+                self.running();
+                self.rate.begin();
+                self.doing = Doing::Waiting;
+                self.transcript.sending(&sending);
+                self.sending = Some(*sending);
+            }
+            Update::Opened { block, opening } => {
+                self.doing = match &opening {
+                    Opening::Text => Doing::Writing,
+                    Opening::Thinking => Doing::Thinking,
+                    Opening::ToolCall { name } => Doing::Calling(name.clone()),
+                    Opening::Unmodelled => Doing::Nothing,
+                };
+                self.transcript.opened(block, &opening);
+            }
+            Update::Item { block } => self.transcript.item(block),
+            Update::Grew { block, text } => {
+                self.rate.push(&text, self.now);
+                self.transcript.grew(block, &text);
+            }
+            // The seal is the engine's; what can be read stays as it is.
+            Update::Sealed { .. } => (),
+            Update::Refiled { block, to } => self.transcript.refiled(block, to),
+            Update::Closed { block, value } => self.transcript.closed(block, &value),
+            Update::Emptied { block } => self.transcript.emptied(block),
+            Update::Usage(usage) => self.usage.update(usage),
+            Update::Noted(note) => self.transcript.push(Item::notice(Ink::Muted, &note.message)),
+            Update::ReplyEnded(end) => {
+                self.rate.end();
+                self.transcript.reply_ended(&end);
+            }
+            Update::Retrying { after, attempt, why } => {
+                let wait = duration(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+                let text = format!("{why}\ntrying again in {wait} (attempt {attempt})");
+                self.transcript.push(Item::notice(Ink::Warn, &text));
+            }
+            Update::Told(told) => self.transcript.told(&told),
+            Update::ToolStarted(call) => {
+                self.transcript.tool_started(call.id.as_str());
+                self.doing = Doing::Running(call.name);
+            }
+            Update::ToolEnded(result) => self.transcript.tool_ended(&result),
+            Update::Recorded(message) => self.transcript.recorded(&message),
+            Update::TurnEnded(end) => return self.turn_ended(&end),
+            Update::Asked(question) => self.asking.ask(*question, self.now),
+            Update::Withdrawn(id) => self.asking.withdraw(id),
+            // Whoever typed the command is at the end already; whoever scrolled
+            // away since stays where he is.
+            Update::Said(said) => self.transcript.said(&said),
+            Update::Restored(messages) => {
+                self.transcript.restore(&messages);
+                let usage = messages.iter().rev().find_map(|message| message.usage);
+                self.usage = usage.unwrap_or_default();
+            }
+            Update::Status(status) => {
+                // A profile or a setting may have changed the view.
+                if status.view != self.transcript.view() {
+                    self.transcript.set_view(status.view);
+                }
+                self.status = *status;
+            }
+            Update::Lists(lists) => self.composer.lists = *lists,
+        }
+        Vec::new()
+    }
+
+    fn running(&mut self) {
+        if self.turn == Turn::Idle {
+            self.turn = Turn::Running { since: self.now };
+        }
+    }
+
+    fn turn_ended(&mut self, end: &TurnEnd) -> Vec<Command> {
+        self.turn = Turn::Idle;
+        self.doing = Doing::Nothing;
+        self.rate.end();
+        self.asking.clear();
+        self.transcript.turn_ended(end);
+        if *end == TurnEnd::Interrupted {
+            // What waited was written for an answer that did not come.
+            self.unqueue();
+            return Vec::new();
+        }
+        match self.queue.pop_front() {
+            Some(text) => self.begin(text),
+            None => Vec::new(),
+        }
+    }
+
+    fn unqueue(&mut self) {
+        let mut texts: Vec<String> = self.queue.drain(..).collect();
+        if texts.is_empty() {
+            return;
+        }
+        let written = self.composer.editor.take();
+        if !written.is_empty() {
+            texts.push(written);
+        }
+        self.composer.editor.set(&texts.join("\n"));
+        self.transcript.said(&Said::Line("what was queued is back in the input".to_owned()));
+    }
+}

@@ -1,0 +1,64 @@
+//! What was sent before, for the arrow keys.
+
+#[derive(Debug, Default)]
+pub struct History {
+    sent: Vec<String>,
+    /// Where one is while going back.
+    at: Option<usize>,
+    /// What was being written before going back.
+    draft: String,
+}
+
+impl History {
+    pub fn new(sent: Vec<String>) -> History {
+        History { sent, ..History::default() }
+    }
+
+    pub fn push(&mut self, text: &str) {
+        self.at = None;
+        if self.sent.last().is_none_or(|last| last != text) {
+            self.sent.push(text.to_owned());
+        }
+    }
+
+    pub fn back(&mut self, written: &str) -> Option<&str> {
+        let at = match self.at {
+            None => self.sent.len().checked_sub(1)?,
+            Some(at) => at.checked_sub(1)?,
+        };
+        if self.at.is_none() {
+            self.draft = written.to_owned();
+        }
+        self.at = Some(at);
+        self.sent.get(at).map(String::as_str)
+    }
+
+    pub fn forward(&mut self) -> Option<&str> {
+        let at = self.at? + 1;
+        if at < self.sent.len() {
+            self.at = Some(at);
+            return self.sent.get(at).map(String::as_str);
+        }
+        self.at = None;
+        Some(&self.draft)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t10_history_goes_back_and_comes_back_to_the_draft() {
+        let mut history = History::default();
+        for text in ["one", "two", "two"] {
+            history.push(text);
+        }
+        assert_eq!(history.back("dra"), Some("two"));
+        assert_eq!(history.back("two"), Some("one"));
+        assert_eq!(history.back("one"), None);
+        assert_eq!(history.forward(), Some("two"));
+        assert_eq!(history.forward(), Some("dra"));
+        assert_eq!(history.forward(), None);
+    }
+}

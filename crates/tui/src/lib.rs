@@ -1,0 +1,20 @@
+//! The terminal screen: state in, frame out.
+//!
+//! [`seam`] says what comes in from the engine and what goes back to it;
+//! [`app`] takes messages, [`transcript`] holds what was said and lays out
+//! what is in sight, [`view`] paints; [`text`] breaks text into rows and
+//! [`theme`] knows the colours. Only [`run()`] touches a terminal.
+
+pub mod app;
+pub mod commands;
+pub mod count;
+pub mod input;
+pub mod paint;
+mod run;
+pub mod seam;
+pub mod text;
+pub mod theme;
+pub mod transcript;
+pub mod view;
+
+pub use run::{run, theme_of_terminal};

@@ -1,0 +1,78 @@
+//! Rows into cells.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::text::wrap::cluster_width;
+use crate::text::{Row, Shade, Span};
+use crate::theme::Theme;
+
+/// Paints a row at line `y` of the area, over its whole width if it is shaded.
+pub fn paint_row(buffer: &mut Buffer, area: Rect, y: u16, row: &Row, gutter: Option<&Span>, theme: &Theme) {
+    let y = area.y.saturating_add(y);
+    if y >= area.bottom() {
+        return;
+    }
+    if let Some(back) = theme.back(row.shade) {
+        buffer.set_style(Rect { y, height: 1, ..area }, ratatui::style::Style::new().bg(back));
+    }
+    let mut pen = Pen { buffer, x: area.x, y, end: area.right(), theme, shade: row.shade };
+    for span in gutter.into_iter().chain(&row.spans) {
+        pen.span(span);
+    }
+}
+
+/// Empties the cells of an area, for something that goes over others.
+pub fn clear(buffer: &mut Buffer, area: Rect) {
+    for position in area.positions() {
+        if let Some(cell) = buffer.cell_mut(position) {
+            cell.reset();
+        }
+    }
+}
+
+struct Pen<'a> {
+    buffer: &'a mut Buffer,
+    x: u16,
+    y: u16,
+    end: u16,
+    theme: &'a Theme,
+    shade: Shade,
+}
+
+impl Pen<'_> {
+    fn span(&mut self, span: &Span) {
+        let style = self.theme.style(span.ink, span.face, self.shade);
+        for cluster in span.text.graphemes(true) {
+            let width = cluster_width(cluster) as u16;
+            if width == 0 {
+                self.join(cluster);
+                continue;
+            }
+            if self.x >= self.end {
+                return;
+            }
+            let fits = self.x + width <= self.end;
+            if let Some(cell) = self.buffer.cell_mut((self.x, self.y)) {
+                // A wide letter in the last column cannot be drawn there.
+                cell.set_symbol(if fits { cluster } else { "·" }).set_style(style);
+            }
+            for x in self.x + 1..(self.x + width).min(self.end) {
+                if let Some(cell) = self.buffer.cell_mut((x, self.y)) {
+                    cell.set_symbol(" ").set_style(style);
+                }
+            }
+            self.x += width;
+        }
+    }
+
+    /// A mark without a letter of its own goes onto the letter before it.
+    fn join(&mut self, mark: &str) {
+        let Some(x) = self.x.checked_sub(1) else { return };
+        if let Some(cell) = self.buffer.cell_mut((x, self.y)) {
+            let joined = format!("{}{mark}", cell.symbol());
+            cell.set_symbol(&joined);
+        }
+    }
+}

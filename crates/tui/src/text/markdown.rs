@@ -1,0 +1,602 @@
+//! One finished piece of Markdown as rows.
+//!
+//! Line ends are kept where the writer put them: models write for a chat, and
+//! a thought that was written in lines reads better in lines.
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::row::{Face, Ink, Row, Shade, Span};
+use super::table::Table;
+use super::wrap::{Break, Margin, wrap};
+
+/// What the text is before Markdown says anything about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Base {
+    pub ink: Ink,
+    pub face: Face,
+    pub shade: Shade,
+}
+
+impl Base {
+    pub const TEXT: Base = Base { ink: Ink::Plain, face: Face::PLAIN, shade: Shade::None };
+    pub const THOUGHT: Base = Base { ink: Ink::Thought, face: Face::ITALIC, shade: Shade::Thought };
+
+    fn ink(self, ink: Ink) -> Ink {
+        // A thought stays one colour, so that it never looks like an answer.
+        if self.ink == Ink::Thought { Ink::Thought } else { ink }
+    }
+
+    fn code_shade(self) -> Shade {
+        if self.shade == Shade::None { Shade::Code } else { self.shade }
+    }
+}
+
+/// Code begins this far in, where there is room.
+const CODE_INDENT: &str = "  ";
+const ROOM_TO_INDENT: usize = 20;
+
+pub fn render(source: &str, base: Base, width: usize, out: &mut Vec<Row>) {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let parser = Parser::new_ext(source, options);
+    // A definition of a link is no text to the parser, but its writer wrote it.
+    let mut definitions: Vec<(usize, String)> = parser
+        .reference_definitions()
+        .iter()
+        .map(|(_, definition)| (definition.span.start, source.get(definition.span.clone()).unwrap_or("").to_owned()))
+        .collect();
+    definitions.sort();
+    let mut writer = Writer::new(base, width, out);
+    for event in parser {
+        writer.take(event);
+    }
+    for (_, definition) in definitions {
+        writer.begin_block();
+        for line in definition.lines() {
+            writer.push(line);
+            writer.end_line();
+        }
+    }
+}
+
+/// A line of code, as it stands.
+pub fn code_line(line: &str, base: Base, width: usize, out: &mut Vec<Row>) {
+    let spans = [Span { ink: base.ink(Ink::Code), face: base.face.without(Face::ITALIC), text: line.to_owned() }];
+    wrap(&spans, width, Break::Anywhere, &code_margin(width), base.code_shade(), out);
+}
+
+/// The row above a block of code, where it says its language.
+pub fn code_head(info: &str, base: Base, width: usize, out: &mut Vec<Row>) {
+    if !info.is_empty() {
+        let spans = [Span::new(Ink::Muted, info)];
+        wrap(&spans, width, Break::Words, &code_margin(width), base.code_shade(), out);
+    }
+}
+
+fn code_margin(width: usize) -> Margin {
+    if width < ROOM_TO_INDENT {
+        return Margin::default();
+    }
+    Margin::same(vec![Span::new(Ink::Muted, CODE_INDENT)])
+}
+
+/// One level of a quote or a list.
+struct Level {
+    /// Written once, then it is as wide as `rest`.
+    marker: Option<Span>,
+    rest: Span,
+    kind: LevelKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LevelKind {
+    Quote,
+    Item,
+}
+
+struct Writer<'a> {
+    base: Base,
+    width: usize,
+    out: &'a mut Vec<Row>,
+    began: usize,
+    line: Vec<Span>,
+    levels: Vec<Level>,
+    /// The next number of each open list; nothing for bullets.
+    lists: Vec<Option<u64>>,
+    faces: Vec<Face>,
+    heading: bool,
+    links: Vec<(String, usize)>,
+    code: Option<Code>,
+    table: Option<Table>,
+    /// Something was written since the innermost item or quote began.
+    written: bool,
+}
+
+struct Code {
+    info: String,
+    text: String,
+}
+
+impl<'a> Writer<'a> {
+    fn new(base: Base, width: usize, out: &'a mut Vec<Row>) -> Writer<'a> {
+        let began = out.len();
+        Writer {
+            base,
+            width,
+            out,
+            began,
+            line: Vec::new(),
+            levels: Vec::new(),
+            lists: Vec::new(),
+            faces: Vec::new(),
+            heading: false,
+            links: Vec::new(),
+            code: None,
+            table: None,
+            written: false,
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => self.text(&text),
+            Event::Code(text) => self.span(Ink::Code, Face::PLAIN, &text),
+            Event::InlineHtml(text) | Event::Html(text) => self.lines(&text),
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => self.push(&text),
+            Event::SoftBreak | Event::HardBreak => self.break_line(),
+            Event::Rule => {
+                self.begin_block();
+                self.span(Ink::Muted, Face::PLAIN, &"─".repeat(self.width.min(40)));
+                self.end_line();
+            }
+            Event::TaskListMarker(done) => self.span(Ink::Accent, Face::PLAIN, if done { "[x] " } else { "[ ] " }),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.begin_block(),
+            Tag::Heading { level, .. } => {
+                self.begin_block();
+                self.heading = true;
+                if matches!(level, HeadingLevel::H1 | HeadingLevel::H2) {
+                    self.faces.push(Face::UNDERLINED);
+                }
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block();
+                self.written = false;
+                let bar = Span::new(self.base.ink(Ink::Quote), "▎ ");
+                self.levels.push(Level { marker: None, rest: bar, kind: LevelKind::Quote });
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block();
+                let info = match kind {
+                    CodeBlockKind::Fenced(info) => info.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some(Code { info, text: String::new() });
+            }
+            Tag::List(first) => {
+                // A list inside an item belongs close to it.
+                self.end_line_if_any();
+                if self.lists.is_empty() {
+                    self.begin_block();
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => self.start_item(),
+            Tag::Table(alignments) => {
+                self.begin_block();
+                self.table = Some(Table::new(alignments));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.begin_row();
+                }
+            }
+            Tag::Emphasis => self.faces.push(Face::ITALIC),
+            Tag::Strong => self.faces.push(Face::BOLD),
+            Tag::Strikethrough => self.faces.push(Face::STRUCK),
+            Tag::Link { dest_url, .. } => self.links.push((dest_url.to_string(), self.line.len())),
+            Tag::Image { dest_url, .. } => {
+                self.span(Ink::Muted, Face::PLAIN, "image ");
+                self.links.push((dest_url.to_string(), self.line.len()));
+            }
+            Tag::TableCell
+            | Tag::FootnoteDefinition(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Superscript
+            | Tag::Subscript
+            | Tag::MetadataBlock(_) => (),
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_line_if_any(),
+            TagEnd::Heading(level) => {
+                self.end_line_if_any();
+                self.heading = false;
+                if matches!(level, HeadingLevel::H1 | HeadingLevel::H2) {
+                    self.faces.pop();
+                }
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_line_if_any();
+                self.levels.pop();
+                self.written = true;
+            }
+            TagEnd::CodeBlock => self.end_code(),
+            TagEnd::List(_) => {
+                self.lists.pop();
+                self.written = true;
+            }
+            TagEnd::Item => {
+                // An item without a word still has its marker.
+                if !self.line.is_empty() || self.levels.last().is_some_and(|level| level.marker.is_some()) {
+                    self.end_line();
+                }
+                self.levels.pop();
+                self.written = true;
+            }
+            TagEnd::Table => self.end_table(),
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.line);
+                if let Some(table) = &mut self.table {
+                    table.push_cell(cell);
+                }
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
+                self.faces.pop();
+            }
+            TagEnd::Link | TagEnd::Image => self.end_link(),
+            TagEnd::TableHead
+            | TagEnd::TableRow
+            | TagEnd::FootnoteDefinition
+            | TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+            | TagEnd::MetadataBlock(_) => (),
+        }
+    }
+
+    fn start_item(&mut self) {
+        self.end_line_if_any();
+        let is_inner = self.lists.len() > 1;
+        let marker = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                let marker = format!("{number}. ");
+                *number = number.saturating_add(1);
+                marker
+            }
+            Some(None) | None if is_inner => "◦ ".to_owned(),
+            Some(None) | None => "• ".to_owned(),
+        };
+        let rest = Span::new(Ink::Plain, " ".repeat(super::wrap::width_of(&marker)));
+        let marker = Some(Span::new(self.base.ink(Ink::Accent), marker));
+        self.levels.push(Level { marker, rest, kind: LevelKind::Item });
+    }
+
+    fn end_code(&mut self) {
+        let Some(code) = self.code.take() else { return };
+        let margin = self.margin();
+        let lead: usize = margin.rest.iter().map(|span| super::wrap::width_of(&span.text)).sum();
+        let indented = lead <= self.width / 2;
+        let room = if indented { self.width - lead } else { self.width };
+        let mut rows = Vec::new();
+        code_head(&code.info, self.base, room, &mut rows);
+        for line in code.text.lines() {
+            code_line(line, self.base, room, &mut rows);
+        }
+        for (index, mut row) in rows.into_iter().enumerate() {
+            let lead = if index == 0 { &margin.first } else { &margin.rest };
+            if indented {
+                row.spans.splice(0..0, lead.iter().cloned());
+            }
+            self.out.push(row);
+        }
+        self.written = true;
+    }
+
+    fn end_table(&mut self) {
+        let Some(table) = self.table.take() else { return };
+        let margin = self.margin();
+        let lead: usize = margin.rest.iter().map(|span| super::wrap::width_of(&span.text)).sum();
+        let room = self.width.saturating_sub(lead).max(1);
+        for mut row in table.rows(room, self.base) {
+            row.spans.splice(0..0, margin.rest.iter().cloned());
+            self.out.push(row);
+        }
+        self.written = true;
+    }
+
+    /// The address stands behind the words, so that a link cannot pretend.
+    fn end_link(&mut self) {
+        let Some((address, from)) = self.links.pop() else { return };
+        let words: String = self.line.iter().skip(from).map(|span| span.text.as_str()).collect();
+        for span in self.line.iter_mut().skip(from) {
+            span.ink = self.base.ink(Ink::Link);
+            span.face = span.face.with(Face::UNDERLINED);
+        }
+        let shown = words == address || format!("mailto:{words}") == address;
+        if !shown && !address.is_empty() {
+            self.span(Ink::Muted, Face::PLAIN, &format!(" <{address}>"));
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match &mut self.code {
+            Some(code) => code.text.push_str(text),
+            None => self.push(text),
+        }
+    }
+
+    /// Raw text with line ends of its own.
+    fn lines(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            self.push(piece.trim_end_matches('\n'));
+            if piece.ends_with('\n') {
+                self.end_line();
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        let (ink, face) = if self.heading { (Ink::Heading, Face::BOLD) } else { (self.base.ink, Face::PLAIN) };
+        self.span(ink, face, text);
+    }
+
+    fn span(&mut self, ink: Ink, face: Face, text: &str) {
+        let face = self.faces.iter().fold(self.base.face.with(face), |face, one| face.with(*one));
+        let ink = self.base.ink(ink);
+        // Text comes in pieces around every letter that could have been markup.
+        let begins_link = self.links.last().is_some_and(|(_, from)| *from == self.line.len());
+        match self.line.last_mut() {
+            Some(last) if last.ink == ink && last.face == face && !begins_link => last.text.push_str(text),
+            _ => self.line.push(Span { ink, face, text: text.to_owned() }),
+        }
+    }
+
+    fn break_line(&mut self) {
+        if self.table.is_some() {
+            self.push(" ");
+        } else {
+            self.end_line();
+            for link in &mut self.links {
+                link.1 = 0;
+            }
+        }
+    }
+
+    /// A blank row between blocks, but none before the first of an item.
+    fn begin_block(&mut self) {
+        self.end_line_if_any();
+        let fresh = self.levels.last().is_some_and(|level| level.marker.is_some());
+        let first_of_level = fresh && !self.written;
+        if self.out.len() == self.began || first_of_level {
+            return;
+        }
+        if fresh && self.out.last().is_some_and(|row| row.spans.is_empty()) {
+            return;
+        }
+        if !self.written {
+            return;
+        }
+        let spans: Vec<Span> = self
+            .levels
+            .iter()
+            .filter(|level| level.kind == LevelKind::Quote)
+            .map(|level| Span { text: level.rest.text.trim_end().to_owned(), ..level.rest.clone() })
+            .collect();
+        self.out.push(Row { spans, shade: self.base.shade });
+    }
+
+    fn end_line_if_any(&mut self) {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let margin = self.margin();
+        wrap(&line, self.width, Break::Words, &margin, self.base.shade, self.out);
+        self.written = true;
+    }
+
+    /// What stands before the next row; markers are used up.
+    fn margin(&mut self) -> Margin {
+        let mut margin = Margin::default();
+        for level in &mut self.levels {
+            margin.first.push(level.marker.take().unwrap_or_else(|| level.rest.clone()));
+            margin.rest.push(level.rest.clone());
+        }
+        margin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rows(source: &str, width: usize) -> Vec<Row> {
+        let mut out = Vec::new();
+        render(source, Base::TEXT, width, &mut out);
+        out
+    }
+
+    fn check(source: &str, width: usize, expect: Expect) {
+        let text: String = rows(source, width).iter().map(|row| format!("|{}\n", row.text())).collect();
+        expect.assert_eq(&text);
+    }
+
+    #[test]
+    fn t8_blocks_are_told_apart() {
+        check(
+            "# Title\nSome *soft* and **hard** words.\nSecond line.\n\n- one\n- two\n  - inner\n\n3. three\n4. four\n\n> quoted\n> more\n\n---\n\n- [x] done\n- [ ] open",
+            40,
+            expect![[r#"
+                |Title
+                |
+                |Some soft and hard words.
+                |Second line.
+                |
+                |• one
+                |• two
+                |  ◦ inner
+                |
+                |3. three
+                |4. four
+                |
+                |▎ quoted
+                |▎ more
+                |
+                |────────────────────────────────────────
+                |
+                |• [x] done
+                |• [ ] open
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_code_keeps_its_spaces_and_its_language() {
+        check(
+            "Look:\n\n```rust\nfn main() {\n    let  x = 1;\n}\n```\n\n- item\n\n  ```\n  code\n  ```\n",
+            30,
+            expect![[r#"
+                |Look:
+                |
+                |  rust
+                |  fn main() {
+                |      let  x = 1;
+                |  }
+                |
+                |• item
+                |
+                |    code
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_links_show_where_they_go() {
+        check(
+            "See [the book](https://x.example/b) or <https://y.example>, ![a cat](cat.png) and [r][1].\n\n[1]: https://z.example",
+            60,
+            expect![[r#"
+                |See the book <https://x.example/b> or https://y.example,
+                |image a cat <cat.png> and r <https://z.example>.
+                |
+                |[1]: https://z.example
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_tables_fit_the_width() {
+        let table = "| Name | What it does | N |\n|---|:---:|--:|\n| ab | reads a file | 1 |\n| cde | `x` | 20 |\n";
+        check(
+            table,
+            40,
+            expect![[r#"
+                |Name │ What it does │  N
+                |─────┼──────────────┼───
+                |ab   │ reads a file │  1
+                |cde  │      x       │ 20
+            "#]],
+        );
+        check(
+            table,
+            20,
+            expect![[r#"
+                |Name │ What it  │  N
+                |     │   does   │   
+                |─────┼──────────┼───
+                |ab   │ reads a  │  1
+                |     │   file   │   
+                |cde  │    x     │ 20
+            "#]],
+        );
+        check(
+            table,
+            10,
+            expect![[r#"
+                |Name: ab
+                |What it
+                |does:
+                |reads a
+                |file
+                |N: 1
+                |
+                |Name: cde
+                |What it
+                |does: x
+                |N: 20
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_loose_lists_breathe_and_tight_ones_do_not() {
+        check(
+            "1. one\n\n2. two\n\n   more of two\n3. three",
+            30,
+            expect![[r#"
+                |1. one
+                |
+                |2. two
+                |
+                |   more of two
+                |
+                |3. three
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_words_carry_their_face() {
+        let rows = rows("a **b *c* `d`** [e](f)", 40);
+        let spans: Vec<(&str, Ink, Face)> =
+            rows[0].spans.iter().map(|span| (span.text.as_str(), span.ink, span.face)).collect();
+        let both = Face::BOLD.with(Face::ITALIC);
+        assert_eq!(
+            spans,
+            [
+                ("a ", Ink::Plain, Face::PLAIN),
+                ("b ", Ink::Plain, Face::BOLD),
+                ("c", Ink::Plain, both),
+                (" ", Ink::Plain, Face::BOLD),
+                ("d", Ink::Code, Face::BOLD),
+                (" ", Ink::Plain, Face::PLAIN),
+                ("e", Ink::Link, Face::UNDERLINED),
+                (" <f>", Ink::Muted, Face::PLAIN),
+            ]
+        );
+    }
+
+    proptest! {
+        /// Letters and digits all arrive, whatever the markup around them does.
+        #[test]
+        fn t8_any_markdown_at_any_width_keeps_its_words(
+            source in "([a-zé漢 ]{1,6}|[-*_`#>|\\[\\]()~!:\\\\]{1,3}|\n{1,2}|    |1\\. ){0,40}",
+            width in 1usize..50,
+        ) {
+            let bare = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
+            let text: String = rows(&source, width).iter().map(Row::text).collect();
+            // Links put their address behind the words, references move to the end.
+            if !source.contains('[') && !source.contains('|') {
+                prop_assert_eq!(bare(&text), bare(&source));
+            }
+        }
+    }
+}

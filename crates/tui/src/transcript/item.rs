@@ -1,0 +1,156 @@
+//! One thing in the transcript.
+
+use aside_core::settings::Display;
+
+use super::Look;
+use super::plain::{Manner, Plain};
+use super::thought::{Shape, Thought};
+use super::tool::Tool;
+use crate::text::markdown::Base;
+use crate::text::{Doc, Ink, Row, Span};
+
+#[derive(Debug)]
+pub enum Item {
+    User(Plain),
+    Text(Doc),
+    Thought(Box<Thought>),
+    Tool(Box<Tool>),
+    Notice(Plain),
+    /// What a command answered.
+    Said(Doc),
+}
+
+/// What stands before each row of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gutter {
+    None,
+    Bar,
+    Indent,
+}
+
+/// Narrower than this there is no room for a gutter.
+const ROOM_FOR_GUTTER: usize = 6;
+
+impl Gutter {
+    pub fn span(self) -> Option<Span> {
+        match self {
+            Gutter::None => None,
+            Gutter::Bar => Some(Span::new(Ink::Muted, "│ ")),
+            Gutter::Indent => Some(Span::new(Ink::Muted, "  ")),
+        }
+    }
+
+    pub fn width(self) -> usize {
+        match self {
+            Gutter::None => 0,
+            Gutter::Bar | Gutter::Indent => 2,
+        }
+    }
+}
+
+impl Item {
+    pub fn notice(ink: Ink, text: &str) -> Item {
+        Item::Notice(Plain::new(text, Manner::Notice(ink)))
+    }
+
+    pub fn user(text: &str) -> Item {
+        Item::User(Plain::new(text, Manner::User))
+    }
+
+    /// Takes no room at all. Known without a layout.
+    pub fn is_hidden(&self, view: Display) -> bool {
+        match self {
+            Item::Text(doc) | Item::Said(doc) => doc.is_blank(),
+            Item::Thought(thought) => thought.shape(view) == Shape::Hidden,
+            Item::User(_) | Item::Tool(_) | Item::Notice(_) => false,
+        }
+    }
+
+    pub fn can_fold(&self) -> bool {
+        match self {
+            Item::Thought(_) | Item::Tool(_) => true,
+            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
+        }
+    }
+
+    /// A thought that is done and shows its header alone.
+    pub fn is_folded_thought(&self, view: Display) -> bool {
+        match self {
+            Item::Thought(thought) => thought.shape(view) == Shape::Line && !thought.is_running(),
+            Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => false,
+        }
+    }
+
+    pub fn toggle(&mut self, view: Display) {
+        match self {
+            Item::Thought(thought) => thought.toggle(view),
+            Item::Tool(tool) => tool.toggle(),
+            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => (),
+        }
+    }
+
+    /// Headers stand close together; everything else breathes.
+    pub fn is_close_to(&self, before: &Item, view: Display) -> bool {
+        let folded = match before {
+            Item::Thought(thought) => thought.shape(view) == Shape::Line,
+            Item::Tool(tool) => !tool.is_open(),
+            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
+        };
+        self.can_fold() && folded
+    }
+
+    pub fn header(&self, look: &Look, hint: bool) -> Option<Row> {
+        match self {
+            Item::Thought(thought) => Some(thought.header(look, hint)),
+            Item::Tool(tool) => Some(tool.header(look)),
+            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => None,
+        }
+    }
+
+    pub fn gutter(&self, width: usize) -> Gutter {
+        match self {
+            Item::Thought(_) | Item::Tool(_) if width < ROOM_FOR_GUTTER => Gutter::None,
+            Item::Thought(_) => Gutter::Bar,
+            Item::Tool(_) => Gutter::Indent,
+            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => Gutter::None,
+        }
+    }
+
+    /// The rows below the header, laid out at most once for a width.
+    pub fn body(&mut self, look: &Look) -> &[Row] {
+        let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
+        match self {
+            Item::User(plain) | Item::Notice(plain) => plain.rows(width),
+            Item::Text(doc) | Item::Said(doc) => doc.rows(width, Base::TEXT),
+            Item::Thought(thought) => thought.body(width, look.view),
+            Item::Tool(tool) => tool.body(width),
+        }
+    }
+
+    /// Rows without the blank one before it.
+    pub fn height(&mut self, look: &Look) -> usize {
+        if self.is_hidden(look.view) {
+            return 0;
+        }
+        usize::from(self.can_fold()) + self.body(look).len()
+    }
+
+    pub fn forget_rows(&mut self) {
+        match self {
+            Item::User(plain) | Item::Notice(plain) => plain.forget_rows(),
+            Item::Text(doc) | Item::Said(doc) => doc.forget_rows(),
+            Item::Thought(thought) => thought.forget_rows(),
+            Item::Tool(tool) => tool.forget_rows(),
+        }
+    }
+
+    /// What it says, for the clipboard.
+    pub fn copy_text(&self) -> String {
+        match self {
+            Item::User(plain) | Item::Notice(plain) => plain.source().to_owned(),
+            Item::Text(doc) | Item::Said(doc) => doc.source().to_owned(),
+            Item::Thought(thought) => thought.source().to_owned(),
+            Item::Tool(tool) => tool.copy_text(),
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Everything that was said, as a list of which only the visible part is ever
+//! laid out. What a frame costs does not depend on how long the list is.
+
+pub mod item;
+mod live;
+pub mod plain;
+mod scroll;
+pub mod thought;
+pub mod tool;
+
+use std::collections::HashMap;
+
+use aside_core::block::Time;
+use aside_core::event::BlockId;
+use aside_core::settings::Display;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::paint::{clear, paint_row};
+use crate::text::{Ink, Row, Shade, Span};
+use crate::theme::{Motion, Theme};
+use item::Item;
+pub use live::THINKING_ONLY;
+use scroll::Pos;
+use thought::Shape;
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// How long one picture of the spinner stands.
+pub const SPINNER_STEP_MS: u64 = 100;
+
+/// What a layout depends on besides the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    pub width: usize,
+    pub view: Display,
+    pub now: Option<Time>,
+    pub motion: Motion,
+}
+
+impl Look {
+    pub fn spinner(&self) -> &'static str {
+        match (self.motion, self.now) {
+            (Motion::Still, _) | (_, None) => "…",
+            (Motion::Spinner, Some(now)) => {
+                let step = now.0 / SPINNER_STEP_MS % SPINNER.len() as u64;
+                SPINNER.get(step as usize).copied().unwrap_or("…")
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Transcript {
+    items: Vec<Item>,
+    view: Display,
+    /// The first row that is shown.
+    top: Pos,
+    /// New rows are followed; the user has not scrolled away.
+    follow: bool,
+    /// Width and height of the last frame.
+    size: (usize, usize),
+    /// What stands on each row of the last frame.
+    hits: Vec<Option<Hit>>,
+    /// Items with rows, to be forgotten once they are out of sight.
+    laid: Vec<usize>,
+    /// The screen is to be filled although the content shrank.
+    refill: bool,
+    focus: Option<usize>,
+    /// The first thought that was folded says how to open it.
+    hinted: Option<usize>,
+    blocks: HashMap<BlockId, Place>,
+    /// Where the items of the reply begin.
+    reply_from: usize,
+    calls: HashMap<String, usize>,
+    /// Of the turn that runs: where its items begin.
+    turn_from: usize,
+    /// User messages shown that the engine has still to record.
+    echoed: usize,
+    now: Option<Time>,
+}
+
+/// Where a block is shown. Some providers cut one text into many blocks, which
+/// are one text again here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    item: usize,
+    /// Where its text begins, in bytes.
+    from: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hit {
+    pub item: usize,
+    pub part: Part,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Header,
+    Body,
+}
+
+impl Default for Transcript {
+    fn default() -> Transcript {
+        Transcript::new(Display::default())
+    }
+}
+
+impl Transcript {
+    pub fn new(view: Display) -> Transcript {
+        Transcript {
+            items: Vec::new(),
+            view,
+            top: Pos::default(),
+            follow: true,
+            size: (80, 24),
+            hits: Vec::new(),
+            laid: Vec::new(),
+            refill: false,
+            focus: None,
+            hinted: None,
+            blocks: HashMap::new(),
+            reply_from: 0,
+            calls: HashMap::new(),
+            turn_from: 0,
+            echoed: 0,
+            now: None,
+        }
+    }
+
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// All rows of a thought, for the reader; none if it is no thought.
+    pub fn thought_rows(&mut self, index: usize, width: usize) -> &[Row] {
+        // Forgotten with the others once the reader is closed.
+        if !self.laid.contains(&index) {
+            self.laid.push(index);
+        }
+        match self.items.get_mut(index) {
+            Some(Item::Thought(thought)) => thought.all_rows(width),
+            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => &[],
+        }
+    }
+
+    pub fn view(&self) -> Display {
+        self.view
+    }
+
+    pub fn set_now(&mut self, now: Time) {
+        self.now = Some(now);
+    }
+
+    /// Changes how all thoughts look, those of the past too.
+    pub fn set_view(&mut self, view: Display) {
+        self.view = view;
+        for item in &mut self.items {
+            if let Item::Thought(thought) = item {
+                thought.forget_choice();
+            }
+        }
+        self.refill = true;
+    }
+
+    /// A thought of which only the last rows are shown.
+    pub fn is_window(&self, index: usize) -> bool {
+        match self.items.get(index) {
+            Some(Item::Thought(thought)) => thought.shape(self.view) == Shape::Window,
+            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => false,
+        }
+    }
+
+    pub fn toggle(&mut self, index: usize) {
+        let view = self.view;
+        if let Some(item) = self.items.get_mut(index) {
+            item.toggle(view);
+        }
+    }
+
+    /// How many items have rows right now. It does not grow with the transcript.
+    pub fn laid_out(&self) -> usize {
+        self.laid.len()
+    }
+
+    /// What is on a row of the last frame.
+    pub fn hit(&self, row: usize) -> Option<Hit> {
+        self.hits.get(row).copied().flatten()
+    }
+
+    pub fn focus(&self) -> Option<usize> {
+        self.focus
+    }
+
+    pub fn set_focus(&mut self, focus: Option<usize>) {
+        self.focus = focus;
+    }
+
+    pub fn push(&mut self, item: Item) {
+        self.items.push(item);
+    }
+
+    pub fn look(&self, motion: Motion) -> Look {
+        Look { width: self.size.0, view: self.view, now: self.now, motion }
+    }
+
+    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+        let (width, height) = (usize::from(area.width).max(1), usize::from(area.height));
+        self.resize(width, height);
+        let look = self.look(theme.motion);
+        self.place(&look);
+        self.hits.clear();
+        self.hits.resize(height, None);
+        let mut used = Used { area, y: 0 };
+        let mut seen = Vec::new();
+        let (mut index, mut skip) = (self.top.item, self.top.row);
+        while usize::from(used.y) < height && index < self.items.len() {
+            self.draw_item(index, skip, &look, theme, buffer, &mut used);
+            seen.push(index);
+            index += 1;
+            skip = 0;
+        }
+        self.draw_sticky(area, &look, theme, buffer);
+        if !self.follow && height > 0 {
+            draw_hint(area, buffer, theme);
+        }
+        for gone in std::mem::replace(&mut self.laid, seen) {
+            if !self.laid.contains(&gone)
+                && let Some(item) = self.items.get_mut(gone)
+            {
+                item.forget_rows();
+            }
+        }
+    }
+
+    fn draw_item(
+        &mut self,
+        index: usize,
+        skip: usize,
+        look: &Look,
+        theme: &Theme,
+        buffer: &mut Buffer,
+        used: &mut Used,
+    ) {
+        let gap = self.gap(index);
+        let Some(item) = self.items.get_mut(index) else { return };
+        if item.is_hidden(look.view) {
+            return;
+        }
+        if self.hinted.is_none() && item.is_folded_thought(look.view) {
+            self.hinted = Some(index);
+        }
+        let header = item
+            .header(look, self.hinted == Some(index))
+            .map(|row| if self.focus == Some(index) { row.shaded(Shade::Picked) } else { row });
+        let gutter = item.gutter(look.width).span();
+        let mut skip = skip;
+        for _ in 0..gap {
+            used.row(&mut skip, |_, _| ());
+        }
+        if let Some(header) = &header {
+            let hits = &mut self.hits;
+            used.row(&mut skip, |area, y| {
+                paint_row(buffer, area, y, header, None, theme);
+                set_hit(hits, y, Hit { item: index, part: Part::Header });
+            });
+        }
+        let body = item.body(look);
+        let from = skip.min(body.len());
+        for row in body.get(from..).unwrap_or(&[]) {
+            if used.is_full() {
+                return;
+            }
+            let hits = &mut self.hits;
+            used.row(&mut 0, |area, y| {
+                paint_row(buffer, area, y, row, gutter.as_ref(), theme);
+                set_hit(hits, y, Hit { item: index, part: Part::Body });
+            });
+        }
+    }
+
+    /// The header of a block whose rows are in sight and whose header is not
+    /// stays at the top, so that one can always tell a thought and fold it.
+    fn draw_sticky(&mut self, area: Rect, look: &Look, theme: &Theme, buffer: &mut Buffer) {
+        let Pos { item: index, row } = self.top;
+        let is_above = row > self.gap(index);
+        let shown = self.hits.iter().take_while(|hit| matches!(hit, Some(hit) if hit.item == index)).count();
+        if !is_above || shown < LEAST_BELOW_STICKY {
+            return;
+        }
+        let header = self.items.get(index).and_then(|item| item.header(look, false));
+        if let Some(header) = header {
+            let first = Rect { height: 1, ..area };
+            clear(buffer, first);
+            paint_row(buffer, first, 0, &header.shaded(Shade::Picked), None, theme);
+            set_hit(&mut self.hits, 0, Hit { item: index, part: Part::Header });
+        }
+    }
+
+    /// Blank rows before an item.
+    fn gap(&self, index: usize) -> usize {
+        let Some(item) = self.items.get(index).filter(|item| !item.is_hidden(self.view)) else { return 0 };
+        let before = self.items.iter().take(index).rev().find(|item| !item.is_hidden(self.view));
+        before.map_or(0, |before| usize::from(!item.is_close_to(before, self.view)))
+    }
+
+    fn height(&mut self, index: usize, look: &Look) -> usize {
+        let gap = self.gap(index);
+        let Some(item) = self.items.get_mut(index) else { return 0 };
+        if !self.laid.contains(&index) {
+            self.laid.push(index);
+        }
+        match item.height(look) {
+            0 => 0,
+            height => gap + height,
+        }
+    }
+}
+
+/// Less of a block below it is not worth a row.
+const LEAST_BELOW_STICKY: usize = 4;
+
+fn set_hit(hits: &mut [Option<Hit>], y: u16, hit: Hit) {
+    if let Some(slot) = hits.get_mut(usize::from(y)) {
+        *slot = Some(hit);
+    }
+}
+
+/// How much of the area is painted.
+struct Used {
+    area: Rect,
+    y: u16,
+}
+
+impl Used {
+    fn is_full(&self) -> bool {
+        self.y >= self.area.height
+    }
+
+    /// Paints one row, unless it is above the view or below it.
+    fn row(&mut self, skip: &mut usize, paint: impl FnOnce(Rect, u16)) {
+        if *skip > 0 {
+            *skip -= 1;
+        } else if !self.is_full() {
+            paint(self.area, self.y);
+            self.y += 1;
+        }
+    }
+}
+
+const LIVE: &str = " ↓ live ";
+
+fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme) {
+    let width = (crate::text::width_of(LIVE) as u16).min(area.width);
+    let hint = Rect { x: area.right() - width, y: area.bottom() - 1, width, height: 1 };
+    let row = Row::new(vec![Span::new(Ink::Accent, LIVE)]).shaded(Shade::Picked);
+    paint_row(buffer, hint, 0, &row, None, theme);
+}

@@ -1,0 +1,349 @@
+//! One thought on the screen. Whether it is still coming and whether it is
+//! folded are two things: either can change without the other.
+
+use aside_core::block::{Span as Times, SummaryItem, Thinking, Time};
+use aside_core::screen::neutral;
+use aside_core::settings::Display;
+
+use super::Look;
+use crate::count::Count;
+use crate::text::markdown::Base;
+use crate::text::wrap::cut;
+use crate::text::{Doc, Ink, Row, Shade, Span, width_of};
+
+/// Rows of a thought that streams in the `live` view.
+pub const WINDOW: usize = 8;
+/// About how much of its first words a folded thought shows.
+const GIST: usize = 40;
+
+/// What came in less was not thought while we watched.
+const LEAST_MS: u64 = 50;
+
+/// What the user chose for this one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    Folded,
+    Open,
+}
+
+/// How a thought looks right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Hidden,
+    /// The header alone.
+    Line,
+    /// The header and the last rows.
+    Window,
+    Open,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    Done,
+    Interrupted,
+}
+
+/// Whether there is anything to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readable {
+    Text,
+    /// Encrypted or redacted: this many bytes, which are kept.
+    HiddenByProvider(usize),
+}
+
+#[derive(Debug)]
+pub struct Thought {
+    /// All of it.
+    doc: Doc,
+    /// The summary item that is coming now.
+    current: Option<Doc>,
+    /// What an unreadable one says when it is opened.
+    note: Option<Doc>,
+    title: Option<String>,
+    first_title: Option<String>,
+    line: String,
+    state: State,
+    readable: Readable,
+    began: Option<Time>,
+    times: Option<Times>,
+    tokens: Count,
+    choice: Option<Choice>,
+    /// It is all there is to the reply, so it stays open.
+    only: bool,
+}
+
+impl Thought {
+    pub fn begin(now: Option<Time>) -> Thought {
+        Thought {
+            doc: Doc::default(),
+            current: None,
+            note: None,
+            title: None,
+            first_title: None,
+            line: String::new(),
+            state: State::Running,
+            readable: Readable::Text,
+            began: now,
+            times: None,
+            tokens: Count::default(),
+            choice: None,
+            only: false,
+        }
+    }
+
+    /// A finished one, from a history. It takes the way of a live one.
+    pub fn whole(thinking: &Thinking) -> Thought {
+        let mut thought = Thought::begin(None);
+        thought.close(thinking);
+        thought
+    }
+
+    pub fn push(&mut self, text: &str) {
+        let before = self.doc.source().len();
+        self.doc.push(text);
+        if let Some(current) = &mut self.current {
+            current.push(text);
+        }
+        self.tokens.push(text);
+        let shown = self.doc.source().get(before..).unwrap_or("").to_owned();
+        self.read_titles(&shown);
+    }
+
+    /// A line that is bold as a whole is a title, in summaries and elsewhere.
+    fn read_titles(&mut self, shown: &str) {
+        for piece in shown.split_inclusive('\n') {
+            self.line.push_str(piece.trim_end_matches('\n'));
+            let title = SummaryItem::parse(&self.line);
+            let is_whole = title.content.is_empty() && self.line.trim_end().ends_with("**");
+            if let (Some(title), true) = (title.title, is_whole) {
+                self.title = Some(title.to_owned());
+                self.first_title.get_or_insert_with(|| title.to_owned());
+            }
+            if piece.ends_with('\n') {
+                self.line.clear();
+            } else if self.line.len() > 200 {
+                // No title is as long; the start of the line is not kept for ever.
+                self.line = "-".repeat(100);
+            }
+        }
+    }
+
+    /// A summary item begins.
+    pub fn item(&mut self) {
+        if !self.doc.is_blank() {
+            self.push("\n\n");
+        }
+        self.current = Some(Doc::default());
+    }
+
+    /// The thought as it is kept.
+    pub fn close(&mut self, thinking: &Thinking) {
+        let text = neutral(thinking.text());
+        if self.doc.source() != text {
+            self.doc = Doc::default();
+            (self.title, self.first_title) = (None, None);
+            self.line.clear();
+            self.current = None;
+            self.push(thinking.text());
+        }
+        self.current = None;
+        self.line = String::new();
+        self.doc.finish();
+        self.times = thinking.span;
+        if thinking.text().trim().is_empty()
+            && let Some(seals) = thinking.seals()
+        {
+            let bytes = [&seals.signature, &seals.encrypted].into_iter().flatten().map(|seal| seal.payload.len()).sum();
+            self.readable = Readable::HiddenByProvider(bytes);
+        }
+        self.end();
+    }
+
+    /// It is complete, as far as anybody said.
+    pub fn end(&mut self) {
+        if self.state == State::Running {
+            self.state = State::Done;
+            self.current = None;
+        }
+    }
+
+    /// It stopped before it was complete.
+    pub fn interrupt(&mut self, now: Option<Time>) {
+        if self.state == State::Running
+            && let (None, Some(started), Some(ended)) = (self.times, self.began, now)
+        {
+            self.times = Some(Times { started, ended });
+        }
+        self.state = State::Interrupted;
+        self.current = None;
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.state == State::Running
+    }
+
+    pub fn source(&self) -> &str {
+        self.doc.source()
+    }
+
+    pub fn into_source(self) -> String {
+        self.doc.source().to_owned()
+    }
+
+    pub fn leave_open(&mut self) {
+        self.only = true;
+    }
+
+    pub fn forget_choice(&mut self) {
+        self.choice = None;
+    }
+
+    pub fn shape(&self, view: Display) -> Shape {
+        // Nothing came, nothing is coming, nothing is hidden: there is no thought.
+        let is_nothing = !self.is_running() && self.doc.is_blank() && self.readable == Readable::Text;
+        if is_nothing || view == Display::Off {
+            return Shape::Hidden;
+        }
+        match (self.choice, view) {
+            (Some(Choice::Open), _) => Shape::Open,
+            (Some(Choice::Folded), _) => Shape::Line,
+            (None, Display::Off) => Shape::Hidden,
+            (None, Display::Full) => Shape::Open,
+            (None, Display::Live) if self.is_running() => Shape::Window,
+            (None, Display::Live | Display::Collapsed) if self.only => Shape::Open,
+            (None, Display::Live | Display::Collapsed) => Shape::Line,
+        }
+    }
+
+    /// From the window it opens; whoever reads along wants more of it.
+    pub fn toggle(&mut self, view: Display) {
+        self.choice = Some(match self.shape(view) {
+            Shape::Open => Choice::Folded,
+            Shape::Line | Shape::Window | Shape::Hidden => Choice::Open,
+        });
+    }
+
+    pub fn header(&self, look: &Look, hint: bool) -> Row {
+        let shape = self.shape(look.view);
+        let arrow = if shape == Shape::Open { "▼" } else { "▶" };
+        let (mark, word) = if self.is_running() { (look.spinner(), "Thinking") } else { (arrow, "Thought") };
+        let mut head = format!("{mark} {word}");
+        let mut tail = String::new();
+        if self.is_running() {
+            let seconds = self.began.and_then(|began| elapsed(began, look.now)).filter(|ms| *ms >= 1000);
+            tail.extend(seconds.map(|ms| format!(" · {}", duration(ms))));
+            let tokens = self.tokens.tokens();
+            if tokens > 0 {
+                tail.push_str(&format!(" · ~{tokens} tokens"));
+            }
+        } else if let Some(times) = self.times {
+            let ms = times.ended.0.saturating_sub(times.started.0);
+            // All of it came at once; how long it took nobody knows.
+            if ms >= LEAST_MS {
+                head.push_str(&format!(" for {}", duration(ms)));
+            }
+        }
+        if self.state == State::Interrupted {
+            head.push_str(" · interrupted");
+        }
+        let room = look.width.saturating_sub(width_of(&head) + width_of(&tail));
+        let about = self.about(room);
+        let mut text = head;
+        text.push_str(&about);
+        if look.width >= width_of(&text) + width_of(&tail) {
+            text.push_str(&tail);
+        }
+        let text = if width_of(&text) > look.width { cut(&text, look.width) } else { text };
+        let mut spans = vec![Span::new(Ink::Thought, text)];
+        const HINT: &str = " (click to expand)";
+        let used: usize = spans.iter().map(|span| width_of(&span.text)).sum();
+        if hint && shape == Shape::Line && !self.is_running() && used + HINT.len() <= look.width {
+            spans.push(Span::new(Ink::Muted, HINT));
+        }
+        Row::new(spans).shaded(Shade::Thought)
+    }
+
+    /// Its title or its first words, as far as there is room.
+    fn about(&self, room: usize) -> String {
+        const BEFORE: &str = " · ";
+        let room = room.saturating_sub(width_of(BEFORE)).min(GIST);
+        // A letter and an ellipsis say nothing.
+        if room < 6 {
+            return String::new();
+        }
+        if let Readable::HiddenByProvider(_) = self.readable {
+            return format!("{BEFORE}{}", cut("hidden by provider", room));
+        }
+        let title = if self.is_running() { &self.title } else { &self.first_title };
+        if let Some(title) = title {
+            return format!("{BEFORE}{}", cut(title, room));
+        }
+        if self.is_running() {
+            return String::new();
+        }
+        let words = first_words(self.doc.source());
+        if words.is_empty() {
+            return String::new();
+        }
+        // Another line follows, so the words are not all there is.
+        let goes_on = self.doc.source().trim().contains('\n');
+        let words = if goes_on { format!("{words}…") } else { words };
+        format!("{BEFORE}\"{}\"", cut(&words, room - 2))
+    }
+
+    /// The rows below the header.
+    pub fn body(&mut self, width: usize, view: Display) -> &[Row] {
+        let shape = self.shape(view);
+        let doc = match (&mut self.current, self.readable) {
+            (Some(current), _) => current,
+            (None, Readable::Text) => &mut self.doc,
+            (None, Readable::HiddenByProvider(bytes)) => self.note.get_or_insert_with(|| Doc::new(&sealed_note(bytes))),
+        };
+        match shape {
+            Shape::Hidden | Shape::Line => &[],
+            Shape::Open => doc.rows(width, Base::THOUGHT),
+            Shape::Window => {
+                let rows = doc.rows(width, Base::THOUGHT);
+                rows.get(rows.len().saturating_sub(WINDOW)..).unwrap_or(rows)
+            }
+        }
+    }
+
+    /// Everything at once, for the reader.
+    pub fn all_rows(&mut self, width: usize) -> &[Row] {
+        self.doc.rows(width, Base { shade: Shade::None, ..Base::THOUGHT })
+    }
+
+    pub fn forget_rows(&mut self) {
+        self.doc.forget_rows();
+        self.note = None;
+    }
+}
+
+fn sealed_note(bytes: usize) -> String {
+    format!("hidden by provider; {bytes} sealed bytes of it are kept")
+}
+
+fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {
+    now.map(|now| now.0.saturating_sub(began.0))
+}
+
+/// The first line with words, without the marks of Markdown.
+fn first_words(text: &str) -> String {
+    let bare = |line: &str| {
+        let line = line.trim_start_matches(['#', '>', '-', '+', ' ', '\t']);
+        line.chars().filter(|c| !matches!(c, '*' | '`')).collect::<String>().trim().to_owned()
+    };
+    text.lines().map(bare).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+/// `0.4s`, `12s`, `2m 5s`, `1h 2m`.
+pub fn duration(ms: u64) -> String {
+    match ms {
+        0..=949 => format!("0.{}s", (ms + 50) / 100),
+        950..=59_499 => format!("{}s", (ms + 500) / 1000),
+        59_500..=3_599_499 => format!("{}m {}s", (ms + 500) / 60_000, (ms + 500) / 1000 % 60),
+        _ => format!("{}h {}m", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}

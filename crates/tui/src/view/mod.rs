@@ -1,0 +1,39 @@
+//! The screen around the transcript.
+
+mod input;
+pub(crate) use input::text_width;
+mod prompt;
+pub mod reader;
+pub mod status;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::app::{App, Mode};
+
+/// Where the terminal's cursor goes; nowhere while nothing is typed.
+pub type Cursor = Option<(u16, u16)>;
+
+/// Paints the whole screen.
+pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Cursor {
+    if area.is_empty() {
+        return None;
+    }
+    if app.reader.is_some() {
+        reader::draw(app, area, buffer);
+        return None;
+    }
+    let theme = app.theme;
+    let status = Rect { y: area.bottom() - 1, height: 1, ..area };
+    status::draw(app, status, buffer);
+    let above = Rect { height: area.height - 1, ..area };
+    let (above, cursor) = match app.mode() {
+        Mode::Asked => (prompt::draw(app, above, buffer), None),
+        Mode::Word | Mode::Write | Mode::Browse => input::draw(app, above, buffer),
+    };
+    let above = if app.mode() == Mode::Word { prompt::draw(app, above, buffer) } else { above };
+    app.transcript_area = above;
+    app.transcript.draw(above, buffer, &theme);
+    input::draw_popup(app, above, buffer);
+    cursor
+}

@@ -1,0 +1,77 @@
+//! A tool wants to do something: what, and the answers there are.
+
+use aside_core::screen::neutral;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::app::{App, Mode};
+use crate::paint::paint_row;
+use crate::text::wrap::cut;
+use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, wrap};
+use crate::transcript::plain::{diff_ink, has_diff};
+
+/// Paints the question at the bottom of the area; returns what is left above.
+pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Rect {
+    let Some(question) = app.asking.question() else { return area };
+    let width = usize::from(area.width);
+    let mut rows = vec![Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))])];
+    let head = [
+        Span::new(Ink::Warn, format!("{} ", neutral(&question.tool))).faced(Face::BOLD),
+        Span::new(Ink::Plain, neutral(&question.subject).replace('\n', " ⏎ ")),
+    ];
+    wrap(&head, width, Break::Words, &Margin::default(), Shade::None, &mut rows);
+    let answers = match app.mode() {
+        Mode::Word => {
+            vec![Row::new(vec![Span::new(Ink::Accent, cut("Enter says no with this word, Esc goes back", width))])]
+        }
+        Mode::Asked | Mode::Browse | Mode::Write => answers(question.covers.as_deref(), width),
+    };
+    let room = usize::from(area.height * 2 / 3).saturating_sub(rows.len() + answers.len());
+    if let Some(preview) = &question.preview {
+        rows.extend(preview_rows(preview, width, room));
+    }
+    rows.extend(answers);
+    let height = (rows.len() as u16).min(area.height);
+    let above = Rect { height: area.height - height, ..area };
+    let own = Rect { y: above.bottom(), height, ..area };
+    // If there is too little room, the answers are what must be seen.
+    for (y, row) in rows.iter().skip(rows.len() - usize::from(height)).enumerate() {
+        paint_row(buffer, own, y as u16, row, None, &app.theme);
+    }
+    above
+}
+
+fn preview_rows(preview: &str, width: usize, room: usize) -> Vec<Row> {
+    let preview = neutral(preview);
+    let is_diff = has_diff(&preview);
+    let mut rows = Vec::new();
+    for line in preview.lines() {
+        let ink = if is_diff { diff_ink(line) } else { Ink::Code };
+        let margin = Margin::same(vec![Span::new(Ink::Muted, "  ")]);
+        wrap(&[Span::new(ink, line)], width, Break::Anywhere, &margin, Shade::None, &mut rows);
+    }
+    if rows.len() > room {
+        let kept = room.saturating_sub(1);
+        let more = format!("  … {} more rows, v shows all", rows.len() - kept);
+        rows.truncate(kept);
+        if room > 0 {
+            rows.push(Row::new(vec![Span::new(Ink::Muted, cut(&more, width))]));
+        }
+    }
+    rows
+}
+
+fn answers(covers: Option<&str>, width: usize) -> Vec<Row> {
+    let mut line = String::from("y once · ");
+    if covers.is_some() {
+        line.push_str("s this session · p this project · ");
+    }
+    line.push_str("n no · w no, with a word · Esc no, and stop");
+    let mut rows = Vec::new();
+    wrap(&[Span::new(Ink::Accent, line)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
+    if let Some(covers) = covers {
+        let text = format!("s and p cover `{}`", neutral(covers));
+        wrap(&[Span::new(Ink::Muted, text)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
+    }
+    rows
+}

@@ -1,0 +1,18 @@
+//! The screen from the outside: what the engine tells and what is typed goes
+//! in, frames come out.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails loudly"
+)]
+
+mod anything;
+mod fixtures;
+mod input;
+mod screens;
+mod scrolling;
+mod support;
+mod thinking;

@@ -1,0 +1,267 @@
+//! A screen that is driven by hand.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use aside_core::block::{
+    Arguments, Block, CallId, Content, Seal, SealKind, Seals, Span, Text, Thinking, Time, ToolCall, ToolResult,
+};
+use aside_core::event::{BlockId, End, Ending};
+use aside_core::settings::Display;
+use aside_core::turn::TurnEnd;
+use aside_tui::app::{App, Msg, Setup};
+use aside_tui::seam::{Command, Lists, Opening, Sending, Status, Update};
+use aside_tui::theme::Theme;
+use aside_tui::view;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+
+pub(crate) struct Stage {
+    pub(crate) app: App,
+    pub(crate) size: (u16, u16),
+    pub(crate) now: u64,
+    /// Everything the screen asked for.
+    pub(crate) sent: Vec<Command>,
+}
+
+impl Stage {
+    pub(crate) fn new(width: u16, height: u16) -> Stage {
+        Stage::themed(width, height, Theme::default(), Display::Live)
+    }
+
+    pub(crate) fn viewed(width: u16, height: u16, view: Display) -> Stage {
+        Stage::themed(width, height, Theme::default(), view)
+    }
+
+    pub(crate) fn themed(width: u16, height: u16, theme: Theme, view: Display) -> Stage {
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let status = Status { model: "acme/deep".into(), limit: Some(200_000), view, ..Status::default() };
+        let lists = Lists { files: words(&["src/lib.rs"]), models: words(&["acme/deep"]), ..Lists::default() };
+        let app = App::new(Setup { theme, status, lists, sent: Vec::new() });
+        let mut stage = Stage { app, size: (width, height), now: 1_000_000, sent: Vec::new() };
+        stage.pass(0);
+        stage
+    }
+
+    pub(crate) fn msg(&mut self, msg: Msg) {
+        let commands = self.app.update(msg);
+        self.sent.extend(commands);
+    }
+
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.now += ms;
+        self.msg(Msg::Tick(Time(self.now)));
+    }
+
+    pub(crate) fn tell(&mut self, update: Update) {
+        self.msg(Msg::Update(Box::new(update)));
+    }
+
+    pub(crate) fn send(&mut self) {
+        let sending = Sending {
+            step: 1,
+            model: "acme/deep".into(),
+            effort: Some("high".into()),
+            tokens: 12_300,
+            limit: Some(200_000),
+            ..Sending::default()
+        };
+        self.tell(Update::Sending(Box::new(sending)));
+    }
+
+    pub(crate) fn open(&mut self, block: u32, opening: Opening) {
+        self.tell(Update::Opened { block: BlockId(block), opening });
+    }
+
+    pub(crate) fn grow(&mut self, block: u32, text: &str) {
+        self.tell(Update::Grew { block: BlockId(block), text: text.into() });
+    }
+
+    pub(crate) fn close(&mut self, block: u32, value: Block) {
+        self.tell(Update::Closed { block: BlockId(block), value: Box::new(value) });
+    }
+
+    /// A whole thought that took this long.
+    pub(crate) fn think(&mut self, block: u32, text: &str, ms: u64) {
+        self.open(block, Opening::Thinking);
+        let started = self.now;
+        self.grow(block, text);
+        self.pass(ms);
+        let span = Span { started: Time(started), ended: Time(self.now) };
+        self.close(block, Block::Thinking(thinking(text, Some(span))));
+    }
+
+    pub(crate) fn write(&mut self, block: u32, text: &str) {
+        self.open(block, Opening::Text);
+        self.grow(block, text);
+        self.close(block, words(text));
+    }
+
+    pub(crate) fn call(&mut self, block: u32, id: &str, name: &str, arguments: &str) {
+        self.open(block, Opening::ToolCall { name: name.into() });
+        self.grow(block, arguments);
+        self.close(block, call(id, name, arguments));
+    }
+
+    pub(crate) fn result(&mut self, id: &str, content: &str, is_error: bool) {
+        let result = ToolResult { id: id.into(), name: "tool".into(), content: content.into(), is_error };
+        self.tell(Update::ToolEnded(Box::new(result)));
+    }
+
+    pub(crate) fn end(&mut self, end: TurnEnd) {
+        self.tell(Update::ReplyEnded(End { ending: Ending::Stop, error: None }));
+        self.tell(Update::TurnEnded(end));
+    }
+
+    pub(crate) fn key(&mut self, code: KeyCode) {
+        self.msg(Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+    }
+
+    pub(crate) fn control(&mut self, letter: char) {
+        self.msg(Msg::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)));
+    }
+
+    pub(crate) fn typed(&mut self, text: &str) {
+        for letter in text.chars() {
+            self.key(KeyCode::Char(letter));
+        }
+    }
+
+    /// Types a line and sends it.
+    pub(crate) fn line(&mut self, text: &str) {
+        // Pasted, so that no completion stands in the way.
+        self.msg(Msg::Paste(text.to_owned()));
+        self.key(KeyCode::Enter);
+    }
+
+    pub(crate) fn click(&mut self, x: u16, y: u16) {
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        self.msg(Msg::Mouse(MouseEvent { kind, column: x, row: y, modifiers: KeyModifiers::NONE }));
+    }
+
+    pub(crate) fn wheel(&mut self, up: bool) {
+        let kind = if up { MouseEventKind::ScrollUp } else { MouseEventKind::ScrollDown };
+        self.msg(Msg::Mouse(MouseEvent { kind, column: 0, row: 0, modifiers: KeyModifiers::NONE }));
+    }
+
+    pub(crate) fn buffer(&mut self) -> Buffer {
+        let area = Rect::new(0, 0, self.size.0, self.size.1);
+        let mut buffer = Buffer::empty(area);
+        view::draw(&mut self.app, area, &mut buffer);
+        buffer
+    }
+
+    /// The rows of the frame, without the spaces at their ends.
+    pub(crate) fn rows(&mut self) -> Vec<String> {
+        let buffer = self.buffer();
+        (0..self.size.1).map(|y| row_text(&buffer, y)).collect()
+    }
+
+    pub(crate) fn screen(&mut self) -> String {
+        self.rows().join("\n")
+    }
+
+    /// The rows of the transcript that have something on them.
+    pub(crate) fn said(&mut self) -> Vec<String> {
+        let rows = self.rows();
+        let input = rows.iter().rposition(|row| row.starts_with('─')).unwrap_or(rows.len());
+        rows[..input].iter().filter(|row| !row.is_empty()).cloned().collect()
+    }
+
+    /// The frame with the styles of each row beside it and a legend below.
+    pub(crate) fn picture(&mut self) -> String {
+        let buffer = self.buffer();
+        let mut names: BTreeMap<String, char> = BTreeMap::new();
+        let mut out = String::new();
+        for y in 0..self.size.1 {
+            let runs = runs(&buffer, y);
+            let mut codes = String::new();
+            for (style, count) in runs {
+                let style = style_name(style);
+                if style.is_empty() {
+                    write!(codes, " {count}").unwrap();
+                    continue;
+                }
+                let next = char::from(b'a' + names.len() as u8);
+                let name = *names.entry(style).or_insert(next);
+                write!(codes, " {name}{count}").unwrap();
+            }
+            let text = row_text(&buffer, y);
+            if text.is_empty() && codes.trim().parse::<u16>().is_ok() {
+                out.push('\n');
+                continue;
+            }
+            writeln!(out, "{text}  ◂{codes}").unwrap();
+        }
+        let mut legend: Vec<(char, String)> = names.into_iter().map(|(style, name)| (name, style)).collect();
+        legend.sort();
+        for (name, style) in legend {
+            writeln!(out, "{name} = {style}").unwrap();
+        }
+        out
+    }
+}
+
+fn row_text(buffer: &Buffer, y: u16) -> String {
+    let mut row = String::new();
+    let mut skip = 0;
+    for x in 0..buffer.area.width {
+        if skip > 0 {
+            skip -= 1;
+            continue;
+        }
+        let symbol = buffer[(x, y)].symbol();
+        skip = aside_tui::text::width_of(symbol).saturating_sub(1);
+        row.push_str(symbol);
+    }
+    row.trim_end().to_owned()
+}
+
+fn runs(buffer: &Buffer, y: u16) -> Vec<(Style, usize)> {
+    let mut runs: Vec<(Style, usize)> = Vec::new();
+    for x in 0..buffer.area.width {
+        let style = buffer[(x, y)].style();
+        match runs.last_mut() {
+            Some((last, count)) if *last == style => *count += 1,
+            _ => runs.push((style, 1)),
+        }
+    }
+    runs
+}
+
+fn style_name(style: Style) -> String {
+    let colour = |name: &str, colour: Option<Color>| match colour {
+        None | Some(Color::Reset) => String::new(),
+        Some(colour) => format!("{name} {colour} "),
+    };
+    let modifier = style.add_modifier;
+    let modifiers = if modifier.is_empty() { String::new() } else { format!("{modifier:?}").to_lowercase() };
+    format!("{}{}{modifiers}", colour("on", style.bg), colour("in", style.fg)).trim().to_owned()
+}
+
+pub(crate) fn thinking(text: &str, span: Option<Span>) -> Thinking {
+    let content = Content::Open { text: text.into() };
+    Thinking { content, source: "reasoning_content".into(), id: None, items: Vec::new(), span, native: None }
+}
+
+pub(crate) fn hidden() -> Thinking {
+    let seal = Seal { kind: SealKind::Encrypted, payload: "x".repeat(640) };
+    let seals = Seals { encrypted: Some(seal), ..Seals::default() };
+    Thinking { content: Content::Hidden { seals }, ..thinking("", None) }
+}
+
+pub(crate) fn words(text: &str) -> Block {
+    Block::Text(Text { text: text.into(), ..Text::default() })
+}
+
+pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Block {
+    Block::ToolCall(ToolCall {
+        id: CallId::Given(id.into()),
+        name: name.into(),
+        arguments: Arguments::parse(arguments.into()),
+        seal: None,
+        native: None,
+    })
+}
