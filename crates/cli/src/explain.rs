@@ -187,7 +187,7 @@ fn kind(block: &Block) -> &'static str {
     }
 }
 
-fn action(action: Action) -> &'static str {
+pub(crate) fn action(action: Action) -> &'static str {
     match action {
         Action::Verbatim => "verbatim",
         Action::Field => "field",

@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aside_core::block::{Origin, Time};
 use aside_core::conversation::Conversation;
 use aside_core::event::{Event, Sink};
-use aside_core::history::History;
+use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, Settings};
 use aside_engine::{Front, Update};
-use aside_store::session::{NewReply, NewSession, Parent, title_of};
-use aside_store::{Lease, Recorder, SessionId, SqliteStore, Store, StoreError};
+use aside_store::session::{Change, NewReply, NewSession, Parent, title_of};
+use aside_store::{Lease, MessageId, Recorder, SessionId, SqliteStore, Store, StoreError};
 
-use crate::report::{Report, tell};
+use crate::report::Report;
 use crate::user_files;
 
 /// Which session a command goes on with.
@@ -55,12 +55,14 @@ pub(crate) fn trouble(error: &StoreError) -> Report {
 pub(crate) struct Resumed {
     pub(crate) id: SessionId,
     pub(crate) conversation: Conversation,
+    /// The id of each entry of the history, in its order.
+    pub(crate) ids: Vec<MessageId>,
 }
 
 pub(crate) fn resume(store: &SqliteStore, which: Which<'_>) -> Result<Option<Resumed>, Report> {
     let Some(id) = find(store, which)? else { return Ok(None) };
     let loaded = store.load(&id).map_err(|error| trouble(&error))?;
-    Ok(Some(Resumed { id, conversation: loaded.conversation }))
+    Ok(Some(Resumed { id, conversation: loaded.conversation, ids: loaded.ids }))
 }
 
 /// Writes a session while another front end shows it.
@@ -69,40 +71,69 @@ pub(crate) struct Keeper<'a> {
     desk: Option<&'a mut Desk>,
 }
 
+/// Something that could not be written. The turn goes on, and it is said once.
+#[derive(Debug, PartialEq, Eq)]
+enum Trouble {
+    None,
+    New(String),
+    Said,
+}
+
 /// A session of the store, held by this process.
 pub(crate) struct Desk {
     store: Arc<SqliteStore>,
+    id: SessionId,
     lease: Lease,
     origin: Origin,
     recorder: Option<Recorder>,
+    /// What the entries of the history are here, in their order.
+    ids: Vec<MessageId>,
     now: Option<Time>,
-    /// Something could not be written, and that was said.
-    is_in_trouble: bool,
+    trouble: Trouble,
 }
 
 impl Desk {
     /// Holds the session, or begins one with what is said so far.
     pub(crate) fn open(
         store: Arc<SqliteStore>,
-        id: Option<SessionId>,
+        known: Option<(SessionId, Vec<MessageId>)>,
         new: NewSession,
         history: &History,
         origin: Origin,
     ) -> Result<Desk, StoreError> {
-        let is_new = id.is_none();
-        let id = match id {
-            Some(id) => id,
-            None => store.create(&new)?,
+        let is_new = known.is_none();
+        let (id, mut ids) = match known {
+            Some(known) => known,
+            None => (store.create(&new)?, Vec::new()),
         };
         let lease = store.lease(&id)?;
         if is_new {
             for (_, message) in history.branch() {
-                store.append(&lease, Parent::Head, message)?;
+                ids.push(store.append(&lease, Parent::Head, message)?);
             }
         } else if new.model.is_some() {
-            store.change(&id, &aside_store::session::Change::Model(new.model))?;
+            store.change(&id, &Change::Model(new.model))?;
         }
-        Ok(Desk { store, lease, origin, recorder: None, now: None, is_in_trouble: false })
+        Ok(Desk { store, id, lease, origin, recorder: None, ids, now: None, trouble: Trouble::None })
+    }
+
+    /// What comes from here on was made by somebody else.
+    pub(crate) fn made_by(&mut self, origin: Origin, model: String) {
+        self.origin = origin;
+        let changed = self.store.change(&self.id, &Change::Model(Some(model)));
+        self.check(changed);
+    }
+
+    pub(crate) fn change(&mut self, change: &Change) {
+        let changed = self.store.change(&self.id, change);
+        self.check(changed);
+    }
+
+    /// Goes on from an earlier entry of the history.
+    pub(crate) fn go_to(&mut self, head: Option<EntryId>) {
+        let head = head.and_then(|EntryId(at)| self.ids.get(at).copied());
+        let moved = self.store.set_head(&self.lease, head);
+        self.check(moved);
     }
 
     /// Whatever happens to the disk, the turn goes on; the user is told once.
@@ -110,8 +141,8 @@ impl Desk {
         match result {
             Ok(done) => Some(done),
             Err(error) => {
-                if !std::mem::replace(&mut self.is_in_trouble, true) {
-                    tell(&format!("the session is not being saved: {error}"));
+                if self.trouble == Trouble::None {
+                    self.trouble = Trouble::New(format!("the session is not being saved: {error}"));
                 }
                 None
             }
@@ -142,7 +173,8 @@ impl Desk {
             Some(mut recorder) => recorder.finish(message, Some(now())),
             None => self.store.append(&self.lease, Parent::Head, message),
         };
-        self.check(finished);
+        let id = self.check(finished);
+        self.ids.extend(id);
     }
 }
 
@@ -167,6 +199,10 @@ impl Front for Keeper<'_> {
                 | Update::Noted(_)
                 | Update::ToolStarted(_)
                 | Update::ToolEnded { .. } => (),
+            }
+            if let Trouble::New(what) = &desk.trouble {
+                self.inner.hear(Update::Noted(what));
+                desk.trouble = Trouble::Said;
             }
         }
         self.inner.hear(update);

@@ -2,6 +2,7 @@
 
 mod ask;
 mod atomic;
+mod chat;
 mod choice;
 mod config;
 mod decode;
@@ -42,13 +43,17 @@ use report::Report;
 
 /// Every reasoning model works right, everywhere.
 ///
-/// aside reads the thinking of any LLM provider, keeps all of it, and gives it
-/// back in one neutral form.
+/// Without a command: the terminal screen, in a new session. aside reads the
+/// thinking of any LLM provider, shows it, keeps all of it, and sends back what
+/// that provider needs.
 #[derive(Debug, Parser)]
-#[command(name = "aside", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "aside", version, propagate_version = true, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(flatten)]
+    chat: chat::Arguments,
+
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -86,22 +91,23 @@ pub(crate) enum Outcome {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
-        Command::Ask(arguments) => ask::run(&arguments),
-        Command::Completions(arguments) => pages::completions(&arguments),
-        Command::Config(arguments) => config::run(&arguments),
-        Command::Decode(arguments) => decode::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Encode(arguments) => encode::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Judge(arguments) => judge::run(&arguments),
-        Command::Man(arguments) => pages::man(&arguments),
-        Command::Models(arguments) => models::run(&arguments),
-        Command::Profile(arguments) => profile::run(&arguments),
-        Command::Replay(arguments) => replay::run(&arguments),
-        Command::Search(arguments) => search::run(&arguments),
-        Command::Sessions(arguments) => sessions::run(&arguments),
-        Command::Usage(arguments) => usage::run(&arguments),
-        Command::Sim(arguments) => sim::run(&arguments),
+        None => chat::run(arguments.chat),
+        Some(Command::Ask(arguments)) => ask::run(&arguments),
+        Some(Command::Completions(arguments)) => pages::completions(&arguments),
+        Some(Command::Config(arguments)) => config::run(&arguments),
+        Some(Command::Decode(arguments)) => decode::run(&arguments),
+        Some(Command::Doctor(arguments)) => doctor::run(&arguments),
+        Some(Command::Encode(arguments)) => encode::run(&arguments),
+        Some(Command::Explain(arguments)) => explain::run(&arguments),
+        Some(Command::Judge(arguments)) => judge::run(&arguments),
+        Some(Command::Man(arguments)) => pages::man(&arguments),
+        Some(Command::Models(arguments)) => models::run(&arguments),
+        Some(Command::Profile(arguments)) => profile::run(&arguments),
+        Some(Command::Replay(arguments)) => replay::run(&arguments),
+        Some(Command::Search(arguments)) => search::run(&arguments),
+        Some(Command::Sessions(arguments)) => sessions::run(&arguments),
+        Some(Command::Usage(arguments)) => usage::run(&arguments),
+        Some(Command::Sim(arguments)) => sim::run(&arguments),
     };
     let code = match outcome {
         Ok(outcome) => outcome,

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
-use aside_core::settings::Key;
+use aside_core::settings::{Key, Settings};
 use clap::Subcommand;
 
 use crate::report::{Report, tell};
@@ -83,20 +84,26 @@ fn save(name: &ProfileName, model: Option<&str>, overrides: &Overrides) -> Resul
     let loaded = overrides.load()?;
     let model = model.map(config::checked_model).transpose()?;
     let model = model.or(loaded.model.as_ref().map(|(model, _)| model.as_str()));
+    let path = write(name, model, &loaded.settings)?;
+    tell(&format!("saved profile `{name}` to {}", path.display()));
+    Ok(())
+}
+
+/// Writes a profile; where it is then.
+pub(crate) fn write(name: &ProfileName, model: Option<&str>, settings: &Settings) -> Result<PathBuf, Report> {
     let mut file = settings::profile_file(&settings::folder()?, name)?;
     file.begin_with(&format!("aside profile load {name}. What is not here is left to config.toml and the dialect."));
     file.set_text("model", model)?;
     for key in Key::ALL.iter().copied().filter(|key| key.is_about_thinking()) {
         // A default must not be frozen: in a profile it would count as the
         // user's word, and win over what the dialect knows the model needs.
-        match loaded.settings.get(key).filter(|(_, layer)| layer.is_of_the_user()) {
+        match settings.get(key).filter(|(_, layer)| layer.is_of_the_user()) {
             Some((value, _)) => file.set(key, value)?,
             None => drop(file.unset(key)?),
         }
     }
     file.write()?;
-    tell(&format!("saved profile `{name}` to {}", file.path().display()));
-    Ok(())
+    Ok(file.path().to_owned())
 }
 
 pub(crate) fn load(name: &ProfileName) -> Result<(), Report> {
@@ -138,6 +145,13 @@ fn show(name: &ProfileName) -> anyhow::Result<()> {
 }
 
 fn delete(name: &ProfileName) -> Result<(), Report> {
+    let also = if remove(name)? { "; no profile is active now" } else { "" };
+    tell(&format!("deleted profile `{name}`{also}"));
+    Ok(())
+}
+
+/// Removes a profile; whether it was the active one.
+pub(crate) fn remove(name: &ProfileName) -> Result<bool, Report> {
     let folder = settings::folder()?;
     let file = settings::existing_profile(&folder, name)?;
     let mut config = settings::config_file(&folder)?;
@@ -149,7 +163,5 @@ fn delete(name: &ProfileName) -> Result<(), Report> {
     }
     let path = file.path();
     fs::remove_file(path).map_err(|error| Report::new(format!("cannot delete {}: {error}", path.display())))?;
-    let also = if is_active { "; no profile is active now" } else { "" };
-    tell(&format!("deleted profile `{name}`{also}"));
-    Ok(())
+    Ok(is_active)
 }

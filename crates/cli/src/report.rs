@@ -30,6 +30,11 @@ impl Report {
         Report { hint: Some(hint.into()), ..self }
     }
 
+    /// What to do about it.
+    pub(crate) fn remedy(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     #[expect(clippy::print_stderr, reason = "this is the place that speaks to the person")]
     pub(crate) fn print(&self) {
         match self.weight {

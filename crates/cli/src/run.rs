@@ -8,7 +8,9 @@ use std::sync::Arc;
 use aside_core::block::Block;
 use aside_core::conversation::Conversation;
 use aside_core::dialect::Dialects;
+use aside_core::history::History;
 use aside_core::settings::Layer;
+use aside_engine::prompt::Gathered;
 use aside_engine::tools::{Mode, Permissions, ProjectMemory, Rules, Toolbox, Workplace};
 use aside_engine::{Endpoint as Target, Http, Secret, Session, prompt};
 use aside_sim::{Options, Running, Simulator, Stage};
@@ -44,8 +46,10 @@ pub(crate) struct Ready {
     pub(crate) session: Session,
     /// As PROVIDER/MODEL.
     pub(crate) model: String,
+    /// The user's own providers, for a change of model.
+    tables: Vec<ProviderTable>,
     /// Stops when it is dropped.
-    _simulator: Option<Running>,
+    simulator: Option<Running>,
     servers: mcp::Servers,
 }
 
@@ -54,6 +58,34 @@ impl Ready {
     /// all the same.
     pub(crate) async fn close(self) {
         self.servers.close().await;
+    }
+
+    /// Another model from here on.
+    pub(crate) async fn switch(&mut self, name: &str) -> Result<(), Report> {
+        let dialects = self.session.dialects();
+        let providers = Providers { dialects: &dialects, tables: &self.tables, env: &environment };
+        let provider = providers.resolve(name, None)?;
+        if provider.endpoint == Endpoint::BuiltInSimulator && self.simulator.is_none() {
+            self.simulator = Some(simulator(&dialects).await?);
+        }
+        let mut settings = self.session.settings.clone();
+        provider.lay_defaults(&mut settings);
+        self.session.endpoint = target(provider, self.simulator.as_ref())?;
+        self.session.settings = settings;
+        name.clone_into(&mut self.model);
+        Ok(())
+    }
+
+    /// All that was said, as one value.
+    pub(crate) fn conversation(&self, title: Option<String>) -> Conversation {
+        let settings = self.session.settings.layer(Layer::Session);
+        Conversation {
+            model: Some(self.model.clone()),
+            title,
+            settings: settings.map(|(key, value)| (key.name().to_owned(), value.to_string())).collect(),
+            history: self.session.history.clone(),
+            ..Conversation::default()
+        }
     }
 }
 
@@ -107,7 +139,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         Some(resumed) => session.history = resumed.history.clone(),
         None => instruct(&mut session, &here, wanted.tools.is_some())?,
     }
-    Ok(Ready { session, model: choice.name, _simulator: simulator, servers })
+    Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers })
 }
 
 /// The provider with its key and its URL, the simulator's included.
@@ -188,12 +220,19 @@ fn today() -> String {
 }
 
 /// The prompt as blocks, with what it attaches.
-pub(crate) fn attach(prompt: &str) -> Result<Vec<Block>, Report> {
-    let attached = prompt::attach(prompt, &here()?);
-    for note in &attached.notes {
-        tell(&format!("note: {note}"));
-    }
-    Ok(attached.content)
+pub(crate) fn attach(prompt: &str) -> Result<Gathered<Vec<Block>>, Report> {
+    Ok(prompt::attach(prompt, &here()?))
+}
+
+/// Files that can be attached by name, as far as the project has them.
+pub(crate) fn files_here(most: usize) -> Vec<String> {
+    here().map(|here| prompt::names(&here, most)).unwrap_or_default()
+}
+
+/// Forgets what was said; the system prompt stays.
+pub(crate) fn begin_anew(ready: &mut Ready) -> Result<(), Report> {
+    ready.session.history = History::new();
+    instruct(&mut ready.session, &here()?, true)
 }
 
 /// The first Ctrl+C stops the turn and keeps what came; the second leaves.

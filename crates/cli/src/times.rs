@@ -18,6 +18,11 @@ pub(crate) fn local(time: Time) -> String {
     timestamp(time).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
+/// For the name of a file.
+pub(crate) fn file_stamp() -> String {
+    jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
+}
+
 /// Minutes that the user's clock is ahead of UTC now.
 pub(crate) fn minutes_ahead() -> i32 {
     jiff::Zoned::now().offset().seconds() / 60

@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 /// What whoever made a message asks for it, and how it counts.
-fn terms(providers: &Providers<'_>, dialects: &Dialects, origin: &Origin) -> Terms {
+pub(crate) fn terms(providers: &Providers<'_>, dialects: &Dialects, origin: &Origin) -> Terms {
     let dialect = origin.dialect.as_deref().and_then(|id| dialects.get(id));
     let included = dialect.is_none_or(|dialect| dialect.rules(origin.model.as_deref()).usage.included);
     let counting = if included { Counting::InOutput } else { Counting::BesideOutput };
@@ -107,7 +107,7 @@ fn terms(providers: &Providers<'_>, dialects: &Dialects, origin: &Origin) -> Ter
     Terms { price, counting }
 }
 
-fn name(group: &Group) -> String {
+pub(crate) fn name(group: &Group) -> String {
     match group {
         Group::Turn { session, turn } => format!("{session} #{turn}"),
         Group::Model(model) => model.clone().unwrap_or_else(|| "unknown".to_owned()),
@@ -119,11 +119,11 @@ fn name(group: &Group) -> String {
     }
 }
 
-fn figure(tokens: Tokens) -> String {
+pub(crate) fn figure(tokens: Tokens) -> String {
     format!("{}{}", if tokens.is_estimate { "~" } else { "" }, tokens.count)
 }
 
-fn cost(cost: Cost) -> String {
+pub(crate) fn cost(cost: Cost) -> String {
     match cost {
         Cost::Unknown => String::new(),
         Cost::AtLeast(amount) => format!("over {amount:.4}"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{Reply, ToolCall, ToolResult};
-use aside_core::event::{Event, ProviderError, Sink};
+use aside_core::event::{Event, NoteCode, ProviderError, Sink};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
 use aside_core::rules::{self, Cure};
@@ -199,7 +199,7 @@ impl Session {
                 Ok(Some(bytes)) => {
                     front.hear(Update::Received(&bytes));
                     fold.set_now(now());
-                    decoder.push(&bytes, &mut Tee { fold: &mut fold, front });
+                    decoder.push(&bytes, &mut Tee { fold: &mut fold, front, stop: None });
                     front.rest();
                 }
                 Ok(None) => break Stop::Whole,
@@ -207,7 +207,7 @@ impl Session {
             }
         };
         fold.set_now(now());
-        let read = decoder.finish(&mut Tee { fold: &mut fold, front });
+        let read = decoder.finish(&mut Tee { fold: &mut fold, front, stop: Some(&stop) });
         front.rest();
         let reply = fold.finish();
         match (stop, read) {
@@ -295,11 +295,18 @@ fn broke(partial: Reply, failure: String) -> Input {
 struct Tee<'a> {
     fold: &'a mut Fold,
     front: &'a mut dyn Front,
+    /// Why nothing more comes, once that is known.
+    stop: Option<&'a Stop>,
 }
 
 impl Sink for Tee<'_> {
     fn take(&mut self, event: Event<'_>) {
         self.fold.take(event);
+        // Who stopped it knows that it stopped.
+        let is_known = matches!(event, Event::Noted(note) if note.code == NoteCode::CutOff);
+        if is_known && matches!(self.stop, Some(Stop::Cancelled)) {
+            return;
+        }
         self.front.hear(Update::Event { event, fold: self.fold });
     }
 }

@@ -98,6 +98,17 @@ pub fn attach(prompt: &str, root: &Path) -> Gathered<Vec<Block>> {
     gathered
 }
 
+/// Names of files below a folder, as `@` takes them: what the project ignores is
+/// left out, and so is all beyond a bound.
+pub fn names(root: &Path, most: usize) -> Vec<String> {
+    let walk = ignore::WalkBuilder::new(root).follow_links(false).build();
+    let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    let names = files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned()));
+    let mut names: Vec<String> = names.take(most).collect();
+    names.sort();
+    names
+}
+
 /// What stands behind an `@` that begins a word.
 fn mentions(prompt: &str) -> Vec<&str> {
     let mut found = Vec::new();

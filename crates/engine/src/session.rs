@@ -52,6 +52,10 @@ impl Session {
         }
     }
 
+    pub fn dialects(&self) -> Arc<Dialects> {
+        Arc::clone(&self.dialects)
+    }
+
     /// The system prompt, before anything else is said.
     pub fn instruct(&mut self, prompt: String) {
         self.history.append(Message::new(Role::System, vec![text(prompt)]));

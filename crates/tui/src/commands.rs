@@ -28,7 +28,6 @@ table! {
     "model", "[NAME]", "another model from here on";
     "effort", "[LEVEL]", "how hard to think";
     "profile", "[load|save|delete NAME]", "settings under a name";
-    "compact", "", "sum up the older turns";
     "fork", "", "go on in a copy of this session";
     "undo", "", "take the last turn back";
     "retry", "", "ask the last question again";
@@ -39,7 +38,6 @@ table! {
     "title", "TEXT", "name this session";
     "search", "WORDS", "in all sessions";
     "usage", "", "tokens and what they cost";
-    "permissions", "", "what tools may do unasked";
     "mouse", "[on|off]", "clicks and the wheel for aside, or for the terminal to select text";
     "theme", "[dark|light]", "colours for a dark or a light ground";
     "quit", "", "leave";
@@ -130,7 +128,6 @@ fn known(name: &str, rest: &str) -> Parsed {
             Err(error) => Parsed::Wrong { what: error.to_string(), hint: None },
         },
         "profile" => profile(rest),
-        "compact" => engine(Command::Compact),
         "fork" => engine(Command::Fork),
         "undo" => engine(Command::Undo),
         "retry" => engine(Command::Retry),

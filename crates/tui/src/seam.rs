@@ -223,7 +223,6 @@ pub enum Command {
     /// Without a name: which models there are.
     Model(Option<String>),
     Effort(Option<String>),
-    Compact,
     Fork,
     Undo,
     Retry,

@@ -16,7 +16,7 @@ use aside_core::tags::Start;
 use aside_core::turn::TurnEnd;
 use aside_engine::tools::Mode;
 use aside_engine::{Front, Session};
-use aside_store::{SessionId, SqliteStore};
+use aside_store::{MessageId, SessionId, SqliteStore};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -195,9 +195,13 @@ impl Arguments {
             tools: self.offers_tools().then(|| self.mode()),
         };
         let mut ready = run::session(&wanted, &self.overrides).await?;
-        let message = Message::new(Role::User, run::attach(&prompt)?);
-        let id = resumed.map(|resumed| resumed.id);
-        let mut desk = store.filter(|_| !self.no_save).and_then(|store| desk(store, id, &ready, &message));
+        let attached = run::attach(&prompt)?;
+        for note in &attached.notes {
+            tell(&format!("note: {note}"));
+        }
+        let message = Message::new(Role::User, attached.content);
+        let known = resumed.map(|resumed| (resumed.id, resumed.ids));
+        let mut desk = store.filter(|_| !self.no_save).and_then(|store| desk(store, known, &ready, &message));
         let Interrupts { stop, leave } = run::interrupts();
         let work = async move {
             let outcome = self.answer(&mut ready.session, message, desk.as_mut(), &stop).await;
@@ -249,10 +253,15 @@ async fn turn(
 
 /// The place where the turn is kept. Without one it is asked all the same, and
 /// that is said.
-fn desk(store: Arc<SqliteStore>, id: Option<SessionId>, ready: &Ready, message: &Message) -> Option<Desk> {
+fn desk(
+    store: Arc<SqliteStore>,
+    known: Option<(SessionId, Vec<MessageId>)>,
+    ready: &Ready,
+    message: &Message,
+) -> Option<Desk> {
     let session = &ready.session;
     let new = keep::new_session(ready.model.clone(), &session.settings, message);
-    match Desk::open(store, id, new, &session.history, session.endpoint.origin()) {
+    match Desk::open(store, known, new, &session.history, session.endpoint.origin()) {
         Ok(desk) => Some(desk),
         Err(error) => {
             tell(&format!("this turn is not saved: {error}"));

@@ -1,0 +1,415 @@
+//! The engine behind the screen: turns, and the commands between them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use aside_core::dialect::Dialects;
+use aside_core::exchange::{ThinkingAs, write_markdown};
+use aside_core::message::{Message, Role};
+use aside_core::settings::{Display, Key, Layer};
+use aside_core::turn::TurnEnd;
+use aside_engine::tools::Mode;
+use aside_store::ledger::{By, LedgerQuery};
+use aside_store::search::Query;
+use aside_store::session::Change;
+use aside_store::{MessageId, SessionId, SqliteStore, Store};
+use aside_tui::seam::{Command, Lists, ProfileAct, Said, Status, Update};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use super::screen::{OnScreen, ToScreen};
+use super::{Arguments, Opening, says};
+use crate::keep::{self, Desk, Keeper, Which};
+use crate::providers::{Providers, environment};
+use crate::report::Report;
+use crate::run::{self, Ready, Wanted};
+use crate::settings::{self, Overrides, ProfileName, refused};
+use crate::{times, usage, user_files};
+
+/// How many files can be completed.
+const MOST_FILES: usize = 2000;
+
+pub(crate) struct Driver {
+    ready: Ready,
+    front: ToScreen,
+    asker: OnScreen,
+    store: Option<Arc<SqliteStore>>,
+    /// The session that goes on, until the first thing is said.
+    known: Option<(SessionId, Vec<MessageId>)>,
+    desk: Option<Desk>,
+    title: Option<String>,
+    profile: Option<String>,
+    /// What came while a turn ran and can wait for its end.
+    later: VecDeque<Command>,
+}
+
+/// What a command came to.
+enum Done {
+    Said(Said),
+    /// It shows by itself.
+    Silent,
+    Leave,
+}
+
+impl Driver {
+    pub(crate) async fn open(arguments: &Arguments, updates: Sender<Update>) -> anyhow::Result<(Driver, Opening)> {
+        let store = keep::store()?;
+        let which = match (&arguments.resume, arguments.last) {
+            (Some(word), _) => Which::Named(word),
+            (None, true) => Which::Last,
+            (None, false) => Which::New,
+        };
+        let resumed = keep::resume(&store, which)?;
+        let wanted = Wanted {
+            model: arguments.model.as_deref(),
+            resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
+            tools: Some(Mode::Ask),
+        };
+        let ready = run::session(&wanted, &arguments.overrides).await?;
+        let restored: Vec<Message> = match &resumed {
+            Some(resumed) => resumed.conversation.history.branch().into_iter().map(|(_, said)| said.clone()).collect(),
+            None => Vec::new(),
+        };
+        let profile = arguments.overrides.load()?.profile.map(|(name, _)| name.to_string());
+        let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
+        let front = ToScreen { updates: updates.clone(), limit: None, model: String::new(), said: Vec::new() };
+        let driver = Driver {
+            ready,
+            front,
+            asker: OnScreen::new(updates),
+            known: resumed.map(|resumed| (resumed.id, resumed.ids)),
+            store: Some(store),
+            desk: None,
+            title,
+            profile,
+            later: VecDeque::new(),
+        };
+        let lists = driver.lists()?;
+        let opening = Opening { status: driver.status(), lists, restored };
+        Ok((driver, opening))
+    }
+
+    pub(crate) async fn close(self) {
+        drop(self.desk);
+        self.ready.close().await;
+    }
+
+    /// Until the screen is gone.
+    pub(crate) async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
+        loop {
+            let command = match self.later.pop_front() {
+                Some(command) => Some(command),
+                None => inbox.recv().await,
+            };
+            let Some(command) = command else { return };
+            match self.obey(command, inbox).await {
+                Ok(Done::Silent) => (),
+                Ok(Done::Said(said)) => self.front.send(Update::Said(said)),
+                Ok(Done::Leave) => return,
+                Err(report) => self.front.send(Update::Said(says::wrong(&report))),
+            }
+        }
+    }
+
+    async fn say(&mut self, text: &str, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
+        let attached = run::attach(text)?;
+        for note in attached.notes {
+            self.front.send(Update::Said(says::line(note)));
+        }
+        let message = Message::new(Role::User, attached.content);
+        self.open_desk(&message);
+        let cancel = CancellationToken::new();
+        let settings = &self.ready.session.settings;
+        self.front.limit = settings.context_limit();
+        self.front.said = self.branch();
+        self.front.model.clone_from(&self.ready.model);
+        let mut keeper = Keeper::new(&mut self.front, self.desk.as_mut());
+        let mut turn = std::pin::pin!(self.ready.session.turn(message, &mut keeper, &self.asker, &cancel));
+        let mut leaves = false;
+        let _end: TurnEnd = loop {
+            tokio::select! {
+                end = &mut turn => break end,
+                command = inbox.recv(), if !leaves => match command {
+                    Some(Command::Interrupt) => cancel.cancel(),
+                    Some(Command::Answer { id, permit }) => self.asker.answer(id, permit),
+                    Some(Command::Quit) | None => {
+                        leaves = true;
+                        cancel.cancel();
+                    }
+                    Some(other) => self.later.push_back(other),
+                },
+            }
+        };
+        Ok(if leaves { Done::Leave } else { Done::Silent })
+    }
+
+    /// The last question once more; the answer before stays in its branch.
+    async fn retry(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
+        let asked = self.branch().into_iter().rev().find(|message| message.role == Role::User);
+        let Some(asked) = asked else { return Err(Report::new("nothing was asked yet")) };
+        self.take_back()?;
+        let text = match asked.blocks.first() {
+            Some(aside_core::block::Block::Text(text)) => text.text.clone(),
+            _ => return Err(Report::new("the last question cannot be asked again")),
+        };
+        self.say(&text, inbox).await
+    }
+
+    fn branch(&self) -> Vec<Message> {
+        self.ready.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+    }
+
+    /// Begins to keep the session, once there is something to keep.
+    fn open_desk(&mut self, first: &Message) {
+        let Some(store) = self.store.clone().filter(|_| self.desk.is_none()) else { return };
+        let session = &self.ready.session;
+        let new = keep::new_session(self.ready.model.clone(), &session.settings, first);
+        self.title = self.title.take().or_else(|| new.title.clone());
+        match Desk::open(store, self.known.take(), new, &session.history, session.endpoint.origin()) {
+            Ok(desk) => self.desk = Some(desk),
+            Err(error) => {
+                self.store = None;
+                let what = format!("this session is not saved: {error}");
+                self.front.send(Update::Said(Said::Wrong { what, hint: None }));
+            }
+        }
+        self.front.send(Update::Status(Box::new(self.status())));
+    }
+
+    fn status(&self) -> Status {
+        let settings = &self.ready.session.settings;
+        Status {
+            model: self.ready.model.clone(),
+            profile: self.profile.clone(),
+            title: self.title.clone(),
+            limit: settings.context_limit(),
+            view: settings.display(),
+        }
+    }
+
+    fn lists(&self) -> Result<Lists, Report> {
+        let dialects = self.dialects();
+        let simulated = dialects.iter().map(|dialect| format!("sim/{}", dialect.id));
+        let known = dialects
+            .iter()
+            .filter_map(|dialect| dialect.access.default_model.as_ref().map(|model| format!("{}/{model}", dialect.id)));
+        let profiles = match user_files::config_folder() {
+            Some(folder) => settings::profile_names(&folder)?.iter().map(ProfileName::to_string).collect(),
+            None => Vec::new(),
+        };
+        let sessions = match &self.store {
+            Some(store) => store.sessions(100).map_err(|error| keep::trouble(&error))?,
+            None => Vec::new(),
+        };
+        Ok(Lists {
+            models: known.chain(simulated).collect(),
+            profiles,
+            files: run::files_here(MOST_FILES),
+            sessions: sessions.into_iter().map(|session| session.id.to_string()).collect(),
+        })
+    }
+
+    fn dialects(&self) -> Arc<Dialects> {
+        self.ready.session.dialects()
+    }
+
+    async fn obey(&mut self, command: Command, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
+        let said = |said: Said| Ok(Done::Said(said));
+        match command {
+            Command::Say(text) => self.say(&text, inbox).await,
+            Command::Retry => self.retry(inbox).await,
+            Command::Set { key, value } => {
+                self.set(&key, &value)?;
+                said(says::settings(&self.ready.session.settings, Some(&key))?)
+            }
+            Command::Unset(key) => {
+                let settings = &mut self.ready.session.settings;
+                settings.unset(Layer::Session, &key).map_err(|error| refused(&error))?;
+                self.settings_changed();
+                said(says::settings(&self.ready.session.settings, Some(&key))?)
+            }
+            Command::Query(key) => said(says::settings(&self.ready.session.settings, key.as_deref())?),
+            Command::View(view) => self.view(view),
+            Command::Effort(Some(level)) => {
+                self.set(Key::Effort.name(), &level)?;
+                said(says::line(format!("effort: {level}")))
+            }
+            Command::Effort(None) => said(says::settings(&self.ready.session.settings, Some(Key::Effort.name()))?),
+            Command::Model(Some(name)) => self.switch_model(&name).await,
+            Command::Model(None) => said(says::line(format!("model: {}", self.ready.model))),
+            Command::Profile(act) => self.profile(act),
+            Command::Undo => {
+                self.take_back()?;
+                Ok(Done::Silent)
+            }
+            Command::Fork => self.fork(),
+            Command::Export(file) => self.export(file.as_deref()),
+            Command::Other { name, rest } => self.other(&name, &rest).await,
+            Command::Quit => Ok(Done::Leave),
+            // Nothing runs, so nothing is stopped and nobody waits.
+            Command::Interrupt | Command::Answer { .. } | Command::Terminal(_) => Ok(Done::Silent),
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Report> {
+        self.ready.session.settings.set(Layer::Session, key, value).map_err(|error| refused(&error))?;
+        self.settings_changed();
+        Ok(())
+    }
+
+    fn settings_changed(&mut self) {
+        let settings = &self.ready.session.settings;
+        let said = settings.layer(Layer::Session).map(|(key, value)| (key.name().to_owned(), value.to_string()));
+        let said = said.collect();
+        if let Some(desk) = &mut self.desk {
+            desk.change(&Change::Settings(said));
+        }
+        self.front.send(Update::Status(Box::new(self.status())));
+    }
+
+    /// How thinking looks is a preference: it goes into the config too.
+    fn view(&mut self, view: Display) -> Result<Done, Report> {
+        self.ready.session.settings.show(Layer::Session, view);
+        self.front.send(Update::Status(Box::new(self.status())));
+        if let Some(folder) = user_files::config_folder() {
+            let mut file = settings::config_file(&folder)?;
+            let value = self.ready.session.settings.get(Key::Display).map(|(value, _)| value.clone());
+            if let Some(value) = value {
+                file.set(Key::Display, &value)?;
+                file.write()?;
+            }
+        }
+        Ok(Done::Silent)
+    }
+
+    async fn switch_model(&mut self, name: &str) -> Result<Done, Report> {
+        self.ready.switch(name).await?;
+        if let Some(desk) = &mut self.desk {
+            desk.made_by(self.ready.session.endpoint.origin(), self.ready.model.clone());
+        }
+        self.front.send(Update::Status(Box::new(self.status())));
+        Ok(Done::Said(says::line(format!("model: {}", self.ready.model))))
+    }
+
+    fn profile(&mut self, act: ProfileAct) -> Result<Done, Report> {
+        let folder = settings::folder()?;
+        match act {
+            ProfileAct::List => {
+                let names: Vec<String> = settings::profile_names(&folder)?.iter().map(ProfileName::to_string).collect();
+                let names = if names.is_empty() { "there are none yet".to_owned() } else { names.join(", ") };
+                Ok(Done::Said(says::line(format!("profiles: {names}"))))
+            }
+            ProfileAct::Load(name) => {
+                let name: ProfileName = name.parse().map_err(|error| Report::new(format!("{error}")))?;
+                let contents = settings::existing_profile(&folder, &name)?.contents()?;
+                self.ready.session.settings.replace(Layer::Profile, contents.changes);
+                self.profile = Some(name.to_string());
+                self.settings_changed();
+                Ok(Done::Said(says::line(format!("profile: {name}"))))
+            }
+            ProfileAct::Save(name) => {
+                let name: ProfileName = name.parse().map_err(|error| Report::new(format!("{error}")))?;
+                crate::profile::write(&name, Some(&self.ready.model), &self.ready.session.settings)?;
+                Ok(Done::Said(says::line(format!("saved as {name}"))))
+            }
+            ProfileAct::Delete(name) => {
+                let name: ProfileName = name.parse().map_err(|error| Report::new(format!("{error}")))?;
+                if crate::profile::remove(&name)? {
+                    self.profile = None;
+                }
+                Ok(Done::Said(says::line(format!("deleted {name}"))))
+            }
+        }
+    }
+
+    /// Takes the last turn back; it stays in the log.
+    fn take_back(&mut self) -> Result<(), Report> {
+        let history = &mut self.ready.session.history;
+        if history.undo().is_none() {
+            return Err(Report::new("there is nothing to take back"));
+        }
+        let head = history.head();
+        if let Some(desk) = &mut self.desk {
+            desk.go_to(head);
+        }
+        self.front.send(Update::Restored(self.branch()));
+        Ok(())
+    }
+
+    /// The same conversation in a session of its own.
+    fn fork(&mut self) -> Result<Done, Report> {
+        let Some(store) = self.store.clone() else { return Err(Report::new("this session is not saved")) };
+        let conversation = self.ready.conversation(self.title.clone());
+        let id = store.import(&conversation, Some(keep::now())).map_err(|error| keep::trouble(&error))?;
+        self.go_on_with(&store, id.as_str())?;
+        Ok(Done::Said(says::line(format!("going on in a copy: {id}"))))
+    }
+
+    fn go_on_with(&mut self, store: &SqliteStore, word: &str) -> Result<(), Report> {
+        let Some(resumed) = keep::resume(store, Which::Named(word))? else { return Ok(()) };
+        self.desk = None;
+        self.title = resumed.conversation.title.clone();
+        self.known = Some((resumed.id, resumed.ids));
+        self.ready.session.history = resumed.conversation.history;
+        self.front.send(Update::Restored(self.branch()));
+        self.front.send(Update::Status(Box::new(self.status())));
+        Ok(())
+    }
+
+    fn export(&self, file: Option<&str>) -> Result<Done, Report> {
+        let text = write_markdown(&self.ready.conversation(self.title.clone()), ThinkingAs::Callout);
+        let name = file.map_or_else(|| format!("aside-{}.md", times::file_stamp()), str::to_owned);
+        let path = std::path::Path::new(&name);
+        crate::atomic::write(path, &text).map_err(|error| Report::new(format!("cannot write {name}: {error}")))?;
+        Ok(Done::Said(says::line(format!("written to {name}"))))
+    }
+
+    async fn other(&mut self, name: &str, rest: &str) -> Result<Done, Report> {
+        let Some(store) = self.store.clone() else { return Err(Report::new("no session is saved")) };
+        let trouble = |error| keep::trouble(&error);
+        match name {
+            "sessions" => Ok(Done::Said(says::sessions(&store.sessions(20).map_err(trouble)?))),
+            "resume" if rest.is_empty() => Ok(Done::Said(says::sessions(&store.sessions(20).map_err(trouble)?))),
+            "resume" => {
+                self.go_on_with(&store, rest)?;
+                Ok(Done::Silent)
+            }
+            "new" => {
+                self.desk = None;
+                (self.known, self.title) = (None, None);
+                run::begin_anew(&mut self.ready)?;
+                self.front.send(Update::Restored(Vec::new()));
+                self.front.send(Update::Status(Box::new(self.status())));
+                Ok(Done::Silent)
+            }
+            "title" if rest.is_empty() => Err(Report::new("a title has words").hint("/title TEXT")),
+            "title" => {
+                self.title = Some(rest.to_owned());
+                if let Some(desk) = &mut self.desk {
+                    desk.change(&Change::Title(rest.to_owned()));
+                }
+                self.front.send(Update::Status(Box::new(self.status())));
+                Ok(Done::Silent)
+            }
+            "search" if rest.is_empty() => Err(Report::new("there is nothing to look for").hint("/search WORDS")),
+            "search" => Ok(Done::Said(says::found(&store.search(&Query::new(rest)).map_err(trouble)?))),
+            "usage" => self.usage(&store),
+            other => Err(Report::new(format!("unknown command `{other}`")).hint("/help lists them")),
+        }
+    }
+
+    fn usage(&self, store: &SqliteStore) -> Result<Done, Report> {
+        let loaded = Overrides::default().load()?;
+        let dialects = self.dialects();
+        let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
+        let query = LedgerQuery {
+            by: By::Model,
+            session: None,
+            since: None,
+            terms: &|origin| usage::terms(&providers, &dialects, origin),
+            minutes_ahead: times::minutes_ahead(),
+        };
+        Ok(Done::Said(says::usage(&store.ledger(&query).map_err(|error| keep::trouble(&error))?)))
+    }
+}

@@ -1,0 +1,103 @@
+//! What commands of the screen answer with, in words and tables.
+
+use aside_core::block::Block;
+use aside_core::message::Message;
+use aside_core::rules::{Action, Decision};
+use aside_core::settings::{Key, Settings};
+use aside_store::ledger::LedgerLine;
+use aside_store::search::Found;
+use aside_store::session::Summary;
+use aside_tui::seam::{DecisionRow, Said};
+
+use crate::report::Report;
+use crate::{config, times};
+
+pub(crate) fn line(text: impl Into<String>) -> Said {
+    Said::Line(text.into())
+}
+
+pub(crate) fn wrong(report: &Report) -> Said {
+    Said::Wrong { what: report.to_string(), hint: report.remedy().map(str::to_owned) }
+}
+
+/// What became of each thought, and of what was left out.
+pub(crate) fn thoughts(said: &[Message], decisions: &[Decision]) -> Vec<DecisionRow> {
+    let is_shown = |decision: &&Decision| {
+        let block = decision.block.and_then(|block| said.get(decision.message)?.blocks.get(block));
+        decision.block.is_none() || decision.action == Action::Dropped || matches!(block, Some(Block::Thinking(_)))
+    };
+    let row = |decision: &Decision| {
+        let block = decision.block.and_then(|block| said.get(decision.message)?.blocks.get(block));
+        let what = match block {
+            Some(Block::Thinking(thinking)) => {
+                let words: String = thinking.text().chars().take(40).collect();
+                format!("message {}: thinking \"{}\"", decision.message, words.replace('\n', " "))
+            }
+            Some(_) => format!("message {}", decision.message),
+            None => format!("message {}: no thinking", decision.message),
+        };
+        DecisionRow { what, action: crate::explain::action(decision.action).to_owned(), why: decision.why.rule() }
+    };
+    decisions.iter().filter(is_shown).map(row).collect()
+}
+
+/// A setting with its value and who said so; all of them without a key.
+pub(crate) fn settings(settings: &Settings, key: Option<&str>) -> Result<Said, Report> {
+    let keys: Vec<Key> = match key {
+        Some(name) => vec![name.parse::<Key>().map_err(|error| crate::settings::refused(&error))?],
+        None => Key::ALL.to_vec(),
+    };
+    let row = |key: &Key| {
+        let (value, layer) = match settings.get(*key) {
+            Some((value, layer)) => (config::on_one_line(value), layer.as_str().to_owned()),
+            None => ("not set".to_owned(), String::new()),
+        };
+        vec![key.name().to_owned(), value, layer]
+    };
+    let head = ["setting", "value", "from"].map(str::to_owned).to_vec();
+    Ok(Said::Table { head, rows: keys.iter().map(row).collect() })
+}
+
+pub(crate) fn sessions(sessions: &[Summary]) -> Said {
+    let row = |session: &Summary| {
+        vec![
+            session.id.to_string(),
+            times::local(session.changed),
+            session.n_messages.to_string(),
+            session.model.clone().unwrap_or_default(),
+            session.title.clone().unwrap_or_default(),
+        ]
+    };
+    let head = ["id", "changed", "messages", "model", "title"].map(str::to_owned).to_vec();
+    Said::Table { head, rows: sessions.iter().map(row).collect() }
+}
+
+pub(crate) fn found(found: &Found) -> Said {
+    let row = |hit: &aside_store::search::Hit| {
+        vec![hit.session.to_string(), hit.kind.as_str().to_owned(), hit.snippet.clone()]
+    };
+    if found.hits.is_empty() {
+        return line("nothing was found");
+    }
+    let head = ["session", "in", "words"].map(str::to_owned).to_vec();
+    Said::Table { head, rows: found.hits.iter().map(row).collect() }
+}
+
+pub(crate) fn usage(lines: &[LedgerLine]) -> Said {
+    if lines.is_empty() {
+        return line("nothing was used yet");
+    }
+    let row = |line: &LedgerLine| {
+        let figure = |tokens| crate::usage::figure(tokens);
+        vec![
+            crate::usage::name(&line.group),
+            line.n_replies.to_string(),
+            figure(line.input),
+            figure(line.thinking),
+            figure(line.answer),
+            crate::usage::cost(line.cost),
+        ]
+    };
+    let head = ["model", "replies", "input", "thinking", "answer", "cost"].map(str::to_owned).to_vec();
+    Said::Table { head, rows: lines.iter().map(row).collect() }
+}

@@ -1,0 +1,131 @@
+//! The screen as the engine sees it: somebody to tell, and somebody to ask.
+
+use std::collections::HashMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, PoisonError};
+
+use aside_core::message::Message;
+use aside_engine::tools::{Asker, Permit, Question};
+use aside_engine::{Front, Update};
+use aside_tui::seam::{self, QuestionId, Sending};
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+
+/// Passes on what the engine tells. A screen that is gone hears nothing.
+pub(crate) struct ToScreen {
+    pub(crate) updates: Sender<seam::Update>,
+    pub(crate) limit: Option<u64>,
+    /// As PROVIDER/MODEL; a request knows only the second half.
+    pub(crate) model: String,
+    /// The branch as it was sent, for the words of the decision table.
+    pub(crate) said: Vec<Message>,
+}
+
+impl ToScreen {
+    pub(crate) fn send(&self, update: seam::Update) {
+        drop(self.updates.send(update));
+    }
+}
+
+impl Front for ToScreen {
+    fn hear(&mut self, update: Update<'_>) {
+        let update = match update {
+            Update::Event { event, fold } => match seam::Update::of(event, fold) {
+                Some(update) => update,
+                None => return,
+            },
+            Update::Received(_) => return,
+            Update::Sending { step, encoded, .. } => seam::Update::Sending(Box::new(Sending {
+                step,
+                model: self.model.clone(),
+                effort: encoded.effort.clone(),
+                tokens: encoded.tokens,
+                limit: self.limit,
+                notes: encoded.unmet.iter().chain(&encoded.notes).cloned().collect(),
+                decisions: super::says::thoughts(&self.said, &encoded.decisions),
+            })),
+            Update::Retrying { after, attempt, why } => seam::Update::Retrying { after, attempt, why: why.to_owned() },
+            Update::Told(told) => seam::Update::Told(told.clone()),
+            Update::Noted(note) => seam::Update::Said(seam::Said::Line(note.to_owned())),
+            Update::ToolStarted(call) => seam::Update::ToolStarted(Box::new(call.clone())),
+            Update::ToolEnded { result, .. } => seam::Update::ToolEnded(Box::new(result.clone())),
+            Update::Recorded(message) => {
+                self.said.push(message.clone());
+                seam::Update::Recorded(Box::new(message.clone()))
+            }
+            Update::Ended(end) => seam::Update::TurnEnded(end.clone()),
+        };
+        self.send(update);
+    }
+}
+
+/// Asks on the screen; the answer comes back as a command.
+pub(crate) struct OnScreen {
+    updates: Mutex<Sender<seam::Update>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Permit>>>,
+    next: Mutex<u64>,
+}
+
+impl OnScreen {
+    pub(crate) fn new(updates: Sender<seam::Update>) -> OnScreen {
+        OnScreen { updates: Mutex::new(updates), waiting: Mutex::default(), next: Mutex::default() }
+    }
+
+    pub(crate) fn answer(&self, QuestionId(id): QuestionId, permit: seam::Permit) {
+        let permit = match permit {
+            seam::Permit::Once => Permit::Once,
+            seam::Permit::Session => Permit::Session,
+            seam::Permit::Project => Permit::Project,
+            seam::Permit::No(word) => Permit::No(word),
+        };
+        if let Some(waiting) = locked(&self.waiting).remove(&id) {
+            // Whoever asked may have stopped waiting.
+            drop(waiting.send(permit));
+        }
+    }
+
+    fn tell(&self, update: seam::Update) {
+        drop(locked(&self.updates).send(update));
+    }
+}
+
+impl Asker for OnScreen {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Permit> {
+        Box::pin(async move {
+            let id = {
+                let mut next = locked(&self.next);
+                *next += 1;
+                *next
+            };
+            let (sender, answer) = oneshot::channel();
+            locked(&self.waiting).insert(id, sender);
+            let Question { tool, subject, preview, covers, .. } = question;
+            let asked = seam::Question { id: QuestionId(id), tool, subject, preview, covers };
+            self.tell(seam::Update::Asked(Box::new(asked)));
+            let _withdraws = Withdraws { asker: self, id };
+            answer.await.unwrap_or(Permit::No(None))
+        })
+    }
+
+    fn trouble(&self, what: &str) {
+        self.tell(seam::Update::Said(seam::Said::Wrong { what: what.to_owned(), hint: None }));
+    }
+}
+
+/// A question nobody waits for any more leaves the screen.
+struct Withdraws<'a> {
+    asker: &'a OnScreen,
+    id: u64,
+}
+
+impl Drop for Withdraws<'_> {
+    fn drop(&mut self) {
+        if locked(&self.asker.waiting).remove(&self.id).is_some() {
+            self.asker.tell(seam::Update::Withdrawn(QuestionId(self.id)));
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
