@@ -5,11 +5,12 @@ use std::path::Path;
 
 use aside_core::dialect::Dialects;
 use aside_engine::probe::Found;
+use aside_store::Store;
 
 use crate::choice::{self, Named};
 use crate::providers::{Endpoint, Providers, environment};
 use crate::settings::Overrides;
-use crate::{Outcome, local, mcp, run, user_files};
+use crate::{Outcome, keep, local, mcp, run, user_files};
 
 /// Look at config, keys, servers and the terminal
 ///
@@ -62,6 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let runtime = run::runtime()?;
     let servers = runtime.block_on(local::servers(&dialects));
     findings.extend(config(arguments, &dialects, &servers));
+    findings.push(store());
     findings.push(keys(&dialects));
     findings.extend(servers_found(&servers));
     findings.extend(runtime.block_on(mcp_servers(arguments, &dialects)));
@@ -137,6 +139,18 @@ fn folder_line(folder: &Path) -> Finding {
     match file.exists() {
         true => well(format!("config: {}", file.display())),
         false => well(format!("config: none yet; {} would be read", file.display())),
+    }
+}
+
+/// Whether sessions can be kept.
+fn store() -> Finding {
+    let Some(folder) = user_files::data_folder() else {
+        return broken("sessions: there is no folder for them", Some("set HOME or ASIDE_DATA_DIR".to_owned()));
+    };
+    match keep::store().and_then(|store| store.sessions(1).map_err(|error| keep::trouble(&error))) {
+        Ok(sessions) if sessions.is_empty() => well(format!("sessions: none yet, in {}", folder.display())),
+        Ok(_) => well(format!("sessions: in {}", folder.display())),
+        Err(report) => broken(format!("sessions: {report}"), Some("ASIDE_DATA_DIR names another folder".to_owned())),
     }
 }
 

@@ -20,5 +20,6 @@ mod models;
 mod pages;
 mod profile;
 mod providers;
+mod sessions;
 mod sim;
 mod support;

@@ -1,0 +1,121 @@
+//! Sessions as a user meets them: kept, gone on with, found, taken elsewhere.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Config, Run, aside};
+
+fn run(config: &Config, arguments: &[&str]) -> Run {
+    aside(arguments, b"", Some(config))
+}
+
+fn ok(config: &Config, arguments: &[&str]) -> String {
+    let run = run(config, arguments);
+    assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+    run.stdout
+}
+
+#[test]
+fn p2_a_session_is_kept_and_gone_on_with_and_its_thinking_goes_back() {
+    let config = Config::new("sessions-continue");
+    ok(&config, &["ask", "-m", "sim/deepseek", "first question"]);
+    ok(&config, &["ask", "-c", "sim: tool-loop 1"]);
+    let list = ok(&config, &["sessions", "list"]);
+    assert_eq!(list.lines().count(), 1, "{list}");
+    assert!(
+        list.contains("sim/deepseek") && list.ends_with("first question\n"),
+        "the title is the first prompt: {list}"
+    );
+    let explained = ok(&config, &["explain", "-r", "first question", "-m", "deepseek/deepseek-v4-pro", "--json"]);
+    let explained: Value = serde_json::from_str(&explained).unwrap();
+    let thoughts: Vec<&Value> =
+        explained["decisions"].as_array().unwrap().iter().filter(|row| row["kind"] == "thinking").collect();
+    assert_eq!(thoughts.len(), 3, "{explained}");
+    let shown = ok(&config, &["sessions", "show"]);
+    assert!(shown.contains("> first question") && shown.contains("▶ Thought") && shown.contains("→ list"), "{shown}");
+    assert!(ok(&config, &["sessions", "show", "--thinking", "full"]).contains("│ "));
+}
+
+#[test]
+fn nothing_is_kept_when_it_should_not_be() {
+    let config = Config::new("sessions-none");
+    ok(&config, &["ask", "-m", "sim/kimi", "--no-save", "secret"]);
+    assert_eq!(ok(&config, &["sessions", "list"]), "");
+    let none = run(&config, &["ask", "-c", "go on"]);
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("there is no session yet"), "{}", none.stderr);
+}
+
+#[test]
+fn p4_words_are_found_where_they_were_said_or_thought() {
+    let config = Config::new("sessions-search");
+    ok(&config, &["ask", "-m", "sim/anthropic", "where is parse_header defined?"]);
+    let hits = |arguments: &[&str]| -> Vec<Value> {
+        let all: Vec<&str> = ["search", "--json"].iter().chain(arguments).copied().collect();
+        ok(&config, &all).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let found = hits(&["parse_header", "--in", "prompt"]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["kind"], "prompt");
+    assert!(found[0]["snippet"].as_str().unwrap().contains("parse_header"));
+    assert!(!hits(&["模拟"]).is_empty(), "CJK is found");
+    assert!(hits(&["parse_header", "--in", "thinking"]).is_empty());
+    let wrong = run(&config, &["search", "x", "--in", "nowhere"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("prompt, thinking, answer, tool or all"), "{}", wrong.stderr);
+}
+
+#[test]
+fn p5_export_import_export_is_byte_identical() {
+    let config = Config::new("sessions-export");
+    ok(&config, &["ask", "-m", "sim/anthropic", "sim: tool-loop 2"]);
+    for (format, name) in [("jsonl", "out.jsonl"), ("markdown", "out.md")] {
+        let file = config.0.join(name);
+        let path = file.to_str().unwrap();
+        ok(&config, &["sessions", "export", "--format", format, "-o", path]);
+        let id = ok(&config, &["sessions", "import", path]);
+        let again = ok(&config, &["sessions", "export", id.trim(), "--format", format]);
+        assert_eq!(again, fs::read_to_string(&file).unwrap(), "{format}");
+        ok(&config, &["sessions", "delete", id.trim()]);
+    }
+    let whole = fs::read_to_string(config.0.join("out.jsonl")).unwrap();
+    assert!(whole.contains("\"signature\""), "opaque data is in it");
+    assert!(!ok(&config, &["sessions", "export", "--format", "jsonl", "--no-opaque"]).contains("\"signature\""));
+    let markdown = fs::read_to_string(config.0.join("out.md")).unwrap();
+    assert!(markdown.contains("> [!thinking]-"), "{markdown}");
+}
+
+#[test]
+fn c6_what_was_used_is_counted_by_model() {
+    let config = Config::new("sessions-usage");
+    ok(&config, &["ask", "-m", "sim/kimi", "hello"]);
+    let lines = ok(&config, &["usage", "--json"]);
+    let line: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(line["replies"], 1);
+    assert!(line["thinking"]["count"].as_u64().unwrap() > 0, "{line}");
+    assert!(ok(&config, &["usage", "--by", "day"]).lines().count() == 2);
+}
+
+#[test]
+fn a_recording_plays_again_as_it_was() {
+    let config = Config::new("sessions-replay");
+    let tape = config.0.join("tape.jsonl");
+    let tape = tape.to_str().unwrap();
+    let live =
+        run(&config, &["ask", "-m", "sim/gemini", "--no-tools", "--thinking", "show", "--record", tape, "hello"]);
+    let again = run(&config, &["replay", tape, "--speed", "0"]);
+    assert_eq!((again.code, again.stdout, again.stderr), (0, live.stdout, live.stderr));
+    let wrong = run(&config, &["replay", "Cargo.toml"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("aside ask --record FILE"), "{}", wrong.stderr);
+}
+
+#[test]
+fn the_screen_wants_a_terminal_and_says_what_does_not() {
+    let config = Config::new("sessions-screen");
+    let refused = run(&config, &[]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("the screen needs a terminal"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("aside ask"), "{}", refused.stderr);
+}
