@@ -88,6 +88,11 @@ pub(crate) fn aside(arguments: &[&str], stdin: &[u8], config: Option<&Config>) -
     run(Command::new(env!("CARGO_BIN_EXE_aside")).args(arguments).current_dir(root), stdin, config)
 }
 
+/// Where runs without a config folder of their own keep their sessions.
+fn shared_data() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("data")
+}
+
 /// A command that comes to run the binary.
 pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&Config>) -> Run {
     // Keys of whoever runs the tests are not ours to use.
@@ -98,7 +103,7 @@ pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&Config>) 
     }
     let mut child = command
         .env("ASIDE_CONFIG_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.clone()))
-        .env("ASIDE_DATA_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.join("data")))
+        .env("ASIDE_DATA_DIR", config.map_or_else(shared_data, |config| config.0.join("data")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
