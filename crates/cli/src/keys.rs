@@ -1,27 +1,36 @@
-//! Where a provider's key is: the environment, then a command that prints it.
+//! Where a provider's key is: the environment, then the system's keyring, then a
+//! command that prints it.
 //! It is never shown, and no file of ours holds one.
 
 use std::process::{Command, Stdio};
 
+use crate::keyring;
 use crate::providers::{KeySource, Provider, environment};
 use crate::report::Report;
 
 /// The first key there is. A provider that wants none gets none.
 pub(crate) fn find(provider: &Provider) -> Result<Option<String>, Report> {
+    let variable = provider.keys.iter().find_map(|source| match source {
+        KeySource::Env(name) => environment(name),
+        KeySource::Command(_) => None,
+    });
+    if let Some(key) = variable {
+        return Ok(Some(key.trim().to_owned()));
+    }
+    if !provider.keys.is_empty()
+        && let Some(key) = keyring::find(&provider.id)
+    {
+        return Ok(Some(key));
+    }
     for source in &provider.keys {
-        let key = match source {
-            KeySource::Env(name) => environment(name),
-            KeySource::Command(command) => Some(printed_by(command, &provider.id)?),
-        };
-        if let Some(key) = key {
-            return Ok(Some(key.trim().to_owned()));
+        if let KeySource::Command(command) = source {
+            return Ok(Some(printed_by(command, &provider.id)?.trim().to_owned()));
         }
     }
     match provider.keys.first() {
         None => Ok(None),
-        Some(KeySource::Env(name)) => {
-            Err(Report::new(format!("`{}` needs a key", provider.id)).hint(format!("export {name}=…")))
-        }
+        Some(KeySource::Env(name)) => Err(Report::new(format!("`{}` needs a key", provider.id))
+            .hint(format!("export {name}=…, or aside key set {}", provider.id))),
         Some(KeySource::Command(_)) => Err(Report::new(format!("`{}` needs a key", provider.id))),
     }
 }
@@ -31,7 +40,7 @@ pub(crate) fn is_there(provider: &Provider) -> bool {
     provider.keys.iter().any(|source| match source {
         KeySource::Env(name) => environment(name).is_some(),
         KeySource::Command(_) => true,
-    })
+    }) || (!provider.keys.is_empty() && keyring::find(&provider.id).is_some())
 }
 
 fn printed_by(command: &str, id: &str) -> Result<String, Report> {

@@ -11,6 +11,8 @@ mod encode;
 mod explain;
 mod judge;
 mod keep;
+mod key;
+mod keyring;
 mod keys;
 mod local;
 #[cfg_attr(not(feature = "mcp"), path = "mcp_absent.rs")]
@@ -66,6 +68,7 @@ enum Command {
     Encode(encode::Arguments),
     Explain(explain::Arguments),
     Judge(judge::Arguments),
+    Key(key::Arguments),
     Man(pages::ManArguments),
     Models(models::Arguments),
     Profile(profile::Arguments),
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Some(Command::Encode(arguments)) => encode::run(&arguments),
         Some(Command::Explain(arguments)) => explain::run(&arguments),
         Some(Command::Judge(arguments)) => judge::run(&arguments),
+        Some(Command::Key(arguments)) => key::run(&arguments),
         Some(Command::Man(arguments)) => pages::man(&arguments),
         Some(Command::Models(arguments)) => models::run(&arguments),
         Some(Command::Profile(arguments)) => profile::run(&arguments),

@@ -14,6 +14,7 @@ mod config;
 mod decode;
 mod doctor;
 mod encode;
+mod key;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod models;
