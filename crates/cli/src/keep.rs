@@ -160,6 +160,17 @@ impl Desk {
         }
     }
 
+    /// A shorter branch, beside the one it sums up.
+    fn compacted(&mut self, branch: &[&Message]) {
+        let moved = self.store.set_head(&self.lease, None);
+        self.check(moved);
+        for message in branch {
+            let kept = self.store.append(&self.lease, Parent::Head, message);
+            let id = self.check(kept);
+            self.ids.extend(id);
+        }
+    }
+
     fn received(&mut self) {
         let now = now();
         self.now = Some(now);
@@ -191,6 +202,7 @@ impl Front for Keeper<'_> {
                 Update::Event { event, .. } => desk.take(*event),
                 Update::Received(_) => desk.received(),
                 Update::Recorded(message) => desk.recorded(message),
+                Update::Compacted { branch, .. } => desk.compacted(branch),
                 // A reply that came to nothing leaves nothing behind but itself.
                 Update::Ended(_) => drop(desk.recorder.take()),
                 Update::Sending { .. }

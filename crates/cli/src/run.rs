@@ -136,7 +136,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         session.expect_tools(tools);
     }
     match wanted.resumed {
-        Some(resumed) => session.history = resumed.history.clone(),
+        Some(resumed) => session.go_on_with(resumed.history.clone()),
         None => instruct(&mut session, &here, wanted.tools.is_some())?,
     }
     Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers })
@@ -231,7 +231,7 @@ pub(crate) fn files_here(most: usize) -> Vec<String> {
 
 /// Forgets what was said; the system prompt stays.
 pub(crate) fn begin_anew(ready: &mut Ready) -> Result<(), Report> {
-    ready.session.history = History::new();
+    ready.session.go_on_with(History::new());
     instruct(&mut ready.session, &here()?, true)
 }
 

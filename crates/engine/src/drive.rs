@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{Reply, ToolCall, ToolResult};
+use aside_core::compact::Occasion;
 use aside_core::event::{Event, NoteCode, ProviderError, Sink};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::now;
 use crate::http::{Answer, CallError, Refusal};
 use crate::retry::{self, Retry};
+use crate::room::Compacted;
 use crate::session::Session;
 use crate::tools::Asker;
 use crate::update::{Front, Update};
@@ -30,6 +32,19 @@ const QUOTE: usize = 300;
 impl Session {
     /// Says something to the model and goes on until it has answered.
     pub async fn turn(
+        &mut self,
+        message: Message,
+        front: &mut dyn Front,
+        asker: &dyn Asker,
+        cancel: &CancellationToken,
+    ) -> TurnEnd {
+        if let Compacted::Failed(why) = self.compact(Occasion::Full, front, cancel).await {
+            front.hear(Update::Noted(&format!("older turns could not be summed up: {why}")));
+        }
+        self.steps(message, front, asker, cancel).await
+    }
+
+    pub(crate) async fn steps(
         &mut self,
         message: Message,
         front: &mut dyn Front,

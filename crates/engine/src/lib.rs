@@ -11,6 +11,7 @@ pub mod http;
 pub mod probe;
 pub mod prompt;
 mod retry;
+pub mod room;
 #[cfg(test)]
 mod scratch;
 pub mod session;

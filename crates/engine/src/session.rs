@@ -56,6 +56,13 @@ impl Session {
         Arc::clone(&self.dialects)
     }
 
+    /// Another conversation. What was written of the one before is forgotten: its
+    /// entries have the same numbers.
+    pub fn go_on_with(&mut self, history: History) {
+        self.history = history;
+        self.encoder = Encoder::default();
+    }
+
     /// The system prompt, before anything else is said.
     pub fn instruct(&mut self, prompt: String) {
         self.history.append(Message::new(Role::System, vec![text(prompt)]));

@@ -39,6 +39,12 @@ pub enum Update<'a> {
         call: &'a ToolCall,
         result: &'a ToolResult,
     },
+    /// Older turns are a summary from here on. `branch` is all that is sent of the
+    /// conversation now; what was said stays in the branch before.
+    Compacted {
+        branch: &'a [&'a Message],
+        summarised: usize,
+    },
     /// Into the history, as it is.
     Recorded(&'a Message),
     Ended(&'a TurnEnd),

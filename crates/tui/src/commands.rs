@@ -28,6 +28,7 @@ table! {
     "model", "[NAME]", "another model from here on";
     "effort", "[LEVEL]", "how hard to think";
     "profile", "[load|save|delete NAME]", "settings under a name";
+    "compact", "", "sum up the older turns now";
     "fork", "", "go on in a copy of this session";
     "undo", "", "take the last turn back";
     "retry", "", "ask the last question again";
@@ -128,6 +129,7 @@ fn known(name: &str, rest: &str) -> Parsed {
             Err(error) => Parsed::Wrong { what: error.to_string(), hint: None },
         },
         "profile" => profile(rest),
+        "compact" => engine(Command::Compact),
         "fork" => engine(Command::Fork),
         "undo" => engine(Command::Undo),
         "retry" => engine(Command::Retry),

@@ -223,6 +223,8 @@ pub enum Command {
     /// Without a name: which models there are.
     Model(Option<String>),
     Effort(Option<String>),
+    /// Sum up the older turns.
+    Compact,
     Fork,
     Undo,
     Retry,

@@ -119,6 +119,7 @@ impl<O: Write> Front for Events<O> {
                 self.value(&json!({ "event": "toolEnded", "id": id, "isError": result.is_error, "content": content }));
             }
             Update::Recorded(message) => self.recorded(message),
+            Update::Compacted { summarised, .. } => self.notice("compacted", &say::compacted(summarised)),
             Update::Ended(end) => self.ended(end),
         }
     }

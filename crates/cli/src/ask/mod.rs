@@ -4,7 +4,7 @@ mod asker;
 mod events;
 pub(crate) mod plain;
 mod record;
-mod say;
+pub(crate) mod say;
 
 use std::io::{BufWriter, IsTerminal, Read};
 use std::path::PathBuf;

@@ -398,6 +398,7 @@ impl<O: Write, E: Write> Front for Plain<O, E> {
                 self.say(&format!("{why}; trying again in {:.1} s", after.as_secs_f64()));
             }
             Update::Told(told) => self.say(&say::told(told)),
+            Update::Compacted { summarised, .. } => self.say(&say::compacted(summarised)),
             Update::Noted(note) => self.say(&format!("note: {note}")),
             Update::ToolStarted(call) => self.tool_started(call),
             Update::ToolEnded { call, result } => self.tool_ended(call, result),

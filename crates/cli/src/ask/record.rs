@@ -85,6 +85,7 @@ impl Front for Recorder<'_> {
                 | Update::ToolStarted(_)
                 | Update::ToolEnded { .. }
                 | Update::Recorded(_)
+                | Update::Compacted { .. }
                 | Update::Ended(_) => (),
             }
         }

@@ -18,6 +18,10 @@ pub(crate) fn told(told: &Told) -> String {
     }
 }
 
+pub(crate) fn compacted(summarised: usize) -> String {
+    format!("the window was nearly full: {summarised} older messages are a summary from here on")
+}
+
 /// How a turn ended: the exit code, and what to say about it.
 pub(crate) fn ending(end: &TurnEnd) -> (Outcome, Option<Report>) {
     let failed = |what: String, hint: &str| (Outcome::ProviderFailed, Some(Report::new(what).hint(hint)));

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use aside_core::compact::Occasion;
 use aside_core::dialect::Dialects;
 use aside_core::exchange::{ThinkingAs, write_markdown};
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Display, Key, Layer};
 use aside_core::turn::TurnEnd;
+use aside_engine::room::Compacted;
 use aside_engine::tools::Mode;
 use aside_store::ledger::{By, LedgerQuery};
 use aside_store::search::Query;
@@ -239,6 +241,7 @@ impl Driver {
             Command::Model(Some(name)) => self.switch_model(&name).await,
             Command::Model(None) => said(says::line(format!("model: {}", self.ready.model))),
             Command::Profile(act) => self.profile(act),
+            Command::Compact => self.compact().await,
             Command::Undo => {
                 self.take_back()?;
                 Ok(Done::Silent)
@@ -323,6 +326,16 @@ impl Driver {
         }
     }
 
+    async fn compact(&mut self) -> Result<Done, Report> {
+        let mut keeper = Keeper::new(&mut self.front, self.desk.as_mut());
+        let cancel = CancellationToken::new();
+        match self.ready.session.compact(Occasion::ByHand, &mut keeper, &cancel).await {
+            Compacted::Done(_) => Ok(Done::Silent),
+            Compacted::Nothing(why) => Ok(Done::Said(says::line(why.to_string()))),
+            Compacted::Failed(why) => Err(Report::new(format!("older turns could not be summed up: {why}"))),
+        }
+    }
+
     /// Takes the last turn back; it stays in the log.
     fn take_back(&mut self) -> Result<(), Report> {
         let history = &mut self.ready.session.history;
@@ -351,7 +364,7 @@ impl Driver {
         self.desk = None;
         self.title = resumed.conversation.title.clone();
         self.known = Some((resumed.id, resumed.ids));
-        self.ready.session.history = resumed.conversation.history;
+        self.ready.session.go_on_with(resumed.conversation.history);
         self.front.send(Update::Restored(self.branch()));
         self.front.send(Update::Status(Box::new(self.status())));
         Ok(())

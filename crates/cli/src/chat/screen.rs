@@ -53,6 +53,11 @@ impl Front for ToScreen {
                 self.said.push(message.clone());
                 seam::Update::Recorded(Box::new(message.clone()))
             }
+            Update::Compacted { branch, summarised } => {
+                self.said = branch.iter().map(|message| (*message).clone()).collect();
+                let line = crate::ask::say::compacted(summarised);
+                seam::Update::Said(seam::Said::Line(line))
+            }
             Update::Ended(end) => seam::Update::TurnEnded(end.clone()),
         };
         self.send(update);

@@ -192,3 +192,34 @@ async fn a_stopped_turn_leaves_nothing_running_upstream() {
     let (end, heard) = say(&mut session, "go on").await;
     assert_eq!(end, TurnEnd::Answered, "and the session goes on: {:?}", heard.lines);
 }
+
+#[tokio::test]
+async fn c3_older_turns_become_a_summary_and_stay_in_the_history() {
+    let simulator = simulator().await;
+    let scratch = Scratch::new("compacted");
+    let mut session = talk_to(&simulator, "deepseek", &scratch);
+    for question in ["first", "second", "sim: tool-loop 1"] {
+        assert_eq!(say(&mut session, question).await.0, TurnEnd::Answered);
+    }
+    let before = branch(&session);
+    let entries = session.history.entries().len();
+    // The limit is reached at once, and so it is made.
+    session.settings.set(aside_core::settings::Layer::Session, "context.limit", "900").unwrap();
+    let (end, heard) = say(&mut session, "third").await;
+    assert_eq!(end, TurnEnd::Answered, "{:?}", heard.lines);
+    assert!(heard.lines.first().is_some_and(|line| line.starts_with("compacted ")), "{:?}", heard.lines);
+    let after = branch(&session);
+    assert!(after.iter().any(aside_core::compact::is_summary), "{after:?}");
+    assert!(after.len() < before.len() + 2);
+    // The latest turn is as it was, its thinking and its call with it.
+    let loop_of =
+        |messages: &[Message]| messages.iter().filter(|message| message.has_calls()).cloned().collect::<Vec<_>>();
+    assert_eq!(loop_of(&after), loop_of(&before));
+    assert!(session.history.entries().len() > entries, "nothing is deleted");
+    assert!(
+        !after.iter().any(|message| message.thinking_text().is_some_and(|text| {
+            before.iter().take(4).any(|old| old.thinking_text().as_deref() == Some(text.as_str()))
+        })),
+        "thinking of the summed-up turns is gone from what is sent"
+    );
+}
