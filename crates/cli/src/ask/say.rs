@@ -19,7 +19,7 @@ pub(crate) fn told(told: &Told) -> String {
 }
 
 pub(crate) fn compacted(summarised: usize) -> String {
-    format!("the window was nearly full: {summarised} older messages are a summary from here on")
+    format!("{summarised} older messages are a summary from here on")
 }
 
 /// How a turn ended: the exit code, and what to say about it.
