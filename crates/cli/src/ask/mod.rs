@@ -115,9 +115,12 @@ impl Arguments {
     /// A store that cannot be opened is in the way only of those who go on with
     /// a session.
     fn store(&self) -> Result<Option<Arc<SqliteStore>>, Report> {
+        // Who keeps nothing and goes on with nothing needs no store.
+        if self.no_save && self.which() == Which::New {
+            return Ok(None);
+        }
         match (keep::store(), self.which()) {
             (Ok(store), _) => Ok(Some(store)),
-            (Err(_), Which::New) if self.no_save => Ok(None),
             (Err(report), Which::New) => {
                 tell(&format!("this turn is not saved: {report}"));
                 Ok(None)
