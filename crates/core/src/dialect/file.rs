@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer};
 
 use super::access::{AccessTable, Auth};
 use super::ask::Ask;
-use super::catalogue::ErrorRow;
 use super::echo::{Bind, Echo};
 use super::error::DialectError;
 use super::matrix::Matrix;
@@ -48,11 +47,10 @@ pub(super) struct Rules {
 }
 
 /// What other files offer to choose from.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
-    pub(super) pairs: &'a BTreeMap<String, Pair>,
-    pub(super) matrices: &'a [Matrix],
-    pub(super) catalogue: &'a [ErrorRow],
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) pairs: BTreeMap<String, Pair>,
+    pub(super) matrices: Vec<Matrix>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -212,22 +210,18 @@ impl Rules {
     pub(super) fn settle(
         self,
         protocol: Protocol,
-        known: Known<'_>,
+        known: &Known,
         source: &Source<'_>,
     ) -> Result<Settled, DialectError> {
         let Rules { read, echo, bind, ask, usage, finish, errors } = self;
-        let errors = errors.unwrap_or_default();
-        if let Some(id) = errors.iter().find(|id| !known.catalogue.iter().any(|row| row.id == **id)) {
-            return Err(DialectError::in_key(source, "errors", format!("unknown error `{id}`")));
-        }
         Ok(Settled {
-            read: read.settle(protocol, known.pairs, source)?,
+            read: read.settle(protocol, &known.pairs, source)?,
             echo: echo.settle(protocol, source)?,
-            bind: bind.settle(known.matrices, source)?,
+            bind: bind.settle(&known.matrices, source)?,
             ask: ask.settle(source)?,
             usage: usage.settle(),
             finish: finish.settle(),
-            errors,
+            errors: errors.unwrap_or_default(),
         })
     }
 }

@@ -1,5 +1,8 @@
 //! How each provider bends a protocol: data, read once and checked.
 //!
+//! A program speaks one or two dialects of the many, so of the built-in files
+//! only the head is read before somebody asks for more.
+//!
 //! A dialect says what its file says, else what the generic dialect of its
 //! protocol says. A `[[model]]` table overrides any of it; the first pattern
 //! that matches counts.
@@ -12,27 +15,26 @@ mod echo;
 mod error;
 mod file;
 mod glob;
+mod load;
 mod matrix;
 mod read;
 mod table;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::protocol::Protocol;
-use crate::tags::{Pair, TagRules};
-use access::AccessTable;
+use crate::tags::TagRules;
 pub use access::{Access, Auth};
 pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off, Tokenizer};
-use catalogue::{Answers, Catalogue, ErrorsFile};
+use catalogue::{Answers, Catalogue};
 pub use catalogue::{ErrorClass, ErrorRow, Fault, Refusal, Repair};
 pub use echo::{
     BindModel, BindRules, CallIdShape, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign,
     Ids, ItemText, Patch, PrefixCheck, Removal, TurnsIf,
 };
 pub use error::DialectError;
-use file::{DialectFile, Known, Rules as FileRules, TagsFile};
-use matrix::{Matrix, MatrixFile};
+use file::Known;
+use load::Late;
 pub use read::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
 
 /// Whether a model's name fits a pattern: `*` for any run of characters, `?`
@@ -53,8 +55,8 @@ pub struct Source<'a> {
 #[derive(Debug, Clone)]
 pub struct Dialects {
     by_id: BTreeMap<String, Dialect>,
-    matrices: Vec<Matrix>,
-    catalogue: Catalogue,
+    known: Late<Known>,
+    catalogue: Late<Catalogue>,
 }
 
 /// One provider's way of speaking one protocol.
@@ -73,10 +75,16 @@ pub struct Dialect {
     makes: Vec<String>,
     /// Other hosts of this provider than that of its base URL.
     hosts: Vec<String>,
+    body: Late<Body>,
+    /// What is said to a faulty request, here or elsewhere.
+    answers: Late<Answers>,
+}
+
+/// The tables of a dialect's file, and of the files it builds on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Body {
     base: Rules,
     models: Vec<(String, Rules)>,
-    /// What is said to a faulty request, here or elsewhere.
-    answers: Arc<Answers>,
 }
 
 /// What a dialect says about one model.
@@ -132,52 +140,6 @@ pub struct FinishRules {
 }
 
 impl Dialects {
-    /// The built-in dialects alone.
-    pub fn builtin() -> Result<Dialects, DialectError> {
-        Dialects::with_user_files(&[])
-    }
-
-    /// The built-in dialects with the user's files merged over them, key by
-    /// key. A new id is a new dialect; `tags.toml`, `matrix.toml` and
-    /// `errors.toml` add or replace what dialects choose from.
-    pub fn with_user_files(user: &[Source<'_>]) -> Result<Dialects, DialectError> {
-        let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
-        let (mut matrices, mut catalogue) = (Vec::new(), Catalogue::default());
-        let mut files: BTreeMap<String, Merged> = BTreeMap::new();
-        for source in builtin::FILES.iter().chain(user) {
-            match source.path.rsplit('/').next() {
-                Some(builtin::TAGS) => {
-                    let tags: TagsFile = error::parse(source)?;
-                    pairs.extend(tags.pair.into_iter().map(|pair| (pair.id.clone(), pair.into())));
-                }
-                Some(builtin::MATRIX) => error::parse::<MatrixFile>(source)?.lay_over(&mut matrices),
-                Some(builtin::ERRORS) => error::parse::<ErrorsFile>(source)?.lay_over(&mut catalogue),
-                _ => {
-                    let file: DialectFile = error::parse(source)?;
-                    files.entry(file.id.clone()).or_default().add(source, file)?;
-                }
-            }
-        }
-        let generics: BTreeMap<Protocol, Generic> = files
-            .values()
-            .filter(|merged| merged.file.generic)
-            .map(|merged| (merged.protocol(), (merged.file.rules.clone(), merged.file.access.of_the_protocol())))
-            .collect();
-        let known = Known { pairs: &pairs, matrices: &matrices, catalogue: &catalogue.rows };
-        let answers: BTreeMap<Protocol, Arc<Answers>> = generics
-            .iter()
-            .map(|(protocol, rules)| (*protocol, Arc::new(Answers::of(*protocol, &catalogue, rules.0.errors()))))
-            .collect();
-        let by_id = files
-            .into_iter()
-            .map(|(id, merged)| {
-                let answers = answers.get(&merged.protocol()).cloned().unwrap_or_default();
-                merged.resolve(known, &generics, answers).map(|dialect| (id, dialect))
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(Dialects { by_id, matrices, catalogue })
-    }
-
     /// What providers complain about, in the order to be asked.
     pub fn catalogue(&self) -> &[ErrorRow] {
         &self.catalogue.rows
@@ -186,7 +148,7 @@ impl Dialects {
     /// Whether one model can read the thinking of another. An unknown matrix
     /// lets a model read itself.
     pub fn can_read(&self, matrix: &str, reader_model: &str, producer_model: &str) -> bool {
-        match self.matrices.iter().find(|known| known.name == matrix) {
+        match self.known.matrices.iter().find(|known| known.name == matrix) {
             Some(matrix) => matrix.can_read(reader_model, producer_model),
             None => reader_model.eq_ignore_ascii_case(producer_model),
         }
@@ -241,8 +203,9 @@ impl Dialects {
 impl Dialect {
     /// The rules for one model; for the dialect as a whole without one.
     pub fn rules(&self, model: Option<&str>) -> &Rules {
-        let matching = model.and_then(|model| self.models.iter().find(|(pattern, _)| glob::matches(pattern, model)));
-        matching.map_or(&self.base, |(_, rules)| rules)
+        let Body { base, models } = &*self.body;
+        let matching = model.and_then(|model| models.iter().find(|(pattern, _)| glob::matches(pattern, model)));
+        matching.map_or(base, |(_, rules)| rules)
     }
 
     /// The same protocol spoken by somebody nobody knows.
@@ -278,7 +241,7 @@ impl Dialect {
 
     /// The patterns of models that differ, in the order they are asked.
     pub fn models(&self) -> impl Iterator<Item = (&str, &Rules)> {
-        self.models.iter().map(|(pattern, rules)| (pattern.as_str(), rules))
+        self.body.models.iter().map(|(pattern, rules)| (pattern.as_str(), rules))
     }
 }
 
@@ -289,76 +252,6 @@ fn host_and_path(url: &str) -> Option<(String, &str)> {
     let (host, path) = (rest.get(..end)?, rest.get(end..)?.trim_end_matches('/'));
     let host = host.to_lowercase().replace("localhost", "127.0.0.1");
     (!host.is_empty()).then_some((host, path))
-}
-
-/// What the generic dialect of a protocol says.
-type Generic = (FileRules, AccessTable);
-
-/// A dialect's own file with the user's laid over it.
-#[derive(Default)]
-struct Merged {
-    /// The file that introduced it, and the one that changed it last.
-    path: String,
-    text: String,
-    file: DialectFile,
-}
-
-impl Merged {
-    fn add(&mut self, source: &Source<'_>, file: DialectFile) -> Result<(), DialectError> {
-        if self.path.is_empty() && file.protocol.is_none() {
-            return Err(DialectError::at(source, 0, "protocol", "a new dialect needs a protocol".to_owned()));
-        }
-        self.path = source.path.to_owned();
-        self.text = source.text.to_owned();
-        self.file.lay_over(file);
-        Ok(())
-    }
-
-    fn protocol(&self) -> Protocol {
-        self.file.protocol.unwrap_or(Protocol::OpenaiChat)
-    }
-
-    fn resolve(
-        self,
-        known: Known<'_>,
-        generics: &BTreeMap<Protocol, Generic>,
-        answers: Arc<Answers>,
-    ) -> Result<Dialect, DialectError> {
-        let protocol = self.protocol();
-        let source = Source { path: &self.path, text: &self.text };
-        let DialectFile {
-            id, base_url, api_key_env, access: own, generic, unknown, makes, hosts, rules, models, ..
-        } = self.file;
-        let settle = |rules: FileRules| rules.settle(protocol, known, &source);
-        let (mut base, mut access) = generics.get(&protocol).cloned().unwrap_or_default();
-        base.lay_over(rules);
-        access.lay_over(own);
-        let access = access.settle();
-        let models = models
-            .into_iter()
-            .map(|(pattern, over)| {
-                let mut rules = base.clone();
-                rules.lay_over(over);
-                settle(rules).map(|rules| (pattern, rules))
-            })
-            .collect::<Result<_, _>>()?;
-        let base = settle(base)?;
-        let known = Dialect {
-            id,
-            protocol,
-            base_url,
-            api_key_env,
-            access,
-            unknown,
-            generic,
-            makes,
-            hosts,
-            base,
-            models,
-            answers,
-        };
-        Ok(known)
-    }
 }
 
 #[cfg(test)]
