@@ -15,7 +15,7 @@ use aside_store::session::{Change, NewReply, NewSession, Parent, title_of};
 use aside_store::{Lease, MessageId, Recorder, SessionId, SqliteStore, Store, StoreError};
 
 use crate::report::Report;
-use crate::user_files;
+use crate::{log, user_files};
 
 /// Which session a command goes on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,6 +197,7 @@ impl<'a> Keeper<'a> {
 
 impl Front for Keeper<'_> {
     fn hear(&mut self, update: Update<'_>) {
+        log::hear(&update);
         if let Some(desk) = &mut self.desk {
             match &update {
                 Update::Event { event, .. } => desk.take(*event),
@@ -213,6 +214,7 @@ impl Front for Keeper<'_> {
                 | Update::ToolEnded { .. } => (),
             }
             if let Trouble::New(what) = &desk.trouble {
+                log::note(log::Level::Warn, || what.clone());
                 self.inner.hear(Update::Noted(what));
                 desk.trouble = Trouble::Said;
             }

@@ -15,6 +15,7 @@ mod key;
 mod keyring;
 mod keys;
 mod local;
+mod log;
 #[cfg_attr(not(feature = "mcp"), path = "mcp_absent.rs")]
 mod mcp;
 mod mcp_tables;
@@ -43,6 +44,12 @@ use clap::{Parser, Subcommand};
 
 use report::Report;
 
+const VARIABLES: &str = "\
+Environment:
+  ASIDE_CONFIG_DIR, ASIDE_DATA_DIR  folders for settings and sessions, else the XDG ones
+  ASIDE_LOG=warn|info|debug         write aside.log into ASIDE_STATE_DIR, else the XDG state folder
+  NO_COLOR                          no colours";
+
 /// Every reasoning model works right, everywhere.
 ///
 /// Without a command: the terminal screen, in a new session. aside reads the
@@ -50,6 +57,7 @@ use report::Report;
 /// that provider needs.
 #[derive(Debug, Parser)]
 #[command(name = "aside", version, propagate_version = true, args_conflicts_with_subcommands = true)]
+#[command(after_help = VARIABLES)]
 struct Arguments {
     #[command(flatten)]
     chat: chat::Arguments,
@@ -93,7 +101,23 @@ pub(crate) enum Outcome {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = match arguments.command {
+    let outcome = log::begin().map_err(anyhow::Error::from).and_then(|()| obey(arguments));
+    let code = match outcome {
+        Ok(outcome) => outcome,
+        // Whoever reads our output has seen enough.
+        Err(error) if is_broken_pipe(&error) => Outcome::Done,
+        Err(error) => {
+            let report = Report::from(error);
+            log::note(log::Level::Warn, || report.to_string());
+            report.print();
+            Outcome::AskedWrongly
+        }
+    };
+    ExitCode::from(code as u8)
+}
+
+fn obey(arguments: Arguments) -> anyhow::Result<Outcome> {
+    match arguments.command {
         None => chat::run(arguments.chat),
         Some(Command::Ask(arguments)) => ask::run(&arguments),
         Some(Command::Completions(arguments)) => pages::completions(&arguments),
@@ -112,17 +136,7 @@ fn main() -> ExitCode {
         Some(Command::Sessions(arguments)) => sessions::run(&arguments),
         Some(Command::Usage(arguments)) => usage::run(&arguments),
         Some(Command::Sim(arguments)) => sim::run(&arguments),
-    };
-    let code = match outcome {
-        Ok(outcome) => outcome,
-        // Whoever reads our output has seen enough.
-        Err(error) if is_broken_pipe(&error) => Outcome::Done,
-        Err(error) => {
-            Report::from(error).print();
-            Outcome::AskedWrongly
-        }
-    };
-    ExitCode::from(code as u8)
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

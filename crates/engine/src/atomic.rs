@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Who may read the new file.
 #[derive(Debug, Clone)]
-pub(crate) enum Access {
+pub enum Access {
     /// The user alone.
     Private,
     /// Whatever new files of the user get.
@@ -19,7 +19,7 @@ pub(crate) enum Access {
 
 /// Puts the bytes where the path leads. Whatever fails, what was there before
 /// is still there whole.
-pub(crate) fn write(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
+pub fn write(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     // In the same folder, since a rename is whole only within one file system.
     let draft = draft_beside(path, folder)?;
@@ -28,7 +28,11 @@ pub(crate) fn write(path: &Path, bytes: &[u8], access: Access) -> io::Result<()>
         // The error that counts is the one above.
         drop(fs::remove_file(&draft));
     }
-    written
+    written?;
+    // The rename itself is lost with the power unless the folder is synced;
+    // some file systems cannot, and the file is whole either way.
+    drop(File::open(folder).and_then(|folder| folder.sync_all()));
+    Ok(())
 }
 
 fn draft_beside(path: &Path, folder: &Path) -> io::Result<PathBuf> {

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`update`], [`session`], `drive`, [`http`], [`tools`], [`prompt`].
 
-mod atomic;
+pub mod atomic;
 mod clock;
 mod drive;
 pub mod endpoint;

@@ -15,6 +15,7 @@ mod decode;
 mod doctor;
 mod encode;
 mod key;
+mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod models;
