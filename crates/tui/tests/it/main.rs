@@ -12,7 +12,9 @@
 mod anything;
 mod fixtures;
 mod input;
+mod rules;
 mod screens;
 mod scrolling;
+mod seeds;
 mod support;
 mod thinking;
