@@ -16,5 +16,6 @@ mod rules;
 mod screens;
 mod scrolling;
 mod seeds;
+mod states;
 mod support;
 mod thinking;
