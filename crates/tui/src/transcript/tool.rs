@@ -5,6 +5,7 @@ use aside_core::screen::neutral;
 use serde_json::Value;
 
 use super::Look;
+use super::diff::changed;
 use super::plain::{Manner, Plain, has_diff};
 use super::thought::{Choice, duration};
 use crate::text::wrap::cut;
@@ -188,12 +189,6 @@ impl Tool {
             output.forget_rows();
         }
     }
-}
-
-fn changed(diff: &str) -> (usize, usize) {
-    let count =
-        |sign: char, head: &str| diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(head)).count();
-    (count('+', "+++"), count('-', "---"))
 }
 
 /// What a call is about, from its arguments.

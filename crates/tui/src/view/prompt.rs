@@ -8,7 +8,8 @@ use crate::app::{App, Mode};
 use crate::paint::paint_row;
 use crate::text::wrap::cut;
 use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, wrap};
-use crate::transcript::plain::{diff_ink, has_diff};
+use crate::transcript::diff::Diff;
+use crate::transcript::plain::has_diff;
 
 /// Paints the question at the bottom of the area; returns what is left above.
 pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Rect {
@@ -45,10 +46,13 @@ fn preview_rows(preview: &str, width: usize, room: usize) -> Vec<Row> {
     let preview = neutral(preview);
     let is_diff = has_diff(&preview);
     let mut rows = Vec::new();
+    let mut diff = Diff::default();
+    // The rest of a long line must not look like a line of its own.
+    let indent = |text: &str| vec![Span::new(Ink::Muted, text)];
+    let margin = Margin { first: indent("  "), rest: indent("    ") };
     for line in preview.lines() {
-        let ink = if is_diff { diff_ink(line) } else { Ink::Code };
-        let margin = Margin::same(vec![Span::new(Ink::Muted, "  ")]);
-        wrap(&[Span::new(ink, line)], width, Break::Anywhere, &margin, Shade::None, &mut rows);
+        let ink = if is_diff { diff.ink(line) } else { Ink::Code };
+        wrap(&[Span::new(ink, line)], width, Break::Words, &margin, Shade::None, &mut rows);
     }
     if rows.len() > room {
         let kept = room.saturating_sub(1);
