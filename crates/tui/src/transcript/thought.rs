@@ -240,15 +240,15 @@ impl Thought {
         let arrow = if shape == Shape::Open { "▼" } else { "▶" };
         let (mark, word) = if self.is_running() { (look.spinner(), "Thinking") } else { (arrow, "Thought") };
         let mut head = format!("{mark} {word}");
-        let mut tail = String::new();
+        let (mut tail, mut tokens) = (String::new(), String::new());
         if self.is_running() {
             let seconds = self.began.and_then(|began| elapsed(began, look.now)).filter(|ms| *ms >= 1000);
             tail.extend(seconds.map(|ms| format!(" · {}", duration(ms))));
-            match self.tokens.tokens() {
-                0 => (),
-                1 => tail.push_str(" · ~1 token"),
-                tokens => tail.push_str(&format!(" · ~{} tokens", short(tokens))),
-            }
+            tokens = match self.tokens.tokens() {
+                0 => String::new(),
+                1 => " · ~1 token".to_owned(),
+                tokens => format!(" · ~{} tokens", short(tokens)),
+            };
         } else if let Some(times) = self.times {
             let ms = times.ended.0.saturating_sub(times.started.0);
             // All of it came at once; how long it took nobody knows.
@@ -260,7 +260,12 @@ impl Thought {
             head.push_str(" · interrupted");
         }
         let room = look.width.saturating_sub(width_of(&head) + width_of(&tail));
-        let about = self.about(room);
+        // A count says less than a title.
+        let is_title_cut = |title: &String| room < width_of(title).min(GIST) + width_of(" · ") + width_of(&tokens);
+        if self.title.as_ref().is_none_or(|title| !is_title_cut(title)) {
+            tail.push_str(&tokens);
+        }
+        let about = self.about(look.width.saturating_sub(width_of(&head) + width_of(&tail)));
         let mut text = head;
         text.push_str(&about);
         if look.width >= width_of(&text) + width_of(&tail) {
