@@ -39,6 +39,13 @@ const QUESTIONS: &[Scene] = &[
         play: |stage| ask(stage, "shell", "rm -rf ../target && echo gone", None, None),
     },
     Scene {
+        name: "a command too long to show",
+        play: |stage| {
+            let command = (1..40).map(|line| format!("echo line {line} of a script")).collect::<Vec<_>>().join("\n");
+            ask(stage, "shell", &command, Some(&command), None);
+        },
+    },
+    Scene {
         name: "a no with a word",
         play: |stage| {
             ask(stage, "shell", "cargo test", None, Some("shell:cargo test"));
