@@ -249,12 +249,8 @@ impl Thought {
                 1 => " · ~1 token".to_owned(),
                 tokens => format!(" · ~{} tokens", short(tokens)),
             };
-        } else if let Some(times) = self.times {
-            let ms = times.ended.0.saturating_sub(times.started.0);
-            // All of it came at once; how long it took nobody knows.
-            if ms >= LEAST_MS {
-                head.push_str(&format!(" for {}", duration(ms)));
-            }
+        } else if let Some(ms) = self.took() {
+            head.push_str(&format!(" for {}", duration(ms)));
         }
         if self.state == State::Interrupted {
             head.push_str(" · interrupted");
@@ -315,6 +311,21 @@ impl Thought {
         format!("{BEFORE}\"{words}\"")
     }
 
+    /// How long it took, where somebody watched.
+    fn took(&self) -> Option<u64> {
+        let ms = self.times.map(|times| times.ended.0.saturating_sub(times.started.0));
+        // All of it came at once; how long it took nobody knows.
+        ms.filter(|ms| *ms >= LEAST_MS)
+    }
+
+    /// What the reader says about it behind its number. Its first words stand
+    /// below anyway.
+    pub fn label(&self) -> String {
+        let title = if self.is_running() { &self.title } else { &self.first_title };
+        let parts = [self.took().map(duration), title.clone()];
+        parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
+    }
+
     /// The rows below the header.
     pub fn body(&mut self, width: usize, view: Display) -> &[Row] {
         let shape = self.shape(view);
@@ -335,7 +346,11 @@ impl Thought {
 
     /// Everything at once, for the reader.
     pub fn all_rows(&mut self, width: usize) -> &[Row] {
-        self.doc.rows(width, Base { shade: Shade::None, ..Base::THOUGHT })
+        let doc = match self.readable {
+            Readable::Text => &mut self.doc,
+            Readable::HiddenByProvider(bytes) => self.note.get_or_insert_with(|| Doc::new(&sealed_note(bytes))),
+        };
+        doc.rows(width, Base { shade: Shade::None, ..Base::THOUGHT })
     }
 
     pub fn forget_rows(&mut self) {

@@ -286,6 +286,12 @@ fn t12_a_thought_is_read_searched_copied_and_left() {
     stage.typed("/ROW 33");
     stage.key(KeyCode::Enter);
     assert_eq!(stage.rows()[1], "row 33 of it");
+    stage.typed("/row 49");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.rows()[8], "row 49 of it", "the last page is full");
+    stage.typed("/ROW 33");
+    stage.key(KeyCode::Enter);
+    stage.screen();
     stage.typed("/of it");
     stage.key(KeyCode::Enter);
     stage.screen();
