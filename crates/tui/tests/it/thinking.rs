@@ -44,6 +44,9 @@ fn t2_only_the_first_fold_of_a_session_says_how_to_open() {
     stage.think(0, "First.", 2000);
     stage.think(1, "Second.", 2000);
     assert_eq!(stage.said(), ["▶ Thought for 2s · \"First.\" (click to expand)", "▶ Thought for 2s · \"Second.\""]);
+    let other = vec![Block::Thinking(thinking("Other.", None)), words("So.")];
+    stage.tell(Update::Restored(vec![Message::new(Role::Assistant, other)]));
+    assert_eq!(stage.said()[0], "▶ Thought · \"Other.\" (click to expand)", "another session, another first fold");
 }
 
 #[test]
