@@ -14,6 +14,14 @@ use crate::text::{Ink, Row, Span, width_of};
 /// Arguments that name what a call is about, the most telling first.
 const SUBJECTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
 
+/// How a result begins that a tool did not write. It is told the model in
+/// words, and those are what the store keeps.
+const NOT_OF_THE_TOOL: [(&str, State); 3] = [
+    ("denied", State::Denied),
+    ("stopped by the user", State::Stopped),
+    ("interrupted before it was allowed", State::NotRun),
+];
+
 /// So much of a name is always shown.
 const LEAST_NAME: usize = 8;
 /// From this width on both the subject and the size of the output say something.
@@ -27,6 +35,10 @@ enum State {
     Running,
     Done,
     Failed,
+    /// Nobody allowed it.
+    Denied,
+    /// The user stopped the turn while it ran.
+    Stopped,
     /// The turn ended before it was run.
     NotRun,
 }
@@ -91,7 +103,12 @@ impl Tool {
         if let (Some(began), Some(now)) = (self.began, now) {
             self.took = Some(now.0.saturating_sub(began.0));
         }
-        self.state = if result.is_error { State::Failed } else { State::Done };
+        let known = NOT_OF_THE_TOOL.iter().find(|(begins, _)| result.content.starts_with(begins));
+        self.state = match (result.is_error, known) {
+            (false, _) => State::Done,
+            (true, None) => State::Failed,
+            (true, Some((_, state))) => *state,
+        };
         let manner = if has_diff(&result.content) { Manner::Diff } else { Manner::Output };
         self.output = Some(Plain::new(&result.content, manner));
     }
@@ -100,7 +117,7 @@ impl Tool {
     pub fn settle(&mut self) {
         match self.state {
             State::Coming | State::Waiting | State::Running => self.state = State::NotRun,
-            State::Done | State::Failed | State::NotRun => (),
+            State::Done | State::Failed | State::Denied | State::Stopped | State::NotRun => (),
         }
     }
 
@@ -113,7 +130,10 @@ impl Tool {
             Some(Choice::Open) => true,
             Some(Choice::Folded) => false,
             // A change and a failure are what one wants to see.
-            None => self.state == State::Failed || self.output.as_ref().is_some_and(|out| out.manner() == Manner::Diff),
+            None => {
+                matches!(self.state, State::Failed | State::Denied)
+                    || self.output.as_ref().is_some_and(|out| out.manner() == Manner::Diff)
+            }
         }
     }
 
@@ -131,7 +151,8 @@ impl Tool {
             State::Waiting => ("○", Ink::Muted),
             State::Done => ("✓", Ink::Good),
             State::Failed => ("✗", Ink::Bad),
-            State::NotRun => ("○", Ink::Warn),
+            State::Denied => ("✗", Ink::Warn),
+            State::Stopped | State::NotRun => ("○", Ink::Warn),
         };
         let arrow = if self.is_open() { "▼ " } else { "▶ " };
         let marks = width_of(arrow) + width_of(mark) + 1;
@@ -158,7 +179,8 @@ impl Tool {
 
     /// How much came back.
     fn size(&self) -> String {
-        let Some(output) = &self.output else { return String::new() };
+        let is_of_the_tool = matches!(self.state, State::Done | State::Failed);
+        let Some(output) = self.output.as_ref().filter(|_| is_of_the_tool) else { return String::new() };
         let (added, removed) = match output.manner() {
             Manner::Diff => changed(output.source()),
             Manner::Output | Manner::User | Manner::Notice(_) => (0, 0),
@@ -176,6 +198,8 @@ impl Tool {
         let (word, ms) = match self.state {
             State::NotRun => (" · not run", None),
             State::Failed => (" · failed", self.took),
+            State::Denied => (" · denied", None),
+            State::Stopped => (" · stopped", self.took),
             State::Done => ("", self.took),
             State::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
             State::Coming | State::Waiting => ("", None),

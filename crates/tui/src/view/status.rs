@@ -25,20 +25,22 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     if let Some(toast) = app.toasted() {
         return vec![Span::new(Ink::Good, cut(toast, width))];
     }
+    let figure = |text: String| Part { ink: Ink::Muted, text, kind: Kind::Figure };
     let context = context(app);
+    let effort = app.sending.as_ref().and_then(|sending| sending.effort.as_ref());
+    let effort = effort.map(|effort| figure(format!("effort {effort}")));
     let mut parts: Vec<Part> = Vec::new();
     let model = app.model();
     if !model.is_empty() {
-        // How full the context is stays in sight beside a long name.
-        let beside = context.as_ref().map_or(0, |part| width_of(BETWEEN) + width_of(&part.text));
-        let room = width.saturating_sub(beside).max(LEAST_NAME);
+        // A long name leaves room for how full the context is, and for the effort.
+        let wide = |parts: &[&Option<Part>]| -> usize {
+            parts.iter().filter_map(|part| part.as_ref()).map(|part| width_of(BETWEEN) + width_of(&part.text)).sum()
+        };
+        let both = width.saturating_sub(wide(&[&context, &effort]));
+        let room = if both >= LONG_NAME { both } else { width.saturating_sub(wide(&[&context])).max(LEAST_NAME) };
         parts.push(Part { ink: Ink::Accent, text: cut(&neutral(model), room), kind: Kind::Name });
     }
-    parts.extend(context);
-    let figure = |text: String| Part { ink: Ink::Muted, text, kind: Kind::Figure };
-    if let Some(effort) = app.sending.as_ref().and_then(|sending| sending.effort.as_deref()) {
-        parts.push(figure(format!("effort {effort}")));
-    }
+    parts.extend(context.into_iter().chain(effort));
     parts.extend(app.rate.per_second().map(|rate| figure(format!("~{rate} tok/s"))));
     let named = [&app.status.profile, &app.status.title];
     let name = |name: &String| Part { ink: Ink::Muted, text: neutral(name).into_owned(), kind: Kind::Name };
@@ -48,6 +50,8 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
 
 /// So much of a name is worth showing.
 const LEAST_NAME: usize = 9;
+/// By then one can tell which model it is.
+const LONG_NAME: usize = 24;
 
 struct Part {
     ink: Ink,

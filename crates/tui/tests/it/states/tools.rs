@@ -109,6 +109,23 @@ pub(super) const SCENES: &[Scene] = &[
         },
     },
     Scene {
+        name: "stopped by the user",
+        play: |stage| {
+            starts(stage, "shell", SHELL);
+            stage.pass(3_000);
+            stage.result("c1", "stopped by the user before it ended", true);
+            stage.tell(Update::TurnEnded(TurnEnd::Interrupted));
+        },
+    },
+    Scene {
+        name: "stopped before it was allowed",
+        play: |stage| {
+            calls(stage, "shell", SHELL);
+            stage.result("c1", "interrupted before it was allowed; nothing was done", true);
+            stage.tell(Update::TurnEnded(TurnEnd::Interrupted));
+        },
+    },
+    Scene {
         name: "interrupted while the arguments came",
         play: |stage| {
             stage.send();
