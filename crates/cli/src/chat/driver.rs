@@ -8,7 +8,7 @@ use aside_core::compact::Occasion;
 use aside_core::dialect::Dialects;
 use aside_core::exchange::{ThinkingAs, write_markdown};
 use aside_core::message::{Message, Role};
-use aside_core::settings::{Display, Key, Layer};
+use aside_core::settings::{Display, Key, Layer, Value};
 use aside_core::turn::TurnEnd;
 use aside_engine::room::Compacted;
 use aside_engine::tools::Mode;
@@ -280,6 +280,12 @@ impl Driver {
             let value = self.ready.session.settings.get(Key::Display).map(|(value, _)| value.clone());
             if let Some(value) = value {
                 file.set(Key::Display, &value)?;
+                // A no in the same file would hide it again next time.
+                let is_hidden =
+                    |(key, value): (Key, &Value)| key == Key::IncludeInResponse && *value == Value::Bool(false);
+                if self.ready.session.settings.layer(Layer::Config).any(is_hidden) {
+                    file.set(Key::IncludeInResponse, &Value::Bool(true))?;
+                }
                 file.write()?;
             }
         }
@@ -306,7 +312,7 @@ impl Driver {
             ProfileAct::Load(name) => {
                 let name: ProfileName = name.parse().map_err(|error| Report::new(format!("{error}")))?;
                 let contents = settings::existing_profile(&folder, &name)?.contents()?;
-                self.ready.session.settings.replace(Layer::Profile, contents.changes);
+                self.ready.session.settings.load_profile(contents.changes);
                 self.profile = Some(name.to_string());
                 self.settings_changed();
                 Ok(Done::Said(says::line(format!("profile: {name}"))))

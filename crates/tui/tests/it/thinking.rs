@@ -5,7 +5,7 @@ use aside_core::event::{BlockId, End, Ending, Side};
 use aside_core::message::{Message, Role};
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{Command, Opening, Update};
+use aside_tui::seam::{Command, Opening, Status, Update};
 use aside_tui::transcript::THINKING_ONLY;
 use crossterm::event::KeyCode;
 
@@ -120,6 +120,19 @@ fn t3_the_view_is_changed_by_command_and_key_for_all_thoughts_there_are() {
     }
     stage.control('t');
     assert_eq!(stage.sent.pop(), Some(Command::View(Display::Off)));
+}
+
+#[test]
+fn t3_what_the_engine_told_before_it_knew_does_not_turn_the_view_back() {
+    let mut stage = Stage::new(60, 20);
+    stage.think(0, "First.", 0);
+    let told = |view| Update::Status(Box::new(Status { view, ..Status::default() }));
+    stage.line("/thinking full");
+    stage.tell(told(Display::Live));
+    assert!(stage.screen().contains("│ First."), "the engine answers a question asked before");
+    stage.tell(told(Display::Full));
+    stage.tell(told(Display::Collapsed));
+    assert!(!stage.screen().contains("│ First."), "and now it has news");
 }
 
 #[test]
