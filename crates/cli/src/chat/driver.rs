@@ -186,6 +186,7 @@ impl Driver {
             profile: self.profile.clone(),
             title: self.title.clone(),
             limit: settings.context_limit(),
+            effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
             view: settings.display(),
         }
     }

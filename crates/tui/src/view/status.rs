@@ -27,8 +27,7 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     }
     let figure = |text: String| Part { ink: Ink::Muted, text, kind: Kind::Figure };
     let context = context(app);
-    let effort = app.sending.as_ref().and_then(|sending| sending.effort.as_ref());
-    let effort = effort.map(|effort| figure(format!("effort {effort}")));
+    let effort = effort(app);
     let mut parts: Vec<Part> = Vec::new();
     let model = app.model();
     if !model.is_empty() {
@@ -83,6 +82,20 @@ fn fit(parts: Vec<Part>, width: usize) -> Vec<Span> {
         spans.push(Span::new(ink, text));
     }
     spans
+}
+
+/// As it was sent, with a warning if that is not what was wished for. A notice
+/// of the request says more.
+fn effort(app: &App) -> Option<Part> {
+    let sent = app.sending.as_ref()?.effort.as_deref();
+    let (ink, text) = match (sent, app.status.effort.as_deref()) {
+        (None, None) => return None,
+        (Some(sent), None) => (Ink::Muted, format!("effort {sent}")),
+        (Some(sent), Some(wish)) if sent == wish => (Ink::Muted, format!("effort {sent}")),
+        (Some(sent), Some(_)) => (Ink::Warn, format!("effort {sent}!")),
+        (None, Some(_)) => (Ink::Warn, "no effort sent".to_owned()),
+    };
+    Some(Part { ink, text, kind: Kind::Figure })
 }
 
 /// `12.3k/200k`: what the provider counted if it said so, else our estimate.

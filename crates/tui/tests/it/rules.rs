@@ -174,6 +174,7 @@ fn br_003_what_is_shown_and_what_is_sent_are_two_things() {
 fn ec_005_a_profile_shows_at_once_in_all_that_was_said() {
     let profile = |text: &[&str]| text.iter().map(|one| one.parse().unwrap()).collect::<Vec<Change>>();
     let mut settings = Settings::new();
+    settings.show(Layer::Session, Display::Collapsed);
     let mut stage = Stage::new(60, 30);
     stage.line("why?");
     stage.send();
@@ -193,7 +194,7 @@ fn ec_005_a_profile_shows_at_once_in_all_that_was_said() {
         (&["show_thinking=true"],                                           false, true),
     ];
     for (values, past, running) in cases {
-        settings.replace(Layer::Profile, profile(values));
+        settings.load_profile(profile(values));
         show(&mut stage, &settings);
         let screen = stage.screen();
         let seen = (screen.contains("│ I wonder."), screen.contains("│ Still going"));

@@ -71,6 +71,7 @@ fn status(stage: &mut Stage, model: &str, profile: &str, title: &str) {
         profile: Some(profile.into()),
         title: Some(title.into()),
         limit: Some(200_000),
+        effort: Some("high".into()),
         view: Display::Live,
     })));
     let sending = Sending {
@@ -111,6 +112,14 @@ const LINES: &[Scene] = &[
         play: |stage| {
             status(stage, "acme/deep", "work", "why the build fails");
             stage.tell(Update::Usage(Usage { input: Some(190_000), output: Some(1_234), ..Usage::default() }));
+        },
+    },
+    Scene {
+        name: "another effort than wished",
+        play: |stage| {
+            let effort = Some("max".to_owned());
+            stage.tell(Update::Status(Box::new(Status { model: "acme/deep".into(), effort, ..Status::default() })));
+            stage.send();
         },
     },
     Scene {
