@@ -16,7 +16,7 @@ use aside_tui::view;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Style};
+use ratatui::style::{Color, Modifier, Style};
 
 pub(crate) struct Stage {
     pub(crate) app: App,
@@ -168,6 +168,16 @@ impl Stage {
         let rows = self.rows();
         let input = rows.iter().rposition(|row| row.starts_with('─')).unwrap_or(rows.len());
         rows[..input].iter().filter(|row| !row.is_empty()).cloned().collect()
+    }
+
+    /// The style of the first place where a text stands.
+    pub(crate) fn style_of(&mut self, text: &str) -> (Color, Modifier) {
+        let rows = self.rows();
+        let y = rows.iter().position(|row| row.contains(text)).unwrap_or_else(|| panic!("no {text:?} in {rows:#?}"));
+        let row = &rows[y];
+        let x = row[..row.find(text).unwrap()].chars().count();
+        let cell = &self.buffer()[(x as u16, y as u16)];
+        (cell.fg, cell.modifier)
     }
 
     /// The frame with the styles of each row beside it and a legend below.
