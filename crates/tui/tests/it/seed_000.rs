@@ -20,6 +20,8 @@
 //! | 000.14 | fields and tags: the field is the thought, the tags are text | |
 //! | 000.15 | an empty or blank thought is not shown | |
 
+use std::sync::LazyLock;
+
 use aside_core::block::Block;
 use aside_core::dialect::Dialects;
 use aside_core::event::{Event, Sink};
@@ -52,8 +54,8 @@ impl Sink for Heard {
 /// Plays deltas of a chat stream to a screen. What is on it after each is
 /// given back, and the end of the reply last.
 fn play(stage: &mut Stage, deltas: &[serde_json::Value]) -> Vec<String> {
-    let dialects = Dialects::builtin().unwrap();
-    let dialect = dialects.get("generic").unwrap();
+    static DIALECTS: LazyLock<Dialects> = LazyLock::new(|| Dialects::builtin().unwrap());
+    let dialect = DIALECTS.get("generic").unwrap();
     let mut decoder = Decoder::new(dialect.protocol, dialect.rules(None));
     let mut heard = Heard { fold: Fold::new(), updates: Vec::new() };
     let mut screens = Vec::new();
