@@ -244,10 +244,11 @@ impl App {
         let rest = rest.join(" · ");
         let spinner = self.transcript.look(self.theme.motion).spinner();
         let room = room.saturating_sub(width_of(spinner) + width_of(&rest) + 4);
-        let what = what.map(|what| match &self.doing {
-            // Half a name of a model says nothing.
-            Doing::Waiting if width_of(&what) > room => "waiting".to_owned(),
-            _ => cut(&what, room),
+        // Half a name of a model says nothing.
+        let is_bare = self.doing == Doing::Waiting && !self.asking.is_waiting();
+        let what = what.map(|what| match width_of(&what) > room && is_bare {
+            true => "waiting".to_owned(),
+            false => cut(&what, room),
         });
         let parts: Vec<String> = what.into_iter().chain([rest]).filter(|part| !part.is_empty()).collect();
         Some(format!("{spinner} {}", parts.join(" · ")))

@@ -80,15 +80,9 @@ mod tests {
     fn a_line_of_code_may_look_like_the_head_of_a_file() {
         let text = "edited\n--- a/x\n+++ b/x\n@@ -1,4 +1,3 @@ fn f\n a\n--- b;\n-c\n+++d;\n e\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n\\ No newline\n+b\n- not in it";
         let mut diff = Diff::default();
-        let signs: String = text
-            .lines()
-            .map(|line| match diff.ink(line) {
-                Ink::Added => '+',
-                Ink::Removed => '-',
-                Ink::Accent => '@',
-                _ => '.',
-            })
-            .collect();
+        let names = [(Ink::Added, '+'), (Ink::Removed, '-'), (Ink::Accent, '@'), (Ink::Muted, '.')];
+        let sign = |ink: Ink| names.iter().find(|(name, _)| *name == ink).unwrap().1;
+        let signs: String = text.lines().map(|line| sign(diff.ink(line))).collect();
         assert_eq!(signs, "...@.--+...@-.+-");
         assert_eq!(changed("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-- a\n+++i\n-b\n+c"), (2, 2));
     }
