@@ -31,6 +31,10 @@ impl Plain {
         &self.source
     }
 
+    pub fn is_blank(&self) -> bool {
+        self.source.trim().is_empty()
+    }
+
     pub fn manner(&self) -> Manner {
         self.manner
     }

@@ -131,8 +131,8 @@ impl Tool {
             Some(Choice::Folded) => false,
             // A change and a failure are what one wants to see.
             None => {
-                matches!(self.state, State::Failed | State::Denied)
-                    || self.output.as_ref().is_some_and(|out| out.manner() == Manner::Diff)
+                let is_bad = matches!(self.state, State::Failed | State::Denied);
+                self.output.as_ref().is_some_and(|out| !out.is_blank() && (is_bad || out.manner() == Manner::Diff))
             }
         }
     }
@@ -212,7 +212,7 @@ impl Tool {
         if !self.is_open() {
             return &[];
         }
-        if let Some(output) = &mut self.output {
+        if let Some(output) = self.output.as_mut().filter(|output| !output.is_blank()) {
             return output.rows(width);
         }
         let stale = self.asked.as_ref().is_some_and(|asked| asked.source() != self.arguments);

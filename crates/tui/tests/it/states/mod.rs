@@ -19,6 +19,7 @@ use crate::support::Stage;
 const WIDTHS: [u16; 3] = [40, 80, 200];
 
 /// One state, and how to come to it.
+#[derive(Clone, Copy)]
 struct Scene {
     name: &'static str,
     play: fn(&mut Stage),

@@ -11,13 +11,7 @@ use crate::support::{Stage, Styles};
 
 const WIDTH: u16 = 64;
 
-fn pick(scenes: &'static [Scene], names: &[&str]) -> Vec<&'static Scene> {
-    let find = |name: &&str| scenes.iter().find(|scene| scene.name == *name).unwrap_or_else(|| panic!("no {name}"));
-    names.iter().map(find).collect()
-}
-
 const AROUND: &[Scene] = &[
-    Scene { name: "what the user says", play: |stage| stage.line("why does it fail?\nsay it in short words") },
     Scene {
         name: "a question",
         play: |stage| {
@@ -63,22 +57,7 @@ const AROUND: &[Scene] = &[
 fn pictures(theme: Theme) -> String {
     let mut styles = Styles::default();
     let mut out = String::new();
-    let in_transcript = pick(
-        thoughts::SCENES,
-        &[
-            "running, with a title",
-            "running, a summary in its second item",
-            "done, a summary",
-            "interrupted",
-            "encrypted alone",
-            "nothing but thinking",
-            "with Markdown in it",
-        ],
-    )
-    .into_iter()
-    .chain(pick(talk::ANSWERS, &["done"]))
-    .chain(pick(tools::SCENES, &["arguments growing", "waiting", "running", "done", "failed", "a change", "not run"]))
-    .chain(pick(talk::NOTICES, &["notes of a request", "trying again", "wrong, with a hint", "a table"]));
+    let in_transcript = [thoughts::SCENES, talk::USER, talk::ANSWERS, tools::SCENES, talk::NOTICES].concat();
     for scene in in_transcript {
         let mut stage = Stage::themed(WIDTH, 60, theme, Display::Full);
         (scene.play)(&mut stage);

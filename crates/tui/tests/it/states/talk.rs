@@ -36,7 +36,7 @@ fn streaming(stage: &mut Stage, text: &str) {
     stage.grow(0, text);
 }
 
-const USER: &[Scene] = &[
+pub(super) const USER: &[Scene] = &[
     Scene { name: "one line", play: |stage| stage.line("why does the test fail?") },
     Scene {
         name: "several lines, one of them long",

@@ -79,6 +79,13 @@ pub(super) const SCENES: &[Scene] = &[
     Scene { name: "failed", play: |stage| ends(stage, "shell", SHELL, "error: one test failed\nfull log below", true) },
     Scene { name: "failed, without output", play: |stage| ends(stage, "shell", SHELL, "", true) },
     Scene {
+        name: "done, without output, open",
+        play: |stage| {
+            ends(stage, "shell", SHELL, "", false);
+            stage.control('o');
+        },
+    },
+    Scene {
         name: "denied",
         play: |stage| {
             calls(stage, "shell", r#"{"command":"rm -rf target"}"#);
