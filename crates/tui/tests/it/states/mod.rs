@@ -12,6 +12,8 @@ mod tools;
 use std::path::Path;
 
 use aside_core::settings::Display;
+use aside_tui::theme::Motion;
+use aside_tui::transcript::Look;
 use expect_test::expect_file;
 
 use crate::support::Stage;
@@ -77,5 +79,24 @@ fn check_screens(kind: &str, height: u16, scenes: &[Scene]) {
             out.push_str(&format!("## {}\n{}\n\n", scene.name, stage.screen().trim_end()));
         }
         check(&format!("{kind}-{width}.txt"), &out);
+    }
+}
+
+/// What does not fit is cut where one sees it, and not by the edge of the screen.
+#[test]
+fn t13_no_header_is_wider_than_the_screen() {
+    for scene in [thoughts::SCENES, tools::SCENES].concat() {
+        let mut stage = Stage::new(80, 20);
+        (scene.play)(&mut stage);
+        let transcript = stage.app.transcript();
+        for width in (12..64).chain([80, 120]) {
+            for view in Display::ALL {
+                let look = Look { width, view: *view, ..transcript.look(Motion::Spinner) };
+                let headers = transcript.items().iter().filter_map(|item| item.header(&look, true));
+                for header in headers {
+                    assert!(header.width() <= width, "{} in {view} at {width}: {:?}", scene.name, header.text());
+                }
+            }
+        }
     }
 }
