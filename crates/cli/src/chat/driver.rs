@@ -8,7 +8,7 @@ use aside_core::compact::Occasion;
 use aside_core::dialect::Dialects;
 use aside_core::exchange::{ThinkingAs, write_markdown};
 use aside_core::message::{Message, Role};
-use aside_core::settings::{Display, Key, Layer, Value};
+use aside_core::settings::{Display, Key, Layer};
 use aside_core::turn::TurnEnd;
 use aside_engine::room::Compacted;
 use aside_engine::tools::Mode;
@@ -277,18 +277,7 @@ impl Driver {
         self.ready.session.settings.show(Layer::Session, view);
         self.front.send(Update::Status(Box::new(self.status())));
         if let Some(folder) = user_files::config_folder() {
-            let mut file = settings::config_file(&folder)?;
-            let value = self.ready.session.settings.get(Key::Display).map(|(value, _)| value.clone());
-            if let Some(value) = value {
-                file.set(Key::Display, &value)?;
-                // A no in the same file would hide it again next time.
-                let is_hidden =
-                    |(key, value): (Key, &Value)| key == Key::IncludeInResponse && *value == Value::Bool(false);
-                if self.ready.session.settings.layer(Layer::Config).any(is_hidden) {
-                    file.set(Key::IncludeInResponse, &Value::Bool(true))?;
-                }
-                file.write()?;
-            }
+            settings::keep_view(&folder, view)?;
         }
         Ok(Done::Silent)
     }
