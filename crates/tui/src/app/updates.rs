@@ -35,7 +35,13 @@ impl App {
             // The seal is the engine's; what can be read stays as it is.
             Update::Sealed { .. } => (),
             Update::Refiled { block, to } => self.transcript.refiled(block, to),
-            Update::Closed { block, value } => self.transcript.closed(block, &value),
+            Update::Closed { block, value } => {
+                // Until the next block begins, nobody knows what the model does.
+                if matches!(self.doing, Doing::Thinking | Doing::Writing) {
+                    self.doing = Doing::Waiting;
+                }
+                self.transcript.closed(block, &value);
+            }
             Update::Emptied { block } => self.transcript.emptied(block),
             Update::Usage(usage) => self.usage.update(usage),
             Update::Noted(note) => self.transcript.push(Item::notice(Ink::Muted, &note.message)),

@@ -104,6 +104,8 @@ fn what_the_turn_is_at_shows_in_every_view() {
     stage.open(0, aside_tui::seam::Opening::Thinking);
     stage.pass(3000);
     assert!(line(&mut stage).contains("thinking · 3s · Esc stops"));
+    stage.close(0, aside_core::block::Block::Thinking(crate::support::thinking("So.", None)));
+    assert!(line(&mut stage).contains("waiting for acme/deep · 3s"), "a thought that ended is not going on");
     stage.open(1, aside_tui::seam::Opening::Text);
     assert!(line(&mut stage).contains("writing"));
     stage.tell(Update::TurnEnded(TurnEnd::Answered));
