@@ -13,7 +13,7 @@
 //!
 //! | row | tests |
 //! |---|---|
-//! | T1 gutter, dim, italic, shade | `req_think_007_1`-`3`, `seed_000_01`, `seed_000_04`, `states.rs` |
+//! | T1 gutter, dim, italic, shade | `req_think_007_1`-`3`, `seed_000_01`, `seed_000_04`, `states/` |
 //! | T2 header | `t2_…` in `thinking.rs`, `seed_000_03`, `seed_004_01`, `seed_004_03` |
 //! | T3 views | `t3_…` in `thinking.rs`, `seed_003_…` |
 //! | T4 running and folded are two things | `t4_…` in `thinking.rs`, `seed_004_05`, `seed_004_06` |
@@ -22,10 +22,10 @@
 //! | T7 nothing jumps | `t7_…` in `scrolling.rs` |
 //! | T8 Markdown | `t8_…` in `src/text/`, `scrolling.rs` |
 //! | T9 no escapes | `t9_…` in `input.rs` |
-//! | T10 input | `t10_…` in `input.rs`, `src/input/` |
-//! | T11 status line | `t11_…` in `input.rs`, `src/count.rs`, `src/view/status.rs` |
+//! | T10 input | `t10_…` in `input.rs`, `src/input/`, `src/commands.rs` |
+//! | T11 status line | `t11_…` in `input.rs`, `src/count.rs` |
 //! | T12 reader | `t12_…` in `input.rs` |
-//! | T13 any terminal | `t13_…` in `input.rs`, `anything.rs`, `src/theme.rs`, `states.rs` |
+//! | T13 any terminal | `t13_…` in `input.rs`, `anything.rs`, `src/theme.rs`, `states/` |
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
