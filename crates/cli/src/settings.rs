@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use aside_core::settings::{Change, Layer, SettingError, Settings};
+use aside_core::settings::{Change, Display, Key, Layer, SettingError, Settings, Value};
 use aside_engine::tools::Rules;
 
 use crate::choice::Named;
@@ -119,6 +119,18 @@ pub(crate) fn config_file(folder: &Path) -> Result<SettingsFile, Report> {
     SettingsFile::read(folder.join("config.toml"), Shape::Config)
 }
 
+/// A view that was chosen is the one of the next session too.
+pub(crate) fn keep_view(folder: &Path, view: Display) -> Result<(), Report> {
+    let mut file = config_file(folder)?;
+    file.set(Key::Display, &Value::Choice(view.as_str()))?;
+    // A no in the same file would hide it again.
+    let hides = |change: &Change| change.key() == Key::IncludeInResponse && change.value() == Some(&Value::Bool(false));
+    if file.contents()?.changes.iter().any(hides) {
+        file.set(Key::IncludeInResponse, &Value::Bool(true))?;
+    }
+    file.write()
+}
+
 /// Providers of the user's own, whatever else the config says.
 pub(crate) fn own_providers() -> Result<Vec<ProviderTable>, Report> {
     user_files::config_folder().map_or(Ok(Vec::new()), |folder| config_file(&folder)?.providers())
@@ -210,3 +222,34 @@ impl fmt::Display for BadProfileName {
 }
 
 impl std::error::Error for BadProfileName {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t3_a_view_that_was_chosen_is_shown_in_the_next_session() {
+        let folder = std::env::temp_dir().join(format!("aside-test-keep-view-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let config = folder.join("config.toml");
+        #[rustfmt::skip]
+        let cases = [
+            ("no file",      None,                                                                   "\"reasoning.display\" = \"full\""),
+            ("another view", Some("# mine\n[settings]\nreasoning.display = \"off\"\n"),             "# mine"),
+            ("hidden",       Some("[settings]\nreasoning.includeInResponse = false # not now\n"),    "# not now"),
+            ("an alias",     Some("[settings]\nshow_thinking = false\n"),                            "[settings]"),
+        ];
+        for (name, before, kept) in cases {
+            match before {
+                Some(text) => fs::write(&config, text).unwrap(),
+                None => drop(fs::remove_file(&config)),
+            }
+            keep_view(&folder, Display::Full).unwrap();
+            let loaded = load(&folder, None).unwrap();
+            assert_eq!(loaded.settings.display(), Display::Full, "{name}");
+            let text = fs::read_to_string(&config).unwrap();
+            assert!(text.contains(kept), "{name}: {text}");
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -54,9 +54,15 @@ impl Pen<'_> {
                 return;
             }
             let fits = self.x + width <= self.end;
-            if let Some(cell) = self.buffer.cell_mut((self.x, self.y)) {
+            let symbol = match cluster {
+                // A tab would move everything behind it.
+                "\t" => " ",
+                cluster if fits => cluster,
                 // A wide letter in the last column cannot be drawn there.
-                cell.set_symbol(if fits { cluster } else { "·" }).set_style(style);
+                _ => "·",
+            };
+            if let Some(cell) = self.buffer.cell_mut((self.x, self.y)) {
+                cell.set_symbol(symbol).set_style(style);
             }
             for x in self.x + 1..(self.x + width).min(self.end) {
                 if let Some(cell) = self.buffer.cell_mut((x, self.y)) {

@@ -187,6 +187,8 @@ pub struct Status {
     pub profile: Option<String>,
     pub title: Option<String>,
     pub limit: Option<u64>,
+    /// The effort that is wished for; what is sent may be another.
+    pub effort: Option<String>,
     /// What the settings make of `reasoning.display` and `reasoning.includeInResponse`.
     pub view: Display,
 }

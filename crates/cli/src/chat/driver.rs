@@ -186,6 +186,7 @@ impl Driver {
             profile: self.profile.clone(),
             title: self.title.clone(),
             limit: settings.context_limit(),
+            effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
             view: settings.display(),
         }
     }
@@ -276,12 +277,7 @@ impl Driver {
         self.ready.session.settings.show(Layer::Session, view);
         self.front.send(Update::Status(Box::new(self.status())));
         if let Some(folder) = user_files::config_folder() {
-            let mut file = settings::config_file(&folder)?;
-            let value = self.ready.session.settings.get(Key::Display).map(|(value, _)| value.clone());
-            if let Some(value) = value {
-                file.set(Key::Display, &value)?;
-                file.write()?;
-            }
+            settings::keep_view(&folder, view)?;
         }
         Ok(Done::Silent)
     }
@@ -306,7 +302,7 @@ impl Driver {
             ProfileAct::Load(name) => {
                 let name: ProfileName = name.parse().map_err(|error| Report::new(format!("{error}")))?;
                 let contents = settings::existing_profile(&folder, &name)?.contents()?;
-                self.ready.session.settings.replace(Layer::Profile, contents.changes);
+                self.ready.session.settings.load_profile(contents.changes);
                 self.profile = Some(name.to_string());
                 self.settings_changed();
                 Ok(Done::Said(says::line(format!("profile: {name}"))))

@@ -121,6 +121,16 @@ impl Settings {
         self.put(layer, Key::IncludeInResponse, Some(Value::Bool(true)));
     }
 
+    /// Another profile. What it says about showing thinking counts at once,
+    /// even if the user looked at it in another way before.
+    pub fn load_profile(&mut self, changes: Vec<Change>) {
+        let shown = [Key::Display, Key::IncludeInResponse];
+        for key in shown.into_iter().filter(|key| changes.iter().any(|change| change.key() == *key)) {
+            self.put(Layer::Session, key, None);
+        }
+        self.replace(Layer::Profile, changes);
+    }
+
     fn put(&mut self, layer: Layer, key: Key, value: Option<Value>) {
         let at = (key, layer);
         if self.values.get(&at) == value.as_ref() {

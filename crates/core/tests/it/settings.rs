@@ -376,6 +376,23 @@ fn ec_005_loading_a_profile_counts_at_once_and_leaves_nothing_of_the_last() {
 }
 
 #[test]
+fn s2_ec_005_a_profile_shows_thinking_as_it_says_whatever_was_looked_at_before() {
+    let profile =
+        |assignments: &[&str]| -> Vec<Change> { assignments.iter().map(|text| text.parse().unwrap()).collect() };
+    let mut settings = Settings::new();
+    settings.show(Layer::Session, Display::Collapsed);
+    set(&mut settings, Layer::Session, &["reasoning.effort=high"]);
+    settings.load_profile(profile(&["reasoning.display=full", "reasoning.effort=low"]));
+    assert_eq!(settings.display(), Display::Full);
+    assert_eq!(settings.effort(), Some(Effort::High), "everything else is the session's word");
+    settings.load_profile(profile(&["reasoning.includeInResponse=false"]));
+    assert_eq!(settings.display(), Display::Off);
+    settings.show(Layer::Session, Display::Live);
+    settings.load_profile(profile(&["reasoning.effort=max"]));
+    assert_eq!(settings.display(), Display::Live, "a profile that says nothing about it changes nothing");
+}
+
+#[test]
 fn s5_aliases_mean_what_they_stand_for() {
     #[rustfmt::skip]
     let cases: &[(&str, Key, Option<&str>)] = &[

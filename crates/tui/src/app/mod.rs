@@ -18,6 +18,8 @@ use crate::commands::{self, Local, Parsed};
 use crate::count::Rate;
 use crate::input::composer::Composer;
 use crate::seam::{Command, Lists, Said, Sending, Status, TerminalAct, Update};
+use crate::text::width_of;
+use crate::text::wrap::cut;
 use crate::theme::{Ground, Theme};
 use crate::transcript::Transcript;
 use crate::transcript::item::Item;
@@ -77,6 +79,9 @@ pub struct App {
     now: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     leaving: Option<Time>,
+    /// The view that was asked for and that the engine has still to confirm.
+    /// What it told before it knew does not count.
+    asked_view: Option<Display>,
     /// A word on what was just done, and until when it stands.
     toast: Option<(String, Option<Time>)>,
 }
@@ -128,6 +133,7 @@ impl App {
             doing: Doing::Nothing,
             now: None,
             leaving: None,
+            asked_view: None,
             toast: None,
         }
     }
@@ -213,16 +219,19 @@ impl App {
         }
     }
 
-    /// What is going on, for the line above the input.
-    pub fn doing(&self) -> Option<String> {
-        let (since, what) = match self.turn {
+    /// What is going on, for the line above the input. If there is too little
+    /// room, a name is cut and how to stop it is not.
+    pub fn doing(&self, room: usize) -> Option<String> {
+        let (since, how) = match self.turn {
             Turn::Idle => return None,
-            Turn::Running { since } => (since, "Esc stops"),
-            Turn::Stopping { since } => (since, "stopping"),
+            // There Esc leads back to the question.
+            Turn::Running { since } if self.asking.is_waiting() => (since, None),
+            Turn::Running { since } => (since, Some("Esc stops")),
+            Turn::Stopping { since } => (since, Some("stopping")),
         };
         let passed = since.zip(self.now).map(|(since, now)| now.0.saturating_sub(since.0)).filter(|ms| *ms >= 1000);
-        let mut parts = Vec::new();
-        parts.extend(match &self.doing {
+        let what = match &self.doing {
+            _ if self.asking.is_waiting() => Some("waiting for you".to_owned()),
             Doing::Nothing => None,
             Doing::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
             Doing::Waiting => Some(format!("waiting for {}", neutral(self.model()))),
@@ -230,10 +239,18 @@ impl App {
             Doing::Writing => Some("writing".to_owned()),
             Doing::Calling(name) => Some(format!("calling {}", neutral(name))),
             Doing::Running(name) => Some(format!("running {}", neutral(name))),
-        });
-        parts.extend(passed.map(duration));
-        parts.push(what.to_owned());
+        };
+        let rest: Vec<String> = passed.map(duration).into_iter().chain(how.map(str::to_owned)).collect();
+        let rest = rest.join(" · ");
         let spinner = self.transcript.look(self.theme.motion).spinner();
+        let room = room.saturating_sub(width_of(spinner) + width_of(&rest) + 4);
+        // Half a name of a model says nothing.
+        let is_bare = self.doing == Doing::Waiting && !self.asking.is_waiting();
+        let what = what.map(|what| match width_of(&what) > room && is_bare {
+            true => "waiting".to_owned(),
+            false => cut(&what, room),
+        });
+        let parts: Vec<String> = what.into_iter().chain([rest]).filter(|part| !part.is_empty()).collect();
         Some(format!("{spinner} {}", parts.join(" · ")))
     }
 
@@ -297,6 +314,7 @@ impl App {
     /// Shows every thought this way, and asks the engine to remember it.
     fn set_view(&mut self, view: Display) -> Vec<Command> {
         self.status.view = view;
+        self.asked_view = Some(view);
         self.transcript.set_view(view);
         self.toast(format!("Thinking: {view}"));
         vec![Command::View(view)]

@@ -89,8 +89,11 @@ impl Item {
         }
     }
 
-    /// Headers stand close together; everything else breathes.
+    /// Headers stand close together, and so do notices; everything else breathes.
     pub fn is_close_to(&self, before: &Item, view: Display) -> bool {
+        if let (Item::Notice(_), Item::Notice(_)) = (self, before) {
+            return true;
+        }
         let folded = match before {
             Item::Thought(thought) => thought.shape(view) == Shape::Line,
             Item::Tool(tool) => !tool.is_open(),

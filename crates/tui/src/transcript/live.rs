@@ -232,7 +232,8 @@ impl Transcript {
         let text = match told {
             Told::Repaired { row, repair, said } => {
                 let said = said.lines().next().unwrap_or("");
-                format!("the provider refused ({row}: {said})\nsent again with {repair:?}")
+                let change = repair.as_str().replace('_', " ");
+                format!("the provider refused ({row}: {said})\nsent again, changed: {change}")
             }
             Told::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
         };
@@ -294,6 +295,7 @@ impl Transcript {
         self.blocks.clear();
         self.calls.clear();
         (self.top, self.follow, self.focus, self.echoed) = (Pos::default(), true, None, 0);
+        self.hinted = None;
         for message in messages {
             match message.role {
                 Role::System => (),
@@ -316,7 +318,7 @@ impl Transcript {
     fn push_user(&mut self, message: &Message) {
         let parts = message.blocks.iter().map(|block| match block {
             Block::Text(text) => text.text.clone(),
-            Block::Image(image) => format!("[image {}]", image.media_type),
+            Block::Image(image) => format!("[{}]", image.media_type),
             Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => {
                 "[something else]".to_owned()
             }
@@ -360,7 +362,7 @@ fn whole(block: &Block) -> Option<Item> {
         Block::Thinking(thinking) => Item::Thought(Box::new(Thought::whole(thinking))),
         Block::ToolCall(call) => Item::Tool(Box::new(Tool::whole(call))),
         Block::ToolResult(_) => return None,
-        Block::Image(image) => Item::notice(Ink::Muted, &format!("image {}", image.media_type)),
+        Block::Image(image) => Item::notice(Ink::Muted, &format!("an image ({})", image.media_type)),
         Block::Unmodelled(_) => Item::notice(Ink::Muted, "the provider sent something aside does not know; it is kept"),
     })
 }
@@ -403,7 +405,8 @@ fn ending(end: &TurnEnd) -> Option<(Ink, String)> {
         TurnEnd::Unreachable(what) => (Ink::Bad, format!("{what}\nhint: /retry asks again")),
         TurnEnd::Interrupted => (Ink::Warn, "interrupted".to_owned()),
         TurnEnd::OutOfSteps(steps) => {
-            (Ink::Warn, format!("stopped after {steps} steps of tools\nhint: ask to go on if it was getting somewhere"))
+            let steps = if *steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+            (Ink::Warn, format!("stopped after {steps} of tools\nhint: ask to go on if it was getting somewhere"))
         }
     };
     Some((ink, text))

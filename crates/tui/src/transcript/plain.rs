@@ -2,6 +2,7 @@
 
 use aside_core::screen::neutral;
 
+use super::diff::Diff;
 use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, wrap};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,10 @@ impl Plain {
 
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    pub fn is_blank(&self) -> bool {
+        self.source.trim().is_empty()
     }
 
     pub fn manner(&self) -> Manner {
@@ -60,12 +65,14 @@ fn lay(source: &str, manner: Manner, width: usize) -> Vec<Row> {
             wrap(&[Span::new(Ink::Plain, line)], width, Break::Words, &margin, Shade::User, &mut out);
         }),
         Manner::Output => lines.for_each(|line| {
-            wrap(&[Span::new(Ink::Muted, line)], width, Break::Anywhere, &Margin::default(), Shade::None, &mut out);
+            wrap(&[Span::new(Ink::Muted, line)], width, Break::Words, &Margin::default(), Shade::None, &mut out);
         }),
-        Manner::Diff => lines.for_each(|line| {
-            let spans = [Span::new(diff_ink(line), line)];
-            wrap(&spans, width, Break::Anywhere, &Margin::default(), Shade::None, &mut out);
-        }),
+        Manner::Diff => {
+            let mut diff = Diff::default();
+            for line in lines {
+                wrap(&[Span::new(diff.ink(line), line)], width, Break::Words, &diff_margin(), Shade::None, &mut out);
+            }
+        }
         Manner::Notice(ink) => lines.enumerate().for_each(|(index, line)| {
             let lead = if index == 0 { notice_mark(ink) } else { "  " };
             let margin = Margin { first: vec![Span::new(ink, lead)], rest: vec![Span::new(ink, "  ")] };
@@ -96,18 +103,9 @@ fn notice_mark(ink: Ink) -> &'static str {
     }
 }
 
-pub fn diff_ink(line: &str) -> Ink {
-    if line.starts_with("+++") || line.starts_with("---") {
-        Ink::Muted
-    } else if line.starts_with('+') {
-        Ink::Added
-    } else if line.starts_with('-') {
-        Ink::Removed
-    } else if line.starts_with("@@") {
-        Ink::Accent
-    } else {
-        Ink::Muted
-    }
+/// The rest of a long line must not look like a line of its own.
+fn diff_margin() -> Margin {
+    Margin { first: Vec::new(), rest: vec![Span::new(Ink::Muted, "  ")] }
 }
 
 /// Whether a text has a unified diff in it.

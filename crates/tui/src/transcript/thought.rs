@@ -6,7 +6,7 @@ use aside_core::screen::neutral;
 use aside_core::settings::Display;
 
 use super::Look;
-use crate::count::Count;
+use crate::count::{Count, short};
 use crate::text::markdown::Base;
 use crate::text::wrap::cut;
 use crate::text::{Doc, Ink, Row, Shade, Span, width_of};
@@ -62,6 +62,8 @@ pub struct Thought {
     note: Option<Doc>,
     title: Option<String>,
     first_title: Option<String>,
+    /// The title is that of the item before; this one has not said its own.
+    is_title_old: bool,
     line: String,
     state: State,
     readable: Readable,
@@ -81,6 +83,7 @@ impl Thought {
             note: None,
             title: None,
             first_title: None,
+            is_title_old: false,
             line: String::new(),
             state: State::Running,
             readable: Readable::Text,
@@ -119,6 +122,13 @@ impl Thought {
             if let (Some(title), true) = (title.title, is_whole) {
                 self.title = Some(title.to_owned());
                 self.first_title.get_or_insert_with(|| title.to_owned());
+                self.is_title_old = false;
+            }
+            // A line of words came first, so this item has no title.
+            let is_words = !self.line.trim_start().is_empty() && !self.line.trim_start().starts_with('*');
+            if self.is_title_old && (is_words || piece.ends_with('\n') && !self.line.trim().is_empty()) {
+                self.title = None;
+                self.is_title_old = false;
             }
             if piece.ends_with('\n') {
                 self.line.clear();
@@ -135,6 +145,7 @@ impl Thought {
             self.push("\n\n");
         }
         self.current = Some(Doc::default());
+        self.is_title_old = true;
     }
 
     /// The thought as it is kept.
@@ -229,26 +240,28 @@ impl Thought {
         let arrow = if shape == Shape::Open { "▼" } else { "▶" };
         let (mark, word) = if self.is_running() { (look.spinner(), "Thinking") } else { (arrow, "Thought") };
         let mut head = format!("{mark} {word}");
-        let mut tail = String::new();
+        let (mut tail, mut tokens) = (String::new(), String::new());
         if self.is_running() {
             let seconds = self.began.and_then(|began| elapsed(began, look.now)).filter(|ms| *ms >= 1000);
             tail.extend(seconds.map(|ms| format!(" · {}", duration(ms))));
-            let tokens = self.tokens.tokens();
-            if tokens > 0 {
-                tail.push_str(&format!(" · ~{tokens} tokens"));
-            }
-        } else if let Some(times) = self.times {
-            let ms = times.ended.0.saturating_sub(times.started.0);
-            // All of it came at once; how long it took nobody knows.
-            if ms >= LEAST_MS {
-                head.push_str(&format!(" for {}", duration(ms)));
-            }
+            tokens = match self.tokens.tokens() {
+                0 => String::new(),
+                1 => " · ~1 token".to_owned(),
+                tokens => format!(" · ~{} tokens", short(tokens)),
+            };
+        } else if let Some(ms) = self.took() {
+            head.push_str(&format!(" for {}", duration(ms)));
         }
         if self.state == State::Interrupted {
             head.push_str(" · interrupted");
         }
         let room = look.width.saturating_sub(width_of(&head) + width_of(&tail));
-        let about = self.about(room);
+        // A count says less than a title.
+        let is_title_cut = |title: &String| room < width_of(title).min(GIST) + width_of(" · ") + width_of(&tokens);
+        if self.title.as_ref().is_none_or(|title| !is_title_cut(title)) {
+            tail.push_str(&tokens);
+        }
+        let about = self.about(look.width.saturating_sub(width_of(&head) + width_of(&tail)));
         let mut text = head;
         text.push_str(&about);
         if look.width >= width_of(&text) + width_of(&tail) {
@@ -289,7 +302,28 @@ impl Thought {
         // Another line follows, so the words are not all there is.
         let goes_on = self.doc.source().trim().contains('\n');
         let words = if goes_on { format!("{words}…") } else { words };
-        format!("{BEFORE}\"{}\"", cut(&words, room - 2))
+        let words = cut(&words, room - 2);
+        // A full stop before an ellipsis is one mark too many.
+        let words = match words.strip_suffix('…') {
+            Some(words) => format!("{}…", words.trim_end_matches(['.', ',', ':', ';', ' '])),
+            None => words,
+        };
+        format!("{BEFORE}\"{words}\"")
+    }
+
+    /// How long it took, where somebody watched.
+    fn took(&self) -> Option<u64> {
+        let ms = self.times.map(|times| times.ended.0.saturating_sub(times.started.0));
+        // All of it came at once; how long it took nobody knows.
+        ms.filter(|ms| *ms >= LEAST_MS)
+    }
+
+    /// What the reader says about it behind its number. Its first words stand
+    /// below anyway.
+    pub fn label(&self) -> String {
+        let title = if self.is_running() { &self.title } else { &self.first_title };
+        let parts = [self.took().map(duration), title.clone()];
+        parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
     }
 
     /// The rows below the header.
@@ -312,7 +346,11 @@ impl Thought {
 
     /// Everything at once, for the reader.
     pub fn all_rows(&mut self, width: usize) -> &[Row] {
-        self.doc.rows(width, Base { shade: Shade::None, ..Base::THOUGHT })
+        let doc = match self.readable {
+            Readable::Text => &mut self.doc,
+            Readable::HiddenByProvider(bytes) => self.note.get_or_insert_with(|| Doc::new(&sealed_note(bytes))),
+        };
+        doc.rows(width, Base { shade: Shade::None, ..Base::THOUGHT })
     }
 
     pub fn forget_rows(&mut self) {
@@ -322,7 +360,7 @@ impl Thought {
 }
 
 fn sealed_note(bytes: usize) -> String {
-    format!("hidden by provider; {bytes} sealed bytes of it are kept")
+    format!("nothing of it can be read; {bytes} sealed bytes are kept")
 }
 
 fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {
@@ -344,6 +382,31 @@ pub fn duration(ms: u64) -> String {
         0..=949 => format!("0.{}s", (ms + 50) / 100),
         950..=59_499 => format!("{}s", (ms + 500) / 1000),
         59_500..=3_599_499 => format!("{}m {}s", (ms + 500) / 60_000, (ms + 500) / 1000 % 60),
-        _ => format!("{}h {}m", ms / 3_600_000, ms / 60_000 % 60),
+        _ => format!("{}h {}m", (ms + 500) / 3_600_000, (ms + 500) / 60_000 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t2_a_time_is_short_and_never_of_no_hours() {
+        #[rustfmt::skip]
+        let cases = [
+            (50,         "0.1s"),
+            (949,        "0.9s"),
+            (950,        "1s"),
+            (12_400,     "12s"),
+            (59_499,     "59s"),
+            (59_500,     "1m 0s"),
+            (125_000,    "2m 5s"),
+            (3_599_499,  "59m 59s"),
+            (3_599_500,  "1h 0m"),
+            (7_380_000,  "2h 3m"),
+        ];
+        for (ms, expected) in cases {
+            assert_eq!(duration(ms), expected, "{ms}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use aside_core::screen::neutral;
 use serde_json::Value;
 
 use super::Look;
+use super::diff::changed;
 use super::plain::{Manner, Plain, has_diff};
 use super::thought::{Choice, duration};
 use crate::text::wrap::cut;
@@ -12,6 +13,19 @@ use crate::text::{Ink, Row, Span, width_of};
 
 /// Arguments that name what a call is about, the most telling first.
 const SUBJECTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
+
+/// How a result begins that a tool did not write. It is told the model in
+/// words, and those are what the store keeps.
+const NOT_OF_THE_TOOL: [(&str, State); 3] = [
+    ("denied", State::Denied),
+    ("stopped by the user", State::Stopped),
+    ("interrupted before it was allowed", State::NotRun),
+];
+
+/// So much of a name is always shown.
+const LEAST_NAME: usize = 8;
+/// From this width on both the subject and the size of the output say something.
+const ROOM_FOR_BOTH: usize = 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -21,6 +35,10 @@ enum State {
     Running,
     Done,
     Failed,
+    /// Nobody allowed it.
+    Denied,
+    /// The user stopped the turn while it ran.
+    Stopped,
     /// The turn ended before it was run.
     NotRun,
 }
@@ -69,7 +87,7 @@ impl Tool {
         let text = match &call.arguments {
             Arguments::Json(text) | Arguments::Broken(text) => text,
         };
-        self.subject = neutral(&subject(text)).replace('\n', " ⏎ ");
+        self.subject = on_one_line(&neutral(&subject(text)));
         self.arguments = neutral(text).into_owned();
         if self.state == State::Coming {
             self.state = State::Waiting;
@@ -85,7 +103,12 @@ impl Tool {
         if let (Some(began), Some(now)) = (self.began, now) {
             self.took = Some(now.0.saturating_sub(began.0));
         }
-        self.state = if result.is_error { State::Failed } else { State::Done };
+        let known = NOT_OF_THE_TOOL.iter().find(|(begins, _)| result.content.starts_with(begins));
+        self.state = match (result.is_error, known) {
+            (false, _) => State::Done,
+            (true, None) => State::Failed,
+            (true, Some((_, state))) => *state,
+        };
         let manner = if has_diff(&result.content) { Manner::Diff } else { Manner::Output };
         self.output = Some(Plain::new(&result.content, manner));
     }
@@ -94,7 +117,7 @@ impl Tool {
     pub fn settle(&mut self) {
         match self.state {
             State::Coming | State::Waiting | State::Running => self.state = State::NotRun,
-            State::Done | State::Failed | State::NotRun => (),
+            State::Done | State::Failed | State::Denied | State::Stopped | State::NotRun => (),
         }
     }
 
@@ -107,7 +130,10 @@ impl Tool {
             Some(Choice::Open) => true,
             Some(Choice::Folded) => false,
             // A change and a failure are what one wants to see.
-            None => self.state == State::Failed || self.output.as_ref().is_some_and(|out| out.manner() == Manner::Diff),
+            None => {
+                let is_bad = matches!(self.state, State::Failed | State::Denied);
+                self.output.as_ref().is_some_and(|out| !out.is_blank() && (is_bad || out.manner() == Manner::Diff))
+            }
         }
     }
 
@@ -125,53 +151,68 @@ impl Tool {
             State::Waiting => ("○", Ink::Muted),
             State::Done => ("✓", Ink::Good),
             State::Failed => ("✗", Ink::Bad),
-            State::NotRun => ("○", Ink::Warn),
+            State::Denied => ("✗", Ink::Warn),
+            State::Stopped | State::NotRun => ("○", Ink::Warn),
         };
         let arrow = if self.is_open() { "▼ " } else { "▶ " };
-        let tail = self.tail();
-        let used = width_of(arrow) + width_of(mark) + 1 + width_of(&self.name);
-        let room = look.width.saturating_sub(used + width_of(&tail) + 1);
+        let marks = width_of(arrow) + width_of(mark) + 1;
+        let fate = self.fate(look.now);
+        let fits =
+            |tail: &str| marks + width_of(&self.name) + 1 + width_of(&self.subject) + width_of(tail) <= look.width;
+        let all = self.size() + &fate;
+        // What it is about says more than how long its output is.
+        let gives_way = !fits(&all) && (fits(&fate) || look.width < ROOM_FOR_BOTH);
+        let tail = if gives_way { fate } else { all };
+        let room = look.width.saturating_sub(marks + width_of(&tail));
+        let name = cut(&self.name, room.max(LEAST_NAME));
+        let room = room.saturating_sub(width_of(&name) + 1);
         let mut spans =
-            vec![Span::new(Ink::Muted, arrow), Span::new(ink, mark), Span::new(Ink::Accent, format!(" {}", self.name))];
+            vec![Span::new(Ink::Muted, arrow), Span::new(ink, mark), Span::new(Ink::Accent, format!(" {name}"))];
         if room > 3 && !self.subject.is_empty() {
             spans.push(Span::new(Ink::Plain, format!(" {}", cut(&self.subject, room))));
         }
-        if used + width_of(&tail) <= look.width {
+        if marks + width_of(&name) + width_of(&tail) <= look.width {
             spans.push(Span::new(Ink::Muted, tail));
         }
         Row::new(spans)
     }
 
-    fn tail(&self) -> String {
-        let mut tail = String::new();
-        if let Some(output) = &self.output {
-            let (added, removed) = match output.manner() {
-                Manner::Diff => changed(output.source()),
-                Manner::Output | Manner::User | Manner::Notice(_) => (0, 0),
-            };
-            match (added + removed, output.source().lines().count()) {
-                (0, 0) => tail.push_str(" · nothing"),
-                (0, 1) => tail.push_str(" · 1 line"),
-                (0, lines) => tail.push_str(&format!(" · {lines} lines")),
-                _ => tail.push_str(&format!(" · +{added} -{removed}")),
-            }
+    /// How much came back.
+    fn size(&self) -> String {
+        let is_of_the_tool = matches!(self.state, State::Done | State::Failed);
+        let Some(output) = self.output.as_ref().filter(|_| is_of_the_tool) else { return String::new() };
+        let (added, removed) = match output.manner() {
+            Manner::Diff => changed(output.source()),
+            Manner::Output | Manner::User | Manner::Notice(_) => (0, 0),
+        };
+        match (added + removed, output.source().lines().count()) {
+            (0, 0) => " · no output".to_owned(),
+            (0, 1) => " · 1 line".to_owned(),
+            (0, lines) => format!(" · {lines} lines"),
+            _ => format!(" · +{added} -{removed}"),
         }
-        match self.state {
-            State::NotRun => tail.push_str(" · not run"),
-            State::Failed => tail.push_str(" · failed"),
-            State::Coming | State::Waiting | State::Running | State::Done => (),
-        }
-        if let Some(took) = self.took.filter(|took| *took >= 1000) {
-            tail.push_str(&format!(" · {}", duration(took)));
-        }
-        tail
+    }
+
+    /// What became of it, and how long that took.
+    fn fate(&self, now: Option<Time>) -> String {
+        let (word, ms) = match self.state {
+            State::NotRun => (" · not run", None),
+            State::Failed => (" · failed", self.took),
+            State::Denied => (" · denied", None),
+            State::Stopped => (" · stopped", self.took),
+            State::Done => ("", self.took),
+            State::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
+            State::Coming | State::Waiting => ("", None),
+        };
+        let ms = ms.filter(|ms| *ms >= 1000);
+        format!("{word}{}", ms.map(|ms| format!(" · {}", duration(ms))).unwrap_or_default())
     }
 
     pub fn body(&mut self, width: usize) -> &[Row] {
         if !self.is_open() {
             return &[];
         }
-        if let Some(output) = &mut self.output {
+        if let Some(output) = self.output.as_mut().filter(|output| !output.is_blank()) {
             return output.rows(width);
         }
         let stale = self.asked.as_ref().is_some_and(|asked| asked.source() != self.arguments);
@@ -190,10 +231,8 @@ impl Tool {
     }
 }
 
-fn changed(diff: &str) -> (usize, usize) {
-    let count =
-        |sign: char, head: &str| diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(head)).count();
-    (count('+', "+++"), count('-', "---"))
+fn on_one_line(text: &str) -> String {
+    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ⏎ ").replace('\t', " ")
 }
 
 /// What a call is about, from its arguments.

@@ -63,10 +63,11 @@ fn below(area: Rect, rows: u16) -> Rect {
 
 /// The line above the box says what is going on.
 fn rule(app: &App, width: usize) -> Row {
-    let Some(doing) = app.doing().filter(|_| width > 12) else {
+    let room = width.saturating_sub(4);
+    let Some(doing) = app.doing(room).filter(|_| width > 12) else {
         return Row::new(vec![Span::new(Ink::Muted, "─".repeat(width))]);
     };
-    let text = format!("─ {} ", cut(&doing, width.saturating_sub(4)));
+    let text = format!("─ {} ", cut(&doing, room));
     let rest = "─".repeat(width.saturating_sub(width_of(&text)));
     Row::new(vec![Span::new(Ink::Muted, text), Span::new(Ink::Muted, rest)])
 }
@@ -74,7 +75,7 @@ fn rule(app: &App, width: usize) -> Row {
 fn placeholder(app: &App) -> &'static str {
     match (app.mode(), app.is_busy()) {
         (Mode::Word, _) => "a word to the model, then Enter",
-        (Mode::Write | Mode::Browse | Mode::Asked, true) => "write ahead; it is sent when the answer is done",
+        (Mode::Write | Mode::Browse | Mode::Asked, true) => "write ahead; sent after this answer",
         (Mode::Write | Mode::Browse | Mode::Asked, false) => "ask something, /help for more",
     }
 }

@@ -28,6 +28,8 @@ pub struct Reader {
     hits: Vec<usize>,
     /// A hit to go to, once the rows are known.
     seek: Option<Seek>,
+    /// The row of the hit one is at.
+    found: Option<usize>,
     said: Option<&'static str>,
 }
 
@@ -69,7 +71,7 @@ pub enum Outcome {
 impl Reader {
     fn new(what: What) -> Reader {
         let search = Search::default();
-        Reader { what, top: 0, search, page: 1, length: 0, hits: Vec::new(), seek: None, said: None }
+        Reader { what, top: 0, search, page: 1, length: 0, hits: Vec::new(), seek: None, found: None, said: None }
     }
 
     pub fn thought(index: usize) -> Reader {
@@ -98,7 +100,7 @@ impl Reader {
             KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
             KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(self.page as isize),
             KeyCode::PageUp | KeyCode::Char('b') => self.scroll(-(self.page as isize)),
-            KeyCode::Home | KeyCode::Char('g') => self.top = 0,
+            KeyCode::Home | KeyCode::Char('g') => self.scroll(isize::MIN / 2),
             KeyCode::End | KeyCode::Char('G') => self.scroll(isize::MAX / 2),
             KeyCode::Char('/') => self.search = Search { words: String::new(), typing: true },
             KeyCode::Char('n') => self.seek = Some(Seek::Next),
@@ -133,6 +135,7 @@ impl Reader {
     pub fn scroll(&mut self, by: isize) {
         let last = self.length.saturating_sub(self.page);
         self.top = self.top.saturating_add_signed(by).min(last);
+        self.found = None;
     }
 
     /// To the thought before or behind.
@@ -144,7 +147,7 @@ impl Reader {
         match found {
             Some(index) => {
                 self.what = What::Thought(index);
-                self.top = 0;
+                (self.top, self.found) = (0, None);
             }
             None => self.said = Some(if forward { "this is the last thought" } else { "this is the first thought" }),
         }
@@ -182,12 +185,10 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let length = rows.len();
     if let Some(seek) = reader.seek.take() {
         // The row goes to the top; the search goes on behind it.
-        match hit(seek, &reader.hits, reader.top) {
-            Some(row) => reader.top = row,
-            None => reader.said = Some("not found"),
-        }
+        reader.found = hit(seek, &reader.hits, reader.found.unwrap_or(reader.top));
+        reader.top = reader.found.unwrap_or(reader.top);
     }
-    reader.top = reader.top.min(length.saturating_sub(1));
+    reader.top = reader.top.min(length.saturating_sub(reader.page));
     for (y, row) in rows.iter().skip(reader.top).take(reader.page).enumerate() {
         let marked = mark(row, &words);
         paint_row(buffer, page, y as u16, &marked, None, &theme);
@@ -217,7 +218,14 @@ fn title(reader: &Reader, transcript: &Transcript, width: usize) -> String {
             let thoughts = transcript.items().iter().enumerate().filter(|(_, item)| matches!(item, Item::Thought(_)));
             let indexes: Vec<usize> = thoughts.map(|(index, _)| index).collect();
             let number = indexes.iter().position(|index| index == at).map_or(0, |position| position + 1);
-            cut(&format!("Thought {number} of {}", indexes.len()), width)
+            let title = format!("Thought {number} of {}", indexes.len());
+            let label = match transcript.items().get(*at) {
+                Some(Item::Thought(thought)) => thought.label(),
+                Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => {
+                    String::new()
+                }
+            };
+            cut(&format!("{title}{label}"), width)
         }
     }
 }
@@ -232,9 +240,12 @@ fn foot_text(reader: &Reader) -> String {
         (length, false) => format!("{}%", (reader.top + reader.page) * 100 / length),
     };
     let said = reader.said.map(|said| format!("{said} · ")).unwrap_or_default();
-    let hits = match (reader.search.words.is_empty(), reader.hits.len()) {
+    let words = &reader.search.words;
+    let hits = match (words.is_empty(), reader.hits.len()) {
         (true, _) => String::new(),
-        (false, hits) => format!("{hits} rows with \"{}\" · ", reader.search.words),
+        (false, 0) => format!("\"{words}\" not found · "),
+        (false, 1) => format!("\"{words}\" in 1 row · "),
+        (false, hits) => format!("\"{words}\" in {hits} rows · "),
     };
     let others = match reader.what {
         What::Thought(_) => "← → other thoughts · ",

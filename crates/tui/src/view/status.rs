@@ -17,8 +17,7 @@ pub fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
     paint_row(buffer, area, 0, &row, None, &app.theme);
 }
 
-/// What is known, the most important first; what does not fit is left out
-/// from the end.
+/// What is known, the most important first; what does not fit is left out.
 fn spans(app: &App, width: usize) -> Vec<Span> {
     if let Some(hint) = hint(app) {
         return vec![Span::new(Ink::Warn, cut(hint, width))];
@@ -26,37 +25,58 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     if let Some(toast) = app.toasted() {
         return vec![Span::new(Ink::Good, cut(toast, width))];
     }
-    let mut parts: Vec<(Ink, String)> = Vec::new();
+    let figure = |text: String| Part { ink: Ink::Muted, text, kind: Kind::Figure };
+    let context = context(app);
+    let effort = effort(app);
+    let mut parts: Vec<Part> = Vec::new();
     let model = app.model();
     if !model.is_empty() {
-        parts.push((Ink::Accent, neutral(model).into_owned()));
+        // A long name leaves room for how full the context is, and for the effort.
+        let wide = |parts: &[&Option<Part>]| -> usize {
+            parts.iter().filter_map(|part| part.as_ref()).map(|part| width_of(BETWEEN) + width_of(&part.text)).sum()
+        };
+        let both = width.saturating_sub(wide(&[&context, &effort]));
+        let room = if both >= LONG_NAME { both } else { width.saturating_sub(wide(&[&context])).max(LEAST_NAME) };
+        parts.push(Part { ink: Ink::Accent, text: cut(&neutral(model), room), kind: Kind::Name });
     }
-    parts.extend(context(app));
-    if let Some(effort) = app.sending.as_ref().and_then(|sending| sending.effort.as_deref()) {
-        parts.push((Ink::Muted, format!("effort {effort}")));
-    }
-    if let Some(rate) = app.rate.per_second() {
-        parts.push((Ink::Muted, format!("~{rate} tok/s")));
-    }
+    parts.extend(context.into_iter().chain(effort));
+    parts.extend(app.rate.per_second().map(|rate| figure(format!("~{rate} tok/s"))));
     let named = [&app.status.profile, &app.status.title];
-    parts.extend(named.into_iter().flatten().map(|name| (Ink::Muted, neutral(name).into_owned())));
+    let name = |name: &String| Part { ink: Ink::Muted, text: neutral(name).into_owned(), kind: Kind::Name };
+    parts.extend(named.into_iter().flatten().map(name));
     fit(parts, width)
 }
 
-fn fit(parts: Vec<(Ink, String)>, width: usize) -> Vec<Span> {
+/// So much of a name is worth showing.
+const LEAST_NAME: usize = 9;
+/// By then one can tell which model it is.
+const LONG_NAME: usize = 24;
+
+struct Part {
+    ink: Ink,
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// May be cut.
+    Name,
+    /// Says something else when it is cut, so it is whole or not there.
+    Figure,
+}
+
+fn fit(parts: Vec<Part>, width: usize) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut used = 0;
-    for (ink, text) in parts {
+    for Part { ink, text, kind } in parts {
         let before = if spans.is_empty() { "" } else { BETWEEN };
         let room = width.saturating_sub(used + width_of(before));
-        if width_of(&text) > room {
-            // A name may be cut, a number may not.
-            if room > 8 && !text.contains("tok/s") || spans.is_empty() {
-                spans.push(Span::new(Ink::Muted, before));
-                spans.push(Span::new(ink, cut(&text, room)));
-            }
-            break;
+        let fits = width_of(&text) <= room;
+        if !fits && (kind == Kind::Figure || room < LEAST_NAME) && !spans.is_empty() {
+            continue;
         }
+        let text = cut(&text, room);
         used += width_of(before) + width_of(&text);
         spans.push(Span::new(Ink::Muted, before));
         spans.push(Span::new(ink, text));
@@ -64,8 +84,22 @@ fn fit(parts: Vec<(Ink, String)>, width: usize) -> Vec<Span> {
     spans
 }
 
+/// As it was sent, with a warning if that is not what was wished for. A notice
+/// of the request says more.
+fn effort(app: &App) -> Option<Part> {
+    let sent = app.sending.as_ref()?.effort.as_deref();
+    let (ink, text) = match (sent, app.status.effort.as_deref()) {
+        (None, None) => return None,
+        (Some(sent), None) => (Ink::Muted, format!("effort {sent}")),
+        (Some(sent), Some(wish)) if sent == wish => (Ink::Muted, format!("effort {sent}")),
+        (Some(sent), Some(_)) => (Ink::Warn, format!("effort {sent}!")),
+        (None, Some(_)) => (Ink::Warn, "no effort sent".to_owned()),
+    };
+    Some(Part { ink, text, kind: Kind::Figure })
+}
+
 /// `12.3k/200k`: what the provider counted if it said so, else our estimate.
-fn context(app: &App) -> Option<(Ink, String)> {
+fn context(app: &App) -> Option<Part> {
     let limit = app.sending.as_ref().and_then(|sending| sending.limit).or(app.status.limit);
     let sent = app.sending.as_ref().map(|sending| sending.tokens);
     let counted = app.usage.input.map(|input| input + app.usage.output.unwrap_or(0));
@@ -75,11 +109,12 @@ fn context(app: &App) -> Option<(Ink, String)> {
         (None, Some(sent)) => format!("~{}", short(sent)),
         (None, None) => limit.map(|_| "0".to_owned())?,
     };
-    Some(match limit {
+    let (ink, text) = match limit {
         Some(limit) if used.unwrap_or(0) * 10 > limit * 8 => (Ink::Warn, format!("{text}/{}", short(limit))),
         Some(limit) => (Ink::Muted, format!("{text}/{}", short(limit))),
         None => (Ink::Muted, text),
-    })
+    };
+    Some(Part { ink, text, kind: Kind::Figure })
 }
 
 fn hint(app: &App) -> Option<&'static str> {
@@ -87,7 +122,7 @@ fn hint(app: &App) -> Option<&'static str> {
         return Some("Ctrl+C once more leaves");
     }
     match app.mode() {
-        Mode::Browse => Some("browse: arrows move, o opens, r reads, y copies, Esc ends"),
+        Mode::Browse => Some("↑↓ move · o open · r read · y copy · Esc"),
         Mode::Asked | Mode::Word | Mode::Write => None,
     }
 }

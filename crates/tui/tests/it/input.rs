@@ -104,6 +104,8 @@ fn what_the_turn_is_at_shows_in_every_view() {
     stage.open(0, aside_tui::seam::Opening::Thinking);
     stage.pass(3000);
     assert!(line(&mut stage).contains("thinking · 3s · Esc stops"));
+    stage.close(0, aside_core::block::Block::Thinking(crate::support::thinking("So.", None)));
+    assert!(line(&mut stage).contains("waiting for acme/deep · 3s"), "a thought that ended is not going on");
     stage.open(1, aside_tui::seam::Opening::Text);
     assert!(line(&mut stage).contains("writing"));
     stage.tell(Update::TurnEnded(TurnEnd::Answered));
@@ -240,6 +242,7 @@ fn t11_the_status_line_says_what_is_sent_and_counted() {
         profile: Some("work".into()),
         title: Some("a title".into()),
         limit: Some(200_000),
+        effort: None,
         view: Display::Live,
     };
     stage.tell(Update::Status(Box::new(status)));
@@ -261,6 +264,30 @@ fn t11_the_status_line_says_what_is_sent_and_counted() {
     let sending = Sending { model: "acme/deep".into(), effort: None, ..Sending::default() };
     stage.tell(Update::Sending(Box::new(sending)));
     assert!(!last(&mut stage).contains("effort"));
+}
+
+#[test]
+fn t11_an_effort_that_is_not_the_wished_one_warns() {
+    #[rustfmt::skip]
+    let cases = [
+        ("as wished",  Some("high"), Some("high"), Some("effort high"),            false),
+        ("no wish",    Some("high"), None,         Some("effort high"),            false),
+        ("lowered",    Some("high"), Some("max"),  Some("effort high!"),           true),
+        ("not sent",   None,         Some("max"),  Some("no effort sent"),         true),
+        ("neither",    None,         None,         None,                           false),
+    ];
+    for (name, sent, wish, expected, warns) in cases {
+        let mut stage = Stage::new(60, 10);
+        let effort = wish.map(str::to_owned);
+        stage.tell(Update::Status(Box::new(Status { model: "m".into(), effort, ..Status::default() })));
+        let effort = sent.map(str::to_owned);
+        stage.tell(Update::Sending(Box::new(Sending { model: "m".into(), effort, ..Sending::default() })));
+        let line = stage.rows().pop().unwrap();
+        assert_eq!(line.split(" · ").find(|part| part.contains("effort")), expected, "{name}");
+        let at = line.chars().position(|letter| letter == 'f').unwrap_or(0) as u16;
+        let (buffer, muted) = (stage.buffer(), line.chars().position(|letter| letter == '·').unwrap() as u16);
+        assert_eq!(expected.is_some() && buffer[(at, 9)].fg != buffer[(muted, 9)].fg, warns, "{name}");
+    }
 }
 
 #[test]
@@ -286,6 +313,12 @@ fn t12_a_thought_is_read_searched_copied_and_left() {
     stage.typed("/ROW 33");
     stage.key(KeyCode::Enter);
     assert_eq!(stage.rows()[1], "row 33 of it");
+    stage.typed("/row 49");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.rows()[8], "row 49 of it", "the last page is full");
+    stage.typed("/ROW 33");
+    stage.key(KeyCode::Enter);
+    stage.screen();
     stage.typed("/of it");
     stage.key(KeyCode::Enter);
     stage.screen();

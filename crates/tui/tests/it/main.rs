@@ -12,7 +12,11 @@
 mod anything;
 mod fixtures;
 mod input;
+mod rules;
 mod screens;
 mod scrolling;
+mod seed_000;
+mod seed_003_004;
+mod states;
 mod support;
 mod thinking;

@@ -16,7 +16,7 @@ use aside_tui::view;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Style};
+use ratatui::style::{Color, Modifier, Style};
 
 pub(crate) struct Stage {
     pub(crate) app: App,
@@ -170,23 +170,33 @@ impl Stage {
         rows[..input].iter().filter(|row| !row.is_empty()).cloned().collect()
     }
 
+    /// The style of the first place where a text stands.
+    pub(crate) fn style_of(&mut self, text: &str) -> (Color, Modifier) {
+        let rows = self.rows();
+        let y = rows.iter().position(|row| row.contains(text)).unwrap_or_else(|| panic!("no {text:?} in {rows:#?}"));
+        let row = &rows[y];
+        let x = row[..row.find(text).unwrap()].chars().count();
+        let cell = &self.buffer()[(x as u16, y as u16)];
+        (cell.fg, cell.modifier)
+    }
+
     /// The frame with the styles of each row beside it and a legend below.
     pub(crate) fn picture(&mut self) -> String {
+        let mut styles = Styles::default();
+        self.styled(&mut styles) + &styles.legend()
+    }
+
+    /// The frame with the styles of each row beside it.
+    pub(crate) fn styled(&mut self, styles: &mut Styles) -> String {
         let buffer = self.buffer();
-        let mut names: BTreeMap<String, char> = BTreeMap::new();
         let mut out = String::new();
         for y in 0..self.size.1 {
-            let runs = runs(&buffer, y);
             let mut codes = String::new();
-            for (style, count) in runs {
-                let style = style_name(style);
-                if style.is_empty() {
-                    write!(codes, " {count}").unwrap();
-                    continue;
+            for (style, count) in runs(&buffer, y) {
+                match styles.letter(style) {
+                    None => write!(codes, " {count}").unwrap(),
+                    Some(letter) => write!(codes, " {letter}{count}").unwrap(),
                 }
-                let next = char::from(b'a' + names.len() as u8);
-                let name = *names.entry(style).or_insert(next);
-                write!(codes, " {name}{count}").unwrap();
             }
             let text = row_text(&buffer, y);
             if text.is_empty() && codes.trim().parse::<u16>().is_ok() {
@@ -195,12 +205,30 @@ impl Stage {
             }
             writeln!(out, "{text}  ◂{codes}").unwrap();
         }
-        let mut legend: Vec<(char, String)> = names.into_iter().map(|(style, name)| (name, style)).collect();
-        legend.sort();
-        for (name, style) in legend {
-            writeln!(out, "{name} = {style}").unwrap();
-        }
         out
+    }
+}
+
+/// A letter for each style, in the order in which they were met.
+#[derive(Default)]
+pub(crate) struct Styles(BTreeMap<String, char>);
+
+impl Styles {
+    fn letter(&mut self, style: Style) -> Option<char> {
+        let name = style_name(style);
+        if name.is_empty() {
+            return None;
+        }
+        let next = ('a'..='z').chain('A'..='Z').nth(self.0.len()).unwrap();
+        Some(*self.0.entry(name).or_insert(next))
+    }
+
+    pub(crate) fn legend(&self) -> String {
+        // Small letters come first.
+        let mut legend: Vec<(bool, char, &str)> =
+            self.0.iter().map(|(style, letter)| (letter.is_uppercase(), *letter, style.as_str())).collect();
+        legend.sort();
+        legend.into_iter().map(|(_, letter, style)| format!("{letter} = {style}\n")).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! How thinking looks (T1-T6, REQ-THINK-007, BR-003, EC-005).
+//! How thinking looks (T2-T6).
 
 use aside_core::block::{Block, Span, Time};
 use aside_core::event::{BlockId, End, Ending, Side};
@@ -6,78 +6,12 @@ use aside_core::message::{Message, Role};
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 use aside_tui::seam::{Command, Opening, Status, Update};
-use aside_tui::theme::{Depth, Ground, Theme};
 use aside_tui::transcript::THINKING_ONLY;
 use crossterm::event::KeyCode;
-use ratatui::style::{Color, Modifier};
 
 use crate::support::{Stage, call, hidden, thinking, words};
 
 const LONG: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\neleven\ntwelve";
-
-fn row_of(stage: &mut Stage, text: &str) -> u16 {
-    let rows = stage.rows();
-    rows.iter().position(|row| row.contains(text)).unwrap_or_else(|| panic!("no {text:?} in {rows:#?}")) as u16
-}
-
-#[test]
-fn req_think_007_1_and_2_a_thought_is_inline_shaded_and_italic() {
-    let mut stage = Stage::viewed(60, 20, Display::Full);
-    stage.think(0, "I wonder.", 3000);
-    stage.write(1, "Answer.");
-    let (thought, answer) = (row_of(&mut stage, "│ I wonder."), row_of(&mut stage, "Answer."));
-    assert!(thought < answer, "in its place among the rest");
-    let buffer = stage.buffer();
-    let back = buffer[(0, thought)].bg;
-    assert!(matches!(back, Color::Rgb(..)));
-    for x in 0..60 {
-        assert_eq!(buffer[(x, thought)].bg, back, "the whole row is shaded");
-    }
-    assert!(buffer[(2, thought)].modifier.contains(Modifier::ITALIC));
-    assert_eq!(buffer[(0, thought)].symbol(), "│");
-    assert_eq!(buffer[(0, answer)].bg, Color::Reset);
-    assert!(!buffer[(0, answer)].modifier.contains(Modifier::ITALIC));
-}
-
-#[test]
-fn req_think_007_3_the_shade_follows_the_theme() {
-    let shade = |ground| {
-        let theme = Theme { ground, depth: Depth::True, ..Theme::default() };
-        let mut stage = Stage::themed(40, 12, theme, Display::Full);
-        stage.think(0, "I wonder.", 0);
-        let y = row_of(&mut stage, "│ I wonder.");
-        match stage.buffer()[(0, y)].bg {
-            Color::Rgb(r, g, b) => u32::from(r) + u32::from(g) + u32::from(b),
-            other => panic!("{other:?}"),
-        }
-    };
-    assert!(shade(Ground::Dark) > 16 + 17 + 20, "lighter than dark");
-    assert!(shade(Ground::Light) < 3 * 255, "darker than light");
-}
-
-#[test]
-fn req_think_007_4_and_br_003_a_setting_hides_it_and_nothing_else_changes() {
-    let mut stage = Stage::viewed(60, 20, Display::Full);
-    stage.think(0, "I wonder.", 0);
-    stage.write(1, "Answer.");
-    // `reasoning.includeInResponse=false` reaches the screen as the view `off`.
-    stage.tell(Update::Status(Box::new(Status { view: Display::Off, ..Status::default() })));
-    assert_eq!(stage.said(), ["Answer."]);
-    assert_eq!(stage.sent, [], "what is shown asks nothing of what is sent");
-    stage.tell(Update::Status(Box::new(Status { view: Display::Full, ..Status::default() })));
-    assert!(stage.screen().contains("I wonder."), "it was kept all the time");
-}
-
-#[test]
-fn ec_005_a_profile_that_changes_the_view_shows_at_once() {
-    let mut stage = Stage::viewed(60, 20, Display::Collapsed);
-    stage.think(0, "I wonder.", 0);
-    assert!(!stage.screen().contains("│ I wonder."));
-    let status = Status { profile: Some("open".into()), view: Display::Full, ..Status::default() };
-    stage.tell(Update::Status(Box::new(status)));
-    assert!(stage.screen().contains("│ I wonder."));
-    assert!(stage.screen().contains("open"));
-}
 
 #[test]
 fn t2_the_header_says_what_is_known() {
@@ -110,6 +44,9 @@ fn t2_only_the_first_fold_of_a_session_says_how_to_open() {
     stage.think(0, "First.", 2000);
     stage.think(1, "Second.", 2000);
     assert_eq!(stage.said(), ["▶ Thought for 2s · \"First.\" (click to expand)", "▶ Thought for 2s · \"Second.\""]);
+    let other = vec![Block::Thinking(thinking("Other.", None)), words("So.")];
+    stage.tell(Update::Restored(vec![Message::new(Role::Assistant, other)]));
+    assert_eq!(stage.said()[0], "▶ Thought · \"Other.\" (click to expand)", "another session, another first fold");
 }
 
 #[test]
@@ -183,6 +120,19 @@ fn t3_the_view_is_changed_by_command_and_key_for_all_thoughts_there_are() {
     }
     stage.control('t');
     assert_eq!(stage.sent.pop(), Some(Command::View(Display::Off)));
+}
+
+#[test]
+fn t3_what_the_engine_told_before_it_knew_does_not_turn_the_view_back() {
+    let mut stage = Stage::new(60, 20);
+    stage.think(0, "First.", 0);
+    let told = |view| Update::Status(Box::new(Status { view, ..Status::default() }));
+    stage.line("/thinking full");
+    stage.tell(told(Display::Live));
+    assert!(stage.screen().contains("│ First."), "the engine answers a question asked before");
+    stage.tell(told(Display::Full));
+    stage.tell(told(Display::Collapsed));
+    assert!(!stage.screen().contains("│ First."), "and now it has news");
 }
 
 #[test]
@@ -286,7 +236,7 @@ fn a_thought_that_cannot_be_read_says_who_hides_it() {
     stage.close(0, Block::Thinking(hidden()));
     assert_eq!(stage.said(), ["▶ Thought · hidden by provider (click to expand)"]);
     stage.click(0, 0);
-    assert_eq!(stage.said()[1], "│ hidden by provider; 640 sealed bytes of it are kept");
+    assert_eq!(stage.said()[1], "│ nothing of it can be read; 640 sealed bytes are kept");
 }
 
 #[test]
