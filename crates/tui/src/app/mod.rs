@@ -77,6 +77,9 @@ pub struct App {
     now: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     leaving: Option<Time>,
+    /// The view that was asked for and that the engine has still to confirm.
+    /// What it told before it knew does not count.
+    asked_view: Option<Display>,
     /// A word on what was just done, and until when it stands.
     toast: Option<(String, Option<Time>)>,
 }
@@ -128,6 +131,7 @@ impl App {
             doing: Doing::Nothing,
             now: None,
             leaving: None,
+            asked_view: None,
             toast: None,
         }
     }
@@ -297,6 +301,7 @@ impl App {
     /// Shows every thought this way, and asks the engine to remember it.
     fn set_view(&mut self, view: Display) -> Vec<Command> {
         self.status.view = view;
+        self.asked_view = Some(view);
         self.transcript.set_view(view);
         self.toast(format!("Thinking: {view}"));
         vec![Command::View(view)]

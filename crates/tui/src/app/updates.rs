@@ -3,7 +3,7 @@
 use aside_core::turn::TurnEnd;
 
 use super::{App, Doing, Turn};
-use crate::seam::{Command, Opening, Said, Update};
+use crate::seam::{Command, Opening, Said, Status, Update};
 use crate::text::Ink;
 use crate::transcript::item::Item;
 use crate::transcript::thought::duration;
@@ -66,16 +66,22 @@ impl App {
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();
             }
-            Update::Status(status) => {
-                // A profile or a setting may have changed the view.
-                if status.view != self.transcript.view() {
-                    self.transcript.set_view(status.view);
-                }
-                self.status = *status;
-            }
+            Update::Status(status) => self.hear_status(*status),
             Update::Lists(lists) => self.composer.lists = *lists,
         }
         Vec::new()
+    }
+
+    fn hear_status(&mut self, status: Status) {
+        let is_old = self.asked_view.is_some_and(|view| view != status.view);
+        self.status = Status { view: if is_old { self.status.view } else { status.view }, ..status };
+        if !is_old {
+            self.asked_view = None;
+        }
+        // A profile or a setting may have changed the view.
+        if self.status.view != self.transcript.view() {
+            self.transcript.set_view(self.status.view);
+        }
     }
 
     fn running(&mut self) {
