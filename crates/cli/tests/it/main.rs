@@ -24,3 +24,5 @@ mod providers;
 mod sessions;
 mod sim;
 mod support;
+#[cfg(unix)]
+mod terminal;
