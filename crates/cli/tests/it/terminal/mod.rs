@@ -7,9 +7,11 @@
 mod emulator;
 mod folder;
 mod provider;
+mod svg;
 
 mod asked;
 mod ends;
+mod picture;
 mod sessions;
 mod sizes;
 mod thoughts;
