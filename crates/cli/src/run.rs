@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::choice::{self, Named};
 use crate::provider_tables::ProviderTable;
 use crate::providers::{Endpoint, Provider, Providers, environment};
-use crate::report::{Report, tell};
+use crate::report::Report;
 use crate::settings::{Overrides, refused};
 use crate::user_files;
 use crate::{keys, local, mcp};
@@ -34,6 +34,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) resumed: Option<&'a Conversation>,
     /// What tools may do without asking; none without tools.
     pub(crate) tools: Option<Mode>,
+    /// Who is told what was chosen and what is missing.
+    pub(crate) tell: &'a dyn Fn(&str),
 }
 
 /// One thread is enough: everything waits most of the time.
@@ -112,7 +114,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
                 }
                 false => by_key,
             };
-            tell(&format!("{}: {}", choice.name, choice.why));
+            (wanted.tell)(&format!("{}: {}", choice.name, choice.why));
             choice
         }
     };
@@ -137,7 +139,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     }
     match wanted.resumed {
         Some(resumed) => session.go_on_with(resumed.history.clone()),
-        None => instruct(&mut session, &here, wanted.tools.is_some())?,
+        None => instruct(&mut session, &here, wanted.tools.is_some(), wanted.tell)?,
     }
     Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers })
 }
@@ -193,7 +195,7 @@ fn toolbox(here: &Path, keys: Vec<String>, rules: Rules, mode: Mode) -> Result<T
 
 /// The system prompt: the user's, else a short one of ours where there are
 /// tools; then what the project has to say.
-fn instruct(session: &mut Session, here: &Path, tools: bool) -> Result<(), Report> {
+fn instruct(session: &mut Session, here: &Path, tools: bool, tell: &dyn Fn(&str)) -> Result<(), Report> {
     let mut prompt = match session.settings.system_prompt() {
         Some(value) => prompt::system(value, here).map_err(|error| {
             Report::new(format!("cannot read the system prompt {value}: {error}"))
@@ -230,9 +232,9 @@ pub(crate) fn files_here(most: usize) -> Vec<String> {
 }
 
 /// Forgets what was said; the system prompt stays.
-pub(crate) fn begin_anew(ready: &mut Ready) -> Result<(), Report> {
+pub(crate) fn begin_anew(ready: &mut Ready, tell: &dyn Fn(&str)) -> Result<(), Report> {
     ready.session.go_on_with(History::new());
-    instruct(&mut ready.session, &here()?, true)
+    instruct(&mut ready.session, &here()?, true, tell)
 }
 
 /// The first Ctrl+C stops the turn and keeps what came; the second leaves.

@@ -86,7 +86,7 @@ pub fn neutral(text: &str) -> Cow<'_, str> {
 
 /// Tabs and line ends are text; other controls are not. Letters that turn the
 /// direction of writing make a line read differently from what it says.
-fn is_harmless(letter: char) -> bool {
+pub fn is_harmless(letter: char) -> bool {
     match letter {
         '\n' | '\t' => true,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => false,

@@ -196,6 +196,7 @@ impl Arguments {
             model: self.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
             tools: self.offers_tools().then(|| self.mode()),
+            tell: &tell,
         };
         let mut ready = run::session(&wanted, &self.overrides).await?;
         let attached = run::attach(&prompt)?;

@@ -67,6 +67,8 @@ impl Driver {
             model: arguments.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
             tools: Some(Mode::Ask),
+            // On the screen: it is about to cover what is told elsewhere.
+            tell: &|line| drop(updates.send(Update::Said(says::line(line)))),
         };
         let ready = run::session(&wanted, &arguments.overrides).await?;
         let restored: Vec<Message> = match &resumed {
@@ -387,8 +389,8 @@ impl Driver {
             "new" => {
                 self.desk = None;
                 (self.known, self.title) = (None, None);
-                run::begin_anew(&mut self.ready)?;
                 self.front.send(Update::Restored(Vec::new()));
+                run::begin_anew(&mut self.ready, &|line| self.front.send(Update::Said(says::line(line))))?;
                 self.front.send(Update::Status(Box::new(self.status())));
                 Ok(Done::Silent)
             }

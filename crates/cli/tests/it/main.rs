@@ -25,3 +25,5 @@ mod providers;
 mod sessions;
 mod sim;
 mod support;
+#[cfg(unix)]
+mod terminal;

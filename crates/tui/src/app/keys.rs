@@ -168,12 +168,19 @@ impl App {
 
     fn asked_key(&mut self, key: KeyEvent) -> Vec<Command> {
         let width = self.input_width();
+        let about = self.asking.question().map(|question| (question.tool.clone(), question.subject.clone()));
         match self.asking.key(key, self.now, width) {
             Answered::NotYet => Vec::new(),
-            Answered::With(command) => vec![command],
+            Answered::With(command) => {
+                if let Some((tool, subject)) = about {
+                    self.transcript.tool_answered(&tool, &subject);
+                }
+                vec![command]
+            }
             Answered::AndStop(command) => {
-                let mut commands = vec![command];
-                commands.extend(self.stop());
+                // The other way round the model would be told of the no, and asked.
+                let mut commands = self.stop();
+                commands.push(command);
                 commands
             }
             Answered::Look { title, text } => {

@@ -200,6 +200,24 @@ impl Transcript {
         }
     }
 
+    /// A question was about the call that runs and says the same; calls side
+    /// by side may be of one tool.
+    pub fn tool_answered(&mut self, name: &str, subject: &str) {
+        let now = self.now;
+        let items = self.items.iter_mut().skip(self.turn_from);
+        let mut running: Vec<&mut Tool> = items
+            .filter_map(|item| match item {
+                Item::Tool(tool) if tool.is_running(name) => Some(&mut **tool),
+                Item::Tool(_) | Item::User(_) | Item::Text(_) => None,
+                Item::Thought(_) | Item::Notice(_) | Item::Said(_) => None,
+            })
+            .collect();
+        let meant = running.iter().position(|tool| tool.is_about(subject)).unwrap_or(0);
+        if let Some(tool) = running.get_mut(meant) {
+            tool.answered(now);
+        }
+    }
+
     pub fn tool_ended(&mut self, result: &ToolResult) {
         let now = self.now;
         match self.calls.get(&result.id).and_then(|index| self.items.get_mut(*index)) {

@@ -99,6 +99,19 @@ impl Tool {
         self.began = now;
     }
 
+    /// How long the user took to allow it is not its own time.
+    pub fn answered(&mut self, now: Option<Time>) {
+        self.began = now;
+    }
+
+    pub fn is_running(&self, name: &str) -> bool {
+        self.state == State::Running && self.name == neutral(name)
+    }
+
+    pub fn is_about(&self, about: &str) -> bool {
+        subject(&self.arguments) == about
+    }
+
     pub fn finish(&mut self, result: &ToolResult, now: Option<Time>) {
         if let (Some(began), Some(now)) = (self.began, now) {
             self.took = Some(now.0.saturating_sub(began.0));

@@ -1,5 +1,6 @@
 //! What is typed, asked and shown around the transcript (T9-T13).
 
+use aside_core::block::Block;
 use aside_core::event::Usage;
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
@@ -8,7 +9,7 @@ use aside_tui::seam::{Command, DecisionRow, Permit, Question, QuestionId, Said, 
 use aside_tui::theme::{Depth, Motion, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::support::Stage;
+use crate::support::{self, Stage};
 
 fn copied(text: &str) -> Command {
     Command::Terminal(TerminalAct::Copy(text.into()))
@@ -199,6 +200,39 @@ fn a_permission_is_asked_with_what_would_be_done_and_answered_by_one_key() {
             permit.iter().map(|permit| Command::Answer { id: QuestionId(7), permit: permit.clone() }).collect();
         assert_eq!(stage.sent, expected, "{key}");
     }
+}
+
+#[test]
+fn l3_the_time_of_a_call_begins_with_the_answer_that_allows_it() {
+    let mut stage = Stage::new(70, 20);
+    stage.send();
+    for (block, id, arguments) in [(0, "c1", r#"{"command":"make it"}"#), (1, "c2", r#"{"command":"make more"}"#)] {
+        stage.call(block, id, "shell", arguments);
+        let Block::ToolCall(call) = support::call(id, "shell", arguments) else { unreachable!() };
+        stage.tell(Update::ToolStarted(Box::new(call)));
+    }
+    let Update::Asked(mut asked) = question(7, None) else { unreachable!() };
+    (asked.tool, asked.subject, asked.preview) = ("shell".into(), "make more".into(), Some("make more".into()));
+    stage.tell(Update::Asked(asked));
+    stage.pass(60_000);
+    stage.typed("y");
+    stage.pass(2_000);
+    stage.result("c1", "made", false);
+    stage.result("c2", "made", false);
+    let screen = stage.screen();
+    assert!(screen.contains("shell make it · 1 line · 1m 2s"), "nobody was asked about this one:\n{screen}");
+    assert!(screen.contains("shell make more · 1 line · 2s"), "{screen}");
+}
+
+#[test]
+fn l3_esc_at_a_question_stops_the_turn_before_it_says_no() {
+    let mut stage = Stage::new(60, 20);
+    stage.send();
+    stage.tell(question(7, None));
+    stage.pass(600);
+    stage.key(KeyCode::Esc);
+    let no = Command::Answer { id: QuestionId(7), permit: Permit::No(None) };
+    assert_eq!(stage.sent, [Command::Interrupt, no], "told of the no first, the model would be asked again");
 }
 
 #[test]

@@ -1,0 +1,141 @@
+//! Tools that must ask: what is shown, and what each answer leads to.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::folder::Folder;
+use super::provider::{Beat, Provider};
+use super::{ENTER, ESC, Terminal};
+
+const MODEL: &[&str] = &["-m", "played/some-model"];
+
+fn shell(id: &'static str, command: &str) -> Beat {
+    Beat::Call { id, name: "shell", arguments: json!({"command": command}) }
+}
+
+/// Answers a question. Keys right behind a question are not taken for an
+/// answer, so a person's moment passes first, and again if it was too short.
+fn answer(terminal: &mut Terminal, key: &str) {
+    terminal.see("y once");
+    for _ in 0..20 {
+        let asked = terminal.lines();
+        terminal.pump(b"", Duration::from_millis(600));
+        terminal.keys(key);
+        for _ in 0..5 {
+            terminal.pump(b"", Duration::from_millis(200));
+            if terminal.lines() != asked && !terminal.shows("y once") {
+                return;
+            }
+        }
+    }
+    panic!("the answer is not taken\n{}", terminal.picture());
+}
+
+/// What the model was told of a call.
+fn result(provider: &Provider, id: &str) -> Option<String> {
+    let bodies = provider.bodies();
+    let messages = bodies.last()?["messages"].as_array()?.clone();
+    let result = messages.iter().find(|message| message["tool_call_id"] == id)?;
+    result["content"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn l3_an_edit_is_asked_for_with_its_diff_and_done_once() {
+    let edit: Value = json!({"path": "notes.txt", "old": "two", "new": "2"});
+    let provider = Provider::new(vec![
+        vec![Beat::Think("I change it."), Beat::Call { id: "c1", name: "edit", arguments: edit }],
+        vec![Beat::Say("Changed.")],
+    ]);
+    let folder = Folder::new("asked-edit").config(&provider.config()).file("notes.txt", "one\ntwo\nthree\n");
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("change it");
+    terminal.see_all(&["edit notes.txt", "  -two", "  +2", "y once", "s this session", "p this project"]);
+    assert_eq!(folder.read("notes.txt"), "one\ntwo\nthree\n", "nothing is done before the answer");
+    answer(&mut terminal, "y");
+    terminal.see("Changed.");
+    terminal.idle();
+    assert_eq!(folder.read("notes.txt"), "one\n2\nthree\n");
+    assert!(terminal.line_with("edit notes.txt").contains("+1 -1"), "{}", terminal.picture());
+    assert!(terminal.shows("-two") && terminal.shows("+2"), "a change stays in sight\n{}", terminal.picture());
+}
+
+#[test]
+fn l3_a_yes_for_the_session_or_the_project_is_not_asked_again() {
+    for (key, holds_on) in [("y", false), ("s", false), ("p", true)] {
+        let turn = |id| [vec![shell(id, "echo ran >> log")], vec![Beat::Say("Done.")]];
+        let provider = Provider::new([turn("c1"), turn("c2"), turn("c3")].concat());
+        let folder = Folder::new(&format!("asked-{key}")).config(&provider.config());
+        let mut terminal = Terminal::ready(&folder, MODEL);
+        terminal.enter("first");
+        terminal.see("shell echo ran >> log");
+        answer(&mut terminal, key);
+        terminal.see("Done.");
+        terminal.idle();
+        terminal.enter("second");
+        if key == "y" {
+            answer(&mut terminal, "y");
+        }
+        terminal.until("the second answer", |lines| lines.iter().filter(|line| line.contains("Done.")).count() == 2);
+        assert_eq!(folder.read("log"), "ran\nran\n", "{key}");
+        terminal.enter("/quit");
+        terminal.ended();
+        let mut again = Terminal::ready(&folder, MODEL);
+        again.enter("third");
+        again
+            .until("asked or done", |lines| lines.iter().any(|line| line.contains("y once") || line.contains("Done.")));
+        assert_eq!(again.shows("Done."), holds_on, "{key}\n{}", again.picture());
+    }
+}
+
+#[test]
+fn l3_a_no_can_carry_a_word_to_the_model() {
+    let provider = Provider::new(vec![vec![shell("c1", "touch never")], vec![Beat::Say("As you wish.")]]);
+    let folder = Folder::new("asked-word").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("do it");
+    terminal.see("touch never");
+    answer(&mut terminal, "w");
+    terminal.see("Enter says no");
+    terminal.keys("use a folder");
+    terminal.see("❯ use a folder");
+    terminal.keys(ENTER);
+    terminal.see("As you wish.");
+    terminal.idle();
+    let told = result(&provider, "c1").unwrap();
+    assert!(told.contains("denied by the user") && told.contains("use a folder"), "{told}");
+    assert!(!folder.has("never"));
+    assert!(terminal.line_with("shell touch never").contains("✗"), "{}", terminal.picture());
+}
+
+#[test]
+fn l3_a_command_of_several_lines_is_shown_as_it_is() {
+    let command = "for n in 1 2; do\n  echo $n >> log\ndone";
+    let provider = Provider::new(vec![vec![shell("c1", command)], vec![Beat::Say("Done.")]]);
+    let folder = Folder::new("asked-lines").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("do it");
+    terminal.see("y once");
+    let row = terminal.row_of("  for n in 1 2; do");
+    assert_eq!(terminal.lines()[row..row + 3], ["  for n in 1 2; do", "    echo $n >> log", "  done"]);
+    answer(&mut terminal, "y");
+    terminal.see("Done.");
+    assert_eq!(folder.read("log"), "1\n2\n");
+}
+
+#[test]
+fn l3_esc_at_the_question_denies_it_and_stops() {
+    let provider = Provider::new(vec![vec![shell("c1", "touch never")], vec![Beat::Say("It went on.")]]);
+    let folder = Folder::new("asked-esc").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("do it");
+    answer(&mut terminal, ESC);
+    terminal.see("! interrupted");
+    terminal.idle();
+    assert!(!folder.has("never"));
+    assert_eq!(provider.bodies().len(), 1, "the model was not asked again");
+    terminal.enter("what now?");
+    terminal.see("It went on.");
+    let told = result(&provider, "c1").unwrap();
+    assert!(told.contains("denied") || told.contains("interrupted"), "{told}");
+}

@@ -1,0 +1,123 @@
+//! How turns and programs end: stopped, killed, left.
+
+use super::emulator::Modes;
+use super::folder::Folder;
+use super::{CTRL_C, ESC, Terminal};
+
+/// The words of a thought, wherever its rows break.
+fn words(terminal: &Terminal) -> String {
+    let lines = terminal.lines();
+    let rows = lines.iter().filter_map(|line| line.strip_prefix("│ "));
+    rows.map(|row| format!("{} ", row.trim())).collect()
+}
+
+fn seconds(lines: &[String]) -> u64 {
+    let line = lines.iter().find(|line| line.contains("Esc stops"));
+    let word = line.and_then(|line| line.split(" · ").find_map(|part| part.strip_suffix('s')?.parse().ok()));
+    word.unwrap_or(0)
+}
+
+#[test]
+fn t10_esc_stops_the_answer_keeps_what_came_and_the_session_goes_on() {
+    let folder = Folder::new("interrupt");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/deepseek", "--set", "reasoning.display=full"]);
+    terminal.enter("sim: think tokens=2000 rate=60");
+    terminal.until("some of it", |lines| lines.iter().any(|line| line.starts_with("│ ") && line.len() > 40));
+    let came = words(&terminal);
+    terminal.keys(ESC);
+    terminal.see("! interrupted");
+    terminal.idle();
+    assert!(terminal.shows("· interrupted"), "the header says so too\n{}", terminal.picture());
+    let kept = words(&terminal);
+    assert!(kept.starts_with(came.trim_end()), "{came:?} is not kept in {kept:?}");
+    terminal.enter("and now?");
+    terminal.see("You wrote: \"and now?\"");
+    terminal.idle();
+}
+
+#[test]
+fn p1_after_kill_9_nothing_is_missing_and_the_turn_is_marked_interrupted() {
+    let folder = Folder::new("killed");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/deepseek", "--set", "reasoning.display=full"]);
+    terminal.enter("a first question");
+    terminal.see("You wrote: \"a first question\"");
+    terminal.idle();
+    terminal.enter("sim: think tokens=200 rate=20");
+    terminal.until("a sentence", |lines| lines.iter().any(|line| line.starts_with("│ ") && line.len() > 40));
+    let came = words(&terminal);
+    // At most the last second may be lost, so what is older must be there.
+    let at = seconds(&terminal.lines());
+    terminal.until("two more seconds", |lines| seconds(lines) >= at + 2);
+    terminal.kill();
+    let mut again = Terminal::ready(&folder, &["-c", "--set", "reasoning.display=full"]);
+    again.see("! interrupted");
+    again.see_all(&["❯ a first question", "You wrote: \"a first question\"", "❯ sim: think tokens=200"]);
+    let kept = words(&again);
+    assert!(kept.contains(came.trim_end()), "{came:?} is not kept in {kept:?}");
+    again.enter("go on");
+    again.see("You wrote: \"go on\"");
+}
+
+type Leave = fn(&mut Terminal);
+
+#[test]
+fn t13_whichever_way_one_leaves_the_terminal_is_as_it_was() {
+    let folder = Folder::new("leaving");
+    let ways: [(&str, Leave); 4] = [
+        ("ctrl+c twice", |terminal| {
+            terminal.keys(CTRL_C);
+            terminal.see("Ctrl+C once more leaves");
+            terminal.keys(CTRL_C);
+        }),
+        ("ctrl+c twice while it answers", |terminal| {
+            terminal.enter("sim: slow");
+            terminal.see("Thinking");
+            terminal.keys(CTRL_C);
+            terminal.see("Ctrl+C once more leaves");
+            terminal.keys(CTRL_C);
+        }),
+        ("/quit", |terminal| terminal.enter("/quit")),
+        ("ctrl+d", |terminal| terminal.keys("\x04")),
+    ];
+    for (name, leave) in ways {
+        let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+        let taken =
+            Modes { alternate_screen: true, mouse: true, bracketed_paste: true, keyboard_modes: 1, ..Modes::UNTOUCHED };
+        assert_eq!(terminal.emulator().modes(), taken, "{name}");
+        leave(&mut terminal);
+        assert!(terminal.ended().success(), "{name}");
+        assert_eq!(terminal.emulator().modes(), Modes::UNTOUCHED, "{name}");
+        assert!(!terminal.shows("❯"), "{name}: the screen is the shell's\n{}", terminal.picture());
+    }
+}
+
+/// Ticks of the processor that the program has used so far.
+#[cfg(target_os = "linux")]
+fn ticks(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, behind_name) = stat.rsplit_once(") ").unwrap();
+    let fields: Vec<&str> = behind_name.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn t13_whoever_waits_for_a_key_costs_nothing() {
+    let folder = Folder::new("idle");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("sim: tool-loop 1 rate=500");
+    terminal.see("Steps with tools");
+    terminal.idle();
+    // What the last turn leaves to be done is done when nothing is drawn any more.
+    let mut quiet = 0;
+    while quiet < 5 {
+        let before = terminal.lines();
+        terminal.pump(b"", std::time::Duration::from_millis(100));
+        quiet = if terminal.lines() == before { quiet + 1 } else { 0 };
+    }
+    let before = ticks(terminal.process());
+    // Two seconds are what is measured, so they are waited for.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let used = ticks(terminal.process()) - before;
+    assert!(used <= 1, "{used} ticks of 200 while nothing happens");
+}

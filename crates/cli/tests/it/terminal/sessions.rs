@@ -1,0 +1,51 @@
+//! Sessions from inside the screen.
+
+use super::folder::Folder;
+use super::{CTRL_C, Terminal};
+
+#[test]
+fn p4_what_was_said_elsewhere_is_found_resumed_and_exported() {
+    let folder = Folder::new("sessions");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("where is the walrus?");
+    terminal.see("You wrote: \"where is the walrus?\"");
+    terminal.idle();
+    terminal.enter("/new");
+    terminal.miss("walrus");
+    terminal.enter("something else");
+    terminal.see("You wrote: \"something else\"");
+    terminal.idle();
+    terminal.enter("/search walrus");
+    terminal.until("where it was found", |lines| {
+        lines.iter().any(|line| line.contains("prompt") && line.contains("walrus"))
+    });
+    terminal.enter("/sessions");
+    terminal.see("changed");
+    terminal.see("where is the walrus?");
+    terminal.enter("/resume where is");
+    terminal.see("You wrote: \"where is the walrus?\"");
+    terminal.miss("something else");
+    assert!(terminal.shows("▶ Thought"), "{}", terminal.picture());
+    terminal.enter("and the carpenter?");
+    terminal.see("You wrote: \"and the carpenter?\"");
+    terminal.idle();
+    terminal.enter("/export out.md");
+    terminal.see("written to out.md");
+    let exported = folder.read("out.md");
+    for part in ["where is the walrus?", "> [!thinking]-", "and the carpenter?"] {
+        assert!(exported.contains(part), "{part}: {exported}");
+    }
+    assert!(!exported.contains("something else"), "{exported}");
+    terminal.keys(CTRL_C);
+    terminal.keys(CTRL_C);
+    assert!(terminal.ended().success());
+}
+
+#[test]
+fn which_model_was_chosen_and_why_is_said_on_the_screen() {
+    let folder = Folder::new("chosen");
+    let mut terminal = Terminal::ready(&folder, &[]);
+    terminal.until("a reason", |lines| lines.iter().any(|line| line.starts_with("· ") && line.contains("/")));
+    let model = terminal.lines().pop().unwrap().split(" · ").next().unwrap().to_owned();
+    assert!(terminal.line_with("· ").starts_with(&format!("· {model}: ")), "{}", terminal.picture());
+}
