@@ -40,6 +40,7 @@ table! {
     "search", "WORDS", "in all sessions";
     "usage", "", "tokens and what they cost";
     "mouse", "[on|off]", "clicks and the wheel for aside, or for the terminal to select text";
+    "editor", "", "write in your own editor ($VISUAL, $EDITOR)";
     "theme", "[dark|light]", "colours for a dark or a light ground";
     "quit", "", "leave";
 }
@@ -106,6 +107,7 @@ fn known(name: &str, rest: &str) -> Parsed {
             other => wrong(format!("cannot copy `{other}`"), "answer or thinking"),
         },
         "explain" => Parsed::Local(Local::Explain),
+        "editor" => engine(Command::Terminal(TerminalAct::Edit(String::new()))),
         "mouse" => match rest {
             "" | "off" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Terminals))),
             "on" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Ours))),

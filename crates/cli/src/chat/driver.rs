@@ -29,6 +29,9 @@ use crate::run::{self, Ready, Wanted};
 use crate::settings::{self, Overrides, ProfileName, refused};
 use crate::{times, usage, user_files};
 
+/// How many prompts of earlier sessions can be called back.
+const MOST_PROMPTS: usize = 500;
+
 /// How many files can be completed.
 const MOST_FILES: usize = 2000;
 
@@ -99,18 +102,33 @@ impl Driver {
 
     /// Until the screen is gone.
     pub(crate) async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
+        self.recall();
         loop {
             let command = match self.later.pop_front() {
                 Some(command) => Some(command),
                 None => inbox.recv().await,
             };
             let Some(command) = command else { return };
+            // These come in the middle of a turn, or too late for it.
+            let is_aside = matches!(command, Command::Interrupt | Command::Answer { .. });
             match self.obey(command, inbox).await {
                 Ok(Done::Silent) => (),
                 Ok(Done::Said(said)) => self.front.send(Update::Said(said)),
                 Ok(Done::Leave) => return,
                 Err(report) => self.front.send(Update::Said(says::wrong(&report))),
             }
+            if !is_aside {
+                self.front.send(Update::Ready);
+            }
+        }
+    }
+
+    /// What was sent in earlier sessions. The first frame does not wait for it.
+    fn recall(&self) {
+        let earlier = self.store.as_ref().map(|store| store.prompts(MOST_PROMPTS));
+        if let Some(Ok(mut earlier)) = earlier {
+            earlier.reverse();
+            self.front.send(Update::Earlier(earlier));
         }
     }
 

@@ -19,8 +19,14 @@ mod key;
 mod mcp;
 mod models;
 mod pages;
+#[cfg(target_os = "linux")]
+mod plain;
 mod profile;
 mod providers;
+#[cfg(target_os = "linux")]
+mod pty;
 mod sessions;
+#[cfg(target_os = "linux")]
+mod signals;
 mod sim;
 mod support;

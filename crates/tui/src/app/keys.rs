@@ -101,7 +101,7 @@ impl App {
             KeyCode::Up if self.composer.editor.is_empty() && !self.queue.is_empty() => {
                 // What waits can still be changed.
                 if let Some(text) = self.queue.pop_back() {
-                    self.composer.editor.set(&text);
+                    self.composer.editor.fill(&text);
                 }
             }
             _ => {
@@ -113,7 +113,7 @@ impl App {
     }
 
     /// Stops the turn; what was queued comes back to be edited.
-    fn stop(&mut self) -> Vec<Command> {
+    pub(super) fn stop(&mut self) -> Vec<Command> {
         match self.turn {
             Turn::Running { since } => {
                 self.turn = Turn::Stopping { since };
@@ -234,6 +234,14 @@ impl App {
             // Of a window one sees only the end; a click anywhere on it opens it.
             Some(Hit { item, part: Part::Body }) if self.transcript.is_window(item) => self.transcript.toggle(item),
             Some(Hit { part: Part::Body, .. }) | None => (),
+        }
+    }
+
+    /// What the user's own editor was left with.
+    pub(super) fn edited(&mut self, text: &str) {
+        match text.trim().is_empty() {
+            true => self.toast("the editor left nothing; the text is as it was".to_owned()),
+            false => self.composer.editor.fill(text),
         }
     }
 

@@ -31,6 +31,8 @@ pub enum Msg {
     Key(KeyEvent),
     Mouse(MouseEvent),
     Paste(String),
+    /// The user's own editor was left with this.
+    Edited(String),
     Resize,
     Tick(Time),
     Update(Box<Update>),
@@ -138,6 +140,10 @@ impl App {
             Msg::Key(key) => self.key(key),
             Msg::Mouse(mouse) => self.mouse(mouse),
             Msg::Paste(text) => self.paste(&text),
+            Msg::Edited(text) => {
+                self.edited(&text);
+                Vec::new()
+            }
             Msg::Resize => Vec::new(),
             Msg::Tick(now) => {
                 self.tick(now);
@@ -308,16 +314,7 @@ impl App {
     }
 
     fn explain(&mut self) {
-        let rows = self.sending.as_ref().map(|sending| &sending.decisions);
-        let said = match rows.filter(|rows| !rows.is_empty()) {
-            None => Said::Line("no stored thought was part of the last request".to_owned()),
-            Some(rows) => {
-                let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
-                let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
-                Said::Table { head, rows: rows.iter().map(row).collect() }
-            }
-        };
-        self.said(said);
+        self.said(explained(self.sending.as_ref()));
     }
 
     fn last_item(&self, wanted: impl Fn(&Item) -> bool) -> Option<usize> {
@@ -346,12 +343,25 @@ impl App {
     }
 }
 
+/// What the last request sent of each thought.
+pub(crate) fn explained(sending: Option<&Sending>) -> Said {
+    let rows = sending.map(|sending| &sending.decisions);
+    match rows.filter(|rows| !rows.is_empty()) {
+        None => Said::Line("no stored thought was part of the last request".to_owned()),
+        Some(rows) => {
+            let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
+            let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
+            Said::Table { head, rows: rows.iter().map(row).collect() }
+        }
+    }
+}
+
 fn copy(text: String) -> Command {
     Command::Terminal(TerminalAct::Copy(text))
 }
 
 /// The order in which `/thinking` walks.
-fn next_view(view: Display) -> Display {
+pub(crate) fn next_view(view: Display) -> Display {
     let all = Display::ALL;
     let at = all.iter().position(|one| *one == view).map_or(0, |at| (at + 1) % all.len());
     all.get(at).copied().unwrap_or_default()

@@ -14,6 +14,9 @@ const FIRST_TOKEN: u32 = 0xF_0000;
 const MOST_TOKENS: usize = 0xFFFD;
 const LARGE_LINES: usize = 8;
 const LARGE_BYTES: usize = 1000;
+/// What was not pasted but written stays open longer.
+const FOLDED_LINES: usize = 200;
+const FOLDED_BYTES: usize = 20_000;
 
 #[derive(Debug, Default)]
 pub struct Editor {
@@ -69,6 +72,16 @@ impl Editor {
     pub fn set(&mut self, text: &str) {
         *self = Editor::default();
         self.insert(text);
+    }
+
+    /// As [`Editor::set`]; what is too long to be seen at once is folded, so
+    /// that a key does not cost more for it.
+    pub fn fill(&mut self, text: &str) {
+        *self = Editor::default();
+        match text.lines().count() > FOLDED_LINES || text.len() > FOLDED_BYTES {
+            true => self.paste(text),
+            false => self.insert(text),
+        }
     }
 
     pub fn insert(&mut self, text: &str) {
@@ -277,9 +290,22 @@ fn token_index(letter: char) -> Option<usize> {
 
 fn token_label(paste: &str) -> String {
     match paste.lines().count() {
-        0 | 1 => format!("[pasted {} letters]", paste.chars().count()),
-        lines => format!("[pasted {lines} lines]"),
+        0 | 1 => format!("[pasted {} letters]", grouped(paste.chars().count())),
+        lines => format!("[pasted {} lines]", grouped(lines)),
     }
+}
+
+/// `10,000`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 #[cfg(test)]

@@ -237,12 +237,8 @@ impl Thought {
             if tokens > 0 {
                 tail.push_str(&format!(" · ~{tokens} tokens"));
             }
-        } else if let Some(times) = self.times {
-            let ms = times.ended.0.saturating_sub(times.started.0);
-            // All of it came at once; how long it took nobody knows.
-            if ms >= LEAST_MS {
-                head.push_str(&format!(" for {}", duration(ms)));
-            }
+        } else if let Some(ms) = self.took() {
+            head.push_str(&format!(" for {}", duration(ms)));
         }
         if self.state == State::Interrupted {
             head.push_str(" · interrupted");
@@ -268,28 +264,50 @@ impl Thought {
     fn about(&self, room: usize) -> String {
         const BEFORE: &str = " · ";
         let room = room.saturating_sub(width_of(BEFORE)).min(GIST);
+        self.gist(room).map(|gist| format!("{BEFORE}{gist}")).unwrap_or_default()
+    }
+
+    fn gist(&self, room: usize) -> Option<String> {
         // A letter and an ellipsis say nothing.
         if room < 6 {
-            return String::new();
+            return None;
         }
         if let Readable::HiddenByProvider(_) = self.readable {
-            return format!("{BEFORE}{}", cut("hidden by provider", room));
+            return Some(cut("hidden by provider", room));
         }
         let title = if self.is_running() { &self.title } else { &self.first_title };
         if let Some(title) = title {
-            return format!("{BEFORE}{}", cut(title, room));
+            return Some(cut(title, room));
         }
         if self.is_running() {
-            return String::new();
+            return None;
         }
         let words = first_words(self.doc.source());
         if words.is_empty() {
-            return String::new();
+            return None;
         }
         // Another line follows, so the words are not all there is.
         let goes_on = self.doc.source().trim().contains('\n');
         let words = if goes_on { format!("{words}…") } else { words };
-        format!("{BEFORE}\"{}\"", cut(&words, room - 2))
+        Some(format!("\"{}\"", cut(&words, room - 2)))
+    }
+
+    /// How long it took, in words alone, where that is known.
+    pub fn spoken_end(&self) -> Option<String> {
+        self.took().map(|ms| format!("Thought for {}", duration(ms)))
+    }
+
+    /// The folded header in words alone; none if there is no thought.
+    pub fn spoken_line(&self) -> Option<String> {
+        let gist = self.gist(GIST)?;
+        Some(format!("{}: {gist}", self.spoken_end().as_deref().unwrap_or("Thought")))
+    }
+
+    /// How long it took, where somebody watched.
+    fn took(&self) -> Option<u64> {
+        let ms = self.times.map(|times| times.ended.0.saturating_sub(times.started.0));
+        // All of it came at once; how long it took nobody knows.
+        ms.filter(|ms| *ms >= LEAST_MS)
     }
 
     /// The rows below the header.

@@ -190,14 +190,14 @@ impl Tool {
     }
 }
 
-fn changed(diff: &str) -> (usize, usize) {
+pub(crate) fn changed(diff: &str) -> (usize, usize) {
     let count =
         |sign: char, head: &str| diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(head)).count();
     (count('+', "+++"), count('-', "---"))
 }
 
 /// What a call is about, from its arguments.
-fn subject(arguments: &str) -> String {
+pub(crate) fn subject(arguments: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
     let Some(object) = value.as_object() else { return arguments.to_owned() };
     let named = SUBJECTS.iter().find_map(|name| object.get(*name).and_then(Value::as_str));

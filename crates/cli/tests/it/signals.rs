@@ -1,0 +1,143 @@
+//! What comes from outside: signals, and a terminal that is given back
+//! whatever happens.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::pty::Terminal;
+use crate::support::Config;
+
+const SCREEN: [&str; 3] = ["aside", "-m", "sim/deepseek"];
+const ENTERED: &str = "\u{1b}[?1049h";
+const LEFT: &str = "\u{1b}[?1049l";
+/// A thought that would take minutes.
+const LONG: &str = "sim: think tokens=4000 rate=40 seed=3";
+
+/// The screen in the middle of a thought.
+fn thinking(config: &Config) -> Terminal {
+    let mut terminal = Terminal::run(&SCREEN, config, &[]);
+    terminal.wait_for(ENTERED);
+    terminal.types(&format!("{LONG}\r"));
+    terminal.wait_for("Thinking");
+    // The store has it after a second at the latest.
+    terminal.wait_for("tokens");
+    assert!(!terminal.is_as_it_was(), "the screen reads keys as they come");
+    terminal
+}
+
+/// The terminal is as a shell wants it: the screen left, the cursor in sight,
+/// no mouse, no pastes, lines and echo.
+fn assert_given_back(terminal: &Terminal, name: &str) {
+    let all = terminal.all();
+    let (_, behind) = all.rsplit_once(LEFT).unwrap_or_else(|| panic!("{name}: the screen was not left: {all:?}"));
+    let (before, _) = all.rsplit_once(LEFT).unwrap();
+    assert!(!behind.contains(ENTERED), "{name}");
+    for sequence in ["\u{1b}[?1000l", "\u{1b}[?2004l"] {
+        assert!(before.rsplit(ENTERED).next().unwrap().contains(sequence), "{name}: no {sequence:?}");
+    }
+    assert!(behind.contains("\u{1b}[?25h"), "{name}: no cursor: {behind:?}");
+    assert!(terminal.is_as_it_was(), "{name}");
+}
+
+#[test]
+fn a_signal_that_ends_the_screen_keeps_the_answer_and_gives_the_terminal_back() {
+    for (name, signal, code) in [("term", Signal::TERM, 143), ("hup", Signal::HUP, 129)] {
+        let config = Config::new(&format!("signals-{name}"));
+        let mut terminal = thinking(&config);
+        terminal.signal(signal);
+        assert_eq!(terminal.end().code(), Some(code), "{name}");
+        assert_given_back(&terminal, name);
+        let kept = config.stdout("sessions show --thinking full");
+        assert!(kept.contains(LONG) && kept.contains("interrupted"), "{name}: {kept}");
+    }
+}
+
+#[test]
+fn an_interrupt_from_outside_stops_the_answer_and_the_screen_stays() {
+    let config = Config::new("signals-int");
+    let mut terminal = thinking(&config);
+    terminal.signal(Signal::INT);
+    terminal.wait_for("interrupted");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().code(), Some(0));
+    assert_given_back(&terminal, "int");
+}
+
+#[test]
+fn leaving_does_not_make_one_wait() {
+    let config = Config::new("signals-quick");
+    let mut terminal = Terminal::run(&SCREEN, &config, &[]);
+    terminal.wait_for("/help");
+    let began = Instant::now();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.end().code(), Some(0));
+    // Half a second is what a thread that waits for keys would take.
+    assert!(began.elapsed() < Duration::from_millis(400), "{:?}", began.elapsed());
+    assert_given_back(&terminal, "quick");
+}
+
+#[test]
+fn a_line_prompt_that_is_asked_to_end_keeps_the_answer() {
+    let config = Config::new("signals-lines");
+    let mut terminal = Terminal::run(&["aside", "--plain", "-m", "sim/deepseek"], &config, &[]);
+    terminal.wait_for("You: ");
+    terminal.types(&format!("{LONG}\r"));
+    terminal.wait_for("Thinking:");
+    terminal.wait_for(". ");
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end().code(), Some(143));
+    let kept = config.stdout("sessions show --thinking full");
+    assert!(kept.contains("interrupted"), "{kept}");
+}
+
+/// A shell with job control, and the screen as a job of it.
+fn job(config: &Config) -> Terminal {
+    let mut terminal = Terminal::run(&["bash", "--norc", "--noprofile", "-i"], config, &[("PS1", "ready> ")]);
+    terminal.wait_for("ready> ");
+    terminal.types("aside -m sim/deepseek\r");
+    terminal.wait_for(ENTERED);
+    terminal.wait_for("/help");
+    terminal
+}
+
+#[test]
+fn suspended_by_key_or_by_signal_it_gives_the_terminal_back_and_takes_it_again() {
+    for (name, signal) in [("key", None), ("signal", Some("kill -TSTP %1"))] {
+        let config = Config::new(&format!("signals-suspend-{name}"));
+        let mut terminal = job(&config);
+        match signal {
+            None => terminal.types("\u{1a}"),
+            // Somebody else stops it: the shell is not there to do it.
+            Some(_) => {
+                let id = std::process::Command::new("pgrep").args(["-P", &terminal.id(), "aside"]).output().unwrap();
+                let id = String::from_utf8(id.stdout).unwrap();
+                assert!(std::process::Command::new("kill").args(["-TSTP", id.trim()]).status().unwrap().success());
+            }
+        }
+        terminal.wait_for(LEFT);
+        terminal.wait_for("Stopped");
+        terminal.wait_for("ready> ");
+        terminal.types("fg\r");
+        terminal.wait_for(ENTERED);
+        // It draws all of it again, and reads keys.
+        terminal.wait_for("/help");
+        terminal.types("/quit\r");
+        terminal.wait_for(LEFT);
+        terminal.wait_for("ready> ");
+        terminal.types("exit\r");
+        terminal.end();
+        assert_given_back(&terminal, name);
+    }
+}
+
+#[test]
+fn without_a_shell_to_go_back_to_it_does_not_stop() {
+    let config = Config::new("signals-no-shell");
+    let mut terminal = Terminal::run(&SCREEN, &config, &[]);
+    terminal.wait_for("/help");
+    terminal.types("\u{1a}");
+    terminal.wait_for("no shell");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().code(), Some(0));
+}
