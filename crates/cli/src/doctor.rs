@@ -101,10 +101,8 @@ fn config(arguments: &Arguments, dialects: &Dialects, servers: &[Found]) -> Vec<
     let loaded = match arguments.overrides.load() {
         Ok(loaded) => loaded,
         Err(report) => {
-            findings.push(broken(
-                format!("config: {report}"),
-                Some("mend the line; aside config path says where".to_owned()),
-            ));
+            let remedy = report.remedy().unwrap_or("mend the line; aside config path says where");
+            findings.push(broken(format!("config: {report}"), Some(remedy.to_owned())));
             return findings;
         }
     };

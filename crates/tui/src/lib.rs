@@ -7,6 +7,7 @@
 //! words. Only [`run()`] touches a terminal.
 
 pub mod app;
+pub mod bindings;
 pub mod commands;
 pub mod count;
 pub mod input;

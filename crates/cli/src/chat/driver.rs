@@ -76,7 +76,8 @@ impl Driver {
             Some(resumed) => resumed.conversation.history.branch().into_iter().map(|(_, said)| said.clone()).collect(),
             None => Vec::new(),
         };
-        let profile = arguments.overrides.load()?.profile.map(|(name, _)| name.to_string());
+        let loaded = arguments.overrides.load()?;
+        let profile = loaded.profile.map(|(name, _)| name.to_string());
         let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
         let front = ToScreen { updates: updates.clone(), limit: None, model: String::new(), said: Vec::new() };
         let driver = Driver {
@@ -91,7 +92,7 @@ impl Driver {
             later: VecDeque::new(),
         };
         let lists = driver.lists()?;
-        let opening = Opening { status: driver.status(), lists, restored };
+        let opening = Opening { status: driver.status(), lists, keys: loaded.keys, restored };
         Ok((driver, opening))
     }
 

@@ -13,6 +13,7 @@ use std::sync::mpsc;
 
 use aside_core::message::Message;
 use aside_tui::app::{App, Msg, Setup};
+use aside_tui::bindings::Bindings;
 use aside_tui::seam::{Command, Lists, Status, Update};
 
 use crate::Outcome;
@@ -68,6 +69,7 @@ impl Arguments {
 struct Opening {
     status: Status,
     lists: Lists,
+    keys: Bindings,
     restored: Vec<Message>,
 }
 
@@ -84,7 +86,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
         watched.stop();
     })?;
     // A mistake in the config is said before the screen is taken.
-    let Opening { status, lists, restored } = match opening.recv() {
+    let Opening { status, lists, keys, restored } = match opening.recv() {
         Ok(Ok(opening)) => opening,
         Ok(Err(error)) => return Err(error),
         Err(_) => return Err(Report::new("the engine ended before it began").into()),
@@ -97,6 +99,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
         Front::Screen => {
             let theme = aside_tui::theme_of_terminal();
             let mut app = App::new(Setup { theme, status, lists, sent: Vec::new() });
+            app.bind(keys);
             restored.map(|restored| app.update(Msg::Update(Box::new(restored))));
             aside_tui::run(app, to_front, to_engine).map(|()| Outcome::Done)
         }

@@ -14,6 +14,7 @@ use aside_core::settings::Display;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
 
+use crate::bindings::Bindings;
 use crate::commands::{self, Local, Parsed};
 use crate::count::Rate;
 use crate::input::composer::Composer;
@@ -69,6 +70,7 @@ pub struct App {
     pub(crate) usage: Usage,
     pub(crate) rate: Rate,
     pub(crate) theme: Theme,
+    bindings: Bindings,
     pub(crate) queue: VecDeque<String>,
     pub(crate) asking: Asking,
     pub(crate) reader: Option<Reader>,
@@ -121,6 +123,7 @@ impl App {
             usage: Usage::default(),
             rate: Rate::default(),
             theme,
+            bindings: Bindings::default(),
             queue: VecDeque::new(),
             asking: Asking::default(),
             reader: None,
@@ -132,6 +135,11 @@ impl App {
             leaving: None,
             toast: None,
         }
+    }
+
+    /// Other keys than those of the table.
+    pub fn bind(&mut self, bindings: Bindings) {
+        self.bindings = bindings;
     }
 
     /// Takes one message; what the engine should do comes back.
@@ -282,7 +290,7 @@ impl App {
 
     fn local(&mut self, local: Local) -> Vec<Command> {
         match local {
-            Local::Help => self.reader = Some(Reader::page("aside", &commands::help())),
+            Local::Help => self.reader = Some(Reader::page("aside", &commands::help(&self.bindings))),
             Local::NextView => return self.set_view(next_view(self.transcript.view())),
             Local::View(view) => return self.set_view(view),
             Local::Reader => self.read_last(),

@@ -105,6 +105,15 @@ impl Editor {
         }
     }
 
+    /// Puts the paste before the cursor into the text, letter by letter.
+    pub fn unfold(&mut self) -> Taken {
+        let Some(token) = self.head().chars().next_back() else { return Taken::No };
+        let Some(paste) = self.paste_of(token).cloned() else { return Taken::No };
+        self.remove(self.at - token.len_utf8(), self.at);
+        self.insert(&paste);
+        Taken::Yes
+    }
+
     /// Replaces what stands between `from` and the cursor.
     pub fn complete(&mut self, from: usize, with: &str) {
         if self.text.is_char_boundary(from) && from <= self.at {
@@ -384,6 +393,11 @@ mod tests {
         assert_eq!(editor.take(), "look:  end");
         editor.paste("two\r\nlines");
         assert_eq!(editor.raw(), "two\nlines", "a small one is text");
+        editor.set("see ");
+        editor.paste(&"line\n".repeat(10_000));
+        assert_eq!(editor.rows(60).0[0].text(), "see [pasted 10,000 lines]");
+        assert_eq!((editor.unfold(), editor.unfold()), (Taken::Yes, Taken::No));
+        assert_eq!(editor.raw(), format!("see {}", "line\n".repeat(10_000)));
     }
 
     #[test]
