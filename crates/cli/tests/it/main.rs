@@ -13,6 +13,8 @@ mod ask;
 mod config;
 mod decode;
 mod doctor;
+#[cfg(target_os = "linux")]
+mod editor;
 mod encode;
 mod key;
 #[cfg(feature = "mcp")]

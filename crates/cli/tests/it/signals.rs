@@ -128,3 +128,34 @@ fn without_a_shell_to_go_back_to_it_does_not_stop() {
     terminal.types("/quit\r");
     assert_eq!(terminal.end().code(), Some(0));
 }
+
+#[test]
+fn t13_a_terminal_gets_only_the_colours_it_has() {
+    #[rustfmt::skip]
+    let cases: [(&str, &[(&str, &str)], &[&str]); 3] = [
+        ("16 colours", &[("TERM", "xterm")],                                  &["38;5;", "48;5;", "38;2;", "48;2;"]),
+        ("256",        &[("TERM", "xterm-256color")],                         &["38;2;", "48;2;"]),
+        ("none",       &[("NO_COLOR", "1"), ("COLORTERM", "truecolor")],      &["38;", "48;", "[3", "[9"]),
+    ];
+    for (name, variables, forbidden) in cases {
+        let config = Config::new("signals-colours");
+        let mut terminal = Terminal::run(&SCREEN, &config, variables);
+        terminal.wait_for("/help");
+        terminal.types("sim: think seed=1\r");
+        terminal.wait_for("ought for");
+        terminal.types("/nonsense\r/quit\r");
+        assert_eq!(terminal.end().code(), Some(0), "{name}");
+        let all = terminal.all();
+        // Colours only: the codes of italics and of no colour are not meant.
+        let codes: Vec<&str> = all.split("\u{1b}").filter(|code| code.starts_with('[')).collect();
+        let colours = codes.iter().filter_map(|code| code.split_once('m').map(|(head, _)| head));
+        let colours: Vec<&str> =
+            colours.filter(|head| head[1..].bytes().all(|byte| byte.is_ascii_digit() || byte == b';')).collect();
+        assert!(colours.len() > 10, "{name}: {colours:?}");
+        for head in colours {
+            let is_face = matches!(head, "[3" | "[39" | "[49" | "[39;49");
+            let found = forbidden.iter().find(|code| head.contains(**code));
+            assert!(is_face || found.is_none(), "{name}: {head:?}");
+        }
+    }
+}

@@ -7,6 +7,7 @@
 mod editor;
 mod ground;
 mod keys;
+mod out;
 mod screen;
 
 use std::io;
@@ -45,7 +46,7 @@ enum Flow {
 /// Runs until the user leaves or the engine is gone. The terminal is as it
 /// was afterwards, whatever happens.
 pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io::Result<()> {
-    let screen = Screen::open()?;
+    let screen = Screen::open(app.theme().depth)?;
     let (sender, inbox) = mpsc::channel();
     let to_us = sender.clone();
     std::thread::spawn(move || {

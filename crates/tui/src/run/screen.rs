@@ -1,6 +1,6 @@
 //! The terminal taken over, and given back on every way out.
 
-use std::io::{self, BufWriter, Stdout, Write, stdout};
+use std::io::{self, Write, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,21 +18,20 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 
+use super::out::Out;
 use crate::app::App;
 use crate::seam::Mouse;
+use crate::theme::Depth;
 use crate::view;
 
-/// A frame is written at once.
-const FRAME_BYTES: usize = 64 * 1024;
-
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: Terminal<CrosstermBackend<Out>>,
     /// A panic somewhere has given the terminal back.
     broken: Arc<AtomicBool>,
 }
 
 impl Screen {
-    pub(super) fn open() -> io::Result<Screen> {
+    pub(super) fn open(depth: Depth) -> io::Result<Screen> {
         let broken = Arc::new(AtomicBool::new(false));
         let (breaks, before) = (Arc::clone(&broken), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
@@ -42,8 +41,7 @@ impl Screen {
             before(panic);
         }));
         take_over()?;
-        let out = BufWriter::with_capacity(FRAME_BYTES, stdout());
-        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(out))?, broken })
+        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(Out::new(depth)))?, broken })
     }
 
     pub(super) fn draw(&mut self, app: &mut App) -> io::Result<()> {
