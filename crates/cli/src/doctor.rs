@@ -145,7 +145,7 @@ fn store() -> Finding {
     let Some(folder) = user_files::data_folder() else {
         return broken("sessions: there is no folder for them", Some("set HOME or ASIDE_DATA_DIR".to_owned()));
     };
-    match keep::store().and_then(|store| store.sessions(1).map_err(|error| keep::trouble(&error))) {
+    match keep::writable_store().and_then(|store| store.sessions(1).map_err(|error| keep::trouble(&error))) {
         Ok(sessions) if sessions.is_empty() => well(format!("sessions: none yet, in {}", folder.display())),
         Ok(_) => well(format!("sessions: in {}", folder.display())),
         Err(report) => broken(format!("sessions: {report}"), Some("ASIDE_DATA_DIR names another folder".to_owned())),

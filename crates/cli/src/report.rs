@@ -31,6 +31,11 @@ impl Report {
         Report { hint: Some(hint.into()), ..self }
     }
 
+    /// The same, with what it comes to said first.
+    pub(crate) fn about(self, what: &str) -> Report {
+        Report { what: format!("{what}: {}", self.what), ..self }
+    }
+
     /// What to do about it.
     pub(crate) fn remedy(&self) -> Option<&str> {
         self.hint.as_deref()

@@ -59,13 +59,21 @@ enum Done {
 
 impl Driver {
     pub(crate) async fn open(arguments: &Arguments, updates: Sender<Update>) -> anyhow::Result<(Driver, Opening)> {
-        let store = keep::store()?;
         let which = match (&arguments.resume, arguments.last) {
             (Some(word), _) => Which::Named(word),
             (None, true) => Which::Last,
             (None, false) => Which::New,
         };
-        let resumed = keep::resume(&store, which)?;
+        // Who begins anew can do without a place to keep it, and is told.
+        let (store, unsaved) = match (keep::store(), which) {
+            (Ok(store), _) => (Some(store), None),
+            (Err(report), Which::New) => (None, Some(report)),
+            (Err(report), Which::Last | Which::Named(_)) => return Err(report.into()),
+        };
+        let resumed = match &store {
+            Some(store) => keep::resume(store, which)?,
+            None => None,
+        };
         let wanted = Wanted {
             model: arguments.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
@@ -85,13 +93,16 @@ impl Driver {
             front,
             asker: OnScreen::new(updates),
             known: resumed.map(|resumed| (resumed.id, resumed.ids)),
-            store: Some(store),
+            store,
             desk: None,
             title,
             profile,
             later: VecDeque::new(),
         };
         let lists = driver.lists()?;
+        if let Some(report) = unsaved {
+            driver.front.send(Update::Said(says::wrong(&report.about("this session is not saved"))));
+        }
         let opening = Opening { status: driver.status(), lists, keys: loaded.keys, restored };
         Ok((driver, opening))
     }

@@ -16,6 +16,8 @@ mod doctor;
 #[cfg(target_os = "linux")]
 mod editor;
 mod encode;
+#[cfg(unix)]
+mod faults;
 mod key;
 #[cfg(feature = "mcp")]
 mod mcp;

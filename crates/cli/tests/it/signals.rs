@@ -159,3 +159,44 @@ fn t13_a_terminal_gets_only_the_colours_it_has() {
         }
     }
 }
+
+/// Set for the process that is to fail.
+const FAILS: &str = "ASIDE_TEST_FAILS";
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_its_words_are_written() {
+    if std::env::var_os(FAILS).is_some() {
+        return fail();
+    }
+    let config = Config::new("signals-panic");
+    let own = std::env::current_exe().unwrap().display().to_string();
+    let name = "signals::a_panic_gives_the_terminal_back_before_its_words_are_written";
+    let mut terminal = Terminal::run(&[&own, "--exact", name, "--nocapture"], &config, &[(FAILS, "1")]);
+    terminal.wait_for(ENTERED);
+    terminal.wait_for("/help");
+    terminal.types("go\r");
+    let before = terminal.wait_for("this part broke");
+    assert!(before.contains(LEFT), "{before:?}");
+    terminal.end();
+    assert_given_back(&terminal, "panic");
+    let all = terminal.all();
+    assert_eq!(all.matches(ENTERED).count(), 1);
+    let (_, behind) = all.split_once("this part broke").unwrap();
+    assert!(!behind.contains("\u{1b}[?2026h"), "nothing is drawn over the words: {behind:?}");
+}
+
+/// A screen whose engine panics when it is asked for something.
+fn fail() {
+    let (updates, to_screen) = std::sync::mpsc::channel();
+    let (to_engine, commands) = std::sync::mpsc::channel();
+    let engine = std::thread::spawn(move || {
+        let heard = commands.recv();
+        // The screen waits for more until this ends.
+        let _updates: std::sync::mpsc::Sender<aside_tui::seam::Update> = updates;
+        panic!("this part broke: {heard:?}");
+    });
+    let app = aside_tui::app::App::new(aside_tui::app::Setup::default());
+    let shown = aside_tui::run(app, to_screen, to_engine);
+    assert!(engine.join().is_err());
+    drop(shown);
+}
