@@ -123,6 +123,8 @@ impl Driver {
             let Some(command) = command else { return };
             // These come in the middle of a turn, or too late for it.
             let is_aside = matches!(command, Command::Interrupt | Command::Answer { .. });
+            // A turn may have made files, and a profile is another word to complete.
+            let changes_lists = matches!(command, Command::Say(_) | Command::Retry | Command::Profile(_));
             match self.obey(command, inbox).await {
                 Ok(Done::Silent) => (),
                 Ok(Done::Said(said)) => self.front.send(Update::Said(said)),
@@ -131,6 +133,9 @@ impl Driver {
             }
             if !is_aside {
                 self.front.send(Update::Ready);
+            }
+            if changes_lists && let Ok(lists) = self.lists() {
+                self.front.send(Update::Lists(Box::new(lists)));
             }
         }
     }
@@ -235,7 +240,7 @@ impl Driver {
             None => Vec::new(),
         };
         Ok(Lists {
-            models: known.chain(simulated).collect(),
+            models: self.ready.own_models().chain(known).chain(simulated).collect(),
             profiles,
             files: run::files_here(MOST_FILES),
             sessions: sessions.into_iter().map(|session| session.id.to_string()).collect(),

@@ -75,3 +75,31 @@ fn t10_what_was_sent_in_another_session_is_called_back_with_the_arrow() {
     let kept = config.stdout("sessions list --json");
     assert_eq!(kept.matches("the older prompt").count(), 2, "{kept}");
 }
+
+#[test]
+fn t1_the_ground_the_terminal_tells_decides_the_shades_and_its_answer_is_never_typed() {
+    for (name, late) in [("in time", false), ("late", true)] {
+        let config = Config::new("editor-ground");
+        let mut terminal = Terminal::run(&SCREEN, &config, &[("COLORTERM", "truecolor")]);
+        const ANSWER: &str = "\u{1b}]11;rgb:ffff/ffff/ffff\u{7}\u{1b}[?1;2c";
+        // Before it is asked is in time on the busiest machine.
+        if !late {
+            terminal.types(ANSWER);
+        }
+        terminal.wait_for("\u{1b}]11;?");
+        terminal.wait_for("/help");
+        if late {
+            terminal.types(ANSWER);
+        }
+        terminal.types("words of mine\r");
+        terminal.wait_for("ought for");
+        terminal.types("\u{4}");
+        assert_eq!(terminal.end().code(), Some(0), "{name}");
+        // Darker than white where it is white, else lighter than a dark one.
+        let (light, dark) = ("48;2;228;228;228", "48;2;41;42;45");
+        let (expected, other) = if late { (dark, light) } else { (light, dark) };
+        assert!(terminal.all().contains(expected) && !terminal.all().contains(other), "{name}: {}", terminal.all());
+        let kept = config.stdout("sessions show");
+        assert!(kept.contains("words of mine") && !kept.contains("rgb"), "{name}: {kept}");
+    }
+}

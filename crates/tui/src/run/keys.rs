@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossterm::event::{self, Event};
+use crossterm::event::{self, Event, KeyCode, KeyModifiers};
 
 use super::Inbox;
 use crate::app::Msg;
 
 /// How often it looks whether it is still wanted, where nothing wakes it.
 const LOOK_UP: Duration = Duration::from_millis(500);
+
+/// How long after the start the terminal may still answer what it was asked.
+const ANSWERS_COME: Duration = Duration::from_secs(10);
 
 pub(super) struct Keys {
     wanted: Arc<AtomicBool>,
@@ -42,6 +45,8 @@ fn wake() {
 }
 
 fn read(sender: &Sender<Inbox>, wanted: &AtomicBool) {
+    let mut late = LateAnswer::default();
+    let began = Instant::now();
     while wanted.load(Ordering::Relaxed) {
         let read = match event::poll(LOOK_UP) {
             Ok(false) => continue,
@@ -49,6 +54,7 @@ fn read(sender: &Sender<Inbox>, wanted: &AtomicBool) {
             Err(error) => Err(error),
         };
         let sent = match read {
+            Ok(event) if began.elapsed() < ANSWERS_COME && late.takes(&event) => Ok(()),
             Ok(event) => message(event).map_or(Ok(()), |msg| sender.send(Inbox::Msg(msg))),
             Err(error) => {
                 sender.send(Inbox::Broken(error)).ok();
@@ -61,6 +67,35 @@ fn read(sender: &Sender<Inbox>, wanted: &AtomicBool) {
     }
 }
 
+/// The colour of the ground, told by a terminal that is far away: it comes as
+/// keys, the last of which would mean something.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum LateAnswer {
+    #[default]
+    NotYet,
+    Coming,
+    Done,
+}
+
+impl LateAnswer {
+    /// Whether this is a piece of it, and so no key.
+    fn takes(&mut self, event: &Event) -> bool {
+        let Event::Key(key) = event else { return false };
+        let (takes, next) = match (&self, key.code, key.modifiers) {
+            (LateAnswer::NotYet, KeyCode::Char(']'), KeyModifiers::ALT) => (true, LateAnswer::Coming),
+            (LateAnswer::Coming, KeyCode::Char('g'), KeyModifiers::CONTROL) => (true, LateAnswer::Done),
+            (LateAnswer::Coming, KeyCode::Char('\\'), KeyModifiers::ALT) => (true, LateAnswer::Done),
+            (LateAnswer::Coming, KeyCode::Char('0'..='9' | 'a'..='g' | 'r' | ';' | ':' | '/'), KeyModifiers::NONE) => {
+                return true;
+            }
+            (LateAnswer::NotYet, ..) => return false,
+            (LateAnswer::Coming | LateAnswer::Done, ..) => (false, LateAnswer::Done),
+        };
+        *self = next;
+        takes
+    }
+}
+
 fn message(event: Event) -> Option<Msg> {
     match event {
         Event::Key(key) => Some(Msg::Key(key)),
@@ -68,5 +103,51 @@ fn message(event: Event) -> Option<Msg> {
         Event::Paste(text) => Some(Msg::Paste(text)),
         Event::Resize(..) => Some(Msg::Resize),
         Event::FocusGained | Event::FocusLost => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::KeyEvent;
+
+    use super::*;
+
+    /// Keys as a terminal would send these bytes.
+    fn keys(text: &str) -> Vec<Event> {
+        let mut keys = Vec::new();
+        let mut letters = text.chars();
+        while let Some(letter) = letters.next() {
+            let (letter, modifiers) = match letter {
+                '\u{1b}' => (letters.next().unwrap(), KeyModifiers::ALT),
+                '\u{7}' => ('g', KeyModifiers::CONTROL),
+                letter => (letter, KeyModifiers::NONE),
+            };
+            keys.push(Event::Key(KeyEvent::new(KeyCode::Char(letter), modifiers)));
+        }
+        keys
+    }
+
+    #[test]
+    fn t10_an_answer_of_the_terminal_that_comes_late_is_not_typed() {
+        #[rustfmt::skip]
+        let cases = [
+            ("with a bell",        "\u{1b}]11;rgb:1e1e/1e1e/2e2e\u{7}hi",    "hi"),
+            ("with a string end",  "\u{1b}]11;rgb:ff/ff/fe\u{1b}\\hi",      "hi"),
+            ("between words",      "a\u{1b}]11;rgb:ff/ff/fe\u{7}b",          "ab"),
+            ("cut short",          "\u{1b}]11;rgb:Hello",                    "Hello"),
+            ("only once",          "\u{1b}]11;rgb:1/1/1\u{7}\u{1b}]1",       "]1"),
+            ("none at all",        "11;rgb",                                 "11;rgb"),
+        ];
+        for (name, bytes, expected) in cases {
+            let mut late = LateAnswer::default();
+            let passed = keys(bytes).into_iter().filter(|event| !late.takes(event));
+            let typed: String = passed
+                .filter_map(|event| match event {
+                    Event::Key(KeyEvent { code: KeyCode::Char(letter), .. }) => Some(letter),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(typed, expected, "{name}");
+        }
     }
 }
