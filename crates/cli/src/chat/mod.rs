@@ -75,6 +75,7 @@ struct Opening {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     let front = arguments.front()?;
+    let was_at_terminal = std::io::stdin().is_terminal();
     let (updates, to_front) = mpsc::channel();
     let (to_engine, commands) = mpsc::channel();
     let (opened, opening) = mpsc::channel();
@@ -110,9 +111,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     if let Err(panic) = ended {
         std::panic::resume_unwind(panic);
     }
+    // A terminal that hung up cannot be written to; that is no news.
+    let hung_up = shown.is_err() && was_at_terminal && !std::io::stdin().is_terminal();
     match watch.outcome() {
-        // A terminal that hung up cannot be written to; that is no news.
         Some(outcome) => Ok(outcome),
+        None if hung_up => Ok(Outcome::HungUp),
         None => Ok(shown?),
     }
 }

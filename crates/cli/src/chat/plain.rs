@@ -99,25 +99,19 @@ impl Loop {
 
     fn carry_out(&mut self, commands: Vec<Command>) -> io::Result<()> {
         for command in commands {
-            let more = match command {
-                Command::Terminal(TerminalAct::Edit(text)) => {
-                    self.write()?;
-                    match aside_tui::edit(&text) {
-                        Ok(text) => self.plain.write(&text),
-                        Err(error) => {
-                            self.plain.wrong(&error.to_string());
-                            Vec::new()
-                        }
+            let Command::Terminal(TerminalAct::Edit(text)) = command else {
+                // An engine that is gone has said so, or is about to.
+                drop(self.commands.send(command));
+                continue;
+            };
+            self.write()?;
+            match aside_tui::edit(&text) {
+                Ok(text) => {
+                    for command in self.plain.write(&text) {
+                        drop(self.commands.send(command));
                     }
                 }
-                // An engine that is gone has said so, or is about to.
-                other => {
-                    drop(self.commands.send(other));
-                    Vec::new()
-                }
-            };
-            for command in more {
-                drop(self.commands.send(command));
+                Err(error) => self.plain.wrong(&error.to_string()),
             }
         }
         Ok(())

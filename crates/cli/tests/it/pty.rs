@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Seen {
     bytes: Mutex<Vec<u8>>,
     more: Condvar,
+    unplugged: AtomicBool,
 }
 
 pub(crate) struct Terminal {
@@ -37,7 +39,7 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Runs a program, with `aside` in its path.
     pub(crate) fn run(program: &[&str], config: &Config, variables: &[(&str, &str)]) -> Terminal {
-        let wire = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let wire = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&wire).unwrap();
         unlockpt(&wire).unwrap();
         tcsetwinsize(&wire, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
@@ -78,14 +80,14 @@ impl Terminal {
         let until = Instant::now() + PATIENCE;
         let mut bytes = self.seen.bytes.lock().unwrap();
         loop {
-            let text = String::from_utf8_lossy(&bytes[self.from..]).into_owned();
-            if let Some(at) = text.find(words) {
-                let end = at + words.len();
-                self.from += text[..end].len().min(bytes.len() - self.from);
-                return text[..end].to_owned();
+            let fresh = &bytes[self.from..];
+            if let Some(at) = fresh.windows(words.len()).position(|window| window == words.as_bytes()) {
+                let (found, _) = fresh.split_at(at + words.len());
+                self.from += found.len();
+                return String::from_utf8_lossy(found).into_owned();
             }
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "`{words}` never came: {text:?}");
+            assert!(!left.is_zero(), "`{words}` never came: {:?}", String::from_utf8_lossy(fresh));
             bytes = self.seen.more.wait_timeout(bytes, left).unwrap().0;
         }
     }
@@ -107,19 +109,34 @@ impl Terminal {
 
     /// Waits until the program ends.
     pub(crate) fn end(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < until, "it does not end: {:?}", self.all());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let ended = end_of(&mut self.child);
+        ended.unwrap_or_else(|| panic!("it does not end: {:?}", self.all()))
+    }
+
+    /// Pulls the plug: the terminal is gone, and whoever ran in it ends.
+    pub(crate) fn unplug(self) -> ExitStatus {
+        let Terminal { wire, line, mut child, seen, .. } = self;
+        // Our thread holds the wire as well, until it can read no more.
+        seen.unplugged.store(true, Ordering::Relaxed);
+        drop((wire, line));
+        end_of(&mut child).expect("it ends with its terminal")
     }
 
     pub(crate) fn id(&self) -> String {
         self.child.id().to_string()
     }
+}
+
+fn end_of(child: &mut Child) -> Option<ExitStatus> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    None
 }
 
 fn listen(mut wire: File, seen: Arc<Seen>) {
@@ -132,6 +149,9 @@ fn listen(mut wire: File, seen: Arc<Seen>) {
             }
             seen.bytes.lock().unwrap().extend_from_slice(&chunk[..count]);
             seen.more.notify_all();
+            if seen.unplugged.load(Ordering::Relaxed) {
+                return;
+            }
         }
     });
 }

@@ -52,6 +52,21 @@ fn a_signal_that_ends_the_screen_keeps_the_answer_and_gives_the_terminal_back() 
 }
 
 #[test]
+fn a_terminal_that_is_gone_ends_what_ran_in_it_and_the_answer_is_kept() {
+    let config = Config::new("signals-unplug");
+    assert_eq!(thinking(&config).unplug().code(), Some(129));
+    let kept = config.stdout("sessions show --thinking full");
+    assert!(kept.contains(LONG) && kept.contains("interrupted"), "{kept}");
+    let mut lines = Terminal::run(&["aside", "--plain", "-m", "sim/deepseek"], &config, &[]);
+    lines.wait_for("You: ");
+    lines.types(&format!("{LONG}\r"));
+    lines.wait_for("Thinking:");
+    lines.wait_for(". ");
+    assert_eq!(lines.unplug().code(), Some(129));
+    assert_eq!(config.stdout("sessions list").lines().count(), 2);
+}
+
+#[test]
 fn an_interrupt_from_outside_stops_the_answer_and_the_screen_stays() {
     let config = Config::new("signals-int");
     let mut terminal = thinking(&config);
@@ -132,14 +147,14 @@ fn without_a_shell_to_go_back_to_it_does_not_stop() {
 #[test]
 fn t13_a_terminal_gets_only_the_colours_it_has() {
     #[rustfmt::skip]
-    let cases: [(&str, &[(&str, &str)], &[&str]); 3] = [
-        ("16 colours", &[("TERM", "xterm")],                                  &["38;5;", "48;5;", "38;2;", "48;2;"]),
-        ("256",        &[("TERM", "xterm-256color")],                         &["38;2;", "48;2;"]),
-        ("none",       &[("NO_COLOR", "1"), ("COLORTERM", "truecolor")],      &["38;", "48;", "[3", "[9"]),
+    let cases = [
+        ("16 colours", [("TERM", "xterm"), ("COLORTERM", "")],              vec!["38;5;", "48;5;", "38;2;", "48;2;"]),
+        ("256",        [("TERM", "xterm-256color"), ("COLORTERM", "")],     vec!["38;2;", "48;2;"]),
+        ("none",       [("NO_COLOR", "1"), ("COLORTERM", "truecolor")],     vec!["38;", "48;", "[3", "[9"]),
     ];
     for (name, variables, forbidden) in cases {
         let config = Config::new("signals-colours");
-        let mut terminal = Terminal::run(&SCREEN, &config, variables);
+        let mut terminal = Terminal::run(&SCREEN, &config, &variables);
         terminal.wait_for("/help");
         terminal.types("sim: think seed=1\r");
         terminal.wait_for("ought for");
@@ -150,7 +165,7 @@ fn t13_a_terminal_gets_only_the_colours_it_has() {
         let codes: Vec<&str> = all.split("\u{1b}").filter(|code| code.starts_with('[')).collect();
         let colours = codes.iter().filter_map(|code| code.split_once('m').map(|(head, _)| head));
         let colours: Vec<&str> =
-            colours.filter(|head| head[1..].bytes().all(|byte| byte.is_ascii_digit() || byte == b';')).collect();
+            colours.filter(|head| head.bytes().skip(1).all(|byte| byte.is_ascii_digit() || byte == b';')).collect();
         assert!(colours.len() > 10, "{name}: {colours:?}");
         for head in colours {
             let is_face = matches!(head, "[3" | "[39" | "[49" | "[39;49");

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event, KeyCode, KeyModifiers};
@@ -20,23 +19,54 @@ const ANSWERS_COME: Duration = Duration::from_secs(10);
 
 pub(super) struct Keys {
     wanted: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    /// Ends with the thread.
+    reading: Receiver<()>,
 }
 
 impl Keys {
     pub(super) fn read(sender: Sender<Inbox>) -> Keys {
         let wanted = Arc::new(AtomicBool::new(true));
         let still_wanted = Arc::clone(&wanted);
-        Keys { wanted, thread: std::thread::spawn(move || read(&sender, &still_wanted)) }
+        let (ends, reading) = mpsc::channel();
+        std::thread::spawn(move || {
+            read(&sender, &still_wanted);
+            drop::<Sender<()>>(ends);
+        });
+        Keys { wanted, reading }
     }
 
     /// Keys pressed from now on are for somebody else.
     pub(super) fn stop(self) {
         self.wanted.store(false, Ordering::Relaxed);
         wake();
-        self.thread.join().ok();
+        // On a terminal that hung up it never comes back.
+        self.reading.recv_timeout(2 * LOOK_UP).ok();
     }
 }
+
+/// Says so when the terminal is gone. Whoever reads keys would not notice.
+#[cfg(unix)]
+pub(super) fn watch_for_the_end(sender: Sender<Inbox>) {
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    std::thread::spawn(move || {
+        let terminal = std::io::stdin();
+        loop {
+            let mut ends = [PollFd::new(&terminal, PollFlags::empty())];
+            match poll(&mut ends, None) {
+                Err(rustix::io::Errno::INTR) => (),
+                Ok(_) | Err(_) => {
+                    let gone = std::io::Error::other("the terminal is gone");
+                    sender.send(Inbox::Broken(gone)).ok();
+                    return;
+                }
+            }
+        }
+    });
+}
+
+#[cfg(not(unix))]
+pub(super) fn watch_for_the_end(_sender: Sender<Inbox>) {}
 
 /// A resize is the one signal that whoever waits for keys wakes up from.
 fn wake() {
@@ -141,12 +171,8 @@ mod tests {
         for (name, bytes, expected) in cases {
             let mut late = LateAnswer::default();
             let passed = keys(bytes).into_iter().filter(|event| !late.takes(event));
-            let typed: String = passed
-                .filter_map(|event| match event {
-                    Event::Key(KeyEvent { code: KeyCode::Char(letter), .. }) => Some(letter),
-                    _ => None,
-                })
-                .collect();
+            let letters = passed.filter_map(|event| event.as_key_press_event()?.code.as_char());
+            let typed: String = letters.collect();
             assert_eq!(typed, expected, "{name}");
         }
     }

@@ -59,6 +59,7 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
         sender.send(Inbox::EngineGone).ok();
     });
     let drawn = Instant::now();
+    keys::watch_for_the_end(to_us.clone());
     let keys = Some(Keys::read(to_us.clone()));
     let mut screen_loop = Loop { app, screen, commands, keys, to_us, drawn, dirty: true, urgent: true };
     let result = screen_loop.run(&inbox);
