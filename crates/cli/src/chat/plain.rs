@@ -78,7 +78,7 @@ struct Loop {
 impl Loop {
     fn run(mut self, inbox: &Receiver<Heard>) -> io::Result<Troubles> {
         loop {
-            self.write()?;
+            write(&self.plain.take())?;
             if !self.is_reading && self.plain.wants_line() {
                 self.is_reading = self.lines.send(()).is_ok();
             }
@@ -93,7 +93,7 @@ impl Loop {
             };
             self.carry_out(commands)?;
         }
-        self.write()?;
+        write(&self.plain.take())?;
         Ok(self.plain.troubles())
     }
 
@@ -104,7 +104,7 @@ impl Loop {
                 drop(self.commands.send(command));
                 continue;
             };
-            self.write()?;
+            write(&self.plain.take_unprompted())?;
             match aside_tui::edit(&text) {
                 Ok(text) => {
                     for command in self.plain.write(&text) {
@@ -116,14 +116,13 @@ impl Loop {
         }
         Ok(())
     }
+}
 
-    fn write(&mut self) -> io::Result<()> {
-        let text = self.plain.take();
-        if text.is_empty() {
-            return Ok(());
-        }
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()
+fn write(text: &str) -> io::Result<()> {
+    if text.is_empty() {
+        return Ok(());
     }
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }

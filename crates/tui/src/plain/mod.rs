@@ -128,6 +128,11 @@ impl Plain {
         self.speech.take()
     }
 
+    /// The same for whoever will not read a line yet.
+    pub fn take_unprompted(&mut self) -> String {
+        self.speech.take()
+    }
+
     /// Whether the next line of the input may be read.
     pub fn wants_line(&self) -> bool {
         match (self.input, self.typist) {

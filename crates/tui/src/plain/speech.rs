@@ -116,6 +116,11 @@ impl Speech {
         }
     }
 
+    /// Somebody else wrote something into the line.
+    pub(super) fn disturbed(&mut self) {
+        self.at = At::InLine;
+    }
+
     /// The terminal ended the line, since somebody pressed Enter.
     pub(super) fn entered(&mut self) {
         self.at = At::LineStart;

@@ -56,6 +56,10 @@ impl Plain {
 
     /// Ctrl+C.
     pub fn interrupt(&mut self) -> Vec<Command> {
+        if self.typist == Typist::Person {
+            // The terminal shows what was pressed.
+            self.speech.disturbed();
+        }
         match (self.turn, self.input, self.typist) {
             (_, Input::Left, _) => Vec::new(),
             (Turn::Running, _, _) => {
