@@ -173,7 +173,8 @@ impl Plain {
     pub(super) fn asked(&mut self, question: Question) -> Vec<Command> {
         // Nobody is left who could answer.
         if matches!(self.input, Input::Ended | Input::Left) {
-            self.speech.line(&format!("Question: {} {}", question.tool, question.subject));
+            let asked = words::question(&question);
+            asked.iter().take(1).for_each(|line| self.speech.line(line));
             self.speech.line("Denied: there is nobody to ask.");
             return vec![answer(&question, Permit::No(None))];
         }

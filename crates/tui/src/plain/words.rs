@@ -11,7 +11,12 @@ pub(super) fn call(call: &ToolCall) -> String {
     let arguments = match &call.arguments {
         Arguments::Json(text) | Arguments::Broken(text) => text,
     };
-    format!("Tool: {} {}", call.name, subject(arguments)).trim_end().to_owned()
+    format!("Tool: {} {}", one_line(&call.name), one_line(&subject(arguments))).trim_end().to_owned()
+}
+
+/// What a model wrote must not look like a line of ours.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
 }
 
 pub(super) fn result(result: &ToolResult) -> String {
@@ -29,7 +34,7 @@ pub(super) fn result(result: &ToolResult) -> String {
 }
 
 pub(super) fn question(question: &Question) -> Vec<String> {
-    let mut lines = vec![format!("Question: may {} run? {}", question.tool, question.subject)];
+    let mut lines = vec![format!("Question: may {} run? {}", one_line(&question.tool), one_line(&question.subject))];
     lines.extend(question.preview.clone());
     lines.push(answers(question));
     lines
@@ -37,7 +42,7 @@ pub(super) fn question(question: &Question) -> Vec<String> {
 
 pub(super) fn answers(question: &Question) -> String {
     let longer = match &question.covers {
-        Some(covers) => format!("s: yes to `{covers}` for this session. p: for this project. "),
+        Some(covers) => format!("s: yes to `{}` for this session. p: for this project. ", one_line(covers)),
         None => String::new(),
     };
     format!("Answer y: yes, once. {longer}n: no. n and a word: no, and the word goes to the model.")
@@ -57,7 +62,7 @@ pub(super) fn said(said: &Said) -> Vec<String> {
 
 fn table_row(head: &[String], row: &[String]) -> String {
     let cells = head.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty());
-    let cells: Vec<String> = cells.map(|(name, cell)| format!("{name}: {}", cell.replace('\n', " "))).collect();
+    let cells: Vec<String> = cells.map(|(name, cell)| format!("{name}: {}", one_line(cell))).collect();
     cells.join("; ")
 }
 
