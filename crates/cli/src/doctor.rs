@@ -101,10 +101,8 @@ fn config(arguments: &Arguments, dialects: &Dialects, servers: &[Found]) -> Vec<
     let loaded = match arguments.overrides.load() {
         Ok(loaded) => loaded,
         Err(report) => {
-            findings.push(broken(
-                format!("config: {report}"),
-                Some("mend the line; aside config path says where".to_owned()),
-            ));
+            let remedy = report.remedy().unwrap_or("mend the line; aside config path says where");
+            findings.push(broken(format!("config: {report}"), Some(remedy.to_owned())));
             return findings;
         }
     };
@@ -147,7 +145,7 @@ fn store() -> Finding {
     let Some(folder) = user_files::data_folder() else {
         return broken("sessions: there is no folder for them", Some("set HOME or ASIDE_DATA_DIR".to_owned()));
     };
-    match keep::store().and_then(|store| store.sessions(1).map_err(|error| keep::trouble(&error))) {
+    match keep::writable_store().and_then(|store| store.sessions(1).map_err(|error| keep::trouble(&error))) {
         Ok(sessions) if sessions.is_empty() => well(format!("sessions: none yet, in {}", folder.display())),
         Ok(_) => well(format!("sessions: in {}", folder.display())),
         Err(report) => broken(format!("sessions: {report}"), Some("ASIDE_DATA_DIR names another folder".to_owned())),

@@ -1,6 +1,7 @@
 //! Sessions that outlive the process: what the engine tells is written as it
 //! comes, beside whatever shows it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,11 +28,27 @@ pub(crate) enum Which<'a> {
     Named(&'a str),
 }
 
-/// The store of this user.
+/// The store of this user. One that cannot be written can still be read; who
+/// writes to it is told.
 pub(crate) fn store() -> Result<Arc<SqliteStore>, Report> {
-    let folder = user_files::data_folder()
-        .ok_or_else(|| Report::new("there is no data folder").hint("set HOME, or ASIDE_DATA_DIR to a folder"))?;
-    SqliteStore::open(&folder).map(Arc::new).map_err(|error| trouble(&error))
+    let folder = data_folder()?;
+    let opened = match SqliteStore::open(&folder) {
+        Err(StoreError::ReadOnly { path, detail }) => {
+            SqliteStore::open_read_only(&folder).map_err(|_| StoreError::ReadOnly { path, detail })
+        }
+        opened => opened,
+    };
+    opened.map(Arc::new).map_err(|error| trouble(&error))
+}
+
+/// The store, if sessions can be kept in it.
+pub(crate) fn writable_store() -> Result<SqliteStore, Report> {
+    SqliteStore::open(&data_folder()?).map_err(|error| trouble(&error))
+}
+
+fn data_folder() -> Result<PathBuf, Report> {
+    user_files::data_folder()
+        .ok_or_else(|| Report::new("there is no data folder").hint("set HOME, or ASIDE_DATA_DIR to a folder"))
 }
 
 /// The session a person means.

@@ -95,8 +95,12 @@ pub(crate) enum Outcome {
     ProviderFailed = 1,
     /// You asked for something that cannot be.
     AskedWrongly = 2,
+    /// The terminal went away.
+    HungUp = 129,
     /// The user stopped it.
     Interrupted = 130,
+    /// Somebody asked the process to end.
+    Terminated = 143,
 }
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
 //! How a failure reads on screen: what, why, and what to do about it.
 
 use std::fmt;
+use std::io::Write;
 
 /// An error with a remedy.
 #[derive(Debug)]
@@ -30,19 +31,23 @@ impl Report {
         Report { hint: Some(hint.into()), ..self }
     }
 
+    /// The same, with what it comes to said first.
+    pub(crate) fn about(self, what: &str) -> Report {
+        Report { what: format!("{what}: {}", self.what), ..self }
+    }
+
     /// What to do about it.
     pub(crate) fn remedy(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    #[expect(clippy::print_stderr, reason = "this is the place that speaks to the person")]
     pub(crate) fn print(&self) {
         match self.weight {
-            Weight::Error => eprintln!("error: {}", self.what),
-            Weight::Notice => eprintln!("{}", self.what),
+            Weight::Error => tell(&format!("error: {}", self.what)),
+            Weight::Notice => tell(&self.what),
         }
         if let Some(hint) = &self.hint {
-            eprintln!("\nhint: {hint}");
+            tell(&format!("\nhint: {hint}"));
         }
     }
 }
@@ -65,7 +70,7 @@ impl From<anyhow::Error> for Report {
 }
 
 /// A line to the person, who is not the one that reads standard output.
-#[expect(clippy::print_stderr, reason = "like `Report::print`")]
 pub(crate) fn tell(text: &str) {
-    eprintln!("{text}");
+    // A terminal that hung up has nobody at it.
+    drop(writeln!(std::io::stderr(), "{text}"));
 }

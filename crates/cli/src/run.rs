@@ -78,6 +78,15 @@ impl Ready {
         Ok(())
     }
 
+    /// Models that the user's own tables name.
+    pub(crate) fn own_models(&self) -> impl Iterator<Item = String> + '_ {
+        let names = |table: &'_ ProviderTable| {
+            let names = table.models.iter().filter(|model| !model.pattern.contains('*'));
+            names.map(|model| format!("{}/{}", table.name, model.pattern)).collect::<Vec<_>>()
+        };
+        self.tables.iter().flat_map(names)
+    }
+
     /// All that was said, as one value.
     pub(crate) fn conversation(&self, title: Option<String>) -> Conversation {
         let settings = self.session.settings.layer(Layer::Session);

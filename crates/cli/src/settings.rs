@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use aside_core::settings::{Change, Display, Key, Layer, SettingError, Settings, Value};
 use aside_engine::tools::Rules;
+use aside_tui::bindings::Bindings;
 
 use crate::choice::Named;
 use crate::mcp_tables::McpTable;
@@ -65,6 +66,8 @@ pub(crate) struct Loaded {
     pub(crate) permissions: Rules,
     /// Servers whose tools are offered too.
     pub(crate) mcp: Vec<McpTable>,
+    /// Which key of the screen does what.
+    pub(crate) keys: Bindings,
 }
 
 impl Loaded {
@@ -84,6 +87,7 @@ pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loade
         providers: config.providers()?,
         permissions: config.permissions()?,
         mcp: config.mcp()?,
+        keys: config.keys()?,
         ..Loaded::default()
     };
     loaded.settings.replace(Layer::Config, contents.changes);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use aside_core::settings::{Change, Key, Value};
 use aside_engine::tools::Rules;
+use aside_tui::bindings::{Bindings, Refused};
 use serde_json::Value as Json;
 use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 
@@ -234,6 +235,35 @@ impl SettingsFile {
             rules.add(key, word).map_err(|error| mistake(&error.to_string()))?;
         }
         Ok(rules)
+    }
+
+    /// Which key does what, or the first mistake in it.
+    pub(crate) fn keys(&self) -> Result<Bindings, Report> {
+        let document = self.parse()?;
+        let mut bindings = Bindings::default();
+        let Some(item) = document.get("keys") else { return Ok(bindings) };
+        let table = item.as_table_like().ok_or_else(|| self.mistake_at("keys", "expected a table"))?;
+        let span = |item: &Item| item.span().unwrap_or_default();
+        let mistake = |name: &str, item: &Item, refused: Refused| {
+            self.mistake(span(item), &format!("keys.{name}"), &refused.what).hint(refused.hint)
+        };
+        for (name, item) in table.iter() {
+            let one = item.as_str().map(|word| vec![word]);
+            let words = one.or_else(|| item.as_array()?.iter().map(toml_edit::Value::as_str).collect());
+            let Some(words) = words else {
+                let problem = "expected a key, or a list of them";
+                return Err(self
+                    .mistake(span(item), &format!("keys.{name}"), problem)
+                    .hint("\"ctrl+t\", or [] for none"));
+            };
+            bindings.bind(name, &words).map_err(|refused| mistake(name, item, refused))?;
+        }
+        for (name, item) in table.iter() {
+            if let Some(refused) = bindings.conflict(name) {
+                return Err(mistake(name, item, refused));
+            }
+        }
+        Ok(bindings)
     }
 
     /// A mistake of the file: where, at which key, what.

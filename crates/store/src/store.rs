@@ -60,6 +60,9 @@ pub trait Store: Send + Sync {
 
     fn load(&self, id: &SessionId) -> Result<Loaded>;
 
+    /// What the user said lately, in all sessions: the newest first, each once.
+    fn prompts(&self, most: usize) -> Result<Vec<String>>;
+
     fn search(&self, query: &Query) -> Result<Found>;
 
     fn ledger(&self, query: &LedgerQuery<'_>) -> Result<Vec<LedgerLine>>;

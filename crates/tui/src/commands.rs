@@ -2,6 +2,7 @@
 
 use aside_core::settings::{Change, Display, Effort, Key};
 
+use crate::bindings::{ACTIONS, Bindings};
 use crate::seam::{Command, Mouse, ProfileAct, TerminalAct};
 
 pub struct Entry {
@@ -40,6 +41,7 @@ table! {
     "search", "WORDS", "in all sessions";
     "usage", "", "tokens and what they cost";
     "mouse", "[on|off]", "clicks and the wheel for aside, or for the terminal to select text";
+    "editor", "", "write in your own editor ($VISUAL, $EDITOR)";
     "theme", "[dark|light]", "colours for a dark or a light ground";
     "quit", "", "leave";
 }
@@ -106,6 +108,7 @@ fn known(name: &str, rest: &str) -> Parsed {
             other => wrong(format!("cannot copy `{other}`"), "answer or thinking"),
         },
         "explain" => Parsed::Local(Local::Explain),
+        "editor" => engine(Command::Terminal(TerminalAct::Edit(String::new()))),
         "mouse" => match rest {
             "" | "off" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Terminals))),
             "on" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Ours))),
@@ -232,10 +235,15 @@ pub(crate) fn words_behind(name: &str) -> &'static [&'static str] {
 }
 
 /// The page of `/help`, from the tables.
-pub fn help() -> String {
-    let mut out = String::from("**Keys**\n\n| key | does |\n|---|---|\n");
+pub fn help(bindings: &Bindings) -> String {
+    let mut out = String::from("**Keys**\n\n| key | does | in `[keys]` |\n|---|---|---|\n");
+    for entry in ACTIONS {
+        let keys = bindings.shown(entry.action);
+        let keys = if keys.is_empty() { "none" } else { keys.as_str() };
+        out.push_str(&format!("| {keys} | {} | {} |\n", entry.doc, entry.name));
+    }
     for (key, does) in KEYS {
-        out.push_str(&format!("| {key} | {does} |\n"));
+        out.push_str(&format!("| {key} | {does} | |\n"));
     }
     out.push_str("\n**Commands**\n\n| command | does |\n|---|---|\n");
     for entry in COMMANDS {
@@ -246,23 +254,13 @@ pub fn help() -> String {
     out
 }
 
+/// What keys and the mouse do besides, whatever is bound.
 pub const KEYS: &[(&str, &str)] = &[
-    ("Enter", "send; queued while an answer comes"),
-    ("Alt+Enter, Shift+Enter, Ctrl+J", "a new line"),
-    ("Esc", "stop the answer; what came is kept"),
-    ("Ctrl+C twice", "leave"),
-    ("Ctrl+T", "the next view of thinking: full, live, collapsed, off"),
-    ("Ctrl+O", "open or fold the last block"),
-    ("Ctrl+R", "read the last thought on the whole screen"),
-    ("Tab", "complete; in an empty line: walk over the blocks, o opens, r reads, y copies"),
-    ("Up, Down", "what was sent before; what is queued comes back first"),
-    ("PgUp, PgDn, mouse wheel", "scroll"),
-    ("Alt+Up, Alt+Down", "to what you said before, or after"),
-    ("Home, End", "to the start, to the end; with Ctrl while something is written"),
+    ("Up, Down", "what was sent before, in other sessions too; what is queued comes back first"),
+    ("mouse wheel", "scroll"),
     ("click on a header", "open or fold the block"),
     ("Shift and drag", "select text, as the terminal does; /mouse off does without Shift"),
     ("@", "name a file"),
-    ("Ctrl+Z", "suspend"),
 ];
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 //! [`seam`] says what comes in from the engine and what goes back to it;
 //! [`app`] takes messages, [`transcript`] holds what was said and lays out
 //! what is in sight, [`view`] paints; [`text`] breaks text into rows and
-//! [`theme`] knows the colours. Only [`run()`] touches a terminal.
+//! [`theme`] knows the colours; [`plain`] is the same session in lines of
+//! words. Only [`run()`] touches a terminal.
 
 pub mod app;
+pub mod bindings;
 pub mod commands;
 pub mod count;
 pub mod input;
 pub mod paint;
+pub mod plain;
 mod run;
 pub mod seam;
 pub mod text;
@@ -17,4 +20,4 @@ pub mod theme;
 pub mod transcript;
 pub mod view;
 
-pub use run::{run, theme_of_terminal};
+pub use run::{edit, restore, run, theme_of_terminal};

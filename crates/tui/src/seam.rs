@@ -66,6 +66,16 @@ pub enum Update {
     Restored(Vec<Message>),
     Status(Box<Status>),
     Lists(Box<Lists>),
+    /// What was sent in earlier sessions, the newest last.
+    Earlier(Vec<String>),
+    /// A command is carried out with all it led to.
+    Ready,
+    /// From outside: stop what runs.
+    Interrupt,
+    /// From outside: stop what runs, and leave.
+    Leave,
+    /// From outside: back to the shell until it calls us again.
+    Suspend,
 }
 
 impl Update {
@@ -248,6 +258,8 @@ pub enum TerminalAct {
     /// Back to the shell until it calls us again.
     Suspend,
     Mouse(Mouse),
+    /// This text, in the user's own editor.
+    Edit(String),
 }
 
 /// Who gets clicks and the wheel.

@@ -29,6 +29,9 @@ use crate::run::{self, Ready, Wanted};
 use crate::settings::{self, Overrides, ProfileName, refused};
 use crate::{times, usage, user_files};
 
+/// How many prompts of earlier sessions can be called back.
+const MOST_PROMPTS: usize = 500;
+
 /// How many files can be completed.
 const MOST_FILES: usize = 2000;
 
@@ -56,13 +59,21 @@ enum Done {
 
 impl Driver {
     pub(crate) async fn open(arguments: &Arguments, updates: Sender<Update>) -> anyhow::Result<(Driver, Opening)> {
-        let store = keep::store()?;
         let which = match (&arguments.resume, arguments.last) {
             (Some(word), _) => Which::Named(word),
             (None, true) => Which::Last,
             (None, false) => Which::New,
         };
-        let resumed = keep::resume(&store, which)?;
+        // Who begins anew can do without a place to keep it, and is told.
+        let (store, unsaved) = match (keep::store(), which) {
+            (Ok(store), _) => (Some(store), None),
+            (Err(report), Which::New) => (None, Some(report)),
+            (Err(report), Which::Last | Which::Named(_)) => return Err(report.into()),
+        };
+        let resumed = match &store {
+            Some(store) => keep::resume(store, which)?,
+            None => None,
+        };
         let wanted = Wanted {
             model: arguments.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
@@ -75,7 +86,8 @@ impl Driver {
             Some(resumed) => resumed.conversation.history.branch().into_iter().map(|(_, said)| said.clone()).collect(),
             None => Vec::new(),
         };
-        let profile = arguments.overrides.load()?.profile.map(|(name, _)| name.to_string());
+        let loaded = arguments.overrides.load()?;
+        let profile = loaded.profile.map(|(name, _)| name.to_string());
         let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
         let front = ToScreen { updates: updates.clone(), limit: None, model: String::new(), said: Vec::new() };
         let driver = Driver {
@@ -83,14 +95,17 @@ impl Driver {
             front,
             asker: OnScreen::new(updates),
             known: resumed.map(|resumed| (resumed.id, resumed.ids)),
-            store: Some(store),
+            store,
             desk: None,
             title,
             profile,
             later: VecDeque::new(),
         };
         let lists = driver.lists()?;
-        let opening = Opening { status: driver.status(), lists, restored };
+        if let Some(report) = unsaved {
+            driver.front.send(Update::Said(says::wrong(&report.about("this session is not saved"))));
+        }
+        let opening = Opening { status: driver.status(), lists, keys: loaded.keys, restored };
         Ok((driver, opening))
     }
 
@@ -101,18 +116,38 @@ impl Driver {
 
     /// Until the screen is gone.
     pub(crate) async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
+        self.recall();
         loop {
             let command = match self.later.pop_front() {
                 Some(command) => Some(command),
                 None => inbox.recv().await,
             };
             let Some(command) = command else { return };
+            // These come in the middle of a turn, or too late for it.
+            let is_aside = matches!(command, Command::Interrupt | Command::Answer { .. });
+            // A turn may have made files, and a profile is another word to complete.
+            let changes_lists = matches!(command, Command::Say(_) | Command::Retry | Command::Profile(_));
             match self.obey(command, inbox).await {
                 Ok(Done::Silent) => (),
                 Ok(Done::Said(said)) => self.front.send(Update::Said(said)),
                 Ok(Done::Leave) => return,
                 Err(report) => self.front.send(Update::Said(says::wrong(&report))),
             }
+            if !is_aside {
+                self.front.send(Update::Ready);
+            }
+            if changes_lists && let Ok(lists) = self.lists() {
+                self.front.send(Update::Lists(Box::new(lists)));
+            }
+        }
+    }
+
+    /// What was sent in earlier sessions. The first frame does not wait for it.
+    fn recall(&self) {
+        let earlier = self.store.as_ref().map(|store| store.prompts(MOST_PROMPTS));
+        if let Some(Ok(mut earlier)) = earlier {
+            earlier.reverse();
+            self.front.send(Update::Earlier(earlier));
         }
     }
 
@@ -208,7 +243,7 @@ impl Driver {
             None => Vec::new(),
         };
         Ok(Lists {
-            models: known.chain(simulated).collect(),
+            models: self.ready.own_models().chain(known).chain(simulated).collect(),
             profiles,
             files: run::files_here(MOST_FILES),
             sessions: sessions.into_iter().map(|session| session.id.to_string()).collect(),

@@ -1,20 +1,27 @@
-//! `aside` alone: the terminal screen on the main thread, the engine on another.
+//! `aside` alone: the screen or the line prompt on the main thread, the engine
+//! on another.
 
 mod driver;
+mod plain;
 mod says;
 mod screen;
+mod signals;
 
 use std::io::IsTerminal;
+use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
 
 use aside_core::message::Message;
-use aside_tui::app::{App, Setup};
+use aside_tui::app::{App, Msg, Setup};
+use aside_tui::bindings::Bindings;
 use aside_tui::seam::{Command, Lists, Status, Update};
 
 use crate::Outcome;
+use crate::providers::environment;
 use crate::report::Report;
 use crate::settings::Overrides;
 use driver::Driver;
+use signals::Front;
 
 /// What `aside` without a command takes.
 #[derive(Debug, clap::Args)]
@@ -32,47 +39,85 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "ID")]
     pub(crate) resume: Option<String>,
 
+    /// Lines of words instead of the screen, for screen readers, simple
+    /// terminals and pipes: a line of input is a prompt. ASIDE_PLAIN=1 makes it
+    /// the default; a terminal of TERM=dumb gets it anyway
+    #[arg(long)]
+    pub(crate) plain: bool,
+
     #[command(flatten)]
     pub(crate) overrides: Overrides,
 }
 
-/// What the screen must know before it is drawn.
+impl Arguments {
+    /// The front that fits, or why there is none.
+    fn front(&self) -> Result<Front, Report> {
+        let variable = |name: &str| environment(name).unwrap_or_default();
+        let wanted = !matches!(variable("ASIDE_PLAIN").as_str(), "" | "0");
+        if self.plain || wanted {
+            return Ok(Front::Lines);
+        }
+        if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+            let hint = "aside ask \"your question\" answers once; aside --plain takes a line of input as a prompt";
+            return Err(Report::new("the screen needs a terminal").hint(hint));
+        }
+        Ok(if variable("TERM") == "dumb" { Front::Lines } else { Front::Screen })
+    }
+}
+
+/// What a front must know before it begins.
 struct Opening {
     status: Status,
     lists: Lists,
+    keys: Bindings,
     restored: Vec<Message>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let hint = "aside ask \"your question\" answers once, in pipes too; aside --help lists the rest";
-        return Err(Report::new("the screen needs a terminal").hint(hint).into());
-    }
-    let (updates, to_screen) = mpsc::channel();
+    let front = arguments.front()?;
+    let was_at_terminal = std::io::stdin().is_terminal();
+    let (updates, to_front) = mpsc::channel();
     let (to_engine, commands) = mpsc::channel();
     let (opened, opening) = mpsc::channel();
     let told = updates.clone();
-    let engine = std::thread::Builder::new()
-        .name("engine".to_owned())
-        .spawn(move || engine(&arguments, told, commands, &opened))?;
+    let watch = signals::watch(front, updates.clone())?;
+    let watched = watch.clone();
+    let engine = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
+        engine(&arguments, told, commands, &opened);
+        watched.stop();
+    })?;
     // A mistake in the config is said before the screen is taken.
-    let Opening { status, lists, restored } = match opening.recv() {
+    let Opening { status, lists, keys, restored } = match opening.recv() {
         Ok(Ok(opening)) => opening,
         Ok(Err(error)) => return Err(error),
         Err(_) => return Err(Report::new("the engine ended before it began").into()),
     };
-    let theme = aside_tui::theme_of_terminal();
-    let app = App::new(Setup { theme, status, lists, sent: Vec::new() });
-    if !restored.is_empty() {
-        // Nobody has left yet, so it arrives.
-        drop(updates.send(Update::Restored(restored)));
-    }
     drop(updates);
-    let shown = aside_tui::run(app, to_screen, to_engine);
+    let restored = (!restored.is_empty()).then_some(Update::Restored(restored));
+    // A front that fails must not take the engine down in the middle of a line.
+    let shown = std::panic::catch_unwind(AssertUnwindSafe(|| match front {
+        Front::Lines => plain::run(status, restored, to_front, to_engine),
+        Front::Screen => {
+            let theme = aside_tui::theme_of_terminal();
+            let mut app = App::new(Setup { theme, status, lists, sent: Vec::new() });
+            app.bind(keys);
+            restored.map(|restored| app.update(Msg::Update(Box::new(restored))));
+            aside_tui::run(app, to_front, to_engine).map(|()| Outcome::Done)
+        }
+    }));
     // The engine ends when nobody listens to it; what it kept is on disk then.
-    drop(engine.join());
-    shown?;
-    Ok(Outcome::Done)
+    let ended = engine.join();
+    let shown = shown.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    if let Err(panic) = ended {
+        std::panic::resume_unwind(panic);
+    }
+    // A terminal that hung up cannot be written to; that is no news.
+    let hung_up = shown.is_err() && was_at_terminal && !std::io::stdin().is_terminal();
+    match watch.outcome() {
+        Some(outcome) => Ok(outcome),
+        None if hung_up => Ok(Outcome::HungUp),
+        None => Ok(shown?),
+    }
 }
 
 type Opened = mpsc::Sender<anyhow::Result<Opening>>;

@@ -44,3 +44,31 @@ fn a_broken_config_is_found() {
     assert_eq!(found.code, 1);
     assert!(found.stdout.contains("broken  config: "), "{}", found.stdout);
 }
+
+#[test]
+fn keys_that_cannot_be_bound_are_found_with_what_could_be() {
+    #[rustfmt::skip]
+    let cases = [
+        ("unknown action", "toggle_thought = \"ctrl+t\"", "keys.toggle_thought: unknown action `toggle_thought`", "the actions are: send, new_line, stop,"),
+        ("unknown key",    "editor = \"ctrl+hyper\"",     "keys.editor: unknown key `ctrl+hyper`",                "ctrl+, alt+ or shift+ before a letter or one of: enter, tab,"),
+        ("a letter",       "editor = [\"f2\", \"x\"]",    "keys.editor: `x` alone types itself",                   "ctrl+, alt+"),
+        ("no key at all",  "editor = 3",                  "keys.editor: expected a key, or a list of them",        "\"ctrl+t\", or [] for none"),
+        ("a conflict",     "editor = \"ctrl+r\"",         "keys.editor: Ctrl+R is the key of `read_last` as well", "give `read_last` another key, or [] for none"),
+    ];
+    for (name, line, what, remedy) in cases {
+        let config = Config::with("doctor-bindings", &format!("[keys]\n{line}\n"));
+        let found = config.run("doctor");
+        assert_eq!(found.code, 1, "{name}: {}", found.stdout);
+        assert!(
+            found.stdout.contains(&format!("config.toml:2: {what}\n        → {remedy}")),
+            "{name}: {}",
+            found.stdout
+        );
+        let asked = config.run("ask hello -m sim/deepseek");
+        assert_eq!(asked.code, 2, "{name}");
+        assert!(asked.stderr.contains(what), "{name}: {}", asked.stderr);
+    }
+    let config =
+        Config::with("doctor-bound", "[keys]\neditor = \"ctrl+r\"\nread_last = []\nstop = [\"esc\", \"f4\"]\n");
+    assert_eq!(config.run("doctor").code, 0);
+}

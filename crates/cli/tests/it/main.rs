@@ -13,16 +13,26 @@ mod ask;
 mod config;
 mod decode;
 mod doctor;
+#[cfg(target_os = "linux")]
+mod editor;
 mod encode;
+#[cfg(unix)]
+mod faults;
 mod key;
 mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod models;
 mod pages;
+#[cfg(target_os = "linux")]
+mod plain;
 mod profile;
 mod providers;
+#[cfg(target_os = "linux")]
+mod pty;
 mod sessions;
+#[cfg(target_os = "linux")]
+mod signals;
 mod sim;
 mod support;
 #[cfg(unix)]

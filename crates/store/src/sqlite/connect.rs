@@ -112,9 +112,14 @@ pub(super) fn for_reading_first(path: &Path) -> Result<(Connection, Reach)> {
             }
         }
     };
+    // Which of the two it is depends on what it finds beside the file.
+    let cannot_be_shared = |error: &rusqlite::Error| {
+        use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
+        matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly))
+    };
     match attempt(Reach::Shared) {
         Ok(connection) => Ok((connection, Reach::Shared)),
-        Err(Fault::Sqlite(error)) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) => {
+        Err(Fault::Sqlite(error)) if cannot_be_shared(&error) => {
             let connection = attempt(Reach::Frozen).map_err(|fault| fault.at(path))?;
             Ok((connection, Reach::Frozen))
         }

@@ -22,12 +22,13 @@ use crate::session::{Kept, Loaded, MessageId, NewSession, Parent, SessionId, Tai
 use crate::stored::{FORM, Packed, Shape, StoredBlock, Unreadable, facts_of};
 
 /// The numbers are stored and never change.
+pub(super) const USER: i64 = 2;
 pub(super) const ASSISTANT: i64 = 3;
 
 fn role_number(role: Role) -> i64 {
     match role {
         Role::System => 1,
-        Role::User => 2,
+        Role::User => USER,
         Role::Assistant => ASSISTANT,
         Role::Tool => 4,
     }
@@ -36,7 +37,7 @@ fn role_number(role: Role) -> i64 {
 fn role_of(number: i64) -> Result<Role, Unreadable> {
     Ok(match number {
         1 => Role::System,
-        2 => Role::User,
+        USER => Role::User,
         ASSISTANT => Role::Assistant,
         4 => Role::Tool,
         other => return Err(Unreadable(format!("role {other} is unknown"))),

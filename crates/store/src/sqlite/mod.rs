@@ -10,6 +10,7 @@ mod connect;
 mod fault;
 mod ledger;
 mod messages;
+mod prompts;
 mod replies;
 mod schema;
 mod search;
@@ -264,6 +265,10 @@ impl Store for SqliteStore {
 
     fn load(&self, id: &SessionId) -> Result<Loaded> {
         self.read(|db| messages::load(db, id))
+    }
+
+    fn prompts(&self, most: usize) -> Result<Vec<String>> {
+        self.read(|db| prompts::prompts(db, most))
     }
 
     fn search(&self, query: &Query) -> Result<Found> {

@@ -327,3 +327,20 @@ fn h3_everything_is_stored_whatever_the_settings_say() {
         assert_eq!(store.load(&id).unwrap().conversation.history.entries()[0].message.role, Role::Assistant);
     });
 }
+
+#[test]
+fn t10_prompts_of_all_sessions_come_newest_first_and_once() {
+    each(|name, store| {
+        let ids = [(); 2].map(|()| store.create(&new_session()).unwrap());
+        let leases = ids.each_ref().map(|id| store.lease(id).unwrap());
+        let long = "a long one ".repeat(2000);
+        for (at, said) in [(0, "first"), (1, "second"), (0, long.as_str()), (1, "first"), (1, "  ")] {
+            store.append(&leases[at], Parent::Head, &user(said)).unwrap();
+            store.append(&leases[at], Parent::Head, &assistant("m", vec![text("an answer")])).unwrap();
+        }
+        let summary = aside_core::compact::summary_message("nobody typed this").unwrap();
+        store.append(&leases[0], Parent::Head, &summary).unwrap();
+        assert_eq!(store.prompts(10).unwrap(), ["first", long.as_str(), "second"], "{name}");
+        assert_eq!(store.prompts(1).unwrap(), ["first"], "{name}");
+    });
+}

@@ -2,10 +2,11 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
 use aside_core::screen::neutral;
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 
 use super::asking::Answered;
 use super::{App, Mode, Turn, copy};
+use crate::bindings::Action;
 use crate::commands::Local;
 use crate::input::editor::Taken;
 use crate::seam::{Command, TerminalAct};
@@ -21,18 +22,18 @@ impl App {
         if key.kind == KeyEventKind::Release {
             return Vec::new();
         }
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        if control && key.code == KeyCode::Char('z') {
+        let action = self.bindings.action(key);
+        if action == Some(Action::Suspend) {
             return vec![Command::Terminal(TerminalAct::Suspend)];
         }
         if self.reader.is_some() {
             return self.reader_key(key);
         }
-        if control && key.code == KeyCode::Char('c') {
+        if action == Some(Action::Clear) {
             return self.control_c();
         }
         self.leaving = None;
-        if let Some(commands) = self.key_of_any_mode(key) {
+        if let Some(commands) = self.action_of_any_mode(action, key) {
             return commands;
         }
         match self.mode() {
@@ -43,24 +44,25 @@ impl App {
     }
 
     /// Looking around works whatever else is going on.
-    fn key_of_any_mode(&mut self, key: KeyEvent) -> Option<Vec<Command>> {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let alt = key.modifiers.contains(KeyModifiers::ALT);
-        match key.code {
-            KeyCode::Up if alt => self.transcript.jump_turn(false),
-            KeyCode::Down if alt => self.transcript.jump_turn(true),
-            KeyCode::PageUp => self.transcript.scroll(-self.transcript.page()),
-            KeyCode::PageDown => self.transcript.scroll(self.transcript.page()),
-            KeyCode::Home if control || self.composer.editor.is_empty() => self.transcript.to_start(),
-            KeyCode::End if control || self.composer.editor.is_empty() => self.transcript.follow(),
-            KeyCode::Char('t') if control => return Some(self.local(Local::NextView)),
-            KeyCode::Char('r') if control => self.read_last(),
-            KeyCode::Char('o') if control => {
+    fn action_of_any_mode(&mut self, action: Option<Action>, key: KeyEvent) -> Option<Vec<Command>> {
+        let is_bare = key.modifiers.is_empty() && self.composer.editor.is_empty();
+        match (action, key.code) {
+            (Some(Action::TurnBefore), _) => self.transcript.jump_turn(false),
+            (Some(Action::TurnAfter), _) => self.transcript.jump_turn(true),
+            (Some(Action::PageUp), _) => self.transcript.scroll(-self.transcript.page()),
+            (Some(Action::PageDown), _) => self.transcript.scroll(self.transcript.page()),
+            (Some(Action::ToStart), _) => self.transcript.to_start(),
+            (Some(Action::ToEnd), _) => self.transcript.follow(),
+            (Some(Action::ToggleThinking), _) => return Some(self.local(Local::NextView)),
+            (Some(Action::ReadLast), _) => self.read_last(),
+            (Some(Action::FoldLast), _) => {
                 let view = self.transcript.view();
                 if let Some(last) = self.last_item(|item| item.can_fold() && !item.is_hidden(view)) {
                     self.transcript.toggle(last);
                 }
             }
+            (None, KeyCode::Home) if is_bare => self.transcript.to_start(),
+            (None, KeyCode::End) if is_bare => self.transcript.follow(),
             _ => return None,
         }
         Some(Vec::new())
@@ -83,25 +85,31 @@ impl App {
         if self.composer.popup_key(key) == Taken::Yes {
             return Vec::new();
         }
-        let plain = key.modifiers.is_empty();
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Enter if plain => {
+        let is_empty = self.composer.editor.is_empty();
+        match (self.bindings.action(key), key.code) {
+            (Some(Action::Send), _) => {
                 let text = self.composer.take();
                 return self.submit(&text);
             }
-            KeyCode::Esc => return self.stop(),
-            KeyCode::Char('d') if control && self.composer.editor.is_empty() => return vec![Command::Quit],
-            KeyCode::Tab | KeyCode::BackTab if self.composer.editor.is_empty() => {
+            (Some(Action::NewLine), _) => self.composer.editor.insert("\n"),
+            (Some(Action::Stop), _) => return self.stop(),
+            (Some(Action::Leave), _) if is_empty => return vec![Command::Quit],
+            (Some(Action::Editor), _) => {
+                return vec![Command::Terminal(TerminalAct::Edit(self.composer.editor.expanded()))];
+            }
+            (Some(Action::Complete), _) | (_, KeyCode::BackTab) if is_empty => {
                 self.browsing = true;
                 self.transcript.focus_next(false);
-                return Vec::new();
             }
-            KeyCode::Tab => self.composer.complete(),
-            KeyCode::Up if self.composer.editor.is_empty() && !self.queue.is_empty() => {
+            (Some(Action::Complete), _) => {
+                if self.composer.editor.unfold() == Taken::No {
+                    self.composer.complete();
+                }
+            }
+            (_, KeyCode::Up) if is_empty && !self.queue.is_empty() => {
                 // What waits can still be changed.
                 if let Some(text) = self.queue.pop_back() {
-                    self.composer.editor.set(&text);
+                    self.composer.editor.fill(&text);
                 }
             }
             _ => {
@@ -113,7 +121,7 @@ impl App {
     }
 
     /// Stops the turn; what was queued comes back to be edited.
-    fn stop(&mut self) -> Vec<Command> {
+    pub(super) fn stop(&mut self) -> Vec<Command> {
         match self.turn {
             Turn::Running { since } => {
                 self.turn = Turn::Stopping { since };
@@ -241,6 +249,14 @@ impl App {
             // Of a window one sees only the end; a click anywhere on it opens it.
             Some(Hit { item, part: Part::Body }) if self.transcript.is_window(item) => self.transcript.toggle(item),
             Some(Hit { part: Part::Body, .. }) | None => (),
+        }
+    }
+
+    /// What the user's own editor was left with.
+    pub(super) fn edited(&mut self, text: &str) {
+        match text.trim().is_empty() {
+            true => self.toast("the editor left nothing; the text is as it was".to_owned()),
+            false => self.composer.editor.fill(text),
         }
     }
 

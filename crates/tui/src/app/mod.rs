@@ -14,6 +14,7 @@ use aside_core::settings::Display;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
 
+use crate::bindings::Bindings;
 use crate::commands::{self, Local, Parsed};
 use crate::count::Rate;
 use crate::input::composer::Composer;
@@ -33,6 +34,8 @@ pub enum Msg {
     Key(KeyEvent),
     Mouse(MouseEvent),
     Paste(String),
+    /// The user's own editor was left with this.
+    Edited(String),
     Resize,
     Tick(Time),
     Update(Box<Update>),
@@ -69,6 +72,7 @@ pub struct App {
     pub(crate) usage: Usage,
     pub(crate) rate: Rate,
     pub(crate) theme: Theme,
+    bindings: Bindings,
     pub(crate) queue: VecDeque<String>,
     pub(crate) asking: Asking,
     pub(crate) reader: Option<Reader>,
@@ -124,6 +128,7 @@ impl App {
             usage: Usage::default(),
             rate: Rate::default(),
             theme,
+            bindings: Bindings::default(),
             queue: VecDeque::new(),
             asking: Asking::default(),
             reader: None,
@@ -138,12 +143,21 @@ impl App {
         }
     }
 
+    /// Other keys than those of the table.
+    pub fn bind(&mut self, bindings: Bindings) {
+        self.bindings = bindings;
+    }
+
     /// Takes one message; what the engine should do comes back.
     pub fn update(&mut self, msg: Msg) -> Vec<Command> {
         match msg {
             Msg::Key(key) => self.key(key),
             Msg::Mouse(mouse) => self.mouse(mouse),
             Msg::Paste(text) => self.paste(&text),
+            Msg::Edited(text) => {
+                self.edited(&text);
+                Vec::new()
+            }
             Msg::Resize => Vec::new(),
             Msg::Tick(now) => {
                 self.tick(now);
@@ -293,7 +307,7 @@ impl App {
 
     fn local(&mut self, local: Local) -> Vec<Command> {
         match local {
-            Local::Help => self.reader = Some(Reader::page("aside", &commands::help())),
+            Local::Help => self.reader = Some(Reader::page("aside", &commands::help(&self.bindings))),
             Local::NextView => return self.set_view(next_view(self.transcript.view())),
             Local::View(view) => return self.set_view(view),
             Local::Reader => self.read_last(),
@@ -326,16 +340,7 @@ impl App {
     }
 
     fn explain(&mut self) {
-        let rows = self.sending.as_ref().map(|sending| &sending.decisions);
-        let said = match rows.filter(|rows| !rows.is_empty()) {
-            None => Said::Line("no stored thought was part of the last request".to_owned()),
-            Some(rows) => {
-                let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
-                let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
-                Said::Table { head, rows: rows.iter().map(row).collect() }
-            }
-        };
-        self.said(said);
+        self.said(explained(self.sending.as_ref()));
     }
 
     fn last_item(&self, wanted: impl Fn(&Item) -> bool) -> Option<usize> {
@@ -364,12 +369,25 @@ impl App {
     }
 }
 
+/// What the last request sent of each thought.
+pub(crate) fn explained(sending: Option<&Sending>) -> Said {
+    let rows = sending.map(|sending| &sending.decisions);
+    match rows.filter(|rows| !rows.is_empty()) {
+        None => Said::Line("no stored thought was part of the last request".to_owned()),
+        Some(rows) => {
+            let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
+            let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
+            Said::Table { head, rows: rows.iter().map(row).collect() }
+        }
+    }
+}
+
 fn copy(text: String) -> Command {
     Command::Terminal(TerminalAct::Copy(text))
 }
 
 /// The order in which `/thinking` walks.
-fn next_view(view: Display) -> Display {
+pub(crate) fn next_view(view: Display) -> Display {
     let all = Display::ALL;
     let at = all.iter().position(|one| *one == view).map_or(0, |at| (at + 1) % all.len());
     all.get(at).copied().unwrap_or_default()

@@ -3,7 +3,7 @@
 use aside_core::turn::TurnEnd;
 
 use super::{App, Doing, Turn};
-use crate::seam::{Command, Opening, Said, Status, Update};
+use crate::seam::{Command, Opening, Said, Status, TerminalAct, Update};
 use crate::text::Ink;
 use crate::transcript::item::Item;
 use crate::transcript::thought::duration;
@@ -74,6 +74,12 @@ impl App {
             }
             Update::Status(status) => self.hear_status(*status),
             Update::Lists(lists) => self.composer.lists = *lists,
+            Update::Earlier(sent) => self.composer.recall_from(sent),
+            // The screen sees for itself when a turn is over.
+            Update::Ready => (),
+            Update::Interrupt => return self.stop(),
+            Update::Leave => return vec![Command::Quit],
+            Update::Suspend => return vec![Command::Terminal(TerminalAct::Suspend)],
         }
         Vec::new()
     }
@@ -122,7 +128,7 @@ impl App {
         if !written.is_empty() {
             texts.push(written);
         }
-        self.composer.editor.set(&texts.join("\n"));
+        self.composer.editor.fill(&texts.join("\n"));
         self.transcript.said(&Said::Line("what was queued is back in the input".to_owned()));
     }
 }

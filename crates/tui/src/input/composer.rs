@@ -32,6 +32,11 @@ impl Composer {
         self.history.push(text);
     }
 
+    /// What was sent in earlier sessions, the newest last.
+    pub fn recall_from(&mut self, earlier: Vec<String>) {
+        self.history.begin_with(earlier);
+    }
+
     pub fn complete(&mut self) {
         self.popup = complete::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
     }
@@ -43,12 +48,12 @@ impl Composer {
             (Taken::No, KeyCode::Up) => {
                 let written = self.editor.expanded();
                 if let Some(text) = self.history.back(&written) {
-                    self.editor.set(text);
+                    self.editor.fill(text);
                 }
             }
             (Taken::No, KeyCode::Down) => {
                 if let Some(text) = self.history.forward() {
-                    self.editor.set(text);
+                    self.editor.fill(text);
                 }
             }
             (Taken::No, _) => (),

@@ -14,6 +14,9 @@ const FIRST_TOKEN: u32 = 0xF_0000;
 const MOST_TOKENS: usize = 0xFFFD;
 const LARGE_LINES: usize = 8;
 const LARGE_BYTES: usize = 1000;
+/// What was not pasted but written stays open longer.
+const FOLDED_LINES: usize = 200;
+const FOLDED_BYTES: usize = 20_000;
 
 #[derive(Debug, Default)]
 pub struct Editor {
@@ -71,6 +74,16 @@ impl Editor {
         self.insert(text);
     }
 
+    /// As [`Editor::set`]; what is too long to be seen at once is folded, so
+    /// that a key does not cost more for it.
+    pub fn fill(&mut self, text: &str) {
+        *self = Editor::default();
+        match text.lines().count() > FOLDED_LINES || text.len() > FOLDED_BYTES {
+            true => self.paste(text),
+            false => self.insert(text),
+        }
+    }
+
     pub fn insert(&mut self, text: &str) {
         let text: String = text.chars().filter(|letter| token_index(*letter).is_none() && *letter != '\r').collect();
         self.text.insert_str(self.at, &text);
@@ -90,6 +103,15 @@ impl Editor {
             self.text.insert(self.at, token);
             self.at += token.len_utf8();
         }
+    }
+
+    /// Puts the paste before the cursor into the text, letter by letter.
+    pub fn unfold(&mut self) -> Taken {
+        let Some(token) = self.head().chars().next_back() else { return Taken::No };
+        let Some(paste) = self.paste_of(token).cloned() else { return Taken::No };
+        self.remove(self.at - token.len_utf8(), self.at);
+        self.insert(&paste);
+        Taken::Yes
     }
 
     /// Replaces what stands between `from` and the cursor.
@@ -277,9 +299,22 @@ fn token_index(letter: char) -> Option<usize> {
 
 fn token_label(paste: &str) -> String {
     match paste.lines().count() {
-        0 | 1 => format!("[pasted {} letters]", paste.chars().count()),
-        lines => format!("[pasted {lines} lines]"),
+        0 | 1 => format!("[pasted {} letters]", grouped(paste.chars().count())),
+        lines => format!("[pasted {} lines]", grouped(lines)),
     }
+}
+
+/// `10,000`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -358,6 +393,11 @@ mod tests {
         assert_eq!(editor.take(), "look:  end");
         editor.paste("two\r\nlines");
         assert_eq!(editor.raw(), "two\nlines", "a small one is text");
+        editor.set("see ");
+        editor.paste(&"line\n".repeat(10_000));
+        assert_eq!(editor.rows(60).0[0].text(), "see [pasted 10,000 lines]");
+        assert_eq!((editor.unfold(), editor.unfold()), (Taken::Yes, Taken::No));
+        assert_eq!(editor.raw(), format!("see {}", "line\n".repeat(10_000)));
     }
 
     #[test]

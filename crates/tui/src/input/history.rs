@@ -1,5 +1,7 @@
 //! What was sent before, for the arrow keys.
 
+use std::collections::HashSet;
+
 #[derive(Debug, Default)]
 pub struct History {
     sent: Vec<String>,
@@ -14,11 +16,21 @@ impl History {
         History { sent, ..History::default() }
     }
 
+    /// Older things than all that are here; who is going back stays where he is.
+    pub fn begin_with(&mut self, earlier: Vec<String>) {
+        let mut seen: HashSet<String> = self.sent.iter().cloned().collect();
+        let mut fresh: Vec<String> = earlier.into_iter().rev().filter(|text| seen.insert(text.clone())).collect();
+        fresh.reverse();
+        self.at = self.at.map(|at| at + fresh.len());
+        fresh.append(&mut self.sent);
+        self.sent = fresh;
+    }
+
+    /// The same text is there once: where it was sent last.
     pub fn push(&mut self, text: &str) {
         self.at = None;
-        if self.sent.last().is_none_or(|last| last != text) {
-            self.sent.push(text.to_owned());
-        }
+        self.sent.retain(|sent| sent != text);
+        self.sent.push(text.to_owned());
     }
 
     pub fn back(&mut self, written: &str) -> Option<&str> {
@@ -60,5 +72,18 @@ mod tests {
         assert_eq!(history.forward(), Some("two"));
         assert_eq!(history.forward(), Some("dra"));
         assert_eq!(history.forward(), None);
+    }
+
+    #[test]
+    fn t10_earlier_sessions_come_behind_this_one_and_nothing_comes_twice() {
+        let mut history = History::default();
+        history.push("mine");
+        assert_eq!(history.back(""), Some("mine"));
+        history.begin_with(["old", "mine", "again", "old"].map(str::to_owned).to_vec());
+        assert_eq!(history.back("mine"), Some("old"), "who is going back goes on from where he is");
+        assert_eq!(history.back("old"), Some("again"));
+        assert_eq!(history.back("again"), None);
+        history.push("again");
+        assert_eq!(history.sent, ["old", "mine", "again"]);
     }
 }

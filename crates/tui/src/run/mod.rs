@@ -4,28 +4,29 @@
 //! draws: at once for a key, at most thirty times a second otherwise, and not
 //! at all while nothing happens.
 
+mod editor;
 mod ground;
+mod keys;
+mod out;
 mod screen;
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aside_core::block::Time;
-use crossterm::event::{self, Event};
 
 use crate::app::{App, Msg};
-use crate::seam::{Command, Update};
+use crate::seam::{Command, Said, TerminalAct, Update};
 use crate::theme::Motion;
 use crate::transcript::SPINNER_STEP_MS;
+pub use editor::edit;
 pub use ground::theme_of_terminal;
-use screen::Screen;
+use keys::Keys;
+pub use screen::restore;
+use screen::{Screen, Suspended};
 
 const FRAME: Duration = Duration::from_millis(33);
-/// How often the thread that reads keys looks whether it is still wanted.
-const LOOK_UP: Duration = Duration::from_millis(500);
 /// Messages taken before the screen is looked at again.
 const BATCH: Duration = Duration::from_millis(8);
 
@@ -45,10 +46,9 @@ enum Flow {
 /// Runs until the user leaves or the engine is gone. The terminal is as it
 /// was afterwards, whatever happens.
 pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io::Result<()> {
-    let screen = Screen::open()?;
+    let screen = Screen::open(app.theme().depth)?;
     let (sender, inbox) = mpsc::channel();
-    let wanted = Arc::new(AtomicBool::new(true));
-    let keys = read_keys(sender.clone(), Arc::clone(&wanted));
+    let to_us = sender.clone();
     std::thread::spawn(move || {
         for update in updates {
             if sender.send(Inbox::Msg(Msg::Update(Box::new(update)))).is_err() {
@@ -58,51 +58,23 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
         // Nobody to tell means that the screen is gone already.
         sender.send(Inbox::EngineGone).ok();
     });
-    let now = Instant::now();
-    let result = Loop { app, screen, commands, drawn: now, dirty: true, urgent: true }.run(&inbox);
-    wanted.store(false, Ordering::Relaxed);
+    let drawn = Instant::now();
+    keys::watch_for_the_end(to_us.clone());
+    let keys = Some(Keys::read(to_us.clone()));
+    let mut screen_loop = Loop { app, screen, commands, keys, to_us, drawn, dirty: true, urgent: true };
+    let result = screen_loop.run(&inbox);
     drop(inbox);
-    // It looks up twice a second; keys typed from now on are not ours.
-    keys.join().ok();
+    screen_loop.stop_keys();
     result
-}
-
-fn read_keys(sender: Sender<Inbox>, wanted: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
-    std::thread::spawn(move || {
-        while wanted.load(Ordering::Relaxed) {
-            let read = match event::poll(LOOK_UP) {
-                Ok(false) => continue,
-                Ok(true) => event::read(),
-                Err(error) => Err(error),
-            };
-            let sent = match read {
-                Ok(event) => message(event).map_or(Ok(()), |msg| sender.send(Inbox::Msg(msg))),
-                Err(error) => {
-                    sender.send(Inbox::Broken(error)).ok();
-                    return;
-                }
-            };
-            if sent.is_err() {
-                return;
-            }
-        }
-    })
-}
-
-fn message(event: Event) -> Option<Msg> {
-    match event {
-        Event::Key(key) => Some(Msg::Key(key)),
-        Event::Mouse(mouse) => Some(Msg::Mouse(mouse)),
-        Event::Paste(text) => Some(Msg::Paste(text)),
-        Event::Resize(..) => Some(Msg::Resize),
-        Event::FocusGained | Event::FocusLost => None,
-    }
 }
 
 struct Loop {
     app: App,
     screen: Screen,
     commands: Sender<Command>,
+    /// None while the terminal is somebody else's.
+    keys: Option<Keys>,
+    to_us: Sender<Inbox>,
     drawn: Instant,
     /// Something changed since the last frame.
     dirty: bool,
@@ -165,12 +137,12 @@ impl Loop {
     fn take(&mut self, msg: Msg) -> io::Result<Flow> {
         self.dirty = true;
         self.urgent |= match msg {
-            Msg::Key(_) | Msg::Mouse(_) | Msg::Paste(_) | Msg::Resize => true,
+            Msg::Key(_) | Msg::Mouse(_) | Msg::Paste(_) | Msg::Edited(_) | Msg::Resize => true,
             Msg::Tick(_) | Msg::Update(_) => false,
         };
         for command in self.app.update(msg) {
             if let Command::Terminal(act) = &command {
-                self.screen.carry_out(act)?;
+                self.carry_out(act)?;
                 continue;
             }
             let leaves = command == Command::Quit;
@@ -179,6 +151,38 @@ impl Loop {
             }
         }
         Ok(Flow::GoOn)
+    }
+
+    fn carry_out(&mut self, act: &TerminalAct) -> io::Result<()> {
+        let said = match act {
+            TerminalAct::Copy(text) => return self.screen.copy(text),
+            TerminalAct::Mouse(whose) => return self.screen.mouse(*whose),
+            TerminalAct::Suspend => match self.screen.suspend()? {
+                Suspended::AndBack => return Ok(()),
+                Suspended::NoShell => Said::Line("there is no shell to go back to".to_owned()),
+            },
+            TerminalAct::Edit(text) => {
+                // The editor's keys must not come to us.
+                self.stop_keys();
+                let edited = self.screen.lend(|| editor::edit(text))?;
+                self.keys = Some(Keys::read(self.to_us.clone()));
+                match edited {
+                    Ok(text) => {
+                        self.app.update(Msg::Edited(text));
+                        return Ok(());
+                    }
+                    Err(error) => Said::Wrong { what: error.to_string(), hint: None },
+                }
+            }
+        };
+        self.app.update(Msg::Update(Box::new(Update::Said(said))));
+        Ok(())
+    }
+
+    fn stop_keys(&mut self) {
+        if let Some(keys) = self.keys.take() {
+            keys.stop();
+        }
     }
 
     fn tick(&mut self) {

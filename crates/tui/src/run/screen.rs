@@ -1,6 +1,8 @@
 //! The terminal taken over, and given back on every way out.
 
-use std::io::{self, BufWriter, Stdout, Write, stdout};
+use std::io::{self, Write, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::event::{
@@ -14,32 +16,38 @@ use crossterm::terminal::{
 use crossterm::{cursor, execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
 
+use super::out::Out;
 use crate::app::App;
-use crate::seam::{Mouse, TerminalAct};
+use crate::seam::Mouse;
+use crate::theme::Depth;
 use crate::view;
 
-/// A frame is written at once.
-const FRAME_BYTES: usize = 64 * 1024;
-
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: Terminal<CrosstermBackend<Out>>,
+    /// A panic somewhere has given the terminal back.
+    broken: Arc<AtomicBool>,
 }
 
 impl Screen {
-    pub(super) fn open() -> io::Result<Screen> {
-        let before = std::panic::take_hook();
+    pub(super) fn open(depth: Depth) -> io::Result<Screen> {
+        let broken = Arc::new(AtomicBool::new(false));
+        let (breaks, before) = (Arc::clone(&broken), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
+            breaks.store(true, Ordering::Relaxed);
             // The words of the panic are of no use on a screen that vanishes.
             give_back().ok();
             before(panic);
         }));
         take_over()?;
-        let out = BufWriter::with_capacity(FRAME_BYTES, stdout());
-        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(out))? })
+        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(Out::new(depth)))?, broken })
     }
 
     pub(super) fn draw(&mut self, app: &mut App) -> io::Result<()> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(io::Error::other("a part of aside failed"));
+        }
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| {
             let area = frame.area();
@@ -51,27 +59,52 @@ impl Screen {
         Write::flush(self.terminal.backend_mut())
     }
 
-    pub(super) fn carry_out(&mut self, act: &TerminalAct) -> io::Result<()> {
+    pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
+        // Of the terminal, which may be far away over ssh.
+        execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
+    }
+
+    pub(super) fn mouse(&mut self, whose: Mouse) -> io::Result<()> {
         let out = self.terminal.backend_mut();
-        match act {
-            // Of the terminal, which may be far away over ssh.
-            TerminalAct::Copy(text) => execute!(out, CopyToClipboard::to_clipboard_from(text)),
-            TerminalAct::Mouse(Mouse::Ours) => execute!(out, EnableMouseCapture),
-            TerminalAct::Mouse(Mouse::Terminals) => execute!(out, DisableMouseCapture),
-            TerminalAct::Suspend => self.suspend(),
+        match whose {
+            Mouse::Ours => execute!(out, EnableMouseCapture),
+            Mouse::Terminals => execute!(out, DisableMouseCapture),
         }
     }
 
-    fn suspend(&mut self) -> io::Result<()> {
+    /// Somebody else has the terminal for a while.
+    pub(super) fn lend<T>(&mut self, to: impl FnOnce() -> T) -> io::Result<T> {
+        give_back()?;
+        let result = to();
+        take_over()?;
+        // To `clear`, the terminal would have to say where its cursor is, and
+        // some never answer.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::new(0, 0, size.width, size.height))?;
+        Ok(result)
+    }
+
+    /// Stops this job until the shell calls it again.
+    pub(super) fn suspend(&mut self) -> io::Result<Suspended> {
         #[cfg(unix)]
         {
-            give_back()?;
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)?;
-            take_over()?;
-            self.terminal.clear()?;
+            use rustix::process::{Signal, getpgrp, getsid, kill_current_process_group};
+            // A group of its own means that a shell made it a job. Without one,
+            // nobody would ever wake us.
+            if getsid(None)? != getpgrp() {
+                self.lend(|| kill_current_process_group(Signal::STOP))??;
+                return Ok(Suspended::AndBack);
+            }
         }
-        Ok(())
+        Ok(Suspended::NoShell)
     }
+}
+
+/// What became of the wish to be suspended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Suspended {
+    AndBack,
+    NoShell,
 }
 
 impl Drop for Screen {
@@ -88,6 +121,12 @@ fn take_over() -> io::Result<()> {
     let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES;
     execute!(stdout(), PushKeyboardEnhancementFlags(flags)).ok();
     Ok(())
+}
+
+/// Gives the terminal back, for whoever ends the process in a hurry.
+pub fn restore() {
+    // There is nobody left to tell.
+    give_back().ok();
 }
 
 fn give_back() -> io::Result<()> {

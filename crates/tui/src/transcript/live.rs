@@ -247,15 +247,7 @@ impl Transcript {
     }
 
     pub fn told(&mut self, told: &Told) {
-        let text = match told {
-            Told::Repaired { row, repair, said } => {
-                let said = said.lines().next().unwrap_or("");
-                let change = repair.as_str().replace('_', " ");
-                format!("the provider refused ({row}: {said})\nsent again, changed: {change}")
-            }
-            Told::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
-        };
-        self.push(Item::notice(Ink::Warn, &text));
+        self.push(Item::notice(Ink::Warn, &told_words(told)));
     }
 
     pub fn turn_ended(&mut self, end: &TurnEnd) {
@@ -396,8 +388,19 @@ fn markdown_table(head: &[String], rows: &[Vec<String>]) -> String {
     out
 }
 
+pub(crate) fn told_words(told: &Told) -> String {
+    match told {
+        Told::Repaired { row, repair, said } => {
+            let said = said.lines().next().unwrap_or("");
+            let change = repair.as_str().replace('_', " ");
+            format!("the provider refused ({row}: {said})\nsent again, changed: {change}")
+        }
+        Told::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
+    }
+}
+
 /// What to say about the end of a turn.
-fn ending(end: &TurnEnd) -> Option<(Ink, String)> {
+pub(crate) fn ending(end: &TurnEnd) -> Option<(Ink, String)> {
     let (ink, text) = match end {
         TurnEnd::Answered => return None,
         TurnEnd::ThinkingOnly { for_length: false } => (Ink::Warn, THINKING_ONLY.to_owned()),

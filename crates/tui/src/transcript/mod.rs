@@ -22,6 +22,7 @@ use crate::text::{Ink, Row, Shade, Span};
 use crate::theme::{Motion, Theme};
 use item::Item;
 pub use live::THINKING_ONLY;
+pub(crate) use live::{ending, told_words};
 use scroll::Pos;
 use thought::Shape;
 

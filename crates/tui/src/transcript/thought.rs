@@ -281,23 +281,27 @@ impl Thought {
     fn about(&self, room: usize) -> String {
         const BEFORE: &str = " · ";
         let room = room.saturating_sub(width_of(BEFORE)).min(GIST);
+        self.gist(room).map(|gist| format!("{BEFORE}{gist}")).unwrap_or_default()
+    }
+
+    fn gist(&self, room: usize) -> Option<String> {
         // A letter and an ellipsis say nothing.
         if room < 6 {
-            return String::new();
+            return None;
         }
         if let Readable::HiddenByProvider(_) = self.readable {
-            return format!("{BEFORE}{}", cut("hidden by provider", room));
+            return Some(cut("hidden by provider", room));
         }
         let title = if self.is_running() { &self.title } else { &self.first_title };
         if let Some(title) = title {
-            return format!("{BEFORE}{}", cut(title, room));
+            return Some(cut(title, room));
         }
         if self.is_running() {
-            return String::new();
+            return None;
         }
         let words = first_words(self.doc.source());
         if words.is_empty() {
-            return String::new();
+            return None;
         }
         // Another line follows, so the words are not all there is.
         let goes_on = self.doc.source().trim().contains('\n');
@@ -308,7 +312,18 @@ impl Thought {
             Some(words) => format!("{}…", words.trim_end_matches(['.', ',', ':', ';', ' '])),
             None => words,
         };
-        format!("{BEFORE}\"{words}\"")
+        Some(format!("\"{words}\""))
+    }
+
+    /// How long it took, in words alone, where that is known.
+    pub fn spoken_end(&self) -> Option<String> {
+        self.took().map(|ms| format!("Thought for {}", duration(ms)))
+    }
+
+    /// The folded header in words alone; none if there is no thought.
+    pub fn spoken_line(&self) -> Option<String> {
+        let gist = self.gist(GIST)?;
+        Some(format!("{}: {gist}", self.spoken_end().as_deref().unwrap_or("Thought")))
     }
 
     /// How long it took, where somebody watched.

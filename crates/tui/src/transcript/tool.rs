@@ -249,7 +249,7 @@ fn on_one_line(text: &str) -> String {
 }
 
 /// What a call is about, from its arguments.
-fn subject(arguments: &str) -> String {
+pub(crate) fn subject(arguments: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
     let Some(object) = value.as_object() else { return arguments.to_owned() };
     let named = SUBJECTS.iter().find_map(|name| object.get(*name).and_then(Value::as_str));

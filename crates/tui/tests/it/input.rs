@@ -5,6 +5,7 @@ use aside_core::event::Usage;
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::Msg;
+use aside_tui::bindings::{ACTIONS, Bindings};
 use aside_tui::seam::{Command, DecisionRow, Permit, Question, QuestionId, Said, Sending, Status, TerminalAct, Update};
 use aside_tui::theme::{Depth, Motion, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -399,14 +400,93 @@ fn t13_still_and_without_colour_nothing_moves_and_everything_is_there() {
 
 #[test]
 fn help_names_every_command_and_key() {
-    let help = aside_tui::commands::help();
+    let help = aside_tui::commands::help(&Bindings::default());
     for entry in aside_tui::commands::COMMANDS {
         assert!(help.contains(&format!("/{}", entry.name)), "{}", entry.name);
     }
     for (key, _) in aside_tui::commands::KEYS {
         assert!(help.contains(key), "{key}");
     }
-    let mut stage = Stage::new(80, 60);
+    for entry in ACTIONS {
+        assert!(help.contains(entry.name) && help.contains(entry.doc), "{}", entry.name);
+    }
+    let mut stage = Stage::new(80, 80);
     stage.line("/help");
     assert!(stage.screen().contains("/thinking [full|live|collapsed|off]"), "{}", stage.screen());
+}
+
+#[test]
+fn keys_are_what_the_config_says_and_help_shows_them_as_bound() {
+    let mut bindings = Bindings::default();
+    for (name, keys) in [("toggle_thinking", "f6"), ("send", "ctrl+s"), ("new_line", "enter"), ("read_last", "ctrl+t")]
+    {
+        bindings.bind(name, &[keys]).unwrap();
+    }
+    let mut stage = Stage::new(120, 80);
+    stage.app.bind(bindings);
+    stage.typed("one");
+    stage.key(KeyCode::Enter);
+    stage.typed("two");
+    assert_eq!(stage.sent, []);
+    stage.control('s');
+    assert_eq!(stage.sent, [Command::Say("one\ntwo".into())]);
+    stage.key(KeyCode::F(6));
+    assert_eq!(stage.sent.last(), Some(&Command::View(Display::Collapsed)));
+    stage.control('t');
+    assert!(stage.screen().contains("there is no thought yet"), "{}", stage.screen());
+    assert_eq!(stage.sent.len(), 2, "the key it had does it no more");
+    stage.msg(Msg::Paste("/help".into()));
+    stage.control('s');
+    let row = stage.rows().into_iter().find(|row| row.contains("toggle_thinking")).unwrap();
+    assert!(row.contains("F6") && !row.contains("Ctrl+T"), "{row}");
+}
+
+#[test]
+fn t10_the_input_goes_to_the_users_own_editor_and_comes_back() {
+    let mut stage = Stage::new(60, 20);
+    stage.typed("a draft");
+    stage.msg(Msg::Paste("line\n".repeat(20)));
+    stage.control('g');
+    let whole = format!("a draft{}", "line\n".repeat(20));
+    assert_eq!(stage.sent, [Command::Terminal(TerminalAct::Edit(whole.clone()))]);
+    stage.msg(Msg::Edited(" \n".into()));
+    assert!(stage.screen().contains("the editor left nothing"), "{}", stage.screen());
+    assert!(stage.screen().contains("a draft[pasted 20 lines]"), "nothing is lost: {}", stage.screen());
+    stage.msg(Msg::Edited("shorter\nand better".into()));
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.sent.last(), Some(&Command::Say("shorter\nand better".into())));
+}
+
+#[test]
+fn t10_a_paste_of_ten_thousand_lines_is_one_token_and_tab_unfolds_it() {
+    let paste = "fn a_line_of_code() {}\n".repeat(10_000);
+    let mut stage = Stage::new(60, 20);
+    stage.msg(Msg::Paste(paste.clone()));
+    assert!(stage.screen().contains("❯ [pasted 10,000 lines]"), "{}", stage.screen());
+    stage.key(KeyCode::Tab);
+    assert!(stage.screen().contains("  fn a_line_of_code() {}"), "{}", stage.screen());
+    stage.control('c');
+    stage.msg(Msg::Paste(paste.clone()));
+    stage.typed(" and more");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.sent, [Command::Say(format!("{paste} and more"))]);
+    // Called back, it is folded again.
+    stage.tell(Update::TurnEnded(TurnEnd::Answered));
+    stage.key(KeyCode::Up);
+    assert!(stage.screen().contains("❯ [pasted 10,001 lines]"), "{}", stage.screen());
+}
+
+#[test]
+fn t10_prompts_of_earlier_sessions_are_called_back() {
+    let mut stage = Stage::new(60, 20);
+    stage.tell(Update::Earlier(vec!["older".into(), "newer".into()]));
+    stage.typed("dra");
+    stage.screen();
+    for expected in ["newer", "older", "older"] {
+        stage.key(KeyCode::Up);
+        assert!(stage.screen().contains(&format!("❯ {expected}")), "{expected}: {}", stage.screen());
+    }
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Down);
+    assert!(stage.screen().contains("❯ dra"), "{}", stage.screen());
 }

@@ -1,0 +1,128 @@
+//! The line prompt: lines in, words out, on the same engine as the screen.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use aside_tui::plain::{Plain, Troubles, Typist};
+use aside_tui::seam::{Command, Status, TerminalAct, Update};
+
+use crate::Outcome;
+
+enum Heard {
+    Line(String),
+    EndOfInput,
+    Update(Update),
+    /// The engine will say nothing any more.
+    EngineGone,
+}
+
+/// Runs until the user leaves or the input ends, and then until the engine
+/// has told all it has to tell.
+pub(crate) fn run(
+    status: Status,
+    restored: Option<Update>,
+    updates: Receiver<Update>,
+    commands: Sender<Command>,
+) -> io::Result<Outcome> {
+    let typist = if io::stdin().is_terminal() { Typist::Person } else { Typist::Pipe };
+    let (sender, inbox) = mpsc::channel();
+    let lines = read_lines(sender.clone());
+    std::thread::spawn(move || {
+        for update in updates {
+            if sender.send(Heard::Update(update)).is_err() {
+                return;
+            }
+        }
+        // Nobody to tell means that everybody has left already.
+        drop(sender.send(Heard::EngineGone));
+    });
+    let mut plain = Plain::new(status, typist);
+    restored.map(|restored| plain.hear(restored));
+    let troubles = Loop { plain, commands, lines, is_reading: false }.run(&inbox)?;
+    // Somebody at a terminal has seen it; a script has only the code.
+    Ok(match (typist, troubles) {
+        (Typist::Person, _) => Outcome::Done,
+        (Typist::Pipe, Troubles { interrupted: true, .. }) => Outcome::Interrupted,
+        (Typist::Pipe, Troubles { failed: true, .. }) => Outcome::ProviderFailed,
+        (Typist::Pipe, Troubles { failed: false, .. }) => Outcome::Done,
+    })
+}
+
+/// One line for each that is asked for: what is not asked for stays where it
+/// is, for an editor or for the next question.
+fn read_lines(sender: Sender<Heard>) -> Sender<()> {
+    let (asks, asked) = mpsc::channel();
+    std::thread::spawn(move || {
+        for () in asked {
+            let mut line = Vec::new();
+            let heard = match io::stdin().lock().read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => Heard::EndOfInput,
+                Ok(_) => Heard::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
+            };
+            let is_last = matches!(heard, Heard::EndOfInput);
+            if sender.send(heard).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    asks
+}
+
+struct Loop {
+    plain: Plain,
+    commands: Sender<Command>,
+    lines: Sender<()>,
+    is_reading: bool,
+}
+
+impl Loop {
+    fn run(mut self, inbox: &Receiver<Heard>) -> io::Result<Troubles> {
+        loop {
+            write(&self.plain.take())?;
+            if !self.is_reading && self.plain.wants_line() {
+                self.is_reading = self.lines.send(()).is_ok();
+            }
+            let commands = match inbox.recv() {
+                Ok(Heard::Line(line)) => {
+                    self.is_reading = false;
+                    self.plain.line(&line)
+                }
+                Ok(Heard::EndOfInput) => self.plain.end_of_input(),
+                Ok(Heard::Update(update)) => self.plain.hear(update),
+                Ok(Heard::EngineGone) | Err(mpsc::RecvError) => break,
+            };
+            self.carry_out(commands)?;
+        }
+        write(&self.plain.take())?;
+        Ok(self.plain.troubles())
+    }
+
+    fn carry_out(&mut self, commands: Vec<Command>) -> io::Result<()> {
+        for command in commands {
+            let Command::Terminal(TerminalAct::Edit(text)) = command else {
+                // An engine that is gone has said so, or is about to.
+                drop(self.commands.send(command));
+                continue;
+            };
+            write(&self.plain.take_unprompted())?;
+            match aside_tui::edit(&text) {
+                Ok(text) => {
+                    for command in self.plain.write(&text) {
+                        drop(self.commands.send(command));
+                    }
+                }
+                Err(error) => self.plain.wrong(&error.to_string()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

@@ -1,0 +1,106 @@
+//! Signals from outside become updates, so that every way out is the same one:
+//! the turn is stopped, what came is kept, the terminal is given back.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use aside_tui::seam::Update;
+use tokio_util::sync::CancellationToken;
+
+use crate::Outcome;
+
+/// How long an orderly end may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Watches on a thread of its own: an engine that hangs cannot hold it up.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    stop: CancellationToken,
+    outcome: Arc<OnceLock<Outcome>>,
+}
+
+impl Watch {
+    /// What the process ends with, if a signal ended it.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.outcome.get().copied()
+    }
+
+    /// There is nobody to tell any more.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+}
+
+/// Which of the two fronts is told; a line prompt is stopped by the terminal
+/// itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Front {
+    Screen,
+    Lines,
+}
+
+pub(crate) fn watch(front: Front, updates: Sender<Update>) -> anyhow::Result<Watch> {
+    let watch = Watch { stop: CancellationToken::new(), outcome: Arc::default() };
+    let watching = watch.clone();
+    let runtime = crate::run::runtime()?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        runtime.block_on(watching.stop.clone().run_until_cancelled(listen(front, &watching, &updates)))
+    })?;
+    Ok(watch)
+}
+
+#[cfg(unix)]
+async fn listen(front: Front, watch: &Watch, updates: &Sender<Update>) -> std::io::Result<()> {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    /// Stop from the terminal, which is no name of tokio's own.
+    const SIGTSTP: i32 = 20;
+
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut stop: Option<Signal> = match front {
+        Front::Screen => Some(signal(SignalKind::from_raw(SIGTSTP))?),
+        Front::Lines => None,
+    };
+    loop {
+        let stopped = async {
+            match &mut stop {
+                Some(stop) => stop.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let outcome = tokio::select! {
+            _ = interrupt.recv() => {
+                drop(updates.send(Update::Interrupt));
+                continue;
+            }
+            _ = stopped => {
+                drop(updates.send(Update::Suspend));
+                continue;
+            }
+            _ = terminate.recv() => Outcome::Terminated,
+            _ = hangup.recv() => Outcome::HungUp,
+        };
+        watch.outcome.get_or_init(|| outcome);
+        drop(updates.send(Update::Leave));
+        // Whoever asks twice, or has waited long enough, is not kept waiting.
+        tokio::select! {
+            _ = terminate.recv() => (),
+            () = tokio::time::sleep(GRACE) => (),
+        }
+        if front == Front::Screen {
+            aside_tui::restore();
+        }
+        std::process::exit(outcome as i32);
+    }
+}
+
+#[cfg(not(unix))]
+async fn listen(_front: Front, _watch: &Watch, updates: &Sender<Update>) -> std::io::Result<()> {
+    loop {
+        tokio::signal::ctrl_c().await?;
+        drop(updates.send(Update::Interrupt));
+    }
+}

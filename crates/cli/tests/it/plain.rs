@@ -1,0 +1,117 @@
+//! `aside --plain`: the line prompt, over pipes and in a terminal.
+
+use rustix::process::Signal;
+
+use crate::pty::Terminal;
+use crate::support::{Config, aside};
+
+/// Lines in, words out; nothing else may come of it.
+fn talk(config: &Config, lines: &str) -> (i32, String) {
+    let run = aside(&["--plain", "-m", "sim/deepseek"], lines.as_bytes(), Some(config));
+    assert!(!run.stdout.chars().any(|c| c.is_control() && c != '\n'), "{:?}", run.stdout);
+    assert_eq!(run.stderr, "");
+    (run.code, run.stdout)
+}
+
+#[test]
+fn t13_a_line_of_input_is_a_prompt_or_a_command() {
+    let config = Config::new("plain-lines");
+    let (code, said) =
+        talk(&config, "sim: think seed=1\n\n/thinking off\nsim: think seed=1\n/model\n/quit\nnot said\n");
+    assert_eq!(code, 0);
+    let words = [
+        "Model: sim/deepseek\nYou: sim: think seed=1\nThinking:\n",
+        "\nAnswer:\n",
+        "\nYou: /thinking off\nThinking: off\nYou: sim: think seed=1\nAnswer:\n",
+        "\nYou: /model\nmodel: sim/deepseek\nYou: /quit\n",
+    ];
+    let mut rest = said.as_str();
+    for word in words {
+        let (_, behind) = rest.split_once(word).unwrap_or_else(|| panic!("no {word:?} in {said:?}"));
+        rest = behind;
+    }
+    assert_eq!(rest, "", "whoever has left hears nothing");
+    // The view is kept, as it is on the screen.
+    assert!(config.read("config.toml").contains("\"reasoning.display\" = \"off\""));
+}
+
+#[test]
+fn t13_a_session_goes_on_in_plain_words() {
+    let config = Config::new("plain-resume");
+    talk(&config, "remember the word moss\n");
+    let run = aside(&["--plain", "-c", "-m", "sim/deepseek"], b"/undo\n", Some(&config));
+    let expected = "Session \"remember the word moss\": 2 messages\nYou said: remember the word moss\nThe answer was: ";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+    assert!(run.stdout.contains("You: /undo\nSession \"remember the word moss\": 0 messages\n"), "{}", run.stdout);
+}
+
+#[test]
+fn t13_permission_is_asked_for_in_lines() {
+    let config = Config::with("plain-asks", "[permissions]\nlist = \"ask\"\n");
+    let (code, said) = talk(&config, "sim: tool-loop 2\ny\nhello\n");
+    assert_eq!(code, 0);
+    assert_eq!(said.matches("Question: may list run?").count(), 2, "{said}");
+    assert!(said.contains("Tool: list\nQuestion: may list run? .\n"), "{said}");
+    assert!(said.contains("\nYou: y\nTool done: "), "{said}");
+    // The second question met a line that is no answer: it stays a prompt.
+    assert!(said.contains("You: hello\nDenied.\n"), "{said}");
+    assert!(said.trim_end().ends_with("You wrote: \"hello\"."), "{said}");
+}
+
+#[test]
+fn a_turn_that_fails_is_said_and_told_by_the_exit_code() {
+    let config = Config::new("plain-fails");
+    let (code, said) = talk(&config, "sim: status 400\nsim: reasoning-only\n");
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("the provider failed (400)"), "{said}");
+    assert!(said.contains("Model provided reasoning but no response. Try rephrasing your question."), "{said}");
+}
+
+#[test]
+fn without_a_terminal_the_screen_says_what_to_use_instead() {
+    let config = Config::new("plain-hint");
+    let run = aside(&["-m", "sim/deepseek"], b"hello\n", Some(&config));
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(
+        run.stderr.contains("the screen needs a terminal") && run.stderr.contains("aside --plain"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn t13_a_simple_terminal_gets_lines_and_so_does_who_asks_for_them() {
+    for (name, variable) in [("dumb", ("TERM", "dumb")), ("asked", ("ASIDE_PLAIN", "1"))] {
+        let config = Config::new(&format!("plain-{name}"));
+        let mut terminal = Terminal::run(&["aside", "-m", "sim/deepseek"], &config, &[variable]);
+        terminal.wait_for("You: ");
+        terminal.types("hello\r");
+        terminal.wait_for("Answer:");
+        terminal.wait_for("You: ");
+        // The end of input.
+        terminal.types("\u{4}");
+        assert_eq!(terminal.end().code(), Some(0), "{name}");
+        assert!(!terminal.all().contains('\u{1b}'), "{name}: {:?}", terminal.all());
+    }
+}
+
+#[test]
+fn t10_ctrl_c_stops_the_answer_and_keeps_what_came() {
+    let config = Config::new("plain-interrupt");
+    let program = ["aside", "--plain", "-m", "sim/deepseek"];
+    let mut terminal = Terminal::run(&program, &config, &[]);
+    terminal.wait_for("You: ");
+    terminal.types("sim: think tokens=4000 rate=40 seed=3\r");
+    let heard = terminal.wait_for("Thinking:\r\n") + &terminal.wait_for(" ") + &terminal.wait_for(". ");
+    terminal.types("\u{3}");
+    terminal.wait_for("Interrupted. What came is kept.");
+    terminal.wait_for("You: ");
+    terminal.signal(Signal::INT);
+    terminal.wait_for("Once more leaves");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().code(), Some(0));
+    let kept = config.stdout("sessions show --thinking full");
+    let first = heard.rsplit("Thinking:\r\n").next().unwrap().split(". ").next().unwrap();
+    assert!(kept.contains(first), "{first:?} is not in {kept}");
+    assert!(kept.contains("interrupted"), "{kept}");
+}

@@ -1,0 +1,77 @@
+//! Calls, questions and tables as sentences.
+
+use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
+use aside_core::message::Message;
+
+use crate::seam::{Question, Said};
+use crate::transcript::plain::has_diff;
+use crate::transcript::diff::changed;
+use crate::transcript::tool::subject;
+
+pub(super) fn call(call: &ToolCall) -> String {
+    let arguments = match &call.arguments {
+        Arguments::Json(text) | Arguments::Broken(text) => text,
+    };
+    format!("Tool: {} {}", one_line(&call.name), one_line(&subject(arguments))).trim_end().to_owned()
+}
+
+/// What a model wrote must not look like a line of ours.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+pub(super) fn result(result: &ToolResult) -> String {
+    let text = result.content.trim();
+    match (result.is_error, text.lines().count()) {
+        (true, _) => format!("Tool failed: {text}"),
+        (false, 0) => "Tool done: nothing came back".to_owned(),
+        (false, _) if has_diff(text) => {
+            let (added, removed) = changed(text);
+            format!("Tool done: {added} lines added, {removed} removed")
+        }
+        (false, 1) => format!("Tool done: {text}"),
+        (false, lines) => format!("Tool done: {lines} lines"),
+    }
+}
+
+pub(super) fn question(question: &Question) -> Vec<String> {
+    let mut lines = vec![format!("Question: may {} run? {}", one_line(&question.tool), one_line(&question.subject))];
+    lines.extend(question.preview.clone());
+    lines.push(answers(question));
+    lines
+}
+
+pub(super) fn answers(question: &Question) -> String {
+    let longer = match &question.covers {
+        Some(covers) => format!("s: yes to `{}` for this session. p: for this project. ", one_line(covers)),
+        None => String::new(),
+    };
+    format!("Answer y: yes, once. {longer}n: no. n and a word: no, and the word goes to the model.")
+}
+
+/// A row of a table is a line; each cell says what it is.
+pub(super) fn said(said: &Said) -> Vec<String> {
+    match said {
+        Said::Line(text) | Said::Markdown(text) => vec![text.clone()],
+        Said::Wrong { what, hint } => {
+            let hint = hint.iter().map(|hint| format!("Hint: {hint}"));
+            std::iter::once(format!("Error: {what}")).chain(hint).collect()
+        }
+        Said::Table { head, rows } => rows.iter().map(|row| table_row(head, row)).collect(),
+    }
+}
+
+fn table_row(head: &[String], row: &[String]) -> String {
+    let cells = head.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty());
+    let cells: Vec<String> = cells.map(|(name, cell)| format!("{name}: {}", one_line(cell))).collect();
+    cells.join("; ")
+}
+
+/// The prose of a message, without thinking and tools.
+pub(super) fn text_of(message: &Message) -> String {
+    let texts = message.blocks.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.text.as_str()),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,104 @@
+//! The way to the terminal: a frame is written at once, in codes the terminal
+//! knows.
+
+use std::io::{self, Stdout, Write, stdout};
+
+use crate::theme::Depth;
+
+/// Collects what is written until it is flushed.
+pub(super) struct Out {
+    terminal: Stdout,
+    depth: Depth,
+    frame: Vec<u8>,
+}
+
+impl Out {
+    pub(super) fn new(depth: Depth) -> Out {
+        Out { terminal: stdout(), depth, frame: Vec::new() }
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.frame.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let written = match self.depth {
+            Depth::Sixteen => self.terminal.write_all(&in_sixteen(&self.frame)),
+            Depth::True | Depth::Indexed | Depth::None => self.terminal.write_all(&self.frame),
+        };
+        self.frame.clear();
+        written.and_then(|()| self.terminal.flush())
+    }
+}
+
+/// The sixteen colours by the codes that every terminal knows. The library
+/// writes them as the first of 256, which an old terminal takes for blinking
+/// and hidden letters.
+fn in_sixteen(frame: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(frame.len());
+    let mut rest = frame;
+    while let Some(at) = rest.windows(2).position(|pair| pair == b"\x1b[") {
+        let (before, sequence) = rest.split_at(at);
+        out.extend_from_slice(before);
+        let length = sequence.iter().skip(2).take_while(|byte| matches!(byte, b'0'..=b'9' | b';')).count() + 3;
+        let (sequence, behind) = sequence.split_at_checked(length).unwrap_or((sequence, b""));
+        match sequence {
+            [0x1b, b'[', codes @ .., b'm'] if !codes.is_empty() => out.extend(classic(codes)),
+            other => out.extend_from_slice(other),
+        }
+        rest = behind;
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+fn classic(codes: &[u8]) -> Vec<u8> {
+    let codes = String::from_utf8_lossy(codes);
+    let mut numbers = codes.split(';').map(|code| code.parse::<u16>().unwrap_or(0));
+    let mut kept: Vec<String> = Vec::new();
+    while let Some(number) = numbers.next() {
+        match number {
+            38 | 48 => {
+                // Behind it stand a 5 and the colour.
+                let colour = numbers.nth(1).unwrap_or(0);
+                let first = if colour < 8 { number - 8 } else { number + 52 - 8 };
+                kept.push((first + colour).to_string());
+            }
+            // The colour of the line below letters, which there is none of.
+            59 => (),
+            other => kept.push(other.to_string()),
+        }
+    }
+    match kept.is_empty() {
+        true => Vec::new(),
+        false => format!("\x1b[{}m", kept.join(";")).into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t13_sixteen_colours_go_out_in_codes_that_every_terminal_knows() {
+        #[rustfmt::skip]
+        let cases = [
+            ("letters",          "\x1b[38;5;3;49mx",        "\x1b[33;49mx"),
+            ("bright letters",   "\x1b[38;5;12;49mx",       "\x1b[94;49mx"),
+            ("ground",           "\x1b[39;48;5;7mx",        "\x1b[39;47mx"),
+            ("both bright",      "\x1b[38;5;15;48;5;8mx",   "\x1b[97;100mx"),
+            ("line below",       "a\x1b[59mb",              "ab"),
+            ("faces",            "\x1b[1m\x1b[0m\x1b[mx",   "\x1b[1m\x1b[0m\x1b[mx"),
+            ("no colours",       "\x1b[2J\x1b[38;5H\x1b[?1049h", "\x1b[2J\x1b[38;5H\x1b[?1049h"),
+            ("words",            "漢字 38;5;3m",             "漢字 38;5;3m"),
+            ("cut off",          "x\x1b[38;5",              "x\x1b[38;5"),
+        ];
+        for (name, written, expected) in cases {
+            let got = String::from_utf8(in_sixteen(written.as_bytes())).unwrap();
+            assert_eq!(got, expected, "{name}");
+        }
+    }
+}
