@@ -1,7 +1,7 @@
 //! Everything that was said, as a list of which only the visible part is ever
 //! laid out. What a frame costs does not depend on how long the list is.
 
-pub mod diff;
+pub mod hunks;
 pub mod item;
 mod live;
 pub mod plain;

@@ -2,7 +2,7 @@
 
 use aside_core::screen::neutral;
 
-use super::diff::Diff;
+use super::hunks::Diff;
 use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, wrap};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use aside_core::screen::neutral;
 use serde_json::Value;
 
 use super::Look;
-use super::diff::changed;
+use super::hunks::changed;
 use super::plain::{Manner, Plain, has_diff};
 use super::thought::{Choice, duration};
 use crate::text::wrap::cut;

@@ -8,7 +8,7 @@ use crate::app::{App, Mode};
 use crate::paint::paint_row;
 use crate::text::wrap::cut;
 use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, width_of, wrap};
-use crate::transcript::diff::Diff;
+use crate::transcript::hunks::Diff;
 use crate::transcript::plain::has_diff;
 
 /// Paints the question at the bottom of the area; returns what is left above.
