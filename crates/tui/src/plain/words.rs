@@ -5,7 +5,7 @@ use aside_core::message::Message;
 
 use crate::seam::{Question, Said};
 use crate::transcript::plain::has_diff;
-use crate::transcript::diff::changed;
+use crate::transcript::hunks::changed;
 use crate::transcript::tool::subject;
 
 pub(super) fn call(call: &ToolCall) -> String {
