@@ -20,11 +20,12 @@ fn gutters(lines: &[String]) -> usize {
     lines.iter().filter(|line| line.starts_with("│ ")).count()
 }
 
-/// The count in a header like `⠋ Thinking · 3s · ~120 tokens`.
+/// The count in a header like `⠋ Thinking · 3s · ~120 tokens`, or `~1.2k tokens`.
 fn tokens(lines: &[String]) -> u64 {
     let header = lines.iter().find(|line| line.contains("Thinking"));
-    let words = header.and_then(|line| line.split("· ~").nth(1)).and_then(|rest| rest.split(' ').next());
-    words.and_then(|number| number.parse().ok()).unwrap_or(0)
+    let word = header.and_then(|line| line.split("· ~").nth(1)).and_then(|rest| rest.split(' ').next()).unwrap_or("");
+    let thousands = word.strip_suffix('k').and_then(|number| number.parse::<f64>().ok());
+    thousands.map_or_else(|| word.parse().unwrap_or(0), |number| (number * 1000.0) as u64)
 }
 
 #[test]
@@ -158,8 +159,8 @@ fn t2_what_the_provider_hides_is_said_to_be_hidden() {
         let header = terminal.line_with("hidden by provider");
         assert!(header.starts_with("▶ Thought"), "{model}: {header}");
         terminal.click_on("▶ Thought");
-        terminal.see("│ hidden by provider; ");
-        assert!(terminal.line_with("│ hidden").contains(" sealed bytes of it are kept"), "{}", terminal.picture());
+        terminal.see(" sealed bytes ");
+        assert!(terminal.line_with(" sealed bytes ").starts_with("│ "), "{}", terminal.picture());
     }
 }
 
