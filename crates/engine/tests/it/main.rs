@@ -9,6 +9,7 @@
 )]
 
 mod files;
+mod hurried;
 mod permissions;
 mod probe;
 mod search;
