@@ -20,6 +20,7 @@ macro_rules! table {
 table! {
     "help", "", "keys and commands";
     "thinking", "[full|live|collapsed|off]", "how thinking looks, here and from now on; the next view without a word";
+    "answer", "", "stop thinking and answer now, with what there is";
     "reader", "", "read the last thought on the whole screen";
     "copy", "[answer|thinking]", "the last answer or thought to the clipboard";
     "explain", "", "what the last request sent of each thought, and why";
@@ -51,6 +52,7 @@ pub enum Local {
     NextView,
     View(Display),
     Reader,
+    AnswerNow,
     CopyAnswer,
     CopyThinking,
     Explain,
@@ -100,6 +102,7 @@ fn known(name: &str, rest: &str) -> Parsed {
         "help" => Parsed::Local(Local::Help),
         "thinking" => thinking(rest),
         "reader" => Parsed::Local(Local::Reader),
+        "answer" => Parsed::Local(Local::AnswerNow),
         "copy" => match rest {
             "" | "answer" => Parsed::Local(Local::CopyAnswer),
             "thinking" => Parsed::Local(Local::CopyThinking),
@@ -249,6 +252,7 @@ pub fn help() -> String {
 pub const KEYS: &[(&str, &str)] = &[
     ("Enter", "send; queued while an answer comes"),
     ("Alt+Enter, Shift+Enter, Ctrl+J", "a new line"),
+    ("Alt+Enter in an empty line", "while it thinks: stop thinking and answer now"),
     ("Esc", "stop the answer; what came is kept"),
     ("Ctrl+C twice", "leave"),
     ("Ctrl+T", "the next view of thinking: full, live, collapsed, off"),

@@ -205,6 +205,8 @@ pub struct Lists {
 pub enum Command {
     Say(String),
     Interrupt,
+    /// Stop thinking, and answer with what there is.
+    AnswerNow,
     Answer {
         id: QuestionId,
         permit: Permit,

@@ -126,6 +126,7 @@ impl Driver {
         self.front.limit = settings.context_limit();
         self.front.said = self.branch();
         self.front.model.clone_from(&self.ready.model);
+        let hurry = self.ready.session.hurry();
         let mut keeper = Keeper::new(&mut self.front, self.desk.as_mut());
         let mut turn = std::pin::pin!(self.ready.session.turn(message, &mut keeper, &self.asker, &cancel));
         let mut leaves = false;
@@ -134,6 +135,7 @@ impl Driver {
                 end = &mut turn => break end,
                 command = inbox.recv(), if !leaves => match command {
                     Some(Command::Interrupt) => cancel.cancel(),
+                    Some(Command::AnswerNow) => hurry.answer_now(),
                     Some(Command::Answer { id, permit }) => self.asker.answer(id, permit),
                     Some(Command::Quit) | None => {
                         leaves = true;
@@ -148,7 +150,7 @@ impl Driver {
 
     /// The last question once more; the answer before stays in its branch.
     async fn retry(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
-        let asked = self.branch().into_iter().rev().find(|message| message.role == Role::User);
+        let asked = self.branch().into_iter().rev().find(Message::is_question);
         let Some(asked) = asked else { return Err(Report::new("nothing was asked yet")) };
         self.take_back()?;
         let text = match asked.blocks.first() {
@@ -251,7 +253,7 @@ impl Driver {
             Command::Other { name, rest } => self.other(&name, &rest).await,
             Command::Quit => Ok(Done::Leave),
             // Nothing runs, so nothing is stopped and nobody waits.
-            Command::Interrupt | Command::Answer { .. } | Command::Terminal(_) => Ok(Done::Silent),
+            Command::Interrupt | Command::AnswerNow | Command::Answer { .. } | Command::Terminal(_) => Ok(Done::Silent),
         }
     }
 

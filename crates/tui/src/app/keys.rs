@@ -47,6 +47,10 @@ impl App {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
+            // Whoever is writing wants a new line instead.
+            KeyCode::Enter if alt && self.can_hurry() && self.composer.editor.is_empty() => {
+                return Some(self.local(Local::AnswerNow));
+            }
             KeyCode::Up if alt => self.transcript.jump_turn(false),
             KeyCode::Down if alt => self.transcript.jump_turn(true),
             KeyCode::PageUp => self.transcript.scroll(-self.transcript.page()),

@@ -74,6 +74,8 @@ pub struct App {
     browsing: bool,
     turn: Turn,
     doing: Doing,
+    /// The answer was asked for, and nothing has come since.
+    hurried: bool,
     now: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     leaving: Option<Time>,
@@ -126,6 +128,7 @@ impl App {
             browsing: false,
             turn: Turn::Idle,
             doing: Doing::Nothing,
+            hurried: false,
             now: None,
             leaving: None,
             toast: None,
@@ -226,6 +229,7 @@ impl App {
             Doing::Nothing => None,
             Doing::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
             Doing::Waiting => Some(format!("waiting for {}", neutral(self.model()))),
+            Doing::Thinking if self.transcript.is_stuck() => Some("in circles · Alt+Enter answers now".to_owned()),
             Doing::Thinking => Some("thinking".to_owned()),
             Doing::Writing => Some("writing".to_owned()),
             Doing::Calling(name) => Some(format!("calling {}", neutral(name))),
@@ -267,6 +271,26 @@ impl App {
         self.begin(text)
     }
 
+    /// Enough thought: the same turn asks for the answer. What is being
+    /// answered already is left alone.
+    fn answer_now(&mut self) -> Vec<Command> {
+        match (self.turn, &self.doing) {
+            (Turn::Running { .. }, Doing::Waiting | Doing::Thinking) if !self.hurried => {
+                self.hurried = true;
+                self.toast("asking for the answer".to_owned());
+                vec![Command::AnswerNow]
+            }
+            (Turn::Running { .. } | Turn::Stopping { .. } | Turn::Idle, _) => {
+                self.toast("nothing is thought right now".to_owned());
+                Vec::new()
+            }
+        }
+    }
+
+    fn can_hurry(&self) -> bool {
+        matches!(self.turn, Turn::Running { .. }) && matches!(self.doing, Doing::Waiting | Doing::Thinking)
+    }
+
     /// Begins a turn. Whoever reads further up is left alone.
     fn begin(&mut self, text: String) -> Vec<Command> {
         self.turn = Turn::Running { since: self.now };
@@ -280,6 +304,7 @@ impl App {
             Local::NextView => return self.set_view(next_view(self.transcript.view())),
             Local::View(view) => return self.set_view(view),
             Local::Reader => self.read_last(),
+            Local::AnswerNow => return self.answer_now(),
             Local::CopyAnswer => {
                 return self.copy_last(|item| matches!(item, Item::Text(doc) if !doc.is_blank()), "answer");
             }

@@ -19,6 +19,7 @@ impl App {
                 self.sending = Some(*sending);
             }
             Update::Opened { block, opening } => {
+                self.hurried = false;
                 self.doing = match &opening {
                     Opening::Text => Doing::Writing,
                     Opening::Thinking => Doing::Thinking,
@@ -87,6 +88,7 @@ impl App {
     fn turn_ended(&mut self, end: &TurnEnd) -> Vec<Command> {
         self.turn = Turn::Idle;
         self.doing = Doing::Nothing;
+        self.hurried = false;
         self.rate.end();
         self.asking.clear();
         self.transcript.turn_ended(end);

@@ -5,6 +5,7 @@ pub mod item;
 mod live;
 pub mod plain;
 mod scroll;
+mod stuck;
 pub mod thought;
 pub mod tool;
 
@@ -265,12 +266,20 @@ impl Transcript {
                 set_hit(hits, y, Hit { item: index, part: Part::Header });
             });
         }
+        let footer = item.footer(look);
         let body = item.body(look);
         let from = skip.min(body.len());
         for row in body.get(from..).unwrap_or(&[]) {
             if used.is_full() {
                 return;
             }
+            let hits = &mut self.hits;
+            used.row(&mut 0, |area, y| {
+                paint_row(buffer, area, y, row, gutter.as_ref(), theme);
+                set_hit(hits, y, Hit { item: index, part: Part::Body });
+            });
+        }
+        if let (Some(row), true) = (&footer, skip <= body.len()) {
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
                 paint_row(buffer, area, y, row, gutter.as_ref(), theme);

@@ -14,5 +14,6 @@ mod fixtures;
 mod input;
 mod screens;
 mod scrolling;
+mod stuck;
 mod support;
 mod thinking;
