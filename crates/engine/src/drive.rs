@@ -8,10 +8,11 @@ use aside_core::block::{Reply, ToolCall, ToolResult};
 use aside_core::compact::Occasion;
 use aside_core::event::{Event, NoteCode, Opening, ProviderError, Side, Sink};
 use aside_core::fold::Fold;
+use aside_core::history::EntryId;
 use aside_core::message::Message;
 use aside_core::rules::{self, Cure, Haste};
 use aside_core::turn::{Action, Input, Turn, TurnEnd};
-use aside_core::wire::{Decoder, Encoded, NotUnderstood, Request};
+use aside_core::wire::{Decoder, Encoded, Encoder, Filling, NotUnderstood, Request};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
@@ -122,7 +123,25 @@ impl Session {
         self.encode_in(Haste::None, cures)
     }
 
+    /// The same, with what it is made of and what is held back from it.
+    pub fn filling(&mut self) -> (Encoded, Filling) {
+        self.request(Haste::None, &[], |encoder, request, entries| {
+            let encoded = encoder.encode(request, entries);
+            let filling = encoder.filling(request, &encoded);
+            (encoded, filling)
+        })
+    }
+
     fn encode_in(&mut self, haste: Haste, cures: &[Cure]) -> Encoded {
+        self.request(haste, cures, Encoder::encode)
+    }
+
+    fn request<T>(
+        &mut self,
+        haste: Haste,
+        cures: &[Cure],
+        make: impl FnOnce(&mut Encoder, &Request<'_>, &[EntryId]) -> T,
+    ) -> T {
         let (mut settings, mut cures) = (Cow::Borrowed(&self.settings), Cow::Borrowed(cures));
         if haste == Haste::AnswerNow {
             let rules = self.endpoint.dialect.rules(Some(&self.endpoint.model));
@@ -142,7 +161,7 @@ impl Session {
             settings: &settings,
             repairs: &cures,
         };
-        self.encoder.encode(&request, &entries)
+        make(&mut self.encoder, &request, &entries)
     }
 
     async fn send(&mut self, step: u32, encoded: &Encoded, front: &mut dyn Front, cancel: &CancellationToken) -> Input {
