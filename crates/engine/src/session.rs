@@ -76,6 +76,11 @@ impl Session {
         self.history.append(Message::new(Role::System, vec![text(prompt)]));
     }
 
+    /// Tools that were announced and have not come yet.
+    pub fn awaits_tools(&self) -> bool {
+        self.coming.is_some()
+    }
+
     /// More tools come. The first turn waits for them, so that a model is
     /// offered the same tools from its first request on.
     pub fn expect_tools(&mut self, tools: BoxFuture<'static, Arrived>) {

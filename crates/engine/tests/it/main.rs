@@ -10,6 +10,7 @@
 
 mod files;
 mod hurried;
+mod listed;
 mod permissions;
 mod probe;
 mod search;
