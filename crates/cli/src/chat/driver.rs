@@ -20,8 +20,10 @@ use aside_tui::seam::{Command, Lists, ProfileAct, Said, Status, Update};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::more::Place;
 use super::screen::{OnScreen, ToScreen};
 use super::{Arguments, Opening, says};
+use crate::ask::record::{Recorder, Tape};
 use crate::keep::{self, Desk, Keeper, Which};
 use crate::providers::{Providers, environment};
 use crate::report::Report;
@@ -33,10 +35,14 @@ use crate::{times, usage, user_files};
 const MOST_FILES: usize = 2000;
 
 pub(crate) struct Driver {
-    ready: Ready,
-    front: ToScreen,
+    pub(super) ready: Ready,
+    pub(super) front: ToScreen,
     asker: OnScreen,
-    store: Option<Arc<SqliteStore>>,
+    pub(super) store: Option<Arc<SqliteStore>>,
+    /// What `/record` writes to.
+    pub(super) tape: Option<Tape>,
+    /// What was listed last, to be gone to by its number.
+    pub(super) listed: Vec<Place>,
     /// The session that goes on, until the first thing is said.
     known: Option<(SessionId, Vec<MessageId>)>,
     desk: Option<Desk>,
@@ -47,7 +53,7 @@ pub(crate) struct Driver {
 }
 
 /// What a command came to.
-enum Done {
+pub(super) enum Done {
     Said(Said),
     /// It shows by itself.
     Silent,
@@ -75,13 +81,21 @@ impl Driver {
         };
         let profile = arguments.overrides.load()?.profile.map(|(name, _)| name.to_string());
         let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
-        let front = ToScreen { updates: updates.clone(), limit: None, model: String::new(), said: Vec::new() };
+        let front = ToScreen {
+            updates: updates.clone(),
+            limit: None,
+            wants_thinking: false,
+            model: String::new(),
+            said: Vec::new(),
+        };
         let driver = Driver {
             ready,
             front,
             asker: OnScreen::new(updates),
             known: resumed.map(|resumed| (resumed.id, resumed.ids)),
             store: Some(store),
+            tape: None,
+            listed: Vec::new(),
             desk: None,
             title,
             profile,
@@ -121,13 +135,22 @@ impl Driver {
         }
         let message = Message::new(Role::User, attached.content);
         self.open_desk(&message);
+        let done = self.turn(message, inbox).await;
+        self.refresh_lists();
+        Ok(done)
+    }
+
+    async fn turn(&mut self, message: Message, inbox: &mut UnboundedReceiver<Command>) -> Done {
         let cancel = CancellationToken::new();
         let settings = &self.ready.session.settings;
         self.front.limit = settings.context_limit();
+        let (enabled, by) = settings.enabled();
+        self.front.wants_thinking = enabled && (by.is_of_the_user() || settings.max_thinking_tokens().is_some());
         self.front.said = self.branch();
         self.front.model.clone_from(&self.ready.model);
         let hurry = self.ready.session.hurry();
-        let mut keeper = Keeper::new(&mut self.front, self.desk.as_mut());
+        let mut recorder = Recorder::new(&mut self.front, self.tape.as_mut());
+        let mut keeper = Keeper::new(&mut recorder, self.desk.as_mut());
         let mut turn = std::pin::pin!(self.ready.session.turn(message, &mut keeper, &self.asker, &cancel));
         let mut leaves = false;
         let _end: TurnEnd = loop {
@@ -141,11 +164,14 @@ impl Driver {
                         leaves = true;
                         cancel.cancel();
                     }
-                    Some(other) => self.later.push_back(other),
+                    Some(other) => {
+                        self.asker.waits(&other);
+                        self.later.push_back(other);
+                    }
                 },
             }
         };
-        Ok(if leaves { Done::Leave } else { Done::Silent })
+        if leaves { Done::Leave } else { Done::Silent }
     }
 
     /// The last question once more; the answer before stays in its branch.
@@ -160,7 +186,14 @@ impl Driver {
         self.say(&text, inbox).await
     }
 
-    fn branch(&self) -> Vec<Message> {
+    /// Files, sessions, tools and answers may have come since.
+    pub(super) fn refresh_lists(&self) {
+        if let Ok(lists) = self.lists() {
+            self.front.send(Update::Lists(Box::new(lists)));
+        }
+    }
+
+    pub(super) fn branch(&self) -> Vec<Message> {
         self.ready.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
     }
 
@@ -210,7 +243,9 @@ impl Driver {
             models: known.chain(simulated).collect(),
             profiles,
             files: run::files_here(MOST_FILES),
-            sessions: sessions.into_iter().map(|session| session.id.to_string()).collect(),
+            sessions: sessions.into_iter().map(says::named).collect(),
+            tools: self.tool_names(),
+            rules: self.forgettable(),
         })
     }
 
@@ -361,15 +396,16 @@ impl Driver {
         Ok(Done::Said(says::line(format!("going on in a copy: {id}"))))
     }
 
-    fn go_on_with(&mut self, store: &SqliteStore, word: &str) -> Result<(), Report> {
-        let Some(resumed) = keep::resume(store, Which::Named(word))? else { return Ok(()) };
+    /// The ids of its entries come back.
+    pub(super) fn go_on_with(&mut self, store: &SqliteStore, word: &str) -> Result<Vec<MessageId>, Report> {
+        let Some(resumed) = keep::resume(store, Which::Named(word))? else { return Ok(Vec::new()) };
         self.desk = None;
         self.title = resumed.conversation.title.clone();
-        self.known = Some((resumed.id, resumed.ids));
+        self.known = Some((resumed.id, resumed.ids.clone()));
         self.ready.session.go_on_with(resumed.conversation.history);
         self.front.send(Update::Restored(self.branch()));
         self.front.send(Update::Status(Box::new(self.status())));
-        Ok(())
+        Ok(resumed.ids)
     }
 
     fn export(&self, file: Option<&str>) -> Result<Done, Report> {
@@ -381,11 +417,17 @@ impl Driver {
     }
 
     async fn other(&mut self, name: &str, rest: &str) -> Result<Done, Report> {
+        if let Some(done) = self.more(name, rest) {
+            return done;
+        }
         let Some(store) = self.store.clone() else { return Err(Report::new("no session is saved")) };
         let trouble = |error| keep::trouble(&error);
         match name {
-            "sessions" => Ok(Done::Said(says::sessions(&store.sessions(20).map_err(trouble)?))),
-            "resume" if rest.is_empty() => Ok(Done::Said(says::sessions(&store.sessions(20).map_err(trouble)?))),
+            "sessions" | "resume" if rest.is_empty() || name == "sessions" => {
+                let sessions = store.sessions(20).map_err(trouble)?;
+                self.listed = sessions.iter().map(|one| Place { session: one.id.clone(), message: None }).collect();
+                Ok(Done::Said(says::sessions(&sessions)))
+            }
             "resume" => {
                 self.go_on_with(&store, rest)?;
                 Ok(Done::Silent)
@@ -408,7 +450,11 @@ impl Driver {
                 Ok(Done::Silent)
             }
             "search" if rest.is_empty() => Err(Report::new("there is nothing to look for").hint("/search WORDS")),
-            "search" => Ok(Done::Said(says::found(&store.search(&Query::new(rest)).map_err(trouble)?))),
+            "search" => {
+                let found = store.search(&Query::new(rest)).map_err(trouble)?;
+                self.listed = found.hits.iter().map(Place::of_hit).collect();
+                Ok(Done::Said(says::found(&found)))
+            }
             "usage" => self.usage(&store),
             other => Err(Report::new(format!("unknown command `{other}`")).hint("/help lists them")),
         }

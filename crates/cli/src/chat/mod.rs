@@ -1,6 +1,8 @@
 //! `aside` alone: the terminal screen on the main thread, the engine on another.
 
 mod driver;
+mod filling;
+mod more;
 mod says;
 mod screen;
 

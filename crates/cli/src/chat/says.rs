@@ -5,9 +5,9 @@ use aside_core::message::Message;
 use aside_core::rules::{Action, Decision};
 use aside_core::settings::{Key, Settings};
 use aside_store::ledger::LedgerLine;
-use aside_store::search::Found;
+use aside_store::search::{Found, Hit};
 use aside_store::session::Summary;
-use aside_tui::seam::{DecisionRow, Said};
+use aside_tui::seam::{DecisionRow, Named, Said};
 
 use crate::report::Report;
 use crate::{config, times};
@@ -59,28 +59,67 @@ pub(crate) fn settings(settings: &Settings, key: Option<&str>) -> Result<Said, R
 }
 
 pub(crate) fn sessions(sessions: &[Summary]) -> Said {
-    let row = |session: &Summary| {
-        vec![
-            session.id.to_string(),
-            times::local(session.changed),
-            session.n_messages.to_string(),
-            session.model.clone().unwrap_or_default(),
-            session.title.clone().unwrap_or_default(),
-        ]
+    if sessions.is_empty() {
+        return line("there is no session yet");
+    }
+    let item = |(at, session): (usize, &Summary)| {
+        let title = literal(session.title.as_deref().unwrap_or("without a title"));
+        let model = session.model.as_deref().map(|model| format!(" · {}", literal(model))).unwrap_or_default();
+        let Summary { id, changed, n_messages, .. } = session;
+        let changed = literal(&times::local(*changed));
+        let messages = if *n_messages == 1 { "1 message".to_owned() } else { format!("{n_messages} messages") };
+        format!("{}. **{title}**\n   {changed} · {messages}{model} · {id}\n", at + 1)
     };
-    let head = ["id", "changed", "messages", "model", "title"].map(str::to_owned).to_vec();
-    Said::Table { head, rows: sessions.iter().map(row).collect() }
+    let items: String = sessions.iter().enumerate().map(item).collect();
+    Said::Markdown(format!("{items}\n/open NUMBER goes on with one\n"))
+}
+
+/// A session for completion.
+pub(crate) fn named(session: Summary) -> Named {
+    Named { name: session.id.to_string(), about: session.title.unwrap_or_default() }
+}
+
+/// Text that is no Markdown, whatever is in it.
+fn literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\r' | '\t' => out.push(' '),
+            _ => {
+                if letter.is_ascii_punctuation() {
+                    out.push('\\');
+                }
+                out.push(letter);
+            }
+        }
+    }
+    out
 }
 
 pub(crate) fn found(found: &Found) -> Said {
-    let row = |hit: &aside_store::search::Hit| {
-        vec![hit.session.to_string(), hit.kind.as_str().to_owned(), hit.snippet.clone()]
-    };
     if found.hits.is_empty() {
         return line("nothing was found");
     }
-    let head = ["session", "in", "words"].map(str::to_owned).to_vec();
-    Said::Table { head, rows: found.hits.iter().map(row).collect() }
+    let item = |(at, hit): (usize, &Hit)| {
+        let title = literal(hit.title.as_deref().unwrap_or("without a title"));
+        let when = hit.at.map(|at| format!(" · {}", literal(&times::local(at)))).unwrap_or_default();
+        format!("{}. {}\n   {} in {title}{when}\n", at + 1, marked(hit), hit.kind.as_str())
+    };
+    let items: String = found.hits.iter().enumerate().map(item).collect();
+    Said::Markdown(format!("{items}\n/open NUMBER goes there\n"))
+}
+
+/// The snippet with what was looked for in bold.
+fn marked(hit: &Hit) -> String {
+    let mut out = String::new();
+    let mut from = 0;
+    for mark in &hit.marks {
+        out.push_str(&literal(hit.snippet.get(from..mark.start).unwrap_or_default()));
+        out.push_str(&format!("**{}**", literal(hit.snippet.get(mark.clone()).unwrap_or_default())));
+        from = mark.end;
+    }
+    out.push_str(&literal(hit.snippet.get(from..).unwrap_or_default()));
+    out
 }
 
 pub(crate) fn usage(lines: &[LedgerLine]) -> Said {

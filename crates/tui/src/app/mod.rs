@@ -15,7 +15,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
 
 use crate::commands::{self, Local, Parsed};
-use crate::count::Rate;
+use crate::count::{Rate, short};
 use crate::input::composer::Composer;
 use crate::seam::{Command, Lists, Said, Sending, Status, TerminalAct, Update};
 use crate::theme::{Ground, Theme};
@@ -76,6 +76,8 @@ pub struct App {
     doing: Doing,
     /// The answer was asked for, and nothing has come since.
     hurried: bool,
+    /// Whether the wish for thinking was heard.
+    pub(crate) wish: Wish,
     now: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     leaving: Option<Time>,
@@ -93,6 +95,17 @@ enum Turn {
     Stopping {
         since: Option<Time>,
     },
+}
+
+/// The wish for thinking, over a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    None,
+    /// It was sent, and no thought has come.
+    Sent,
+    Heard,
+    /// The turn is over, and none came.
+    Ignored,
 }
 
 /// What the turn is at, in a word: it shows even where thinking does not.
@@ -129,6 +142,7 @@ impl App {
             turn: Turn::Idle,
             doing: Doing::Nothing,
             hurried: false,
+            wish: Wish::None,
             now: None,
             leaving: None,
             toast: None,
@@ -309,7 +323,7 @@ impl App {
                 return self.copy_last(|item| matches!(item, Item::Text(doc) if !doc.is_blank()), "answer");
             }
             Local::CopyThinking => return self.copy_last(|item| matches!(item, Item::Thought(_)), "thought"),
-            Local::Explain => self.explain(),
+            Local::Sent => self.sent(),
             Local::Theme(ground) => {
                 let other = if self.theme.ground == Ground::Dark { Ground::Light } else { Ground::Dark };
                 let ground = ground.unwrap_or(other);
@@ -332,16 +346,25 @@ impl App {
         self.transcript.follow();
     }
 
-    fn explain(&mut self) {
-        let rows = self.sending.as_ref().map(|sending| &sending.decisions);
-        let said = match rows.filter(|rows| !rows.is_empty()) {
-            None => Said::Line("no stored thought was part of the last request".to_owned()),
+    /// The decision table of the last request.
+    fn sent(&mut self) {
+        let Some(sending) = &self.sending else {
+            return self.said(Said::Line("nothing was sent yet".to_owned()));
+        };
+        let Sending { step, model, effort, tokens, notes, decisions, .. } = sending;
+        let effort = effort.as_ref().map(|effort| format!(" · effort {effort}")).unwrap_or_default();
+        let head = format!("to {} · step {step}{effort} · ~{} tokens", neutral(model), short(*tokens));
+        let lines: Vec<&str> = std::iter::once(head.as_str()).chain(notes.iter().map(String::as_str)).collect();
+        let about = Said::Line(lines.join("\n"));
+        let said = match Some(decisions).filter(|rows| !rows.is_empty()) {
+            None => Said::Line("no stored thought was part of it".to_owned()),
             Some(rows) => {
                 let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
                 let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
                 Said::Table { head, rows: rows.iter().map(row).collect() }
             }
         };
+        self.said(about);
         self.said(said);
     }
 

@@ -1,8 +1,9 @@
 //! What the engine tells.
 
+use aside_core::event::{Side, Usage};
 use aside_core::turn::TurnEnd;
 
-use super::{App, Doing, Turn};
+use super::{App, Doing, Turn, Wish};
 use crate::seam::{Command, Opening, Said, Update};
 use crate::text::Ink;
 use crate::transcript::item::Item;
@@ -15,11 +16,19 @@ impl App {
                 self.running();
                 self.rate.begin();
                 self.doing = Doing::Waiting;
+                self.wish = match (self.wish, sending.wants_thinking) {
+                    (Wish::None | Wish::Ignored, true) => Wish::Sent,
+                    (Wish::None | Wish::Ignored, false) => Wish::None,
+                    (Wish::Sent | Wish::Heard, _) => self.wish,
+                };
                 self.transcript.sending(&sending);
                 self.sending = Some(*sending);
             }
             Update::Opened { block, opening } => {
                 self.hurried = false;
+                if opening == Opening::Thinking {
+                    self.wish = Wish::Heard;
+                }
                 self.doing = match &opening {
                     Opening::Text => Doing::Writing,
                     Opening::Thinking => Doing::Thinking,
@@ -35,10 +44,15 @@ impl App {
             }
             // The seal is the engine's; what can be read stays as it is.
             Update::Sealed { .. } => (),
-            Update::Refiled { block, to } => self.transcript.refiled(block, to),
+            Update::Refiled { block, to } => {
+                if to == Side::Thinking {
+                    self.wish = Wish::Heard;
+                }
+                self.transcript.refiled(block, to);
+            }
             Update::Closed { block, value } => self.transcript.closed(block, &value),
             Update::Emptied { block } => self.transcript.emptied(block),
-            Update::Usage(usage) => self.usage.update(usage),
+            Update::Usage(usage) => self.counted(usage),
             Update::Noted(note) => self.transcript.push(Item::notice(Ink::Muted, &note.message)),
             Update::ReplyEnded(end) => {
                 self.rate.end();
@@ -67,6 +81,7 @@ impl App {
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();
             }
+            Update::GoTo { message, part } => self.transcript.go_to(message, part),
             Update::Status(status) => {
                 // A profile or a setting may have changed the view.
                 if status.view != self.transcript.view() {
@@ -77,6 +92,19 @@ impl App {
             Update::Lists(lists) => self.composer.lists = *lists,
         }
         Vec::new()
+    }
+
+    fn counted(&mut self, usage: Usage) {
+        self.usage.update(usage);
+        let thought = usage.reasoning.unwrap_or(0);
+        // What was thought out of sight took time that nobody saw.
+        let unseen = if self.wish == Wish::Heard { 0 } else { thought };
+        if let Some(output) = usage.output {
+            self.rate.counted(output.saturating_sub(unseen));
+        }
+        if thought > 0 {
+            self.wish = Wish::Heard;
+        }
     }
 
     fn running(&mut self) {
@@ -90,6 +118,10 @@ impl App {
         self.doing = Doing::Nothing;
         self.hurried = false;
         self.rate.end();
+        self.wish = match (self.wish, end) {
+            (Wish::Sent, TurnEnd::Answered | TurnEnd::Length) => Wish::Ignored,
+            _ => Wish::None,
+        };
         self.asking.clear();
         self.transcript.turn_ended(end);
         if *end == TurnEnd::Interrupted {

@@ -301,10 +301,12 @@ impl Transcript {
     pub fn restore(&mut self, messages: &[Message]) {
         self.items.clear();
         self.laid.clear();
+        self.message_at.clear();
         self.blocks.clear();
         self.calls.clear();
         (self.top, self.follow, self.focus, self.echoed) = (Pos::default(), true, None, 0);
         for (at, message) in messages.iter().enumerate() {
+            self.message_at.push(self.items.len());
             match message.role {
                 Role::System => (),
                 Role::User if message.is_nudge() => self.push(Item::notice(Ink::Muted, NUDGED)),

@@ -75,6 +75,8 @@ pub struct Transcript {
     calls: HashMap<String, usize>,
     /// Of the turn that runs: where its items begin.
     turn_from: usize,
+    /// Where the items of each restored message begin.
+    message_at: Vec<usize>,
     /// User messages shown that the engine has still to record.
     echoed: usize,
     now: Option<Time>,
@@ -124,6 +126,7 @@ impl Transcript {
             reply_from: 0,
             calls: HashMap::new(),
             turn_from: 0,
+            message_at: Vec::new(),
             echoed: 0,
             now: None,
         }

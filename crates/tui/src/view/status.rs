@@ -4,7 +4,7 @@ use aside_core::screen::neutral;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::{App, Mode};
+use crate::app::{App, Mode, Wish};
 use crate::count::short;
 use crate::paint::paint_row;
 use crate::text::wrap::cut;
@@ -31,12 +31,19 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     if !model.is_empty() {
         parts.push((Ink::Accent, neutral(model).into_owned()));
     }
+    let effort = app.sending.as_ref().and_then(|sending| sending.effort.as_deref());
+    // In words too: not everybody sees the colour.
+    if app.wish == Wish::Ignored {
+        parts.push((Ink::Warn, "! no thinking came".to_owned()));
+    }
     parts.extend(context(app));
-    if let Some(effort) = app.sending.as_ref().and_then(|sending| sending.effort.as_deref()) {
-        parts.push((Ink::Muted, format!("effort {effort}")));
+    if let Some(effort) = effort {
+        let ink = if app.wish == Wish::Ignored { Ink::Warn } else { Ink::Muted };
+        parts.push((ink, format!("effort {effort}")));
     }
     if let Some(rate) = app.rate.per_second() {
-        parts.push((Ink::Muted, format!("~{rate} tok/s")));
+        let about = if app.rate.is_exact() { "" } else { "~" };
+        parts.push((Ink::Muted, format!("{about}{rate} tok/s")));
     }
     let named = [&app.status.profile, &app.status.title];
     parts.extend(named.into_iter().flatten().map(|name| (Ink::Muted, neutral(name).into_owned())));

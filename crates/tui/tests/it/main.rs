@@ -10,10 +10,12 @@
 )]
 
 mod anything;
+mod commands;
 mod fixtures;
 mod input;
 mod screens;
 mod scrolling;
+mod statusline;
 mod stuck;
 mod support;
 mod thinking;
