@@ -174,8 +174,8 @@ pub enum Permit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sought {
     Said,
-    /// A thought, which is opened for it.
-    Thought,
+    /// Its thought of this number, counted from 0, which is opened for it.
+    Thought(usize),
 }
 
 /// What a command answers with.

@@ -425,7 +425,7 @@ impl Driver {
         match name {
             "sessions" | "resume" if rest.is_empty() || name == "sessions" => {
                 let sessions = store.sessions(20).map_err(trouble)?;
-                self.listed = sessions.iter().map(|one| Place { session: one.id.clone(), message: None }).collect();
+                self.listed = sessions.iter().map(|one| Place { session: one.id.clone(), block: None }).collect();
                 Ok(Done::Said(says::sessions(&sessions)))
             }
             "resume" => {

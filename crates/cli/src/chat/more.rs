@@ -20,13 +20,30 @@ use crate::times;
 /// Something that was listed, and can be gone to by its number.
 pub(super) struct Place {
     pub(super) session: SessionId,
-    pub(super) message: Option<(MessageId, Sought)>,
+    pub(super) block: Option<Block>,
 }
 
 impl Place {
     pub(super) fn of_hit(hit: &aside_store::search::Hit) -> Place {
-        let sought = if hit.kind == Kind::Thinking { Sought::Thought } else { Sought::Said };
-        Place { session: hit.session.clone(), message: Some((hit.message, sought)) }
+        let block = Block { message: hit.message, index: hit.block, kind: hit.kind };
+        Place { session: hit.session.clone(), block: Some(block) }
+    }
+}
+
+/// A block of a session, by the ids of the store.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    message: MessageId,
+    index: usize,
+    kind: Kind,
+}
+
+impl Block {
+    /// What of its message is to be shown.
+    fn sought(&self, message: &Message) -> Sought {
+        let before = message.blocks.iter().take(self.index);
+        let thoughts = before.filter(|block| matches!(block, aside_core::block::Block::Thinking(_))).count();
+        if self.kind == Kind::Thinking { Sought::Thought(thoughts) } else { Sought::Said }
     }
 }
 
@@ -158,21 +175,22 @@ impl Driver {
     fn open_place(&mut self, rest: &str) -> Result<Done, Report> {
         let number = rest.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let place = number.and_then(|at| self.listed.get(at));
-        let Some(Place { session, message }) = place else {
+        let Some(Place { session, block }) = place else {
             let what = match self.listed.len() {
                 0 => "nothing is listed yet".to_owned(),
                 most => format!("`{rest}` is no number from 1 to {most}"),
             };
             return Err(Report::new(what).hint("/sessions or /search WORDS lists what can be opened"));
         };
-        let (session, message) = (session.clone(), *message);
+        let (session, block) = (session.clone(), *block);
         let Some(store) = self.store.clone() else { return Err(Report::new("no session is saved")) };
         let ids = self.go_on_with(&store, session.as_str())?;
-        let Some((sought, part)) = message else { return Ok(Done::Silent) };
+        let Some(block) = block else { return Ok(Done::Silent) };
         let branch = self.ready.session.history.branch();
-        let at = branch.iter().position(|(entry, _)| ids.get(entry.0) == Some(&sought));
-        match at {
-            Some(message) => {
+        let at = branch.iter().position(|(entry, _)| ids.get(entry.0) == Some(&block.message));
+        match at.and_then(|at| Some((at, branch.get(at)?.1))) {
+            Some((message, said)) => {
+                let part = block.sought(said);
                 self.front.send(Update::GoTo { message, part });
                 Ok(Done::Silent)
             }

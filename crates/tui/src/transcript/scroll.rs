@@ -53,14 +53,14 @@ impl Transcript {
     pub fn go_to(&mut self, message: usize, part: Sought) {
         let Some(first) = self.message_at.get(message).copied() else { return };
         let end = self.message_at.get(message + 1).copied().unwrap_or(self.items.len());
-        let thoughts = (first..end).filter(|index| matches!(self.items.get(*index), Some(Item::Thought(_))));
+        let mut thoughts = (first..end).filter(|index| matches!(self.items.get(*index), Some(Item::Thought(_))));
         let found = match part {
             Sought::Said => first,
-            Sought::Thought => thoughts.last().unwrap_or(first),
+            Sought::Thought(nth) => thoughts.nth(nth).unwrap_or(first),
         };
         let view = self.view;
         if let Some(Item::Thought(thought)) = self.items.get_mut(found)
-            && part == Sought::Thought
+            && part != Sought::Said
             && thought.shape(view) != Shape::Open
         {
             thought.toggle(view);

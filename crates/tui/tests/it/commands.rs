@@ -75,7 +75,7 @@ fn what_was_found_is_gone_to_and_a_thought_is_opened() {
     let mut stage = Stage::new(60, 14);
     stage.tell(Update::Restored(history.clone()));
     assert!(stage.screen().contains("answer 19"));
-    stage.tell(Update::GoTo { message: 9, part: Sought::Thought });
+    stage.tell(Update::GoTo { message: 9, part: Sought::Thought(0) });
     let said = stage.said();
     assert_eq!(said[..3], ["▼ Thought · \"deep thought 4\"", "│ deep thought 4", "answer 4"], "{said:#?}");
     stage.tell(Update::GoTo { message: 10, part: Sought::Said });

@@ -73,15 +73,13 @@ fn t11_an_estimate_says_that_it_is_one() {
 #[test]
 fn t11_a_wish_that_was_not_heard_is_tinted_and_said() {
     let usage = |thought: u64| Usage { output: Some(50), reasoning: Some(thought), ..Usage::default() };
-    #[rustfmt::skip]
-    let cases: [(&str, bool, fn(&mut Stage)); 2] = [
-        ("a thought came",  false, |stage| stage.think(0, "Hm.", 0)),
-        ("nothing came",    true,  |_| ()),
-    ];
-    for (name, is_ignored, before) in cases {
+    let cases = [("a thought came", false), ("nothing came", true)];
+    for (name, is_ignored) in cases {
         let mut stage = Stage::new(80, 12);
         wishing(&mut stage);
-        before(&mut stage);
+        if !is_ignored {
+            stage.think(0, "Hm.", 0);
+        }
         stage.write(1, "Because.");
         assert!(!status(&mut stage).contains("no thinking"), "{name}: the turn is not over");
         stage.end(TurnEnd::Answered);
