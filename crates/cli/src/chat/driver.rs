@@ -428,6 +428,8 @@ impl Driver {
                 self.listed = sessions.iter().map(|one| Place { session: one.id.clone(), block: None }).collect();
                 Ok(Done::Said(says::sessions(&sessions)))
             }
+            // No id is as short as a number of the list.
+            "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => self.open_place(rest),
             "resume" => {
                 self.go_on_with(&store, rest)?;
                 Ok(Done::Silent)

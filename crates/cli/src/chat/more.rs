@@ -172,7 +172,7 @@ impl Driver {
     }
 
     /// Goes on with what was listed under this number.
-    fn open_place(&mut self, rest: &str) -> Result<Done, Report> {
+    pub(super) fn open_place(&mut self, rest: &str) -> Result<Done, Report> {
         let number = rest.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let place = number.and_then(|at| self.listed.get(at));
         let Some(Place { session, block }) = place else {

@@ -71,7 +71,7 @@ pub(crate) fn sessions(sessions: &[Summary]) -> Said {
         format!("{}. **{title}**\n   {changed} · {messages}{model} · {id}\n", at + 1)
     };
     let items: String = sessions.iter().enumerate().map(item).collect();
-    Said::Markdown(format!("{items}\n/open NUMBER goes on with one\n"))
+    Said::Markdown(format!("{items}\n/resume NUMBER goes on with one\n"))
 }
 
 /// A session for completion.
@@ -139,4 +139,57 @@ pub(crate) fn usage(lines: &[LedgerLine]) -> Said {
     };
     let head = ["model", "replies", "input", "thinking", "answer", "cost"].map(str::to_owned).to_vec();
     Said::Table { head, rows: lines.iter().map(row).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aside_core::block::Time;
+    use aside_store::search::{Count, Kind, Order};
+    use aside_store::{MessageId, SessionId};
+
+    fn markdown(said: Said) -> String {
+        match said {
+            Said::Markdown(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn sessions_are_numbered_and_their_titles_are_no_markdown() {
+        let session = |title: Option<&str>, n_messages| Summary {
+            id: SessionId::new("k3f9"),
+            title: title.map(str::to_owned),
+            model: Some("acme/deep".to_owned()),
+            n_messages,
+            created: Time(0),
+            changed: Time(0),
+        };
+        let shown = markdown(sessions(&[session(Some("a *b* `c`"), 1), session(None, 4)]));
+        let shown: Vec<&str> = shown.lines().collect();
+        assert_eq!(shown[0], r"1. **a \*b\* \`c\`**");
+        assert!(shown[1].ends_with(r"· 1 message · acme\/deep · k3f9"), "{}", shown[1]);
+        assert_eq!(shown[2], "2. **without a title**");
+        assert!(shown[3].contains("· 4 messages ·"), "{}", shown[3]);
+        assert_eq!(sessions(&[]), Said::Line("there is no session yet".to_owned()));
+    }
+
+    #[test]
+    fn hits_are_numbered_and_what_was_looked_for_stands_out() {
+        let hit = Hit {
+            session: SessionId::new("k3f9"),
+            title: Some("Parsing".to_owned()),
+            message: MessageId(7),
+            block: 0,
+            kind: Kind::Thinking,
+            model: None,
+            at: None,
+            snippet: "the **race** is here".to_owned(),
+            marks: vec![6..10],
+            place: None,
+        };
+        let shown = markdown(found(&Found { hits: vec![hit], order: Order::BestFirst, count: Count::Exactly(1) }));
+        let expected = "1. the \\*\\***race**\\*\\* is here\n   thinking in Parsing\n\n/open NUMBER goes there\n";
+        assert_eq!(shown, expected);
+    }
 }
