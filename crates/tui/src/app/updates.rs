@@ -15,6 +15,8 @@ impl App {
             Update::Sending(sending) => {
                 self.running();
                 self.rate.begin();
+                // What was counted was the request before.
+                self.usage = Usage::default();
                 self.doing = Doing::Waiting;
                 self.wish = match (self.wish, sending.wants_thinking) {
                     (Wish::None | Wish::Ignored, true) => Wish::Sent,

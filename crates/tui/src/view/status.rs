@@ -75,7 +75,9 @@ fn fit(parts: Vec<(Ink, String)>, width: usize) -> Vec<Span> {
 fn context(app: &App) -> Option<(Ink, String)> {
     let limit = app.sending.as_ref().and_then(|sending| sending.limit).or(app.status.limit);
     let sent = app.sending.as_ref().map(|sending| sending.tokens);
-    let counted = app.usage.input.map(|input| input + app.usage.output.unwrap_or(0));
+    // Some begin with a zero and count at the end.
+    let input = app.usage.input.filter(|input| *input > 0);
+    let counted = input.map(|input| input + app.usage.output.unwrap_or(0));
     let used = counted.or(sent);
     let text = match (counted, sent) {
         (Some(counted), _) => short(counted),

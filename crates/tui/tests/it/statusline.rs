@@ -71,6 +71,20 @@ fn t11_an_estimate_says_that_it_is_one() {
 }
 
 #[test]
+fn c2_what_was_counted_is_shown_until_something_else_is_sent() {
+    let mut stage = Stage::new(80, 10);
+    wishing(&mut stage);
+    stage.tell(Update::Usage(Usage { input: Some(0), output: Some(1), ..Usage::default() }));
+    assert!(status(&mut stage).contains("~12.3k/200k"), "some begin with a zero: {}", status(&mut stage));
+    stage.tell(Update::Usage(Usage { input: Some(11_000), output: Some(1_000), ..Usage::default() }));
+    assert!(status(&mut stage).contains(" 12k/200k"), "{}", status(&mut stage));
+    stage.end(TurnEnd::Answered);
+    assert!(status(&mut stage).contains(" 12k/200k"), "{}", status(&mut stage));
+    wishing(&mut stage);
+    assert!(status(&mut stage).contains("~12.3k/200k"), "{}", status(&mut stage));
+}
+
+#[test]
 fn t11_a_wish_that_was_not_heard_is_tinted_and_said() {
     let usage = |thought: u64| Usage { output: Some(50), reasoning: Some(thought), ..Usage::default() };
     let cases = [("a thought came", false), ("nothing came", true)];
