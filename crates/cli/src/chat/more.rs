@@ -104,7 +104,7 @@ impl Driver {
             let is_there = session.tools.list().any(|tool| tool.server == Some(server));
             let state = match (is_there, session.awaits_tools()) {
                 (true, _) => continue,
-                (false, true) => "starts with the first question",
+                (false, true) => "starting",
                 (false, false) => "gave no tools",
             };
             rows.push(vec!["(none)".to_owned(), format!("server {server}"), state.to_owned()]);

@@ -382,9 +382,21 @@ fn whole(block: &Block) -> Option<Item> {
     })
 }
 
+/// What stands in a table is data, whatever Markdown would make of it.
+fn literal(cell: &str) -> String {
+    let mut out = String::with_capacity(cell.len());
+    for letter in cell.chars() {
+        if letter.is_ascii_punctuation() {
+            out.push('\\');
+        }
+        out.push(if letter == '\n' { ' ' } else { letter });
+    }
+    out
+}
+
 fn markdown_table(head: &[String], rows: &[Vec<String>]) -> String {
     let row = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+        let cells: Vec<String> = cells.iter().map(|cell| literal(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
     let mut out = row(head);

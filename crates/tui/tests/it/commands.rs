@@ -3,7 +3,7 @@
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_tui::commands::COMMANDS;
-use aside_tui::seam::{Command, DecisionRow, Sending, Sought, Update};
+use aside_tui::seam::{Command, DecisionRow, Said, Sending, Sought, Update};
 
 use crate::support::{Stage, thinking, words};
 
@@ -52,6 +52,15 @@ fn commands_of_the_engine_are_handed_on_with_what_stood_behind_them() {
         Command::Other { name: name.into(), rest: rest.into() }
     };
     assert_eq!(stage.sent, lines.map(other));
+}
+
+#[test]
+fn what_stands_in_a_table_is_shown_as_it_is() {
+    let mut stage = Stage::new(80, 20);
+    let cells = ["shell:rm *a* _b_ `c` | <d> [e](f)", "allow"].map(str::to_owned).to_vec();
+    stage.tell(Update::Said(Said::Table { head: vec!["rule".into(), "does".into()], rows: vec![cells] }));
+    let screen = stage.screen();
+    assert!(screen.contains("shell:rm *a* _b_ `c` | <d> [e](f) │ allow"), "{screen}");
 }
 
 #[test]
