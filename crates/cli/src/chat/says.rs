@@ -149,10 +149,8 @@ mod tests {
     use aside_store::{MessageId, SessionId};
 
     fn markdown(said: Said) -> String {
-        match said {
-            Said::Markdown(text) => text,
-            other => panic!("{other:?}"),
-        }
+        let Said::Markdown(text) = said else { panic!("{said:?}") };
+        text
     }
 
     #[test]
@@ -185,11 +183,11 @@ mod tests {
             model: None,
             at: None,
             snippet: "the **race** is here".to_owned(),
-            marks: vec![6..10],
+            marks: vec![6..10, 16..20],
             place: None,
         };
         let shown = markdown(found(&Found { hits: vec![hit], order: Order::BestFirst, count: Count::Exactly(1) }));
-        let expected = "1. the \\*\\***race**\\*\\* is here\n   thinking in Parsing\n\n/open NUMBER goes there\n";
+        let expected = "1. the \\*\\***race**\\*\\* is **here**\n   thinking in Parsing\n\n/open NUMBER goes there\n";
         assert_eq!(shown, expected);
     }
 }
