@@ -53,6 +53,8 @@ pub(crate) struct Ready {
     /// Stops when it is dropped.
     simulator: Option<Running>,
     servers: mcp::Servers,
+    /// The names of those in the config.
+    pub(crate) server_names: Vec<String>,
 }
 
 impl Ready {
@@ -108,6 +110,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     // They start while the rest is looked for.
     let tables = wanted.tools.map_or(&[][..], |_| &loaded.mcp);
     let mut servers = mcp::Servers::start(tables, &here, &keys);
+    let server_names = tables.iter().filter(|table| table.enabled).map(|table| table.name.clone()).collect();
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
     let session = wanted.resumed.and_then(|resumed| resumed.model.as_deref());
     let named = Named { flag: wanted.model, session, ..loaded.named() };
@@ -150,7 +153,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         Some(resumed) => session.go_on_with(resumed.history.clone()),
         None => instruct(&mut session, &here, wanted.tools.is_some(), wanted.tell)?,
     }
-    Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers })
+    Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers, server_names })
 }
 
 /// The provider with its key and its URL, the simulator's included.

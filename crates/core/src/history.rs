@@ -128,7 +128,7 @@ impl History {
     }
 
     fn last_user(&self) -> Option<EntryId> {
-        self.branch().into_iter().rev().find(|(_, message)| message.role == Role::User).map(|(id, _)| id)
+        self.branch().into_iter().rev().find(|(_, message)| message.is_question()).map(|(id, _)| id)
     }
 
     fn check(&self, id: Option<EntryId>) -> Result<(), NoSuchEntry> {

@@ -58,6 +58,7 @@ pub mod fold;
 pub mod frame;
 pub mod history;
 pub mod json;
+pub mod loop_guard;
 pub mod message;
 pub mod protocol;
 pub mod rules;

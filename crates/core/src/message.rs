@@ -1,7 +1,13 @@
 //! One message of a conversation, whoever said it.
 
-use crate::block::{Block, Origin, Reply, Thinking, Time};
+use crate::block::{Block, Origin, Reply, Text, Thinking, Time};
 use crate::event::{Ending, Usage};
+
+/// The words of a nudge.
+const ANSWER_NOW: &str = "Stop thinking and answer now, with what you have. Say what you are not sure of.";
+
+/// The member by which a nudge is known again.
+const NUDGE: &str = "answerNow";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -56,6 +62,23 @@ impl Message {
             origin,
             ..Message::new(Role::Assistant, reply.blocks)
         }
+    }
+
+    /// What is said for the user who wants the answer instead of more thinking.
+    pub fn answer_now() -> Message {
+        let text = Text { text: ANSWER_NOW.to_owned(), ..Text::default() };
+        let extra = vec![(NUDGE.to_owned(), "true".to_owned())];
+        Message { extra, ..Message::new(Role::User, vec![Block::Text(text)]) }
+    }
+
+    /// Said in the middle of a turn, which it does not begin.
+    pub fn is_nudge(&self) -> bool {
+        self.role == Role::User && self.extra.iter().any(|(name, value)| name == NUDGE && value == "true")
+    }
+
+    /// The user's words that begin a turn.
+    pub fn is_question(&self) -> bool {
+        self.role == Role::User && !self.is_nudge()
     }
 
     /// The thoughts of a message, in order.

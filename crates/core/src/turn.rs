@@ -6,7 +6,7 @@ use crate::block::{Arguments, Block, Origin, Reply, ToolCall, ToolResult};
 use crate::dialect::{ErrorRow, Repair};
 use crate::event::{End, Ending, ProviderError};
 use crate::message::{Message, Role};
-use crate::rules::{self, Cure};
+use crate::rules::{self, Cure, Haste};
 
 /// What happened.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub enum Input {
     Refused(ProviderError),
     /// The way to the provider failed; what had come by then is kept.
     Broke { partial: Reply, failure: String },
+    /// The user wants the answer now; `partial` is what came of the reply so far.
+    AnswerNow { partial: Option<Reply> },
     /// All tools of the step have ended.
     Ran(Vec<ToolResult>),
     /// The user stops the turn. `partial` is what came of a running reply, or
@@ -34,7 +36,7 @@ pub enum Action {
     /// Say this in one line.
     Tell(Told),
     /// Build the request of this step from the history and send it.
-    Send { step: u32, cures: Vec<Cure> },
+    Send { step: u32, cures: Vec<Cure>, haste: Haste },
     /// Run these, all at once.
     Run(Vec<ToolCall>),
     /// The turn is over.
@@ -88,6 +90,8 @@ pub struct Turn<'a> {
     catalogue: &'a [ErrorRow],
     most_steps: u32,
     step: u32,
+    /// Of the step that runs.
+    haste: Haste,
     /// In force from the start, because this endpoint asked for them before.
     cures: Vec<Cure>,
     /// Tried in this turn, in order.
@@ -100,7 +104,7 @@ pub struct Turn<'a> {
 impl<'a> Turn<'a> {
     pub fn new(origin: Origin, catalogue: &'a [ErrorRow], most_steps: u32, cures: Vec<Cure>) -> Turn<'a> {
         let (tried, spoiled, calls) = (Vec::new(), Vec::new(), Vec::new());
-        Turn { origin, catalogue, most_steps, step: 0, cures, tried, spoiled, calls }
+        Turn { origin, catalogue, most_steps, step: 0, haste: Haste::None, cures, tried, spoiled, calls }
     }
 
     /// What was changed where the provider had refused; to be remembered for it.
@@ -122,6 +126,7 @@ impl<'a> Turn<'a> {
                 actions.push(Action::End(TurnEnd::Unreachable(failure)));
                 actions
             }
+            Input::AnswerNow { partial } => self.answer_now(partial),
             Input::Ran(results) => self.ran(results),
             Input::Cancelled { partial, ran } => self.cancelled(partial, ran),
         }
@@ -132,11 +137,23 @@ impl<'a> Turn<'a> {
             return vec![Action::End(TurnEnd::OutOfSteps(self.most_steps))];
         }
         self.step += 1;
+        self.haste = Haste::None;
         vec![self.send_again()]
     }
 
+    /// What was thought is kept, and the same turn asks for the answer. The
+    /// words go into the history: what is sealed after them is bound to them.
+    fn answer_now(&mut self, partial: Option<Reply>) -> Vec<Action> {
+        let mut actions = partial.map(|partial| self.record_partial(partial)).unwrap_or_default();
+        actions.push(Action::Record(Box::new(Message::answer_now())));
+        self.step += 1;
+        self.haste = Haste::AnswerNow;
+        actions.push(self.send_again());
+        actions
+    }
+
     fn send_again(&self) -> Action {
-        Action::Send { step: self.step, cures: self.cures() }
+        Action::Send { step: self.step, cures: self.cures(), haste: self.haste }
     }
 
     fn replied(&mut self, reply: Reply) -> Vec<Action> {

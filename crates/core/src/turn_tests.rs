@@ -38,7 +38,8 @@ fn names(actions: &[Action]) -> Vec<String> {
     let name = |action: &Action| match action {
         Action::Record(message) => format!("record {:?} {}", message.role, message.blocks.len()),
         Action::Tell(told) => format!("tell {told:?}"),
-        Action::Send { step, cures } => format!("send {step} {cures:?}"),
+        Action::Send { step, cures, haste: Haste::None } => format!("send {step} {cures:?}"),
+        Action::Send { step, cures, haste } => format!("send {step} {cures:?} {haste:?}"),
         Action::Run(calls) => format!("run {}", calls.len()),
         Action::End(end) => format!("end {end:?}"),
     };
@@ -138,7 +139,9 @@ fn e11_a_refusal_about_thinking_is_repaired_and_sent_once_more() {
     let said = "The `reasoning_content` in the thinking mode must be passed back to the API.";
     let error = || ProviderError { message: said.to_owned(), code: None, status: Some(400) };
     let actions = turn.handle(Input::Refused(error()));
-    let [Action::Tell(Told::Repaired { repair, .. }), Action::Send { step: 1, cures }] = actions.as_slice() else {
+    let [Action::Tell(Told::Repaired { repair, .. }), Action::Send { step: 1, cures, haste: Haste::None }] =
+        actions.as_slice()
+    else {
         panic!("{actions:?}")
     };
     assert_eq!(cures, &[Cure::from(*repair)]);
@@ -187,4 +190,39 @@ fn a_paused_reply_goes_on() {
     turn.handle(Input::Begin);
     let actions = turn.handle(Input::Replied(reply(vec![text("so far")], Ending::Pause)));
     assert_eq!(names(&actions), ["record Assistant 1", "send 2 []"]);
+}
+
+#[test]
+fn l1_who_wants_the_answer_now_gets_it_in_the_same_turn() {
+    let dialects = Dialects::builtin().unwrap();
+    let mut turn = turn(&dialects);
+    turn.handle(Input::Begin);
+    let partial = reply(vec![thought("round and round")], Ending::CutOff);
+    let actions = turn.handle(Input::AnswerNow { partial: Some(partial) });
+    assert_eq!(names(&actions), ["record Assistant 1", "record User 1", "send 2 [] AnswerNow"]);
+    let [Action::Record(kept), Action::Record(nudge), _] = actions.as_slice() else { panic!("{actions:?}") };
+    assert!(kept.interrupted, "what was thought is kept and marked");
+    assert!(nudge.is_nudge() && !nudge.is_question(), "it begins no turn");
+    // A repair changes the request; it is still the one in haste.
+    let refused = ProviderError {
+        message:
+            "Unsupported value: 'reasoning.effort' does not support 'max' with this model. Supported values are: 'low'."
+                .into(),
+        code: None,
+        status: Some(400),
+    };
+    let actions = turn.handle(Input::Refused(refused));
+    assert!(matches!(actions.last(), Some(Action::Send { haste: Haste::AnswerNow, .. })), "{actions:?}");
+    // And only that one: a call and its result go on as the settings say.
+    turn.handle(Input::Replied(reply(vec![Block::ToolCall(call("c1", "{}"))], Ending::ToolCalls)));
+    let actions = turn.handle(Input::Ran(vec![result("c1", "ok")]));
+    assert!(matches!(actions.last(), Some(Action::Send { haste: Haste::None, .. })), "{actions:?}");
+}
+
+#[test]
+fn l1_before_anything_came_there_is_nothing_to_keep() {
+    let dialects = Dialects::builtin().unwrap();
+    let mut turn = turn(&dialects);
+    turn.handle(Input::Begin);
+    assert_eq!(names(&turn.handle(Input::AnswerNow { partial: None })), ["record User 1", "send 2 [] AnswerNow"]);
 }

@@ -1,16 +1,18 @@
 //! Carries out what the turn machine asks for: the one loop of every front end.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{Reply, ToolCall, ToolResult};
 use aside_core::compact::Occasion;
-use aside_core::event::{Event, NoteCode, ProviderError, Sink};
+use aside_core::event::{Event, NoteCode, Opening, ProviderError, Side, Sink};
 use aside_core::fold::Fold;
+use aside_core::history::EntryId;
 use aside_core::message::Message;
-use aside_core::rules::{self, Cure};
+use aside_core::rules::{self, Cure, Haste};
 use aside_core::turn::{Action, Input, Turn, TurnEnd};
-use aside_core::wire::{Decoder, Encoded, NotUnderstood, Request};
+use aside_core::wire::{Decoder, Encoded, Encoder, Filling, NotUnderstood, Request};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +66,10 @@ impl Session {
                 match action {
                     Action::Record(message) => self.record(*message, front),
                     Action::Tell(told) => front.hear(Update::Told(&told)),
-                    Action::Send { step, cures } => next = Some(self.send(step, &cures, front, cancel).await),
+                    Action::Send { step, cures, haste } => {
+                        let encoded = self.encode_in(haste, &cures);
+                        next = Some(self.send(step, &encoded, front, cancel).await);
+                    }
                     Action::Run(calls) => next = Some(self.run_tools(&calls, front, asker, cancel).await),
                     Action::End(end) => {
                         if !matches!(end, TurnEnd::Failed(_)) {
@@ -115,6 +120,33 @@ impl Session {
 
     /// The request that the history comes to now.
     pub fn encode(&mut self, cures: &[Cure]) -> Encoded {
+        self.encode_in(Haste::None, cures)
+    }
+
+    /// The same, with what it is made of and what is held back from it.
+    pub fn filling(&mut self) -> (Encoded, Filling) {
+        self.request(Haste::None, &[], |encoder, request, entries| {
+            let encoded = encoder.encode(request, entries);
+            let filling = encoder.filling(request, &encoded);
+            (encoded, filling)
+        })
+    }
+
+    fn encode_in(&mut self, haste: Haste, cures: &[Cure]) -> Encoded {
+        self.request(haste, cures, Encoder::encode)
+    }
+
+    fn request<T>(
+        &mut self,
+        haste: Haste,
+        cures: &[Cure],
+        make: impl FnOnce(&mut Encoder, &Request<'_>, &[EntryId]) -> T,
+    ) -> T {
+        let (mut settings, mut cures) = (Cow::Borrowed(&self.settings), Cow::Borrowed(cures));
+        if haste == Haste::AnswerNow {
+            let rules = self.endpoint.dialect.rules(Some(&self.endpoint.model));
+            rules::hasten(&rules.ask, settings.to_mut(), cures.to_mut());
+        }
         let branch = self.history.branch();
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
         let entries: Vec<_> = branch.iter().map(|(id, _)| *id).collect();
@@ -126,21 +158,22 @@ impl Session {
             target: &target,
             messages: &messages,
             tools: self.tools.specs(),
-            settings: &self.settings,
-            repairs: cures,
+            settings: &settings,
+            repairs: &cures,
         };
-        self.encoder.encode(&request, &entries)
+        make(&mut self.encoder, &request, &entries)
     }
 
-    async fn send(&mut self, step: u32, cures: &[Cure], front: &mut dyn Front, cancel: &CancellationToken) -> Input {
-        let encoded = self.encode(cures);
-        let call = self.endpoint.call(&encoded);
-        front.hear(Update::Sending { step, model: &self.endpoint.model, encoded: &encoded, body: &call.body });
+    async fn send(&mut self, step: u32, encoded: &Encoded, front: &mut dyn Front, cancel: &CancellationToken) -> Input {
+        self.hurry.forget();
+        let call = self.endpoint.call(encoded);
+        front.hear(Update::Sending { step, model: &self.endpoint.model, encoded, body: &call.body });
         front.rest();
         let mut attempt = 1;
         loop {
             let answer = tokio::select! {
                 () = cancel.cancelled() => return stopped(None),
+                () = self.hurry.wanted() => return Input::AnswerNow { partial: None },
                 answer = ticking(front, self.http.post(&call)) => answer,
             };
             let (retry, why, otherwise) = match answer {
@@ -152,6 +185,7 @@ impl Session {
             front.rest();
             tokio::select! {
                 () = cancel.cancelled() => return stopped(None),
+                () = self.hurry.wanted() => return Input::AnswerNow { partial: None },
                 () = ticking(front, tokio::time::sleep(after)) => attempt += 1,
             }
         }
@@ -204,17 +238,19 @@ impl Session {
     async fn listen(&self, mut answer: Answer, front: &mut dyn Front, cancel: &CancellationToken) -> Input {
         let mut decoder = self.decoder();
         let mut fold = Fold::new();
+        let mut saying = Saying::default();
         let stop = loop {
             let bytes = tokio::select! {
                 // Dropping the answer closes the socket, and the provider stops.
                 () = cancel.cancelled() => break Stop::Cancelled,
+                () = self.hurry.wanted(), if saying == Saying::Thoughts => break Stop::Hurried,
                 bytes = ticking(front, answer.bytes(&self.http)) => bytes,
             };
             match bytes {
                 Ok(Some(bytes)) => {
                     front.hear(Update::Received(&bytes));
                     fold.set_now(now());
-                    decoder.push(&bytes, &mut Tee { fold: &mut fold, front, stop: None });
+                    decoder.push(&bytes, &mut Tee { fold: &mut fold, front, saying: &mut saying, stop: None });
                     front.rest();
                 }
                 Ok(None) => break Stop::Whole,
@@ -222,11 +258,12 @@ impl Session {
             }
         };
         fold.set_now(now());
-        let read = decoder.finish(&mut Tee { fold: &mut fold, front, stop: Some(&stop) });
+        let read = decoder.finish(&mut Tee { fold: &mut fold, front, saying: &mut saying, stop: Some(&stop) });
         front.rest();
         let reply = fold.finish();
         match (stop, read) {
             (Stop::Cancelled, _) => stopped(Some(reply)),
+            (Stop::Hurried, _) => Input::AnswerNow { partial: Some(reply) },
             (Stop::Broke(failure), _) => broke(reply, failure),
             (Stop::Whole, Ok(())) => Input::Replied(reply),
             (Stop::Whole, Err(error)) => broke(reply, self.not_ours(&answer, &error)),
@@ -295,6 +332,8 @@ async fn until(deadline: Option<tokio::time::Instant>) {
 enum Stop {
     Whole,
     Cancelled,
+    /// The user wants the answer, and what comes is thinking.
+    Hurried,
     Broke(String),
 }
 
@@ -306,10 +345,46 @@ fn broke(partial: Reply, failure: String) -> Input {
     Input::Broke { partial, failure }
 }
 
+/// What the provider is at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Saying {
+    /// Or nothing yet.
+    #[default]
+    Thoughts,
+    /// The answer, or a call.
+    More,
+}
+
+impl Saying {
+    fn hear(&mut self, event: Event<'_>) {
+        match event {
+            Event::Opened { opening: Opening::Thinking { .. }, .. } | Event::Refiled { to: Side::Thinking, .. } => {
+                *self = Saying::Thoughts;
+            }
+            Event::Opened { opening: Opening::Text | Opening::ToolCall { .. }, .. }
+            | Event::Refiled { to: Side::Text, .. } => *self = Saying::More,
+            Event::Opened { opening: Opening::Unmodelled, .. }
+            | Event::Started { .. }
+            | Event::Identified { .. }
+            | Event::Item { .. }
+            | Event::Grew { .. }
+            | Event::Sealed { .. }
+            | Event::Restated { .. }
+            | Event::Kept { .. }
+            | Event::Seen { .. }
+            | Event::Closed { .. }
+            | Event::Usage(_)
+            | Event::Noted(_)
+            | Event::Ended(_) => (),
+        }
+    }
+}
+
 /// The fold first, so that a front end sees what each event made of the reply.
 struct Tee<'a> {
     fold: &'a mut Fold,
     front: &'a mut dyn Front,
+    saying: &'a mut Saying,
     /// Why nothing more comes, once that is known.
     stop: Option<&'a Stop>,
 }
@@ -317,9 +392,10 @@ struct Tee<'a> {
 impl Sink for Tee<'_> {
     fn take(&mut self, event: Event<'_>) {
         self.fold.take(event);
+        self.saying.hear(event);
         // Who stopped it knows that it stopped.
         let is_known = matches!(event, Event::Noted(note) if note.code == NoteCode::CutOff);
-        if is_known && matches!(self.stop, Some(Stop::Cancelled)) {
+        if is_known && matches!(self.stop, Some(Stop::Cancelled | Stop::Hurried)) {
             return;
         }
         self.front.hear(Update::Event { event, fold: self.fold });

@@ -8,6 +8,7 @@ mod clock;
 mod drive;
 pub mod endpoint;
 pub mod http;
+mod hurry;
 pub mod probe;
 pub mod prompt;
 mod retry;
@@ -20,5 +21,6 @@ pub mod update;
 
 pub use endpoint::{Endpoint, Secret};
 pub use http::{Http, Timeouts};
+pub use hurry::Hurry;
 pub use session::Session;
 pub use update::{Front, Update};

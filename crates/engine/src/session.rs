@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 
 use crate::endpoint::Endpoint;
 use crate::http::Http;
+use crate::hurry::Hurry;
 use crate::tools::{Arrived, Toolbox};
 
 /// How many steps a turn may take without being told to go on.
@@ -32,6 +33,7 @@ pub struct Session {
     pub(crate) dialects: Arc<Dialects>,
     pub(crate) http: Http,
     pub(crate) encoder: Encoder,
+    pub(crate) hurry: Hurry,
     /// What refusals taught, for each model that refused.
     pub(crate) cures: Cures,
 }
@@ -48,12 +50,18 @@ impl Session {
             dialects,
             http,
             encoder: Encoder::default(),
+            hurry: Hurry::default(),
             cures: Cures::default(),
         }
     }
 
     pub fn dialects(&self) -> Arc<Dialects> {
         Arc::clone(&self.dialects)
+    }
+
+    /// To ask for the answer while a turn runs.
+    pub fn hurry(&self) -> Hurry {
+        self.hurry.clone()
     }
 
     /// Another conversation. What was written of the one before is forgotten: its
@@ -66,6 +74,11 @@ impl Session {
     /// The system prompt, before anything else is said.
     pub fn instruct(&mut self, prompt: String) {
         self.history.append(Message::new(Role::System, vec![text(prompt)]));
+    }
+
+    /// Tools that were announced and have not come yet.
+    pub fn awaits_tools(&self) -> bool {
+        self.coming.is_some()
     }
 
     /// More tools come. The first turn waits for them, so that a model is

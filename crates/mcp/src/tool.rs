@@ -36,6 +36,10 @@ impl Tool for McpTool {
         Spec { name: self.name.clone(), description: about.clone(), parameters: parameters.clone() }
     }
 
+    fn server(&self) -> Option<&str> {
+        Some(&self.connection.server.name)
+    }
+
     fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
         let arguments = match serde_json::from_str(if arguments.trim().is_empty() { "{}" } else { arguments }) {
             Ok(Value::Object(members)) => members,

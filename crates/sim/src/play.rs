@@ -62,6 +62,7 @@ impl Scene<'_> {
                 self.think(&mut teller);
                 Ending::Stop
             }
+            Behaviour::Loop if self.is_to_answer_now() => self.conclude(&mut teller, ""),
             Behaviour::Loop => {
                 let n = self.script.options.tokens.unwrap_or(STUCK);
                 teller.think(tokens(REFRAIN).into_iter().cycle().take(n).collect());
@@ -97,6 +98,13 @@ impl Scene<'_> {
             }
         };
         teller.finish(ending, self.input_tokens, self.rules.usage.included)
+    }
+
+    /// What ends a loop: thinking is switched off, or the user has had enough.
+    /// Some protocols join that word to the question with the script in it.
+    fn is_to_answer_now(&self) -> bool {
+        let said = last_user_text(&self.incoming.messages).unwrap_or_default();
+        !self.thinks || without_script(&said).to_lowercase().contains("answer now")
     }
 
     /// Thoughts with something said between them.

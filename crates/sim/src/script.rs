@@ -38,7 +38,8 @@ pub enum Behaviour {
     /// A thought and nothing after it.
     ThinkingOnly,
     Empty,
-    /// The same sentence again and again, until the output limit.
+    /// The same sentence again and again, until the output limit or until it is
+    /// told to answer now.
     Loop,
     Slow,
     /// Nothing for a while in the middle of the stream.

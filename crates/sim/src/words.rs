@@ -28,6 +28,18 @@ const THOUGHTS: [&str; 20] = [
     "That settles it.",
 ];
 
+/// How many sentences in a row are no repetition yet.
+const FEW: usize = 12;
+
+/// What a long thought may be about.
+const THINGS: [&str; 48] = [
+    "amber", "anchor", "attic", "barley", "basin", "beacon", "birch", "bridge", "candle", "canvas", "cedar", "chalk",
+    "cinder", "clover", "copper", "coral", "dune", "ember", "fennel", "ferry", "flint", "garnet", "ginger", "harbour",
+    "heron", "indigo", "ivory", "juniper", "kettle", "lantern", "ledger", "linen", "maple", "marble", "meadow",
+    "nickel", "orchard", "otter", "pebble", "pepper", "quarry", "raven", "saddle", "thimble", "velvet", "walnut",
+    "willow", "zinc",
+];
+
 const REMARKS: [&str; 6] = [
     "First things first.",
     "That much is clear.",
@@ -88,9 +100,16 @@ impl Dice {
     /// A thought of so many tokens.
     pub(crate) fn long(&mut self, n_tokens: usize) -> Vec<String> {
         let mut out = Vec::with_capacity(n_tokens);
+        let mut n_said = 0;
         while out.len() < n_tokens {
             let sentence = format!("{} ", self.pick(&THOUGHTS));
             out.extend(tokens(&sentence));
+            n_said += 1;
+            // A long thought is no loop: there is something new in it.
+            if n_said > FEW {
+                let things: Vec<&str> = (0..8).map(|_| self.pick(&THINGS)).collect();
+                out.extend(tokens(&format!("Or {}? ", things.join(", "))));
+            }
         }
         out.truncate(n_tokens);
         out
@@ -138,5 +157,18 @@ mod tests {
         assert_ne!(say(1, "q"), say(2, "q"));
         assert_ne!(say(1, "q"), say(1, "other"));
         assert_eq!(Dice::new(3, "q").long(1000).len(), 1000);
+    }
+
+    #[test]
+    fn x2_a_long_thought_is_no_loop_and_a_refrain_is_one() {
+        use aside_core::loop_guard::LoopGuard;
+        for seed in 0..20 {
+            let mut guard = LoopGuard::new();
+            for token in Dice::new(seed, "q").long(20_000) {
+                guard.push(&token);
+                assert_eq!(guard.found(), None, "seed {seed}");
+            }
+        }
+        assert!(LoopGuard::of(&REFRAIN.repeat(20)).is_some());
     }
 }

@@ -46,7 +46,7 @@ fn main() -> std::io::Result<()> {
             models: words(&["sim/kimi", "sim/deepseek"]),
             profiles: words(&["work", "quiet"]),
             files: words(&["src/doc.rs", "src/lib.rs", "README.md"]),
-            sessions: Vec::new(),
+            ..Lists::default()
         },
         sent: Vec::new(),
     };
@@ -149,6 +149,7 @@ impl Script {
             effort: Some("high".into()),
             tokens: 11_900,
             limit: Some(200_000),
+            wants_thinking: false,
             notes: Vec::new(),
             decisions,
         };

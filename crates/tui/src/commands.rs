@@ -21,9 +21,14 @@ macro_rules! table {
 table! {
     "help", "", "keys and commands";
     "thinking", "[full|live|collapsed|off]", "how thinking looks, here and from now on; the next view without a word";
+    "answer", "", "stop thinking and answer now, with what there is";
     "reader", "", "read the last thought on the whole screen";
     "copy", "[answer|thinking]", "the last answer or thought to the clipboard";
-    "explain", "", "what the last request sent of each thought, and why";
+    "sent", "", "what the last request sent of each thought, and why";
+    "context", "", "what fills the window, and what is held back";
+    "tools", "[on|off [NAME]]", "which tools the model has; all, one, or those of a server on or off";
+    "permissions", "[forget RULE]", "what tools may do and who said so; take an answer back";
+    "record", "[FILE|off]", "write the raw stream to a file, from the next request on";
     "set", "KEY=VALUE or KEY?", "change a setting for this session, or ask for it";
     "unset", "KEY", "take a setting of this session back";
     "model", "[NAME]", "another model from here on";
@@ -39,6 +44,7 @@ table! {
     "new", "", "a new session";
     "title", "TEXT", "name this session";
     "search", "WORDS", "in all sessions";
+    "open", "NUMBER", "go to what /sessions or /search found";
     "usage", "", "tokens and what they cost";
     "mouse", "[on|off]", "clicks and the wheel for aside, or for the terminal to select text";
     "editor", "", "write in your own editor ($VISUAL, $EDITOR)";
@@ -53,9 +59,10 @@ pub enum Local {
     NextView,
     View(Display),
     Reader,
+    AnswerNow,
     CopyAnswer,
     CopyThinking,
-    Explain,
+    Sent,
     Theme(Option<crate::theme::Ground>),
 }
 
@@ -84,6 +91,7 @@ pub fn parse(line: &str) -> Parsed {
     match (name, rest) {
         ("toggle", "thinking") => return Parsed::Local(Local::NextView),
         ("exit" | "q", "") => return Parsed::Engine(Command::Quit),
+        ("explain", "") => return Parsed::Local(Local::Sent),
         _ => (),
     }
     let is_known = COMMANDS.iter().any(|entry| entry.name == name);
@@ -102,13 +110,14 @@ fn known(name: &str, rest: &str) -> Parsed {
         "help" => Parsed::Local(Local::Help),
         "thinking" => thinking(rest),
         "reader" => Parsed::Local(Local::Reader),
+        "answer" => Parsed::Local(Local::AnswerNow),
         "copy" => match rest {
             "" | "answer" => Parsed::Local(Local::CopyAnswer),
             "thinking" => Parsed::Local(Local::CopyThinking),
             other => wrong(format!("cannot copy `{other}`"), "answer or thinking"),
         },
-        "explain" => Parsed::Local(Local::Explain),
         "editor" => engine(Command::Terminal(TerminalAct::Edit(String::new()))),
+        "sent" => Parsed::Local(Local::Sent),
         "mouse" => match rest {
             "" | "off" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Terminals))),
             "on" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Ours))),
@@ -230,6 +239,9 @@ pub(crate) fn words_behind(name: &str) -> &'static [&'static str] {
         "mouse" => &["on", "off"],
         "theme" => &["dark", "light"],
         "profile" => &["load", "save", "delete", "list"],
+        "tools" => &["on", "off"],
+        "permissions" => &["forget"],
+        "record" => &["off"],
         _ => &[],
     }
 }
@@ -257,6 +269,7 @@ pub fn help(bindings: &Bindings) -> String {
 /// What keys and the mouse do besides, whatever is bound.
 pub const KEYS: &[(&str, &str)] = &[
     ("Up, Down", "what was sent before, in other sessions too; what is queued comes back first"),
+    ("Alt+Enter in an empty line", "while it thinks: stop thinking and answer now"),
     ("mouse wheel", "scroll"),
     ("click on a header", "open or fold the block"),
     ("Shift and drag", "select text, as the terminal does; /mouse off does without Shift"),
@@ -291,6 +304,8 @@ mod tests {
             ("/export",                        Parsed::Engine(Command::Export(None))),
             ("/search two words",              Parsed::Engine(Command::Other { name: "search".into(), rest: "two words".into() })),
             ("/mouse off",                     Parsed::Engine(Command::Terminal(TerminalAct::Mouse(Mouse::Terminals)))),
+            ("/sent",                          Parsed::Local(Local::Sent)),
+            ("/explain",                       Parsed::Local(Local::Sent)),
             ("/exit",                          Parsed::Engine(Command::Quit)),
         ];
         for (line, expected) in cases {

@@ -38,6 +38,10 @@ pub struct Rate {
     /// The clock and the count some seconds ago.
     mark: Option<(Time, u64)>,
     shown: Option<u64>,
+    /// What the provider counted of this reply.
+    counted: Option<u64>,
+    /// Whose tokens are shown.
+    exact: bool,
 }
 
 const WINDOW_MS: u64 = 3000;
@@ -47,7 +51,7 @@ const PAUSE_MS: u64 = 700;
 
 impl Rate {
     pub fn begin(&mut self) {
-        *self = Rate { shown: self.shown, ..Rate::default() };
+        *self = Rate { shown: self.shown, exact: self.exact, ..Rate::default() };
     }
 
     pub fn push(&mut self, text: &str, now: Option<Time>) {
@@ -70,6 +74,7 @@ impl Rate {
         let tokens = self.count.tokens();
         if passed >= LEAST_MS {
             self.shown = Some(tokens.saturating_sub(before) * 1000 / passed);
+            self.exact = false;
         }
         if passed > WINDOW_MS {
             self.mark = Some((now, tokens));
@@ -80,15 +85,26 @@ impl Rate {
         if let (Some(began), Some(last)) = (self.began, self.last) {
             let passed = last.0.saturating_sub(began.0);
             if passed >= LEAST_MS {
-                self.shown = Some(self.count.tokens() * 1000 / passed);
+                self.shown = Some(self.counted.unwrap_or(self.count.tokens()) * 1000 / passed);
+                self.exact = self.counted.is_some();
             }
         }
         self.began = None;
     }
 
+    /// What the provider says the reply comes to, as far as it was seen coming.
+    pub fn counted(&mut self, tokens: u64) {
+        self.counted = Some(tokens).filter(|tokens| *tokens > 0);
+    }
+
     /// Tokens a second, if known.
     pub fn per_second(&self) -> Option<u64> {
         self.shown
+    }
+
+    /// By the provider's count, not by an estimate.
+    pub fn is_exact(&self) -> bool {
+        self.exact
     }
 }
 
@@ -132,5 +148,22 @@ mod tests {
         assert!((90..=200).contains(&running), "{running}");
         rate.end();
         assert_eq!(rate.per_second(), Some(running));
+        assert!(!rate.is_exact(), "nobody counted");
+    }
+
+    #[test]
+    fn t11_what_the_provider_counted_is_no_estimate() {
+        let mut rate = Rate::default();
+        rate.push("some", Some(Time(0)));
+        rate.push(&"word ".repeat(100), Some(Time(2000)));
+        rate.counted(300);
+        rate.end();
+        assert_eq!((rate.per_second(), rate.is_exact()), (Some(150), true));
+        // The next reply is estimated again while it comes.
+        rate.begin();
+        rate.push(&"word ".repeat(100), Some(Time(5000)));
+        rate.push(&"word ".repeat(100), Some(Time(6000)));
+        rate.tick(Time(6000));
+        assert!(!rate.is_exact());
     }
 }

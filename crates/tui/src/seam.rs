@@ -64,6 +64,11 @@ pub enum Update {
     Said(Said),
     /// A history from the store takes the place of what is shown.
     Restored(Vec<Message>),
+    /// Of the history just restored, this message is what the user looked for.
+    GoTo {
+        message: usize,
+        part: Sought,
+    },
     Status(Box<Status>),
     Lists(Box<Lists>),
     /// What was sent in earlier sessions, the newest last.
@@ -127,6 +132,8 @@ pub struct Sending {
     pub effort: Option<String>,
     pub tokens: u64,
     pub limit: Option<u64>,
+    /// The user asked for thinking, not only the default.
+    pub wants_thinking: bool,
     pub notes: Vec<String>,
     /// What becomes of each stored thought in this request.
     pub decisions: Vec<DecisionRow>,
@@ -173,6 +180,14 @@ pub enum Permit {
     No(Option<String>),
 }
 
+/// What of a message is to be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sought {
+    Said,
+    /// Its thought of this number, counted from 0, which is opened for it.
+    Thought(usize),
+}
+
 /// What a command answers with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
@@ -209,7 +224,18 @@ pub struct Lists {
     pub models: Vec<String>,
     pub profiles: Vec<String>,
     pub files: Vec<String>,
-    pub sessions: Vec<String>,
+    pub sessions: Vec<Named>,
+    /// Tools and the servers they come from.
+    pub tools: Vec<String>,
+    /// Permissions that can be taken back.
+    pub rules: Vec<String>,
+}
+
+/// Something that is known by a name that says little.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Named {
+    pub name: String,
+    pub about: String,
 }
 
 /// Screen to engine.
@@ -217,6 +243,8 @@ pub struct Lists {
 pub enum Command {
     Say(String),
     Interrupt,
+    /// Stop thinking, and answer with what there is.
+    AnswerNow,
     Answer {
         id: QuestionId,
         permit: Permit,

@@ -3,7 +3,7 @@
 mod asker;
 mod events;
 pub(crate) mod plain;
-mod record;
+pub(crate) mod record;
 pub(crate) mod say;
 
 use std::io::{BufWriter, IsTerminal, Read};
@@ -246,12 +246,12 @@ async fn turn(
     session: &mut Session,
     message: Message,
     front: &mut dyn Front,
-    tape: Option<Tape>,
+    mut tape: Option<Tape>,
     desk: Option<&mut Desk>,
     cancel: &CancellationToken,
 ) -> TurnEnd {
     let asker = asker::on_this_terminal();
-    let mut recorder = Recorder::new(front, tape);
+    let mut recorder = Recorder::new(front, tape.as_mut());
     session.turn(message, &mut Keeper::new(&mut recorder, desk), asker.as_ref(), cancel).await
 }
 
@@ -275,7 +275,7 @@ fn desk(
 }
 
 /// The first line of a recording.
-fn about(session: &Session) -> serde_json::Value {
+pub(crate) fn about(session: &Session) -> serde_json::Value {
     let endpoint = &session.endpoint;
     json!({
         "recording": 1,

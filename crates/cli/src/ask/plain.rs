@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
 use aside_core::event::{BlockId, Event, Opening, Side};
 use aside_core::fold::Fold;
+use aside_core::loop_guard::LoopGuard;
 use aside_core::screen::Neutral;
 use aside_engine::{Front, Update};
 
@@ -82,6 +83,8 @@ pub(crate) struct Plain<O: Write, E: Write> {
     since: Instant,
     /// Letters of the thought that is running, for the estimate of its tokens.
     thought: u64,
+    /// Watches the running thought, until it has something to say.
+    guard: Option<LoopGuard>,
     /// The kinds of the blocks of this reply, by their ids.
     kinds: Vec<Kind>,
     has_calls: bool,
@@ -108,6 +111,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             doing: Doing::Waiting,
             since: Instant::now(),
             thought: 0,
+            guard: None,
             kinds: Vec::new(),
             has_calls: false,
             at_its_start: true,
@@ -166,7 +170,10 @@ impl<O: Write, E: Write> Plain<O, E> {
             Opening::Unmodelled => Kind::Other,
         };
         match kind {
-            Kind::Thinking => self.start(Doing::Thinking),
+            Kind::Thinking => {
+                self.start(Doing::Thinking);
+                self.guard = self.look.err_is_terminal.then(LoopGuard::new);
+            }
             Kind::Text => self.start(Doing::Writing),
             Kind::Other => (),
         }
@@ -192,8 +199,19 @@ impl<O: Write, E: Write> Plain<O, E> {
                 if self.look.thinking != Thinking::Hide {
                     self.think(text);
                 }
+                self.watch(text);
             }
             Kind::Other => (),
+        }
+    }
+
+    /// Says once that a thought goes in circles.
+    fn watch(&mut self, text: &str) {
+        let Some(guard) = &mut self.guard else { return };
+        guard.push(text);
+        if let Some(line) = guard.found().map(say::stuck) {
+            self.guard = None;
+            self.say(&line);
         }
     }
 

@@ -122,3 +122,17 @@ fn while_nothing_comes_a_line_moves_and_is_wiped_away() {
     assert!(err.ends_with("\r\x1b[2Knote: one\n"), "{err:?}");
     assert!(Plain::new(Vec::new(), Vec::new(), PIPES).beat().is_none(), "a pipe has no spinner");
 }
+
+#[test]
+fn t14_a_thought_in_circles_is_said_once_on_a_terminal() {
+    let again = r#"{"reasoning_content":"Wait, let me think. "}"#;
+    let deltas: Vec<&str> = std::iter::repeat_n(again, 40).chain([ANSWER]).collect();
+    let terminal = Look { err_is_terminal: true, thinking: Thinking::Hide, ..PIPES };
+    let (out, err) = shown(terminal, "deepseek", &deltas, "stop");
+    assert_eq!(out, "Four.\n");
+    let said = "note: the thought says the same 16 times: \"Wait, let me think\" (Ctrl+C stops it)";
+    assert_eq!(err.lines().filter(|line| line.contains(said)).count(), 1, "{err}");
+    // Nobody is there to stop it.
+    let (_, err) = shown(Look { thinking: Thinking::Hide, ..PIPES }, "deepseek", &deltas, "stop");
+    assert_eq!(err, "");
+}

@@ -16,14 +16,22 @@ use crate::report::Report;
 /// Writes a recording beside what another front end shows.
 pub(crate) struct Recorder<'a> {
     inner: &'a mut dyn Front,
-    tape: Option<Tape>,
+    tape: Option<&'a mut Tape>,
 }
 
 pub(crate) struct Tape {
     file: BufWriter<File>,
     began: Instant,
     name: String,
-    broken: bool,
+    state: State,
+}
+
+/// What cannot be written is said once; the turn goes on.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Sound,
+    Broken(String),
+    Said,
 }
 
 impl Tape {
@@ -32,19 +40,26 @@ impl Tape {
         let name = path.display().to_string();
         let failed = |error: std::io::Error| Report::new(format!("cannot write {name}: {error}"));
         let file = crate::atomic::create_private(path).map_err(failed)?;
-        let mut tape = Tape { file: BufWriter::new(file), began: Instant::now(), name, broken: false };
+        let mut tape = Tape { file: BufWriter::new(file), began: Instant::now(), name, state: State::Sound };
         tape.line(&about.to_string());
         Ok(tape)
     }
 
     fn line(&mut self, line: &str) {
-        if self.broken {
-            return;
+        if self.state == State::Sound {
+            let written = writeln!(self.file, "{line}");
+            self.check(written);
         }
-        if let Err(error) = writeln!(self.file, "{line}") {
-            self.broken = true;
-            crate::report::tell(&format!("the recording {} stops here: {error}", self.name));
+    }
+
+    fn check(&mut self, written: std::io::Result<()>) {
+        if let (Err(error), State::Sound) = (written, &self.state) {
+            self.state = State::Broken(format!("the recording {} stops here: {error}", self.name));
         }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     fn at(&self) -> u128 {
@@ -53,7 +68,7 @@ impl Tape {
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(inner: &'a mut dyn Front, tape: Option<Tape>) -> Recorder<'a> {
+    pub(crate) fn new(inner: &'a mut dyn Front, tape: Option<&'a mut Tape>) -> Recorder<'a> {
         Recorder { inner, tape }
     }
 }
@@ -93,11 +108,13 @@ impl Front for Recorder<'_> {
     }
 
     fn rest(&mut self) {
-        if let Some(tape) = &mut self.tape
-            && let Err(error) = tape.file.flush()
-        {
-            tape.broken = true;
-            crate::report::tell(&format!("the recording {} stops here: {error}", tape.name));
+        if let Some(tape) = &mut self.tape {
+            let flushed = tape.file.flush();
+            tape.check(flushed);
+            if let State::Broken(what) = &tape.state {
+                self.inner.hear(Update::Noted(what));
+                tape.state = State::Said;
+            }
         }
         self.inner.rest();
     }

@@ -20,8 +20,10 @@ use aside_tui::seam::{Command, Lists, ProfileAct, Said, Status, Update};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::more::Place;
 use super::screen::{OnScreen, ToScreen};
 use super::{Arguments, Opening, says};
+use crate::ask::record::{Recorder, Tape};
 use crate::keep::{self, Desk, Keeper, Which};
 use crate::providers::{Providers, environment};
 use crate::report::Report;
@@ -36,10 +38,14 @@ const MOST_PROMPTS: usize = 500;
 const MOST_FILES: usize = 2000;
 
 pub(crate) struct Driver {
-    ready: Ready,
-    front: ToScreen,
+    pub(super) ready: Ready,
+    pub(super) front: ToScreen,
     asker: OnScreen,
-    store: Option<Arc<SqliteStore>>,
+    pub(super) store: Option<Arc<SqliteStore>>,
+    /// What `/record` writes to.
+    pub(super) tape: Option<Tape>,
+    /// What was listed last, to be gone to by its number.
+    pub(super) listed: Vec<Place>,
     /// The session that goes on, until the first thing is said.
     known: Option<(SessionId, Vec<MessageId>)>,
     desk: Option<Desk>,
@@ -50,7 +56,7 @@ pub(crate) struct Driver {
 }
 
 /// What a command came to.
-enum Done {
+pub(super) enum Done {
     Said(Said),
     /// It shows by itself.
     Silent,
@@ -89,13 +95,21 @@ impl Driver {
         let loaded = arguments.overrides.load()?;
         let profile = loaded.profile.map(|(name, _)| name.to_string());
         let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
-        let front = ToScreen { updates: updates.clone(), limit: None, model: String::new(), said: Vec::new() };
+        let front = ToScreen {
+            updates: updates.clone(),
+            limit: None,
+            wants_thinking: false,
+            model: String::new(),
+            said: Vec::new(),
+        };
         let driver = Driver {
             ready,
             front,
             asker: OnScreen::new(updates),
             known: resumed.map(|resumed| (resumed.id, resumed.ids)),
             store,
+            tape: None,
+            listed: Vec::new(),
             desk: None,
             title,
             profile,
@@ -124,7 +138,7 @@ impl Driver {
             };
             let Some(command) = command else { return };
             // These come in the middle of a turn, or too late for it.
-            let is_aside = matches!(command, Command::Interrupt | Command::Answer { .. });
+            let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
             // A turn may have made files, and a profile is another word to complete.
             let changes_lists = matches!(command, Command::Say(_) | Command::Retry | Command::Profile(_));
             match self.obey(command, inbox).await {
@@ -158,12 +172,22 @@ impl Driver {
         }
         let message = Message::new(Role::User, attached.content);
         self.open_desk(&message);
+        let done = self.turn(message, inbox).await;
+        self.refresh_lists();
+        Ok(done)
+    }
+
+    async fn turn(&mut self, message: Message, inbox: &mut UnboundedReceiver<Command>) -> Done {
         let cancel = CancellationToken::new();
         let settings = &self.ready.session.settings;
         self.front.limit = settings.context_limit();
+        let (enabled, by) = settings.enabled();
+        self.front.wants_thinking = enabled && (by.is_of_the_user() || settings.max_thinking_tokens().is_some());
         self.front.said = self.branch();
         self.front.model.clone_from(&self.ready.model);
-        let mut keeper = Keeper::new(&mut self.front, self.desk.as_mut());
+        let hurry = self.ready.session.hurry();
+        let mut recorder = Recorder::new(&mut self.front, self.tape.as_mut());
+        let mut keeper = Keeper::new(&mut recorder, self.desk.as_mut());
         let mut turn = std::pin::pin!(self.ready.session.turn(message, &mut keeper, &self.asker, &cancel));
         let mut leaves = false;
         let _end: TurnEnd = loop {
@@ -171,21 +195,25 @@ impl Driver {
                 end = &mut turn => break end,
                 command = inbox.recv(), if !leaves => match command {
                     Some(Command::Interrupt) => cancel.cancel(),
+                    Some(Command::AnswerNow) => hurry.answer_now(),
                     Some(Command::Answer { id, permit }) => self.asker.answer(id, permit),
                     Some(Command::Quit) | None => {
                         leaves = true;
                         cancel.cancel();
                     }
-                    Some(other) => self.later.push_back(other),
+                    Some(other) => {
+                        self.asker.waits(&other);
+                        self.later.push_back(other);
+                    }
                 },
             }
         };
-        Ok(if leaves { Done::Leave } else { Done::Silent })
+        if leaves { Done::Leave } else { Done::Silent }
     }
 
     /// The last question once more; the answer before stays in its branch.
     async fn retry(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
-        let asked = self.branch().into_iter().rev().find(|message| message.role == Role::User);
+        let asked = self.branch().into_iter().rev().find(Message::is_question);
         let Some(asked) = asked else { return Err(Report::new("nothing was asked yet")) };
         self.take_back()?;
         let text = match asked.blocks.first() {
@@ -195,7 +223,14 @@ impl Driver {
         self.say(&text, inbox).await
     }
 
-    fn branch(&self) -> Vec<Message> {
+    /// Files, sessions, tools and answers may have come since.
+    pub(super) fn refresh_lists(&self) {
+        if let Ok(lists) = self.lists() {
+            self.front.send(Update::Lists(Box::new(lists)));
+        }
+    }
+
+    pub(super) fn branch(&self) -> Vec<Message> {
         self.ready.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
     }
 
@@ -246,7 +281,9 @@ impl Driver {
             models: self.ready.own_models().chain(known).chain(simulated).collect(),
             profiles,
             files: run::files_here(MOST_FILES),
-            sessions: sessions.into_iter().map(|session| session.id.to_string()).collect(),
+            sessions: sessions.into_iter().map(says::named).collect(),
+            tools: self.tool_names(),
+            rules: self.forgettable(),
         })
     }
 
@@ -289,7 +326,7 @@ impl Driver {
             Command::Other { name, rest } => self.other(&name, &rest).await,
             Command::Quit => Ok(Done::Leave),
             // Nothing runs, so nothing is stopped and nobody waits.
-            Command::Interrupt | Command::Answer { .. } | Command::Terminal(_) => Ok(Done::Silent),
+            Command::Interrupt | Command::AnswerNow | Command::Answer { .. } | Command::Terminal(_) => Ok(Done::Silent),
         }
     }
 
@@ -392,15 +429,16 @@ impl Driver {
         Ok(Done::Said(says::line(format!("going on in a copy: {id}"))))
     }
 
-    fn go_on_with(&mut self, store: &SqliteStore, word: &str) -> Result<(), Report> {
-        let Some(resumed) = keep::resume(store, Which::Named(word))? else { return Ok(()) };
+    /// The ids of its entries come back.
+    pub(super) fn go_on_with(&mut self, store: &SqliteStore, word: &str) -> Result<Vec<MessageId>, Report> {
+        let Some(resumed) = keep::resume(store, Which::Named(word))? else { return Ok(Vec::new()) };
         self.desk = None;
         self.title = resumed.conversation.title.clone();
-        self.known = Some((resumed.id, resumed.ids));
+        self.known = Some((resumed.id, resumed.ids.clone()));
         self.ready.session.go_on_with(resumed.conversation.history);
         self.front.send(Update::Restored(self.branch()));
         self.front.send(Update::Status(Box::new(self.status())));
-        Ok(())
+        Ok(resumed.ids)
     }
 
     fn export(&self, file: Option<&str>) -> Result<Done, Report> {
@@ -412,11 +450,19 @@ impl Driver {
     }
 
     async fn other(&mut self, name: &str, rest: &str) -> Result<Done, Report> {
+        if let Some(done) = self.more(name, rest) {
+            return done;
+        }
         let Some(store) = self.store.clone() else { return Err(Report::new("no session is saved")) };
         let trouble = |error| keep::trouble(&error);
         match name {
-            "sessions" => Ok(Done::Said(says::sessions(&store.sessions(20).map_err(trouble)?))),
-            "resume" if rest.is_empty() => Ok(Done::Said(says::sessions(&store.sessions(20).map_err(trouble)?))),
+            "sessions" | "resume" if rest.is_empty() || name == "sessions" => {
+                let sessions = store.sessions(20).map_err(trouble)?;
+                self.listed = sessions.iter().map(|one| Place { session: one.id.clone(), block: None }).collect();
+                Ok(Done::Said(says::sessions(&sessions)))
+            }
+            // No id is as short as a number of the list.
+            "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => self.open_place(rest),
             "resume" => {
                 self.go_on_with(&store, rest)?;
                 Ok(Done::Silent)
@@ -439,7 +485,11 @@ impl Driver {
                 Ok(Done::Silent)
             }
             "search" if rest.is_empty() => Err(Report::new("there is nothing to look for").hint("/search WORDS")),
-            "search" => Ok(Done::Said(says::found(&store.search(&Query::new(rest)).map_err(trouble)?))),
+            "search" => {
+                let found = store.search(&Query::new(rest)).map_err(trouble)?;
+                self.listed = found.hits.iter().map(Place::of_hit).collect();
+                Ok(Done::Said(says::found(&found)))
+            }
             "usage" => self.usage(&store),
             other => Err(Report::new(format!("unknown command `{other}`")).hint("/help lists them")),
         }

@@ -2,6 +2,8 @@
 //! on another.
 
 mod driver;
+mod filling;
+mod more;
 mod plain;
 mod says;
 mod screen;

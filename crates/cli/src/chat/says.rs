@@ -5,9 +5,9 @@ use aside_core::message::Message;
 use aside_core::rules::{Action, Decision};
 use aside_core::settings::{Key, Settings};
 use aside_store::ledger::LedgerLine;
-use aside_store::search::Found;
+use aside_store::search::{Found, Hit};
 use aside_store::session::Summary;
-use aside_tui::seam::{DecisionRow, Said};
+use aside_tui::seam::{DecisionRow, Named, Said};
 
 use crate::report::Report;
 use crate::{config, times};
@@ -59,28 +59,67 @@ pub(crate) fn settings(settings: &Settings, key: Option<&str>) -> Result<Said, R
 }
 
 pub(crate) fn sessions(sessions: &[Summary]) -> Said {
-    let row = |session: &Summary| {
-        vec![
-            session.id.to_string(),
-            times::local(session.changed),
-            session.n_messages.to_string(),
-            session.model.clone().unwrap_or_default(),
-            session.title.clone().unwrap_or_default(),
-        ]
+    if sessions.is_empty() {
+        return line("there is no session yet");
+    }
+    let item = |(at, session): (usize, &Summary)| {
+        let title = literal(session.title.as_deref().unwrap_or("without a title"));
+        let model = session.model.as_deref().map(|model| format!(" · {}", literal(model))).unwrap_or_default();
+        let Summary { id, changed, n_messages, .. } = session;
+        let changed = literal(&times::local(*changed));
+        let messages = if *n_messages == 1 { "1 message".to_owned() } else { format!("{n_messages} messages") };
+        format!("{}. **{title}**\n   {changed} · {messages}{model} · {id}\n", at + 1)
     };
-    let head = ["id", "changed", "messages", "model", "title"].map(str::to_owned).to_vec();
-    Said::Table { head, rows: sessions.iter().map(row).collect() }
+    let items: String = sessions.iter().enumerate().map(item).collect();
+    Said::Markdown(format!("{items}\n/resume NUMBER goes on with one\n"))
+}
+
+/// A session for completion.
+pub(crate) fn named(session: Summary) -> Named {
+    Named { name: session.id.to_string(), about: session.title.unwrap_or_default() }
+}
+
+/// Text that is no Markdown, whatever is in it.
+fn literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\r' | '\t' => out.push(' '),
+            _ => {
+                if letter.is_ascii_punctuation() {
+                    out.push('\\');
+                }
+                out.push(letter);
+            }
+        }
+    }
+    out
 }
 
 pub(crate) fn found(found: &Found) -> Said {
-    let row = |hit: &aside_store::search::Hit| {
-        vec![hit.session.to_string(), hit.kind.as_str().to_owned(), hit.snippet.clone()]
-    };
     if found.hits.is_empty() {
         return line("nothing was found");
     }
-    let head = ["session", "in", "words"].map(str::to_owned).to_vec();
-    Said::Table { head, rows: found.hits.iter().map(row).collect() }
+    let item = |(at, hit): (usize, &Hit)| {
+        let title = literal(hit.title.as_deref().unwrap_or("without a title"));
+        let when = hit.at.map(|at| format!(" · {}", literal(&times::local(at)))).unwrap_or_default();
+        format!("{}. {}\n   {} in {title}{when}\n", at + 1, marked(hit), hit.kind.as_str())
+    };
+    let items: String = found.hits.iter().enumerate().map(item).collect();
+    Said::Markdown(format!("{items}\n/open NUMBER goes there\n"))
+}
+
+/// The snippet with what was looked for in bold.
+fn marked(hit: &Hit) -> String {
+    let mut out = String::new();
+    let mut from = 0;
+    for mark in &hit.marks {
+        out.push_str(&literal(hit.snippet.get(from..mark.start).unwrap_or_default()));
+        out.push_str(&format!("**{}**", literal(hit.snippet.get(mark.clone()).unwrap_or_default())));
+        from = mark.end;
+    }
+    out.push_str(&literal(hit.snippet.get(from..).unwrap_or_default()));
+    out
 }
 
 pub(crate) fn usage(lines: &[LedgerLine]) -> Said {
@@ -100,4 +139,55 @@ pub(crate) fn usage(lines: &[LedgerLine]) -> Said {
     };
     let head = ["model", "replies", "input", "thinking", "answer", "cost"].map(str::to_owned).to_vec();
     Said::Table { head, rows: lines.iter().map(row).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aside_core::block::Time;
+    use aside_store::search::{Count, Kind, Order};
+    use aside_store::{MessageId, SessionId};
+
+    fn markdown(said: Said) -> String {
+        let Said::Markdown(text) = said else { panic!("{said:?}") };
+        text
+    }
+
+    #[test]
+    fn sessions_are_numbered_and_their_titles_are_no_markdown() {
+        let session = |title: Option<&str>, n_messages| Summary {
+            id: SessionId::new("k3f9"),
+            title: title.map(str::to_owned),
+            model: Some("acme/deep".to_owned()),
+            n_messages,
+            created: Time(0),
+            changed: Time(0),
+        };
+        let shown = markdown(sessions(&[session(Some("a *b* `c`"), 1), session(None, 4)]));
+        let shown: Vec<&str> = shown.lines().collect();
+        assert_eq!(shown[0], r"1. **a \*b\* \`c\`**");
+        assert!(shown[1].ends_with(r"· 1 message · acme\/deep · k3f9"), "{}", shown[1]);
+        assert_eq!(shown[2], "2. **without a title**");
+        assert!(shown[3].contains("· 4 messages ·"), "{}", shown[3]);
+        assert_eq!(sessions(&[]), Said::Line("there is no session yet".to_owned()));
+    }
+
+    #[test]
+    fn hits_are_numbered_and_what_was_looked_for_stands_out() {
+        let hit = Hit {
+            session: SessionId::new("k3f9"),
+            title: Some("Parsing".to_owned()),
+            message: MessageId(7),
+            block: 0,
+            kind: Kind::Thinking,
+            model: None,
+            at: None,
+            snippet: "the **race** is here".to_owned(),
+            marks: vec![6..10, 16..20],
+            place: None,
+        };
+        let shown = markdown(found(&Found { hits: vec![hit], order: Order::BestFirst, count: Count::Exactly(1) }));
+        let expected = "1. the \\*\\***race**\\*\\* is **here**\n   thinking in Parsing\n\n/open NUMBER goes there\n";
+        assert_eq!(shown, expected);
+    }
 }

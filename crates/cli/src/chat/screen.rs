@@ -15,6 +15,8 @@ use tokio::sync::oneshot;
 pub(crate) struct ToScreen {
     pub(crate) updates: Sender<seam::Update>,
     pub(crate) limit: Option<u64>,
+    /// The user's word, not a default.
+    pub(crate) wants_thinking: bool,
     /// As PROVIDER/MODEL; a request knows only the second half.
     pub(crate) model: String,
     /// The branch as it was sent, for the words of the decision table.
@@ -41,6 +43,7 @@ impl Front for ToScreen {
                 effort: encoded.effort.clone(),
                 tokens: encoded.tokens,
                 limit: self.limit,
+                wants_thinking: self.wants_thinking || encoded.effort.is_some(),
                 notes: encoded.unmet.iter().chain(&encoded.notes).cloned().collect(),
                 decisions: super::says::thoughts(&self.said, &encoded.decisions),
             })),
@@ -87,6 +90,32 @@ impl OnScreen {
             // Whoever asked may have stopped waiting.
             drop(waiting.send(permit));
         }
+    }
+
+    /// A command that came while a turn runs is carried out behind it.
+    pub(crate) fn waits(&self, command: &seam::Command) {
+        let name = match command {
+            seam::Command::Other { name, .. } => name.as_str(),
+            seam::Command::Set { .. } | seam::Command::Query(_) => "set",
+            seam::Command::Unset(_) => "unset",
+            seam::Command::Profile(_) => "profile",
+            seam::Command::Model(_) => "model",
+            seam::Command::Effort(_) => "effort",
+            seam::Command::Compact => "compact",
+            seam::Command::Fork => "fork",
+            seam::Command::Undo => "undo",
+            seam::Command::Retry => "retry",
+            seam::Command::Export(_) => "export",
+            // The screen queues what is said, and shows a view at once.
+            seam::Command::Say(_)
+            | seam::Command::View(_)
+            | seam::Command::Interrupt
+            | seam::Command::AnswerNow
+            | seam::Command::Answer { .. }
+            | seam::Command::Terminal(_)
+            | seam::Command::Quit => return,
+        };
+        self.tell(seam::Update::Said(seam::Said::Line(format!("/{name} waits for the end of this turn"))));
     }
 
     fn tell(&self, update: seam::Update) {

@@ -128,6 +128,8 @@ fn turn_starts(messages: &[&Message]) -> Vec<usize> {
             starts.push(at);
         }
     }
+    // A nudge is part of the turn that it hastens.
+    starts.retain(|at| messages.get(*at).is_none_or(|message| !message.is_nudge()));
     starts
 }
 

@@ -89,6 +89,10 @@ impl Encoder {
         Encoder { pieces: Pieces::counting_with(counter), settled: None }
     }
 
+    pub(super) fn counter(&self) -> &dyn Counter {
+        self.pieces.counter.as_ref()
+    }
+
     /// Builds a request. `entries` say which entry of one history each message
     /// is; what was written for an entry is not written again.
     pub fn encode(&mut self, request: &Request<'_>, entries: &[EntryId]) -> Encoded {

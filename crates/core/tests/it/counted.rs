@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aside_core::block::{Block, Content, Image, Origin, Seal, SealKind, Seals, Text, Thinking};
+use aside_core::block::{
+    Arguments, Block, CallId, Content, Image, Origin, Seal, SealKind, Seals, Text, Thinking, ToolCall, ToolResult,
+};
 use aside_core::conversation::Tool;
 use aside_core::dialect::{Dialect, Dialects};
 use aside_core::event::Usage;
@@ -12,7 +14,7 @@ use aside_core::message::{Message, Role};
 use aside_core::protocol::Protocol;
 use aside_core::settings::{Layer, Settings};
 use aside_core::tokens::{Count, Counter};
-use aside_core::wire::{Encoded, Encoder, Request, encode};
+use aside_core::wire::{Encoded, Encoder, HeldBack, Request, encode};
 
 /// A token a byte, so that a count can be compared with a body.
 #[derive(Debug, Default)]
@@ -211,4 +213,49 @@ fn err_002_a_counter_that_fails_is_noted_and_stops_nothing() {
     let failing = Arc::new(Bytes { fails: true, ..Bytes::default() });
     let sent = Encoder::counting_with(failing).encode(&request, &[]);
     assert_eq!((sent.body, sent.notes), (plain.body, vec!["no vocabulary".to_owned()]));
+}
+
+#[test]
+fn c2_the_parts_of_a_request_add_up_to_its_count() {
+    let mut desk = Desk::new();
+    desk.tools = vec![Tool { name: "get".into(), description: "d".repeat(500), parameters: "{}".into() }];
+    for include in ["true", "false"] {
+        desk.settings.set(Layer::Session, "reasoning.includeInContext", include).unwrap();
+        for dialect in desk.dialects.iter() {
+            let (_, mut encoder) = counting();
+            let origin =
+                Some(Origin { dialect: Some(dialect.id.clone()), model: Some("m".into()), ..Origin::default() });
+            let call = ToolCall {
+                id: CallId::Given("c1".into()),
+                name: "get".into(),
+                arguments: Arguments::parse("{}".into()),
+                seal: None,
+                native: None,
+            };
+            let result = ToolResult { id: "c1".into(), name: "get".into(), content: "r".repeat(700), is_error: false };
+            let said = vec![open(&"t".repeat(300)), text(&"a".repeat(200)), Block::ToolCall(call)];
+            let history = history([
+                Message::new(Role::System, vec![text(&"s".repeat(400))]),
+                Message::new(Role::User, vec![text(&"p".repeat(100))]),
+                Message { origin, ..Message::new(Role::Assistant, said) },
+                Message::new(Role::Tool, vec![Block::ToolResult(result)]),
+            ]);
+            let branch = history.branch();
+            let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
+            let request = desk.request(dialect, &messages);
+            let sent = encoder.encode(&request, &[]);
+            let filling = encoder.filling(&request, &sent);
+            let name = &dialect.id;
+            assert_eq!(filling.total(), sent.tokens, "{name}: {filling:?}");
+            let about = |part: u64, size: u64| (size..size * 2 + 200).contains(&part);
+            assert!(about(filling.system, 400) && about(filling.tools, 500), "{name}: {filling:?}");
+            assert!(about(filling.prompts, 100) && about(filling.answers, 200), "{name}: {filling:?}");
+            assert!(about(filling.results, 700), "{name}: {filling:?}");
+            // A thought is in the request, or it is held back.
+            let goes = sent.body.contains(&"t".repeat(300));
+            assert_eq!(filling.thinking > 0, goes, "{name}: {filling:?}");
+            let held = HeldBack { thoughts: u64::from(!goes), thinking: if goes { 0 } else { 300 }, other: 0 };
+            assert_eq!(filling.held_back, held, "{name}");
+        }
+    }
 }

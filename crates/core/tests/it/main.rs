@@ -26,6 +26,7 @@ mod fixtures;
 mod incoming;
 mod invented;
 mod judged;
+mod loop_guard;
 mod mutated;
 mod properties;
 mod recorded;

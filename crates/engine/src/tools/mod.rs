@@ -29,8 +29,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use files::image_type;
 pub use group::Group;
 pub use kept::Kept;
-pub use permissions::{Mode, Permissions, ProjectMemory, Rules, Verdict};
-pub use toolbox::{Taken, Toolbox};
+pub use permissions::{Mode, NotForgotten, Permissions, ProjectMemory, Ruled, Rules, Source, Verdict};
+pub use toolbox::{Offered, Switch, Taken, Toolbox, UnknownTool};
 pub use workplace::Workplace;
 
 /// Something that wants the user's word before it is done.
@@ -93,6 +93,11 @@ pub type Outcome = Result<String, String>;
 /// Something the model can call.
 pub trait Tool: Send + Sync {
     fn spec(&self) -> Spec;
+
+    /// The server it belongs to; none for one of our own.
+    fn server(&self) -> Option<&str> {
+        None
+    }
 
     /// What this call would do. Nothing is opened or changed yet; arguments
     /// that do not fit are answered with what is expected.

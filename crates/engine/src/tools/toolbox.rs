@@ -18,10 +18,40 @@ use super::write::Write;
 use super::{Asker, Job, Outcome, Risk, Target, Tool};
 
 pub struct Toolbox {
+    tools: Vec<Held>,
+    /// What is offered to the model: the tools that are on.
     specs: Vec<Spec>,
-    tools: Vec<Box<dyn Tool>>,
+    /// Of tools that are still to come.
+    usual: Switch,
     permissions: Permissions,
 }
+
+struct Held {
+    spec: Spec,
+    tool: Box<dyn Tool>,
+    switch: Switch,
+}
+
+/// Whether the model is offered a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+/// A tool as the user sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offered<'a> {
+    pub name: &'a str,
+    pub about: &'a str,
+    /// None for one of our own.
+    pub server: Option<&'a str>,
+    pub switch: Switch,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no tool `{0}`")]
+pub struct UnknownTool(pub String);
 
 /// A tool of this name is there already.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +66,7 @@ impl Toolbox {
 
     /// No tools yet.
     pub fn with(permissions: Permissions) -> Toolbox {
-        Toolbox { specs: Vec::new(), tools: Vec::new(), permissions }
+        Toolbox { tools: Vec::new(), specs: Vec::new(), usual: Switch::On, permissions }
     }
 
     /// The built-in tools, those that only read before the others.
@@ -51,20 +81,63 @@ impl Toolbox {
             Box::new(Write(work.clone())),
             Box::new(Shell(work.clone())),
         ];
-        Toolbox { specs: tools.iter().map(|tool| tool.spec()).collect(), tools, permissions }
+        let mut toolbox = Toolbox::with(permissions);
+        for tool in tools {
+            toolbox.hold(tool.spec(), tool);
+        }
+        toolbox
     }
 
     pub fn add(&mut self, tool: Box<dyn Tool>) -> Result<(), Taken> {
         let spec = tool.spec();
-        if self.specs.iter().any(|known| known.name == spec.name) {
+        if self.tools.iter().any(|known| known.spec.name == spec.name) {
             return Err(Taken(spec.name));
         }
-        self.specs.push(spec);
-        self.tools.push(tool);
+        self.hold(spec, tool);
         Ok(())
     }
 
-    /// What is offered to the model.
+    fn hold(&mut self, spec: Spec, tool: Box<dyn Tool>) {
+        if self.usual == Switch::On {
+            self.specs.push(spec.clone());
+        }
+        self.tools.push(Held { spec, tool, switch: self.usual });
+    }
+
+    /// All of them, on or off.
+    pub fn list(&self) -> impl Iterator<Item = Offered<'_>> {
+        self.tools.iter().map(|held| Offered {
+            name: &held.spec.name,
+            about: &held.spec.description,
+            server: held.tool.server(),
+            switch: held.switch,
+        })
+    }
+
+    /// Switches one tool, or the tools of one server; all of them without a
+    /// name, and those that are still to come too.
+    pub fn switch(&mut self, name: Option<&str>, to: Switch) -> Result<usize, UnknownTool> {
+        let is_meant = |held: &Held| name.is_none_or(|name| held.spec.name == name || held.tool.server() == Some(name));
+        let mut n_meant = 0;
+        for held in self.tools.iter_mut().filter(|held| is_meant(held)) {
+            held.switch = to;
+            n_meant += 1;
+        }
+        match name {
+            None => self.usual = to,
+            Some(name) if n_meant == 0 => return Err(UnknownTool(name.to_owned())),
+            Some(_) => (),
+        }
+        let on = self.tools.iter().filter(|held| held.switch == Switch::On);
+        self.specs = on.map(|held| held.spec.clone()).collect();
+        Ok(n_meant)
+    }
+
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// What is offered to the model: those that are on.
     pub fn specs(&self) -> &[Spec] {
         &self.specs
     }
@@ -122,13 +195,16 @@ impl Toolbox {
     }
 
     fn find(&self, name: &str) -> Result<&dyn Tool, String> {
-        let found = self.specs.iter().zip(&self.tools).find(|(spec, _)| spec.name == name);
-        found.map(|(_, tool)| tool.as_ref()).ok_or_else(|| {
-            let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-            match known.is_empty() {
-                true => format!("there is no tool `{name}`; there are no tools in this conversation"),
-                false => format!("there is no tool `{name}`; there are: {}", known.join(", ")),
-            }
+        let found = self.tools.iter().find(|held| held.spec.name == name);
+        match found {
+            Some(Held { tool, switch: Switch::On, .. }) => return Ok(tool.as_ref()),
+            Some(Held { switch: Switch::Off, .. }) => return Err(format!("the user has switched `{name}` off")),
+            None => (),
+        }
+        let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        Err(match known.is_empty() {
+            true => format!("there is no tool `{name}`; there are no tools in this conversation"),
+            false => format!("there is no tool `{name}`; there are: {}", known.join(", ")),
         })
     }
 }

@@ -9,6 +9,8 @@
 )]
 
 mod files;
+mod hurried;
+mod listed;
 mod permissions;
 mod probe;
 mod search;

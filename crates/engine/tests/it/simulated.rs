@@ -13,16 +13,16 @@ use aside_sim::{Options, Running, Simulator, Stage};
 use crate::support::Scratch;
 use crate::talk::{Heard, dialects, say, session_with};
 
-async fn simulator() -> Running {
+pub(crate) async fn simulator() -> Running {
     let stage = Stage::new(dialects().as_ref().clone(), Options::default());
     Simulator::bind(([127, 0, 0, 1], 0).into(), stage).await.unwrap().spawn()
 }
 
-fn ids() -> Vec<String> {
+pub(crate) fn ids() -> Vec<String> {
     dialects().iter().map(|dialect| dialect.id.clone()).collect()
 }
 
-fn talk_to(simulator: &Running, dialect: &str, scratch: &Scratch) -> Session {
+pub(crate) fn talk_to(simulator: &Running, dialect: &str, scratch: &Scratch) -> Session {
     let url = format!("http://{}", simulator.address());
     let timeouts = Timeouts { connect: Duration::from_secs(2), idle: Duration::from_secs(30) };
     let mut session = session_with(&url, dialect, dialect, timeouts);
@@ -30,7 +30,7 @@ fn talk_to(simulator: &Running, dialect: &str, scratch: &Scratch) -> Session {
     session
 }
 
-fn branch(session: &Session) -> Vec<Message> {
+pub(crate) fn branch(session: &Session) -> Vec<Message> {
     session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
 }
 

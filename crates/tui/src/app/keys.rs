@@ -2,7 +2,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
 use aside_core::screen::neutral;
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::asking::Answered;
 use super::{App, Mode, Turn, copy};
@@ -46,7 +46,12 @@ impl App {
     /// Looking around works whatever else is going on.
     fn action_of_any_mode(&mut self, action: Option<Action>, key: KeyEvent) -> Option<Vec<Command>> {
         let is_bare = key.modifiers.is_empty() && self.composer.editor.is_empty();
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
         match (action, key.code) {
+            // Whoever is writing wants a new line instead.
+            (_, KeyCode::Enter) if alt && self.can_hurry() && self.composer.editor.is_empty() => {
+                return Some(self.local(Local::AnswerNow));
+            }
             (Some(Action::TurnBefore), _) => self.transcript.jump_turn(false),
             (Some(Action::TurnAfter), _) => self.transcript.jump_turn(true),
             (Some(Action::PageUp), _) => self.transcript.scroll(-self.transcript.page()),

@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 
 use crate::bindings::Bindings;
 use crate::commands::{self, Local, Parsed};
-use crate::count::Rate;
+use crate::count::{Rate, short};
 use crate::input::composer::Composer;
 use crate::seam::{Command, Lists, Said, Sending, Status, TerminalAct, Update};
 use crate::text::width_of;
@@ -80,6 +80,10 @@ pub struct App {
     browsing: bool,
     turn: Turn,
     doing: Doing,
+    /// The answer was asked for, and nothing has come since.
+    hurried: bool,
+    /// Whether the wish for thinking was heard.
+    pub(crate) wish: Wish,
     now: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     leaving: Option<Time>,
@@ -100,6 +104,17 @@ enum Turn {
     Stopping {
         since: Option<Time>,
     },
+}
+
+/// The wish for thinking, over a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    None,
+    /// It was sent, and no thought has come.
+    Sent,
+    Heard,
+    /// The turn is over, and none came.
+    Ignored,
 }
 
 /// What the turn is at, in a word: it shows even where thinking does not.
@@ -136,6 +151,8 @@ impl App {
             browsing: false,
             turn: Turn::Idle,
             doing: Doing::Nothing,
+            hurried: false,
+            wish: Wish::None,
             now: None,
             leaving: None,
             asked_view: None,
@@ -249,6 +266,7 @@ impl App {
             Doing::Nothing => None,
             Doing::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
             Doing::Waiting => Some(format!("waiting for {}", neutral(self.model()))),
+            Doing::Thinking if self.transcript.is_stuck() => Some("in circles · Alt+Enter answers now".to_owned()),
             Doing::Thinking => Some("thinking".to_owned()),
             Doing::Writing => Some("writing".to_owned()),
             Doing::Calling(name) => Some(format!("calling {}", neutral(name))),
@@ -298,6 +316,26 @@ impl App {
         self.begin(text)
     }
 
+    /// Enough thought: the same turn asks for the answer. What is being
+    /// answered already is left alone.
+    fn answer_now(&mut self) -> Vec<Command> {
+        match (self.turn, &self.doing) {
+            (Turn::Running { .. }, Doing::Waiting | Doing::Thinking) if !self.hurried => {
+                self.hurried = true;
+                self.toast("asking for the answer".to_owned());
+                vec![Command::AnswerNow]
+            }
+            (Turn::Running { .. } | Turn::Stopping { .. } | Turn::Idle, _) => {
+                self.toast("nothing is thought right now".to_owned());
+                Vec::new()
+            }
+        }
+    }
+
+    fn can_hurry(&self) -> bool {
+        matches!(self.turn, Turn::Running { .. }) && matches!(self.doing, Doing::Waiting | Doing::Thinking)
+    }
+
     /// Begins a turn. Whoever reads further up is left alone.
     fn begin(&mut self, text: String) -> Vec<Command> {
         self.turn = Turn::Running { since: self.now };
@@ -311,11 +349,12 @@ impl App {
             Local::NextView => return self.set_view(next_view(self.transcript.view())),
             Local::View(view) => return self.set_view(view),
             Local::Reader => self.read_last(),
+            Local::AnswerNow => return self.answer_now(),
             Local::CopyAnswer => {
                 return self.copy_last(|item| matches!(item, Item::Text(doc) if !doc.is_blank()), "answer");
             }
             Local::CopyThinking => return self.copy_last(|item| matches!(item, Item::Thought(_)), "thought"),
-            Local::Explain => self.explain(),
+            Local::Sent => self.sent(),
             Local::Theme(ground) => {
                 let other = if self.theme.ground == Ground::Dark { Ground::Light } else { Ground::Dark };
                 let ground = ground.unwrap_or(other);
@@ -339,8 +378,11 @@ impl App {
         self.transcript.follow();
     }
 
-    fn explain(&mut self) {
-        self.said(explained(self.sending.as_ref()));
+    /// The decision table of the last request.
+    fn sent(&mut self) {
+        for said in explained(self.sending.as_ref()) {
+            self.said(said);
+        }
     }
 
     fn last_item(&self, wanted: impl Fn(&Item) -> bool) -> Option<usize> {
@@ -369,17 +411,22 @@ impl App {
     }
 }
 
-/// What the last request sent of each thought.
-pub(crate) fn explained(sending: Option<&Sending>) -> Said {
-    let rows = sending.map(|sending| &sending.decisions);
-    match rows.filter(|rows| !rows.is_empty()) {
-        None => Said::Line("no stored thought was part of the last request".to_owned()),
+/// The decision table of the last request, and what else it was.
+pub(crate) fn explained(sending: Option<&Sending>) -> Vec<Said> {
+    let Some(sending) = sending else { return vec![Said::Line("nothing was sent yet".to_owned())] };
+    let Sending { step, model, effort, tokens, notes, decisions, .. } = sending;
+    let effort = effort.as_ref().map(|effort| format!(" · effort {effort}")).unwrap_or_default();
+    let head = format!("to {} · step {step}{effort} · ~{} tokens", neutral(model), short(*tokens));
+    let lines: Vec<&str> = std::iter::once(head.as_str()).chain(notes.iter().map(String::as_str)).collect();
+    let table = match Some(decisions).filter(|rows| !rows.is_empty()) {
+        None => Said::Line("no stored thought was part of it".to_owned()),
         Some(rows) => {
             let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
             let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
             Said::Table { head, rows: rows.iter().map(row).collect() }
         }
-    }
+    };
+    vec![Said::Line(lines.join("\n")), table]
 }
 
 fn copy(text: String) -> Command {

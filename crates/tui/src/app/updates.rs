@@ -1,8 +1,9 @@
 //! What the engine tells.
 
+use aside_core::event::{Side, Usage};
 use aside_core::turn::TurnEnd;
 
-use super::{App, Doing, Turn};
+use super::{App, Doing, Turn, Wish};
 use crate::seam::{Command, Opening, Said, Status, TerminalAct, Update};
 use crate::text::Ink;
 use crate::transcript::item::Item;
@@ -14,11 +15,22 @@ impl App {
             Update::Sending(sending) => {
                 self.running();
                 self.rate.begin();
+                // What was counted was the request before.
+                self.usage = Usage::default();
                 self.doing = Doing::Waiting;
+                self.wish = match (self.wish, sending.wants_thinking) {
+                    (Wish::None | Wish::Ignored, true) => Wish::Sent,
+                    (Wish::None | Wish::Ignored, false) => Wish::None,
+                    (Wish::Sent | Wish::Heard, _) => self.wish,
+                };
                 self.transcript.sending(&sending);
                 self.sending = Some(*sending);
             }
             Update::Opened { block, opening } => {
+                self.hurried = false;
+                if opening == Opening::Thinking {
+                    self.wish = Wish::Heard;
+                }
                 self.doing = match &opening {
                     Opening::Text => Doing::Writing,
                     Opening::Thinking => Doing::Thinking,
@@ -34,7 +46,12 @@ impl App {
             }
             // The seal is the engine's; what can be read stays as it is.
             Update::Sealed { .. } => (),
-            Update::Refiled { block, to } => self.transcript.refiled(block, to),
+            Update::Refiled { block, to } => {
+                if to == Side::Thinking {
+                    self.wish = Wish::Heard;
+                }
+                self.transcript.refiled(block, to);
+            }
             Update::Closed { block, value } => {
                 // Until the next block begins, nobody knows what the model does.
                 if matches!(self.doing, Doing::Thinking | Doing::Writing) {
@@ -43,7 +60,7 @@ impl App {
                 self.transcript.closed(block, &value);
             }
             Update::Emptied { block } => self.transcript.emptied(block),
-            Update::Usage(usage) => self.usage.update(usage),
+            Update::Usage(usage) => self.counted(usage),
             Update::Noted(note) => self.transcript.push(Item::notice(Ink::Muted, &note.message)),
             Update::ReplyEnded(end) => {
                 self.rate.end();
@@ -72,6 +89,7 @@ impl App {
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();
             }
+            Update::GoTo { message, part } => self.transcript.go_to(message, part),
             Update::Status(status) => self.hear_status(*status),
             Update::Lists(lists) => self.composer.lists = *lists,
             Update::Earlier(sent) => self.composer.recall_from(sent),
@@ -82,6 +100,19 @@ impl App {
             Update::Suspend => return vec![Command::Terminal(TerminalAct::Suspend)],
         }
         Vec::new()
+    }
+
+    fn counted(&mut self, usage: Usage) {
+        self.usage.update(usage);
+        let thought = usage.reasoning.unwrap_or(0);
+        // What was thought out of sight took time that nobody saw.
+        let unseen = if self.wish == Wish::Heard { 0 } else { thought };
+        if let Some(output) = usage.output {
+            self.rate.counted(output.saturating_sub(unseen));
+        }
+        if thought > 0 {
+            self.wish = Wish::Heard;
+        }
     }
 
     fn hear_status(&mut self, status: Status) {
@@ -105,7 +136,12 @@ impl App {
     fn turn_ended(&mut self, end: &TurnEnd) -> Vec<Command> {
         self.turn = Turn::Idle;
         self.doing = Doing::Nothing;
+        self.hurried = false;
         self.rate.end();
+        self.wish = match (self.wish, end) {
+            (Wish::Sent, TurnEnd::Answered | TurnEnd::Length) => Wish::Ignored,
+            _ => Wish::None,
+        };
         self.asking.clear();
         self.transcript.turn_ended(end);
         if *end == TurnEnd::Interrupted {

@@ -3,7 +3,7 @@
 use aside_core::settings::{self, Key};
 
 use crate::commands::{COMMANDS, words_behind};
-use crate::seam::Lists;
+use crate::seam::{Lists, Named};
 
 const MOST: usize = 50;
 
@@ -72,7 +72,15 @@ fn arguments(name: &str, typed: &str, at: usize, lists: &Lists) -> (usize, Vec<C
         }
         "unset" => (at, settings::complete(typed).into_iter().map(setting).collect()),
         "model" => (at, plain(fitting(&lists.models, typed))),
-        "resume" => (at, plain(fitting(&lists.sessions, typed))),
+        "resume" => (at, named(&lists.sessions, typed)),
+        "tools" | "permissions" => match typed.split_once(' ') {
+            Some((act, begun)) => {
+                let names = if name == "tools" { &lists.tools } else { &lists.rules };
+                let names = if words_behind(name).contains(&act) { fitting(names, begun) } else { Vec::new() };
+                (at + typed.len() - begun.len(), plain(names))
+            }
+            None => (at, plain(starting(words_behind(name), typed))),
+        },
         "profile" => match typed.split_once(' ') {
             Some((_, begun)) => (at + typed.len() - begun.len(), plain(fitting(&lists.profiles, begun))),
             None => (at, plain(starting(words_behind(name), typed))),
@@ -89,6 +97,14 @@ fn setting(text: String) -> Candidate {
 
 fn starting(words: &[&str], typed: &str) -> Vec<String> {
     words.iter().filter(|word| word.starts_with(typed)).map(|word| (*word).to_owned()).collect()
+}
+
+/// By their names, or by what they are about.
+fn named(all: &[Named], typed: &str) -> Vec<Candidate> {
+    let wanted = typed.to_lowercase();
+    let fits = |one: &&Named| one.name.starts_with(typed) || one.about.to_lowercase().contains(&wanted);
+    let candidate = |one: &Named| Candidate { text: one.name.clone(), doc: one.about.clone() };
+    all.iter().filter(fits).take(MOST).map(candidate).collect()
 }
 
 /// Those that begin with it first, then those that have it somewhere.
@@ -123,7 +139,9 @@ mod tests {
             models: words(&["acme/small", "other/acme"]),
             profiles: words(&["work"]),
             files: words(&["src/lib.rs", "README.md"]),
-            sessions: Vec::new(),
+            sessions: vec![Named { name: "k3f9".into(), about: "Parsing headers".into() }],
+            tools: words(&["read", "shell"]),
+            rules: words(&["shell:make"]),
         };
         #[rustfmt::skip]
         let cases: &[(&str, &[&str])] = &[
@@ -136,6 +154,13 @@ mod tests {
             ("/model acme",              &["acme/small", "other/acme"]),
             ("/profile load w",          &["work"]),
             ("/thinking c",              &["collapsed"]),
+            ("/resume head",             &["k3f9"]),
+            ("/resume k3",               &["k3f9"]),
+            ("/tools o",                 &["on", "off"]),
+            ("/tools off sh",            &["shell"]),
+            ("/permissions f",           &["forget"]),
+            ("/permissions forget ",     &["shell:make"]),
+            ("/record o",                &["off"]),
             ("look at @lib",             &["src/lib.rs"]),
             ("mail me@lib",              &[]),
             ("plain",                    &[]),

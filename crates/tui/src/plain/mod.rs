@@ -192,6 +192,8 @@ impl Plain {
             Update::Recorded(_) | Update::Usage(_) | Update::Sealed { .. } => (),
             // A terminal of lines has its own keys, and stops by itself.
             Update::Lists(_) | Update::Earlier(_) | Update::Suspend => (),
+            // Lines cannot be gone back to.
+            Update::GoTo { .. } => (),
         }
         Vec::new()
     }

@@ -152,7 +152,10 @@ impl Plain {
                 Some(_) => self.speech.line("The last thought is hidden by the provider."),
                 None => self.speech.line("There is no thought yet."),
             },
-            Local::Explain => self.said(&explained(self.sending.as_ref())),
+            Local::Sent => explained(self.sending.as_ref()).iter().for_each(|said| self.said(said)),
+            // It comes in the middle of a turn, as a stop does.
+            Local::AnswerNow if self.turn == Turn::Running => return vec![Command::AnswerNow],
+            Local::AnswerNow => self.speech.line("Nothing is being thought."),
             Local::CopyAnswer | Local::CopyThinking => return self.not_here("what is said can be copied as it is"),
             Local::Theme(_) => return self.not_here("there are no colours"),
         }

@@ -7,7 +7,9 @@ use super::markdown::Base;
 use super::row::{Face, Ink, Row, Span};
 use super::wrap::{Break, Margin, wrap};
 
-const LEAST_COLUMN: usize = 3;
+/// A column is at least as wide as its longest word, so that no word is cut;
+/// but one long word does not make a table unreadable.
+const LONGEST_WORD: usize = 12;
 const BETWEEN: &str = " │ ";
 const BETWEEN_WIDTH: usize = 3;
 
@@ -43,21 +45,22 @@ impl Table {
 
     /// How wide each column is, if all of them can be wide enough to read.
     fn fitted(&self, columns: usize, room: usize) -> Option<Vec<usize>> {
-        let mut widths = vec![1; columns];
+        // How wide each one is, and how narrow it can be.
+        let mut widths = vec![(1, 1); columns];
         for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
+            for ((width, least), cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.iter().map(|span| super::width_of(&span.text)).sum());
+                let words = cell.iter().flat_map(|span| span.text.split_whitespace()).map(super::width_of);
+                *least = (*least).max(words.max().unwrap_or(0).min(LONGEST_WORD));
             }
         }
         // The widest gives way first.
-        while widths.iter().sum::<usize>() > room {
-            let widest = widths.iter_mut().max_by_key(|width| **width)?;
-            if *widest <= LEAST_COLUMN {
-                return None;
-            }
+        while widths.iter().map(|(width, _)| width).sum::<usize>() > room {
+            let (widest, _) =
+                widths.iter_mut().filter(|(width, least)| width > least).max_by_key(|(width, _)| *width)?;
             *widest -= 1;
         }
-        Some(widths)
+        Some(widths.into_iter().map(|(width, _)| width).collect())
     }
 
     fn grid(&self, widths: &[usize], base: Base) -> Vec<Row> {

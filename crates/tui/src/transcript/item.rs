@@ -130,12 +130,21 @@ impl Item {
         }
     }
 
+    /// A row below the body, where there is something to say about it.
+    pub fn footer(&self, look: &Look) -> Option<Row> {
+        let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
+        match self {
+            Item::Thought(thought) => thought.footer(width, look.view),
+            Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => None,
+        }
+    }
+
     /// Rows without the blank one before it.
     pub fn height(&mut self, look: &Look) -> usize {
         if self.is_hidden(look.view) {
             return 0;
         }
-        usize::from(self.can_fold()) + self.body(look).len()
+        usize::from(self.can_fold()) + self.body(look).len() + usize::from(self.footer(look).is_some())
     }
 
     pub fn forget_rows(&mut self) {

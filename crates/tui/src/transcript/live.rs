@@ -16,6 +16,9 @@ use crate::text::{Doc, Ink};
 /// The notice of a reply that is nothing but a thought, word for word.
 pub const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
 
+/// Said where the user wanted the answer instead of more thinking.
+const NUDGED: &str = "asked for the answer now";
+
 impl Transcript {
     /// What the user says is shown before the engine has it.
     pub fn say(&mut self, text: &str) {
@@ -172,6 +175,12 @@ impl Transcript {
         self.end_running(is_broken);
     }
 
+    /// A thought of the running turn goes in circles.
+    pub fn is_stuck(&self) -> bool {
+        let turn = self.items.iter().skip(self.turn_from);
+        turn.rev().any(|item| matches!(item, Item::Thought(thought) if thought.is_stuck()))
+    }
+
     fn end_running(&mut self, interrupted: bool) {
         let now = self.now;
         for item in self.items.iter_mut().skip(self.turn_from) {
@@ -236,6 +245,7 @@ impl Transcript {
     /// What was shown live stays; what was not is shown now.
     pub fn recorded(&mut self, message: &Message) {
         match message.role {
+            Role::User if message.is_nudge() => self.push(Item::notice(Ink::Muted, NUDGED)),
             Role::User if self.echoed > 0 => self.echoed -= 1,
             Role::User => {
                 self.begin_turn();
@@ -302,18 +312,21 @@ impl Transcript {
     pub fn restore(&mut self, messages: &[Message]) {
         self.items.clear();
         self.laid.clear();
+        self.message_at.clear();
         self.blocks.clear();
         self.calls.clear();
         (self.top, self.follow, self.focus, self.echoed) = (Pos::default(), true, None, 0);
         self.hinted = None;
-        for message in messages {
+        for (at, message) in messages.iter().enumerate() {
+            self.message_at.push(self.items.len());
             match message.role {
                 Role::System => (),
+                Role::User if message.is_nudge() => self.push(Item::notice(Ink::Muted, NUDGED)),
                 Role::User => {
                     self.begin_turn();
                     self.push_user(message);
                 }
-                Role::Assistant => self.push_reply(message),
+                Role::Assistant => self.push_reply(message, messages.get(at + 1).is_some_and(Message::is_nudge)),
                 Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
             }
         }
@@ -337,7 +350,8 @@ impl Transcript {
         self.push(Item::user(&text));
     }
 
-    fn push_reply(&mut self, message: &Message) {
+    /// A reply that was stopped for its answer did not end there.
+    fn push_reply(&mut self, message: &Message, goes_on: bool) {
         self.reply_from = self.items.len();
         for block in &message.blocks {
             self.push_block(block);
@@ -353,6 +367,9 @@ impl Transcript {
                 .blocks
                 .iter()
                 .any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
+        if goes_on {
+            return;
+        }
         if message.interrupted {
             self.push(Item::notice(Ink::Warn, "interrupted"));
         } else if only_thinking {
@@ -377,9 +394,21 @@ fn whole(block: &Block) -> Option<Item> {
     })
 }
 
+/// What stands in a table is data, whatever Markdown would make of it.
+fn literal(cell: &str) -> String {
+    let mut out = String::with_capacity(cell.len());
+    for letter in cell.chars() {
+        if letter.is_ascii_punctuation() {
+            out.push('\\');
+        }
+        out.push(if letter == '\n' { ' ' } else { letter });
+    }
+    out
+}
+
 fn markdown_table(head: &[String], rows: &[Vec<String>]) -> String {
     let row = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+        let cells: Vec<String> = cells.iter().map(|cell| literal(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
     let mut out = row(head);

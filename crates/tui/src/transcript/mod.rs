@@ -6,6 +6,7 @@ pub mod item;
 mod live;
 pub mod plain;
 mod scroll;
+mod stuck;
 pub mod thought;
 pub mod tool;
 
@@ -76,6 +77,8 @@ pub struct Transcript {
     calls: HashMap<String, usize>,
     /// Of the turn that runs: where its items begin.
     turn_from: usize,
+    /// Where the items of each restored message begin.
+    message_at: Vec<usize>,
     /// User messages shown that the engine has still to record.
     echoed: usize,
     now: Option<Time>,
@@ -125,6 +128,7 @@ impl Transcript {
             reply_from: 0,
             calls: HashMap::new(),
             turn_from: 0,
+            message_at: Vec::new(),
             echoed: 0,
             now: None,
         }
@@ -267,12 +271,20 @@ impl Transcript {
                 set_hit(hits, y, Hit { item: index, part: Part::Header });
             });
         }
+        let footer = item.footer(look);
         let body = item.body(look);
         let from = skip.min(body.len());
         for row in body.get(from..).unwrap_or(&[]) {
             if used.is_full() {
                 return;
             }
+            let hits = &mut self.hits;
+            used.row(&mut 0, |area, y| {
+                paint_row(buffer, area, y, row, gutter.as_ref(), theme);
+                set_hit(hits, y, Hit { item: index, part: Part::Body });
+            });
+        }
+        if let (Some(row), true) = (&footer, skip <= body.len()) {
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
                 paint_row(buffer, area, y, row, gutter.as_ref(), theme);

@@ -2,7 +2,9 @@
 //! the start: what happens elsewhere in the list cannot move it.
 
 use super::item::Item;
+use super::thought::Shape;
 use super::{Look, Transcript};
+use crate::seam::Sought;
 use crate::theme::Motion;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -45,6 +47,26 @@ impl Transcript {
         } else {
             self.top = down;
         }
+    }
+
+    /// A message of the history that was restored goes to the top.
+    pub fn go_to(&mut self, message: usize, part: Sought) {
+        let Some(first) = self.message_at.get(message).copied() else { return };
+        let end = self.message_at.get(message + 1).copied().unwrap_or(self.items.len());
+        let mut thoughts = (first..end).filter(|index| matches!(self.items.get(*index), Some(Item::Thought(_))));
+        let found = match part {
+            Sought::Said => first,
+            Sought::Thought(nth) => thoughts.nth(nth).unwrap_or(first),
+        };
+        let view = self.view;
+        if let Some(Item::Thought(thought)) = self.items.get_mut(found)
+            && part != Sought::Said
+            && thought.shape(view) != Shape::Open
+        {
+            thought.toggle(view);
+        }
+        self.top = Pos { item: found, row: 0 };
+        self.follow = false;
     }
 
     pub fn page(&self) -> isize {

@@ -6,6 +6,7 @@ use aside_core::screen::neutral;
 use aside_core::settings::Display;
 
 use super::Look;
+use super::stuck::{self, Stuck};
 use crate::count::{Count, short};
 use crate::text::markdown::Base;
 use crate::text::wrap::cut;
@@ -70,6 +71,7 @@ pub struct Thought {
     began: Option<Time>,
     times: Option<Times>,
     tokens: Count,
+    stuck: Stuck,
     choice: Option<Choice>,
     /// It is all there is to the reply, so it stays open.
     only: bool,
@@ -90,6 +92,7 @@ impl Thought {
             began: now,
             times: None,
             tokens: Count::default(),
+            stuck: Stuck::watching(),
             choice: None,
             only: false,
         }
@@ -97,7 +100,7 @@ impl Thought {
 
     /// A finished one, from a history. It takes the way of a live one.
     pub fn whole(thinking: &Thinking) -> Thought {
-        let mut thought = Thought::begin(None);
+        let mut thought = Thought { stuck: Stuck::default(), ..Thought::begin(None) };
         thought.close(thinking);
         thought
     }
@@ -109,6 +112,7 @@ impl Thought {
             current.push(text);
         }
         self.tokens.push(text);
+        self.stuck.push(text);
         let shown = self.doc.source().get(before..).unwrap_or("").to_owned();
         self.read_titles(&shown);
     }
@@ -150,6 +154,7 @@ impl Thought {
 
     /// The thought as it is kept.
     pub fn close(&mut self, thinking: &Thinking) {
+        self.stuck.rest();
         let text = neutral(thinking.text());
         if self.doc.source() != text {
             self.doc = Doc::default();
@@ -176,6 +181,7 @@ impl Thought {
         if self.state == State::Running {
             self.state = State::Done;
             self.current = None;
+            self.stuck.rest();
         }
     }
 
@@ -188,6 +194,23 @@ impl Thought {
         }
         self.state = State::Interrupted;
         self.current = None;
+        self.stuck.rest();
+        self.stuck.judge(self.doc.source());
+    }
+
+    /// It is running, and going in circles.
+    pub fn is_stuck(&self) -> bool {
+        self.is_running() && self.stuck.found().is_some()
+    }
+
+    /// The row below a running thought that gets nowhere.
+    pub fn footer(&self, width: usize, view: Display) -> Option<Row> {
+        let is_open = match self.shape(view) {
+            Shape::Window | Shape::Open => true,
+            Shape::Hidden | Shape::Line => false,
+        };
+        let found = self.stuck.found().filter(|_| is_open && self.is_running())?;
+        Some(stuck::line(found, width))
     }
 
     pub fn is_running(&self) -> bool {
@@ -252,9 +275,12 @@ impl Thought {
         } else if let Some(ms) = self.took() {
             head.push_str(&format!(" for {}", duration(ms)));
         }
-        if self.state == State::Interrupted {
-            head.push_str(" · interrupted");
-        }
+        head.push_str(match (self.state, self.stuck.found()) {
+            (State::Interrupted, Some(_)) => " · stopped in a loop",
+            (State::Interrupted, None) => " · interrupted",
+            (State::Running, Some(_)) => " · repeats itself",
+            (State::Running, None) | (State::Done, _) => "",
+        });
         let room = look.width.saturating_sub(width_of(&head) + width_of(&tail));
         // A count says less than a title.
         let is_title_cut = |title: &String| room < width_of(title).min(GIST) + width_of(" · ") + width_of(&tokens);

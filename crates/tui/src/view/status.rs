@@ -4,7 +4,7 @@ use aside_core::screen::neutral;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::{App, Mode};
+use crate::app::{App, Mode, Wish};
 use crate::count::short;
 use crate::paint::paint_row;
 use crate::text::wrap::cut;
@@ -39,8 +39,13 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         let room = if both >= LONG_NAME { both } else { width.saturating_sub(wide(&[&context])).max(LEAST_NAME) };
         parts.push(Part { ink: Ink::Accent, text: cut(&neutral(model), room), kind: Kind::Name });
     }
+    // In words too: not everybody sees the colour.
+    if app.wish == Wish::Ignored {
+        parts.push(Part { ink: Ink::Warn, text: "! no thinking came".to_owned(), kind: Kind::Figure });
+    }
     parts.extend(context.into_iter().chain(effort));
-    parts.extend(app.rate.per_second().map(|rate| figure(format!("~{rate} tok/s"))));
+    let about = if app.rate.is_exact() { "" } else { "~" };
+    parts.extend(app.rate.per_second().map(|rate| figure(format!("{about}{rate} tok/s"))));
     let named = [&app.status.profile, &app.status.title];
     let name = |name: &String| Part { ink: Ink::Muted, text: neutral(name).into_owned(), kind: Kind::Name };
     parts.extend(named.into_iter().flatten().map(name));
@@ -102,7 +107,9 @@ fn effort(app: &App) -> Option<Part> {
 fn context(app: &App) -> Option<Part> {
     let limit = app.sending.as_ref().and_then(|sending| sending.limit).or(app.status.limit);
     let sent = app.sending.as_ref().map(|sending| sending.tokens);
-    let counted = app.usage.input.map(|input| input + app.usage.output.unwrap_or(0));
+    // Some begin with a zero and count at the end.
+    let input = app.usage.input.filter(|input| *input > 0);
+    let counted = input.map(|input| input + app.usage.output.unwrap_or(0));
     let used = counted.or(sent);
     let text = match (counted, sent) {
         (Some(counted), _) => short(counted),

@@ -291,7 +291,7 @@ fn t11_the_status_line_says_what_is_sent_and_counted() {
     stage.grow(0, "word");
     stage.end(TurnEnd::Answered);
     let line = last(&mut stage);
-    assert!(line.starts_with("acme/deep · 12.3k/200k · effort high · ~1"), "{line}");
+    assert!(line.starts_with("acme/deep · 12.3k/200k · effort high · 345 tok/s"), "{line}");
     assert!(line.ends_with(" tok/s · work · a title"), "{line}");
     stage.size.0 = 40;
     assert_eq!(last(&mut stage).split(" · ").next(), Some("acme/deep"));

@@ -10,6 +10,7 @@
 )]
 
 mod anything;
+mod commands;
 mod fixtures;
 mod input;
 mod rules;
@@ -18,5 +19,7 @@ mod scrolling;
 mod seed_000;
 mod seed_003_004;
 mod states;
+mod statusline;
+mod stuck;
 mod support;
 mod thinking;

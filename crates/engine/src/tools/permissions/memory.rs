@@ -53,14 +53,33 @@ impl ProjectMemory {
         self.answers.iter().map(|answer| Rule::answer(&answer.tool, answer.subject.as_deref()))
     }
 
-    /// Adds to the file as it is now: another aside may have written since.
     pub(crate) fn remember(&mut self, answer: Answer) -> Result<(), MemoryError> {
+        self.change(|answers| {
+            if !answers.contains(&answer) {
+                answers.push(answer.clone());
+            }
+        })?;
+        self.answers.push(answer);
+        Ok(())
+    }
+
+    /// Takes a yes back; whether there was one.
+    pub(crate) fn forget(&mut self, rule: &str) -> Result<bool, MemoryError> {
+        let is_it = |answer: &Answer| Rule::answer(&answer.tool, answer.subject.as_deref()).to_string() == rule;
+        if !self.answers.iter().any(is_it) {
+            return Ok(false);
+        }
+        self.change(|answers| answers.retain(|answer| !is_it(answer)))?;
+        self.answers.retain(|answer| !is_it(answer));
+        Ok(true)
+    }
+
+    /// Changes the file as it is now: another aside may have written since.
+    fn change(&self, change: impl FnOnce(&mut Vec<Answer>)) -> Result<(), MemoryError> {
         let fail = |problem| MemoryError::Io { file: self.file.clone(), problem };
         let mut stored = read(&self.file)?;
-        let answers = stored.allowed.entry(self.project.clone()).or_default();
-        if !answers.contains(&answer) {
-            answers.push(answer.clone());
-        }
+        change(stored.allowed.entry(self.project.clone()).or_default());
+        stored.allowed.retain(|_, answers| !answers.is_empty());
         let mut text = serde_json::to_string_pretty(&stored).map_err(|error| fail(error.into()))?;
         text.push('\n');
         if let Some(folder) = self.file.parent() {
@@ -68,9 +87,7 @@ impl ProjectMemory {
         }
         // A link into a folder of dotfiles stays a link.
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
-        atomic::write(&file, text.as_bytes(), Access::Private).map_err(fail)?;
-        self.answers.push(answer);
-        Ok(())
+        atomic::write(&file, text.as_bytes(), Access::Private).map_err(fail)
     }
 }
 

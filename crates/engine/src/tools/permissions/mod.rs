@@ -1,6 +1,7 @@
 //! Who may do what: rules, answers of the user, and the question itself.
 
 mod command;
+mod list;
 mod memory;
 mod rules;
 
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Asker, Likeness, Permit, Question, Risk, Target};
 
+pub use list::{NotForgotten, Ruled, Source};
 use memory::Answer;
 pub use memory::{MemoryError, ProjectMemory};
 pub(crate) use rules::Rule;

@@ -64,6 +64,10 @@ impl Rules {
         Ok(())
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.0.iter()
+    }
+
     /// What becomes of it, and by which rule if there is one.
     pub(crate) fn judge<'a>(
         &'a self,
@@ -143,6 +147,10 @@ impl Rule {
         Rule { tool: tool.to_owned(), subject, verdict: Verdict::Allow, by: By::Answer }
     }
 
+    pub(super) fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
     fn fits(&self, tool: &str, whole: &Command<'_>, part: &str) -> bool {
         if !like(&self.tool, tool) {
             return false;
@@ -184,6 +192,16 @@ impl fmt::Display for Rule {
             Subject::Any => f.write_str(&self.tool),
             Subject::Like(subject) | Subject::Exactly(subject) => write!(f, "{}:{subject}", self.tool),
         }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Allow => "allow",
+            Verdict::Ask => "ask",
+            Verdict::Deny => "deny",
+        })
     }
 }
 
