@@ -8,41 +8,46 @@ use crate::text::{Ink, Row, Shade, Span, width_of};
 
 /// What is known of one thought.
 #[derive(Debug, Default)]
-pub(super) struct Stuck {
-    /// Only a running thought is watched.
-    guard: Option<Box<LoopGuard>>,
-    found: Option<Finding>,
+pub(super) enum Stuck {
+    /// It came whole, and nobody asked yet.
+    #[default]
+    Unwatched,
+    Watching(Box<LoopGuard>),
+    /// It is over.
+    Known(Option<Finding>),
 }
 
 impl Stuck {
     pub(super) fn watching() -> Stuck {
-        Stuck { guard: Some(Box::default()), found: None }
+        Stuck::Watching(Box::default())
     }
 
     pub(super) fn push(&mut self, text: &str) {
-        if let Some(guard) = &mut self.guard {
-            guard.push(text);
+        match self {
+            Stuck::Watching(guard) => guard.push(text),
+            Stuck::Unwatched | Stuck::Known(_) => (),
         }
     }
 
     /// The thought is over; what was found last stays.
     pub(super) fn rest(&mut self) {
-        if let Some(guard) = self.guard.take() {
-            self.found = guard.found().cloned();
+        if let Stuck::Watching(guard) = self {
+            *self = Stuck::Known(guard.found().cloned());
         }
     }
 
-    /// It was not watched while it ran.
+    /// Whether it was stuck when it ended, for one that was not watched.
     pub(super) fn judge(&mut self, text: &str) {
-        if self.guard.is_none() && self.found.is_none() {
-            self.found = LoopGuard::of(text);
+        if let Stuck::Unwatched = self {
+            *self = Stuck::Known(LoopGuard::of(text));
         }
     }
 
     pub(super) fn found(&self) -> Option<&Finding> {
-        match &self.guard {
-            Some(guard) => guard.found(),
-            None => self.found.as_ref(),
+        match self {
+            Stuck::Unwatched => None,
+            Stuck::Watching(guard) => guard.found(),
+            Stuck::Known(found) => found.as_ref(),
         }
     }
 }
