@@ -20,8 +20,10 @@ fn p4_what_was_said_elsewhere_is_found_resumed_and_exported() {
         lines.iter().any(|line| line.contains("prompt") && line.contains("walrus"))
     });
     terminal.enter("/sessions");
-    terminal.see("changed");
-    terminal.see("where is the walrus?");
+    terminal.until("both sessions, above the status line", |lines| {
+        let (_, above) = lines.split_last().unwrap();
+        above.iter().filter(|line| line.contains("sim/kimi")).count() == 2
+    });
     terminal.enter("/resume where is");
     terminal.see("You wrote: \"where is the walrus?\"");
     terminal.miss("something else");
