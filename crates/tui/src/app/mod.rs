@@ -273,9 +273,15 @@ impl App {
             Doing::Running(name) => Some(format!("running {}", neutral(name))),
         };
         let rest: Vec<String> = passed.map(duration).into_iter().chain(how.map(str::to_owned)).collect();
-        let rest = rest.join(" · ");
+        let mut rest = rest.join(" · ");
         let spinner = self.transcript.look(self.theme.motion).spinner();
-        let room = room.saturating_sub(width_of(spinner) + width_of(&rest) + 4);
+        let room_beside = |rest: &str| room.saturating_sub(width_of(spinner) + width_of(rest) + 4);
+        // How to stop is known; how to get an answer out of it is not.
+        let is_stuck = self.doing == Doing::Thinking && self.transcript.is_stuck();
+        if is_stuck && what.as_deref().is_some_and(|what| width_of(what) > room_beside(&rest)) {
+            rest.clear();
+        }
+        let room = room_beside(&rest);
         // Half a name of a model says nothing.
         let is_bare = self.doing == Doing::Waiting && !self.asking.is_waiting();
         let what = what.map(|what| match width_of(&what) > room && is_bare {

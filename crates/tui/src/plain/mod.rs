@@ -12,6 +12,7 @@ use std::collections::{HashMap, VecDeque};
 
 use aside_core::block::{Block, Thinking};
 use aside_core::event::{BlockId, Side};
+use aside_core::loop_guard::LoopGuard;
 use aside_core::message::{Message, Role};
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
@@ -88,6 +89,8 @@ struct Live {
     text: String,
     /// How much of the text was told, in bytes.
     told: usize,
+    /// Watches a thought until it is said that it goes in circles.
+    guard: Option<Box<LoopGuard>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,7 +225,8 @@ impl Plain {
             Opening::Thinking => Kind::Thinking,
             Opening::ToolCall { .. } | Opening::Unmodelled => Kind::Other,
         };
-        self.blocks.insert(block, Live { kind, text: String::new(), told: 0 });
+        let guard = (kind == Kind::Thinking).then(Box::default);
+        self.blocks.insert(block, Live { kind, text: String::new(), told: 0, guard });
     }
 
     fn grew(&mut self, block: BlockId, text: &str) {
@@ -235,6 +239,14 @@ impl Plain {
             live.told = live.text.len();
             let voice = if live.kind == Kind::Text { Voice::Answer } else { Voice::Thinking };
             self.speech.say(voice, text);
+        }
+        let found = live.guard.as_mut().and_then(|guard| {
+            guard.push(text);
+            guard.found().map(words::stuck)
+        });
+        if let Some(line) = found {
+            live.guard = None;
+            self.speech.line(&line);
         }
     }
 
@@ -348,7 +360,7 @@ impl Plain {
         let count = messages.iter().filter(|message| message.role != Role::System).count();
         let title = self.status.title.as_ref().map(|title| format!(" \"{title}\"")).unwrap_or_default();
         self.speech.line(&format!("Session{title}: {count} messages"));
-        let last = |role: Role| messages.iter().rev().find(|message| message.role == role);
+        let last = |role: Role| messages.iter().rev().find(|message| message.role == role && !message.is_nudge());
         for (role, who) in [(Role::User, "You said"), (Role::Assistant, "The answer was")] {
             let text = last(role).map(words::text_of).unwrap_or_default();
             if !text.trim().is_empty() {

@@ -122,7 +122,7 @@ fn t13_each_view_of_thinking_has_its_meaning_in_words() {
         (
             Display::Collapsed,
             &expect![[r#"
-                Thought for 12s: "Let me count.…"
+                Thought for 12s: "Let me count…"
                 Answer:
                 Two.
                 You: "#]],
@@ -372,4 +372,17 @@ fn commands_are_the_same_table_and_what_needs_a_screen_says_so() {
     stage.line("/editor");
     assert_eq!(stage.sent.pop(), Some(Command::Terminal(TerminalAct::Edit(String::new()))));
     assert_eq!(stage.plain.write("two\nlines\n"), [Command::Say("two\nlines".into())]);
+}
+
+#[test]
+fn a_thought_in_circles_is_said_once_and_the_answer_can_be_asked_for() {
+    let mut stage = Stage::new(Display::Off, Typist::Person);
+    stage.line("why?");
+    stage.tell([open(1, Opening::Thinking)]);
+    stage.tell((0..200).map(|_| grow(1, "Let me check that again. ")));
+    let notes: Vec<&str> = stage.out.lines().filter(|line| line.starts_with("Note: the thought says the same")).collect();
+    assert_eq!(notes.len(), 1, "{}", stage.out);
+    stage.sent.clear();
+    stage.line("/answer");
+    assert_eq!(stage.sent, [Command::AnswerNow]);
 }

@@ -42,6 +42,7 @@ fn t11_everything_there_is_to_know_the_most_important_first() {
             profile: Some("quiet".into()),
             title: Some("Parsing headers".into()),
             limit: Some(200_000),
+            effort: None,
             view: Display::Live,
         };
         stage.tell(Update::Status(Box::new(status_now)));
