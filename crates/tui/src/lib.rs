@@ -2,8 +2,8 @@
 //!
 //! [`seam`] says what comes in from the engine and what goes back to it;
 //! [`app`] takes messages, [`transcript`] holds what was said and lays out
-//! what is in sight, [`view`] paints; [`text`] breaks text into rows and
-//! [`theme`] knows the colours. Only [`run()`] touches a terminal.
+//! what is in sight, [`view`] paints; [`text`] breaks text into rows, [`syntax`]
+//! tells what code is, and [`theme`] knows the colours. Only [`run()`] touches a terminal.
 
 pub mod app;
 pub mod commands;
@@ -12,6 +12,7 @@ pub mod input;
 pub mod paint;
 mod run;
 pub mod seam;
+pub mod syntax;
 pub mod text;
 pub mod theme;
 pub mod transcript;

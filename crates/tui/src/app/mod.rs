@@ -3,6 +3,7 @@
 
 pub mod asking;
 mod keys;
+mod lights;
 mod updates;
 
 use std::collections::VecDeque;
@@ -18,6 +19,7 @@ use crate::commands::{self, Local, Parsed};
 use crate::count::Rate;
 use crate::input::composer::Composer;
 use crate::seam::{Command, Lists, Said, Sending, Status, TerminalAct, Update};
+use crate::text::light::Lit;
 use crate::theme::{Ground, Theme};
 use crate::transcript::Transcript;
 use crate::transcript::item::Item;
@@ -34,6 +36,8 @@ pub enum Msg {
     Resize,
     Tick(Time),
     Update(Box<Update>),
+    /// Colours of code that was in sight.
+    Lit(Box<Lit>),
 }
 
 /// Who gets the keys.
@@ -144,6 +148,10 @@ impl App {
                 Vec::new()
             }
             Msg::Update(update) => self.hear(*update),
+            Msg::Lit(mut lit) => {
+                self.lit(&mut lit);
+                Vec::new()
+            }
         }
     }
 

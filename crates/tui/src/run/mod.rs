@@ -5,6 +5,7 @@
 //! at all while nothing happens.
 
 mod ground;
+mod lamp;
 mod screen;
 
 use std::io;
@@ -21,6 +22,7 @@ use crate::seam::{Command, Update};
 use crate::theme::Motion;
 use crate::transcript::SPINNER_STEP_MS;
 pub use ground::theme_of_terminal;
+use lamp::Lamp;
 use screen::Screen;
 
 const FRAME: Duration = Duration::from_millis(33);
@@ -49,6 +51,7 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
     let (sender, inbox) = mpsc::channel();
     let wanted = Arc::new(AtomicBool::new(true));
     let keys = read_keys(sender.clone(), Arc::clone(&wanted));
+    let lamp = Lamp::new(sender.clone());
     std::thread::spawn(move || {
         for update in updates {
             if sender.send(Inbox::Msg(Msg::Update(Box::new(update)))).is_err() {
@@ -59,7 +62,7 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
         sender.send(Inbox::EngineGone).ok();
     });
     let now = Instant::now();
-    let result = Loop { app, screen, commands, drawn: now, dirty: true, urgent: true }.run(&inbox);
+    let result = Loop { app, screen, commands, lamp, drawn: now, dirty: true, urgent: true }.run(&inbox);
     wanted.store(false, Ordering::Relaxed);
     drop(inbox);
     // It looks up twice a second; keys typed from now on are not ours.
@@ -103,6 +106,7 @@ struct Loop {
     app: App,
     screen: Screen,
     commands: Sender<Command>,
+    lamp: Lamp,
     drawn: Instant,
     /// Something changed since the last frame.
     dirty: bool,
@@ -118,6 +122,7 @@ impl Loop {
                 self.tick();
                 self.screen.draw(&mut self.app)?;
                 (self.drawn, self.dirty, self.urgent) = (Instant::now(), false, false);
+                self.app.unlit().into_iter().for_each(|job| self.lamp.send(job));
             }
             let flow = match self.wait(inbox) {
                 Ok(first) => self.take_batch(first, inbox)?,
@@ -166,7 +171,7 @@ impl Loop {
         self.dirty = true;
         self.urgent |= match msg {
             Msg::Key(_) | Msg::Mouse(_) | Msg::Paste(_) | Msg::Resize => true,
-            Msg::Tick(_) | Msg::Update(_) => false,
+            Msg::Tick(_) | Msg::Update(_) | Msg::Lit(_) => false,
         };
         for command in self.app.update(msg) {
             if let Command::Terminal(act) = &command {

@@ -24,6 +24,46 @@ pub enum Ink {
     Removed,
     /// Found by a search.
     Found,
+    /// A word of code, by what it is there.
+    Token(Token, Tone),
+}
+
+/// What a piece of code is to its language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Token {
+    Keyword,
+    Type,
+    Function,
+    /// Text in quotes.
+    Quoted,
+    /// A number or another constant.
+    Constant,
+    Comment,
+    /// A line of a diff.
+    Added,
+    Removed,
+}
+
+impl Token {
+    pub const ALL: [Token; 8] = [
+        Token::Keyword,
+        Token::Type,
+        Token::Function,
+        Token::Quoted,
+        Token::Constant,
+        Token::Comment,
+        Token::Added,
+        Token::Removed,
+    ];
+}
+
+/// How loud the colours of code are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Tone {
+    #[default]
+    Full,
+    /// Inside a thought, which never looks like an answer.
+    Muted,
 }
 
 /// How letters stand, on top of their ink.
@@ -60,6 +100,9 @@ pub enum Shade {
     Code,
     /// The chosen one of a list.
     Picked,
+    /// A line that a change brings or takes away.
+    Added,
+    Removed,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,15 +122,50 @@ impl Span {
     }
 }
 
+/// How a row goes on from the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Join {
+    /// It does not: a line begins.
+    #[default]
+    Line,
+    /// The line was broken at spaces, which are not shown.
+    Space,
+    /// The line was broken inside a word.
+    Word,
+}
+
+/// What a row is to the text it is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mark {
+    /// A heading, or a line that is bold as a whole.
+    Title,
+    /// Part of a line of code.
+    Code(CodeAt),
+}
+
+/// Where a row stands in a block of code; its colours are found by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CodeAt {
+    pub block: usize,
+    pub line: usize,
+    /// The first byte of the line that is on this row, tabs as spaces.
+    pub from: usize,
+    pub tone: Tone,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
     pub spans: Vec<Span>,
     pub shade: Shade,
+    /// How many of the spans are margin: a marker, an indent, a bar.
+    pub lead: usize,
+    pub join: Join,
+    pub mark: Option<Mark>,
 }
 
 impl Row {
     pub fn new(spans: Vec<Span>) -> Row {
-        Row { spans, shade: Shade::None }
+        Row { spans, ..Row::default() }
     }
 
     pub fn shaded(self, shade: Shade) -> Row {
@@ -101,5 +179,10 @@ impl Row {
     /// The letters alone.
     pub fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
+
+    /// The spans behind the margin.
+    pub fn own(&self) -> &[Span] {
+        self.spans.get(self.lead..).unwrap_or(&[])
     }
 }

@@ -5,10 +5,12 @@ use aside_core::screen::neutral;
 use serde_json::Value;
 
 use super::Look;
-use super::plain::{Manner, Plain, has_diff};
-use super::thought::{Choice, duration};
+use super::diff::changed;
+use super::plain::{Extent, Manner, Plain};
+use super::thought::duration;
+use crate::text::light::{Job, Lit, Ticket};
 use crate::text::wrap::cut;
-use crate::text::{Ink, Row, Span, width_of};
+use crate::text::{Body, Ink, Row, Span, width_of};
 
 /// Arguments that name what a call is about, the most telling first.
 const SUBJECTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
@@ -25,6 +27,15 @@ enum State {
     NotRun,
 }
 
+/// How much of a call is shown below its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Line,
+    /// The first lines of much.
+    Part,
+    Open,
+}
+
 #[derive(Debug)]
 pub struct Tool {
     name: String,
@@ -36,7 +47,10 @@ pub struct Tool {
     output: Option<Plain>,
     /// The arguments, to look at while nothing came back.
     asked: Option<Plain>,
-    choice: Option<Choice>,
+    /// What the user chose.
+    choice: Option<Shape>,
+    /// Lines that its change brings and takes away.
+    changed: (usize, usize),
 }
 
 impl Tool {
@@ -51,6 +65,7 @@ impl Tool {
             output: None,
             asked: None,
             choice: None,
+            changed: (0, 0),
         }
     }
 
@@ -86,8 +101,11 @@ impl Tool {
             self.took = Some(now.0.saturating_sub(began.0));
         }
         self.state = if result.is_error { State::Failed } else { State::Done };
-        let manner = if has_diff(&result.content) { Manner::Diff } else { Manner::Output };
-        self.output = Some(Plain::new(&result.content, manner));
+        let output = Plain::output(&result.content);
+        if output.manner() == Manner::Diff {
+            self.changed = changed(output.source());
+        }
+        self.output = Some(output);
     }
 
     /// The turn is over: what has not run will not.
@@ -102,17 +120,39 @@ impl Tool {
         self.output.is_some()
     }
 
-    pub fn is_open(&self) -> bool {
-        match self.choice {
-            Some(Choice::Open) => true,
-            Some(Choice::Folded) => false,
-            // A change and a failure are what one wants to see.
-            None => self.state == State::Failed || self.output.as_ref().is_some_and(|out| out.manner() == Manner::Diff),
-        }
+    fn is_long(&self) -> bool {
+        self.output.as_ref().is_some_and(Plain::is_long)
     }
 
+    fn shape(&self) -> Shape {
+        let shape = match self.choice {
+            Some(shape) => shape,
+            // A change and a failure are what one wants to see.
+            None if self.state == State::Failed => Shape::Part,
+            None => match self.output.as_ref().map(Plain::manner) {
+                Some(Manner::Diff) => Shape::Part,
+                Some(Manner::Output | Manner::User | Manner::Notice(_)) | None => Shape::Line,
+            },
+        };
+        if shape == Shape::Part && !self.is_long() { Shape::Open } else { shape }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.shape() != Shape::Line
+    }
+
+    /// Only the first lines are shown.
+    pub fn is_part(&self) -> bool {
+        self.shape() == Shape::Part
+    }
+
+    /// Much opens in two steps: its first lines, then all of it.
     pub fn toggle(&mut self) {
-        self.choice = Some(if self.is_open() { Choice::Folded } else { Choice::Open });
+        self.choice = Some(match self.shape() {
+            Shape::Line => Shape::Part,
+            Shape::Part => Shape::Open,
+            Shape::Open => Shape::Line,
+        });
     }
 
     pub fn copy_text(&self) -> String {
@@ -145,11 +185,8 @@ impl Tool {
     fn tail(&self) -> String {
         let mut tail = String::new();
         if let Some(output) = &self.output {
-            let (added, removed) = match output.manner() {
-                Manner::Diff => changed(output.source()),
-                Manner::Output | Manner::User | Manner::Notice(_) => (0, 0),
-            };
-            match (added + removed, output.source().lines().count()) {
+            let (added, removed) = self.changed;
+            match (added + removed, output.lines()) {
                 (0, 0) => tail.push_str(" · nothing"),
                 (0, 1) => tail.push_str(" · 1 line"),
                 (0, lines) => tail.push_str(&format!(" · {lines} lines")),
@@ -167,19 +204,29 @@ impl Tool {
         tail
     }
 
-    pub fn body(&mut self, width: usize) -> &[Row] {
-        if !self.is_open() {
-            return &[];
-        }
+    pub fn body(&mut self, width: usize) -> Body<'_> {
+        let extent = match self.shape() {
+            Shape::Line => return Body::plain(&[]),
+            Shape::Part => Extent::Part,
+            Shape::Open => Extent::All,
+        };
         if let Some(output) = &mut self.output {
-            return output.rows(width);
+            return output.body(width, extent);
         }
         let stale = self.asked.as_ref().is_some_and(|asked| asked.source() != self.arguments);
         if stale {
             self.asked = None;
         }
         let arguments = &self.arguments;
-        self.asked.get_or_insert_with(|| Plain::new(arguments, Manner::Output)).rows(width)
+        self.asked.get_or_insert_with(|| Plain::new(arguments, Manner::Output)).body(width, Extent::All)
+    }
+
+    pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
+        self.output.as_mut().and_then(|output| output.wants(next))
+    }
+
+    pub fn lit(&mut self, lit: &mut Lit) -> bool {
+        self.output.as_mut().is_some_and(|output| output.lit(lit))
     }
 
     pub fn forget_rows(&mut self) {
@@ -188,12 +235,6 @@ impl Tool {
             output.forget_rows();
         }
     }
-}
-
-fn changed(diff: &str) -> (usize, usize) {
-    let count =
-        |sign: char, head: &str| diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(head)).count();
-    (count('+', "+++"), count('-', "---"))
 }
 
 /// What a call is about, from its arguments.

@@ -7,11 +7,13 @@ use ratatui::layout::Rect;
 use crate::app::{App, Mode};
 use crate::paint::paint_row;
 use crate::text::wrap::cut;
-use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, wrap};
-use crate::transcript::plain::{diff_ink, has_diff};
+use crate::text::{Body, Break, Face, Ink, Margin, Row, Shade, Span, wrap};
+
+/// What would be done stands a little in.
+const INDENT: &str = "  ";
 
 /// Paints the question at the bottom of the area; returns what is left above.
-pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Rect {
+pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
     let Some(question) = app.asking.question() else { return area };
     let width = usize::from(area.width);
     let mut rows = vec![Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))])];
@@ -27,8 +29,8 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Rect {
         Mode::Asked | Mode::Browse | Mode::Write => answers(question.covers.as_deref(), width),
     };
     let room = usize::from(area.height * 2 / 3).saturating_sub(rows.len() + answers.len());
-    if let Some(preview) = &question.preview {
-        rows.extend(preview_rows(preview, width, room));
+    if let Some(preview) = app.asking.preview(width.saturating_sub(INDENT.len())) {
+        preview_rows(preview, width, room, &mut rows);
     }
     rows.extend(answers);
     let height = (rows.len() as u16).min(area.height);
@@ -41,24 +43,18 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Rect {
     above
 }
 
-fn preview_rows(preview: &str, width: usize, room: usize) -> Vec<Row> {
-    let preview = neutral(preview);
-    let is_diff = has_diff(&preview);
-    let mut rows = Vec::new();
-    for line in preview.lines() {
-        let ink = if is_diff { diff_ink(line) } else { Ink::Code };
-        let margin = Margin::same(vec![Span::new(Ink::Muted, "  ")]);
-        wrap(&[Span::new(ink, line)], width, Break::Anywhere, &margin, Shade::None, &mut rows);
+fn preview_rows(preview: Body<'_>, width: usize, room: usize, rows: &mut Vec<Row>) {
+    let all = preview.rows.len();
+    let kept = if all > room { room.saturating_sub(1) } else { all };
+    for row in preview.rows.iter().take(kept) {
+        let mut row = preview.lit(row).into_owned();
+        row.spans.insert(0, Span::new(Ink::Muted, INDENT));
+        rows.push(row);
     }
-    if rows.len() > room {
-        let kept = room.saturating_sub(1);
-        let more = format!("  … {} more rows, v shows all", rows.len() - kept);
-        rows.truncate(kept);
-        if room > 0 {
-            rows.push(Row::new(vec![Span::new(Ink::Muted, cut(&more, width))]));
-        }
+    if all > room && room > 0 {
+        let more = format!("{INDENT}… {} more rows, v shows all", all - kept);
+        rows.push(Row::new(vec![Span::new(Ink::Muted, cut(&more, width))]));
     }
-    rows
 }
 
 fn answers(covers: Option<&str>, width: usize) -> Vec<Row> {
