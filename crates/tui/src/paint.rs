@@ -1,5 +1,6 @@
 //! Rows into cells.
 
+use aside_core::screen::is_harmless;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_segmentation::UnicodeSegmentation;
@@ -32,6 +33,16 @@ pub fn clear(buffer: &mut Buffer, area: Rect) {
     }
 }
 
+/// The last gate: whatever got this far, no cell holds what a terminal obeys.
+fn harmless(cluster: &str) -> &str {
+    match cluster {
+        "\t" | "\n" | "\r\n" => " ",
+        cluster if cluster.is_ascii() && !cluster.bytes().any(|byte| byte.is_ascii_control()) => cluster,
+        cluster if cluster.chars().all(|letter| is_harmless(letter) && !letter.is_control()) => cluster,
+        _ => "\u{fffd}",
+    }
+}
+
 struct Pen<'a> {
     buffer: &'a mut Buffer,
     x: u16,
@@ -45,6 +56,7 @@ impl Pen<'_> {
     fn span(&mut self, span: &Span) {
         let style = self.theme.style(span.ink, span.face, self.shade);
         for cluster in span.text.graphemes(true) {
+            let cluster = harmless(cluster);
             let width = cluster_width(cluster) as u16;
             if width == 0 {
                 self.join(cluster);

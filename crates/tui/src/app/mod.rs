@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use aside_core::block::Time;
 use aside_core::event::Usage;
-use aside_core::screen::neutral;
+use aside_core::screen::neutral_line;
 use aside_core::settings::Display;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
@@ -233,11 +233,11 @@ impl App {
         parts.extend(match &self.doing {
             Doing::Nothing => None,
             Doing::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
-            Doing::Waiting => Some(format!("waiting for {}", neutral(self.model()))),
+            Doing::Waiting => Some(format!("waiting for {}", neutral_line(self.model()))),
             Doing::Thinking => Some("thinking".to_owned()),
             Doing::Writing => Some("writing".to_owned()),
-            Doing::Calling(name) => Some(format!("calling {}", neutral(name))),
-            Doing::Running(name) => Some(format!("running {}", neutral(name))),
+            Doing::Calling(name) => Some(format!("calling {}", neutral_line(name))),
+            Doing::Running(name) => Some(format!("running {}", neutral_line(name))),
         });
         parts.extend(passed.map(duration));
         parts.push(what.to_owned());

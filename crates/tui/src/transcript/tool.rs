@@ -1,7 +1,7 @@
 //! A call of a tool with what came of it.
 
 use aside_core::block::{Arguments, Time, ToolCall, ToolResult};
-use aside_core::screen::neutral;
+use aside_core::screen::{neutral, neutral_line};
 use serde_json::Value;
 
 use super::Look;
@@ -56,7 +56,7 @@ pub struct Tool {
 impl Tool {
     pub fn begin(name: &str) -> Tool {
         Tool {
-            name: neutral(name).into_owned(),
+            name: neutral_line(name),
             subject: String::new(),
             arguments: String::new(),
             state: State::Coming,
@@ -80,11 +80,11 @@ impl Tool {
     }
 
     pub fn close(&mut self, call: &ToolCall) {
-        self.name = neutral(&call.name).into_owned();
+        self.name = neutral_line(&call.name);
         let text = match &call.arguments {
             Arguments::Json(text) | Arguments::Broken(text) => text,
         };
-        self.subject = neutral(&subject(text)).replace('\n', " ⏎ ");
+        self.subject = neutral_line(&subject(text));
         self.arguments = neutral(text).into_owned();
         if self.state == State::Coming {
             self.state = State::Waiting;

@@ -1,6 +1,6 @@
 //! A tool wants to do something: what, and the answers there are.
 
-use aside_core::screen::neutral;
+use aside_core::screen::neutral_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -18,8 +18,8 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
     let width = usize::from(area.width);
     let mut rows = vec![Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))])];
     let head = [
-        Span::new(Ink::Warn, format!("{} ", neutral(&question.tool))).faced(Face::BOLD),
-        Span::new(Ink::Plain, neutral(&question.subject).replace('\n', " ⏎ ")),
+        Span::new(Ink::Warn, format!("{} ", neutral_line(&question.tool))).faced(Face::BOLD),
+        Span::new(Ink::Plain, neutral_line(&question.subject)),
     ];
     wrap(&head, width, Break::Words, &Margin::default(), Shade::None, &mut rows);
     let answers = match app.mode() {
@@ -66,7 +66,7 @@ fn answers(covers: Option<&str>, width: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     wrap(&[Span::new(Ink::Accent, line)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
     if let Some(covers) = covers {
-        let text = format!("s and p cover `{}`", neutral(covers));
+        let text = format!("s and p cover `{}`", neutral_line(covers));
         wrap(&[Span::new(Ink::Muted, text)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
     }
     rows

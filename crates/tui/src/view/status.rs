@@ -1,6 +1,6 @@
 //! The last row: which model, how hard it thinks, how full the context is.
 
-use aside_core::screen::neutral;
+use aside_core::screen::neutral_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -29,17 +29,17 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     let mut parts: Vec<(Ink, String)> = Vec::new();
     let model = app.model();
     if !model.is_empty() {
-        parts.push((Ink::Accent, neutral(model).into_owned()));
+        parts.push((Ink::Accent, neutral_line(model)));
     }
     parts.extend(context(app));
     if let Some(effort) = app.sending.as_ref().and_then(|sending| sending.effort.as_deref()) {
-        parts.push((Ink::Muted, format!("effort {effort}")));
+        parts.push((Ink::Muted, format!("effort {}", neutral_line(effort))));
     }
     if let Some(rate) = app.rate.per_second() {
         parts.push((Ink::Muted, format!("~{rate} tok/s")));
     }
     let named = [&app.status.profile, &app.status.title];
-    parts.extend(named.into_iter().flatten().map(|name| (Ink::Muted, neutral(name).into_owned())));
+    parts.extend(named.into_iter().flatten().map(|name| (Ink::Muted, neutral_line(name))));
     fit(parts, width)
 }
 

@@ -10,7 +10,9 @@
 )]
 
 mod anything;
+mod draws;
 mod fixtures;
+mod hostile;
 mod input;
 mod screens;
 mod scrolling;
