@@ -1,6 +1,10 @@
 //! How a failure reads on screen: what, why, and what to do about it.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::io::IsTerminal;
+
+use aside_core::screen::neutral;
 
 /// An error with a remedy.
 #[derive(Debug)]
@@ -38,11 +42,11 @@ impl Report {
     #[expect(clippy::print_stderr, reason = "this is the place that speaks to the person")]
     pub(crate) fn print(&self) {
         match self.weight {
-            Weight::Error => eprintln!("error: {}", self.what),
-            Weight::Notice => eprintln!("{}", self.what),
+            Weight::Error => eprintln!("error: {}", for_stderr(&self.what)),
+            Weight::Notice => eprintln!("{}", for_stderr(&self.what)),
         }
         if let Some(hint) = &self.hint {
-            eprintln!("\nhint: {hint}");
+            eprintln!("\nhint: {}", for_stderr(hint));
         }
     }
 }
@@ -67,5 +71,16 @@ impl From<anyhow::Error> for Report {
 /// A line to the person, who is not the one that reads standard output.
 #[expect(clippy::print_stderr, reason = "like `Report::print`")]
 pub(crate) fn tell(text: &str) {
-    eprintln!("{text}");
+    eprintln!("{}", for_stderr(text));
+}
+
+/// Errors quote what providers and models wrote: a terminal gets it without
+/// what it would obey, a pipe as it is.
+fn for_stderr(text: &str) -> Cow<'_, str> {
+    if std::io::stderr().is_terminal() { neutral(text) } else { Cow::Borrowed(text) }
+}
+
+/// The same for standard output.
+pub(crate) fn for_stdout(text: &str) -> Cow<'_, str> {
+    if std::io::stdout().is_terminal() { neutral(text) } else { Cow::Borrowed(text) }
 }

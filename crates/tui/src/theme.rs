@@ -69,9 +69,7 @@ impl Theme {
                 Ink::Muted | Ink::Thought | Ink::Quote => modifier |= Modifier::DIM,
                 Ink::Heading | Ink::Bad | Ink::Warn | Ink::Added => modifier |= Modifier::BOLD,
                 Ink::Found => modifier |= Modifier::REVERSED,
-                Ink::Token(Token::Keyword | Token::Added, _) => modifier |= Modifier::BOLD,
-                Ink::Token(Token::Comment, _) => modifier |= Modifier::DIM,
-                Ink::Token(Token::Type | Token::Function | Token::Quoted | Token::Constant | Token::Removed, _) => (),
+                Ink::Token(token, tone) => modifier |= token_modifier(token, tone),
                 Ink::Plain | Ink::Accent | Ink::Code | Ink::Link | Ink::Good | Ink::Removed => (),
             }
         }
@@ -171,6 +169,18 @@ impl Theme {
 
 fn brightness((r, g, b): Rgb) -> f32 {
     0.299 * f32::from(r) + 0.587 * f32::from(g) + 0.114 * f32::from(b)
+}
+
+fn token_modifier(token: Token, tone: Tone) -> Modifier {
+    let of_token = match token {
+        Token::Keyword | Token::Added => Modifier::BOLD,
+        Token::Comment => Modifier::DIM,
+        Token::Type | Token::Function | Token::Quoted | Token::Constant | Token::Removed => Modifier::empty(),
+    };
+    match tone {
+        Tone::Full => of_token,
+        Tone::Muted => of_token | Modifier::DIM,
+    }
 }
 
 fn rgb((r, g, b): Rgb) -> Color {

@@ -24,3 +24,4 @@ mod providers;
 mod sessions;
 mod sim;
 mod support;
+mod terminal;

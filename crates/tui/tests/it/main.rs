@@ -10,6 +10,7 @@
 )]
 
 mod anything;
+mod code;
 mod draws;
 mod fixtures;
 mod hostile;
