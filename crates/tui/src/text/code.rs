@@ -23,19 +23,19 @@ pub(super) fn code_line(
     let from = out.len();
     wrap(&spans, width, Break::Anywhere, &indented(margin, width), base.code_shade(), out);
     if let Some((block, line)) = at {
-        mark(out.get_mut(from..).unwrap_or(&mut []), CodeAt { block, line, from: 0, tone: base.tone() });
+        mark(out.get_mut(from..).unwrap_or(&mut []), CodeAt::new(block, line, base.tone()));
     }
 }
 
 /// Says of each row of a line where in the line it begins.
 pub(crate) fn mark(rows: &mut [Row], at: CodeAt) {
     // A margin that found no room of its own is part of the text.
-    if rows.first().is_none_or(|row| row.lead == 0 && row.spans.len() > 1) {
+    if rows.first().is_none_or(|row| row.lead().is_empty() && row.spans.len() > 1) {
         return;
     }
-    let mut from = at.from;
+    let mut from = at.first_byte();
     for row in rows {
-        row.mark = Some(Mark::Code(CodeAt { from, ..at }));
+        row.mark = Some(Mark::Code(at.from(from)));
         from += row.own().iter().map(|span| span.text.len()).sum::<usize>();
     }
 }

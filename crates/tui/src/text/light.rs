@@ -127,13 +127,13 @@ impl Lights {
     }
 
     fn runs(&self, at: CodeAt) -> Option<&[Run]> {
-        let light = self.blocks.get(at.block)?;
-        match light.ends.get(at.line) {
+        let light = self.blocks.get(at.block())?;
+        match light.ends.get(at.line()) {
             Some(end) => {
-                let from = at.line.checked_sub(1).and_then(|before| light.ends.get(before)).copied().unwrap_or(0);
+                let from = at.line().checked_sub(1).and_then(|before| light.ends.get(before)).copied().unwrap_or(0);
                 light.runs.get(from..*end)
             }
-            None => light.peek.as_ref().filter(|(line, _)| *line == at.line).map(|(_, runs)| runs.as_slice()),
+            None => light.peek.as_ref().filter(|(line, _)| *line == at.line()).map(|(_, runs)| runs.as_slice()),
         }
     }
 }
@@ -201,8 +201,8 @@ impl<'a> Body<'a> {
 }
 
 fn coloured(row: &Row, at: CodeAt, runs: &[Run]) -> Row {
-    let mut spans: Vec<Span> = row.spans.iter().take(row.lead).cloned().collect();
-    let mut place = at.from;
+    let mut spans: Vec<Span> = row.lead().to_vec();
+    let mut place = at.first_byte();
     for span in row.own() {
         let mut rest = span.text.as_str();
         for run in runs {

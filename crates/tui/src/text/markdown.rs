@@ -372,7 +372,8 @@ impl<'a> Writer<'a> {
         while spans.last().is_some_and(|span| span.text.trim().is_empty()) {
             spans.pop();
         }
-        self.out.push(Row { lead: spans.len(), ..Row::new(spans).shaded(self.base.shade) });
+        let lead = spans.len();
+        self.out.push(Row::new(spans).led_by(lead).shaded(self.base.shade));
     }
 
     fn end_line_if_any(&mut self) {

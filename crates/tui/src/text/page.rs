@@ -106,7 +106,7 @@ impl Sink for Sheet {
         if let Some(last) = spans.last_mut() {
             last.text = last.text.trim_end().to_owned();
         }
-        self.rows.push(Row { lead: spans.len(), ..Row::new(spans).shaded(self.base.shade) });
+        self.rows.push(Row::new(spans).led_by(quotes).shaded(self.base.shade));
     }
 
     fn prose(&mut self, text: &str, lead: &[Level]) {

@@ -146,11 +146,39 @@ pub enum Mark {
 /// Where a row stands in a block of code; its colours are found by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CodeAt {
-    pub block: usize,
-    pub line: usize,
-    /// The first byte of the line that is on this row, tabs as spaces.
-    pub from: usize,
+    // Rows are many; a block of more lines than this counts is plain anyway.
+    block: u32,
+    line: u32,
+    from: u32,
     pub tone: Tone,
+}
+
+impl CodeAt {
+    pub fn new(block: usize, line: usize, tone: Tone) -> CodeAt {
+        CodeAt { block: small(block), line: small(line), from: 0, tone }
+    }
+
+    /// Further behind in the same line.
+    pub fn from(self, from: usize) -> CodeAt {
+        CodeAt { from: small(from), ..self }
+    }
+
+    pub fn block(self) -> usize {
+        self.block as usize
+    }
+
+    pub fn line(self) -> usize {
+        self.line as usize
+    }
+
+    /// The first byte of the line that is on this row, tabs as spaces.
+    pub fn first_byte(self) -> usize {
+        self.from as usize
+    }
+}
+
+fn small(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -158,7 +186,7 @@ pub struct Row {
     pub spans: Vec<Span>,
     pub shade: Shade,
     /// How many of the spans are margin: a marker, an indent, a bar.
-    pub lead: usize,
+    pub(crate) lead: u16,
     pub join: Join,
     pub mark: Option<Mark>,
 }
@@ -181,8 +209,18 @@ impl Row {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
+    /// Says how many of its spans are margin.
+    pub fn led_by(self, spans: usize) -> Row {
+        Row { lead: u16::try_from(spans).unwrap_or(u16::MAX), ..self }
+    }
+
+    /// The spans of the margin.
+    pub fn lead(&self) -> &[Span] {
+        self.spans.get(..usize::from(self.lead)).unwrap_or(&self.spans)
+    }
+
     /// The spans behind the margin.
     pub fn own(&self) -> &[Span] {
-        self.spans.get(self.lead..).unwrap_or(&[])
+        self.spans.get(usize::from(self.lead)..).unwrap_or(&[])
     }
 }

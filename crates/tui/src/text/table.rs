@@ -216,7 +216,8 @@ impl Table {
     /// An empty row behind the margin.
     fn row(&self, out: &[Row]) -> Row {
         let spans = self.lead(out).clone();
-        Row { lead: spans.len(), ..Row::new(spans).shaded(self.base.shade) }
+        let lead = spans.len();
+        Row::new(spans).led_by(lead).shaded(self.base.shade)
     }
 
     /// The marker of an item stands before the first row alone.

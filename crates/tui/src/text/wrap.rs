@@ -82,7 +82,7 @@ pub fn wrap(spans: &[Span], width: usize, mode: Break, margin: &Margin, shade: S
     loop {
         let (lead, room) = if is_first { (&margin.first, width - first) } else { (&margin.rest, width - rest) };
         let (end, next) = row_end(&clusters, at, room, mode);
-        let mut row = Row { spans: lead.clone(), shade, lead: lead.len(), join, mark: None };
+        let mut row = Row { join, ..Row::new(lead.clone()).shaded(shade).led_by(lead.len()) };
         copy(&spans, clusters.get(at..end).unwrap_or(&[]), &mut row.spans);
         out.push(row);
         join = if next > end { Join::Space } else { Join::Word };

@@ -135,7 +135,7 @@ impl DiffRows {
         let (old, new) = (old.lines.len(), new.lines.len());
         let last = self.codes.len().saturating_sub(1);
         let (block, lines) = if side == Side::Old { (last.saturating_sub(1), old) } else { (last, new) };
-        Some(CodeAt { block, line: lines.saturating_sub(1), from: 0, tone })
+        Some(CodeAt::new(block, lines.saturating_sub(1), tone))
     }
 }
 

@@ -75,7 +75,7 @@ impl Finds {
     pub(super) fn mark(&self, index: usize, row: &Row) -> Row {
         let from = self.marks.partition_point(|(row, _)| *row < index);
         let marks = self.marks.iter().skip(from).take_while(|(row, _)| *row == index).map(|(_, range)| range);
-        let mut out = Row { spans: row.spans.iter().take(row.lead).cloned().collect(), ..row.clone() };
+        let mut out = Row { spans: row.lead().to_vec(), ..row.clone() };
         let mut marks = marks.peekable();
         let mut at = 0;
         for span in row.own() {

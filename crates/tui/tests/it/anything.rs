@@ -208,7 +208,7 @@ fn markdown() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn t8_no_layout_of_anything_at_any_width_loses_a_letter(text in markdown(), width in 1usize..300) {
         for base in [Base::TEXT, Base::THOUGHT] {
@@ -248,7 +248,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     /// What was said can be read on the screen, letter by letter, at any width.
     #[test]
     fn t13_no_word_is_lost_at_any_width(

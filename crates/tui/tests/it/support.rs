@@ -227,6 +227,10 @@ impl Stage {
     }
 }
 
+pub(crate) fn text_of(buffer: &Buffer) -> String {
+    (0..buffer.area.height).map(|y| row_text(buffer, y)).collect::<Vec<_>>().join("\n")
+}
+
 fn row_text(buffer: &Buffer, y: u16) -> String {
     let mut row = String::new();
     let mut skip = 0;
