@@ -83,6 +83,7 @@ impl Doc {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
     use super::super::blocks::MOST_PENDING;
@@ -157,6 +158,193 @@ mod tests {
         }
     }
 
+    fn check(source: &str, width: usize, expect: Expect) {
+        let text: String = shown(&mut Doc::new(source), width).iter().map(|row| format!("|{row}\n")).collect();
+        expect.assert_eq(&text);
+    }
+
+    #[test]
+    fn t8_blocks_are_told_apart() {
+        check(
+            "# Title\nSome *soft* and **hard** words.\nSecond line.\n\n- one\n- two\n  - inner\n\n3. three\n4. four\n\n> quoted\n> more\n\n---\n\n- [x] done\n- [ ] open",
+            40,
+            expect![[r#"
+                |Title
+                |
+                |Some soft and hard words.
+                |Second line.
+                |
+                |• one
+                |• two
+                |  ◦ inner
+                |
+                |3. three
+                |4. four
+                |
+                |▎ quoted
+                |▎ more
+                |
+                |────────────────────────────────────────
+                |
+                |• [x] done
+                |• [ ] open
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_code_keeps_its_spaces_and_its_language() {
+        check(
+            "Look:\n\n```rust\nfn main() {\n    let  x = 1;\n}\n```\n\n- item\n\n  ```\n  code\n  ```\n",
+            30,
+            expect![[r#"
+                |Look:
+                |
+                |  rust
+                |  fn main() {
+                |      let  x = 1;
+                |  }
+                |
+                |• item
+                |
+                |    code
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_links_show_where_they_go() {
+        check(
+            "See [the book](https://x.example/b) or <https://y.example>, ![a cat](cat.png) and [r][1].\n\n[1]: https://z.example",
+            60,
+            expect![[r#"
+                |See the book <https://x.example/b> or https://y.example,
+                |image a cat <cat.png> and [r][1].
+                |
+                |[1]: https://z.example
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_tables_fit_the_width() {
+        let table = "| Name | What it does | N |\n|---|:---:|--:|\n| ab | reads a file | 1 |\n| cde | `x` | 20 |\n";
+        check(
+            table,
+            40,
+            expect![[r#"
+                |Name │ What it does │  N
+                |─────┼──────────────┼───
+                |ab   │ reads a file │  1
+                |cde  │      x       │ 20
+            "#]],
+        );
+        check(
+            table,
+            20,
+            expect![[r#"
+                |Name │ What it  │  N
+                |     │   does   │   
+                |─────┼──────────┼───
+                |ab   │ reads a  │  1
+                |     │   file   │   
+                |cde  │    x     │ 20
+            "#]],
+        );
+        check(
+            table,
+            10,
+            expect![[r#"
+                |Name: ab
+                |What it
+                |does:
+                |reads a
+                |file
+                |N: 1
+                |
+                |Name: cde
+                |What it
+                |does: x
+                |N: 20
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_loose_lists_breathe_and_tight_ones_do_not() {
+        check(
+            "1. one\n\n2. two\n\n   more of two\n3. three",
+            30,
+            expect![[r#"
+                |1. one
+                |
+                |2. two
+                |
+                |   more of two
+                |3. three
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_blocks_stand_in_items_and_quotes() {
+        check(
+            "1. one\n   ```sh\n   a\n\n     b\n   ```\n1. two\n   > quoted\n   > - inner\nlazy\n\n   | a | b |\n   |---|---|\n   | c | d | e |\n-\n- \n  late\n\n> ```\n> x\n> ```\n> y\n>\n> # z\nend",
+            40,
+            expect![[r#"
+                |1. one
+                |
+                |     sh
+                |     a
+                |     
+                |       b
+                |2. two
+                |
+                |   ▎ quoted
+                |   ▎ ◦ inner
+                |   ▎   lazy
+                |
+                |   a │ b │ 
+                |   ──┼───┼──
+                |   c │ d │ e
+                |
+                |• 
+                |• late
+                |
+                |▎   x
+                |▎
+                |▎ y
+                |▎
+                |▎ z
+                |
+                |end
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_code_that_forgets_to_indent_stays_in_its_item() {
+        check(
+            "- a\n  ```\nb\n c\n  ```\n- d\n\n      indented\n\n      more\n\ntext\n\n    code",
+            30,
+            expect![[r#"
+                |• a
+                |
+                |    b
+                |    c
+                |• d
+                |
+                |    indented
+                |    
+                |    more
+                |
+                |text
+                |
+                |  code
+            "#]],
+        );
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(100))]
         #[test]
@@ -188,6 +376,20 @@ mod tests {
                 doc.rows(width, Base::TEXT);
             }
             prop_assert_eq!(bare(&shown(&mut doc, width).concat()), bare(&parts.concat()));
+        }
+
+        /// Letters and digits all arrive, whatever the markup around them does.
+        #[test]
+        fn t8_any_markdown_at_any_width_keeps_its_words(
+            source in "([a-zé漢 ]{1,6}|[-*_`#>|\\[\\]()~!:\\\\]{1,3}|\n{1,2}|    |1\\. ){0,40}",
+            width in 1usize..50,
+        ) {
+            let bare = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
+            let text = shown(&mut Doc::new(&source), width).concat();
+            // Links put their address behind the words, references move to the end.
+            if !source.contains('[') && !source.contains('|') {
+                prop_assert_eq!(bare(&text), bare(&source));
+            }
         }
     }
 }

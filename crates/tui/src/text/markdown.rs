@@ -414,146 +414,12 @@ fn address(url: &str, title: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::{Expect, expect};
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn rows(source: &str, width: usize) -> Vec<Row> {
-        super::super::Doc::new(source).rows(width, Base::TEXT).to_vec()
-    }
-
-    fn check(source: &str, width: usize, expect: Expect) {
-        let text: String = rows(source, width).iter().map(|row| format!("|{}\n", row.text())).collect();
-        expect.assert_eq(&text);
-    }
-
-    #[test]
-    fn t8_blocks_are_told_apart() {
-        check(
-            "# Title\nSome *soft* and **hard** words.\nSecond line.\n\n- one\n- two\n  - inner\n\n3. three\n4. four\n\n> quoted\n> more\n\n---\n\n- [x] done\n- [ ] open",
-            40,
-            expect![[r#"
-                |Title
-                |
-                |Some soft and hard words.
-                |Second line.
-                |
-                |• one
-                |• two
-                |  ◦ inner
-                |
-                |3. three
-                |4. four
-                |
-                |▎ quoted
-                |▎ more
-                |
-                |────────────────────────────────────────
-                |
-                |• [x] done
-                |• [ ] open
-            "#]],
-        );
-    }
-
-    #[test]
-    fn t8_code_keeps_its_spaces_and_its_language() {
-        check(
-            "Look:\n\n```rust\nfn main() {\n    let  x = 1;\n}\n```\n\n- item\n\n  ```\n  code\n  ```\n",
-            30,
-            expect![[r#"
-                |Look:
-                |
-                |  rust
-                |  fn main() {
-                |      let  x = 1;
-                |  }
-                |
-                |• item
-                |
-                |    code
-            "#]],
-        );
-    }
-
-    #[test]
-    fn t8_links_show_where_they_go() {
-        check(
-            "See [the book](https://x.example/b) or <https://y.example>, ![a cat](cat.png) and [r][1].\n\n[1]: https://z.example",
-            60,
-            expect![[r#"
-                |See the book <https://x.example/b> or https://y.example,
-                |image a cat <cat.png> and [r][1].
-                |
-                |[1]: https://z.example
-            "#]],
-        );
-    }
-
-    #[test]
-    fn t8_tables_fit_the_width() {
-        let table = "| Name | What it does | N |\n|---|:---:|--:|\n| ab | reads a file | 1 |\n| cde | `x` | 20 |\n";
-        check(
-            table,
-            40,
-            expect![[r#"
-                |Name │ What it does │  N
-                |─────┼──────────────┼───
-                |ab   │ reads a file │  1
-                |cde  │      x       │ 20
-            "#]],
-        );
-        check(
-            table,
-            20,
-            expect![[r#"
-                |Name │ What it  │  N
-                |     │   does   │   
-                |─────┼──────────┼───
-                |ab   │ reads a  │  1
-                |     │   file   │   
-                |cde  │    x     │ 20
-            "#]],
-        );
-        check(
-            table,
-            10,
-            expect![[r#"
-                |Name: ab
-                |What it
-                |does:
-                |reads a
-                |file
-                |N: 1
-                |
-                |Name: cde
-                |What it
-                |does: x
-                |N: 20
-            "#]],
-        );
-    }
-
-    #[test]
-    fn t8_loose_lists_breathe_and_tight_ones_do_not() {
-        check(
-            "1. one\n\n2. two\n\n   more of two\n3. three",
-            30,
-            expect![[r#"
-                |1. one
-                |
-                |2. two
-                |
-                |   more of two
-                |3. three
-            "#]],
-        );
-    }
 
     #[test]
     fn t8_words_carry_their_face() {
-        let rows = rows("a **b *c* `d`** [e](f)", 40);
+        let mut rows = Vec::new();
+        render("a **b *c* `d`** [e](f)", Base::TEXT, 40, Margin::default(), &mut rows);
         let spans: Vec<(&str, Ink, Face)> =
             rows[0].spans.iter().map(|span| (span.text.as_str(), span.ink, span.face)).collect();
         let both = Face::BOLD.with(Face::ITALIC);
@@ -570,21 +436,5 @@ mod tests {
                 (" <f>", Ink::Muted, Face::PLAIN),
             ]
         );
-    }
-
-    proptest! {
-        /// Letters and digits all arrive, whatever the markup around them does.
-        #[test]
-        fn t8_any_markdown_at_any_width_keeps_its_words(
-            source in "([a-zé漢 ]{1,6}|[-*_`#>|\\[\\]()~!:\\\\]{1,3}|\n{1,2}|    |1\\. ){0,40}",
-            width in 1usize..50,
-        ) {
-            let bare = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
-            let text: String = rows(&source, width).iter().map(Row::text).collect();
-            // Links put their address behind the words, references move to the end.
-            if !source.contains('[') && !source.contains('|') {
-                prop_assert_eq!(bare(&text), bare(&source));
-            }
-        }
     }
 }
