@@ -122,7 +122,7 @@ fn t13_each_view_of_thinking_has_its_meaning_in_words() {
         (
             Display::Collapsed,
             &expect![[r#"
-                Thought for 12s: "Let me count.…"
+                Thought for 12s: "Let me count…"
                 Answer:
                 Two.
                 You: "#]],
@@ -164,8 +164,10 @@ fn t9_what_a_model_says_is_no_command_to_the_terminal() {
     stage.check(&expect![[r#"
 
         Answer:
-        abcdef 
-        abcdef
+        abcde
+        f 
+        abcde
+        f
     "#]]);
 }
 

@@ -10,7 +10,10 @@
 )]
 
 mod anything;
+mod code;
+mod draws;
 mod fixtures;
+mod hostile;
 mod input;
 mod rules;
 mod screens;
