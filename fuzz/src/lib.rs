@@ -6,8 +6,13 @@ mod checks;
 #[path = "../../crates/core/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod support;
+#[path = "../../crates/tui/tests/it/draws.rs"]
+mod draws;
 
 /// Runs the check of one target.
 pub fn check(target: &str, data: &[u8]) {
-    checks::check(target, data);
+    match target {
+        "screen" => draws::check(data),
+        target => checks::check(target, data),
+    }
 }

@@ -9,6 +9,7 @@ use aside_store::Store;
 
 use crate::choice::{self, Named};
 use crate::providers::{Endpoint, Providers, environment};
+use crate::report::for_stdout;
 use crate::settings::Overrides;
 use crate::{Outcome, keep, local, mcp, run, user_files};
 
@@ -81,9 +82,9 @@ fn print(findings: &[Finding]) -> std::io::Result<()> {
             Health::Could => "could ",
             Health::Broken => "broken",
         };
-        writeln!(out, "{mark}  {}", finding.what)?;
+        writeln!(out, "{mark}  {}", for_stdout(&finding.what))?;
         if let Some(remedy) = &finding.remedy {
-            writeln!(out, "        → {remedy}")?;
+            writeln!(out, "        → {}", for_stdout(remedy))?;
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::outgoing::{self, Counting, Outgoing};
+use crate::report::for_stdout;
 
 /// Say what the next request would send, block by block, and why
 #[derive(Debug, clap::Args)]
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.json {
         writeln!(out, "{}", as_json(&outgoing, &rows))?;
     } else {
-        write!(out, "{}", as_table(&outgoing, &rows))?;
+        write!(out, "{}", for_stdout(&as_table(&outgoing, &rows)))?;
     }
     Ok(Outcome::Done)
 }

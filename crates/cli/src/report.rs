@@ -1,7 +1,10 @@
 //! How a failure reads on screen: what, why, and what to do about it.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+
+use aside_core::screen::neutral;
 
 /// An error with a remedy.
 #[derive(Debug)]
@@ -72,5 +75,16 @@ impl From<anyhow::Error> for Report {
 /// A line to the person, who is not the one that reads standard output.
 pub(crate) fn tell(text: &str) {
     // A terminal that hung up has nobody at it.
-    drop(writeln!(std::io::stderr(), "{text}"));
+    drop(writeln!(std::io::stderr(), "{}", for_stderr(text)));
+}
+
+/// Errors quote what providers and models wrote: a terminal gets it without
+/// what it would obey, a pipe as it is.
+fn for_stderr(text: &str) -> Cow<'_, str> {
+    if std::io::stderr().is_terminal() { neutral(text) } else { Cow::Borrowed(text) }
+}
+
+/// The same for standard output.
+pub(crate) fn for_stdout(text: &str) -> Cow<'_, str> {
+    if std::io::stdout().is_terminal() { neutral(text) } else { Cow::Borrowed(text) }
 }

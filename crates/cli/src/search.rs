@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use aside_core::screen::neutral;
+use aside_core::screen::{neutral, neutral_line};
 use aside_store::Store;
 use aside_store::search::{Count, Found, Hit, Order, Query, Scope};
 use serde_json::json;
@@ -99,7 +99,7 @@ fn as_text(hit: &Hit, colour: bool) -> String {
     let title = hit.title.as_deref().unwrap_or("");
     let snippet = if colour { highlighted(hit) } else { neutral(&hit.snippet).into_owned() };
     let kind = hit.kind.as_str();
-    format!("{} {} #{} {kind:<8} {}\n    {snippet}", hit.session, at, hit.message, neutral(title))
+    format!("{} {} #{} {kind:<8} {}\n    {snippet}", hit.session, at, hit.message, neutral_line(title))
 }
 
 /// The matches in bold. Every piece is made safe by itself, so that the marks fit.

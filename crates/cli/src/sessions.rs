@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use aside_core::block::{Arguments as CallArguments, Block, Thinking};
 use aside_core::exchange::{File, Opaque, ThinkingAs, import, write_lines, write_markdown};
 use aside_core::message::{Message, Role};
-use aside_core::screen::neutral;
+use aside_core::screen::{neutral, neutral_line};
 use aside_store::{SqliteStore, Store};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
@@ -134,7 +134,7 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
             writeln!(out, "{line}")?;
         } else {
             let changed = times::local(session.changed);
-            writeln!(out, "{id}  {changed}  {messages:>5}  {model:<28} {}", neutral(title))?;
+            writeln!(out, "{id}  {changed}  {messages:>5}  {:<28} {}", neutral_line(model), neutral_line(title))?;
         }
     }
     Ok(())

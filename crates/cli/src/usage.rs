@@ -4,6 +4,7 @@ use std::io::Write;
 
 use aside_core::block::Origin;
 use aside_core::dialect::Dialects;
+use aside_core::screen::neutral_line;
 use aside_store::Store;
 use aside_store::ledger::{By, Cost, Counting, Group, LedgerLine, LedgerQuery, Price, Terms, Tokens};
 use clap::ValueEnum;
@@ -85,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let seconds = line.seconds.map_or(String::new(), |seconds| format!("{seconds:.0}"));
         let (input, cached, thinking, answer) =
             (figure(line.input), figure(line.cached), figure(line.thinking), figure(line.answer));
-        let name = name(&line.group);
+        let name = neutral_line(&name(&line.group));
         writeln!(
             out,
             "{name:<36} {:>7} {input:>10} {cached:>10} {thinking:>10} {answer:>10} {seconds:>8}  {}",

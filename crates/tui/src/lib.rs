@@ -2,9 +2,9 @@
 //!
 //! [`seam`] says what comes in from the engine and what goes back to it;
 //! [`app`] takes messages, [`transcript`] holds what was said and lays out
-//! what is in sight, [`view`] paints; [`text`] breaks text into rows and
-//! [`theme`] knows the colours; [`plain`] is the same session in lines of
-//! words. Only [`run()`] touches a terminal.
+//! what is in sight, [`view`] paints; [`text`] breaks text into rows, [`syntax`]
+//! tells what code is, and [`theme`] knows the colours; [`plain`] is the same
+//! session in lines of words. Only [`run()`] touches a terminal.
 
 pub mod app;
 pub mod bindings;
@@ -15,6 +15,7 @@ pub mod paint;
 pub mod plain;
 mod run;
 pub mod seam;
+pub mod syntax;
 pub mod text;
 pub mod theme;
 pub mod transcript;

@@ -171,6 +171,18 @@ pub struct Question {
     pub covers: Option<String>,
 }
 
+impl Question {
+    /// What it is about in a line, and what is read line by line.
+    pub fn parts(&self) -> (&str, Option<&str>) {
+        let subject = self.subject.trim();
+        // A command is its own preview; one of several lines is read line by line.
+        match self.preview.as_deref().filter(|preview| preview.trim() != subject) {
+            None if subject.contains('\n') => ("", Some(subject)),
+            preview => (subject, preview),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permit {
     Once,

@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::text::{Face, Ink, Shade};
+use crate::text::{Face, Ink, Shade, Token, Tone};
 
 /// Whether the terminal is dark or light.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +51,7 @@ impl Theme {
     }
 
     pub fn style(&self, ink: Ink, face: Face, shade: Shade) -> Style {
+        let ink = self.on_shade(ink, shade);
         let mut style = Style::new();
         if let Some(colour) = self.colour(ink, shade) {
             style = style.fg(colour);
@@ -68,10 +69,21 @@ impl Theme {
                 Ink::Muted | Ink::Thought | Ink::Quote => modifier |= Modifier::DIM,
                 Ink::Heading | Ink::Bad | Ink::Warn | Ink::Added => modifier |= Modifier::BOLD,
                 Ink::Found => modifier |= Modifier::REVERSED,
+                Ink::Token(token, tone) => modifier |= token_modifier(token, tone),
                 Ink::Plain | Ink::Accent | Ink::Code | Ink::Link | Ink::Good | Ink::Removed => (),
             }
         }
         style.add_modifier(modifier)
+    }
+
+    /// Where no shade can say that a line is new or gone, its letters do.
+    fn on_shade(&self, ink: Ink, shade: Shade) -> Ink {
+        let has_shade = matches!(self.depth, Depth::True | Depth::Indexed);
+        match (ink, shade) {
+            (Ink::Plain | Ink::Token(..), Shade::Added) if !has_shade => Ink::Added,
+            (Ink::Plain | Ink::Token(..), Shade::Removed) if !has_shade => Ink::Removed,
+            (ink, _) => ink,
+        }
     }
 
     /// The colour behind a row, alone.
@@ -82,18 +94,19 @@ impl Theme {
             Shade::Code => 0.7,
             Shade::User => 1.5,
             Shade::Picked => 3.0,
+            Shade::Added | Shade::Removed => return self.changed(shade),
         };
         match (self.depth, self.ground) {
             (Depth::None, _) => None,
             (Depth::True, _) => Some(self.shaded(steps)),
             (Depth::Indexed, Ground::Dark) => Some(Color::Indexed(match shade {
-                Shade::None | Shade::Code => 234,
+                Shade::None | Shade::Code | Shade::Added | Shade::Removed => 234,
                 Shade::Thought => 235,
                 Shade::User => 236,
                 Shade::Picked => 238,
             })),
             (Depth::Indexed, Ground::Light) => Some(Color::Indexed(match shade {
-                Shade::None | Shade::Code => 255,
+                Shade::None | Shade::Code | Shade::Added | Shade::Removed => 255,
                 Shade::Thought => 254,
                 Shade::User => 253,
                 Shade::Picked => 251,
@@ -103,19 +116,39 @@ impl Theme {
         }
     }
 
-    /// Lighter than a dark ground, darker than a light one.
-    fn shaded(&self, steps: f32) -> Color {
-        let (r, g, b) = self.background.unwrap_or(match self.ground {
+    /// A little green, or a little red.
+    fn changed(&self, shade: Shade) -> Option<Color> {
+        let is_new = shade == Shade::Added;
+        match (self.depth, self.ground) {
+            (Depth::None | Depth::Sixteen, _) => None,
+            (Depth::True, Ground::Dark) => {
+                let (r, g, b) = self.ground_colour();
+                let tint = if is_new { (90, 200, 90) } else { (240, 90, 90) };
+                Some(rgb(mixed((r, g, b), tint, 0.16)))
+            }
+            (Depth::True, Ground::Light) => {
+                let tint = if is_new { (40, 180, 60) } else { (230, 60, 60) };
+                Some(rgb(mixed(self.ground_colour(), tint, 0.14)))
+            }
+            (Depth::Indexed, Ground::Dark) => Some(Color::Indexed(if is_new { 22 } else { 52 })),
+            (Depth::Indexed, Ground::Light) => Some(Color::Indexed(if is_new { 194 } else { 224 })),
+        }
+    }
+
+    fn ground_colour(&self) -> Rgb {
+        self.background.unwrap_or(match self.ground {
             Ground::Dark => (16, 17, 20),
             Ground::Light => (255, 255, 255),
-        });
-        let towards: f32 = match self.ground {
-            Ground::Dark => 255.0,
-            Ground::Light => 0.0,
+        })
+    }
+
+    /// Lighter than a dark ground, darker than a light one.
+    fn shaded(&self, steps: f32) -> Color {
+        let towards = match self.ground {
+            Ground::Dark => (255, 255, 255),
+            Ground::Light => (0, 0, 0),
         };
-        let share = 0.07 * steps;
-        let mix = |from: u8| (f32::from(from) + (towards - f32::from(from)) * share).round() as u8;
-        Color::Rgb(mix(r), mix(g), mix(b))
+        rgb(mixed(self.ground_colour(), towards, 0.07 * steps))
     }
 
     fn colour(&self, ink: Ink, shade: Shade) -> Option<Color> {
@@ -136,6 +169,38 @@ impl Theme {
 
 fn brightness((r, g, b): Rgb) -> f32 {
     0.299 * f32::from(r) + 0.587 * f32::from(g) + 0.114 * f32::from(b)
+}
+
+fn token_modifier(token: Token, tone: Tone) -> Modifier {
+    let of_token = match token {
+        Token::Keyword | Token::Added => Modifier::BOLD,
+        Token::Comment => Modifier::DIM,
+        Token::Type | Token::Function | Token::Quoted | Token::Constant | Token::Removed => Modifier::empty(),
+    };
+    match tone {
+        Tone::Full => of_token,
+        Tone::Muted => of_token | Modifier::DIM,
+    }
+}
+
+fn rgb((r, g, b): Rgb) -> Color {
+    Color::Rgb(r, g, b)
+}
+
+fn mixed(from: Rgb, to: Rgb, share: f32) -> Rgb {
+    let mix = |from: u8, to: u8| (f32::from(from) + (f32::from(to) - f32::from(from)) * share).round() as u8;
+    (mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
+}
+
+/// The nearest of the 216 colours and 24 greys that such terminals share.
+fn nearest((r, g, b): Rgb) -> u8 {
+    let level = |value: u8| if value < 48 { 0 } else { (value.saturating_sub(35) / 40).clamp(1, 5) };
+    let spread = r.max(g).max(b) - r.min(g).min(b);
+    if spread < 12 {
+        let grey = u16::from(r) + u16::from(g) + u16::from(b);
+        return 232 + u8::try_from((grey / 3).saturating_sub(8) / 10).unwrap_or(23).min(23);
+    }
+    16 + 36 * level(r) + 6 * level(g) + level(b)
 }
 
 fn face_modifier(face: Face) -> Modifier {
@@ -162,7 +227,35 @@ fn dark_rgb(ink: Ink) -> Option<Rgb> {
         Ink::Bad | Ink::Removed => (236, 116, 112),
         Ink::Warn => (226, 182, 92),
         Ink::Found => (255, 214, 90),
+        Ink::Token(token, Tone::Full) => dark_token(token),
+        Ink::Token(token, Tone::Muted) => mixed(dark_token(token), (156, 162, 175), 0.55),
     })
+}
+
+fn dark_token(token: Token) -> Rgb {
+    match token {
+        Token::Keyword => (198, 146, 233),
+        Token::Type => (115, 200, 190),
+        Token::Function => (130, 175, 255),
+        Token::Quoted => (158, 200, 122),
+        Token::Constant => (228, 172, 112),
+        Token::Comment => (126, 132, 144),
+        Token::Added => (126, 192, 120),
+        Token::Removed => (236, 116, 112),
+    }
+}
+
+fn light_token(token: Token) -> Rgb {
+    match token {
+        Token::Keyword => (138, 40, 162),
+        Token::Type => (0, 108, 112),
+        Token::Function => (24, 84, 186),
+        Token::Quoted => (44, 108, 28),
+        Token::Constant => (152, 78, 0),
+        Token::Comment => (112, 116, 124),
+        Token::Added => (22, 118, 32),
+        Token::Removed => (186, 28, 28),
+    }
 }
 
 fn light_rgb(ink: Ink) -> Option<Rgb> {
@@ -179,6 +272,8 @@ fn light_rgb(ink: Ink) -> Option<Rgb> {
         Ink::Bad | Ink::Removed => (186, 28, 28),
         Ink::Warn => (146, 96, 0),
         Ink::Found => (160, 80, 0),
+        Ink::Token(token, Tone::Full) => light_token(token),
+        Ink::Token(token, Tone::Muted) => mixed(light_token(token), (92, 97, 107), 0.55),
     })
 }
 
@@ -196,6 +291,7 @@ fn dark_indexed(ink: Ink) -> Option<u8> {
         Ink::Bad | Ink::Removed => 203,
         Ink::Warn => 179,
         Ink::Found => 221,
+        Ink::Token(..) => nearest(dark_rgb(ink)?),
     })
 }
 
@@ -213,6 +309,7 @@ fn light_indexed(ink: Ink) -> Option<u8> {
         Ink::Bad | Ink::Removed => 124,
         Ink::Warn => 130,
         Ink::Found => 166,
+        Ink::Token(..) => nearest(light_rgb(ink)?),
     })
 }
 
@@ -230,6 +327,16 @@ fn sixteen(ink: Ink, ground: Ground) -> Option<Color> {
         Ink::Link => Color::Cyan,
         Ink::Good | Ink::Added => Color::Green,
         Ink::Bad | Ink::Removed => on(Color::LightRed, Color::Red),
+        Ink::Token(_, Tone::Muted) => Color::DarkGray,
+        Ink::Token(token, Tone::Full) => match token {
+            Token::Keyword => on(Color::LightMagenta, Color::Magenta),
+            Token::Type => Color::Cyan,
+            Token::Function => on(Color::LightBlue, Color::Blue),
+            Token::Quoted | Token::Added => Color::Green,
+            Token::Constant => on(Color::Yellow, Color::Red),
+            Token::Comment => Color::DarkGray,
+            Token::Removed => on(Color::LightRed, Color::Red),
+        },
     })
 }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 
-use aside_core::screen::neutral;
+use aside_core::screen::{neutral, neutral_line};
 use aside_engine::tools::{Asker, NobodyToAsk, Permit, Question};
 use futures_util::future::BoxFuture;
 
@@ -38,13 +38,13 @@ fn ask(question: &Question) -> std::io::Result<Permit> {
     let mut err = std::io::stderr().lock();
     let Question { tool, subject, preview, covers, .. } = question;
     // What the model wrote must not draw its own prompt.
-    writeln!(err, "\r\x1b[2K{tool}: {}", neutral(subject))?;
+    writeln!(err, "\r\x1b[2K{}: {}", neutral_line(tool), neutral(subject))?;
     if let Some(preview) = preview {
         writeln!(err, "{}", neutral(preview))?;
     }
     let mut lines = BufReader::new(File::open("/dev/tty")?);
     let longer = match covers {
-        Some(covers) => format!(" `{}` for this [s]ession or this [p]roject,", neutral(covers)),
+        Some(covers) => format!(" `{}` for this [s]ession or this [p]roject,", neutral_line(covers)),
         None => String::new(),
     };
     loop {

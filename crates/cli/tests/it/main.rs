@@ -18,6 +18,7 @@ mod editor;
 mod encode;
 #[cfg(unix)]
 mod faults;
+mod hostile;
 mod key;
 mod log;
 #[cfg(feature = "mcp")]

@@ -20,9 +20,10 @@ use super::{Body, Dialect, Dialects, Source, builtin};
 use crate::protocol::Protocol;
 
 type Read<T> = Result<T, DialectError>;
+type Reader<T> = Box<dyn FnOnce() -> Read<T> + Send>;
 
 /// Something in the files that is read when it is first asked for.
-pub(super) struct Late<T>(Arc<LazyLock<Read<T>, Box<dyn FnOnce() -> Read<T> + Send>>>);
+pub(super) struct Late<T>(Arc<LazyLock<Read<T>, Reader<T>>>);
 
 impl<T> Late<T> {
     fn new(read: impl FnOnce() -> Read<T> + Send + 'static) -> Late<T> {

@@ -27,7 +27,8 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
 fn findings_of_the_fuzzer_stay_fixed() {
     for path in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/regressions")) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if name == "README.md" {
+        // What goes to the screen is replayed with the screen.
+        if name == "README.md" || name.starts_with("screen-") {
             continue;
         }
         let target = name.split('-').next().unwrap();

@@ -8,6 +8,9 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::input::editor::Editor;
 use crate::seam::{Command, Permit, Question, QuestionId};
+use crate::text::Body;
+use crate::text::light::{Job, Lit, Ticket};
+use crate::transcript::plain::{Extent, Plain};
 
 /// Keys this soon after a question, or after each other, are no answer.
 const TYPING_MS: u64 = 500;
@@ -19,6 +22,8 @@ pub struct Asking {
     word: Option<Editor>,
     /// Answers count from here on.
     from: Option<Time>,
+    /// What the question in front would do, as rows.
+    preview: Option<(QuestionId, Plain)>,
 }
 
 /// What a key led to.
@@ -42,6 +47,25 @@ impl Asking {
 
     pub fn is_waiting(&self) -> bool {
         !self.questions.is_empty()
+    }
+
+    /// What would be done, at a width.
+    pub(crate) fn preview(&mut self, width: usize) -> Option<Body<'_>> {
+        let question = self.questions.front()?;
+        let (_, text) = question.parts();
+        let text = text?;
+        if self.preview.as_ref().is_none_or(|(id, _)| *id != question.id) {
+            self.preview = Some((question.id, Plain::wish(text)));
+        }
+        self.preview.as_mut().map(|(_, plain)| plain.body(width, Extent::All))
+    }
+
+    pub(crate) fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
+        self.preview.as_mut().and_then(|(_, plain)| plain.wants(next))
+    }
+
+    pub(crate) fn lit(&mut self, lit: &mut Lit) -> bool {
+        self.preview.as_mut().is_some_and(|(_, plain)| plain.lit(lit))
     }
 
     /// The word being written, if one is.

@@ -1,7 +1,7 @@
 //! Keys, the mouse and pastes.
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
-use aside_core::screen::neutral;
+use aside_core::screen::neutral_line;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::asking::Answered;
@@ -197,7 +197,7 @@ impl App {
                 commands
             }
             Answered::Look { title, text } => {
-                self.reader = Some(Reader::preview(&neutral(&title), &text));
+                self.reader = Some(Reader::preview(&neutral_line(&title), &text));
                 Vec::new()
             }
         }

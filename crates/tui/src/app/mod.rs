@@ -3,13 +3,14 @@
 
 pub mod asking;
 mod keys;
+mod lights;
 mod updates;
 
 use std::collections::VecDeque;
 
 use aside_core::block::Time;
 use aside_core::event::Usage;
-use aside_core::screen::neutral;
+use aside_core::screen::neutral_line;
 use aside_core::settings::Display;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
@@ -19,6 +20,7 @@ use crate::commands::{self, Local, Parsed};
 use crate::count::{Rate, short};
 use crate::input::composer::Composer;
 use crate::seam::{Command, Lists, Said, Sending, Status, TerminalAct, Update};
+use crate::text::light::Lit;
 use crate::text::width_of;
 use crate::text::wrap::cut;
 use crate::theme::{Ground, Theme};
@@ -39,6 +41,8 @@ pub enum Msg {
     Resize,
     Tick(Time),
     Update(Box<Update>),
+    /// Colours of code that was in sight.
+    Lit(Box<Lit>),
 }
 
 /// Who gets the keys.
@@ -181,6 +185,10 @@ impl App {
                 Vec::new()
             }
             Msg::Update(update) => self.hear(*update),
+            Msg::Lit(mut lit) => {
+                self.lit(&mut lit);
+                Vec::new()
+            }
         }
     }
 
@@ -265,12 +273,12 @@ impl App {
             _ if self.asking.is_waiting() => Some("waiting for you".to_owned()),
             Doing::Nothing => None,
             Doing::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
-            Doing::Waiting => Some(format!("waiting for {}", neutral(self.model()))),
+            Doing::Waiting => Some(format!("waiting for {}", neutral_line(self.model()))),
             Doing::Thinking if self.transcript.is_stuck() => Some("in circles · Alt+Enter answers now".to_owned()),
             Doing::Thinking => Some("thinking".to_owned()),
             Doing::Writing => Some("writing".to_owned()),
-            Doing::Calling(name) => Some(format!("calling {}", neutral(name))),
-            Doing::Running(name) => Some(format!("running {}", neutral(name))),
+            Doing::Calling(name) => Some(format!("calling {}", neutral_line(name))),
+            Doing::Running(name) => Some(format!("running {}", neutral_line(name))),
         };
         let rest: Vec<String> = passed.map(duration).into_iter().chain(how.map(str::to_owned)).collect();
         let mut rest = rest.join(" · ");
@@ -422,7 +430,7 @@ pub(crate) fn explained(sending: Option<&Sending>) -> Vec<Said> {
     let Some(sending) = sending else { return vec![Said::Line("nothing was sent yet".to_owned())] };
     let Sending { step, model, effort, tokens, notes, decisions, .. } = sending;
     let effort = effort.as_ref().map(|effort| format!(" · effort {effort}")).unwrap_or_default();
-    let head = format!("to {} · step {step}{effort} · ~{} tokens", neutral(model), short(*tokens));
+    let head = format!("to {} · step {step}{effort} · ~{} tokens", neutral_line(model), short(*tokens));
     let lines: Vec<&str> = std::iter::once(head.as_str()).chain(notes.iter().map(String::as_str)).collect();
     let table = match Some(decisions).filter(|rows| !rows.is_empty()) {
         None => Said::Line("no stored thought was part of it".to_owned()),

@@ -164,8 +164,10 @@ fn t9_what_a_model_says_is_no_command_to_the_terminal() {
     stage.check(&expect![[r#"
 
         Answer:
-        abcdef 
-        abcdef
+        abcde
+        f 
+        abcde
+        f
     "#]]);
 }
 
@@ -380,7 +382,8 @@ fn a_thought_in_circles_is_said_once_and_the_answer_can_be_asked_for() {
     stage.line("why?");
     stage.tell([open(1, Opening::Thinking)]);
     stage.tell((0..200).map(|_| grow(1, "Let me check that again. ")));
-    let notes: Vec<&str> = stage.out.lines().filter(|line| line.starts_with("Note: the thought says the same")).collect();
+    let notes: Vec<&str> =
+        stage.out.lines().filter(|line| line.starts_with("Note: the thought says the same")).collect();
     assert_eq!(notes.len(), 1, "{}", stage.out);
     stage.sent.clear();
     stage.line("/answer");

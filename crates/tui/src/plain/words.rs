@@ -5,8 +5,7 @@ use aside_core::loop_guard::{Finding, Kind};
 use aside_core::message::Message;
 
 use crate::seam::{Question, Said};
-use crate::transcript::hunks::changed;
-use crate::transcript::plain::has_diff;
+use crate::transcript::hunks::{changed, has_diff};
 use crate::transcript::tool::subject;
 
 pub(super) fn call(call: &ToolCall) -> String {
@@ -40,7 +39,7 @@ pub(super) fn result(result: &ToolResult) -> String {
             let (added, removed) = changed(text);
             format!("Tool done: {added} lines added, {removed} removed")
         }
-        (false, 1) => format!("Tool done: {text}"),
+        (false, 1) => format!("Tool done: {}", one_line(text)),
         (false, lines) => format!("Tool done: {lines} lines"),
     }
 }

@@ -7,6 +7,7 @@
 mod editor;
 mod ground;
 mod keys;
+mod lamp;
 mod out;
 mod screen;
 
@@ -23,6 +24,7 @@ use crate::transcript::SPINNER_STEP_MS;
 pub use editor::edit;
 pub use ground::theme_of_terminal;
 use keys::Keys;
+use lamp::Lamp;
 pub use screen::restore;
 use screen::{Screen, Suspended};
 
@@ -49,6 +51,7 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
     let screen = Screen::open(app.theme().depth)?;
     let (sender, inbox) = mpsc::channel();
     let to_us = sender.clone();
+    let lamp = Lamp::new(sender.clone());
     std::thread::spawn(move || {
         for update in updates {
             if sender.send(Inbox::Msg(Msg::Update(Box::new(update)))).is_err() {
@@ -61,7 +64,7 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
     let drawn = Instant::now();
     keys::watch_for_the_end(to_us.clone());
     let keys = Some(Keys::read(to_us.clone()));
-    let mut screen_loop = Loop { app, screen, commands, keys, to_us, drawn, dirty: true, urgent: true };
+    let mut screen_loop = Loop { app, screen, commands, keys, to_us, lamp, drawn, dirty: true, urgent: true };
     let result = screen_loop.run(&inbox);
     drop(inbox);
     screen_loop.stop_keys();
@@ -75,6 +78,7 @@ struct Loop {
     /// None while the terminal is somebody else's.
     keys: Option<Keys>,
     to_us: Sender<Inbox>,
+    lamp: Lamp,
     drawn: Instant,
     /// Something changed since the last frame.
     dirty: bool,
@@ -90,6 +94,7 @@ impl Loop {
                 self.tick();
                 self.screen.draw(&mut self.app)?;
                 (self.drawn, self.dirty, self.urgent) = (Instant::now(), false, false);
+                self.app.unlit().into_iter().for_each(|job| self.lamp.send(job));
             }
             let flow = match self.wait(inbox) {
                 Ok(first) => self.take_batch(first, inbox)?,
@@ -138,7 +143,7 @@ impl Loop {
         self.dirty = true;
         self.urgent |= match msg {
             Msg::Key(_) | Msg::Mouse(_) | Msg::Paste(_) | Msg::Edited(_) | Msg::Resize => true,
-            Msg::Tick(_) | Msg::Update(_) => false,
+            Msg::Tick(_) | Msg::Update(_) | Msg::Lit(_) => false,
         };
         for command in self.app.update(msg) {
             if let Command::Terminal(act) = &command {

@@ -1,71 +1,20 @@
 //! Markdown that grows. Finished blocks are read and laid out once; only the
 //! pending one is read again, and that at most once a frame.
 
-use std::ops::Range;
-
 use aside_core::screen::Neutral;
 
-use super::markdown::{self, Base};
+use super::base::Base;
+use super::light::{Body, Job, Lights, Lit, Ticket};
+use super::page::Page;
 use super::row::Row;
 
-/// A pending block longer than this is settled at a line end: reading it
-/// again and again would cost more than a broken emphasis is worth.
-const MOST_PENDING: usize = 16 * 1024;
-
-/// Text with its borders between blocks, and the rows it made at some width.
+/// Text, the rows it made at some width, and the colours of its code.
 #[derive(Debug, Default)]
 pub struct Doc {
     source: String,
     neutral: Neutral,
-    pieces: Vec<Piece>,
-    /// Where the pending block begins.
-    pending: usize,
-    /// Up to here the lines are known.
-    scanned: usize,
-    /// Up to here there is no line end that is not known.
-    searched: usize,
-    fence: Option<Fence>,
-    after_blank: bool,
-    laid: Option<Laid>,
-}
-
-#[derive(Debug, Clone)]
-enum Piece {
-    Prose {
-        range: Range<usize>,
-        /// The next piece goes on from it, so no blank row is between them.
-        glued: bool,
-    },
-    /// A block of code; it grows line by line until its fence closes.
-    Code { info: String, lines: Vec<Range<usize>> },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fence {
-    letter: char,
-    length: usize,
-    /// Inside a list it stays with its item.
-    kind: FenceKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FenceKind {
-    OwnPiece,
-    InProse,
-}
-
-#[derive(Debug)]
-struct Laid {
-    width: usize,
-    base: Base,
-    rows: Vec<Row>,
-    /// Rows of what will not change any more.
-    settled: usize,
-    /// How many pieces are in them, and how many lines of the last if it is code.
-    pieces: usize,
-    lines: usize,
-    /// How much text the pending rows stand for.
-    upto: usize,
+    page: Option<Page>,
+    lights: Lights,
 }
 
 impl Doc {
@@ -88,7 +37,6 @@ impl Doc {
     pub fn push(&mut self, text: &str) {
         let shown = self.neutral.take(text);
         self.source.push_str(&shown);
-        self.scan();
     }
 
     /// Nothing more is coming; room for more is given back.
@@ -98,188 +46,47 @@ impl Doc {
 
     /// The rows are made again when they are needed.
     pub fn forget_rows(&mut self) {
-        self.laid = None;
+        self.page = None;
     }
 
     pub fn has_rows(&self) -> bool {
-        self.laid.is_some()
-    }
-
-    fn scan(&mut self) {
-        while let Some(length) = self.source.get(self.searched..).and_then(|rest| rest.find('\n')) {
-            let from = self.scanned;
-            let end = self.searched + length;
-            (self.scanned, self.searched) = (end + 1, end + 1);
-            self.scan_line(from..end);
-        }
-        self.searched = self.source.len();
-        self.settle_long_line();
-    }
-
-    /// A line that never ends is settled at a word, or anywhere if it has none.
-    fn settle_long_line(&mut self) {
-        let Some(line) = self.source.get(self.scanned..).filter(|line| line.len() > MOST_PENDING) else { return };
-        let cut = self.scanned + line.rfind(' ').map_or(line.len(), |word| word + 1);
-        match self.fence {
-            None => {
-                self.scanned = cut;
-                self.settle(cut, true);
-            }
-            Some(Fence { kind: FenceKind::OwnPiece, .. }) => {
-                if let Some(Piece::Code { lines, .. }) = self.pieces.last_mut() {
-                    lines.push(self.scanned..cut);
-                }
-                (self.scanned, self.pending) = (cut, cut);
-            }
-            // It belongs to its item, however long it is.
-            Some(Fence { kind: FenceKind::InProse, .. }) => (),
-        }
-    }
-
-    fn scan_line(&mut self, range: Range<usize>) {
-        let Some(line) = self.source.get(range.clone()) else { return };
-        let indent = line.len() - line.trim_start().len();
-        let bare = line.trim();
-        let mark = fence_of(bare);
-        match (self.fence, mark) {
-            (Some(open), Some((letter, length, ""))) if letter == open.letter && length >= open.length => {
-                self.fence = None;
-                if open.kind == FenceKind::OwnPiece {
-                    self.pending = range.end + 1;
-                }
-                self.after_blank = false;
-            }
-            (Some(Fence { kind: FenceKind::OwnPiece, .. }), _) => {
-                if let Some(Piece::Code { lines, .. }) = self.pieces.last_mut() {
-                    lines.push(range.clone());
-                }
-                self.pending = range.end + 1;
-            }
-            (Some(Fence { kind: FenceKind::InProse, .. }), _) => (),
-            (None, Some((letter, length, info))) => {
-                // Indented, or behind other text of a list: part of that.
-                let own = indent == 0;
-                let info = info.to_owned();
-                let kind = if own { FenceKind::OwnPiece } else { FenceKind::InProse };
-                self.fence = Some(Fence { letter, length, kind });
-                if own {
-                    self.settle(range.start, false);
-                    self.pieces.push(Piece::Code { info, lines: Vec::new() });
-                    self.pending = range.end + 1;
-                }
-                self.after_blank = false;
-            }
-            (None, None) if bare.is_empty() => self.after_blank = true,
-            (None, None) => {
-                if self.after_blank && indent < 2 {
-                    self.settle(range.start, false);
-                }
-                self.after_blank = false;
-                if range.end - self.pending > MOST_PENDING {
-                    self.settle(range.end + 1, true);
-                }
-            }
-        }
-    }
-
-    /// What came before `to` will not change any more.
-    fn settle(&mut self, to: usize, glued: bool) {
-        let range = self.pending..to;
-        if self.source.get(range.clone()).is_some_and(|text| !text.trim().is_empty()) {
-            self.pieces.push(Piece::Prose { range, glued });
-        }
-        self.pending = to;
+        self.page.is_some()
     }
 
     /// All rows at this width.
     pub fn rows(&mut self, width: usize, base: Base) -> &[Row] {
-        let fits = self.laid.as_ref().is_some_and(|laid| laid.width == width && laid.base == base);
-        let mut laid = match self.laid.take() {
-            Some(laid) if fits => laid,
-            _ => Laid { width, base, rows: Vec::new(), settled: 0, pieces: 0, lines: 0, upto: usize::MAX },
+        self.body(width, base).rows
+    }
+
+    /// All rows at this width, with the colours there are.
+    pub fn body(&mut self, width: usize, base: Base) -> Body<'_> {
+        let page = match self.page.take() {
+            Some(page) if page.fits(width, base) => page,
+            Some(_) | None => Page::new(width, base),
         };
-        if laid.upto != self.source.len() {
-            self.lay(&mut laid);
-        }
-        &self.laid.insert(laid).rows
+        let page = self.page.insert(page);
+        page.grow(&self.source);
+        Body::new(page.rows(), &self.lights)
     }
 
-    fn lay(&self, laid: &mut Laid) {
-        laid.rows.truncate(laid.settled);
-        let from = laid.pieces.saturating_sub(1);
-        for (index, piece) in self.pieces.iter().enumerate().skip(from) {
-            let is_new = index >= laid.pieces;
-            match piece {
-                Piece::Prose { range, .. } if is_new => {
-                    self.gap(index, laid);
-                    let text = self.source.get(range.clone()).unwrap_or("");
-                    markdown::render(text, laid.base, laid.width, &mut laid.rows);
-                    laid.lines = 0;
-                }
-                Piece::Prose { .. } => (),
-                Piece::Code { info, lines } => {
-                    if is_new {
-                        self.gap(index, laid);
-                        markdown::code_head(info, laid.base, laid.width, &mut laid.rows);
-                        laid.lines = 0;
-                    }
-                    for line in lines.iter().skip(laid.lines) {
-                        let line = self.source.get(line.clone()).unwrap_or("");
-                        markdown::code_line(line, laid.base, laid.width, &mut laid.rows);
-                    }
-                    laid.lines = lines.len();
-                }
-            }
-        }
-        laid.pieces = self.pieces.len();
-        laid.settled = laid.rows.len();
-        self.lay_pending(laid);
-        laid.upto = self.source.len();
+    /// Code that has no colours yet, as far as it is laid out.
+    pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
+        let page = self.page.as_ref()?;
+        self.lights.wants(&self.source, page.codes(), page.settled_code(), next)
     }
 
-    fn lay_pending(&self, laid: &mut Laid) {
-        let text = self.source.get(self.pending..).unwrap_or("");
-        match self.fence {
-            Some(Fence { kind: FenceKind::OwnPiece, letter, .. }) => {
-                // Half of the closing fence is not shown as code for a moment.
-                if !text.is_empty() && !text.trim().chars().all(|one| one == letter) {
-                    markdown::code_line(text, laid.base, laid.width, &mut laid.rows);
-                }
-            }
-            Some(Fence { kind: FenceKind::InProse, .. }) | None => {
-                if !text.trim().is_empty() {
-                    self.gap(self.pieces.len(), laid);
-                    markdown::render(text, laid.base, laid.width, &mut laid.rows);
-                }
-            }
-        }
+    /// Takes an answer; false if it was not for this text.
+    pub fn lit(&mut self, lit: &mut Lit) -> bool {
+        self.lights.take(lit)
     }
-
-    /// The blank row before a piece.
-    fn gap(&self, index: usize, laid: &mut Laid) {
-        let before = index.checked_sub(1).and_then(|before| self.pieces.get(before));
-        match before {
-            None | Some(Piece::Prose { glued: true, .. }) => (),
-            Some(Piece::Prose { glued: false, .. } | Piece::Code { .. }) => {
-                laid.rows.push(Row::default().shaded(laid.base.shade));
-            }
-        }
-    }
-}
-
-/// The letter, the length and the rest of a line that may open or close code.
-fn fence_of(line: &str) -> Option<(char, usize, &str)> {
-    let letter = line.chars().next().filter(|letter| matches!(letter, '`' | '~'))?;
-    let length = line.chars().take_while(|one| *one == letter).count();
-    let info = line.trim_start_matches(letter).trim();
-    // With a backtick behind it, it is code inside a line.
-    (length >= 3 && !(letter == '`' && info.contains('`'))).then_some((letter, length, info))
 }
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
+    use super::super::blocks::MOST_PENDING;
     use super::*;
 
     const SAMPLE: &str = "# Plan\n\nFirst *this*.\n\n```rust\nfn a() {\n\n    b();\n}\n```\nthen\n\n- one\n- two\n\n  more\n\n1. x\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n~~~\n```\n~~~\n\nend";
@@ -290,14 +97,23 @@ mod tests {
 
     #[test]
     fn t8_finished_blocks_are_not_laid_out_again() {
-        let mut doc = Doc::new("one\n\ntwo\n\nthr");
-        doc.rows(20, Base::TEXT);
-        let settled = |doc: &Doc| doc.laid.as_ref().map(|laid| (laid.pieces, laid.settled));
-        assert_eq!(settled(&doc), Some((1, 1)));
-        doc.push("ee\n\nfour");
-        doc.rows(20, Base::TEXT);
-        assert_eq!(settled(&doc), Some((2, 3)));
-        assert_eq!(shown(&mut doc, 20), ["one", "", "two", "", "three", "", "four"]);
+        let settled = |doc: &Doc| doc.page.as_ref().map(Page::settled_rows);
+        #[rustfmt::skip]
+        let cases = [
+            ("paragraphs",      "one\n\ntwo\n\nthr",                        1 + 2),
+            ("items",           "- one\n- two\n- thr",                       1),
+            ("inner items",     "- one\n  - two\n  - thr",                   1),
+            ("code",            "```\na\nb\nc",                               2),
+            ("code in an item", "- x\n  ```\n  a\n  b\n  c",                 1 + 1 + 2),
+            ("code in a quote", "> ```\n> a\n> b",                           1),
+            ("a table",         "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4",   3),
+            ("a quote",         "> a\n>\n> b",                               1),
+        ];
+        for (name, text, rows) in cases {
+            let mut doc = Doc::new(text);
+            doc.rows(40, Base::TEXT);
+            assert_eq!(settled(&doc), Some(rows), "{name}");
+        }
     }
 
     #[test]
@@ -312,30 +128,225 @@ mod tests {
 
     #[test]
     fn t8_a_block_that_never_ends_is_settled_on_the_way() {
-        let mut doc = Doc::default();
-        for _ in 0..5_000 {
-            doc.push("some words on a line\n");
-        }
-        assert!(doc.source.len() - doc.pending <= MOST_PENDING + 30);
-        let rows = shown(&mut doc, 40);
-        assert_eq!(rows.len(), 5_000);
-        assert!(rows.iter().all(|row| row == "some words on a line"));
-        let mut doc = Doc::default();
-        for _ in 0..5_000 {
-            doc.push("some words on a line ");
-        }
-        assert!(doc.source.len() - doc.pending <= MOST_PENDING + 30);
-        for start in ["", "```\n"] {
+        // Per line, and what the rows of it say.
+        #[rustfmt::skip]
+        let cases = [
+            ("a paragraph",       "",            "some words on a line\n",    "some words on a line"),
+            ("a line",            "",            "some words on a line ",     ""),
+            ("a word",            "",            "nospaces",                  ""),
+            ("a line of code",    "```\n",        "nospaces",                  ""),
+            ("an item's line",    "- ",          "some words on a line ",     ""),
+            ("a quote",           "",            "> some words\n",            "▎ some words"),
+            ("items",             "",            "- item\n",                  "• item"),
+            ("code in an item",   "- x\n  ```\n", "  code\n",                "    code"),
+            ("a table",           "|a|b|\n|-|-|\n", "|1|2|\n",               "1 │ 2"),
+        ];
+        for (name, start, piece, row) in cases {
             let mut doc = Doc::new(start);
-            for _ in 0..10_000 {
-                doc.push("nospaces");
+            for _ in 0..1_500 {
+                doc.push(piece);
             }
-            assert!(doc.source.len() - doc.pending <= MOST_PENDING + 30);
-            assert_eq!(shown(&mut doc, 40).concat().replace(' ', ""), "nospaces".repeat(10_000));
+            let rows = shown(&mut doc, 40);
+            let settled = doc.page.as_ref().map_or(0, Page::settled_rows);
+            assert!(rows.len() - settled <= MOST_PENDING / 20, "{name}: {settled} of {}", rows.len());
+            let bare = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+            let all = bare(&format!("{start}{}", piece.repeat(1_500)));
+            assert_eq!(bare(&rows.concat()), all, "{name}");
+            if !row.is_empty() {
+                assert_eq!(rows.iter().filter(|one| *one == row).count(), 1_500, "{name}");
+            }
         }
     }
 
+    fn check(source: &str, width: usize, expect: Expect) {
+        let text: String = shown(&mut Doc::new(source), width).iter().map(|row| format!("|{row}\n")).collect();
+        expect.assert_eq(&text);
+    }
+
+    #[test]
+    fn t8_blocks_are_told_apart() {
+        check(
+            "# Title\nSome *soft* and **hard** words.\nSecond line.\n\n- one\n- two\n  - inner\n\n3. three\n4. four\n\n> quoted\n> more\n\n---\n\n- [x] done\n- [ ] open",
+            40,
+            expect![[r#"
+                |Title
+                |
+                |Some soft and hard words.
+                |Second line.
+                |
+                |• one
+                |• two
+                |  ◦ inner
+                |
+                |3. three
+                |4. four
+                |
+                |▎ quoted
+                |▎ more
+                |
+                |────────────────────────────────────────
+                |
+                |• [x] done
+                |• [ ] open
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_code_keeps_its_spaces_and_its_language() {
+        check(
+            "Look:\n\n```rust\nfn main() {\n    let  x = 1;\n}\n```\n\n- item\n\n  ```\n  code\n  ```\n",
+            30,
+            expect![[r#"
+                |Look:
+                |
+                |  rust
+                |  fn main() {
+                |      let  x = 1;
+                |  }
+                |
+                |• item
+                |
+                |    code
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_links_show_where_they_go() {
+        check(
+            "See [the book](https://x.example/b) or <https://y.example>, ![a cat](cat.png) and [r][1].\n\n[1]: https://z.example",
+            60,
+            expect![[r#"
+                |See the book <https://x.example/b> or https://y.example,
+                |image a cat <cat.png> and [r][1].
+                |
+                |[1]: https://z.example
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_tables_fit_the_width() {
+        let table = "| Name | What it does | N |\n|---|:---:|--:|\n| ab | reads a file | 1 |\n| cde | `x` | 20 |\n";
+        check(
+            table,
+            40,
+            expect![[r#"
+                |Name │ What it does │  N
+                |─────┼──────────────┼───
+                |ab   │ reads a file │  1
+                |cde  │      x       │ 20
+            "#]],
+        );
+        check(
+            table,
+            20,
+            expect![[r#"
+                |Name │ What it  │  N
+                |     │   does   │   
+                |─────┼──────────┼───
+                |ab   │ reads a  │  1
+                |     │   file   │   
+                |cde  │    x     │ 20
+            "#]],
+        );
+        check(
+            table,
+            10,
+            expect![[r#"
+                |Name: ab
+                |What it
+                |does:
+                |reads a
+                |file
+                |N: 1
+                |
+                |Name: cde
+                |What it
+                |does: x
+                |N: 20
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_loose_lists_breathe_and_tight_ones_do_not() {
+        check(
+            "1. one\n\n2. two\n\n   more of two\n3. three",
+            30,
+            expect![[r#"
+                |1. one
+                |
+                |2. two
+                |
+                |   more of two
+                |3. three
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_blocks_stand_in_items_and_quotes() {
+        check(
+            "1. one\n   ```sh\n   a\n\n     b\n   ```\n1. two\n   > quoted\n   > - inner\nlazy\n\n   | a | b |\n   |---|---|\n   | c | d | e |\n-\n- \n  late\n\n> ```\n> x\n> ```\n> y\n>\n> # z\nend",
+            40,
+            expect![[r#"
+                |1. one
+                |
+                |     sh
+                |     a
+                |     
+                |       b
+                |2. two
+                |
+                |   ▎ quoted
+                |   ▎ ◦ inner
+                |   ▎   lazy
+                |
+                |   a │ b │ 
+                |   ──┼───┼──
+                |   c │ d │ e
+                |
+                |• 
+                |• late
+                |
+                |▎   x
+                |▎
+                |▎ y
+                |▎
+                |▎ z
+                |
+                |end
+            "#]],
+        );
+    }
+
+    #[test]
+    fn t8_code_that_forgets_to_indent_stays_in_its_item() {
+        check(
+            "- a\n  ```\nb\n c\n  ```\n- d\n\n      indented\n\n      more\n\ntext\n\n    code",
+            30,
+            expect![[r#"
+                |• a
+                |
+                |    b
+                |    c
+                |• d
+                |
+                |    indented
+                |    
+                |    more
+                |
+                |text
+                |
+                |  code
+            "#]],
+        );
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
         #[test]
         fn t8_any_chunking_and_any_frames_give_the_same_rows(
             cuts in prop::collection::vec(0..SAMPLE.len(), 0..12),
@@ -365,6 +376,20 @@ mod tests {
                 doc.rows(width, Base::TEXT);
             }
             prop_assert_eq!(bare(&shown(&mut doc, width).concat()), bare(&parts.concat()));
+        }
+
+        /// Letters and digits all arrive, whatever the markup around them does.
+        #[test]
+        fn t8_any_markdown_at_any_width_keeps_its_words(
+            source in "([a-zé漢 ]{1,6}|[-*_`#>|\\[\\]()~!:\\\\]{1,3}|\n{1,2}|    |1\\. ){0,40}",
+            width in 1usize..50,
+        ) {
+            let bare = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
+            let text = shown(&mut Doc::new(&source), width).concat();
+            // Links put their address behind the words, references move to the end.
+            if !source.contains('[') && !source.contains('|') {
+                prop_assert_eq!(bare(&text), bare(&source));
+            }
         }
     }
 }

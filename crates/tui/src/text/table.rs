@@ -1,96 +1,269 @@
-//! A table of Markdown, fitted to a width: as a grid where there is room, as
-//! one record after another where there is not.
+//! A table of Markdown that grows row by row: as a grid where there is room,
+//! as one record after another where there is not. A row that fits into the
+//! columns there are is laid out alone; one that needs wider columns moves
+//! all of them, until there are too many to move.
 
 use pulldown_cmark::Alignment;
 
-use super::markdown::Base;
+use super::base::Base;
 use super::row::{Face, Ink, Row, Span};
-use super::wrap::{Break, Margin, wrap};
+use super::wrap::{Break, Margin, width_of, wrap};
 
 /// A column is at least as wide as its longest word, so that no word is cut;
 /// but one long word does not make a table unreadable.
 const LONGEST_WORD: usize = 12;
 const BETWEEN: &str = " │ ";
 const BETWEEN_WIDTH: usize = 3;
+/// From here on the columns stay as wide as they are.
+const MOST_MOVED: usize = 100;
+
+type Cell = Vec<Span>;
+
+#[derive(Debug, Clone, Copy)]
+struct Column {
+    /// How wide it would like to be.
+    natural: usize,
+    /// How narrow it can be.
+    least: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fit {
+    Grid(Vec<usize>),
+    Records,
+}
 
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(super) struct Table {
     alignments: Vec<Alignment>,
-    rows: Vec<Vec<Vec<Span>>>,
+    /// The head first.
+    rows: Vec<Vec<Cell>>,
+    /// How many rows are below the head, those that are not kept included.
+    count: usize,
+    columns: Vec<Column>,
+    fit: Fit,
+    width: usize,
+    base: Base,
+    margin: Margin,
+    /// Where its rows begin.
+    from: usize,
 }
 
 impl Table {
-    pub(crate) fn new(alignments: Vec<Alignment>) -> Table {
-        Table { alignments, rows: Vec::new() }
+    pub(super) fn new(alignments: Vec<Alignment>) -> Table {
+        Table {
+            alignments,
+            rows: Vec::new(),
+            count: 0,
+            columns: Vec::new(),
+            fit: Fit::Records,
+            width: 0,
+            base: Base::TEXT,
+            margin: Margin::default(),
+            from: 0,
+        }
     }
 
-    pub(crate) fn begin_row(&mut self) {
+    /// The alignments as the line below the head gives them.
+    pub(super) fn aligned(line: &str) -> Table {
+        let alignment = |cell: &str| match (cell.trim().starts_with(':'), cell.trim().ends_with(':')) {
+            (true, true) => Alignment::Center,
+            (false, true) => Alignment::Right,
+            (true, false) => Alignment::Left,
+            (false, false) => Alignment::None,
+        };
+        Table::new(super::marks::cells(line).map(alignment).collect())
+    }
+
+    pub(super) fn begin_row(&mut self) {
         self.rows.push(Vec::new());
     }
 
-    pub(crate) fn push_cell(&mut self, cell: Vec<Span>) {
+    pub(super) fn push_cell(&mut self, cell: Cell) {
         if let Some(row) = self.rows.last_mut() {
             row.push(cell);
         }
     }
 
-    pub(crate) fn rows(self, width: usize, base: Base) -> Vec<Row> {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let between = columns.saturating_sub(1) * BETWEEN_WIDTH;
-        match self.fitted(columns, width.saturating_sub(between)) {
-            Some(widths) => self.grid(&widths, base),
-            None => self.records(width, base),
+    pub(super) fn last_row(&mut self) -> Vec<Cell> {
+        self.rows.pop().unwrap_or_default()
+    }
+
+    /// All of a table that is whole.
+    pub(super) fn lay(mut self, width: usize, base: Base, margin: Margin, out: &mut Vec<Row>) {
+        let rows = std::mem::take(&mut self.rows);
+        let mut rows = rows.into_iter();
+        self.begin(rows.next().unwrap_or_default(), width, base, margin, out);
+        rows.for_each(|row| self.push(row, out));
+    }
+
+    pub(super) fn begin(&mut self, head: Vec<Cell>, width: usize, base: Base, margin: Margin, out: &mut Vec<Row>) {
+        (self.width, self.base, self.margin, self.from) = (width, base, margin, out.len());
+        self.widen(&head);
+        self.fit = self.fitted();
+        self.rows = vec![head];
+        self.lay_all(out);
+    }
+
+    pub(super) fn push(&mut self, row: Vec<Cell>, out: &mut Vec<Row>) {
+        self.count += 1;
+        if self.is_frozen() {
+            self.rows.truncate(1);
+            return self.lay_row(&row, self.count, out);
         }
+        self.widen(&row);
+        let fit = self.fitted();
+        let moves = fit != self.fit || self.count == 1;
+        self.rows.push(row);
+        if moves {
+            self.fit = fit;
+            out.truncate(self.from);
+            self.lay_all(out);
+        } else if let Some(row) = self.rows.last() {
+            self.lay_row(row, self.count, out);
+        }
+    }
+
+    /// A row that is not whole yet, in the columns there are.
+    pub(super) fn peek(&self, row: &[Cell], out: &mut Vec<Row>) {
+        self.lay_row(row, self.count + 1, out);
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.count > MOST_MOVED
+    }
+
+    fn widen(&mut self, row: &[Cell]) {
+        if self.columns.len() < row.len() {
+            self.columns.resize(row.len(), Column { natural: 1, least: 1 });
+        }
+        for (Column { natural, least }, cell) in self.columns.iter_mut().zip(row) {
+            *natural = (*natural).max(cell.iter().map(|span| width_of(&span.text)).sum());
+            let words = cell.iter().flat_map(|span| span.text.split_whitespace()).map(width_of);
+            *least = (*least).max(words.max().unwrap_or(0).min(LONGEST_WORD));
+        }
+    }
+
+    fn lead_width(&self) -> usize {
+        let of = |spans: &[Span]| spans.iter().map(|span| width_of(&span.text)).sum::<usize>();
+        of(&self.margin.first).max(of(&self.margin.rest))
     }
 
     /// How wide each column is, if all of them can be wide enough to read.
-    fn fitted(&self, columns: usize, room: usize) -> Option<Vec<usize>> {
-        // How wide each one is, and how narrow it can be.
-        let mut widths = vec![(1, 1); columns];
-        for row in &self.rows {
-            for ((width, least), cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.iter().map(|span| super::width_of(&span.text)).sum());
-                let words = cell.iter().flat_map(|span| span.text.split_whitespace()).map(super::width_of);
-                *least = (*least).max(words.max().unwrap_or(0).min(LONGEST_WORD));
-            }
+    fn fitted(&self) -> Fit {
+        let between = self.columns.len().saturating_sub(1) * BETWEEN_WIDTH;
+        let lead = self.lead_width();
+        let room = self.width.saturating_sub(between + lead);
+        if lead > self.width / 2 {
+            return Fit::Records;
         }
         // The widest gives way first.
+        let mut widths: Vec<(usize, usize)> =
+            self.columns.iter().map(|column| (column.natural.min(room), column.least)).collect();
         while widths.iter().map(|(width, _)| width).sum::<usize>() > room {
-            let (widest, _) =
-                widths.iter_mut().filter(|(width, least)| width > least).max_by_key(|(width, _)| *width)?;
-            *widest -= 1;
+            let wider = widths.iter_mut().filter(|(width, least)| width > least);
+            match wider.max_by_key(|(width, _)| *width) {
+                Some((widest, _)) => *widest -= 1,
+                None => return Fit::Records,
+            }
         }
-        Some(widths.into_iter().map(|(width, _)| width).collect())
+        // A wide letter needs two columns.
+        if widths.iter().zip(&self.columns).any(|((width, _), column)| *width < 2 && column.natural > *width) {
+            return Fit::Records;
+        }
+        Fit::Grid(widths.into_iter().map(|(width, _)| width).collect())
     }
 
-    fn grid(&self, widths: &[usize], base: Base) -> Vec<Row> {
-        let mut out = Vec::new();
-        for (index, row) in self.rows.iter().enumerate() {
-            let cells: Vec<Vec<Row>> = widths
-                .iter()
-                .enumerate()
-                .map(|(column, width)| {
-                    let mut lines = Vec::new();
-                    let cell = row.get(column).map_or(&[][..], Vec::as_slice);
-                    let cell = if index == 0 { bold(cell) } else { cell.to_vec() };
-                    wrap(&cell, *width, Break::Words, &Margin::default(), base.shade, &mut lines);
-                    lines
-                })
-                .collect();
-            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
-            for line in 0..height {
-                out.push(self.grid_row(&cells, line, widths, base));
-            }
-            if index == 0 {
+    fn lay_all(&self, out: &mut Vec<Row>) {
+        let Some((head, rows)) = self.rows.split_first() else { return };
+        match &self.fit {
+            Fit::Grid(widths) => {
+                let bold: Vec<Cell> = head.iter().map(|cell| bold(cell)).collect();
+                self.grid_rows(&bold, widths, out);
                 let line: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-                out.push(Row::new(vec![Span::new(Ink::Muted, line.join("─┼─"))]).shaded(base.shade));
+                let mut row = self.row(out);
+                row.spans.push(Span::new(Ink::Muted, line.join("─┼─")));
+                out.push(row);
             }
+            Fit::Records if rows.is_empty() => {
+                for cell in head {
+                    self.line(&bold(cell), out);
+                }
+            }
+            Fit::Records => (),
         }
-        out
+        for (index, row) in rows.iter().enumerate() {
+            self.lay_row(row, index + 1, out);
+        }
     }
 
-    fn grid_row(&self, cells: &[Vec<Row>], line: usize, widths: &[usize], base: Base) -> Row {
-        let mut spans = Vec::new();
+    /// The row of this number, counted from one.
+    fn lay_row(&self, row: &[Cell], number: usize, out: &mut Vec<Row>) {
+        match &self.fit {
+            Fit::Grid(widths) => {
+                self.grid_rows(row, widths, out);
+                // Cells without a column of their own are not left out.
+                for cell in row.iter().skip(widths.len()) {
+                    self.line(cell, out);
+                }
+            }
+            Fit::Records => {
+                if number > 1 {
+                    out.push(self.row(out));
+                }
+                self.record(row, out);
+            }
+        }
+    }
+
+    fn record(&self, row: &[Cell], out: &mut Vec<Row>) {
+        let head = self.rows.first().map_or(&[][..], Vec::as_slice);
+        for column in 0..row.len().max(head.len()) {
+            let mut spans = head.get(column).map(|name| bold(name)).unwrap_or_default();
+            spans.push(Span::new(Ink::Muted, ": "));
+            spans.extend(row.get(column).into_iter().flatten().cloned());
+            self.line(&spans, out);
+        }
+    }
+
+    /// An empty row behind the margin.
+    fn row(&self, out: &[Row]) -> Row {
+        let spans = self.lead(out).clone();
+        let lead = spans.len();
+        Row::new(spans).led_by(lead).shaded(self.base.shade)
+    }
+
+    /// The marker of an item stands before the first row alone.
+    fn lead(&self, out: &[Row]) -> &Vec<Span> {
+        if out.len() == self.from { &self.margin.first } else { &self.margin.rest }
+    }
+
+    fn line(&self, spans: &[Span], out: &mut Vec<Row>) {
+        let margin = Margin { first: self.lead(out).clone(), rest: self.margin.rest.clone() };
+        wrap(spans, self.width, Break::Words, &margin, self.base.shade, out);
+    }
+
+    fn grid_rows(&self, row: &[Cell], widths: &[usize], out: &mut Vec<Row>) {
+        let cells: Vec<Vec<Row>> = widths
+            .iter()
+            .enumerate()
+            .map(|(column, width)| {
+                let mut lines = Vec::new();
+                let cell = row.get(column).map_or(&[][..], Vec::as_slice);
+                wrap(cell, *width, Break::Words, &Margin::default(), self.base.shade, &mut lines);
+                lines
+            })
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut row = self.row(out);
+            self.grid_row(&cells, line, widths, &mut row.spans);
+            out.push(row);
+        }
+    }
+
+    fn grid_row(&self, cells: &[Vec<Row>], line: usize, widths: &[usize], spans: &mut Vec<Span>) {
+        let base = self.base;
         for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
             if column > 0 {
                 spans.push(Span::new(Ink::Muted, BETWEEN));
@@ -104,37 +277,16 @@ impl Table {
             };
             let is_last = column + 1 == cells.len();
             let after = if is_last && before == 0 { 0 } else { free - before };
-            spans.push(Span::new(base.ink, " ".repeat(before)));
+            let pad = |width: usize| {
+                Some(width).filter(|width| *width > 0).map(|width| Span::new(base.ink, " ".repeat(width)))
+            };
+            spans.extend(pad(before));
             spans.extend(text);
-            spans.push(Span::new(base.ink, " ".repeat(after)));
+            spans.extend(pad(after));
         }
-        spans.retain(|span| !span.text.is_empty());
-        Row::new(spans).shaded(base.shade)
-    }
-
-    fn records(&self, width: usize, base: Base) -> Vec<Row> {
-        let mut out = Vec::new();
-        let Some((head, rows)) = self.rows.split_first() else { return out };
-        if rows.is_empty() {
-            for cell in head {
-                wrap(&bold(cell), width, Break::Words, &Margin::default(), base.shade, &mut out);
-            }
-        }
-        for (index, row) in rows.iter().enumerate() {
-            if index > 0 {
-                out.push(Row::default().shaded(base.shade));
-            }
-            for (column, cell) in row.iter().enumerate() {
-                let mut spans = head.get(column).map(|name| bold(name)).unwrap_or_default();
-                spans.push(Span::new(Ink::Muted, ": "));
-                spans.extend(cell.iter().cloned());
-                wrap(&spans, width, Break::Words, &Margin::default(), base.shade, &mut out);
-            }
-        }
-        out
     }
 }
 
-fn bold(cell: &[Span]) -> Vec<Span> {
+fn bold(cell: &[Span]) -> Cell {
     cell.iter().cloned().map(|span| span.faced(Face::BOLD)).collect()
 }

@@ -4,10 +4,10 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::row::{Row, Shade, Span};
+use super::row::{Join, Row, Shade, Span};
 
 /// Columns a tab takes.
-const TAB: &str = "    ";
+pub const TAB: &str = "    ";
 
 /// Where a row may end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +78,14 @@ pub fn wrap(spans: &[Span], width: usize, mode: Break, margin: &Margin, shade: S
     let clusters = clusters(&spans);
     let mut at = 0;
     let mut is_first = true;
+    let mut join = Join::Line;
     loop {
         let (lead, room) = if is_first { (&margin.first, width - first) } else { (&margin.rest, width - rest) };
         let (end, next) = row_end(&clusters, at, room, mode);
-        let mut row = Row { spans: lead.clone(), shade };
+        let mut row = Row { join, ..Row::new(lead.clone()).shaded(shade).led_by(lead.len()) };
         copy(&spans, clusters.get(at..end).unwrap_or(&[]), &mut row.spans);
         out.push(row);
+        join = if next > end { Join::Space } else { Join::Word };
         at = next;
         is_first = false;
         if at >= clusters.len() {

@@ -3,11 +3,11 @@
 use aside_core::settings::Display;
 
 use super::Look;
-use super::plain::{Manner, Plain};
+use super::plain::{Extent, Manner, Plain};
 use super::thought::{Shape, Thought};
 use super::tool::Tool;
-use crate::text::markdown::Base;
-use crate::text::{Doc, Ink, Row, Span};
+use crate::text::light::{Job, Lit, Ticket};
+use crate::text::{Base, Body, Doc, Ink, Row, Span};
 
 #[derive(Debug)]
 pub enum Item {
@@ -120,11 +120,11 @@ impl Item {
     }
 
     /// The rows below the header, laid out at most once for a width.
-    pub fn body(&mut self, look: &Look) -> &[Row] {
+    pub fn body(&mut self, look: &Look) -> Body<'_> {
         let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
         match self {
-            Item::User(plain) | Item::Notice(plain) => plain.rows(width),
-            Item::Text(doc) | Item::Said(doc) => doc.rows(width, Base::TEXT),
+            Item::User(plain) | Item::Notice(plain) => plain.body(width, Extent::All),
+            Item::Text(doc) | Item::Said(doc) => doc.body(width, Base::TEXT),
             Item::Thought(thought) => thought.body(width, look.view),
             Item::Tool(tool) => tool.body(width),
         }
@@ -144,7 +144,27 @@ impl Item {
         if self.is_hidden(look.view) {
             return 0;
         }
-        usize::from(self.can_fold()) + self.body(look).len() + usize::from(self.footer(look).is_some())
+        usize::from(self.can_fold()) + self.body(look).rows.len() + usize::from(self.footer(look).is_some())
+    }
+
+    /// Code that has no colours yet, as far as it is laid out.
+    pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
+        match self {
+            Item::User(_) | Item::Notice(_) => None,
+            Item::Text(doc) | Item::Said(doc) => doc.wants(next),
+            Item::Thought(thought) => thought.wants(next),
+            Item::Tool(tool) => tool.wants(next),
+        }
+    }
+
+    /// Takes an answer; false if it was not for this one.
+    pub fn lit(&mut self, lit: &mut Lit) -> bool {
+        match self {
+            Item::User(_) | Item::Notice(_) => false,
+            Item::Text(doc) | Item::Said(doc) => doc.lit(lit),
+            Item::Thought(thought) => thought.lit(lit),
+            Item::Tool(tool) => tool.lit(lit),
+        }
     }
 
     pub fn forget_rows(&mut self) {

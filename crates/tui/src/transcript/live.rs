@@ -4,6 +4,7 @@
 use aside_core::block::{Block, ToolResult};
 use aside_core::event::{BlockId, End, Ending, Side};
 use aside_core::message::{Message, Role};
+use aside_core::screen::neutral_line;
 use aside_core::turn::{Declined, Told, TurnEnd};
 
 use super::item::Item;
@@ -408,7 +409,8 @@ fn literal(cell: &str) -> String {
 
 fn markdown_table(head: &[String], rows: &[Vec<String>]) -> String {
     let row = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| literal(cell)).collect();
+        // What a terminal would obey goes first: a backslash in it would make it something else.
+        let cells: Vec<String> = cells.iter().map(|cell| literal(&neutral_line(cell))).collect();
         format!("| {} |\n", cells.join(" | "))
     };
     let mut out = row(head);

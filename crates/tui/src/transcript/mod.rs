@@ -1,6 +1,7 @@
 //! Everything that was said, as a list of which only the visible part is ever
 //! laid out. What a frame costs does not depend on how long the list is.
 
+pub mod diff;
 pub mod hunks;
 pub mod item;
 mod live;
@@ -19,7 +20,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::paint::{clear, paint_row};
-use crate::text::{Ink, Row, Shade, Span};
+use crate::text::light::{Job, Lit, Ticket};
+use crate::text::{Body, Ink, Row, Shade, Span};
 use crate::theme::{Motion, Theme};
 use item::Item;
 pub use live::THINKING_ONLY;
@@ -82,6 +84,8 @@ pub struct Transcript {
     /// User messages shown that the engine has still to record.
     echoed: usize,
     now: Option<Time>,
+    /// The last question to the highlighter.
+    ticket: Ticket,
 }
 
 /// Where a block is shown. Some providers cut one text into many blocks, which
@@ -131,6 +135,7 @@ impl Transcript {
             message_at: Vec::new(),
             echoed: 0,
             now: None,
+            ticket: Ticket::default(),
         }
     }
 
@@ -139,15 +144,38 @@ impl Transcript {
     }
 
     /// All rows of a thought, for the reader; none if it is no thought.
-    pub fn thought_rows(&mut self, index: usize, width: usize) -> &[Row] {
+    pub fn thought_body(&mut self, index: usize, width: usize) -> Body<'_> {
         // Forgotten with the others once the reader is closed.
         if !self.laid.contains(&index) {
             self.laid.push(index);
         }
         match self.items.get_mut(index) {
-            Some(Item::Thought(thought)) => thought.all_rows(width),
-            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => &[],
+            Some(Item::Thought(thought)) => thought.whole_body(width),
+            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => {
+                Body::plain(&[])
+            }
         }
+    }
+
+    /// Code in sight that has no colours yet.
+    pub fn wants(&mut self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for index in &self.laid {
+            if let Some(item) = self.items.get_mut(*index) {
+                jobs.extend(std::iter::from_fn(|| item.wants(&mut self.ticket)));
+            }
+        }
+        jobs
+    }
+
+    /// Numbers for questions to the highlighter.
+    pub fn ticket(&mut self) -> &mut Ticket {
+        &mut self.ticket
+    }
+
+    /// Colours that the highlighter found. What they were for may be gone.
+    pub fn lit(&mut self, lit: &mut Lit) -> bool {
+        self.items.iter_mut().rev().any(|item| item.lit(lit))
     }
 
     pub fn view(&self) -> Display {
@@ -169,11 +197,12 @@ impl Transcript {
         self.refill = true;
     }
 
-    /// A thought of which only the last rows are shown.
+    /// Of a thought only the last rows are shown, or of an output the first.
     pub fn is_window(&self, index: usize) -> bool {
         match self.items.get(index) {
             Some(Item::Thought(thought)) => thought.shape(self.view) == Shape::Window,
-            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => false,
+            Some(Item::Tool(tool)) => tool.is_part(),
+            Some(Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_)) | None => false,
         }
     }
 
@@ -273,18 +302,17 @@ impl Transcript {
         }
         let footer = item.footer(look);
         let body = item.body(look);
-        let from = skip.min(body.len());
-        for row in body.get(from..).unwrap_or(&[]) {
+        for row in body.rows.iter().skip(skip) {
             if used.is_full() {
                 return;
             }
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
-                paint_row(buffer, area, y, row, gutter.as_ref(), theme);
+                paint_row(buffer, area, y, &body.lit(row), gutter.as_ref(), theme);
                 set_hit(hits, y, Hit { item: index, part: Part::Body });
             });
         }
-        if let (Some(row), true) = (&footer, skip <= body.len()) {
+        if let (Some(row), true) = (&footer, skip <= body.rows.len()) {
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
                 paint_row(buffer, area, y, row, gutter.as_ref(), theme);

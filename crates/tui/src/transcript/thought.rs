@@ -8,9 +8,9 @@ use aside_core::settings::Display;
 use super::Look;
 use super::stuck::{self, Stuck};
 use crate::count::{Count, short};
-use crate::text::markdown::Base;
+use crate::text::light::{Job, Lit, Ticket};
 use crate::text::wrap::cut;
-use crate::text::{Doc, Ink, Row, Shade, Span, width_of};
+use crate::text::{Base, Body, Doc, Ink, Row, Shade, Span, width_of};
 
 /// Rows of a thought that streams in the `live` view.
 pub const WINDOW: usize = 8;
@@ -368,7 +368,7 @@ impl Thought {
     }
 
     /// The rows below the header.
-    pub fn body(&mut self, width: usize, view: Display) -> &[Row] {
+    pub fn body(&mut self, width: usize, view: Display) -> Body<'_> {
         let shape = self.shape(view);
         let doc = match (&mut self.current, self.readable) {
             (Some(current), _) => current,
@@ -376,22 +376,27 @@ impl Thought {
             (None, Readable::HiddenByProvider(bytes)) => self.note.get_or_insert_with(|| Doc::new(&sealed_note(bytes))),
         };
         match shape {
-            Shape::Hidden | Shape::Line => &[],
-            Shape::Open => doc.rows(width, Base::THOUGHT),
-            Shape::Window => {
-                let rows = doc.rows(width, Base::THOUGHT);
-                rows.get(rows.len().saturating_sub(WINDOW)..).unwrap_or(rows)
-            }
+            Shape::Hidden | Shape::Line => Body::plain(&[]),
+            Shape::Open => doc.body(width, Base::THOUGHT),
+            Shape::Window => doc.body(width, Base::THOUGHT).last(WINDOW),
         }
     }
 
     /// Everything at once, for the reader.
-    pub fn all_rows(&mut self, width: usize) -> &[Row] {
+    pub fn whole_body(&mut self, width: usize) -> Body<'_> {
         let doc = match self.readable {
             Readable::Text => &mut self.doc,
             Readable::HiddenByProvider(bytes) => self.note.get_or_insert_with(|| Doc::new(&sealed_note(bytes))),
         };
-        doc.rows(width, Base { shade: Shade::None, ..Base::THOUGHT })
+        doc.body(width, Base { shade: Shade::None, ..Base::THOUGHT })
+    }
+
+    pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
+        self.current.as_mut().and_then(|current| current.wants(next)).or_else(|| self.doc.wants(next))
+    }
+
+    pub fn lit(&mut self, lit: &mut Lit) -> bool {
+        self.doc.lit(lit) || self.current.as_mut().is_some_and(|current| current.lit(lit))
     }
 
     pub fn forget_rows(&mut self) {

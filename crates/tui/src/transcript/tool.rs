@@ -1,15 +1,16 @@
 //! A call of a tool with what came of it.
 
 use aside_core::block::{Arguments, Time, ToolCall, ToolResult};
-use aside_core::screen::neutral;
+use aside_core::screen::{neutral, neutral_line};
 use serde_json::Value;
 
 use super::Look;
 use super::hunks::changed;
-use super::plain::{Manner, Plain, has_diff};
-use super::thought::{Choice, duration};
+use super::plain::{Extent, Manner, Plain};
+use super::thought::duration;
+use crate::text::light::{Job, Lit, Ticket};
 use crate::text::wrap::cut;
-use crate::text::{Ink, Row, Span, width_of};
+use crate::text::{Body, Ink, Row, Span, width_of};
 
 /// Arguments that name what a call is about, the most telling first.
 const SUBJECTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
@@ -43,6 +44,15 @@ enum State {
     NotRun,
 }
 
+/// How much of a call is shown below its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Line,
+    /// The first lines of much.
+    Part,
+    Open,
+}
+
 #[derive(Debug)]
 pub struct Tool {
     name: String,
@@ -54,13 +64,16 @@ pub struct Tool {
     output: Option<Plain>,
     /// The arguments, to look at while nothing came back.
     asked: Option<Plain>,
-    choice: Option<Choice>,
+    /// What the user chose.
+    choice: Option<Shape>,
+    /// Lines that its change brings and takes away.
+    changed: (usize, usize),
 }
 
 impl Tool {
     pub fn begin(name: &str) -> Tool {
         Tool {
-            name: neutral(name).into_owned(),
+            name: neutral_line(name),
             subject: String::new(),
             arguments: String::new(),
             state: State::Coming,
@@ -69,6 +82,7 @@ impl Tool {
             output: None,
             asked: None,
             choice: None,
+            changed: (0, 0),
         }
     }
 
@@ -83,11 +97,11 @@ impl Tool {
     }
 
     pub fn close(&mut self, call: &ToolCall) {
-        self.name = neutral(&call.name).into_owned();
+        self.name = neutral_line(&call.name);
         let text = match &call.arguments {
             Arguments::Json(text) | Arguments::Broken(text) => text,
         };
-        self.subject = on_one_line(&neutral(&subject(text)));
+        self.subject = neutral_line(&subject(text));
         self.arguments = neutral(text).into_owned();
         if self.state == State::Coming {
             self.state = State::Waiting;
@@ -105,7 +119,7 @@ impl Tool {
     }
 
     pub fn is_running(&self, name: &str) -> bool {
-        self.state == State::Running && self.name == neutral(name)
+        self.state == State::Running && self.name == neutral_line(name)
     }
 
     pub fn is_about(&self, about: &str) -> bool {
@@ -122,8 +136,11 @@ impl Tool {
             (true, None) => State::Failed,
             (true, Some((_, state))) => *state,
         };
-        let manner = if has_diff(&result.content) { Manner::Diff } else { Manner::Output };
-        self.output = Some(Plain::new(&result.content, manner));
+        let output = Plain::output(&result.content);
+        if output.manner() == Manner::Diff {
+            self.changed = changed(output.source());
+        }
+        self.output = Some(output);
     }
 
     /// The turn is over: what has not run will not.
@@ -138,20 +155,44 @@ impl Tool {
         self.output.is_some()
     }
 
-    pub fn is_open(&self) -> bool {
-        match self.choice {
-            Some(Choice::Open) => true,
-            Some(Choice::Folded) => false,
+    /// The output, unless there is nothing in it to see.
+    fn words(&self) -> Option<&Plain> {
+        self.output.as_ref().filter(|output| !output.is_blank())
+    }
+
+    fn is_long(&self) -> bool {
+        self.words().is_some_and(Plain::is_long)
+    }
+
+    fn shape(&self) -> Shape {
+        let shape = match self.choice {
+            Some(shape) => shape,
             // A change and a failure are what one wants to see.
             None => {
                 let is_bad = matches!(self.state, State::Failed | State::Denied);
-                self.output.as_ref().is_some_and(|out| !out.is_blank() && (is_bad || out.manner() == Manner::Diff))
+                let is_seen = self.words().is_some_and(|out| is_bad || out.manner() == Manner::Diff);
+                if is_seen { Shape::Part } else { Shape::Line }
             }
-        }
+        };
+        if shape == Shape::Part && !self.is_long() { Shape::Open } else { shape }
     }
 
+    pub fn is_open(&self) -> bool {
+        self.shape() != Shape::Line
+    }
+
+    /// Only the first lines are shown.
+    pub fn is_part(&self) -> bool {
+        self.shape() == Shape::Part
+    }
+
+    /// Much opens in two steps: its first lines, then all of it.
     pub fn toggle(&mut self) {
-        self.choice = Some(if self.is_open() { Choice::Folded } else { Choice::Open });
+        self.choice = Some(match self.shape() {
+            Shape::Line => Shape::Part,
+            Shape::Part => Shape::Open,
+            Shape::Open => Shape::Line,
+        });
     }
 
     pub fn copy_text(&self) -> String {
@@ -194,11 +235,8 @@ impl Tool {
     fn size(&self) -> String {
         let is_of_the_tool = matches!(self.state, State::Done | State::Failed);
         let Some(output) = self.output.as_ref().filter(|_| is_of_the_tool) else { return String::new() };
-        let (added, removed) = match output.manner() {
-            Manner::Diff => changed(output.source()),
-            Manner::Output | Manner::User | Manner::Notice(_) => (0, 0),
-        };
-        match (added + removed, output.source().lines().count()) {
+        let (added, removed) = self.changed;
+        match (added + removed, output.lines()) {
             (0, 0) => " · no output".to_owned(),
             (0, 1) => " · 1 line".to_owned(),
             (0, lines) => format!(" · {lines} lines"),
@@ -221,19 +259,29 @@ impl Tool {
         format!("{word}{}", ms.map(|ms| format!(" · {}", duration(ms))).unwrap_or_default())
     }
 
-    pub fn body(&mut self, width: usize) -> &[Row] {
-        if !self.is_open() {
-            return &[];
-        }
+    pub fn body(&mut self, width: usize) -> Body<'_> {
+        let extent = match self.shape() {
+            Shape::Line => return Body::plain(&[]),
+            Shape::Part => Extent::Part,
+            Shape::Open => Extent::All,
+        };
         if let Some(output) = self.output.as_mut().filter(|output| !output.is_blank()) {
-            return output.rows(width);
+            return output.body(width, extent);
         }
         let stale = self.asked.as_ref().is_some_and(|asked| asked.source() != self.arguments);
         if stale {
             self.asked = None;
         }
         let arguments = &self.arguments;
-        self.asked.get_or_insert_with(|| Plain::new(arguments, Manner::Output)).rows(width)
+        self.asked.get_or_insert_with(|| Plain::new(arguments, Manner::Output)).body(width, Extent::All)
+    }
+
+    pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
+        self.output.as_mut().and_then(|output| output.wants(next))
+    }
+
+    pub fn lit(&mut self, lit: &mut Lit) -> bool {
+        self.output.as_mut().is_some_and(|output| output.lit(lit))
     }
 
     pub fn forget_rows(&mut self) {
@@ -242,10 +290,6 @@ impl Tool {
             output.forget_rows();
         }
     }
-}
-
-fn on_one_line(text: &str) -> String {
-    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ⏎ ").replace('\t', " ")
 }
 
 /// What a call is about, from its arguments.

@@ -1,5 +1,6 @@
 //! The box one types in, what waits to be sent, and the list of completions.
 
+use aside_core::screen::neutral_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -33,7 +34,7 @@ pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor)
     paint_row(buffer, inner, 0, &line, None, &app.theme);
     inner = below(inner, 1);
     for text in &app.queue {
-        let text = cut(&text.replace('\n', " ⏎ "), usize::from(area.width).saturating_sub(10));
+        let text = cut(&neutral_line(text), usize::from(area.width).saturating_sub(10));
         let row = Row::new(vec![Span::new(Ink::Muted, "  queued: "), Span::new(Ink::Muted, text)]);
         paint_row(buffer, inner, 0, &row, None, &app.theme);
         inner = below(inner, 1);
@@ -86,13 +87,13 @@ pub(crate) fn draw_popup(app: &App, area: Rect, buffer: &mut Buffer) {
     let most = MOST_OPTIONS.min(usize::from(area.height));
     let count = popup.options.len().min(most);
     let from = (popup.picked + 1).saturating_sub(count);
-    let widest = popup.options.iter().map(|option| width_of(&option.text)).max().unwrap_or(0);
+    let widest = popup.options.iter().map(|option| width_of(&neutral_line(&option.text))).max().unwrap_or(0);
     let width = usize::from(area.width);
     for (index, option) in popup.options.iter().enumerate().skip(from).take(count) {
         let picked = index == popup.picked;
-        let name = cut(&option.text, width.saturating_sub(2));
+        let name = cut(&neutral_line(&option.text), width.saturating_sub(2));
         let pad = " ".repeat(widest.saturating_sub(width_of(&name)) + 2);
-        let doc = cut(&option.doc, width.saturating_sub(widest + 4));
+        let doc = cut(&neutral_line(&option.doc), width.saturating_sub(widest + 4));
         let mark = if picked { "› " } else { "  " };
         let ink = if picked { Ink::Accent } else { Ink::Plain };
         let row = Row::new(vec![

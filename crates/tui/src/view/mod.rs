@@ -1,5 +1,6 @@
 //! The screen around the transcript.
 
+mod find;
 mod input;
 pub(crate) use input::text_width;
 mod prompt;

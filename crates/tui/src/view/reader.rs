@@ -1,19 +1,21 @@
 //! One text on the whole screen: a thought, or what a tool wants to do. With
-//! search, the next and the one before, and copy.
+//! search, an outline, the next and the one before, and copy.
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::find::Finds;
 use crate::app::App;
 use crate::paint::paint_row;
-use crate::text::markdown::Base;
+use crate::text::light::{Job, Lit, Ticket};
 use crate::text::wrap::cut;
-use crate::text::{Doc, Ink, Row, Span, width_of};
+use crate::text::{Base, Doc, Ink, Row, Shade, Span};
+use crate::theme::Theme;
 use crate::transcript::Transcript;
 use crate::transcript::item::Item;
-use crate::transcript::plain::{Manner, Plain, has_diff};
+use crate::transcript::plain::{Extent, Plain};
 
 #[derive(Debug)]
 pub struct Reader {
@@ -24,8 +26,9 @@ pub struct Reader {
     page: usize,
     /// Rows the text had in the last frame.
     length: usize,
-    /// Rows with a hit, in order.
-    hits: Vec<usize>,
+    finds: Finds,
+    /// The titles of the text while one is being picked: which one.
+    outline: Option<usize>,
     /// A hit to go to, once the rows are known.
     seek: Option<Seek>,
     /// The row of the hit one is at.
@@ -46,11 +49,11 @@ enum What {
     Thought(usize),
     Preview {
         title: String,
-        text: Plain,
+        text: Box<Plain>,
     },
     Page {
         title: String,
-        text: Doc,
+        text: Box<Doc>,
     },
 }
 
@@ -71,7 +74,18 @@ pub enum Outcome {
 impl Reader {
     fn new(what: What) -> Reader {
         let search = Search::default();
-        Reader { what, top: 0, search, page: 1, length: 0, hits: Vec::new(), seek: None, found: None, said: None }
+        Reader {
+            what,
+            top: 0,
+            search,
+            page: 1,
+            length: 0,
+            finds: Finds::default(),
+            outline: None,
+            seek: None,
+            found: None,
+            said: None,
+        }
     }
 
     pub fn thought(index: usize) -> Reader {
@@ -79,18 +93,21 @@ impl Reader {
     }
 
     pub fn preview(title: &str, text: &str) -> Reader {
-        let manner = if has_diff(text) { Manner::Diff } else { Manner::Output };
-        Reader::new(What::Preview { title: title.to_owned(), text: Plain::new(text, manner) })
+        Reader::new(What::Preview { title: title.to_owned(), text: Box::new(Plain::output(text)) })
     }
 
     pub fn page(title: &str, markdown: &str) -> Reader {
-        Reader::new(What::Page { title: title.to_owned(), text: Doc::new(markdown) })
+        Reader::new(What::Page { title: title.to_owned(), text: Box::new(Doc::new(markdown)) })
     }
 
     pub fn key(&mut self, key: KeyEvent, transcript: &Transcript) -> Outcome {
         self.said = None;
         if self.search.typing {
             return self.search_key(key);
+        }
+        if self.outline.is_some() {
+            self.outline_key(key);
+            return Outcome::Stay;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -103,6 +120,7 @@ impl Reader {
             KeyCode::Home | KeyCode::Char('g') => self.scroll(isize::MIN / 2),
             KeyCode::End | KeyCode::Char('G') => self.scroll(isize::MAX / 2),
             KeyCode::Char('/') => self.search = Search { words: String::new(), typing: true },
+            KeyCode::Char('o') => self.open_outline(),
             KeyCode::Char('n') => self.seek = Some(Seek::Next),
             KeyCode::Char('N') => self.seek = Some(Seek::Previous),
             KeyCode::Right | KeyCode::Char(']') => self.other(transcript, true),
@@ -132,6 +150,36 @@ impl Reader {
         Outcome::Stay
     }
 
+    /// The title that one is reading is picked.
+    fn open_outline(&mut self) {
+        if self.finds.titles.is_empty() {
+            self.said = Some("it has no titles");
+            return;
+        }
+        let before = self.finds.titles.iter().rposition(|(row, _)| *row <= self.top);
+        self.outline = Some(before.unwrap_or(0));
+    }
+
+    fn outline_key(&mut self, key: KeyEvent) {
+        let Some(picked) = self.outline else { return };
+        let last = self.finds.titles.len().saturating_sub(1);
+        self.outline = match key.code {
+            KeyCode::Esc | KeyCode::Char('q' | 'o') => None,
+            KeyCode::Enter => {
+                self.top = self.finds.titles.get(picked).map_or(self.top, |(row, _)| *row);
+                self.found = None;
+                None
+            }
+            KeyCode::Down | KeyCode::Char('j') => Some((picked + 1).min(last)),
+            KeyCode::Up | KeyCode::Char('k') => Some(picked.saturating_sub(1)),
+            KeyCode::PageDown => Some((picked + self.page).min(last)),
+            KeyCode::PageUp => Some(picked.saturating_sub(self.page)),
+            KeyCode::Home => Some(0),
+            KeyCode::End => Some(last),
+            _ => self.outline,
+        };
+    }
+
     pub fn scroll(&mut self, by: isize) {
         let last = self.length.saturating_sub(self.page);
         self.top = self.top.saturating_add_signed(by).min(last);
@@ -148,8 +196,26 @@ impl Reader {
             Some(index) => {
                 self.what = What::Thought(index);
                 (self.top, self.found) = (0, None);
+                self.finds = Finds::default();
             }
             None => self.said = Some(if forward { "this is the last thought" } else { "this is the first thought" }),
+        }
+    }
+
+    pub(crate) fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
+        match &mut self.what {
+            // It is the transcript's.
+            What::Thought(_) => None,
+            What::Preview { text, .. } => text.wants(next),
+            What::Page { text, .. } => text.wants(next),
+        }
+    }
+
+    pub(crate) fn lit(&mut self, lit: &mut Lit) -> bool {
+        match &mut self.what {
+            What::Thought(_) => false,
+            What::Preview { text, .. } => text.lit(lit),
+            What::Page { text, .. } => text.lit(lit),
         }
     }
 
@@ -170,28 +236,28 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     paint_row(buffer, area, 0, &Row::new(vec![Span::new(Ink::Heading, title)]), None, &theme);
     let page = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
     reader.page = usize::from(page.height).max(1);
-    let rows: &[Row] = match &mut reader.what {
-        What::Thought(index) => app.transcript.thought_rows(*index, width),
-        What::Preview { text, .. } => text.rows(width),
-        What::Page { text, .. } => text.rows(width, Base::TEXT),
+    let body = match &mut reader.what {
+        What::Thought(index) => app.transcript.thought_body(*index, width),
+        What::Preview { text, .. } => text.body(width, Extent::All),
+        What::Page { text, .. } => text.body(width, Base::TEXT),
     };
+    let rows = body.rows;
     reader.length = rows.len();
-    let words = reader.search.words.to_lowercase();
-    reader.hits.clear();
-    if !words.is_empty() {
-        let hits = rows.iter().enumerate().filter(|(_, row)| row.text().to_lowercase().contains(&words));
-        reader.hits.extend(hits.map(|(index, _)| index));
-    }
-    let length = rows.len();
+    reader.finds.search(&reader.search.words, rows, width);
     if let Some(seek) = reader.seek.take() {
         // The row goes to the top; the search goes on behind it.
-        reader.found = hit(seek, &reader.hits, reader.found.unwrap_or(reader.top));
+        reader.found = hit(seek, &reader.finds.hits, reader.found.unwrap_or(reader.top));
         reader.top = reader.found.unwrap_or(reader.top);
     }
-    reader.top = reader.top.min(length.saturating_sub(reader.page));
-    for (y, row) in rows.iter().skip(reader.top).take(reader.page).enumerate() {
-        let marked = mark(row, &words);
-        paint_row(buffer, page, y as u16, &marked, None, &theme);
+    reader.top = reader.top.min(rows.len().saturating_sub(reader.page));
+    match reader.outline {
+        Some(picked) => draw_outline(&reader.finds.titles, picked, page, buffer, &theme),
+        None => {
+            for (y, (index, row)) in rows.iter().enumerate().skip(reader.top).take(reader.page).enumerate() {
+                let marked = reader.finds.mark(index, &body.lit(row));
+                paint_row(buffer, page, y as u16, &marked, None, &theme);
+            }
+        }
     }
     if area.height > 1 {
         let foot = Rect { y: area.bottom() - 1, height: 1, ..area };
@@ -234,6 +300,9 @@ fn foot_text(reader: &Reader) -> String {
     if reader.search.typing {
         return format!("/{}", reader.search.words);
     }
+    if reader.outline.is_some() {
+        return "↑ ↓ titles · Enter goes there · Esc back".to_owned();
+    }
     let place = match (reader.length, reader.top + reader.page >= reader.length) {
         (0, _) => "empty".to_owned(),
         (_, true) => "end".to_owned(),
@@ -241,41 +310,27 @@ fn foot_text(reader: &Reader) -> String {
     };
     let said = reader.said.map(|said| format!("{said} · ")).unwrap_or_default();
     let words = &reader.search.words;
-    let hits = match (words.is_empty(), reader.hits.len()) {
+    let hits = match (words.is_empty(), reader.finds.hits.len()) {
         (true, _) => String::new(),
         (false, 0) => format!("\"{words}\" not found · "),
-        (false, 1) => format!("\"{words}\" in 1 row · "),
-        (false, hits) => format!("\"{words}\" in {hits} rows · "),
+        (false, 1) => format!("\"{words}\" found once · "),
+        (false, hits) => format!("\"{words}\" found {hits} times · "),
     };
     let others = match reader.what {
         What::Thought(_) => "← → other thoughts · ",
         What::Preview { .. } | What::Page { .. } => "",
     };
-    format!("{said}{hits}{place} · q back · / search, n next · {others}y copy")
+    let outline = if reader.finds.titles.is_empty() { "" } else { "o outline · " };
+    format!("{said}{hits}{place} · q back · / search, n next · {outline}{others}y copy")
 }
 
-/// The row with what was searched for standing out.
-fn mark(row: &Row, words: &str) -> Row {
-    if words.is_empty() {
-        return row.clone();
+fn draw_outline(titles: &[(usize, String)], picked: usize, page: Rect, buffer: &mut Buffer, theme: &Theme) {
+    let room = usize::from(page.height);
+    let from = (picked + 1).saturating_sub(room);
+    for (y, (index, (_, title))) in titles.iter().enumerate().skip(from).take(room).enumerate() {
+        let (mark, shade) = if index == picked { ("› ", Shade::Picked) } else { ("  ", Shade::None) };
+        let text = cut(title, usize::from(page.width).saturating_sub(2));
+        let row = Row::new(vec![Span::new(Ink::Accent, mark), Span::new(Ink::Plain, text)]).shaded(shade);
+        paint_row(buffer, page, y as u16, &row, None, theme);
     }
-    let mut out = Row { spans: Vec::new(), shade: row.shade };
-    for span in &row.spans {
-        let mut rest = span.text.as_str();
-        let lower = rest.to_lowercase();
-        // Letters whose small form has another length would shift the marks.
-        let same = lower.len() == rest.len() && width_of(&lower) == width_of(rest);
-        let mut from = 0;
-        while let Some(at) = lower.get(from..).filter(|_| same).and_then(|lower| lower.find(words)) {
-            let Some((before, found)) = rest.split_at_checked(at) else { break };
-            let Some((found, after)) = found.split_at_checked(words.len()) else { break };
-            out.spans.push(Span { text: before.to_owned(), ..span.clone() });
-            out.spans.push(Span { text: found.to_owned(), ink: Ink::Found, ..span.clone() });
-            rest = after;
-            from += at + words.len();
-        }
-        out.spans.push(Span { text: rest.to_owned(), ..span.clone() });
-    }
-    out.spans.retain(|span| !span.text.is_empty());
-    out
 }

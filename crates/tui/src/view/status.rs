@@ -1,6 +1,6 @@
 //! The last row: which model, how hard it thinks, how full the context is.
 
-use aside_core::screen::neutral;
+use aside_core::screen::neutral_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -37,7 +37,7 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         };
         let both = width.saturating_sub(wide(&[&context, &effort]));
         let room = if both >= LONG_NAME { both } else { width.saturating_sub(wide(&[&context])).max(LEAST_NAME) };
-        parts.push(Part { ink: Ink::Accent, text: cut(&neutral(model), room), kind: Kind::Name });
+        parts.push(Part { ink: Ink::Accent, text: cut(&neutral_line(model), room), kind: Kind::Name });
     }
     // In words too: not everybody sees the colour.
     if app.wish == Wish::Ignored {
@@ -47,7 +47,7 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     let about = if app.rate.is_exact() { "" } else { "~" };
     parts.extend(app.rate.per_second().map(|rate| figure(format!("{about}{rate} tok/s"))));
     let named = [&app.status.profile, &app.status.title];
-    let name = |name: &String| Part { ink: Ink::Muted, text: neutral(name).into_owned(), kind: Kind::Name };
+    let name = |name: &String| Part { ink: Ink::Muted, text: neutral_line(name), kind: Kind::Name };
     parts.extend(named.into_iter().flatten().map(name));
     fit(parts, width)
 }
@@ -95,9 +95,9 @@ fn effort(app: &App) -> Option<Part> {
     let sent = app.sending.as_ref()?.effort.as_deref();
     let (ink, text) = match (sent, app.status.effort.as_deref()) {
         (None, None) => return None,
-        (Some(sent), None) => (Ink::Muted, format!("effort {sent}")),
-        (Some(sent), Some(wish)) if sent == wish => (Ink::Muted, format!("effort {sent}")),
-        (Some(sent), Some(_)) => (Ink::Warn, format!("effort {sent}!")),
+        (Some(sent), None) => (Ink::Muted, format!("effort {}", neutral_line(sent))),
+        (Some(sent), Some(wish)) if sent == wish => (Ink::Muted, format!("effort {}", neutral_line(sent))),
+        (Some(sent), Some(_)) => (Ink::Warn, format!("effort {}!", neutral_line(sent))),
         (None, Some(_)) => (Ink::Warn, "no effort sent".to_owned()),
     };
     Some(Part { ink, text, kind: Kind::Figure })

@@ -10,8 +10,11 @@
 )]
 
 mod anything;
+mod code;
 mod commands;
+mod draws;
 mod fixtures;
+mod hostile;
 mod input;
 mod rules;
 mod screens;

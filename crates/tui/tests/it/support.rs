@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 use aside_core::block::{
     Arguments, Block, CallId, Content, Seal, SealKind, Seals, Span, Text, Thinking, Time, ToolCall, ToolResult,
@@ -11,6 +12,8 @@ use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::{App, Msg, Setup};
 use aside_tui::seam::{Command, Lists, Opening, Sending, Status, Update};
+use aside_tui::syntax::Highlighter;
+use aside_tui::text::light::Job;
 use aside_tui::theme::Theme;
 use aside_tui::view;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
@@ -146,6 +149,26 @@ impl Stage {
         self.msg(Msg::Mouse(MouseEvent { kind, column: 0, row: 0, modifiers: KeyModifiers::NONE }));
     }
 
+    /// Draws until all code in sight has its colours.
+    pub(crate) fn light(&mut self) {
+        loop {
+            self.buffer();
+            let jobs = self.app.unlit();
+            if jobs.is_empty() {
+                return;
+            }
+            self.answer(jobs);
+        }
+    }
+
+    pub(crate) fn answer(&mut self, jobs: Vec<Job>) {
+        static HIGHLIGHTER: OnceLock<Highlighter> = OnceLock::new();
+        for job in jobs {
+            let lit = HIGHLIGHTER.get_or_init(Highlighter::new).work(job);
+            self.msg(Msg::Lit(Box::new(lit)));
+        }
+    }
+
     pub(crate) fn buffer(&mut self) -> Buffer {
         let area = Rect::new(0, 0, self.size.0, self.size.1);
         let mut buffer = Buffer::empty(area);
@@ -230,6 +253,10 @@ impl Styles {
         legend.sort();
         legend.into_iter().map(|(_, letter, style)| format!("{letter} = {style}\n")).collect()
     }
+}
+
+pub(crate) fn text_of(buffer: &Buffer) -> String {
+    (0..buffer.area.height).map(|y| row_text(buffer, y)).collect::<Vec<_>>().join("\n")
 }
 
 fn row_text(buffer: &Buffer, y: u16) -> String {

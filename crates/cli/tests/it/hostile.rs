@@ -1,0 +1,79 @@
+//! Commands whose output is a terminal: what others wrote is not obeyed (T9).
+#![cfg(unix)]
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::support::Config;
+
+/// Everything a command writes when all of it goes to a terminal.
+fn on_a_terminal(config: &Config, arguments: &[&str]) -> String {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let end = || Stdio::from(terminal.try_clone().unwrap());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_aside"))
+        .args(arguments)
+        .env("ASIDE_CONFIG_DIR", &config.0)
+        .env("ASIDE_DATA_DIR", config.0.join("data"))
+        .stdin(Stdio::null())
+        .stdout(end())
+        .stderr(end())
+        .spawn()
+        .unwrap();
+    drop(terminal);
+    let mut bytes = Vec::new();
+    // The last one to hold the terminal is gone: that reads as an error.
+    drop(File::from(master).read_to_end(&mut bytes));
+    child.wait().unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Our own escapes are colours, faces and the clearing of a line.
+fn without_our_own(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        out.push_str(before);
+        let end = after.find(|letter: char| !letter.is_ascii_digit() && letter != ';').unwrap_or(0);
+        let ours = ["0m", "1m", "2m", "3m", "22m", "23m", "2;3m", "2K", "K"].contains(&&after[..=end]);
+        out.push_str(if ours { "" } else { "FOREIGN" });
+        rest = &after[end + 1..];
+    }
+    out + rest
+}
+
+#[test]
+fn t9_what_others_wrote_is_not_obeyed_on_a_terminal() {
+    let config = Config::new("terminal");
+    let hostile = "Left\u{1b}[31;1m\u{1b}[2J\u{1b}]0;owned\u{7}\u{1b}]8;;http://evil\u{1b}\\\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}P1$r\u{1b}\\\u{9b}2J\u{9d}0;owned\u{9c}\u{7}\u{8}\u{202e}\u{2066}\u{200f}\u{e0041}Right";
+    let ask = ["ask", "-m", "sim/generic:echo", "--thinking", "show", hostile];
+    // A title is cut before it is shown, and the store keeps controls out of
+    // what a search shows, so of these only the beginning is sure.
+    #[rustfmt::skip]
+    let runs: [(&str, &[&str], &str); 6] = [
+        ("ask",           &ask,                                          "LeftRight"),
+        ("sessions show", &["sessions", "show", "--thinking", "full"],   "LeftRight"),
+        ("sessions list", &["sessions", "list"],                         "Left"),
+        ("search",        &["search", "Left"],                           "Left"),
+        ("usage",         &["usage", "--by", "session"],                 "replies"),
+        ("an error",      &["ask", "-m", hostile, "x"],                  "LeftRight"),
+    ];
+    for (name, arguments, words) in runs {
+        let shown = without_our_own(&on_a_terminal(&config, arguments));
+        assert!(shown.contains(words), "{name}: {shown:?}");
+        for wrong in ["FOREIGN", "\u{202e}", "\u{2066}", "\u{200f}", "\u{e0041}"] {
+            assert!(!shown.contains(wrong), "{name}: {shown:?}");
+        }
+        for payload in ["owned", "evil", "ZXZ"].into_iter().filter(|_| words == "LeftRight") {
+            assert!(!shown.contains(payload), "{name}: {shown:?}");
+        }
+        let control = shown.chars().find(|letter| letter.is_control() && !matches!(letter, '\r' | '\n'));
+        assert_eq!(control, None, "{name}: {shown:?}");
+    }
+}
