@@ -196,7 +196,7 @@ impl Table {
             }
             Fit::Records => {
                 if number > 1 {
-                    out.push(self.row(out));
+                    out.push(self.base.blank_row(self.margin.rest.clone(), self.width));
                 }
                 self.record(row, out);
             }
