@@ -269,9 +269,10 @@ pub fn help(bindings: &Bindings) -> String {
 /// What keys and the mouse do besides, whatever is bound.
 pub const KEYS: &[(&str, &str)] = &[
     ("Up, Down", "what was sent before, in other sessions too; what is queued comes back first"),
+    ("in the reader", "/ searches, n and N go on, o lists the titles, ← and → other thoughts, y copies, q leaves"),
     ("Alt+Enter in an empty line", "while it thinks: stop thinking and answer now"),
     ("mouse wheel", "scroll"),
-    ("click on a header", "open or fold the block"),
+    ("click on a header", "open or fold the block; long output opens in two steps"),
     ("Shift and drag", "select text, as the terminal does; /mouse off does without Shift"),
     ("@", "name a file"),
 ];

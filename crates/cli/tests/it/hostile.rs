@@ -41,9 +41,10 @@ fn without_our_own(text: &str) -> String {
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
         out.push_str(before);
         let end = after.find(|letter: char| !letter.is_ascii_digit() && letter != ';').unwrap_or(0);
-        let ours = ["0m", "1m", "2m", "3m", "22m", "23m", "2;3m", "2K", "K"].contains(&&after[..=end]);
+        let (escape, after) = after.split_at_checked(end + 1).unwrap_or((after, ""));
+        let ours = ["0m", "1m", "2m", "3m", "22m", "23m", "2;3m", "2K", "K"].contains(&escape);
         out.push_str(if ours { "" } else { "FOREIGN" });
-        rest = &after[end + 1..];
+        rest = after;
     }
     out + rest
 }

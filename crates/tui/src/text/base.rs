@@ -1,8 +1,8 @@
 //! What a text is before Markdown says anything about it.
 
 use super::blocks::Level;
-use super::row::{Face, Ink, Shade, Span, Tone};
-use super::wrap::Margin;
+use super::row::{Face, Ink, Row, Shade, Span, Tone};
+use super::wrap::{Margin, width_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Base {
@@ -30,6 +30,22 @@ impl Base {
 
     pub(super) fn bar(self) -> Span {
         Span::new(self.ink(Ink::Quote), "▎ ")
+    }
+
+    /// A row between blocks: the bars of quotes, without spaces behind them,
+    /// and none where there is no room for a margin.
+    pub(super) fn blank_row(self, mut margin: Vec<Span>, width: usize) -> Row {
+        while margin.last().is_some_and(|span| span.text.trim().is_empty()) {
+            margin.pop();
+        }
+        if let Some(last) = margin.last_mut() {
+            last.text.truncate(last.text.trim_end().len());
+        }
+        if margin.iter().map(|span| width_of(&span.text)).sum::<usize>() > width / 2 {
+            margin.clear();
+        }
+        let lead = margin.len();
+        Row::new(margin).led_by(lead).shaded(self.shade)
     }
 
     pub(super) fn margin(self, levels: &[Level]) -> Margin {

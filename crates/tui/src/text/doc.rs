@@ -323,6 +323,16 @@ mod tests {
     }
 
     #[test]
+    fn t8_bars_and_markers_without_room_are_text_or_gone() {
+        for text in ["> > a\n> >\n> > b", "> > a\n> > ===\n> > b", "> > |a|b|c|\n> > |-|-|-|\n> > |1|2|3|\n> > |4|5|6|"]
+        {
+            for row in Doc::new(text).rows(1, Base::TEXT) {
+                assert!(row.width() <= 1, "{text:?}: {:?}", row.text());
+            }
+        }
+    }
+
+    #[test]
     fn t8_code_that_forgets_to_indent_stays_in_its_item() {
         check(
             "- a\n  ```\nb\n c\n  ```\n- d\n\n      indented\n\n      more\n\ntext\n\n    code",

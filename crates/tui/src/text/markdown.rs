@@ -367,13 +367,8 @@ impl<'a> Writer<'a> {
             return;
         }
         let inner = self.levels.iter().filter(|level| level.kind == LevelKind::Quote).map(|level| &level.rest);
-        // A blank row keeps the bars, and no spaces behind the last of them.
-        let mut spans: Vec<Span> = self.outer.rest.iter().chain(inner).cloned().collect();
-        while spans.last().is_some_and(|span| span.text.trim().is_empty()) {
-            spans.pop();
-        }
-        let lead = spans.len();
-        self.out.push(Row::new(spans).led_by(lead).shaded(self.base.shade));
+        let spans: Vec<Span> = self.outer.rest.iter().chain(inner).cloned().collect();
+        self.out.push(self.base.blank_row(spans, self.width));
     }
 
     fn end_line_if_any(&mut self) {

@@ -102,11 +102,7 @@ impl Sheet {
 
 impl Sink for Sheet {
     fn gap(&mut self, quotes: usize) {
-        let mut spans = vec![self.base.bar(); quotes];
-        if let Some(last) = spans.last_mut() {
-            last.text = last.text.trim_end().to_owned();
-        }
-        self.rows.push(Row::new(spans).led_by(quotes).shaded(self.base.shade));
+        self.rows.push(self.base.blank_row(vec![self.base.bar(); quotes], self.width));
     }
 
     fn prose(&mut self, text: &str, lead: &[Level]) {

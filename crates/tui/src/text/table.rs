@@ -19,14 +19,6 @@ const MOST_MOVED: usize = 100;
 
 type Cell = Vec<Span>;
 
-#[derive(Debug, Clone, Copy)]
-struct Column {
-    /// How wide it would like to be.
-    natural: usize,
-    /// How narrow it can be.
-    least: usize,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fit {
     Grid(Vec<usize>),
@@ -40,7 +32,10 @@ pub(super) struct Table {
     rows: Vec<Vec<Cell>>,
     /// How many rows are below the head, those that are not kept included.
     count: usize,
-    columns: Vec<Column>,
+    /// How wide each column would like to be.
+    natural: Vec<usize>,
+    /// How narrow each column can be.
+    least: Vec<usize>,
     fit: Fit,
     width: usize,
     base: Base,
@@ -55,7 +50,8 @@ impl Table {
             alignments,
             rows: Vec::new(),
             count: 0,
-            columns: Vec::new(),
+            natural: Vec::new(),
+            least: Vec::new(),
             fit: Fit::Records,
             width: 0,
             base: Base::TEXT,
@@ -134,10 +130,11 @@ impl Table {
     }
 
     fn widen(&mut self, row: &[Cell]) {
-        if self.columns.len() < row.len() {
-            self.columns.resize(row.len(), Column { natural: 1, least: 1 });
+        if self.natural.len() < row.len() {
+            self.natural.resize(row.len(), 1);
+            self.least.resize(row.len(), 1);
         }
-        for (Column { natural, least }, cell) in self.columns.iter_mut().zip(row) {
+        for ((natural, least), cell) in self.natural.iter_mut().zip(&mut self.least).zip(row) {
             *natural = (*natural).max(cell.iter().map(|span| width_of(&span.text)).sum());
             let words = cell.iter().flat_map(|span| span.text.split_whitespace()).map(width_of);
             *least = (*least).max(words.max().unwrap_or(0).min(LONGEST_WORD));
@@ -151,27 +148,27 @@ impl Table {
 
     /// How wide each column is, if all of them can be wide enough to read.
     fn fitted(&self) -> Fit {
-        let between = self.columns.len().saturating_sub(1) * BETWEEN_WIDTH;
+        let between = self.natural.len().saturating_sub(1) * BETWEEN_WIDTH;
         let lead = self.lead_width();
         let room = self.width.saturating_sub(between + lead);
         if lead > self.width / 2 {
             return Fit::Records;
         }
+        let most = |(width, least): (&usize, &usize)| (*width).min(room.max(*least));
+        let mut widths: Vec<usize> = self.natural.iter().zip(&self.least).map(most).collect();
         // The widest gives way first.
-        let mut widths: Vec<(usize, usize)> =
-            self.columns.iter().map(|column| (column.natural.min(room), column.least)).collect();
-        while widths.iter().map(|(width, _)| width).sum::<usize>() > room {
-            let wider = widths.iter_mut().filter(|(width, least)| width > least);
-            match wider.max_by_key(|(width, _)| *width) {
-                Some((widest, _)) => *widest -= 1,
+        while widths.iter().sum::<usize>() > room {
+            let wider = widths.iter_mut().zip(&self.least).filter(|(width, least)| **width > **least);
+            match wider.map(|(width, _)| width).max_by_key(|width| **width) {
+                Some(widest) => *widest -= 1,
                 None => return Fit::Records,
             }
         }
         // A wide letter needs two columns.
-        if widths.iter().zip(&self.columns).any(|((width, _), column)| *width < 2 && column.natural > *width) {
+        if widths.iter().zip(&self.natural).any(|(width, natural)| *width < 2 && natural > width) {
             return Fit::Records;
         }
-        Fit::Grid(widths.into_iter().map(|(width, _)| width).collect())
+        Fit::Grid(widths)
     }
 
     fn lay_all(&self, out: &mut Vec<Row>) {
@@ -209,7 +206,7 @@ impl Table {
             }
             Fit::Records => {
                 if number > 1 {
-                    out.push(self.row(out));
+                    out.push(self.base.blank_row(self.margin.rest.clone(), self.width));
                 }
                 self.record(row, out);
             }

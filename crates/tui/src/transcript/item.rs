@@ -144,7 +144,8 @@ impl Item {
         if self.is_hidden(look.view) {
             return 0;
         }
-        usize::from(self.can_fold()) + self.body(look).rows.len() + usize::from(self.footer(look).is_some())
+        let below = usize::from(self.footer(look).is_some());
+        usize::from(self.can_fold()) + self.body(look).rows.len() + below
     }
 
     /// Code that has no colours yet, as far as it is laid out.

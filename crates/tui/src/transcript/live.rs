@@ -4,7 +4,6 @@
 use aside_core::block::{Block, ToolResult};
 use aside_core::event::{BlockId, End, Ending, Side};
 use aside_core::message::{Message, Role};
-use aside_core::screen::neutral_line;
 use aside_core::turn::{Declined, Told, TurnEnd};
 
 use super::item::Item;
@@ -398,7 +397,8 @@ fn whole(block: &Block) -> Option<Item> {
 /// What stands in a table is data, whatever Markdown would make of it.
 fn literal(cell: &str) -> String {
     let mut out = String::with_capacity(cell.len());
-    for letter in cell.chars() {
+    // First of all: a backslash would take a sequence apart, and half of it would be shown.
+    for letter in aside_core::screen::neutral(cell).chars() {
         if letter.is_ascii_punctuation() {
             out.push('\\');
         }
@@ -409,8 +409,7 @@ fn literal(cell: &str) -> String {
 
 fn markdown_table(head: &[String], rows: &[Vec<String>]) -> String {
     let row = |cells: &[String]| {
-        // What a terminal would obey goes first: a backslash in it would make it something else.
-        let cells: Vec<String> = cells.iter().map(|cell| literal(&neutral_line(cell))).collect();
+        let cells: Vec<String> = cells.iter().map(|cell| literal(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
     let mut out = row(head);

@@ -1,7 +1,7 @@
 //! A thought that goes in circles: who notices, and what the screen says.
 
 use aside_core::loop_guard::{Finding, Kind, LoopGuard};
-use aside_core::screen::neutral;
+use aside_core::screen::neutral_line;
 
 use crate::text::wrap::cut;
 use crate::text::{Ink, Row, Shade, Span, width_of};
@@ -60,7 +60,7 @@ const LEAST_QUOTE: usize = 10;
 
 /// What is found, and what can be done about it, in one row.
 pub(super) fn line(found: &Finding, width: usize) -> Row {
-    let quote = neutral(&found.quote);
+    let quote = neutral_line(&found.quote);
     let what = match found.kind {
         Kind::Repeats { times } => format!("{times} times"),
         Kind::Circles => "in circles".to_owned(),

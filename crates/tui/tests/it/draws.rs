@@ -24,15 +24,12 @@ pub(crate) fn check(data: &[u8]) {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
     // The fuzzer finds bytes; controls beyond ASCII are spelled by a letter no text needs.
     text = text.replace('\u{1}', "\u{9b}").replace('\u{2}', "\u{202e}").replace('\u{3}', "\u{2066}");
-    let mut screen = Screen::new(u16::from(*width), u16::from(*height) % 80);
-    let letters: Vec<char> = text.chars().collect();
-    let pieces: Vec<String> = letters.chunks(usize::from(*size).max(1)).map(|piece| piece.iter().collect()).collect();
-    // Pieces beyond a few hundred say nothing new and cost a frame each.
-    let pieces = pieces.iter().take(200);
+    let mut screen = Screen::new(u16::from(*width), u16::from(*height) % 40);
+    let pieces = pieces(&text, usize::from(*size) + 1);
     match place % 8 {
-        0 => screen.stream(Opening::Text, pieces),
-        1 => screen.stream(Opening::Thinking, pieces),
-        2 => screen.stream(Opening::ToolCall { name: text.clone() }, pieces),
+        0 => screen.stream(Opening::Text, &pieces),
+        1 => screen.stream(Opening::Thinking, &pieces),
+        2 => screen.stream(Opening::ToolCall { name: text.clone() }, &pieces),
         3 => screen.result(&text, false),
         4 => screen.result(&text, true),
         5 => screen.tell(Update::Said(Said::Markdown(text.clone()))),
@@ -49,6 +46,15 @@ pub(crate) fn check(data: &[u8]) {
         screen.app.update(Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)));
         screen.frame();
     }
+}
+
+/// Each piece is a frame, so there are a few small ones and the rest.
+fn pieces(text: &str, size: usize) -> Vec<String> {
+    let mut letters = text.chars();
+    let mut pieces: Vec<String> = (0..16).map(|_| letters.by_ref().take(size).collect()).collect();
+    pieces.push(letters.collect());
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
 }
 
 struct Screen {
@@ -68,7 +74,7 @@ impl Screen {
         self.app.update(Msg::Update(Box::new(update)));
     }
 
-    fn stream<'a>(&mut self, opening: Opening, pieces: impl Iterator<Item = &'a String>) {
+    fn stream(&mut self, opening: Opening, pieces: &[String]) {
         let block = BlockId(0);
         self.tell(Update::Opened { block, opening });
         for piece in pieces {

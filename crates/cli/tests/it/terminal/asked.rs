@@ -50,7 +50,7 @@ fn l3_an_edit_is_asked_for_with_its_diff_and_done_once() {
     let folder = Folder::new("asked-edit").config(&provider.config()).file("notes.txt", "one\ntwo\nthree\n");
     let mut terminal = Terminal::ready(&folder, MODEL);
     terminal.enter("change it");
-    terminal.see_all(&["edit notes.txt", "  -two", "  +2", "y once", "s this session", "p this project"]);
+    terminal.see_all(&["edit notes.txt", "  2 -two", "  2 +2", "y once", "s this session", "p this project"]);
     assert_eq!(folder.read("notes.txt"), "one\ntwo\nthree\n", "nothing is done before the answer");
     answer(&mut terminal, "y");
     terminal.see("Changed.");
