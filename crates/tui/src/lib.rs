@@ -17,4 +17,4 @@ pub mod theme;
 pub mod transcript;
 pub mod view;
 
-pub use run::{run, theme_of_terminal};
+pub use run::{draw_frame, run, theme_of_terminal};

@@ -22,6 +22,7 @@ use crate::theme::Motion;
 use crate::transcript::SPINNER_STEP_MS;
 pub use ground::theme_of_terminal;
 use screen::Screen;
+pub use screen::draw_frame;
 
 const FRAME: Duration = Duration::from_millis(33);
 /// How often the thread that reads keys looks whether it is still wanted.

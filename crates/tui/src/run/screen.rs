@@ -40,15 +40,7 @@ impl Screen {
     }
 
     pub(super) fn draw(&mut self, app: &mut App) -> io::Result<()> {
-        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| {
-            let area = frame.area();
-            if let Some(cursor) = view::draw(app, area, frame.buffer_mut()) {
-                frame.set_cursor_position(cursor);
-            }
-        })?;
-        queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
-        Write::flush(self.terminal.backend_mut())
+        draw_frame(&mut self.terminal, app)
     }
 
     pub(super) fn carry_out(&mut self, act: &TerminalAct) -> io::Result<()> {
@@ -72,6 +64,19 @@ impl Screen {
         }
         Ok(())
     }
+}
+
+/// One frame: painted, compared with the last one, and what changed written.
+pub fn draw_frame<W: Write>(terminal: &mut Terminal<CrosstermBackend<W>>, app: &mut App) -> io::Result<()> {
+    queue!(terminal.backend_mut(), BeginSynchronizedUpdate)?;
+    terminal.draw(|frame| {
+        let area = frame.area();
+        if let Some(cursor) = view::draw(app, area, frame.buffer_mut()) {
+            frame.set_cursor_position(cursor);
+        }
+    })?;
+    queue!(terminal.backend_mut(), EndSynchronizedUpdate)?;
+    Write::flush(terminal.backend_mut())
 }
 
 impl Drop for Screen {

@@ -116,23 +116,42 @@ impl Item {
         }
     }
 
-    /// The rows below the header, laid out at most once for a width.
-    pub fn body(&mut self, look: &Look) -> &[Row] {
+    /// Its body is laid out in so many parts, each when it comes into sight.
+    pub fn sections(&self, view: Display) -> usize {
+        match self {
+            Item::Text(doc) => doc.sections(),
+            Item::Thought(thought) => thought.sections(view),
+            Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => 1,
+        }
+    }
+
+    /// The rows of a part of what is below the header, laid out at most once for a width.
+    pub fn body(&mut self, section: usize, look: &Look) -> &[Row] {
         let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
         match self {
             Item::User(plain) | Item::Notice(plain) => plain.rows(width),
-            Item::Text(doc) | Item::Said(doc) => doc.rows(width, Base::TEXT),
-            Item::Thought(thought) => thought.body(width, look.view),
+            Item::Text(doc) => doc.section(section, width, Base::TEXT),
+            Item::Said(doc) => doc.rows(width, Base::TEXT),
+            Item::Thought(thought) => thought.body(section, width, look.view),
             Item::Tool(tool) => tool.body(width),
         }
     }
 
-    /// Rows without the blank one before it.
-    pub fn height(&mut self, look: &Look) -> usize {
+    /// Rows of a section without the blank one before the item; its header is
+    /// part of the first.
+    pub fn height(&mut self, section: usize, look: &Look) -> usize {
         if self.is_hidden(look.view) {
             return 0;
         }
-        usize::from(self.can_fold()) + self.body(look).len()
+        usize::from(section == 0 && self.can_fold()) + self.body(section, look).len()
+    }
+
+    pub fn forget_section(&mut self, section: usize) {
+        match self {
+            Item::Text(doc) => doc.forget_section(section),
+            Item::Thought(thought) => thought.forget_section(section),
+            Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => self.forget_rows(),
+        }
     }
 
     pub fn forget_rows(&mut self) {

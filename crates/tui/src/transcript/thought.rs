@@ -63,6 +63,8 @@ pub struct Thought {
     title: Option<String>,
     first_title: Option<String>,
     line: String,
+    /// Its last rows, as they were shown.
+    window: Vec<Row>,
     state: State,
     readable: Readable,
     began: Option<Time>,
@@ -82,6 +84,7 @@ impl Thought {
             title: None,
             first_title: None,
             line: String::new(),
+            window: Vec::new(),
             state: State::Running,
             readable: Readable::Text,
             began: now,
@@ -292,8 +295,17 @@ impl Thought {
         format!("{BEFORE}\"{}\"", cut(&words, room - 2))
     }
 
-    /// The rows below the header.
-    pub fn body(&mut self, width: usize, view: Display) -> &[Row] {
+    /// What is below the header comes in so many parts.
+    pub fn sections(&self, view: Display) -> usize {
+        let doc = self.current.as_ref().unwrap_or(&self.doc);
+        match (self.shape(view), self.readable) {
+            (Shape::Open, Readable::Text) => doc.sections(),
+            (Shape::Open, Readable::HiddenByProvider(_)) | (Shape::Hidden | Shape::Line | Shape::Window, _) => 1,
+        }
+    }
+
+    /// The rows of a part of what is below the header.
+    pub fn body(&mut self, section: usize, width: usize, view: Display) -> &[Row] {
         let shape = self.shape(view);
         let doc = match (&mut self.current, self.readable) {
             (Some(current), _) => current,
@@ -302,12 +314,17 @@ impl Thought {
         };
         match shape {
             Shape::Hidden | Shape::Line => &[],
-            Shape::Open => doc.rows(width, Base::THOUGHT),
+            Shape::Open => doc.section(section, width, Base::THOUGHT),
             Shape::Window => {
-                let rows = doc.rows(width, Base::THOUGHT);
-                rows.get(rows.len().saturating_sub(WINDOW)..).unwrap_or(rows)
+                self.window = doc.tail(WINDOW, width, Base::THOUGHT);
+                &self.window
             }
         }
+    }
+
+    pub fn forget_section(&mut self, section: usize) {
+        self.doc.forget_section(section);
+        self.note = None;
     }
 
     /// Everything at once, for the reader.
@@ -317,6 +334,7 @@ impl Thought {
 
     pub fn forget_rows(&mut self) {
         self.doc.forget_rows();
+        self.window = Vec::new();
         self.note = None;
     }
 }
