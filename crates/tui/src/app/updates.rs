@@ -62,9 +62,9 @@ impl App {
             // away since stays where he is.
             Update::Said(said) => self.transcript.said(&said),
             Update::Restored(messages) => {
-                self.transcript.restore(&messages);
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();
+                self.transcript.restore(messages);
             }
             Update::Status(status) => {
                 // A profile or a setting may have changed the view.

@@ -1,7 +1,6 @@
 //! Markdown that grows. Finished blocks are read and laid out once; only the
 //! pending one is read again, and that at most once a frame.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use aside_core::screen::Neutral;
@@ -12,11 +11,6 @@ use super::row::Row;
 /// A pending block longer than this is settled at a line end: reading it
 /// again and again would cost more than a broken emphasis is worth.
 const MOST_PENDING: usize = 16 * 1024;
-/// A section ends at the first border behind so many bytes. It is what is laid
-/// out at once, so that a thought of a million lines costs what is in sight.
-const SECTION: usize = 8 * 1024;
-/// Lines of code in one piece; the next goes on where it ends.
-const MOST_LINES: usize = 200;
 
 /// Text with its borders between blocks, and the rows it made at some width.
 #[derive(Debug, Default)]
@@ -32,13 +26,6 @@ pub struct Doc {
     searched: usize,
     fence: Option<Fence>,
     after_blank: bool,
-    /// The first piece of each section but the first.
-    cuts: Vec<usize>,
-    /// Where the last section begins.
-    cut_at: usize,
-    /// The rows of sections that were asked for.
-    sections: BTreeMap<usize, Laid>,
-    /// All rows, where somebody wants them all.
     laid: Option<Laid>,
 }
 
@@ -50,12 +37,7 @@ enum Piece {
         glued: bool,
     },
     /// A block of code; it grows line by line until its fence closes.
-    Code {
-        info: String,
-        lines: Vec<Range<usize>>,
-        /// It goes on from the code before it, so it has no head of its own.
-        glued: bool,
-    },
+    Code { info: String, lines: Vec<Range<usize>> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,12 +58,10 @@ enum FenceKind {
 struct Laid {
     width: usize,
     base: Base,
-    /// The pieces it is of; without an end, the pending text too.
-    of: (usize, Option<usize>),
     rows: Vec<Row>,
     /// Rows of what will not change any more.
     settled: usize,
-    /// The piece behind the last one in them, and how many lines of the last if it is code.
+    /// How many pieces are in them, and how many lines of the last if it is code.
     pieces: usize,
     lines: usize,
     /// How much text the pending rows stand for.
@@ -108,7 +88,6 @@ impl Doc {
     pub fn push(&mut self, text: &str) {
         let shown = self.neutral.take(text);
         self.source.push_str(&shown);
-        self.scan();
     }
 
     /// Nothing more is coming; room for more is given back.
@@ -119,17 +98,10 @@ impl Doc {
     /// The rows are made again when they are needed.
     pub fn forget_rows(&mut self) {
         self.laid = None;
-        self.sections.clear();
     }
 
-    pub fn forget_section(&mut self, section: usize) {
-        self.sections.remove(&section);
-    }
-
-    /// How many parts it is laid out in. Where they end does not depend on a
-    /// width, and text that comes later moves none of them.
-    pub fn sections(&self) -> usize {
-        self.cuts.len() + 1
+    pub fn has_rows(&self) -> bool {
+        self.laid.is_some()
     }
 
     fn scan(&mut self) {
@@ -153,9 +125,10 @@ impl Doc {
                 self.settle(cut, true);
             }
             Some(Fence { kind: FenceKind::OwnPiece, .. }) => {
-                self.push_code(self.scanned..cut);
-                self.scanned = cut;
-                self.begin_pending(cut);
+                if let Some(Piece::Code { lines, .. }) = self.pieces.last_mut() {
+                    lines.push(self.scanned..cut);
+                }
+                (self.scanned, self.pending) = (cut, cut);
             }
             // It belongs to its item, however long it is.
             Some(Fence { kind: FenceKind::InProse, .. }) => (),
@@ -171,13 +144,15 @@ impl Doc {
             (Some(open), Some((letter, length, ""))) if letter == open.letter && length >= open.length => {
                 self.fence = None;
                 if open.kind == FenceKind::OwnPiece {
-                    self.begin_pending(range.end + 1);
+                    self.pending = range.end + 1;
                 }
                 self.after_blank = false;
             }
             (Some(Fence { kind: FenceKind::OwnPiece, .. }), _) => {
-                self.push_code(range.clone());
-                self.begin_pending(range.end + 1);
+                if let Some(Piece::Code { lines, .. }) = self.pieces.last_mut() {
+                    lines.push(range.clone());
+                }
+                self.pending = range.end + 1;
             }
             (Some(Fence { kind: FenceKind::InProse, .. }), _) => (),
             (None, Some((letter, length, info))) => {
@@ -185,13 +160,11 @@ impl Doc {
                 let own = indent == 0;
                 let info = info.to_owned();
                 let kind = if own { FenceKind::OwnPiece } else { FenceKind::InProse };
-                if own {
-                    self.settle(range.start, false);
-                }
                 self.fence = Some(Fence { letter, length, kind });
                 if own {
-                    self.pieces.push(Piece::Code { info, lines: Vec::new(), glued: false });
-                    self.begin_pending(range.end + 1);
+                    self.settle(range.start, false);
+                    self.pieces.push(Piece::Code { info, lines: Vec::new() });
+                    self.pending = range.end + 1;
                 }
                 self.after_blank = false;
             }
@@ -214,87 +187,28 @@ impl Doc {
         if self.source.get(range.clone()).is_some_and(|text| !text.trim().is_empty()) {
             self.pieces.push(Piece::Prose { range, glued });
         }
-        self.begin_pending(to);
-    }
-
-    fn push_code(&mut self, line: Range<usize>) {
-        if let Some(Piece::Code { lines, .. }) = self.pieces.last_mut() {
-            lines.push(line);
-        }
-    }
-
-    /// What comes from here on is pending. Code that is open goes on in the
-    /// piece it is in, other text is a new one: there a section may begin.
-    fn begin_pending(&mut self, at: usize) {
-        self.pending = at;
-        let is_open = matches!(self.fence, Some(Fence { kind: FenceKind::OwnPiece, .. }));
-        let open = match self.pieces.last() {
-            Some(Piece::Code { info, lines, .. }) if is_open => Some((info, lines.len())),
-            Some(Piece::Code { .. } | Piece::Prose { .. }) | None => None,
-        };
-        let next = match open {
-            None => None,
-            Some((info, MOST_LINES..)) => Some(Piece::Code { info: info.clone(), lines: Vec::new(), glued: true }),
-            Some(_) => return,
-        };
-        if at - self.cut_at > SECTION {
-            self.cuts.push(self.pieces.len());
-            self.cut_at = at;
-        }
-        self.pieces.extend(next);
+        self.pending = to;
     }
 
     /// All rows at this width.
     pub fn rows(&mut self, width: usize, base: Base) -> &[Row] {
-        let before = self.laid.take();
-        let laid = self.lay(before, (0, None), width, base);
+        // Text that nobody looks at is not even read.
+        self.scan();
+        let fits = self.laid.as_ref().is_some_and(|laid| laid.width == width && laid.base == base);
+        let mut laid = match self.laid.take() {
+            Some(laid) if fits => laid,
+            _ => Laid { width, base, rows: Vec::new(), settled: 0, pieces: 0, lines: 0, upto: usize::MAX },
+        };
+        if laid.upto != self.source.len() {
+            self.lay(&mut laid);
+        }
         &self.laid.insert(laid).rows
     }
 
-    /// The rows of one section.
-    pub fn section(&mut self, section: usize, width: usize, base: Base) -> &[Row] {
-        let from = section.checked_sub(1).and_then(|before| self.cuts.get(before)).copied().unwrap_or(0);
-        let of = (from, self.cuts.get(section).copied());
-        let before = self.sections.remove(&section);
-        let laid = self.lay(before, of, width, base);
-        &self.sections.entry(section).insert_entry(laid).into_mut().rows
-    }
-
-    /// The last rows, about so many: what is laid out does not grow.
-    pub fn tail(&mut self, most: usize, width: usize, base: Base) -> Vec<Row> {
-        let last = self.sections() - 1;
-        let mut rows = Vec::new();
-        for section in (0..=last).rev() {
-            let missing = most - rows.len();
-            let part = self.section(section, width, base);
-            let part = part.get(part.len().saturating_sub(missing)..).unwrap_or(part);
-            rows.splice(0..0, part.iter().cloned());
-            if rows.len() >= most {
-                // Further up nothing is shown any more.
-                self.sections.retain(|laid, _| *laid >= section);
-                break;
-            }
-        }
-        rows
-    }
-
-    fn lay(&self, before: Option<Laid>, of: (usize, Option<usize>), width: usize, base: Base) -> Laid {
-        let fits = before.filter(|laid| laid.width == width && laid.base == base && laid.of == of);
-        let new = || Laid { width, base, of, rows: Vec::new(), settled: 0, pieces: of.0, lines: 0, upto: usize::MAX };
-        let mut laid = fits.unwrap_or_else(new);
-        let upto = if of.1.is_some() { 0 } else { self.source.len() };
-        if laid.upto != upto {
-            self.lay_pieces(&mut laid);
-            laid.upto = upto;
-        }
-        laid
-    }
-
-    fn lay_pieces(&self, laid: &mut Laid) {
+    fn lay(&self, laid: &mut Laid) {
         laid.rows.truncate(laid.settled);
-        let end = laid.of.1.unwrap_or(self.pieces.len());
-        let from = laid.pieces.saturating_sub(1).max(laid.of.0);
-        for (index, piece) in self.pieces.iter().enumerate().take(end).skip(from) {
+        let from = laid.pieces.saturating_sub(1);
+        for (index, piece) in self.pieces.iter().enumerate().skip(from) {
             let is_new = index >= laid.pieces;
             match piece {
                 Piece::Prose { range, .. } if is_new => {
@@ -304,12 +218,10 @@ impl Doc {
                     laid.lines = 0;
                 }
                 Piece::Prose { .. } => (),
-                Piece::Code { info, lines, glued } => {
-                    if is_new && !glued {
+                Piece::Code { info, lines } => {
+                    if is_new {
                         self.gap(index, laid);
                         markdown::code_head(info, laid.base, laid.width, &mut laid.rows);
-                    }
-                    if is_new {
                         laid.lines = 0;
                     }
                     for line in lines.iter().skip(laid.lines) {
@@ -320,11 +232,10 @@ impl Doc {
                 }
             }
         }
-        laid.pieces = end;
+        laid.pieces = self.pieces.len();
         laid.settled = laid.rows.len();
-        if laid.of.1.is_none() {
-            self.lay_pending(laid);
-        }
+        self.lay_pending(laid);
+        laid.upto = self.source.len();
     }
 
     fn lay_pending(&self, laid: &mut Laid) {
@@ -358,7 +269,7 @@ impl Doc {
 }
 
 /// The letter, the length and the rest of a line that may open or close code.
-fn fence_of(line: &str) -> Option<(char, usize, &str)> {
+pub(super) fn fence_of(line: &str) -> Option<(char, usize, &str)> {
     let letter = line.chars().next().filter(|letter| matches!(letter, '`' | '~'))?;
     let length = line.chars().take_while(|one| *one == letter).count();
     let info = line.trim_start_matches(letter).trim();
@@ -406,6 +317,7 @@ mod tests {
         for _ in 0..5_000 {
             doc.push("some words on a line\n");
         }
+        doc.scan();
         assert!(doc.source.len() - doc.pending <= MOST_PENDING + 30);
         let rows = shown(&mut doc, 40);
         assert_eq!(rows.len(), 5_000);
@@ -413,73 +325,18 @@ mod tests {
         let mut doc = Doc::default();
         for _ in 0..5_000 {
             doc.push("some words on a line ");
+            doc.scan();
         }
         assert!(doc.source.len() - doc.pending <= MOST_PENDING + 30);
         for start in ["", "```\n"] {
             let mut doc = Doc::new(start);
             for _ in 0..10_000 {
                 doc.push("nospaces");
+                doc.scan();
             }
             assert!(doc.source.len() - doc.pending <= MOST_PENDING + 30);
             assert_eq!(shown(&mut doc, 40).concat().replace(' ', ""), "nospaces".repeat(10_000));
         }
-    }
-
-    /// The rows of all sections, one behind the other.
-    fn in_sections(doc: &mut Doc, width: usize) -> Vec<String> {
-        let count = doc.sections();
-        let rows = |section| doc.section(section, width, Base::TEXT).iter().map(Row::text).collect::<Vec<_>>();
-        (0..count).flat_map(rows).collect()
-    }
-
-    /// Prose with and without blank lines, and code that is longer than a piece.
-    fn long_text() -> String {
-        let prose: String = (0..600).map(|at| format!("paragraph {at} with *some* words\n\n")).collect();
-        let lines: String = (0..900).map(|at| format!("line {at} without a blank one\n")).collect();
-        let code: String = (0..900).map(|at| format!("    let a{at} = {at};\n")).collect();
-        format!("{prose}{lines}\n```rust\n{code}```\n- {prose}")
-    }
-
-    #[test]
-    fn t8_sections_are_all_rows_and_no_others() {
-        let text = long_text();
-        for width in [7, 40, 200] {
-            let mut doc = Doc::new(&text);
-            assert!(doc.sections() > 8, "{}", doc.sections());
-            assert_eq!(in_sections(&mut doc, width), shown(&mut doc, width), "{width}");
-        }
-    }
-
-    #[test]
-    fn t7_a_section_that_is_done_never_changes() {
-        let (text, mut doc) = (long_text(), Doc::default());
-        let mut before: Vec<Vec<String>> = Vec::new();
-        for piece in text.split_inclusive(' ') {
-            doc.push(piece);
-            if doc.sections() == before.len() + 1 {
-                continue;
-            }
-            let mut rows = |section| doc.section(section, 40, Base::TEXT).iter().map(Row::text).collect::<Vec<_>>();
-            let done: Vec<Vec<String>> = (0..=before.len()).map(&mut rows).collect();
-            assert_eq!(done.get(..before.len()), Some(before.as_slice()));
-            before = done;
-        }
-        assert!(before.len() > 6, "{}", before.len());
-    }
-
-    #[test]
-    fn t8_the_tail_lays_out_the_end_alone() {
-        let mut doc = Doc::new(&long_text());
-        let all = shown(&mut doc, 40);
-        doc.forget_rows();
-        for most in [1, 8, 500] {
-            let tail: Vec<String> = doc.tail(most, 40, Base::TEXT).iter().map(Row::text).collect();
-            assert_eq!(tail, all.get(all.len() - most..).unwrap_or(&[]), "{most}");
-        }
-        doc.tail(8, 40, Base::TEXT);
-        assert!(doc.sections.len() <= 2, "{:?}", doc.sections.keys());
-        let mut short = Doc::new("one\n\ntwo");
-        assert_eq!(short.tail(8, 40, Base::TEXT).len(), 3);
     }
 
     proptest! {

@@ -7,12 +7,12 @@ use super::plain::{Manner, Plain};
 use super::thought::{Shape, Thought};
 use super::tool::Tool;
 use crate::text::markdown::Base;
-use crate::text::{Doc, Ink, Row, Span};
+use crate::text::{Doc, Ink, Long, Row, Shown, Span};
 
 #[derive(Debug)]
 pub enum Item {
     User(Plain),
-    Text(Doc),
+    Text(Long),
     Thought(Box<Thought>),
     Tool(Box<Tool>),
     Notice(Plain),
@@ -60,7 +60,8 @@ impl Item {
     /// Takes no room at all. Known without a layout.
     pub fn is_hidden(&self, view: Display) -> bool {
         match self {
-            Item::Text(doc) | Item::Said(doc) => doc.is_blank(),
+            Item::Text(text) => text.is_blank(),
+            Item::Said(doc) => doc.is_blank(),
             Item::Thought(thought) => thought.shape(view) == Shape::Hidden,
             Item::User(_) | Item::Tool(_) | Item::Notice(_) => false,
         }
@@ -119,21 +120,21 @@ impl Item {
     /// Its body is laid out in so many parts, each when it comes into sight.
     pub fn sections(&self, view: Display) -> usize {
         match self {
-            Item::Text(doc) => doc.sections(),
+            Item::Text(text) => text.sections(),
             Item::Thought(thought) => thought.sections(view),
             Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => 1,
         }
     }
 
     /// The rows of a part of what is below the header, laid out at most once for a width.
-    pub fn body(&mut self, section: usize, look: &Look) -> &[Row] {
+    pub fn body(&mut self, section: usize, look: &Look) -> Shown<'_> {
         let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
         match self {
-            Item::User(plain) | Item::Notice(plain) => plain.rows(width),
-            Item::Text(doc) => doc.section(section, width, Base::TEXT),
-            Item::Said(doc) => doc.rows(width, Base::TEXT),
+            Item::User(plain) | Item::Notice(plain) => Shown::rows(plain.rows(width)),
+            Item::Text(text) => text.section(section, width, Base::TEXT),
+            Item::Said(doc) => Shown::rows(doc.rows(width, Base::TEXT)),
             Item::Thought(thought) => thought.body(section, width, look.view),
-            Item::Tool(tool) => tool.body(width),
+            Item::Tool(tool) => Shown::rows(tool.body(width)),
         }
     }
 
@@ -148,7 +149,7 @@ impl Item {
 
     pub fn forget_section(&mut self, section: usize) {
         match self {
-            Item::Text(doc) => doc.forget_section(section),
+            Item::Text(text) => text.forget_section(section),
             Item::Thought(thought) => thought.forget_section(section),
             Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => self.forget_rows(),
         }
@@ -157,7 +158,8 @@ impl Item {
     pub fn forget_rows(&mut self) {
         match self {
             Item::User(plain) | Item::Notice(plain) => plain.forget_rows(),
-            Item::Text(doc) | Item::Said(doc) => doc.forget_rows(),
+            Item::Text(text) => text.forget_rows(),
+            Item::Said(doc) => doc.forget_rows(),
             Item::Thought(thought) => thought.forget_rows(),
             Item::Tool(tool) => tool.forget_rows(),
         }
@@ -167,8 +169,9 @@ impl Item {
     pub fn copy_text(&self) -> String {
         match self {
             Item::User(plain) | Item::Notice(plain) => plain.source().to_owned(),
-            Item::Text(doc) | Item::Said(doc) => doc.source().to_owned(),
-            Item::Thought(thought) => thought.source().to_owned(),
+            Item::Text(text) => text.source().into_owned(),
+            Item::Said(doc) => doc.source().to_owned(),
+            Item::Thought(thought) => thought.source().into_owned(),
             Item::Tool(tool) => tool.copy_text(),
         }
     }

@@ -277,8 +277,7 @@ impl Transcript {
             }
         }
         let body = item.body(section, look);
-        let from = skip.min(body.len());
-        for row in body.get(from..).unwrap_or(&[]) {
+        for row in body.iter().skip(skip) {
             if used.is_full() {
                 return;
             }

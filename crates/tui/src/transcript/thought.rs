@@ -1,15 +1,18 @@
 //! One thought on the screen. Whether it is still coming and whether it is
 //! folded are two things: either can change without the other.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
 use aside_core::block::{Span as Times, SummaryItem, Thinking, Time};
-use aside_core::screen::neutral;
+use aside_core::screen::{Neutral, neutral};
 use aside_core::settings::Display;
 
 use super::Look;
 use crate::count::Count;
 use crate::text::markdown::Base;
 use crate::text::wrap::cut;
-use crate::text::{Doc, Ink, Row, Shade, Span, width_of};
+use crate::text::{Ink, Long, Row, Shade, Shown, Span, width_of};
 
 /// Rows of a thought that streams in the `live` view.
 pub const WINDOW: usize = 8;
@@ -55,13 +58,15 @@ enum Readable {
 #[derive(Debug)]
 pub struct Thought {
     /// All of it.
-    doc: Doc,
+    doc: Long,
     /// The summary item that is coming now.
-    current: Option<Doc>,
+    current: Option<Long>,
     /// What an unreadable one says when it is opened.
-    note: Option<Doc>,
+    note: Option<Long>,
     title: Option<String>,
-    first_title: Option<String>,
+    /// Of a thought from a history it is looked for when it is shown.
+    first_title: OnceCell<Option<String>>,
+    neutral: Neutral,
     line: String,
     /// Its last rows, as they were shown.
     window: Vec<Row>,
@@ -78,11 +83,12 @@ pub struct Thought {
 impl Thought {
     pub fn begin(now: Option<Time>) -> Thought {
         Thought {
-            doc: Doc::default(),
+            doc: Long::default(),
             current: None,
             note: None,
             title: None,
-            first_title: None,
+            first_title: OnceCell::new(),
+            neutral: Neutral::default(),
             line: String::new(),
             window: Vec::new(),
             state: State::Running,
@@ -103,13 +109,12 @@ impl Thought {
     }
 
     pub fn push(&mut self, text: &str) {
-        let before = self.doc.source().len();
-        self.doc.push(text);
+        let shown = self.neutral.take(text);
+        self.doc.push(&shown);
         if let Some(current) = &mut self.current {
-            current.push(text);
+            current.push(&shown);
         }
-        self.tokens.push(text);
-        let shown = self.doc.source().get(before..).unwrap_or("").to_owned();
+        self.tokens.push(&shown);
         self.read_titles(&shown);
     }
 
@@ -117,11 +122,9 @@ impl Thought {
     fn read_titles(&mut self, shown: &str) {
         for piece in shown.split_inclusive('\n') {
             self.line.push_str(piece.trim_end_matches('\n'));
-            let title = SummaryItem::parse(&self.line);
-            let is_whole = title.content.is_empty() && self.line.trim_end().ends_with("**");
-            if let (Some(title), true) = (title.title, is_whole) {
+            if let Some(title) = whole_title(&self.line) {
                 self.title = Some(title.to_owned());
-                self.first_title.get_or_insert_with(|| title.to_owned());
+                self.first_title.get_or_init(|| Some(title.to_owned()));
             }
             if piece.ends_with('\n') {
                 self.line.clear();
@@ -137,18 +140,14 @@ impl Thought {
         if !self.doc.is_blank() {
             self.push("\n\n");
         }
-        self.current = Some(Doc::default());
+        self.current = Some(Long::default());
     }
 
     /// The thought as it is kept.
     pub fn close(&mut self, thinking: &Thinking) {
-        let text = neutral(thinking.text());
-        if self.doc.source() != text {
-            self.doc = Doc::default();
-            (self.title, self.first_title) = (None, None);
-            self.line.clear();
-            self.current = None;
-            self.push(thinking.text());
+        if !self.doc.says(&neutral(thinking.text())) {
+            self.doc = Long::new(thinking.text());
+            (self.title, self.first_title) = (None, OnceCell::new());
         }
         self.current = None;
         self.line = String::new();
@@ -186,12 +185,8 @@ impl Thought {
         self.state == State::Running
     }
 
-    pub fn source(&self) -> &str {
+    pub fn source(&self) -> Cow<'_, str> {
         self.doc.source()
-    }
-
-    pub fn into_source(self) -> String {
-        self.doc.source().to_owned()
     }
 
     pub fn leave_open(&mut self) {
@@ -267,6 +262,11 @@ impl Thought {
         Row::new(spans).shaded(Shade::Thought)
     }
 
+    fn first_title(&self) -> Option<&str> {
+        let find = || self.doc.source().lines().find_map(whole_title).map(str::to_owned);
+        self.first_title.get_or_init(find).as_deref()
+    }
+
     /// Its title or its first words, as far as there is room.
     fn about(&self, room: usize) -> String {
         const BEFORE: &str = " · ";
@@ -278,19 +278,19 @@ impl Thought {
         if let Readable::HiddenByProvider(_) = self.readable {
             return format!("{BEFORE}{}", cut("hidden by provider", room));
         }
-        let title = if self.is_running() { &self.title } else { &self.first_title };
+        let title = if self.is_running() { self.title.as_deref() } else { self.first_title() };
         if let Some(title) = title {
             return format!("{BEFORE}{}", cut(title, room));
         }
         if self.is_running() {
             return String::new();
         }
-        let words = first_words(self.doc.source());
+        let words = first_words(self.doc.start());
         if words.is_empty() {
             return String::new();
         }
         // Another line follows, so the words are not all there is.
-        let goes_on = self.doc.source().trim().contains('\n');
+        let goes_on = self.doc.start().trim().contains('\n');
         let words = if goes_on { format!("{words}…") } else { words };
         format!("{BEFORE}\"{}\"", cut(&words, room - 2))
     }
@@ -305,19 +305,21 @@ impl Thought {
     }
 
     /// The rows of a part of what is below the header.
-    pub fn body(&mut self, section: usize, width: usize, view: Display) -> &[Row] {
+    pub fn body(&mut self, section: usize, width: usize, view: Display) -> Shown<'_> {
         let shape = self.shape(view);
         let doc = match (&mut self.current, self.readable) {
             (Some(current), _) => current,
             (None, Readable::Text) => &mut self.doc,
-            (None, Readable::HiddenByProvider(bytes)) => self.note.get_or_insert_with(|| Doc::new(&sealed_note(bytes))),
+            (None, Readable::HiddenByProvider(bytes)) => {
+                self.note.get_or_insert_with(|| Long::new(&sealed_note(bytes)))
+            }
         };
         match shape {
-            Shape::Hidden | Shape::Line => &[],
+            Shape::Hidden | Shape::Line => Shown::rows(&[]),
             Shape::Open => doc.section(section, width, Base::THOUGHT),
             Shape::Window => {
                 self.window = doc.tail(WINDOW, width, Base::THOUGHT);
-                &self.window
+                Shown::rows(&self.window)
             }
         }
     }
@@ -345,6 +347,12 @@ fn sealed_note(bytes: usize) -> String {
 
 fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {
     now.map(|now| now.0.saturating_sub(began.0))
+}
+
+/// The title that a line is, if it is nothing else.
+fn whole_title(line: &str) -> Option<&str> {
+    let item = SummaryItem::parse(line);
+    item.title.filter(|_| item.content.is_empty() && line.trim_end().ends_with("**"))
 }
 
 /// The first line with words, without the marks of Markdown.

@@ -1,0 +1,407 @@
+//! A text of any length, in sections of some kilobytes. Each is laid out when
+//! it comes into sight and forgotten when it leaves, so a thought of a million
+//! lines costs what is in sight of it.
+//!
+//! Where a section ends depends on the text alone: not on a width, not on the
+//! pieces the text came in, and not on what comes later.
+
+use std::borrow::Cow;
+
+use aside_core::screen::Neutral;
+
+use super::doc::Doc;
+use super::markdown::Base;
+use super::row::Row;
+
+/// A section ends at the first border between blocks behind so many bytes.
+const SECTION: usize = 8 * 1024;
+/// Without a border it ends at the end of a line, or else of a word.
+const MOST: usize = 16 * 1024;
+
+#[derive(Debug)]
+pub struct Long {
+    /// They will not change any more.
+    done: Vec<Section>,
+    /// It grows.
+    last: Section,
+    /// The first section whose rows the tail has asked for.
+    tail_from: usize,
+    neutral: Neutral,
+    line: Line,
+    /// An open block of code: its letter, and how many of them.
+    fence: Option<(char, usize)>,
+    border: Border,
+    /// All rows, where somebody wants them all.
+    all: Option<All>,
+}
+
+#[derive(Debug, Default)]
+struct Section {
+    doc: Doc,
+    before: Before,
+    /// Bytes at its start that nobody wrote: code that goes on is opened again.
+    opener: usize,
+}
+
+/// What is between a section and the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Before {
+    #[default]
+    Nothing,
+    BlankRow,
+}
+
+/// The line that is coming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    New,
+    /// It began at this byte of the last section.
+    Begun(usize),
+}
+
+/// Whether a block may begin with the next line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Border {
+    No,
+    /// If it is not indented: then it belongs to an item.
+    Here,
+}
+
+#[derive(Debug)]
+struct All {
+    width: usize,
+    base: Base,
+    rows: Vec<Row>,
+    /// Sections that will not change any more, and their rows.
+    done: usize,
+    done_rows: usize,
+}
+
+/// What is shown of a section.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    /// A blank row before it.
+    pub blank: Option<Row>,
+    pub rows: &'a [Row],
+}
+
+impl<'a> Shown<'a> {
+    pub fn rows(rows: &'a [Row]) -> Shown<'a> {
+        Shown { blank: None, rows }
+    }
+
+    pub fn len(&self) -> usize {
+        usize::from(self.blank.is_some()) + self.rows.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Row> {
+        self.blank.iter().chain(self.rows)
+    }
+}
+
+impl Default for Long {
+    fn default() -> Long {
+        Long {
+            done: Vec::new(),
+            last: Section::default(),
+            tail_from: 0,
+            neutral: Neutral::default(),
+            line: Line::New,
+            fence: None,
+            border: Border::No,
+            all: None,
+        }
+    }
+}
+
+impl Long {
+    pub fn new(text: &str) -> Long {
+        let mut long = Long::default();
+        long.push(text);
+        long.finish();
+        long
+    }
+
+    /// The text as it may be shown.
+    pub fn source(&self) -> Cow<'_, str> {
+        match self.done.as_slice() {
+            [] => Cow::Borrowed(self.last.written()),
+            _ => Cow::Owned(self.all_sections().map(Section::written).collect()),
+        }
+    }
+
+    /// Its first kilobytes.
+    pub fn start(&self) -> &str {
+        self.done.first().unwrap_or(&self.last).written()
+    }
+
+    pub fn len(&self) -> usize {
+        self.all_sections().map(|section| section.written().len()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn is_blank(&self) -> bool {
+        self.all_sections().all(|section| section.written().trim().is_empty())
+    }
+
+    /// Whether it says just this.
+    pub fn says(&self, text: &str) -> bool {
+        let mut rest = text;
+        let begins = |section: &Section| match rest.strip_prefix(section.written()) {
+            Some(behind) => {
+                rest = behind;
+                true
+            }
+            None => false,
+        };
+        self.all_sections().all(begins) && rest.is_empty()
+    }
+
+    /// Costs what the new text costs.
+    pub fn push(&mut self, text: &str) {
+        let shown = self.neutral.take(text);
+        for piece in shown.split_inclusive('\n') {
+            self.push_piece(piece);
+        }
+    }
+
+    /// A line, or a part of one.
+    fn push_piece(&mut self, piece: &str) {
+        if self.line == Line::New {
+            self.cut_before(piece);
+            self.line = Line::Begun(self.last.doc.source().len());
+        }
+        let mut piece = piece;
+        // A line that never ends is cut at a word, or anywhere if it has none.
+        while let Some(room) = MOST.checked_sub(self.last.doc.source().len()).filter(|room| piece.len() > *room) {
+            let cut = piece.floor_char_boundary(room);
+            let cut = piece.get(..cut).and_then(|start| start.rfind(' ')).map_or(cut, |word| word + 1);
+            let Some((now, rest)) = piece.split_at_checked(cut) else { break };
+            self.last.doc.push(now);
+            self.begin_section(Before::Nothing);
+            self.line = Line::Begun(self.last.doc.source().len());
+            piece = rest;
+        }
+        self.last.doc.push(piece);
+        if piece.ends_with('\n') {
+            self.end_line();
+        }
+    }
+
+    /// Where a line begins, a section may.
+    fn cut_before(&mut self, piece: &str) {
+        let length = self.last.doc.source().len();
+        let is_block = self.border == Border::Here && self.fence.is_none() && !piece.starts_with(char::is_whitespace);
+        if length > SECTION && is_block {
+            self.begin_section(Before::BlankRow);
+        } else if length + piece.len() > MOST {
+            self.begin_section(Before::Nothing);
+        }
+    }
+
+    fn begin_section(&mut self, before: Before) {
+        let opener = self.fence.map(|(letter, length)| format!("{}\n", letter.to_string().repeat(length)));
+        let opener = opener.unwrap_or_default();
+        // It is full: room for more is given back.
+        self.last.doc.finish();
+        let next = Section { doc: Doc::new(&opener), before, opener: opener.len() };
+        self.done.push(std::mem::replace(&mut self.last, next));
+    }
+
+    fn end_line(&mut self) {
+        let Line::Begun(from) = std::mem::replace(&mut self.line, Line::New) else { return };
+        let line = self.last.doc.source().get(from..).unwrap_or("").trim();
+        let mark = super::doc::fence_of(line);
+        let (fence, border) = match (self.fence, mark) {
+            (Some((letter, least)), Some((closing, length, ""))) if closing == letter && length >= least => {
+                (None, Border::Here)
+            }
+            (Some(open), _) => (Some(open), Border::No),
+            (None, Some((letter, length, _))) => (Some((letter, length)), Border::No),
+            (None, None) => (None, if line.is_empty() { Border::Here } else { Border::No }),
+        };
+        (self.fence, self.border) = (fence, border);
+    }
+
+    fn all_sections(&self) -> impl Iterator<Item = &Section> {
+        self.done.iter().chain([&self.last])
+    }
+
+    /// Nothing more is coming; room for more is given back.
+    pub fn finish(&mut self) {
+        self.last.doc.finish();
+        self.done.shrink_to_fit();
+    }
+
+    pub fn sections(&self) -> usize {
+        self.done.len() + 1
+    }
+
+    fn section_mut(&mut self, section: usize) -> &mut Section {
+        self.done.get_mut(section).unwrap_or(&mut self.last)
+    }
+
+    /// What is shown of one section.
+    pub fn section(&mut self, section: usize, width: usize, base: Base) -> Shown<'_> {
+        self.section_mut(section).shown(width, base)
+    }
+
+    /// The last rows, at most so many. Only what is shown is laid out.
+    pub fn tail(&mut self, most: usize, width: usize, base: Base) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let mut from = self.sections();
+        while rows.len() < most && from > 0 {
+            from -= 1;
+            let missing = most - rows.len();
+            rows.extend(self.section(from, width, base).iter().rev().take(missing).cloned());
+        }
+        // Further up nothing is shown any more.
+        for gone in self.tail_from..from {
+            self.forget_section(gone);
+        }
+        self.tail_from = from;
+        rows.reverse();
+        rows
+    }
+
+    /// All rows at this width. What is done is laid out once.
+    pub fn rows(&mut self, width: usize, base: Base) -> &[Row] {
+        let fits = self.all.take().filter(|all| all.width == width && all.base == base);
+        let mut all = fits.unwrap_or(All { width, base, rows: Vec::new(), done: 0, done_rows: 0 });
+        all.rows.truncate(all.done_rows);
+        for section in self.done.iter_mut().skip(all.done) {
+            all.rows.extend(section.shown(width, base).iter().cloned());
+            section.doc.forget_rows();
+        }
+        (all.done, all.done_rows) = (self.done.len(), all.rows.len());
+        all.rows.extend(self.last.shown(width, base).iter().cloned());
+        &self.all.insert(all).rows
+    }
+
+    /// The rows are made again when they are needed.
+    pub fn forget_rows(&mut self) {
+        self.all = None;
+        self.done.iter_mut().chain([&mut self.last]).for_each(|section| section.doc.forget_rows());
+    }
+
+    pub fn forget_section(&mut self, section: usize) {
+        self.section_mut(section).doc.forget_rows();
+    }
+}
+
+impl Section {
+    fn written(&self) -> &str {
+        self.doc.source().get(self.opener..).unwrap_or("")
+    }
+
+    fn shown(&mut self, width: usize, base: Base) -> Shown<'_> {
+        let is_blank = self.written().trim().is_empty();
+        let blank = match self.before {
+            Before::BlankRow if !is_blank => Some(Row::default().shaded(base.shade)),
+            Before::BlankRow | Before::Nothing => None,
+        };
+        Shown { blank, rows: self.doc.rows(width, base) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text_of(shown: &Shown<'_>) -> Vec<String> {
+        shown.iter().map(Row::text).collect()
+    }
+
+    /// The rows of all sections, one behind the other.
+    fn in_sections(long: &mut Long, width: usize) -> Vec<String> {
+        (0..long.sections()).flat_map(|section| text_of(&long.section(section, width, Base::TEXT))).collect()
+    }
+
+    /// Blocks with borders between them, code longer than a section included.
+    fn blocks() -> String {
+        let prose: String = (0..600).map(|at| format!("paragraph {at} with *some* words\n\n")).collect();
+        let list: String = (0..300).map(|at| format!("{at}. item with `code`\n\n   and more\n\n")).collect();
+        let code: String = (0..900).map(|at| format!("    let a{at} = {at};\n\n")).collect();
+        format!("{prose}```rust\n{code}```\nbehind it\n\n{list}{prose}")
+    }
+
+    #[test]
+    fn t8_sections_show_what_one_text_would() {
+        let text = blocks();
+        for width in [7, 40, 200] {
+            let mut long = Long::new(&text);
+            assert!(long.sections() > 6, "{}", long.sections());
+            let mut whole = Doc::new(&text);
+            let whole: Vec<String> = whole.rows(width, Base::TEXT).iter().map(Row::text).collect();
+            assert_eq!(in_sections(&mut long, width), whole, "{width}");
+            let all: Vec<String> = long.rows(width, Base::TEXT).iter().map(Row::text).collect();
+            assert_eq!(all, whole, "{width}");
+        }
+    }
+
+    #[test]
+    fn t8_text_without_borders_is_cut_and_loses_nothing() {
+        #[rustfmt::skip]
+        let cases = [
+            ("lines",          "",            "some words on a line\n"),
+            ("one line",       "",            "some words on a line "),
+            ("one word",       "",            "nospaces漢"),
+            ("code",           "```rust\n",   "let a = 1;\n"),
+            ("a line of code", "```\n",       "let a = 1; "),
+            ("code of an item", "- x\n  ~~~\n", "  let a = 1;\n"),
+        ];
+        let bare = |text: &str| text.chars().filter(|one| one.is_alphanumeric()).collect::<String>();
+        for (name, start, piece) in cases {
+            let text = format!("{start}{}", piece.repeat(5_000));
+            let mut long = Long::new(&text);
+            assert!(long.sections() >= text.len() / MOST, "{name}: {}", long.sections());
+            assert_eq!(long.source(), text, "{name}");
+            assert!(long.says(&text) && !long.says(&format!("{text}x")) && !long.says("x"), "{name}");
+            assert_eq!(bare(&in_sections(&mut long, 40).concat()), bare(&text), "{name}");
+        }
+    }
+
+    #[test]
+    fn t8_the_tail_lays_out_the_end_alone() {
+        let mut long = Long::new(&blocks());
+        let all = in_sections(&mut long, 40);
+        long.forget_rows();
+        let laid = |long: &Long| long.all_sections().filter(|section| section.doc.has_rows()).count();
+        for most in [500, 1, 8] {
+            let tail: Vec<String> = long.tail(most, 40, Base::TEXT).iter().map(Row::text).collect();
+            assert_eq!(tail, all.get(all.len() - most..).unwrap_or(&[]), "{most}");
+        }
+        assert!(laid(&long) <= 2, "{}", laid(&long));
+        assert_eq!(Long::new("one\n\ntwo").tail(8, 40, Base::TEXT).len(), 3);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        /// A view that stands on a row of a section stays there while text comes.
+        #[test]
+        fn t7_sections_are_the_same_in_whatever_pieces_the_text_comes(cuts in prop::collection::vec(0usize..60_000, 0..40)) {
+            let text = blocks();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|at| text.floor_char_boundary(at)).collect();
+            cuts.sort_unstable();
+            cuts.push(text.len());
+            let (mut long, mut from) = (Long::default(), 0);
+            for at in cuts {
+                long.push(text.get(from..at).unwrap());
+                from = at;
+            }
+            let whole = Long::new(&text);
+            let sections = |long: &Long| long.all_sections().map(|one| one.doc.source().len()).collect::<Vec<_>>();
+            prop_assert_eq!(sections(&long), sections(&whole));
+            prop_assert!(long.says(&text));
+        }
+    }
+}
