@@ -54,6 +54,10 @@ enum Done {
     Leave,
 }
 
+fn branch(ready: &Ready) -> Vec<Message> {
+    ready.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+}
+
 impl Driver {
     pub(crate) async fn open(arguments: &Arguments, updates: Sender<Update>) -> anyhow::Result<(Driver, Opening)> {
         let store = keep::store()?;
@@ -62,15 +66,20 @@ impl Driver {
             (None, true) => Which::Last,
             (None, false) => Which::New,
         };
-        let resumed = keep::resume(&store, which)?;
+        let mut resumed = keep::resume(&store, which)?;
+        // The session gets it as it is: it may be large, and one copy is enough.
+        let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
         let wanted = Wanted {
             model: arguments.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
             tools: Some(Mode::Ask),
         };
-        let ready = run::session(&wanted, &arguments.overrides).await?;
-        let restored: Vec<Message> = match &resumed {
-            Some(resumed) => resumed.conversation.history.branch().into_iter().map(|(_, said)| said.clone()).collect(),
+        let mut ready = run::session(&wanted, &arguments.overrides).await?;
+        let restored = match history {
+            Some(history) => {
+                ready.session.go_on_with(history);
+                branch(&ready)
+            }
             None => Vec::new(),
         };
         let profile = arguments.overrides.load()?.profile.map(|(name, _)| name.to_string());
@@ -124,7 +133,7 @@ impl Driver {
         let cancel = CancellationToken::new();
         let settings = &self.ready.session.settings;
         self.front.limit = settings.context_limit();
-        self.front.said = self.branch();
+        self.front.said = self.ready.session.history.branch().iter().map(|(_, said)| says::gist(said)).collect();
         self.front.model.clone_from(&self.ready.model);
         let mut keeper = Keeper::new(&mut self.front, self.desk.as_mut());
         let mut turn = std::pin::pin!(self.ready.session.turn(message, &mut keeper, &self.asker, &cancel));
@@ -159,7 +168,7 @@ impl Driver {
     }
 
     fn branch(&self) -> Vec<Message> {
-        self.ready.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+        branch(&self.ready)
     }
 
     /// Begins to keep the session, once there is something to keep.
