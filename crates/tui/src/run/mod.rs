@@ -4,10 +4,12 @@
 //! draws: at once for a key, at most thirty times a second otherwise, and not
 //! at all while nothing happens.
 
+mod gather;
 mod ground;
 mod screen;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -20,6 +22,7 @@ use crate::app::{App, Msg};
 use crate::seam::{Command, Update};
 use crate::theme::Motion;
 use crate::transcript::SPINNER_STEP_MS;
+use gather::pass_on;
 pub use ground::theme_of_terminal;
 use screen::Screen;
 pub use screen::draw_frame;
@@ -51,13 +54,14 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
     let wanted = Arc::new(AtomicBool::new(true));
     let keys = read_keys(sender.clone(), Arc::clone(&wanted));
     std::thread::spawn(move || {
-        for update in updates {
-            if sender.send(Inbox::Msg(Msg::Update(Box::new(update)))).is_err() {
-                return;
-            }
+        let send = |update| match sender.send(Inbox::Msg(Msg::Update(Box::new(update)))) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        if pass_on(&updates, send).is_continue() {
+            // Nobody to tell means that the screen is gone already.
+            sender.send(Inbox::EngineGone).ok();
         }
-        // Nobody to tell means that the screen is gone already.
-        sender.send(Inbox::EngineGone).ok();
     });
     let now = Instant::now();
     let result = Loop { app, screen, commands, drawn: now, dirty: true, urgent: true }.run(&inbox);
