@@ -2,8 +2,8 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use unicode_segmentation::UnicodeSegmentation;
 
+use crate::text::cluster::clusters;
 use crate::text::wrap::cluster_width;
 use crate::text::{Row, Shade, Span};
 use crate::theme::Theme;
@@ -44,7 +44,7 @@ struct Pen<'a> {
 impl Pen<'_> {
     fn span(&mut self, span: &Span) {
         let style = self.theme.style(span.ink, span.face, self.shade);
-        for cluster in span.text.graphemes(true) {
+        for (_, cluster) in clusters(&span.text) {
             let width = cluster_width(cluster) as u16;
             if width == 0 {
                 self.join(cluster);

@@ -20,6 +20,8 @@ const MOST: usize = 16 * 1024;
 
 #[derive(Debug)]
 pub struct Long {
+    /// A text that came as a whole and that nobody has looked at yet.
+    whole: Option<String>,
     /// They will not change any more.
     done: Vec<Section>,
     /// It grows.
@@ -106,6 +108,7 @@ impl<'a> Shown<'a> {
 impl Default for Long {
     fn default() -> Long {
         Long {
+            whole: None,
             done: Vec::new(),
             last: Section::default(),
             tail_from: 0,
@@ -121,26 +124,36 @@ impl Default for Long {
 impl Long {
     pub fn new(text: &str) -> Long {
         let mut long = Long::default();
-        long.push(text);
-        long.finish();
+        long.whole = Some(long.neutral.take(text).into_owned());
         long
+    }
+
+    /// Cuts a text that came as a whole, now that its sections matter.
+    fn cut(&mut self) {
+        if let Some(whole) = self.whole.take() {
+            self.push_shown(&whole);
+            self.finish();
+        }
     }
 
     /// The text as it may be shown.
     pub fn source(&self) -> Cow<'_, str> {
         match self.done.as_slice() {
-            [] => Cow::Borrowed(self.last.written()),
+            [] => Cow::Borrowed(self.whole.as_deref().unwrap_or(self.last.written())),
             _ => Cow::Owned(self.all_sections().map(Section::written).collect()),
         }
     }
 
     /// Its first kilobytes.
     pub fn start(&self) -> &str {
+        if let Some(whole) = &self.whole {
+            return whole.get(..whole.floor_char_boundary(SECTION)).unwrap_or(whole);
+        }
         self.done.first().unwrap_or(&self.last).written()
     }
 
     pub fn len(&self) -> usize {
-        self.all_sections().map(|section| section.written().len()).sum()
+        self.parts().map(str::len).sum()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -148,25 +161,30 @@ impl Long {
     }
 
     pub fn is_blank(&self) -> bool {
-        self.all_sections().all(|section| section.written().trim().is_empty())
+        self.parts().all(|part| part.trim().is_empty())
     }
 
     /// Whether it says just this.
     pub fn says(&self, text: &str) -> bool {
         let mut rest = text;
-        let begins = |section: &Section| match rest.strip_prefix(section.written()) {
+        let begins = |part: &str| match rest.strip_prefix(part) {
             Some(behind) => {
                 rest = behind;
                 true
             }
             None => false,
         };
-        self.all_sections().all(begins) && rest.is_empty()
+        self.parts().all(begins) && rest.is_empty()
     }
 
     /// Costs what the new text costs.
     pub fn push(&mut self, text: &str) {
+        self.cut();
         let shown = self.neutral.take(text);
+        self.push_shown(&shown);
+    }
+
+    fn push_shown(&mut self, shown: &str) {
         for piece in shown.split_inclusive('\n') {
             self.push_piece(piece);
         }
@@ -234,13 +252,19 @@ impl Long {
         self.done.iter().chain([&self.last])
     }
 
+    /// All of the text, in however many parts it is held.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        self.whole.as_deref().into_iter().chain(self.all_sections().map(Section::written))
+    }
+
     /// Nothing more is coming; room for more is given back.
     pub fn finish(&mut self) {
         self.last.doc.finish();
         self.done.shrink_to_fit();
     }
 
-    pub fn sections(&self) -> usize {
+    pub fn sections(&mut self) -> usize {
+        self.cut();
         self.done.len() + 1
     }
 
@@ -250,6 +274,7 @@ impl Long {
 
     /// What is shown of one section.
     pub fn section(&mut self, section: usize, width: usize, base: Base) -> Shown<'_> {
+        self.cut();
         self.section_mut(section).shown(width, base)
     }
 
@@ -273,6 +298,7 @@ impl Long {
 
     /// All rows at this width. What is done is laid out once.
     pub fn rows(&mut self, width: usize, base: Base) -> &[Row] {
+        self.cut();
         let fits = self.all.take().filter(|all| all.width == width && all.base == base);
         let mut all = fits.unwrap_or(All { width, base, rows: Vec::new(), done: 0, done_rows: 0 });
         all.rows.truncate(all.done_rows);
@@ -398,7 +424,9 @@ mod tests {
                 long.push(text.get(from..at).unwrap());
                 from = at;
             }
-            let whole = Long::new(&text);
+            let mut whole = Long::new(&text);
+            prop_assert!(whole.says(&text));
+            prop_assert_eq!(whole.sections(), long.sections());
             let sections = |long: &Long| long.all_sections().map(|one| one.doc.source().len()).collect::<Vec<_>>();
             prop_assert_eq!(sections(&long), sections(&whole));
             prop_assert!(long.says(&text));

@@ -1,6 +1,7 @@
 //! Text on its way to cells: rows of inked spans, how they are broken to a
 //! width, and Markdown that grows.
 
+pub mod cluster;
 pub mod doc;
 pub mod long;
 pub mod markdown;

@@ -118,7 +118,7 @@ impl Item {
     }
 
     /// Its body is laid out in so many parts, each when it comes into sight.
-    pub fn sections(&self, view: Display) -> usize {
+    pub fn sections(&mut self, view: Display) -> usize {
         match self {
             Item::Text(text) => text.sections(),
             Item::Thought(thought) => thought.sections(view),

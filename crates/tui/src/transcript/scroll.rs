@@ -161,7 +161,7 @@ impl Transcript {
 
     /// What is at the top may have shrunk, or be gone.
     fn clamp(&mut self, look: &Look) {
-        while let Some(item) = self.items.get(self.top.at.item) {
+        while let Some(item) = self.items.get_mut(self.top.at.item) {
             let last = item.sections(look.view) - 1;
             if self.top.at.section > last {
                 // It was folded, or is shorter: the end of what is left of it.
@@ -192,18 +192,19 @@ impl Transcript {
     }
 
     /// The section before; none at the start.
-    fn before(&self, at: At) -> Option<At> {
+    fn before(&mut self, at: At) -> Option<At> {
         if let Some(section) = at.section.checked_sub(1) {
             return Some(At { section, ..at });
         }
         let item = at.item.checked_sub(1)?;
-        let sections = self.items.get(item).map_or(1, |item| item.sections(self.view));
+        let view = self.view;
+        let sections = self.items.get_mut(item).map_or(1, |item| item.sections(view));
         Some(At { item, section: sections.saturating_sub(1) })
     }
 
     /// The section behind; none at the end.
-    pub(super) fn behind(&self, at: At) -> Option<At> {
-        let sections = self.items.get(at.item)?.sections(self.view);
+    pub(super) fn behind(&mut self, at: At) -> Option<At> {
+        let sections = self.items.get_mut(at.item)?.sections(self.view);
         if at.section + 1 < sections {
             return Some(At { section: at.section + 1, ..at });
         }

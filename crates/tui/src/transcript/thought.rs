@@ -296,9 +296,10 @@ impl Thought {
     }
 
     /// What is below the header comes in so many parts.
-    pub fn sections(&self, view: Display) -> usize {
-        let doc = self.current.as_ref().unwrap_or(&self.doc);
-        match (self.shape(view), self.readable) {
+    pub fn sections(&mut self, view: Display) -> usize {
+        let shape = self.shape(view);
+        let doc = self.current.as_mut().unwrap_or(&mut self.doc);
+        match (shape, self.readable) {
             (Shape::Open, Readable::Text) => doc.sections(),
             (Shape::Open, Readable::HiddenByProvider(_)) | (Shape::Hidden | Shape::Line | Shape::Window, _) => 1,
         }
