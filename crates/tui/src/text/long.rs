@@ -128,6 +128,17 @@ impl Long {
         long
     }
 
+    /// Without a copy, where there is nothing to take out.
+    pub fn owned(text: String) -> Long {
+        let mut long = Long::default();
+        let other = match long.neutral.take(&text) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(other) => Some(other),
+        };
+        long.whole = Some(other.unwrap_or(text));
+        long
+    }
+
     /// Cuts a text that came as a whole, now that its sections matter.
     fn cut(&mut self) {
         if let Some(whole) = self.whole.take() {

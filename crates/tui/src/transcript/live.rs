@@ -304,7 +304,7 @@ impl Transcript {
                     self.begin_turn();
                     self.push_user(&message);
                 }
-                Role::Assistant => self.push_reply(&message),
+                Role::Assistant => self.push_reply(message),
                 Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
             }
         }
@@ -328,22 +328,27 @@ impl Transcript {
         self.push(Item::user(&text));
     }
 
-    fn push_reply(&mut self, message: &Message) {
+    fn push_reply(&mut self, message: Message) {
         self.reply_from = self.items.len();
-        for block in &message.blocks {
-            self.push_block(block);
-        }
-        if message.interrupted
-            && let Some(Item::Thought(thought)) = self.last_block()
-        {
-            thought.interrupt(None);
-        }
         let only_thinking = !message.blocks.is_empty()
             && message.blocks.iter().all(|block| matches!(block, Block::Thinking(_)))
             && message
                 .blocks
                 .iter()
                 .any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
+        for block in message.blocks {
+            match block {
+                Block::Thinking(thinking) => self.push(Item::Thought(Box::new(Thought::restored(thinking)))),
+                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+                    self.push_block(&block)
+                }
+            }
+        }
+        if message.interrupted
+            && let Some(Item::Thought(thought)) = self.last_block()
+        {
+            thought.interrupt(None);
+        }
         if message.interrupted {
             self.push(Item::notice(Ink::Warn, "interrupted"));
         } else if only_thinking {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use aside_core::block::{Span as Times, SummaryItem, Thinking, Time};
+use aside_core::block::{Content, Span as Times, SummaryItem, Thinking, Time};
 use aside_core::screen::{Neutral, neutral};
 use aside_core::settings::Display;
 
@@ -149,11 +149,26 @@ impl Thought {
             self.doc = Long::new(thinking.text());
             (self.title, self.first_title) = (None, OnceCell::new());
         }
+        self.doc.finish();
+        self.settle(thinking);
+    }
+
+    /// A finished one whose text nobody else needs.
+    pub fn restored(mut thinking: Thinking) -> Thought {
+        let mut thought = Thought::begin(None);
+        if let Content::Open { text } | Content::Sealed { text, .. } = &mut thinking.content {
+            thought.doc = Long::owned(std::mem::take(text));
+        }
+        thought.settle(&thinking);
+        thought
+    }
+
+    /// All but the text, which is there already.
+    fn settle(&mut self, thinking: &Thinking) {
         self.current = None;
         self.line = String::new();
-        self.doc.finish();
         self.times = thinking.span;
-        if thinking.text().trim().is_empty()
+        if self.doc.is_blank()
             && let Some(seals) = thinking.seals()
         {
             let bytes = [&seals.signature, &seals.encrypted].into_iter().flatten().map(|seal| seal.payload.len()).sum();
