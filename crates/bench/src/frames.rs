@@ -107,7 +107,7 @@ impl Stage {
     pub fn deltas(&mut self, count: usize) {
         for _ in 0..count {
             self.deltas += 1;
-            let end = if self.deltas % DELTAS_A_LINE == 0 { "\n" } else { "" };
+            let end = if self.deltas.is_multiple_of(DELTAS_A_LINE) { "\n" } else { "" };
             let text = format!(" w{:04}{end}", self.deltas % 10_000);
             self.tell(Update::Grew { block: BlockId(self.block), text });
         }

@@ -15,7 +15,11 @@ use super::row::Row;
 
 /// A section ends at the first border between blocks behind so many bytes.
 const SECTION: usize = 8 * 1024;
-/// Without a border it ends at the end of a line, or else of a word.
+/// Without a border it ends at the end of a line behind so many,
+const LINE: usize = 12 * 1024;
+/// without that at a space behind so many,
+const WORD: usize = 15 * 1024;
+/// and at last wherever it is.
 const MOST: usize = 16 * 1024;
 
 #[derive(Debug)]
@@ -158,7 +162,7 @@ impl Long {
     /// Its first kilobytes.
     pub fn start(&self) -> &str {
         if let Some(whole) = &self.whole {
-            return whole.get(..whole.floor_char_boundary(SECTION)).unwrap_or(whole);
+            return whole.get(..letter_end(whole, SECTION)).unwrap_or(whole);
         }
         self.done.first().unwrap_or(&self.last).written()
     }
@@ -208,11 +212,7 @@ impl Long {
             self.line = Line::Begun(self.last.doc.source().len());
         }
         let mut piece = piece;
-        // A line that never ends is cut at a word, or anywhere if it has none.
-        while let Some(room) = MOST.checked_sub(self.last.doc.source().len()).filter(|room| piece.len() > *room) {
-            let cut = piece.floor_char_boundary(room);
-            let cut = piece.get(..cut).and_then(|start| start.rfind(' ')).map_or(cut, |word| word + 1);
-            let Some((now, rest)) = piece.split_at_checked(cut) else { break };
+        while let Some((now, rest)) = self.overflow(piece) {
             self.last.doc.push(now);
             self.begin_section(Before::Nothing);
             self.line = Line::Begun(self.last.doc.source().len());
@@ -224,13 +224,24 @@ impl Long {
         }
     }
 
+    /// What still goes into this section and what does not, of a line that
+    /// does not end.
+    fn overflow<'a>(&self, piece: &'a str) -> Option<(&'a str, &'a str)> {
+        let length = self.last.written().len();
+        let soft = letter_end(piece, WORD.saturating_sub(length));
+        let hard = letter_end(piece, MOST.saturating_sub(length));
+        let space = piece.get(soft..hard).and_then(|near| near.find(' ')).map(|space| soft + space + 1);
+        let cut = space.or((hard < piece.len()).then_some(hard))?;
+        piece.split_at_checked(cut)
+    }
+
     /// Where a line begins, a section may.
     fn cut_before(&mut self, piece: &str) {
-        let length = self.last.doc.source().len();
+        let length = self.last.written().len();
         let is_block = self.border == Border::Here && self.fence.is_none() && !piece.starts_with(char::is_whitespace);
         if length > SECTION && is_block {
             self.begin_section(Before::BlankRow);
-        } else if length + piece.len() > MOST {
+        } else if length > LINE {
             self.begin_section(Before::Nothing);
         }
     }
@@ -333,6 +344,11 @@ impl Long {
     }
 }
 
+/// The last end of a letter that is not behind this byte.
+fn letter_end(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
 impl Section {
     fn written(&self) -> &str {
         self.doc.source().get(self.opener..).unwrap_or("")
@@ -425,9 +441,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         /// A view that stands on a row of a section stays there while text comes.
         #[test]
-        fn t7_sections_are_the_same_in_whatever_pieces_the_text_comes(cuts in prop::collection::vec(0usize..60_000, 0..40)) {
-            let text = blocks();
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|at| text.floor_char_boundary(at)).collect();
+        fn t7_sections_are_the_same_in_whatever_pieces_the_text_comes(cuts in prop::collection::vec(0usize..200_000, 0..200)) {
+            let endless = "words and 漢字 without an end ".repeat(1_000);
+            let text = format!("{}{endless}\n{}\n{}", blocks(), "nospaces漢".repeat(3_000), "line\n".repeat(5_000));
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|at| letter_end(&text, at)).collect();
             cuts.sort_unstable();
             cuts.push(text.len());
             let (mut long, mut from) = (Long::default(), 0);
