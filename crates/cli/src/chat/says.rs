@@ -126,3 +126,23 @@ pub(crate) fn usage(lines: &[LedgerLine]) -> Said {
     let head = ["model", "replies", "input", "thinking", "answer", "cost"].map(str::to_owned).to_vec();
     Said::Table { head, rows: lines.iter().map(row).collect() }
 }
+
+#[cfg(test)]
+mod tests {
+    use aside_core::message::Role;
+
+    use super::*;
+
+    #[test]
+    fn a_gist_has_every_block_in_its_place_and_no_more_words_than_are_quoted() {
+        let thinking = |text: String| {
+            let content = Content::Open { text };
+            let source = String::new();
+            Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native: None })
+        };
+        let text = |text: &str| Block::Text(Text { text: text.to_owned(), seal: None, native: None });
+        let long = Message::new(Role::Assistant, vec![thinking("漢".repeat(1_000)), text("an answer")]);
+        let gist = gist(&long);
+        assert_eq!(gist, Message::new(Role::Assistant, vec![thinking("漢".repeat(QUOTED)), text("")]));
+    }
+}
