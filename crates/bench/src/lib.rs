@@ -4,6 +4,7 @@
 //! `full` is aside, and `meter` counts what both allocate.
 
 pub mod floor;
+pub mod frames;
 pub mod generate;
 pub mod meter;
 pub mod rebuild;

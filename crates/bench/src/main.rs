@@ -2,18 +2,24 @@
 //! and once with aside, to be run under callgrind. `costs memory` measures the
 //! heap and fails where a bound is broken. `costs rebuild COUNTER` builds two
 //! requests of one conversation, their tokens counted by letters or exactly.
+//! `costs screen VIEW` draws the terminal screen while deltas come, to be run
+//! under callgrind; `costs screen-memory` measures its heap.
 //! `costs serve PROTOCOL DELTAS` answers every request with one stream.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use aside_bench::frames::{self, Stage};
 use aside_bench::meter::{self, Meter};
 use aside_bench::rebuild::{Desk, measured_first_build, measured_second_build};
 use aside_bench::{Cut, generate, measured_floor, measured_full, rules};
 use aside_core::block::{Block, Reply};
 use aside_core::dialect::Tokenizer;
+use aside_core::message::Message;
 use aside_core::protocol::Protocol;
+use aside_core::settings::Display;
 use aside_core::tokens::{Counter, Letters};
+use aside_tui::seam::Opening;
 
 #[global_allocator]
 static METER: Meter = Meter;
@@ -34,6 +40,11 @@ fn main() -> ExitCode {
         ["memory"] => memory(),
         ["rebuild", "letters"] => rebuild(Arc::new(Letters)),
         ["rebuild", "exactly"] => rebuild(aside_tokens::counter(Tokenizer::O200k)),
+        ["screen", view] => match view.parse() {
+            Ok(view) => screen(view),
+            Err(_) => usage(),
+        },
+        ["screen-memory"] => screen_memory(),
         ["serve", protocol, deltas] => match (protocol.parse(), deltas.parse()) {
             (Ok(protocol), Ok(deltas)) => serve(protocol, deltas),
             _ => usage(),
@@ -67,8 +78,83 @@ fn rebuild(counter: Arc<dyn Counter>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+const LINES: usize = 200_000;
+/// Enough to fill the screen, so that all frames show as much.
+const WARM_UP: usize = 20;
+const FRAMES: usize = 40;
+
+/// Frames with nothing above, with 200,000 lines above, and inside one thought
+/// at its start and at its line 100,000; then every view in turn.
+fn screen(view: Display) -> ExitCode {
+    let mut empty = Stage::new(view, Vec::new());
+    empty.begin(Opening::Thinking);
+    empty.frames(WARM_UP);
+    let before = empty.written();
+    frames::measured_empty_frames(&mut empty, FRAMES);
+    // A screen that shows nothing would be fast.
+    assert!(empty.written() > before + FRAMES * 200, "only {} bytes", empty.written() - before);
+    let mut full = frames::measured_opening(view, frames::talk(LINES, 1_000));
+    full.begin(Opening::Thinking);
+    full.frames(WARM_UP);
+    frames::measured_full_frames(&mut full, FRAMES);
+    for _ in Display::ALL {
+        frames::measured_toggle(&mut full);
+    }
+    let mut long = Stage::new(view, Vec::new());
+    long.begin(Opening::Thinking);
+    long.lines(10);
+    long.frames(WARM_UP);
+    frames::measured_early_deltas(&mut long, FRAMES);
+    (0..1_000).for_each(|_| long.lines(100));
+    long.frames(WARM_UP);
+    frames::measured_late_deltas(&mut long, FRAMES);
+    ExitCode::SUCCESS
+}
+
+/// What the screen holds of a long transcript, over what it holds of none.
+fn screen_memory() -> ExitCode {
+    let mut held = true;
+    println!("{:<12} {:<40} {:>12} {:>12} {:>6}", "view", "above", "text", "peak heap", "ratio");
+    for view in [Display::Live, Display::Full] {
+        for (name, a_turn) in [("200 thoughts of 1,000 lines", 1_000), ("one thought of 200,000 lines", LINES)] {
+            let above = frames::talk(LINES, a_turn);
+            let text: usize = above.iter().flat_map(Message::thinking).map(|thought| thought.text().len()).sum();
+            let ((), heap) = meter::measure(|| {
+                let mut stage = Stage::new(view, above.clone());
+                stage.begin(Opening::Thinking);
+                stage.frames(WARM_UP);
+            });
+            held &= memory_row(view.as_str(), name, text, heap.peak);
+        }
+        let ((), heap) = meter::measure(|| {
+            let mut stage = Stage::new(view, Vec::new());
+            stage.begin(Opening::Thinking);
+            (0..LINES / 100).for_each(|_| {
+                stage.lines(100);
+                stage.frame();
+            });
+        });
+        held &= memory_row(view.as_str(), "one thought that streams", LINES * 26, heap.peak);
+    }
+    if held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn memory_row(view: &str, name: &str, text: usize, peak: usize) -> bool {
+    let held = peak <= 3 * text + 4 * MIB;
+    let verdict = if held { "" } else { "  BROKEN: more than 3x + 4 MiB" };
+    println!("{view:<12} {name:<40} {text:>12} {peak:>12} {:>6.2}{verdict}", peak as f64 / text as f64);
+    held
+}
+
 fn usage() -> ExitCode {
-    let forms = ["instructions PROTOCOL DELTAS even|odd", "memory", "rebuild letters|exactly", "serve PROTOCOL DELTAS"];
+    let forms = [
+        "instructions PROTOCOL DELTAS even|odd",
+        "memory",
+        "rebuild letters|exactly",
+        "screen VIEW",
+        "screen-memory",
+        "serve PROTOCOL DELTAS",
+    ];
     eprintln!("usage: costs {}", forms.join("\n       costs "));
     ExitCode::from(2)
 }

@@ -23,29 +23,35 @@ pub fn serve(body: &[u8]) -> io::Result<()> {
 
 fn answer_one(mut stream: TcpStream, answer: &[u8]) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut request = Vec::new();
-    let mut buffer = [0; 8192];
-    while !is_whole(&request) {
-        let n = stream.read(&mut buffer)?;
-        if n == 0 {
-            return Ok(());
-        }
-        request.extend_from_slice(buffer.get(..n).unwrap_or_default());
-    }
+    read_request(&mut stream)?;
     for piece in answer.chunks(WRITE) {
         stream.write_all(piece)?;
     }
     Ok(())
 }
 
+/// Reads a request to its end, whatever it asks.
+pub fn read_request(stream: &mut TcpStream) -> io::Result<()> {
+    let mut request = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    while !is_whole(&request) {
+        let n = stream.read(&mut buffer)?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        request.extend_from_slice(buffer.get(..n).unwrap_or_default());
+    }
+    Ok(())
+}
+
 fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let Some(end) = request.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(request.get(..end).unwrap_or_default());
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
     });
-    body.len() >= length.unwrap_or(0)
+    request.len() >= end + 4 + length.unwrap_or(0)
 }
 
 /// One chunk an event, as providers send them.

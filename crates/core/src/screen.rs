@@ -34,7 +34,7 @@ impl Neutral {
 
     /// The text that may be shown. Text without anything to take out is not copied.
     pub fn take<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        if self.state == State::Text && text.chars().all(is_harmless) {
+        if self.state == State::Text && (is_plain(text) || text.chars().all(is_harmless)) {
             return Cow::Borrowed(text);
         }
         let mut out = String::with_capacity(text.len());
@@ -105,6 +105,13 @@ pub fn neutral_line(text: &str) -> String {
     let shown = neutral(text);
     let lines: Vec<&str> = shown.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ⏎ ").replace('\t', " ")
+}
+
+/// Nothing but printable ASCII, tabs and line ends: seen without looking at
+/// each letter by itself.
+fn is_plain(text: &str) -> bool {
+    let plain = |byte: &u8| matches!(*byte, b' '..=b'~' | b'\n' | b'\t');
+    text.as_bytes().chunks(64).all(|bytes| bytes.iter().fold(true, |all, byte| all & plain(byte)))
 }
 
 /// Tabs and line ends are text; other controls are not. Letters that turn the

@@ -21,4 +21,4 @@ pub mod theme;
 pub mod transcript;
 pub mod view;
 
-pub use run::{edit, restore, run, theme_of_terminal};
+pub use run::{draw_frame, edit, restore, run, theme_of_terminal};

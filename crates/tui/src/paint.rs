@@ -3,8 +3,8 @@
 use aside_core::screen::is_harmless;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use unicode_segmentation::UnicodeSegmentation;
 
+use crate::text::cluster::clusters;
 use crate::text::wrap::cluster_width;
 use crate::text::{Row, Shade, Span};
 use crate::theme::Theme;
@@ -55,7 +55,7 @@ struct Pen<'a> {
 impl Pen<'_> {
     fn span(&mut self, span: &Span) {
         let style = self.theme.style(span.ink, span.face, self.shade);
-        for cluster in span.text.graphemes(true) {
+        for (_, cluster) in clusters(&span.text) {
             let cluster = harmless(cluster);
             let width = cluster_width(cluster) as u16;
             if width == 0 {

@@ -63,6 +63,10 @@ pub(super) enum Done {
     Leave,
 }
 
+fn branch(ready: &Ready) -> Vec<Message> {
+    ready.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+}
+
 impl Driver {
     pub(crate) async fn open(arguments: &Arguments, updates: Sender<Update>) -> anyhow::Result<(Driver, Opening)> {
         let which = match (&arguments.resume, arguments.last) {
@@ -76,10 +80,12 @@ impl Driver {
             (Err(report), Which::New) => (None, Some(report)),
             (Err(report), Which::Last | Which::Named(_)) => return Err(report.into()),
         };
-        let resumed = match &store {
+        let mut resumed = match &store {
             Some(store) => keep::resume(store, which)?,
             None => None,
         };
+        // The session gets it as it is: it may be large, and one copy is enough.
+        let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
         let wanted = Wanted {
             model: arguments.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
@@ -87,9 +93,12 @@ impl Driver {
             // On the screen: it is about to cover what is told elsewhere.
             tell: &|line| drop(updates.send(Update::Said(says::line(line)))),
         };
-        let ready = run::session(&wanted, &arguments.overrides).await?;
-        let restored: Vec<Message> = match &resumed {
-            Some(resumed) => resumed.conversation.history.branch().into_iter().map(|(_, said)| said.clone()).collect(),
+        let mut ready = run::session(&wanted, &arguments.overrides).await?;
+        let restored = match history {
+            Some(history) => {
+                ready.session.go_on_with(history);
+                branch(&ready)
+            }
             None => Vec::new(),
         };
         let loaded = arguments.overrides.load()?;
@@ -183,7 +192,7 @@ impl Driver {
         self.front.limit = settings.context_limit();
         let (enabled, by) = settings.enabled();
         self.front.wants_thinking = enabled && (by.is_of_the_user() || settings.max_thinking_tokens().is_some());
-        self.front.said = self.branch();
+        self.front.said = self.ready.session.history.branch().iter().map(|(_, said)| says::gist(said)).collect();
         self.front.model.clone_from(&self.ready.model);
         let hurry = self.ready.session.hurry();
         let mut recorder = Recorder::new(&mut self.front, self.tape.as_mut());
@@ -231,7 +240,7 @@ impl Driver {
     }
 
     pub(super) fn branch(&self) -> Vec<Message> {
-        self.ready.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+        branch(&self.ready)
     }
 
     /// Begins to keep the session, once there is something to keep.

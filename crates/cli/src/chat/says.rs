@@ -1,6 +1,6 @@
 //! What commands of the screen answer with, in words and tables.
 
-use aside_core::block::Block;
+use aside_core::block::{Block, Content, Text, Thinking};
 use aside_core::message::Message;
 use aside_core::rules::{Action, Decision};
 use aside_core::settings::{Key, Settings};
@@ -20,6 +20,31 @@ pub(crate) fn wrong(report: &Report) -> Said {
     Said::Wrong { what: report.to_string(), hint: report.remedy().map(str::to_owned) }
 }
 
+/// As much of a thought as the decision table quotes.
+const QUOTED: usize = 40;
+
+/// A message as the decision table needs it: which blocks there are, and the
+/// first words of thoughts. The rest may be megabytes.
+pub(crate) fn gist(message: &Message) -> Message {
+    let block = |block: &Block| match block {
+        Block::Thinking(thinking) => {
+            let text = thinking.text().chars().take(QUOTED).collect();
+            Block::Thinking(Thinking {
+                content: Content::Open { text },
+                source: String::new(),
+                id: None,
+                items: Vec::new(),
+                span: None,
+                native: None,
+            })
+        }
+        Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+            Block::Text(Text { text: String::new(), seal: None, native: None })
+        }
+    };
+    Message::new(message.role, message.blocks.iter().map(block).collect())
+}
+
 /// What became of each thought, and of what was left out.
 pub(crate) fn thoughts(said: &[Message], decisions: &[Decision]) -> Vec<DecisionRow> {
     let is_shown = |decision: &&Decision| {
@@ -30,7 +55,7 @@ pub(crate) fn thoughts(said: &[Message], decisions: &[Decision]) -> Vec<Decision
         let block = decision.block.and_then(|block| said.get(decision.message)?.blocks.get(block));
         let what = match block {
             Some(Block::Thinking(thinking)) => {
-                let words: String = thinking.text().chars().take(40).collect();
+                let words: String = thinking.text().chars().take(QUOTED).collect();
                 format!("message {}: thinking \"{}\"", decision.message, words.replace('\n', " "))
             }
             Some(_) => format!("message {}", decision.message),
@@ -145,6 +170,7 @@ pub(crate) fn usage(lines: &[LedgerLine]) -> Said {
 mod tests {
     use super::*;
     use aside_core::block::Time;
+    use aside_core::message::Role;
     use aside_store::search::{Count, Kind, Order};
     use aside_store::{MessageId, SessionId};
 
@@ -189,5 +215,18 @@ mod tests {
         let shown = markdown(found(&Found { hits: vec![hit], order: Order::BestFirst, count: Count::Exactly(1) }));
         let expected = "1. the \\*\\***race**\\*\\* is **here**\n   thinking in Parsing\n\n/open NUMBER goes there\n";
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_gist_has_every_block_in_its_place_and_no_more_words_than_are_quoted() {
+        let thinking = |text: String| {
+            let content = Content::Open { text };
+            let source = String::new();
+            Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native: None })
+        };
+        let text = |text: &str| Block::Text(Text { text: text.to_owned(), seal: None, native: None });
+        let long = Message::new(Role::Assistant, vec![thinking("漢".repeat(1_000)), text("an answer")]);
+        let gist = gist(&long);
+        assert_eq!(gist, Message::new(Role::Assistant, vec![thinking("漢".repeat(QUOTED)), text("")]));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct ToScreen {
     pub(crate) wants_thinking: bool,
     /// As PROVIDER/MODEL; a request knows only the second half.
     pub(crate) model: String,
-    /// The branch as it was sent, for the words of the decision table.
+    /// The branch as it was sent, as far as the decision table quotes it.
     pub(crate) said: Vec<Message>,
 }
 
@@ -53,11 +53,11 @@ impl Front for ToScreen {
             Update::ToolStarted(call) => seam::Update::ToolStarted(Box::new(call.clone())),
             Update::ToolEnded { result, .. } => seam::Update::ToolEnded(Box::new(result.clone())),
             Update::Recorded(message) => {
-                self.said.push(message.clone());
+                self.said.push(super::says::gist(message));
                 seam::Update::Recorded(Box::new(message.clone()))
             }
             Update::Compacted { branch, summarised } => {
-                self.said = branch.iter().map(|message| (*message).clone()).collect();
+                self.said = branch.iter().map(|message| super::says::gist(message)).collect();
                 let line = crate::ask::say::compacted(summarised);
                 seam::Update::Said(seam::Said::Line(line))
             }

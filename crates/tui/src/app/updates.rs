@@ -85,9 +85,9 @@ impl App {
             // away since stays where he is.
             Update::Said(said) => self.transcript.said(&said),
             Update::Restored(messages) => {
-                self.transcript.restore(&messages);
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();
+                self.transcript.restore(messages);
             }
             Update::GoTo { message, part } => self.transcript.go_to(message, part),
             Update::Status(status) => self.hear_status(*status),

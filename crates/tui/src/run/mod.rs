@@ -5,6 +5,7 @@
 //! at all while nothing happens.
 
 mod editor;
+mod gather;
 mod ground;
 mod keys;
 mod lamp;
@@ -12,6 +13,7 @@ mod out;
 mod screen;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,11 +24,12 @@ use crate::seam::{Command, Said, TerminalAct, Update};
 use crate::theme::Motion;
 use crate::transcript::SPINNER_STEP_MS;
 pub use editor::edit;
+use gather::pass_on;
 pub use ground::theme_of_terminal;
 use keys::Keys;
 use lamp::Lamp;
-pub use screen::restore;
 use screen::{Screen, Suspended};
+pub use screen::{draw_frame, restore};
 
 const FRAME: Duration = Duration::from_millis(33);
 /// Messages taken before the screen is looked at again.
@@ -53,13 +56,14 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
     let to_us = sender.clone();
     let lamp = Lamp::new(sender.clone());
     std::thread::spawn(move || {
-        for update in updates {
-            if sender.send(Inbox::Msg(Msg::Update(Box::new(update)))).is_err() {
-                return;
-            }
+        let send = |update| match sender.send(Inbox::Msg(Msg::Update(Box::new(update)))) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        if pass_on(&updates, send).is_continue() {
+            // Nobody to tell means that the screen is gone already.
+            sender.send(Inbox::EngineGone).ok();
         }
-        // Nobody to tell means that the screen is gone already.
-        sender.send(Inbox::EngineGone).ok();
     });
     let drawn = Instant::now();
     keys::watch_for_the_end(to_us.clone());

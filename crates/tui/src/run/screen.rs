@@ -48,15 +48,7 @@ impl Screen {
         if self.broken.load(Ordering::Relaxed) {
             return Err(io::Error::other("a part of aside failed"));
         }
-        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| {
-            let area = frame.area();
-            if let Some(cursor) = view::draw(app, area, frame.buffer_mut()) {
-                frame.set_cursor_position(cursor);
-            }
-        })?;
-        queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
-        Write::flush(self.terminal.backend_mut())
+        draw_frame(&mut self.terminal, app)
     }
 
     pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
@@ -105,6 +97,19 @@ impl Screen {
 pub(super) enum Suspended {
     AndBack,
     NoShell,
+}
+
+/// One frame: painted, compared with the last one, and what changed written.
+pub fn draw_frame<W: Write>(terminal: &mut Terminal<CrosstermBackend<W>>, app: &mut App) -> io::Result<()> {
+    queue!(terminal.backend_mut(), BeginSynchronizedUpdate)?;
+    terminal.draw(|frame| {
+        let area = frame.area();
+        if let Some(cursor) = view::draw(app, area, frame.buffer_mut()) {
+            frame.set_cursor_position(cursor);
+        }
+    })?;
+    queue!(terminal.backend_mut(), EndSynchronizedUpdate)?;
+    Write::flush(terminal.backend_mut())
 }
 
 impl Drop for Screen {

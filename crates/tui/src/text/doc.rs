@@ -13,7 +13,8 @@ use super::row::Row;
 pub struct Doc {
     source: String,
     neutral: Neutral,
-    page: Option<Page>,
+    /// Most texts are out of sight and have none.
+    page: Option<Box<Page>>,
     lights: Lights,
 }
 
@@ -62,7 +63,7 @@ impl Doc {
     pub fn body(&mut self, width: usize, base: Base) -> Body<'_> {
         let page = match self.page.take() {
             Some(page) if page.fits(width, base) => page,
-            Some(_) | None => Page::new(width, base),
+            Some(_) | None => Box::new(Page::new(width, base)),
         };
         let page = self.page.insert(page);
         page.grow(&self.source);
@@ -73,6 +74,15 @@ impl Doc {
     pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
         let page = self.page.as_ref()?;
         self.lights.wants(&self.source, page.codes(), page.settled_code(), next)
+    }
+
+    /// There is code in what is laid out.
+    pub(super) fn has_code(&self) -> bool {
+        self.page.as_ref().is_some_and(|page| !page.codes().is_empty())
+    }
+
+    pub(super) fn lights(&self) -> &Lights {
+        &self.lights
     }
 
     /// Takes an answer; false if it was not for this text.
@@ -97,7 +107,7 @@ mod tests {
 
     #[test]
     fn t8_finished_blocks_are_not_laid_out_again() {
-        let settled = |doc: &Doc| doc.page.as_ref().map(Page::settled_rows);
+        let settled = |doc: &Doc| doc.page.as_ref().map(|page| page.settled_rows());
         #[rustfmt::skip]
         let cases = [
             ("paragraphs",      "one\n\ntwo\n\nthr",                        1 + 2),
@@ -147,7 +157,7 @@ mod tests {
                 doc.push(piece);
             }
             let rows = shown(&mut doc, 40);
-            let settled = doc.page.as_ref().map_or(0, Page::settled_rows);
+            let settled = doc.page.as_ref().map_or(0, |page| page.settled_rows());
             assert!(rows.len() - settled <= MOST_PENDING / 20, "{name}: {settled} of {}", rows.len());
             let bare = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
             let all = bare(&format!("{start}{}", piece.repeat(1_500)));

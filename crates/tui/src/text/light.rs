@@ -165,37 +165,59 @@ impl Light {
 }
 
 /// Rows with the colours that are known for them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Body<'a> {
     pub rows: &'a [Row],
-    lights: Option<&'a Lights>,
+    lights: Source<'a>,
+}
+
+/// Where the colours of rows are.
+#[derive(Debug, Clone)]
+enum Source<'a> {
+    None,
+    One(&'a Lights),
+    /// Those of each section, with the row it begins on.
+    Sections(Vec<(usize, &'a Lights)>),
 }
 
 impl<'a> Body<'a> {
     pub(crate) fn new(rows: &'a [Row], lights: &'a Lights) -> Body<'a> {
-        Body { rows, lights: Some(lights) }
+        Body { rows, lights: Source::One(lights) }
+    }
+
+    /// Rows of several texts, one behind the other.
+    pub(crate) fn of_sections(rows: &'a [Row], lights: Vec<(usize, &'a Lights)>) -> Body<'a> {
+        Body { rows, lights: Source::Sections(lights) }
     }
 
     /// Rows that have no code in them.
     pub fn plain(rows: &'a [Row]) -> Body<'a> {
-        Body { rows, lights: None }
+        Body { rows, lights: Source::None }
     }
 
-    /// Only the last rows.
-    pub fn last(self, count: usize) -> Body<'a> {
-        let rows = self.rows.get(self.rows.len().saturating_sub(count)..).unwrap_or(self.rows);
-        Body { rows, ..self }
+    /// Without the first rows of a text.
+    pub(crate) fn behind(self, count: usize) -> Body<'a> {
+        Body { rows: self.rows.get(count..).unwrap_or(&[]), ..self }
     }
 
+    /// A row in its colours.
     pub fn row(&self, index: usize) -> Option<Cow<'a, Row>> {
-        self.rows.get(index).map(|row| self.lit(row))
-    }
-
-    pub fn lit(&self, row: &'a Row) -> Cow<'a, Row> {
-        let Some(Mark::Code(at)) = row.mark else { return Cow::Borrowed(row) };
-        match self.lights.and_then(|lights| lights.runs(at)) {
+        let row = self.rows.get(index)?;
+        let Some(Mark::Code(at)) = row.mark else { return Some(Cow::Borrowed(row)) };
+        Some(match self.lights_of(index).and_then(|lights| lights.runs(at)) {
             Some(runs) if !runs.is_empty() => Cow::Owned(coloured(row, at, runs)),
             Some(_) | None => Cow::Borrowed(row),
+        })
+    }
+
+    fn lights_of(&self, index: usize) -> Option<&'a Lights> {
+        match &self.lights {
+            Source::None => None,
+            Source::One(lights) => Some(lights),
+            Source::Sections(all) => {
+                let behind = all.partition_point(|(first, _)| *first <= index);
+                all.get(behind.checked_sub(1)?).map(|(_, lights)| *lights)
+            }
         }
     }
 }

@@ -7,9 +7,11 @@
 
 pub mod base;
 mod blocks;
+pub mod cluster;
 pub(crate) mod code;
 pub mod doc;
 pub mod light;
+pub mod long;
 mod markdown;
 mod marks;
 mod page;
@@ -20,5 +22,6 @@ pub mod wrap;
 pub use base::Base;
 pub use doc::Doc;
 pub use light::Body;
+pub use long::{Long, Shown};
 pub use row::{CodeAt, Face, Ink, Join, Mark, Row, Shade, Span, Token, Tone};
 pub use wrap::{Break, Margin, width_of, wrap};

@@ -35,12 +35,15 @@ pub fn width_of(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }
-    text.graphemes(true).map(cluster_width).sum()
+    super::cluster::clusters(text).map(|(_, cluster)| cluster_width(cluster)).sum()
 }
 
 /// A cluster is never wider than two columns, whatever its code points add up
 /// to: that is how terminals draw it.
 pub fn cluster_width(cluster: &str) -> usize {
+    if let [b' '..=b'~'] = cluster.as_bytes() {
+        return 1;
+    }
     UnicodeWidthStr::width(cluster).min(2)
 }
 
@@ -114,7 +117,7 @@ fn clusters(spans: &[Span]) -> Vec<Cluster> {
             }));
             continue;
         }
-        for (from, text) in span.text.grapheme_indices(true) {
+        for (from, text) in super::cluster::clusters(&span.text) {
             let width = cluster_width(text);
             let kind = match (text, width) {
                 (" ", _) => Kind::Space,

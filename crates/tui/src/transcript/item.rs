@@ -7,12 +7,12 @@ use super::plain::{Extent, Manner, Plain};
 use super::thought::{Shape, Thought};
 use super::tool::Tool;
 use crate::text::light::{Job, Lit, Ticket};
-use crate::text::{Base, Body, Doc, Ink, Row, Span};
+use crate::text::{Base, Doc, Ink, Long, Row, Shown, Span};
 
 #[derive(Debug)]
 pub enum Item {
     User(Plain),
-    Text(Doc),
+    Text(Long),
     Thought(Box<Thought>),
     Tool(Box<Tool>),
     Notice(Plain),
@@ -60,7 +60,8 @@ impl Item {
     /// Takes no room at all. Known without a layout.
     pub fn is_hidden(&self, view: Display) -> bool {
         match self {
-            Item::Text(doc) | Item::Said(doc) => doc.is_blank(),
+            Item::Text(text) => text.is_blank(),
+            Item::Said(doc) => doc.is_blank(),
             Item::Thought(thought) => thought.shape(view) == Shape::Hidden,
             Item::User(_) | Item::Tool(_) | Item::Notice(_) => false,
         }
@@ -119,14 +120,24 @@ impl Item {
         }
     }
 
-    /// The rows below the header, laid out at most once for a width.
-    pub fn body(&mut self, look: &Look) -> Body<'_> {
+    /// Its body is laid out in so many parts, each when it comes into sight.
+    pub fn sections(&mut self, view: Display) -> usize {
+        match self {
+            Item::Text(text) => text.sections(),
+            Item::Thought(thought) => thought.sections(view),
+            Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => 1,
+        }
+    }
+
+    /// The rows of a part of what is below the header, laid out at most once for a width.
+    pub fn body(&mut self, section: usize, look: &Look) -> Shown<'_> {
         let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
         match self {
-            Item::User(plain) | Item::Notice(plain) => plain.body(width, Extent::All),
-            Item::Text(doc) | Item::Said(doc) => doc.body(width, Base::TEXT),
-            Item::Thought(thought) => thought.body(width, look.view),
-            Item::Tool(tool) => tool.body(width),
+            Item::User(plain) | Item::Notice(plain) => Shown::of(plain.body(width, Extent::All)),
+            Item::Text(text) => text.section(section, width, Base::TEXT),
+            Item::Said(doc) => Shown::of(doc.body(width, Base::TEXT)),
+            Item::Thought(thought) => thought.body(section, width, look.view),
+            Item::Tool(tool) => Shown::of(tool.body(width)),
         }
     }
 
@@ -139,20 +150,24 @@ impl Item {
         }
     }
 
-    /// Rows without the blank one before it.
-    pub fn height(&mut self, look: &Look) -> usize {
+    /// Rows of a section without the blank one before the item; its header is
+    /// part of the first, and what stands below it of the last.
+    pub fn height(&mut self, section: usize, look: &Look) -> usize {
         if self.is_hidden(look.view) {
             return 0;
         }
-        let below = usize::from(self.footer(look).is_some());
-        usize::from(self.can_fold()) + self.body(look).rows.len() + below
+        let above = usize::from(section == 0 && self.can_fold());
+        let is_last = section + 1 == self.sections(look.view);
+        let below = usize::from(is_last && self.footer(look).is_some());
+        above + self.body(section, look).len() + below
     }
 
     /// Code that has no colours yet, as far as it is laid out.
     pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
         match self {
             Item::User(_) | Item::Notice(_) => None,
-            Item::Text(doc) | Item::Said(doc) => doc.wants(next),
+            Item::Text(text) => text.wants(next),
+            Item::Said(doc) => doc.wants(next),
             Item::Thought(thought) => thought.wants(next),
             Item::Tool(tool) => tool.wants(next),
         }
@@ -162,16 +177,26 @@ impl Item {
     pub fn lit(&mut self, lit: &mut Lit) -> bool {
         match self {
             Item::User(_) | Item::Notice(_) => false,
-            Item::Text(doc) | Item::Said(doc) => doc.lit(lit),
+            Item::Text(text) => text.lit(lit),
+            Item::Said(doc) => doc.lit(lit),
             Item::Thought(thought) => thought.lit(lit),
             Item::Tool(tool) => tool.lit(lit),
+        }
+    }
+
+    pub fn forget_section(&mut self, section: usize) {
+        match self {
+            Item::Text(text) => text.forget_section(section),
+            Item::Thought(thought) => thought.forget_section(section),
+            Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => self.forget_rows(),
         }
     }
 
     pub fn forget_rows(&mut self) {
         match self {
             Item::User(plain) | Item::Notice(plain) => plain.forget_rows(),
-            Item::Text(doc) | Item::Said(doc) => doc.forget_rows(),
+            Item::Text(text) => text.forget_rows(),
+            Item::Said(doc) => doc.forget_rows(),
             Item::Thought(thought) => thought.forget_rows(),
             Item::Tool(tool) => tool.forget_rows(),
         }
@@ -181,8 +206,9 @@ impl Item {
     pub fn copy_text(&self) -> String {
         match self {
             Item::User(plain) | Item::Notice(plain) => plain.source().to_owned(),
-            Item::Text(doc) | Item::Said(doc) => doc.source().to_owned(),
-            Item::Thought(thought) => thought.source().to_owned(),
+            Item::Text(text) => text.source().into_owned(),
+            Item::Said(doc) => doc.source().to_owned(),
+            Item::Thought(thought) => thought.source().into_owned(),
             Item::Tool(tool) => tool.copy_text(),
         }
     }

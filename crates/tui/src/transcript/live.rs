@@ -11,7 +11,7 @@ use super::thought::Thought;
 use super::tool::Tool;
 use super::{Place, Pos, Transcript};
 use crate::seam::{Opening, Said, Sending};
-use crate::text::{Doc, Ink};
+use crate::text::{Doc, Ink, Long};
 
 /// The notice of a reply that is nothing but a thought, word for word.
 pub const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
@@ -43,7 +43,7 @@ impl Transcript {
 
     pub fn opened(&mut self, block: BlockId, opening: &Opening) {
         let item = match opening {
-            Opening::Text => Item::Text(Doc::default()),
+            Opening::Text => Item::Text(Long::default()),
             Opening::Thinking => Item::Thought(Box::new(Thought::begin(self.now))),
             Opening::ToolCall { name } => Item::Tool(Box::new(Tool::begin(name))),
             // It is shown once it is whole.
@@ -61,7 +61,7 @@ impl Transcript {
     fn text_before(&self) -> Option<Place> {
         let item = self.items.len().checked_sub(1).filter(|last| *last >= self.reply_from)?;
         match self.items.get(item) {
-            Some(Item::Text(doc)) => Some(Place { item, from: doc.source().len() }),
+            Some(Item::Text(text)) => Some(Place { item, from: text.len() }),
             Some(Item::User(_) | Item::Thought(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => None,
         }
     }
@@ -94,7 +94,8 @@ impl Transcript {
         match (&*item, to) {
             (Item::Text(doc), Side::Thinking) => {
                 // Only its own part moves; what it was joined to stays.
-                let (before, own) = doc.source().split_at_checked(from).unwrap_or((doc.source(), ""));
+                let source = doc.source();
+                let (before, own) = source.split_at_checked(from).unwrap_or((&source, ""));
                 let (before, own) = (before.to_owned(), own.to_owned());
                 let mut thought = Thought::begin(now);
                 thought.push(&own);
@@ -102,12 +103,12 @@ impl Transcript {
                 if before.is_empty() {
                     *item = thought;
                 } else {
-                    *item = Item::Text(Doc::new(&before));
+                    *item = Item::Text(Long::new(&before));
                     self.blocks.insert(block, Place { item: self.items.len(), from: 0 });
                     self.push(thought);
                 }
             }
-            (Item::Thought(thought), Side::Text) => *item = Item::Text(Doc::new(thought.source())),
+            (Item::Thought(thought), Side::Text) => *item = Item::Text(Long::new(&thought.source())),
             (Item::Text(_), Side::Text) | (Item::Thought(_), Side::Thinking) => (),
             (Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_), _) => (),
         }
@@ -122,9 +123,10 @@ impl Transcript {
         let Some(item) = self.items.get_mut(index) else { return };
         match (&mut *item, value) {
             (Item::Text(doc), Block::Text(text)) => {
-                let (before, own) = doc.source().split_at_checked(from).unwrap_or((doc.source(), ""));
+                let source = doc.source();
+                let (before, own) = source.split_at_checked(from).unwrap_or((&source, ""));
                 if own != aside_core::screen::neutral(&text.text) {
-                    *doc = Doc::new(&format!("{before}{}", text.text));
+                    *doc = Long::new(&format!("{before}{}", text.text));
                 }
                 doc.finish();
             }
@@ -147,10 +149,10 @@ impl Transcript {
         let from = self.blocks.get(&block).map_or(0, |place| place.from);
         if let Some(item) = self.live(block) {
             let before = match item {
-                Item::Text(doc) => doc.source().get(..from).unwrap_or("").to_owned(),
+                Item::Text(text) => text.source().get(..from).unwrap_or("").to_owned(),
                 Item::User(_) | Item::Thought(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => String::new(),
             };
-            *item = Item::Text(Doc::new(&before));
+            *item = Item::Text(Long::new(&before));
         }
     }
 
@@ -309,7 +311,7 @@ impl Transcript {
     }
 
     /// A history takes the place of what is shown.
-    pub fn restore(&mut self, messages: &[Message]) {
+    pub fn restore(&mut self, messages: Vec<Message>) {
         self.items.clear();
         self.laid.clear();
         self.message_at.clear();
@@ -317,16 +319,18 @@ impl Transcript {
         self.calls.clear();
         (self.top, self.follow, self.focus, self.echoed) = (Pos::default(), true, None, 0);
         self.hinted = None;
-        for (at, message) in messages.iter().enumerate() {
+        let nudges: Vec<bool> = messages.iter().map(Message::is_nudge).collect();
+        // Each is gone before the next one is copied.
+        for (at, message) in messages.into_iter().enumerate() {
             self.message_at.push(self.items.len());
             match message.role {
                 Role::System => (),
                 Role::User if message.is_nudge() => self.push(Item::notice(Ink::Muted, NUDGED)),
                 Role::User => {
                     self.begin_turn();
-                    self.push_user(message);
+                    self.push_user(&message);
                 }
-                Role::Assistant => self.push_reply(message, messages.get(at + 1).is_some_and(Message::is_nudge)),
+                Role::Assistant => self.push_reply(message, nudges.get(at + 1) == Some(&true)),
                 Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
             }
         }
@@ -351,22 +355,27 @@ impl Transcript {
     }
 
     /// A reply that was stopped for its answer did not end there.
-    fn push_reply(&mut self, message: &Message, goes_on: bool) {
+    fn push_reply(&mut self, message: Message, goes_on: bool) {
         self.reply_from = self.items.len();
-        for block in &message.blocks {
-            self.push_block(block);
-        }
-        if message.interrupted
-            && let Some(Item::Thought(thought)) = self.last_block()
-        {
-            thought.interrupt(None);
-        }
         let only_thinking = !message.blocks.is_empty()
             && message.blocks.iter().all(|block| matches!(block, Block::Thinking(_)))
             && message
                 .blocks
                 .iter()
                 .any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
+        for block in message.blocks {
+            match block {
+                Block::Thinking(thinking) => self.push(Item::Thought(Box::new(Thought::restored(thinking)))),
+                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+                    self.push_block(&block)
+                }
+            }
+        }
+        if message.interrupted
+            && let Some(Item::Thought(thought)) = self.last_block()
+        {
+            thought.interrupt(None);
+        }
         if goes_on {
             return;
         }
@@ -385,7 +394,7 @@ impl Transcript {
 /// A finished block as an item; a result belongs to its call instead.
 fn whole(block: &Block) -> Option<Item> {
     Some(match block {
-        Block::Text(text) => Item::Text(Doc::new(&text.text)),
+        Block::Text(text) => Item::Text(Long::new(&text.text)),
         Block::Thinking(thinking) => Item::Thought(Box::new(Thought::whole(thinking))),
         Block::ToolCall(call) => Item::Tool(Box::new(Tool::whole(call))),
         Block::ToolResult(_) => return None,

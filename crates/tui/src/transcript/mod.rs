@@ -26,7 +26,7 @@ use crate::theme::{Motion, Theme};
 use item::Item;
 pub use live::THINKING_ONLY;
 pub(crate) use live::{ending, told_words};
-use scroll::Pos;
+use scroll::{At, Pos};
 use thought::Shape;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -66,11 +66,13 @@ pub struct Transcript {
     size: (usize, usize),
     /// What stands on each row of the last frame.
     hits: Vec<Option<Hit>>,
-    /// Items with rows, to be forgotten once they are out of sight.
-    laid: Vec<usize>,
+    /// What has rows, to be forgotten once it is out of sight.
+    laid: Vec<At>,
     /// The screen is to be filled although the content shrank.
     refill: bool,
     focus: Option<usize>,
+    /// The item that the reader has all rows of.
+    read: Option<usize>,
     /// The first thought that was folded says how to open it.
     hinted: Option<usize>,
     blocks: HashMap<BlockId, Place>,
@@ -127,6 +129,7 @@ impl Transcript {
             laid: Vec::new(),
             refill: false,
             focus: None,
+            read: None,
             hinted: None,
             blocks: HashMap::new(),
             reply_from: 0,
@@ -145,9 +148,11 @@ impl Transcript {
 
     /// All rows of a thought, for the reader; none if it is no thought.
     pub fn thought_body(&mut self, index: usize, width: usize) -> Body<'_> {
-        // Forgotten with the others once the reader is closed.
-        if !self.laid.contains(&index) {
-            self.laid.push(index);
+        // Forgotten once another one is read or the reader is closed.
+        if let Some(other) = self.read.replace(index).filter(|read| *read != index)
+            && let Some(item) = self.items.get_mut(other)
+        {
+            item.forget_rows();
         }
         match self.items.get_mut(index) {
             Some(Item::Thought(thought)) => thought.whole_body(width),
@@ -160,8 +165,8 @@ impl Transcript {
     /// Code in sight that has no colours yet.
     pub fn wants(&mut self) -> Vec<Job> {
         let mut jobs = Vec::new();
-        for index in &self.laid {
-            if let Some(item) = self.items.get_mut(*index) {
+        for index in self.laid.iter().map(|at| at.item).chain(self.read) {
+            if let Some(item) = self.items.get_mut(index) {
                 jobs.extend(std::iter::from_fn(|| item.wants(&mut self.ticket)));
             }
         }
@@ -213,7 +218,7 @@ impl Transcript {
         }
     }
 
-    /// How many items have rows right now. It does not grow with the transcript.
+    /// How many parts of items have rows right now. It does not grow with the transcript.
     pub fn laid_out(&self) -> usize {
         self.laid.len()
     }
@@ -248,29 +253,37 @@ impl Transcript {
         self.hits.resize(height, None);
         let mut used = Used { area, y: 0 };
         let mut seen = Vec::new();
-        let (mut index, mut skip) = (self.top.item, self.top.row);
-        while usize::from(used.y) < height && index < self.items.len() {
-            self.draw_item(index, skip, &look, theme, buffer, &mut used);
-            seen.push(index);
-            index += 1;
+        let mut next = Some(self.top.at).filter(|at| at.item < self.items.len());
+        let mut skip = self.top.row;
+        while let Some(at) = next.filter(|_| !used.is_full()) {
+            self.draw_section(at, skip, &look, theme, buffer, &mut used);
+            seen.push(at);
+            next = self.behind(at);
             skip = 0;
         }
         self.draw_sticky(area, &look, theme, buffer);
         if !self.follow && height > 0 {
             draw_hint(area, buffer, theme);
         }
+        self.forget_all_but(seen);
+    }
+
+    fn forget_all_but(&mut self, seen: Vec<At>) {
+        if let Some(item) = self.read.take().and_then(|read| self.items.get_mut(read)) {
+            item.forget_rows();
+        }
         for gone in std::mem::replace(&mut self.laid, seen) {
             if !self.laid.contains(&gone)
-                && let Some(item) = self.items.get_mut(gone)
+                && let Some(item) = self.items.get_mut(gone.item)
             {
-                item.forget_rows();
+                item.forget_section(gone.section);
             }
         }
     }
 
-    fn draw_item(
+    fn draw_section(
         &mut self,
-        index: usize,
+        At { item: index, section }: At,
         skip: usize,
         look: &Look,
         theme: &Theme,
@@ -282,37 +295,39 @@ impl Transcript {
         if item.is_hidden(look.view) {
             return;
         }
-        if self.hinted.is_none() && item.is_folded_thought(look.view) {
-            self.hinted = Some(index);
-        }
-        let header = item
-            .header(look, self.hinted == Some(index))
-            .map(|row| if self.focus == Some(index) { row.shaded(Shade::Picked) } else { row });
         let gutter = item.gutter(look.width).span();
         let mut skip = skip;
-        for _ in 0..gap {
-            used.row(&mut skip, |_, _| ());
-        }
-        if let Some(header) = &header {
+        if section == 0 {
+            if self.hinted.is_none() && item.is_folded_thought(look.view) {
+                self.hinted = Some(index);
+            }
+            for _ in 0..gap {
+                used.row(&mut skip, |_, _| ());
+            }
+            let header = item
+                .header(look, self.hinted == Some(index))
+                .map(|row| if self.focus == Some(index) { row.shaded(Shade::Picked) } else { row });
             let hits = &mut self.hits;
-            used.row(&mut skip, |area, y| {
-                paint_row(buffer, area, y, header, None, theme);
-                set_hit(hits, y, Hit { item: index, part: Part::Header });
-            });
+            if let Some(header) = &header {
+                used.row(&mut skip, |area, y| {
+                    paint_row(buffer, area, y, header, None, theme);
+                    set_hit(hits, y, Hit { item: index, part: Part::Header });
+                });
+            }
         }
-        let footer = item.footer(look);
-        let body = item.body(look);
-        for row in body.rows.iter().skip(skip) {
+        let footer = item.footer(look).filter(|_| section + 1 == item.sections(look.view));
+        let body = item.body(section, look);
+        for row in (skip..body.len()).filter_map(|index| body.row(index)) {
             if used.is_full() {
                 return;
             }
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
-                paint_row(buffer, area, y, &body.lit(row), gutter.as_ref(), theme);
+                paint_row(buffer, area, y, &row, gutter.as_ref(), theme);
                 set_hit(hits, y, Hit { item: index, part: Part::Body });
             });
         }
-        if let (Some(row), true) = (&footer, skip <= body.rows.len()) {
+        if let (Some(row), true) = (&footer, skip <= body.len()) {
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
                 paint_row(buffer, area, y, row, gutter.as_ref(), theme);
@@ -324,8 +339,8 @@ impl Transcript {
     /// The header of a block whose rows are in sight and whose header is not
     /// stays at the top, so that one can always tell a thought and fold it.
     fn draw_sticky(&mut self, area: Rect, look: &Look, theme: &Theme, buffer: &mut Buffer) {
-        let Pos { item: index, row } = self.top;
-        let is_above = row > self.gap(index);
+        let At { item: index, section } = self.top.at;
+        let is_above = section > 0 || self.top.row > self.gap(index);
         let shown = self.hits.iter().take_while(|hit| matches!(hit, Some(hit) if hit.item == index)).count();
         if !is_above || shown < LEAST_BELOW_STICKY {
             return;
@@ -346,13 +361,14 @@ impl Transcript {
         before.map_or(0, |before| usize::from(!item.is_close_to(before, self.view)))
     }
 
-    fn height(&mut self, index: usize, look: &Look) -> usize {
-        let gap = self.gap(index);
-        let Some(item) = self.items.get_mut(index) else { return 0 };
-        if !self.laid.contains(&index) {
-            self.laid.push(index);
+    /// Rows of a section; the first one has the blank rows before its item.
+    fn height(&mut self, at: At, look: &Look) -> usize {
+        let gap = if at.section == 0 { self.gap(at.item) } else { 0 };
+        let Some(item) = self.items.get_mut(at.item) else { return 0 };
+        if !self.laid.contains(&at) {
+            self.laid.push(at);
         }
-        match item.height(look) {
+        match item.height(at.section, look) {
             0 => 0,
             height => gap + height,
         }

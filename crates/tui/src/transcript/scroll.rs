@@ -1,5 +1,6 @@
-//! Where the view stands. It is a row of an item, never a number of rows from
-//! the start: what happens elsewhere in the list cannot move it.
+//! Where the view stands. It is a row of a section of an item, never a number
+//! of rows from the start: what happens elsewhere in the list cannot move it,
+//! and nobody has to know how high the rest is.
 
 use super::item::Item;
 use super::thought::Shape;
@@ -7,11 +8,24 @@ use super::{Look, Transcript};
 use crate::seam::Sought;
 use crate::theme::Motion;
 
+/// A part of the list that is laid out at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct At {
+    pub(super) item: usize,
+    pub(super) section: usize,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Pos {
-    pub(super) item: usize,
-    /// Counted from the blank rows before the item.
+    pub(super) at: At,
+    /// In the first section counted from the blank rows before the item.
     pub(super) row: usize,
+}
+
+impl Pos {
+    fn of(item: usize, row: usize) -> Pos {
+        Pos { at: At { item, section: 0 }, row }
+    }
 }
 
 impl Transcript {
@@ -65,7 +79,7 @@ impl Transcript {
         {
             thought.toggle(view);
         }
-        self.top = Pos { item: found, row: 0 };
+        self.top = Pos::of(found, 0);
         self.follow = false;
     }
 
@@ -80,7 +94,7 @@ impl Transcript {
         };
         let from = self.focus;
         let found = if forward {
-            let start = from.map_or(self.top.item, |at| at + 1);
+            let start = from.map_or(self.top.at.item, |at| at + 1);
             (start..self.items.len()).find(|index| foldable(self, *index))
         } else {
             let end = from.unwrap_or(self.items.len());
@@ -95,12 +109,12 @@ impl Transcript {
     /// What the user said before or behind goes to the top.
     pub fn jump_turn(&mut self, forward: bool) {
         let is_user = |index: &usize| matches!(self.items.get(*index), Some(Item::User(_)));
-        let Pos { item, row } = self.top;
+        let Pos { at: At { item, section }, row } = self.top;
         let found = if forward {
             (item + 1..self.items.len()).find(is_user)
         } else {
             // From inside a turn it goes to its start first.
-            let inside = row > self.gap(item);
+            let inside = section > 0 || row > self.gap(item);
             (0..item + usize::from(inside)).rev().find(is_user)
         };
         let Some(found) = found else {
@@ -110,7 +124,7 @@ impl Transcript {
             return;
         };
         let look = self.look(Motion::Still);
-        let target = Pos { item: found, row: self.gap(found) };
+        let target = Pos::of(found, self.gap(found));
         let last = self.bottom(&look);
         if target >= last {
             self.follow();
@@ -123,7 +137,7 @@ impl Transcript {
     /// Scrolls just as far as the header of an item needs.
     fn show(&mut self, index: usize) {
         let look = self.look(Motion::Still);
-        let header = Pos { item: index, row: self.gap(index) };
+        let header = Pos::of(index, self.gap(index));
         if header < self.top {
             self.top = header;
             self.follow = false;
@@ -147,9 +161,9 @@ impl Transcript {
     fn keep_share(&mut self, before: usize, after: usize) {
         let mut look = self.look(Motion::Still);
         look.width = before;
-        let was = self.height(self.top.item, &look).max(1);
+        let was = self.height(self.top.at, &look).max(1);
         look.width = after;
-        let is = self.height(self.top.item, &look);
+        let is = self.height(self.top.at, &look);
         self.top.row = self.top.row * is / was;
     }
 
@@ -167,67 +181,92 @@ impl Transcript {
         }
     }
 
-    /// The item at the top may have shrunk, or be gone.
+    /// What is at the top may have shrunk, or be gone.
     fn clamp(&mut self, look: &Look) {
-        while self.top.item < self.items.len() {
-            let height = self.height(self.top.item, look);
+        while let Some(item) = self.items.get_mut(self.top.at.item) {
+            let last = item.sections(look.view) - 1;
+            if self.top.at.section > last {
+                // It was folded, or is shorter: the end of what is left of it.
+                self.top = Pos { at: At { section: last, ..self.top.at }, row: usize::MAX };
+            }
+            let height = self.height(self.top.at, look);
             if self.top.row < height {
                 return;
             }
-            if height > 0 {
+            if self.top.at.section < last {
+                self.top.at.section += 1;
+                self.top.row -= height;
+            } else if height > 0 {
                 self.top.row = height - 1;
                 return;
+            } else {
+                self.top = Pos::of(self.top.at.item + 1, 0);
             }
-            self.top = Pos { item: self.top.item + 1, row: 0 };
         }
-        if self.top.item > 0 && self.top.item >= self.items.len() {
+        if self.top.at.item > 0 {
             self.top = self.bottom(look);
         }
     }
 
     /// The first row of a view that ends with the last row.
     fn bottom(&mut self, look: &Look) -> Pos {
-        let end = Pos { item: self.items.len(), row: 0 };
-        self.up(end, self.size.1, look)
+        self.up(Pos::of(self.items.len(), 0), self.size.1, look)
+    }
+
+    /// The section before; none at the start.
+    fn before(&mut self, at: At) -> Option<At> {
+        if let Some(section) = at.section.checked_sub(1) {
+            return Some(At { section, ..at });
+        }
+        let item = at.item.checked_sub(1)?;
+        let view = self.view;
+        let sections = self.items.get_mut(item).map_or(1, |item| item.sections(view));
+        Some(At { item, section: sections.saturating_sub(1) })
+    }
+
+    /// The section behind; none at the end.
+    pub(super) fn behind(&mut self, at: At) -> Option<At> {
+        let sections = self.items.get_mut(at.item)?.sections(self.view);
+        if at.section + 1 < sections {
+            return Some(At { section: at.section + 1, ..at });
+        }
+        Some(At { item: at.item + 1, section: 0 }).filter(|at| at.item < self.items.len())
     }
 
     fn up(&mut self, from: Pos, rows: usize, look: &Look) -> Pos {
         let mut left = rows;
-        let mut at = from;
+        let mut pos = from;
         loop {
-            if at.row >= left {
-                return Pos { row: at.row - left, ..at };
+            if pos.row >= left {
+                return Pos { row: pos.row - left, ..pos };
             }
-            left -= at.row;
-            if at.item == 0 {
-                return Pos::default();
-            }
-            let item = at.item - 1;
-            at = Pos { item, row: self.height(item, look) };
+            left -= pos.row;
+            let Some(at) = self.before(pos.at) else { return Pos::default() };
+            pos = Pos { at, row: self.height(at, look) };
         }
     }
 
     fn down(&mut self, from: Pos, rows: usize, look: &Look) -> Pos {
         let mut left = rows + from.row;
-        let mut item = from.item;
-        while item < self.items.len() {
-            let height = self.height(item, look);
+        let mut next = Some(from.at).filter(|at| at.item < self.items.len());
+        while let Some(at) = next {
+            let height = self.height(at, look);
             if left < height {
-                return Pos { item, row: left };
+                return Pos { at, row: left };
             }
             left -= height;
-            item += 1;
+            next = self.behind(at);
         }
-        Pos { item, row: 0 }
+        Pos::of(self.items.len(), 0)
     }
 
     /// Rows from one place to a later one, as far as `most`.
     fn rows_between(&mut self, from: Pos, to: Pos, most: usize, look: &Look) -> usize {
         let mut rows = 0;
-        let mut item = from.item;
-        while item < to.item && rows < most + from.row {
-            rows += self.height(item, look);
-            item += 1;
+        let mut next = Some(from.at);
+        while let Some(at) = next.filter(|at| *at < to.at && rows < most + from.row) {
+            rows += self.height(at, look);
+            next = self.behind(at);
         }
         (rows + to.row).saturating_sub(from.row)
     }

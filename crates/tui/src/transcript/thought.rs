@@ -1,8 +1,11 @@
 //! One thought on the screen. Whether it is still coming and whether it is
 //! folded are two things: either can change without the other.
 
-use aside_core::block::{Span as Times, SummaryItem, Thinking, Time};
-use aside_core::screen::neutral;
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use aside_core::block::{Content, Span as Times, SummaryItem, Thinking, Time};
+use aside_core::screen::{Neutral, neutral};
 use aside_core::settings::Display;
 
 use super::Look;
@@ -10,7 +13,7 @@ use super::stuck::{self, Stuck};
 use crate::count::{Count, short};
 use crate::text::light::{Job, Lit, Ticket};
 use crate::text::wrap::cut;
-use crate::text::{Base, Body, Doc, Ink, Row, Shade, Span, width_of};
+use crate::text::{Base, Body, Ink, Long, Row, Shade, Shown, Span, width_of};
 
 /// Rows of a thought that streams in the `live` view.
 pub const WINDOW: usize = 8;
@@ -56,16 +59,20 @@ enum Readable {
 #[derive(Debug)]
 pub struct Thought {
     /// All of it.
-    doc: Doc,
+    doc: Long,
     /// The summary item that is coming now.
-    current: Option<Doc>,
+    current: Option<Long>,
     /// What an unreadable one says when it is opened.
-    note: Option<Doc>,
+    note: Option<Long>,
     title: Option<String>,
-    first_title: Option<String>,
+    /// Of a thought from a history it is looked for when it is shown.
+    first_title: OnceCell<Option<String>>,
     /// The title is that of the item before; this one has not said its own.
     is_title_old: bool,
+    neutral: Neutral,
     line: String,
+    /// Its last rows, as they were shown.
+    window: Vec<Row>,
     state: State,
     readable: Readable,
     began: Option<Time>,
@@ -80,13 +87,15 @@ pub struct Thought {
 impl Thought {
     pub fn begin(now: Option<Time>) -> Thought {
         Thought {
-            doc: Doc::default(),
+            doc: Long::default(),
             current: None,
             note: None,
             title: None,
-            first_title: None,
+            first_title: OnceCell::new(),
             is_title_old: false,
+            neutral: Neutral::default(),
             line: String::new(),
+            window: Vec::new(),
             state: State::Running,
             readable: Readable::Text,
             began: now,
@@ -106,14 +115,13 @@ impl Thought {
     }
 
     pub fn push(&mut self, text: &str) {
-        let before = self.doc.source().len();
-        self.doc.push(text);
+        let shown = self.neutral.take(text);
+        self.doc.push(&shown);
         if let Some(current) = &mut self.current {
-            current.push(text);
+            current.push(&shown);
         }
-        self.tokens.push(text);
-        self.stuck.push(text);
-        let shown = self.doc.source().get(before..).unwrap_or("").to_owned();
+        self.tokens.push(&shown);
+        self.stuck.push(&shown);
         self.read_titles(&shown);
     }
 
@@ -121,11 +129,9 @@ impl Thought {
     fn read_titles(&mut self, shown: &str) {
         for piece in shown.split_inclusive('\n') {
             self.line.push_str(piece.trim_end_matches('\n'));
-            let title = SummaryItem::parse(&self.line);
-            let is_whole = title.content.is_empty() && self.line.trim_end().ends_with("**");
-            if let (Some(title), true) = (title.title, is_whole) {
+            if let Some(title) = whole_title(&self.line) {
                 self.title = Some(title.to_owned());
-                self.first_title.get_or_insert_with(|| title.to_owned());
+                self.first_title.get_or_init(|| Some(title.to_owned()));
                 self.is_title_old = false;
             }
             // A line of words came first, so this item has no title.
@@ -148,26 +154,37 @@ impl Thought {
         if !self.doc.is_blank() {
             self.push("\n\n");
         }
-        self.current = Some(Doc::default());
+        self.current = Some(Long::default());
         self.is_title_old = true;
     }
 
     /// The thought as it is kept.
     pub fn close(&mut self, thinking: &Thinking) {
         self.stuck.rest();
-        let text = neutral(thinking.text());
-        if self.doc.source() != text {
-            self.doc = Doc::default();
-            (self.title, self.first_title) = (None, None);
-            self.line.clear();
-            self.current = None;
-            self.push(thinking.text());
+        if !self.doc.says(&neutral(thinking.text())) {
+            self.doc = Long::new(thinking.text());
+            (self.title, self.first_title) = (None, OnceCell::new());
         }
+        self.doc.finish();
+        self.settle(thinking);
+    }
+
+    /// A finished one whose text nobody else needs.
+    pub fn restored(mut thinking: Thinking) -> Thought {
+        let mut thought = Thought { stuck: Stuck::default(), ..Thought::begin(None) };
+        if let Content::Open { text } | Content::Sealed { text, .. } = &mut thinking.content {
+            thought.doc = Long::owned(std::mem::take(text));
+        }
+        thought.settle(&thinking);
+        thought
+    }
+
+    /// All but the text, which is there already.
+    fn settle(&mut self, thinking: &Thinking) {
         self.current = None;
         self.line = String::new();
-        self.doc.finish();
         self.times = thinking.span;
-        if thinking.text().trim().is_empty()
+        if self.doc.is_blank()
             && let Some(seals) = thinking.seals()
         {
             let bytes = [&seals.signature, &seals.encrypted].into_iter().flatten().map(|seal| seal.payload.len()).sum();
@@ -195,7 +212,7 @@ impl Thought {
         self.state = State::Interrupted;
         self.current = None;
         self.stuck.rest();
-        self.stuck.judge(self.doc.source());
+        self.stuck.judge(&self.doc.source());
     }
 
     /// It is running, and going in circles.
@@ -217,12 +234,8 @@ impl Thought {
         self.state == State::Running
     }
 
-    pub fn source(&self) -> &str {
+    pub fn source(&self) -> Cow<'_, str> {
         self.doc.source()
-    }
-
-    pub fn into_source(self) -> String {
-        self.doc.source().to_owned()
     }
 
     pub fn leave_open(&mut self) {
@@ -303,6 +316,11 @@ impl Thought {
         Row::new(spans).shaded(Shade::Thought)
     }
 
+    fn first_title(&self) -> Option<&str> {
+        let find = || self.doc.source().lines().find_map(whole_title).map(str::to_owned);
+        self.first_title.get_or_init(find).as_deref()
+    }
+
     /// Its title or its first words, as far as there is room.
     fn about(&self, room: usize) -> String {
         const BEFORE: &str = " · ";
@@ -318,19 +336,19 @@ impl Thought {
         if let Readable::HiddenByProvider(_) = self.readable {
             return Some(cut("hidden by provider", room));
         }
-        let title = if self.is_running() { &self.title } else { &self.first_title };
+        let title = if self.is_running() { self.title.as_deref() } else { self.first_title() };
         if let Some(title) = title {
             return Some(cut(title, room));
         }
         if self.is_running() {
             return None;
         }
-        let words = first_words(self.doc.source());
+        let words = first_words(self.doc.start());
         if words.is_empty() {
             return None;
         }
         // Another line follows, so the words are not all there is.
-        let goes_on = self.doc.source().trim().contains('\n');
+        let goes_on = self.doc.start().trim().contains('\n');
         let words = if goes_on { format!("{words}…") } else { words };
         let words = cut(&words, room - 2);
         // A full stop before an ellipsis is one mark too many.
@@ -362,31 +380,51 @@ impl Thought {
     /// What the reader says about it behind its number. Its first words stand
     /// below anyway.
     pub fn label(&self) -> String {
-        let title = if self.is_running() { &self.title } else { &self.first_title };
-        let parts = [self.took().map(duration), title.clone()];
+        let title = if self.is_running() { self.title.as_deref() } else { self.first_title() };
+        let parts = [self.took().map(duration), title.map(str::to_owned)];
         parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
     }
 
-    /// The rows below the header.
-    pub fn body(&mut self, width: usize, view: Display) -> Body<'_> {
+    /// What is below the header comes in so many parts.
+    pub fn sections(&mut self, view: Display) -> usize {
+        let shape = self.shape(view);
+        let doc = self.current.as_mut().unwrap_or(&mut self.doc);
+        match (shape, self.readable) {
+            (Shape::Open, Readable::Text) => doc.sections(),
+            (Shape::Open, Readable::HiddenByProvider(_)) | (Shape::Hidden | Shape::Line | Shape::Window, _) => 1,
+        }
+    }
+
+    /// The rows of a part of what is below the header.
+    pub fn body(&mut self, section: usize, width: usize, view: Display) -> Shown<'_> {
         let shape = self.shape(view);
         let doc = match (&mut self.current, self.readable) {
             (Some(current), _) => current,
             (None, Readable::Text) => &mut self.doc,
-            (None, Readable::HiddenByProvider(bytes)) => self.note.get_or_insert_with(|| Doc::new(&sealed_note(bytes))),
+            (None, Readable::HiddenByProvider(bytes)) => {
+                self.note.get_or_insert_with(|| Long::new(&sealed_note(bytes)))
+            }
         };
         match shape {
-            Shape::Hidden | Shape::Line => Body::plain(&[]),
-            Shape::Open => doc.body(width, Base::THOUGHT),
-            Shape::Window => doc.body(width, Base::THOUGHT).last(WINDOW),
+            Shape::Hidden | Shape::Line => Shown::of(Body::plain(&[])),
+            Shape::Open => doc.section(section, width, Base::THOUGHT),
+            Shape::Window => {
+                self.window = doc.tail(WINDOW, width, Base::THOUGHT);
+                Shown::of(Body::plain(&self.window))
+            }
         }
+    }
+
+    pub fn forget_section(&mut self, section: usize) {
+        self.doc.forget_section(section);
+        self.note = None;
     }
 
     /// Everything at once, for the reader.
     pub fn whole_body(&mut self, width: usize) -> Body<'_> {
         let doc = match self.readable {
             Readable::Text => &mut self.doc,
-            Readable::HiddenByProvider(bytes) => self.note.get_or_insert_with(|| Doc::new(&sealed_note(bytes))),
+            Readable::HiddenByProvider(bytes) => self.note.get_or_insert_with(|| Long::new(&sealed_note(bytes))),
         };
         doc.body(width, Base { shade: Shade::None, ..Base::THOUGHT })
     }
@@ -401,6 +439,7 @@ impl Thought {
 
     pub fn forget_rows(&mut self) {
         self.doc.forget_rows();
+        self.window = Vec::new();
         self.note = None;
     }
 }
@@ -411,6 +450,12 @@ fn sealed_note(bytes: usize) -> String {
 
 fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {
     now.map(|now| now.0.saturating_sub(began.0))
+}
+
+/// The title that a line is, if it is nothing else.
+fn whole_title(line: &str) -> Option<&str> {
+    let item = SummaryItem::parse(line);
+    item.title.filter(|_| item.content.is_empty() && line.trim_end().ends_with("**"))
 }
 
 /// The first line with words, without the marks of Markdown.

@@ -33,7 +33,7 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
     let mut all = asked.len();
     if let Some(preview) = app.asking.preview(width.saturating_sub(INDENT.len())) {
         all += preview.rows.len();
-        asked.extend(preview_rows(preview, room));
+        asked.extend(preview_rows(&preview, room));
     }
     let mut rows = vec![Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))])];
     rows.extend(fit(asked, all, width, room));
@@ -49,13 +49,13 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
 }
 
 /// As many as there may be room for.
-fn preview_rows(preview: Body<'_>, room: usize) -> Vec<Row> {
-    let indented = |row: &Row| {
-        let mut row = preview.lit(row).into_owned();
+fn preview_rows(preview: &Body<'_>, room: usize) -> Vec<Row> {
+    let indented = |index: usize| {
+        let mut row = preview.row(index)?.into_owned();
         row.spans.insert(0, Span::new(Ink::Muted, INDENT));
-        row
+        Some(row)
     };
-    preview.rows.iter().take(room).map(indented).collect()
+    (0..room).map_while(indented).collect()
 }
 
 /// Of all that is asked nothing is left out in silence.

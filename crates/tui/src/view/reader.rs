@@ -253,9 +253,10 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     match reader.outline {
         Some(picked) => draw_outline(&reader.finds.titles, picked, page, buffer, &theme),
         None => {
-            for (y, (index, row)) in rows.iter().enumerate().skip(reader.top).take(reader.page).enumerate() {
-                let marked = reader.finds.mark(index, &body.lit(row));
-                paint_row(buffer, page, y as u16, &marked, None, &theme);
+            let indexes = reader.top..reader.top + reader.page;
+            for (y, index) in indexes.enumerate() {
+                let Some(row) = body.row(index) else { break };
+                paint_row(buffer, page, y as u16, &reader.finds.mark(index, &row), None, &theme);
             }
         }
     }

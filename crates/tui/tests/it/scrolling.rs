@@ -153,6 +153,37 @@ fn t8_only_what_is_in_sight_is_laid_out() {
 }
 
 #[test]
+fn t7_a_thought_of_many_sections_is_read_line_by_line() {
+    let mut stage = Stage::viewed(40, 13, Display::Full);
+    stage.write(0, "before");
+    stage.think(1, &lines(0, 3_000), 2000);
+    stage.write(2, "after");
+    stage.screen();
+    assert!(stage.app.transcript().laid_out() < 6, "{}", stage.app.transcript().laid_out());
+    let numbers = |rows: Vec<String>| -> Vec<usize> {
+        rows.iter().filter_map(|row| row.strip_prefix("│ line ")?.trim().split(' ').next()?.parse().ok()).collect()
+    };
+    // The first row is behind the header that stays in sight.
+    let mut seen = Vec::new();
+    for turn in 0..1_010 {
+        if turn > 0 {
+            stage.wheel(true);
+        }
+        let mut rows = numbers(stage.said());
+        assert!(rows.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{rows:?}");
+        rows.retain(|row| seen.last().is_none_or(|last| row < last));
+        seen.extend(rows.into_iter().rev());
+    }
+    assert_eq!(seen.first(), Some(&2_999));
+    assert!(seen.windows(2).all(|pair| pair[0] == pair[1] + 1), "no line is left out on the way up");
+    assert_eq!(seen.last(), Some(&0));
+    for _ in 0..1_010 {
+        stage.wheel(false);
+    }
+    assert_eq!(stage.said().last().unwrap(), "after");
+}
+
+#[test]
 fn walking_over_blocks_brings_them_into_sight() {
     let mut stage = Stage::new(40, 13);
     for n in 0..20 {

@@ -6,11 +6,11 @@ use super::folder::Folder;
 use super::{Kind, PATIENCE, Terminal, USUAL};
 
 /// All rows; the last one, the status, without what a fresh start cannot
-/// know: how fast it came.
+/// know: how fast it came. Beside that the title may find no room.
 fn frame(terminal: &Terminal) -> Vec<String> {
     let mut rows = terminal.lines();
     let status = rows.pop().unwrap_or_default();
-    let parts = status.split(" · ").filter(|part| !part.ends_with("tok/s"));
+    let parts = status.split(" · ").filter(|part| !part.ends_with("tok/s") && !part.starts_with("sim: "));
     rows.push(parts.collect::<Vec<_>>().join(" · "));
     rows
 }

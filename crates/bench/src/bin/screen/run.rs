@@ -1,0 +1,221 @@
+//! One run: started, asked, typed into while the answer comes, left alone.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::PoisonError;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::program::Program;
+use crate::server::{self, Sent};
+use crate::watch::{DELTAS, Frame, KEYS, LAST_ANSWER, Seen, look};
+
+/// Half thinking, half answer, a thousand a second.
+const STREAMED: usize = 10_000;
+const BETWEEN_KEYS: Duration = Duration::from_millis(97);
+const IDLE: Duration = Duration::from_secs(5);
+/// A word on what was just done vanishes after three seconds.
+const UNTIL_IDLE: Duration = Duration::from_secs(4);
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scene<'a> {
+    Empty,
+    Full(&'a str),
+}
+
+/// Milliseconds unless said otherwise.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Figures {
+    pub(crate) start_cpu: f64,
+    pub(crate) start_wall: f64,
+    pub(crate) fps: f64,
+    /// Of a core, while deltas come.
+    pub(crate) share: f64,
+    pub(crate) frame_median: f64,
+    pub(crate) frame_p95: f64,
+    pub(crate) delta_median: f64,
+    pub(crate) delta_p99: f64,
+    pub(crate) key_median: f64,
+    pub(crate) key_worst: f64,
+    /// Without what was spent waiting for a core.
+    pub(crate) key_own: f64,
+    pub(crate) toggle_cpu: f64,
+    pub(crate) toggle_wall: f64,
+    pub(crate) idle_share: f64,
+    /// Bytes.
+    pub(crate) memory: f64,
+    pub(crate) kilobytes_a_frame: f64,
+}
+
+impl Figures {
+    fn all(&mut self) -> [&mut f64; 16] {
+        let Figures {
+            start_cpu,
+            start_wall,
+            fps,
+            share,
+            frame_median,
+            frame_p95,
+            delta_median,
+            delta_p99,
+            key_median,
+            key_worst,
+            key_own,
+            toggle_cpu,
+            toggle_wall,
+            idle_share,
+            memory,
+            kilobytes_a_frame,
+        } = self;
+        [
+            start_cpu,
+            start_wall,
+            fps,
+            share,
+            frame_median,
+            frame_p95,
+            delta_median,
+            delta_p99,
+            key_median,
+            key_worst,
+            key_own,
+            toggle_cpu,
+            toggle_wall,
+            idle_share,
+            memory,
+            kilobytes_a_frame,
+        ]
+    }
+
+    /// The median of each figure over all runs.
+    pub(crate) fn medians(runs: &[Figures]) -> Figures {
+        let mut out = Figures::default();
+        for (index, figure) in out.all().into_iter().enumerate() {
+            let mut values: Vec<f64> = runs.iter().map(|run| *run.clone().all()[index]).collect();
+            *figure = share_of(&mut values, 0.5);
+        }
+        out
+    }
+}
+
+/// The value that this share of the values does not exceed.
+fn share_of(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = ((values.len() as f64 * share).ceil() as usize).clamp(1, values.len().max(1)) - 1;
+    values.get(at).copied().unwrap_or(f64::NAN)
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+pub(crate) fn measure(binary: &Path, scene: Scene<'_>, folder: &Path) -> io::Result<Figures> {
+    let (address, sent) = server::start(STREAMED)?;
+    let provider = format!("[providers.local]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}\"\n");
+    fs::write(folder.join("config/config.toml"), provider)?;
+    let mut arguments = vec!["-m", "local/m", "--set", "context.limit=100000000"];
+    if let Scene::Full(id) = scene {
+        arguments.extend(["--resume", id]);
+    }
+    let mut program = Program::start(binary, &arguments, folder)?;
+    let mut figures = Figures::default();
+    let opened = |seen: &Seen| {
+        let shown = match scene {
+            Scene::Empty => seen.frames.first().map(|frame| frame.at),
+            Scene::Full(_) => seen.letters.get(&LAST_ANSWER).copied(),
+        };
+        shown.filter(|shown| seen.frames.iter().any(|frame| frame.at >= *shown))
+    };
+    let shown = program.until(Duration::from_secs(30), opened)?;
+    figures.start_cpu = program.cpu() as f64 / 1e6;
+    figures.start_wall = ms(shown - program.began);
+    sleep(Duration::from_millis(500));
+    stream(&mut program, &sent, &mut figures)?;
+    figures.memory = program.memory() as f64;
+    toggle(&mut program, &mut figures)?;
+    sleep(UNTIL_IDLE);
+    let before = program.cpu();
+    sleep(IDLE);
+    figures.idle_share = (program.cpu() - before) as f64 / IDLE.as_nanos() as f64 * 100.0;
+    program.leave()?;
+    Ok(figures)
+}
+
+fn stream(program: &mut Program, sent: &Sent, figures: &mut Figures) -> io::Result<()> {
+    program.type_in("go")?;
+    program.type_in("\r")?;
+    program.until(Duration::from_secs(20), |seen| seen.letters.get(&DELTAS).copied())?;
+    let (began, cpu) = (Instant::now(), program.cpu());
+    let (first, bytes) = {
+        let seen = look(&program.seen);
+        (seen.frames.len(), seen.bytes)
+    };
+    let mut typed = Vec::new();
+    loop {
+        sleep(BETWEEN_KEYS);
+        if sent.lock().unwrap_or_else(PoisonError::into_inner).len() >= STREAMED {
+            break;
+        }
+        let key = KEYS + typed.len() as u32;
+        typed.push((key, Instant::now()));
+        program.type_in(&char::from_u32(key).unwrap_or('x').to_string())?;
+    }
+    let passed = began.elapsed();
+    figures.share = (program.cpu() - cpu) as f64 / passed.as_nanos() as f64 * 100.0;
+    let last = DELTAS + STREAMED as u32 - 1;
+    program.until(Duration::from_secs(20), |seen| seen.letters.get(&last).copied())?;
+    let seen = look(&program.seen);
+    let frames: Vec<Frame> =
+        seen.frames.iter().skip(first).filter(|frame| frame.at < began + passed).copied().collect();
+    figures.fps = frames.len() as f64 / passed.as_secs_f64();
+    figures.kilobytes_a_frame = (seen.bytes - bytes) as f64 / 1024.0 / frames.len().max(1) as f64;
+    let mut costs: Vec<f64> =
+        frames.windows(2).map(|pair| pair[1].ran.cpu.saturating_sub(pair[0].ran.cpu) as f64 / 1e6).collect();
+    figures.frame_median = share_of(&mut costs, 0.5);
+    figures.frame_p95 = share_of(&mut costs, 0.95);
+    let mut delays = delays(&seen, &sent.lock().unwrap_or_else(PoisonError::into_inner));
+    figures.delta_median = share_of(&mut delays, 0.5);
+    figures.delta_p99 = share_of(&mut delays, 0.99);
+    let echoes: Vec<(f64, f64)> = typed.iter().map(|(key, at)| echo(&seen, *key, *at)).collect();
+    figures.key_median = share_of(&mut echoes.iter().map(|echo| echo.0).collect::<Vec<_>>(), 0.5);
+    figures.key_worst = share_of(&mut echoes.iter().map(|echo| echo.0).collect::<Vec<_>>(), 1.0);
+    figures.key_own = share_of(&mut echoes.iter().map(|echo| echo.0 - echo.1).collect::<Vec<_>>(), 1.0);
+    Ok(())
+}
+
+/// How long a key took to show up, and how much of that the thread that draws
+/// waited for a core: on a machine with other work that is not ours.
+fn echo(seen: &Seen, key: u32, typed: Instant) -> (f64, f64) {
+    let Some(shown) = seen.letters.get(&key).copied() else { return (f64::INFINITY, 0.0) };
+    let waited = |frame: Option<&Frame>| frame.map_or(0, |frame| frame.ran.waited);
+    let before = waited(seen.frames.iter().rev().find(|frame| frame.at < typed));
+    let after = waited(seen.frames.iter().find(|frame| frame.at >= shown));
+    (ms(shown.saturating_duration_since(typed)), after.saturating_sub(before) as f64 / 1e6)
+}
+
+/// From a delta's way out of the server until it, or one that came after it,
+/// was on the screen.
+fn delays(seen: &Seen, sent: &[Instant]) -> Vec<f64> {
+    let mut shown = None;
+    let mut delays = Vec::new();
+    for (index, at) in sent.iter().enumerate().rev() {
+        let own = seen.letters.get(&(DELTAS + index as u32)).copied();
+        shown = [shown, own].into_iter().flatten().min();
+        delays.extend(shown.map(|shown| ms(shown.saturating_duration_since(*at))));
+    }
+    delays
+}
+
+/// Every view in turn, until all thoughts look as before.
+fn toggle(program: &mut Program, figures: &mut Figures) -> io::Result<()> {
+    for _ in 0..4 {
+        sleep(Duration::from_millis(300));
+        let (frames, cpu, at) = (look(&program.seen).frames.len(), program.screen_cpu(), Instant::now());
+        program.type_in("\x14")?;
+        let frame = program.until(Duration::from_secs(20), |seen| seen.frames.get(frames).copied())?;
+        figures.toggle_wall = figures.toggle_wall.max(ms(frame.at - at));
+        figures.toggle_cpu = figures.toggle_cpu.max(frame.ran.cpu.saturating_sub(cpu) as f64 / 1e6);
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! What takes a place of its own on a row: a letter with all its marks.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Grapheme clusters with where they begin. Most text is ASCII, where a letter
+/// that is followed by another one is a cluster, and nothing has to be looked up.
+pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+        let mut bytes = rest.bytes();
+        let is_letter = |byte: u8| byte.is_ascii() && !byte.is_ascii_control();
+        let alone = bytes.next().is_some_and(is_letter) && bytes.next().is_none_or(is_letter);
+        let cluster = if alone { rest.get(..1)? } else { rest.graphemes(true).next()? };
+        let from = at;
+        at += cluster.len();
+        Some((from, cluster))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn clusters_are_those_of_unicode(text in "[a-c \r\n\t漢é👩\u{200d}💻🇩🇪\u{301}\u{600}ก\u{e33}]{0,30}") {
+            prop_assert_eq!(clusters(&text).collect::<Vec<_>>(), text.grapheme_indices(true).collect::<Vec<_>>());
+        }
+    }
+}
