@@ -60,6 +60,11 @@ impl Composer {
         }
     }
 
+    fn is_whole_command(&self) -> bool {
+        let text = self.editor.raw();
+        text.starts_with(['/', ':']) && !text.ends_with(' ')
+    }
+
     /// Whether the list of completions took the key.
     pub fn popup_key(&mut self, key: KeyEvent) -> Taken {
         let Some(popup) = &mut self.popup else { return Taken::No };
@@ -73,6 +78,10 @@ impl Composer {
                     self.editor.complete(from, &text);
                 }
                 self.complete();
+                // Nothing more can be chosen, so Enter means the whole command.
+                if key.code == KeyCode::Enter && self.popup.is_none() && self.is_whole_command() {
+                    return Taken::No;
+                }
             }
             _ => return Taken::No,
         }

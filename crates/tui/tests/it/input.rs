@@ -152,6 +152,24 @@ fn t10_completion_history_paste_and_lines() {
 }
 
 #[test]
+fn t10_enter_on_the_last_choice_is_the_command_itself() {
+    let mut stage = Stage::new(60, 20);
+    stage.typed("/model acme/d");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.sent.pop(), Some(Command::Model(Some("acme/deep".into()))));
+    // Something must follow, and a mention is no command.
+    stage.typed("/titl");
+    stage.key(KeyCode::Enter);
+    assert!(stage.screen().contains("❯ /title"), "{}", stage.screen());
+    stage.key(KeyCode::Esc);
+    stage.msg(Msg::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+    stage.typed("see @li");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.sent, []);
+    assert!(stage.screen().contains("❯ see @src/lib.rs"), "{}", stage.screen());
+}
+
+#[test]
 fn t10_a_wrong_command_changes_nothing_and_says_what_would_be_right() {
     let mut stage = Stage::new(100, 20);
     stage.line("/thinkin");

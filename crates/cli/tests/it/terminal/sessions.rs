@@ -1,7 +1,7 @@
 //! Sessions from inside the screen.
 
 use super::folder::Folder;
-use super::{CTRL_C, ENTER, Terminal};
+use super::{CTRL_C, Terminal};
 
 #[test]
 fn p4_what_was_said_elsewhere_is_found_resumed_and_exported() {
@@ -24,9 +24,8 @@ fn p4_what_was_said_elsewhere_is_found_resumed_and_exported() {
         let (_, above) = lines.split_last().unwrap();
         above.iter().filter(|line| line.contains("sim/kimi")).count() == 2
     });
-    // The first Enter takes the session that fits.
+    // Enter takes the session that fits, and goes there.
     terminal.enter("/resume where is");
-    terminal.keys(ENTER);
     terminal.see("You wrote: \"where is the walrus?\"");
     terminal.miss("something else");
     assert!(terminal.shows("▶ Thought"), "{}", terminal.picture());
