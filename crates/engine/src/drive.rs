@@ -11,6 +11,7 @@ use aside_core::fold::Fold;
 use aside_core::history::EntryId;
 use aside_core::message::Message;
 use aside_core::rules::{self, Cure, Haste};
+use aside_core::tokens::Who;
 use aside_core::turn::{Action, Input, Turn, TurnEnd};
 use aside_core::wire::{Decoder, Encoded, Encoder, Filling, NotUnderstood, Request};
 use futures_util::StreamExt;
@@ -68,7 +69,12 @@ impl Session {
                     Action::Tell(told) => front.hear(Update::Told(&told)),
                     Action::Send { step, cures, haste } => {
                         let encoded = self.encode_in(haste, &cures);
-                        next = Some(self.send(step, &encoded, front, cancel).await);
+                        let came = self.send(step, &encoded, front, cancel).await;
+                        if let Input::Replied(reply) = &came {
+                            let protocol = self.endpoint.dialect.protocol;
+                            self.measure.answered(self.who(), encoded.tokens, protocol, &reply.usage);
+                        }
+                        next = Some(came);
                     }
                     Action::Run(calls) => next = Some(self.run_tools(&calls, front, asker, cancel).await),
                     Action::End(end) => {
@@ -130,6 +136,12 @@ impl Session {
             let filling = encoder.filling(request, &encoded);
             (encoded, filling)
         })
+    }
+
+    /// Whose count of a request it is.
+    pub(crate) fn who(&self) -> Who {
+        let (dialect, model) = (self.endpoint.dialect.id.clone(), self.endpoint.model.clone());
+        Who { dialect, model, counter: self.encoder.counter_name().to_owned() }
     }
 
     fn encode_in(&mut self, haste: Haste, cures: &[Cure]) -> Encoded {

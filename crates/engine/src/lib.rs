@@ -9,6 +9,7 @@ mod drive;
 pub mod endpoint;
 pub mod http;
 mod hurry;
+mod measure;
 pub mod probe;
 pub mod prompt;
 mod retry;

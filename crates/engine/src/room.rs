@@ -43,7 +43,12 @@ impl Session {
         let branch: Vec<&Message> = owned.iter().collect();
         let room = Room {
             counted: encoded.tokens,
-            used: reported(&branch).unwrap_or(encoded.tokens),
+            // A session that goes on has the count of its last answer at first.
+            used: self
+                .measure
+                .effective(&self.who(), encoded.tokens)
+                .or_else(|| reported(&branch))
+                .unwrap_or(encoded.tokens),
             limit: self.settings.context_limit(),
             compact_at: self.settings.compact_at(),
         };
@@ -83,6 +88,7 @@ impl Session {
         let end = self.steps(question, &mut Silent, &NobodyToAsk, cancel).await;
         let said = std::mem::replace(&mut self.history, history);
         (self.encoder, self.tools, self.coming) = (encoder, tools, coming);
+        self.measure.forget_the_last();
         match end {
             TurnEnd::Answered | TurnEnd::Length => Ok(last_words(&said)),
             TurnEnd::Failed(error) => Err(error.message),

@@ -15,6 +15,7 @@ use futures_util::future::BoxFuture;
 use crate::endpoint::Endpoint;
 use crate::http::Http;
 use crate::hurry::Hurry;
+use crate::measure::Measure;
 use crate::tools::{Arrived, Toolbox};
 
 /// How many steps a turn may take without being told to go on.
@@ -36,6 +37,8 @@ pub struct Session {
     pub(crate) hurry: Hurry,
     /// What refusals taught, for each model that refused.
     pub(crate) cures: Cures,
+    /// What the provider's counts taught about ours.
+    pub(crate) measure: Measure,
 }
 
 impl Session {
@@ -52,6 +55,7 @@ impl Session {
             encoder: Encoder::default(),
             hurry: Hurry::default(),
             cures: Cures::default(),
+            measure: Measure::default(),
         }
     }
 
@@ -69,6 +73,7 @@ impl Session {
     pub fn go_on_with(&mut self, history: History) {
         self.history = history;
         self.encoder = Encoder::default();
+        self.measure.forget_the_last();
     }
 
     /// The system prompt, before anything else is said.

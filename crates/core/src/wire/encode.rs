@@ -89,6 +89,11 @@ impl Encoder {
         Encoder { pieces: Pieces::counting_with(counter), settled: None }
     }
 
+    /// What tokens are counted by.
+    pub fn counter_name(&self) -> &'static str {
+        self.counter().name()
+    }
+
     pub(super) fn counter(&self) -> &dyn Counter {
         self.pieces.counter.as_ref()
     }
