@@ -4,6 +4,8 @@
 //! Text goes in as it comes. A delta costs its own length, and what is kept of
 //! a thought does not grow with it, so every running thought can be watched.
 
+use std::fmt;
+
 /// How many words are looked back upon; a power of two.
 const MEMORY: usize = 8192;
 /// Words over which novelty is measured.
@@ -45,6 +47,20 @@ pub enum Kind {
     Repeats { times: u64 },
     /// Hardly anything is new.
     Circles,
+}
+
+impl fmt::Display for Finding {
+    /// What is found, in a sentence on one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Repeats { times } => write!(f, "the thought says the same {times} times")?,
+            Kind::Circles => write!(f, "hardly anything is new in the last {} words of the thought", self.words)?,
+        }
+        if self.quote.is_empty() {
+            return Ok(());
+        }
+        write!(f, ": \"{}\"", self.quote.replace(['\n', '\r'], " "))
+    }
 }
 
 /// Watches one running thought.

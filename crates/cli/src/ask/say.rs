@@ -1,6 +1,6 @@
 //! What a turn's notices and endings read like.
 
-use aside_core::loop_guard::{Finding, Kind};
+use aside_core::loop_guard::Finding;
 use aside_core::turn::{Declined, Told, TurnEnd};
 
 use crate::Outcome;
@@ -21,12 +21,7 @@ pub(crate) fn told(told: &Told) -> String {
 
 /// A thought that goes in circles.
 pub(crate) fn stuck(found: &Finding) -> String {
-    let what = match found.kind {
-        Kind::Repeats { times } => format!("the thought says the same {times} times"),
-        Kind::Circles => format!("hardly anything is new in the last {} words of the thought", found.words),
-    };
-    let quote = if found.quote.is_empty() { String::new() } else { format!(": \"{}\"", found.quote) };
-    format!("note: {what}{quote} (Ctrl+C stops it)")
+    format!("note: {found} (Ctrl+C stops it)")
 }
 
 pub(crate) fn compacted(summarised: usize) -> String {

@@ -1,7 +1,7 @@
 //! Calls, questions and tables as sentences.
 
 use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
-use aside_core::loop_guard::{Finding, Kind};
+use aside_core::loop_guard::Finding;
 use aside_core::message::Message;
 
 use crate::seam::{Question, Said};
@@ -17,12 +17,7 @@ pub(super) fn call(call: &ToolCall) -> String {
 
 /// A thought that goes in circles, and what can be done.
 pub(super) fn stuck(found: &Finding) -> String {
-    let what = match found.kind {
-        Kind::Repeats { times } => format!("the thought says the same {times} times"),
-        Kind::Circles => format!("hardly anything is new in the last {} words of the thought", found.words),
-    };
-    let quote = if found.quote.is_empty() { String::new() } else { format!(": \"{}\"", one_line(&found.quote)) };
-    format!("Note: {what}{quote}. /answer asks for the answer now, Ctrl+C stops.")
+    format!("Note: {found}. /answer asks for the answer now, Ctrl+C stops.")
 }
 
 /// What a model wrote must not look like a line of ours.
