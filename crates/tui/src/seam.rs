@@ -64,6 +64,8 @@ pub enum Update {
     Said(Said),
     /// A history from the store takes the place of what is shown.
     Restored(Vec<Message>),
+    /// The last turn is no longer part of it; this was its question.
+    TakenBack(String),
     /// Of the history just restored, this message is what the user looked for.
     GoTo {
         message: usize,

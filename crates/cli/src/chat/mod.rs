@@ -1,6 +1,7 @@
 //! `aside` alone: the screen or the line prompt on the main thread, the engine
 //! on another.
 
+mod back;
 mod driver;
 mod filling;
 mod more;

@@ -4,6 +4,7 @@ use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_tui::commands::COMMANDS;
 use aside_tui::seam::{Command, DecisionRow, Said, Sending, Sought, Update};
+use crossterm::event::KeyCode;
 
 use crate::support::{Stage, thinking, words};
 
@@ -92,4 +93,22 @@ fn what_was_found_is_gone_to_and_a_thought_is_opened() {
     // Nothing jumps where there is nothing.
     stage.tell(Update::GoTo { message: 99, part: Sought::Said });
     assert_eq!(stage.said()[0], "❯ question 5");
+}
+
+#[test]
+fn what_is_taken_back_is_named_and_can_be_written_anew() {
+    #[rustfmt::skip]
+    let cases = [
+        ("",           "why is\nit so?", "· taken back: \"why is ⏎ it so?\" · it is back in the input", "why is\nit so?"),
+        ("half a word", "why?",          "· taken back: \"why?\" · /retry asks it again",             "half a word"),
+    ];
+    for (written, question, said, input) in cases {
+        let mut stage = Stage::new(80, 12);
+        stage.typed(written);
+        stage.tell(Update::Restored(Vec::new()));
+        stage.tell(Update::TakenBack(question.into()));
+        assert_eq!(stage.said(), [said]);
+        stage.key(KeyCode::Enter);
+        assert_eq!(stage.sent, [Command::Say(input.into())]);
+    }
 }
