@@ -1,6 +1,7 @@
 //! Everything that was said, as a list of which only the visible part is ever
 //! laid out. What a frame costs does not depend on how long the list is.
 
+pub mod asked;
 pub mod diff;
 pub mod hunks;
 pub mod item;
@@ -202,12 +203,13 @@ impl Transcript {
         self.refill = true;
     }
 
-    /// Of a thought only the last rows are shown, or of an output the first.
+    /// Of a thought only the last rows are shown, or of an output or a paste the first.
     pub fn is_window(&self, index: usize) -> bool {
         match self.items.get(index) {
             Some(Item::Thought(thought)) => thought.shape(self.view) == Shape::Window,
             Some(Item::Tool(tool)) => tool.is_part(),
-            Some(Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_)) | None => false,
+            Some(Item::User(asked)) => asked.is_part(),
+            Some(Item::Text(_) | Item::Notice(_) | Item::Said(_)) | None => false,
         }
     }
 
@@ -316,15 +318,19 @@ impl Transcript {
             }
         }
         let footer = item.footer(look).filter(|_| section + 1 == item.sections(look.view));
+        let is_headed = item.is_headed_by_itself();
         let body = item.body(section, look);
-        for row in (skip..body.len()).filter_map(|index| body.row(index)) {
+        for (at, row) in (skip..body.len()).filter_map(|at| body.row(at).map(|row| (at, row))) {
             if used.is_full() {
                 return;
             }
+            let part = if at == 0 && is_headed { Part::Header } else { Part::Body };
+            let picked = (part == Part::Header && self.focus == Some(index))
+                .then(|| row.clone().into_owned().shaded(Shade::Picked));
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
-                paint_row(buffer, area, y, &row, gutter.as_ref(), theme);
-                set_hit(hits, y, Hit { item: index, part: Part::Body });
+                paint_row(buffer, area, y, picked.as_ref().unwrap_or(&row), gutter.as_ref(), theme);
+                set_hit(hits, y, Hit { item: index, part });
             });
         }
         if let (Some(row), true) = (&footer, skip <= body.len()) {
