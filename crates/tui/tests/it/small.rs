@@ -24,12 +24,12 @@ fn t9_a_question_in_the_smallest_terminal_shows_what_it_is_about_and_every_answe
     let long = "cargo test --workspace";
     let status = "acme/deep · 0/200k";
     #[rustfmt::skip]
-    let cases: [(u16, &str, Option<&str>, Option<&str>, Vec<&str>); 4] = [
-        (5, "make",  None,          Some("shell:make"), vec![&line, "shell make", "s, p: shell:make", "y s p n w v Esc", status]),
-        (5, long,    None,          None,               vec!["", &line, "shell cargo test…", "y n w v Esc", status]),
-        (5, "a.rs",  Some("-a\n+b"), None,              vec!["", &line, "shell a.rs …", "y n w v Esc", status]),
+    let cases = [
+        (5, "make",  None,          Some("shell:make"), vec![line.as_str(), "shell make", "s, p: shell:make", "y s p n w v Esc", status]),
+        (5, long,    None,          None,               vec!["", line.as_str(), "shell cargo test…", "y n w v Esc", status]),
+        (5, "a.rs",  Some("-a\n+b"), None,              vec!["", line.as_str(), "shell a.rs …", "y n w v Esc", status]),
         // A yes for longer is not offered where nobody sees what it covers.
-        (4, "make",  None,          Some("shell:make"), vec![&line, "shell make", "y n w v Esc", status]),
+        (4, "make",  None,          Some("shell:make"), vec![line.as_str(), "shell make", "y n w v Esc", status]),
     ];
     for (height, subject, preview, covers, expected) in cases {
         let mut stage = asked(20, height, subject, preview, covers);
