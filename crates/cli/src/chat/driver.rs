@@ -135,9 +135,16 @@ impl Driver {
         Ok((driver, opening))
     }
 
-    pub(crate) async fn close(self) {
+    /// The session that can be gone on with comes back, if there is one.
+    pub(crate) async fn close(self) -> Option<SessionId> {
+        let kept = match (&self.desk, self.known) {
+            (Some(desk), _) => desk.kept().cloned(),
+            (None, known) => known.map(|(id, _)| id),
+        };
+        let is_empty = self.ready.session.history.branch().is_empty();
         drop(self.desk);
         self.ready.close().await;
+        kept.filter(|_| !is_empty)
     }
 
     /// Until the screen is gone.

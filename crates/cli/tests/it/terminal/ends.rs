@@ -2,7 +2,7 @@
 
 use super::emulator::Modes;
 use super::folder::Folder;
-use super::{CTRL_C, ESC, Terminal};
+use super::{CTRL_C, ENTER, ESC, Terminal, USUAL};
 
 /// The words of a thought, wherever its rows break.
 fn words(terminal: &Terminal) -> String {
@@ -88,6 +88,30 @@ fn t13_whichever_way_one_leaves_the_terminal_is_as_it_was() {
         assert!(terminal.ended().success(), "{name}");
         assert_eq!(terminal.emulator().modes(), Modes::UNTOUCHED, "{name}");
         assert!(!terminal.shows("❯"), "{name}: the screen is the shell's\n{}", terminal.picture());
+    }
+}
+
+#[test]
+fn whoever_leaves_is_told_how_to_go_on_unless_nothing_was_said() {
+    let folder = Folder::new("resumed");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("/quit");
+    assert!(terminal.ended().success());
+    assert!(!terminal.shows("aside -r"), "{}", terminal.picture());
+    for arguments in [&["-m", "sim/kimi"][..], &["-m", "sim/kimi", "--plain"]] {
+        let mut terminal = Terminal::start(&folder, arguments, USUAL);
+        terminal.until("a prompt", |lines| lines.iter().any(|line| line.contains("❯ ") || line.contains("You:")));
+        terminal.keys("where is the walrus?");
+        terminal.see("walrus?");
+        terminal.keys(ENTER);
+        terminal.see("You wrote: \"where is the walrus?\"");
+        terminal.idle();
+        terminal.keys("\x04");
+        assert!(terminal.ended().success());
+        let line = terminal.line_with("goes on with this session");
+        let id = line.strip_prefix("aside -r ").and_then(|line| line.split(' ').next()).unwrap().to_owned();
+        let mut again = Terminal::ready(&folder, &["-r", &id]);
+        again.see("You wrote: \"where is the walrus?\"");
     }
 }
 
