@@ -106,6 +106,14 @@ pub struct Hit {
     pub part: Part,
 }
 
+/// What is at the end, for whoever has scrolled away from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Below {
+    /// An answer that comes.
+    Live,
+    End,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Header,
@@ -246,7 +254,7 @@ impl Transcript {
         Look { width: self.size.0, view: self.view, now: self.now, motion }
     }
 
-    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme, below: Below) {
         let (width, height) = (usize::from(area.width).max(1), usize::from(area.height));
         self.resize(width, height);
         let look = self.look(theme.motion);
@@ -265,7 +273,7 @@ impl Transcript {
         }
         self.draw_sticky(area, &look, theme, buffer);
         if !self.follow && height > 0 {
-            draw_hint(area, buffer, theme);
+            draw_hint(area, buffer, theme, below);
         }
         self.forget_all_but(seen);
     }
@@ -412,11 +420,13 @@ impl Used {
     }
 }
 
-const LIVE: &str = " ↓ live ";
-
-fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme) {
-    let width = (crate::text::width_of(LIVE) as u16).min(area.width);
+fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme, below: Below) {
+    let text = match below {
+        Below::Live => " ↓ live ",
+        Below::End => " ↓ end ",
+    };
+    let width = (crate::text::width_of(text) as u16).min(area.width);
     let hint = Rect { x: area.right() - width, y: area.bottom() - 1, width, height: 1 };
-    let row = Row::new(vec![Span::new(Ink::Accent, LIVE)]).shaded(Shade::Picked);
+    let row = Row::new(vec![Span::new(Ink::Accent, text)]).shaded(Shade::Picked);
     paint_row(buffer, hint, 0, &row, None, theme);
 }
