@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use aside_core::block::{Block, ToolCall, ToolResult};
-use aside_core::event::{self, BlockId, End, Event, Note, Side, Usage};
+use aside_core::event::{self, BlockId, End, Event, Note, NoteCode, Side, Usage};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
 use aside_core::settings::Display;
@@ -103,6 +103,8 @@ impl Update {
             Event::Sealed { block, .. } => Some(Update::Sealed { block }),
             Event::Closed { block } => Some(whole(block)),
             Event::Usage(usage) => Some(Update::Usage(usage)),
+            // The end of the turn says it, and what to do about it.
+            Event::Noted(note) if note.code == NoteCode::CutOff => None,
             Event::Noted(note) => Some(Update::Noted(note.clone())),
             Event::Ended(end) => Some(Update::ReplyEnded(end.clone())),
             Event::Started { .. }

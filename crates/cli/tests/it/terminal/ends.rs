@@ -36,6 +36,21 @@ fn t10_esc_stops_the_answer_keeps_what_came_and_the_session_goes_on() {
 }
 
 #[test]
+fn a_connection_that_breaks_is_told_once_and_in_plain_words() {
+    let folder = Folder::new("broken");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/deepseek"]);
+    terminal.enter("sim: cut 300");
+    terminal.see("hint: /retry asks again");
+    terminal.idle();
+    let lines = terminal.lines();
+    let said: Vec<&String> =
+        lines.iter().filter(|line| ["✗ ", "! ", "· "].iter().any(|mark| line.starts_with(mark))).collect();
+    assert_eq!(said.len(), 1, "{}", terminal.picture());
+    assert!(said[0].starts_with("✗ the connection to ") && said[0].contains(" broke off before"), "{said:?}");
+    assert!(!terminal.shows("error decoding"), "{}", terminal.picture());
+}
+
+#[test]
 fn p1_after_kill_9_nothing_is_missing_and_the_turn_is_marked_interrupted() {
     let folder = Folder::new("killed");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/deepseek", "--set", "reasoning.display=full"]);
