@@ -46,3 +46,13 @@ fn t9_where_there_is_room_the_answers_are_words() {
     assert!(screen.contains("y once · s this session · p this project"), "{screen}");
     assert!(screen.contains("s and p cover `shell:make`"), "{screen}");
 }
+
+#[test]
+fn help_in_forty_columns_is_still_read_in_lines_of_words() {
+    let mut stage = Stage::new(40, 24);
+    stage.line("/help");
+    let rows = stage.rows();
+    let at = rows.iter().position(|row| row.starts_with("Enter ")).unwrap();
+    let words: Vec<&str> = rows[at..at + 3].iter().filter_map(|row| row.split(" │ ").nth(1)).collect();
+    assert_eq!(words, ["send; queued while", "an answer comes", "(send)"], "{rows:#?}");
+}
