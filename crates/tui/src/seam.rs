@@ -218,6 +218,11 @@ pub enum Said {
         rows: Vec<Vec<String>>,
     },
     Markdown(String),
+    /// A page under the command it answers: it may come long after.
+    Titled {
+        command: String,
+        page: Box<Said>,
+    },
 }
 
 /// What the engine knows and the status line shows. Sent whole whenever one

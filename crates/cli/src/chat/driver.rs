@@ -160,9 +160,10 @@ impl Driver {
             let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
             // A turn may have made files, and a profile is another word to complete.
             let changes_lists = matches!(command, Command::Say(_) | Command::Retry | Command::Profile(_));
+            let title = says::title(&command);
             match self.obey(command, inbox).await {
                 Ok(Done::Silent) => (),
-                Ok(Done::Said(said)) => self.front.send(Update::Said(said)),
+                Ok(Done::Said(said)) => self.front.send(Update::Said(says::titled(title, said))),
                 Ok(Done::Leave) => return,
                 Err(report) => self.front.send(Update::Said(says::wrong(&report))),
             }

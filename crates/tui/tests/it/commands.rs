@@ -65,6 +65,17 @@ fn what_stands_in_a_table_is_shown_as_it_is() {
 }
 
 #[test]
+fn a_page_stands_under_the_command_it_answers() {
+    let mut stage = Stage::new(60, 20);
+    let table = Said::Table { head: vec!["tool".into()], rows: vec![vec!["read".into()]] };
+    for (command, page) in [("/tools", table), ("/search *a* walrus", Said::Markdown("1. a walrus\n".into()))] {
+        stage.tell(Update::Said(Said::Titled { command: command.into(), page: Box::new(page) }));
+    }
+    let expected = ["/tools", "tool", "────", "read", "/search *a* walrus", "1. a walrus"];
+    assert_eq!(stage.said().iter().map(|row| row.trim()).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn every_command_of_the_issue_is_there_with_help() {
     let wanted = "help model effort thinking set unset profile context compact sent usage search sessions resume fork \
                   undo retry export copy tools permissions record quit";
