@@ -134,6 +134,11 @@ impl Desk {
         Ok(Desk { store, id, lease, origin, recorder: None, ids, now: None, trouble: Trouble::None })
     }
 
+    /// The session, unless not all of it could be written.
+    pub(crate) fn kept(&self) -> Option<&SessionId> {
+        (self.trouble == Trouble::None).then_some(&self.id)
+    }
+
     /// What comes from here on was made by somebody else.
     pub(crate) fn made_by(&mut self, origin: Origin, model: String) {
         self.origin = origin;

@@ -132,7 +132,7 @@ impl Http {
         if error.is_timeout() {
             return self.unreachable(url, error);
         }
-        let what = format!("the connection to {} broke off: {}", host(url), story(error));
+        let what = format!("the connection to {} broke off before the answer was whole ({})", host(url), story(error));
         CallError::Unreachable { what, passes: false }
     }
 }

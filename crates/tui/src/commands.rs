@@ -248,14 +248,15 @@ pub(crate) fn words_behind(name: &str) -> &'static [&'static str] {
 
 /// The page of `/help`, from the tables.
 pub fn help(bindings: &Bindings) -> String {
-    let mut out = String::from("**Keys**\n\n| key | does | in `[keys]` |\n|---|---|---|\n");
+    // Two columns: a third leaves no room for words where there is little.
+    let mut out = String::from("**Keys**\n\n| key | does (name in `[keys]`) |\n|---|---|\n");
     for entry in ACTIONS {
         let keys = bindings.shown(entry.action);
         let keys = if keys.is_empty() { "none" } else { keys.as_str() };
-        out.push_str(&format!("| {keys} | {} | {} |\n", entry.doc, entry.name));
+        out.push_str(&format!("| {keys} | {} ({}) |\n", entry.doc, entry.name));
     }
     for (key, does) in KEYS {
-        out.push_str(&format!("| {key} | {does} | |\n"));
+        out.push_str(&format!("| {key} | {does} |\n"));
     }
     out.push_str("\n**Commands**\n\n| command | does |\n|---|---|\n");
     for entry in COMMANDS {

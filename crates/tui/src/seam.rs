@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use aside_core::block::{Block, ToolCall, ToolResult};
-use aside_core::event::{self, BlockId, End, Event, Note, Side, Usage};
+use aside_core::event::{self, BlockId, End, Event, Note, NoteCode, Side, Usage};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
 use aside_core::settings::Display;
@@ -64,6 +64,8 @@ pub enum Update {
     Said(Said),
     /// A history from the store takes the place of what is shown.
     Restored(Vec<Message>),
+    /// The last turn is no longer part of it; this was its question.
+    TakenBack(String),
     /// Of the history just restored, this message is what the user looked for.
     GoTo {
         message: usize,
@@ -101,6 +103,8 @@ impl Update {
             Event::Sealed { block, .. } => Some(Update::Sealed { block }),
             Event::Closed { block } => Some(whole(block)),
             Event::Usage(usage) => Some(Update::Usage(usage)),
+            // The end of the turn says it, and what to do about it.
+            Event::Noted(note) if note.code == NoteCode::CutOff => None,
             Event::Noted(note) => Some(Update::Noted(note.clone())),
             Event::Ended(end) => Some(Update::ReplyEnded(end.clone())),
             Event::Started { .. }
@@ -214,6 +218,11 @@ pub enum Said {
         rows: Vec<Vec<String>>,
     },
     Markdown(String),
+    /// A page under the command it answers: it may come long after.
+    Titled {
+        command: String,
+        page: Box<Said>,
+    },
 }
 
 /// What the engine knows and the status line shows. Sent whole whenever one

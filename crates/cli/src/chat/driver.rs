@@ -48,7 +48,9 @@ pub(crate) struct Driver {
     pub(super) listed: Vec<Place>,
     /// The session that goes on, until the first thing is said.
     known: Option<(SessionId, Vec<MessageId>)>,
-    desk: Option<Desk>,
+    pub(super) desk: Option<Desk>,
+    /// The question that was taken back last, until something else is asked.
+    pub(super) taken_back: Option<String>,
     title: Option<String>,
     profile: Option<String>,
     /// What came while a turn ran and can wait for its end.
@@ -120,6 +122,7 @@ impl Driver {
             tape: None,
             listed: Vec::new(),
             desk: None,
+            taken_back: None,
             title,
             profile,
             later: VecDeque::new(),
@@ -132,9 +135,16 @@ impl Driver {
         Ok((driver, opening))
     }
 
-    pub(crate) async fn close(self) {
+    /// The session that can be gone on with comes back, if there is one.
+    pub(crate) async fn close(self) -> Option<SessionId> {
+        let kept = match (&self.desk, self.known) {
+            (Some(desk), _) => desk.kept().cloned(),
+            (None, known) => known.map(|(id, _)| id),
+        };
+        let is_empty = self.ready.session.history.branch().is_empty();
         drop(self.desk);
         self.ready.close().await;
+        kept.filter(|_| !is_empty)
     }
 
     /// Until the screen is gone.
@@ -150,9 +160,10 @@ impl Driver {
             let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
             // A turn may have made files, and a profile is another word to complete.
             let changes_lists = matches!(command, Command::Say(_) | Command::Retry | Command::Profile(_));
+            let title = says::title(&command);
             match self.obey(command, inbox).await {
                 Ok(Done::Silent) => (),
-                Ok(Done::Said(said)) => self.front.send(Update::Said(said)),
+                Ok(Done::Said(said)) => self.front.send(Update::Said(says::titled(title, said))),
                 Ok(Done::Leave) => return,
                 Err(report) => self.front.send(Update::Said(says::wrong(&report))),
             }
@@ -174,8 +185,9 @@ impl Driver {
         }
     }
 
-    async fn say(&mut self, text: &str, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
+    pub(super) async fn say(&mut self, text: &str, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
         let attached = run::attach(text)?;
+        self.taken_back = None;
         for note in attached.notes {
             self.front.send(Update::Said(says::line(note)));
         }
@@ -218,18 +230,6 @@ impl Driver {
             }
         };
         if leaves { Done::Leave } else { Done::Silent }
-    }
-
-    /// The last question once more; the answer before stays in its branch.
-    async fn retry(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
-        let asked = self.branch().into_iter().rev().find(Message::is_question);
-        let Some(asked) = asked else { return Err(Report::new("nothing was asked yet")) };
-        self.take_back()?;
-        let text = match asked.blocks.first() {
-            Some(aside_core::block::Block::Text(text)) => text.text.clone(),
-            _ => return Err(Report::new("the last question cannot be asked again")),
-        };
-        self.say(&text, inbox).await
     }
 
     /// Files, sessions, tools and answers may have come since.
@@ -326,10 +326,7 @@ impl Driver {
             Command::Model(None) => said(says::line(format!("model: {}", self.ready.model))),
             Command::Profile(act) => self.profile(act),
             Command::Compact => self.compact().await,
-            Command::Undo => {
-                self.take_back()?;
-                Ok(Done::Silent)
-            }
+            Command::Undo => self.undo(),
             Command::Fork => self.fork(),
             Command::Export(file) => self.export(file.as_deref()),
             Command::Other { name, rest } => self.other(&name, &rest).await,
@@ -415,20 +412,6 @@ impl Driver {
         }
     }
 
-    /// Takes the last turn back; it stays in the log.
-    fn take_back(&mut self) -> Result<(), Report> {
-        let history = &mut self.ready.session.history;
-        if history.undo().is_none() {
-            return Err(Report::new("there is nothing to take back"));
-        }
-        let head = history.head();
-        if let Some(desk) = &mut self.desk {
-            desk.go_to(head);
-        }
-        self.front.send(Update::Restored(self.branch()));
-        Ok(())
-    }
-
     /// The same conversation in a session of its own.
     fn fork(&mut self) -> Result<Done, Report> {
         let Some(store) = self.store.clone() else { return Err(Report::new("this session is not saved")) };
@@ -441,7 +424,7 @@ impl Driver {
     /// The ids of its entries come back.
     pub(super) fn go_on_with(&mut self, store: &SqliteStore, word: &str) -> Result<Vec<MessageId>, Report> {
         let Some(resumed) = keep::resume(store, Which::Named(word))? else { return Ok(Vec::new()) };
-        self.desk = None;
+        (self.desk, self.taken_back) = (None, None);
         self.title = resumed.conversation.title.clone();
         self.known = Some((resumed.id, resumed.ids.clone()));
         self.ready.session.go_on_with(resumed.conversation.history);
@@ -477,7 +460,7 @@ impl Driver {
                 Ok(Done::Silent)
             }
             "new" => {
-                self.desk = None;
+                (self.desk, self.taken_back) = (None, None);
                 (self.known, self.title) = (None, None);
                 self.front.send(Update::Restored(Vec::new()));
                 run::begin_anew(&mut self.ready, &|line| self.front.send(Update::Said(says::line(line))))?;

@@ -1,6 +1,7 @@
 //! `aside` alone: the screen or the line prompt on the main thread, the engine
 //! on another.
 
+mod back;
 mod driver;
 mod filling;
 mod more;
@@ -14,13 +15,14 @@ use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
 
 use aside_core::message::Message;
+use aside_store::SessionId;
 use aside_tui::app::{App, Msg, Setup};
 use aside_tui::bindings::Bindings;
 use aside_tui::seam::{Command, Lists, Status, Update};
 
 use crate::Outcome;
 use crate::providers::environment;
-use crate::report::Report;
+use crate::report::{Report, tell};
 use crate::settings::Overrides;
 use driver::Driver;
 use signals::Front;
@@ -85,8 +87,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     let watch = signals::watch(front, updates.clone())?;
     let watched = watch.clone();
     let engine = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
-        engine(&arguments, told, commands, &opened);
+        let kept = engine(&arguments, told, commands, &opened);
         watched.stop();
+        kept
     })?;
     // A mistake in the config is said before the screen is taken.
     let Opening { status, lists, keys, restored } = match opening.recv() {
@@ -110,8 +113,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     // The engine ends when nobody listens to it; what it kept is on disk then.
     let ended = engine.join();
     let shown = shown.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    if let Err(panic) = ended {
-        std::panic::resume_unwind(panic);
+    let kept = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    // A script has its own ways; whoever typed would have to look for it.
+    if let Some(id) = kept.filter(|_| was_at_terminal) {
+        tell(&format!("aside -r {id} goes on with this session"));
     }
     // A terminal that hung up cannot be written to; that is no news.
     let hung_up = shown.is_err() && was_at_terminal && !std::io::stdin().is_terminal();
@@ -124,11 +129,20 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
 
 type Opened = mpsc::Sender<anyhow::Result<Opening>>;
 
-/// The engine's thread: a runtime of its own until the screen is gone.
-fn engine(arguments: &Arguments, updates: mpsc::Sender<Update>, commands: mpsc::Receiver<Command>, opened: &Opened) {
+/// The engine's thread: a runtime of its own until the screen is gone. The
+/// session it kept comes back.
+fn engine(
+    arguments: &Arguments,
+    updates: mpsc::Sender<Update>,
+    commands: mpsc::Receiver<Command>,
+    opened: &Opened,
+) -> Option<SessionId> {
     let runtime = match crate::run::runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return drop(opened.send(Err(error))),
+        Err(error) => {
+            drop(opened.send(Err(error)));
+            return None;
+        }
     };
     let (forward, mut inbox) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
@@ -138,16 +152,19 @@ fn engine(arguments: &Arguments, updates: mpsc::Sender<Update>, commands: mpsc::
             }
         }
     });
-    runtime.block_on(async {
+    let kept = runtime.block_on(async {
         match Driver::open(arguments, updates).await {
             Ok((mut driver, opening)) => {
-                if opened.send(Ok(opening)).is_ok() {
-                    driver.run(&mut inbox).await;
-                    driver.close().await;
-                }
+                opened.send(Ok(opening)).ok()?;
+                driver.run(&mut inbox).await;
+                driver.close().await
             }
-            Err(error) => drop(opened.send(Err(error))),
+            Err(error) => {
+                drop(opened.send(Err(error)));
+                None
+            }
         }
     });
     runtime.shutdown_background();
+    kept
 }

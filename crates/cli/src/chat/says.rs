@@ -7,7 +7,7 @@ use aside_core::settings::{Key, Settings};
 use aside_store::ledger::LedgerLine;
 use aside_store::search::{Found, Hit};
 use aside_store::session::Summary;
-use aside_tui::seam::{DecisionRow, Named, Said};
+use aside_tui::seam::{Command, DecisionRow, Named, Said};
 
 use crate::report::Report;
 use crate::{config, times};
@@ -18,6 +18,43 @@ pub(crate) fn line(text: impl Into<String>) -> Said {
 
 pub(crate) fn wrong(report: &Report) -> Said {
     Said::Wrong { what: report.to_string(), hint: report.remedy().map(str::to_owned) }
+}
+
+/// The command whose answer may be a page that does not say what it is.
+pub(crate) fn title(command: &Command) -> Option<String> {
+    match command {
+        Command::Other { name, rest } => Some(format!("/{name} {rest}").trim_end().to_owned()),
+        Command::Query(None) => Some("/set".to_owned()),
+        // One line says all, or it shows by itself.
+        Command::Query(Some(_))
+        | Command::Say(_)
+        | Command::Interrupt
+        | Command::AnswerNow
+        | Command::Answer { .. }
+        | Command::Set { .. }
+        | Command::Unset(_)
+        | Command::View(_)
+        | Command::Profile(_)
+        | Command::Model(_)
+        | Command::Effort(_)
+        | Command::Compact
+        | Command::Fork
+        | Command::Undo
+        | Command::Retry
+        | Command::Export(_)
+        | Command::Terminal(_)
+        | Command::Quit => None,
+    }
+}
+
+/// A page says which command it answers; a line says what it is itself.
+pub(crate) fn titled(title: Option<String>, said: Said) -> Said {
+    match (title, said) {
+        (Some(command), page @ (Said::Table { .. } | Said::Markdown(_))) => {
+            Said::Titled { command, page: Box::new(page) }
+        }
+        (_, said) => said,
+    }
 }
 
 /// As much of a thought as the decision table quotes.
@@ -196,6 +233,24 @@ mod tests {
         assert_eq!(shown[2], "2. **without a title**");
         assert!(shown[3].contains("· 4 messages ·"), "{}", shown[3]);
         assert_eq!(sessions(&[]), Said::Line("there is no session yet".to_owned()));
+    }
+
+    #[test]
+    fn a_page_names_the_command_it_answers_and_a_line_does_not() {
+        let other = |name: &str, rest: &str| Command::Other { name: name.to_owned(), rest: rest.to_owned() };
+        let page = || Said::Markdown("a page".to_owned());
+        let under = |command: &str| Said::Titled { command: command.to_owned(), page: Box::new(page()) };
+        #[rustfmt::skip]
+        let cases = [
+            (other("usage", ""),          page(),        under("/usage")),
+            (other("search", "a walrus"), page(),        under("/search a walrus")),
+            (Command::Query(None),        page(),        under("/set")),
+            (other("usage", ""),          line("none"),  line("none")),
+            (Command::Undo,               page(),        page()),
+        ];
+        for (command, said, expected) in cases {
+            assert_eq!(titled(title(&command), said), expected, "{command:?}");
+        }
     }
 
     #[test]

@@ -39,10 +39,14 @@ fn t13_a_line_of_input_is_a_prompt_or_a_command() {
 fn t13_a_session_goes_on_in_plain_words() {
     let config = Config::new("plain-resume");
     talk(&config, "remember the word moss\n");
-    let run = aside(&["--plain", "-c", "-m", "sim/deepseek"], b"/undo\n", Some(&config));
+    let run = aside(&["--plain", "-c", "-m", "sim/deepseek"], b"/undo\n/retry\n", Some(&config));
     let expected = "Session \"remember the word moss\": 2 messages\nYou said: remember the word moss\nThe answer was: ";
     assert!(run.stdout.contains(expected), "{}", run.stdout);
-    assert!(run.stdout.contains("You: /undo\nSession \"remember the word moss\": 0 messages\n"), "{}", run.stdout);
+    let undone = "You: /undo\nSession \"remember the word moss\": 0 messages\n\
+                  taken back: \"remember the word moss\"; /retry asks it again\n";
+    assert!(run.stdout.contains(undone), "{}", run.stdout);
+    let (_, retried) = run.stdout.split_once("You: /retry\n").unwrap();
+    assert!(retried.contains("You wrote: \"remember the word moss\""), "{retried}");
 }
 
 #[test]

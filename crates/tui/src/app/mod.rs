@@ -5,6 +5,7 @@ pub mod asking;
 mod keys;
 mod lights;
 mod updates;
+pub(crate) use updates::taken_back_words;
 
 use std::collections::VecDeque;
 

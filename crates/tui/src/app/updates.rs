@@ -1,11 +1,13 @@
 //! What the engine tells.
 
 use aside_core::event::{Side, Usage};
+use aside_core::screen::neutral_line;
 use aside_core::turn::TurnEnd;
 
 use super::{App, Doing, Turn, Wish};
 use crate::seam::{Command, Opening, Said, Status, TerminalAct, Update};
 use crate::text::Ink;
+use crate::text::wrap::cut;
 use crate::transcript::item::Item;
 use crate::transcript::thought::duration;
 
@@ -89,6 +91,7 @@ impl App {
                 self.usage = usage.unwrap_or_default();
                 self.transcript.restore(messages);
             }
+            Update::TakenBack(question) => self.taken_back(&question),
             Update::GoTo { message, part } => self.transcript.go_to(message, part),
             Update::Status(status) => self.hear_status(*status),
             Update::Lists(lists) => self.composer.lists = *lists,
@@ -155,6 +158,19 @@ impl App {
         }
     }
 
+    /// The question comes back to be asked in other words, unless something is
+    /// written there already.
+    fn taken_back(&mut self, question: &str) {
+        let mut line = taken_back_words(question);
+        if self.composer.editor.is_empty() {
+            self.composer.editor.fill(question);
+            line.push_str(" · it is back in the input");
+        } else {
+            line.push_str(" · /retry asks it again");
+        }
+        self.transcript.said(&Said::Line(line));
+    }
+
     fn unqueue(&mut self) {
         let mut texts: Vec<String> = self.queue.drain(..).collect();
         if texts.is_empty() {
@@ -167,4 +183,11 @@ impl App {
         self.composer.editor.fill(&texts.join("\n"));
         self.transcript.said(&Said::Line("what was queued is back in the input".to_owned()));
     }
+}
+
+/// So much of a question is quoted.
+const QUOTED: usize = 40;
+
+pub(crate) fn taken_back_words(question: &str) -> String {
+    format!("taken back: \"{}\"", cut(&neutral_line(question.trim()), QUOTED))
 }

@@ -17,6 +17,7 @@ use aside_core::message::{Message, Role};
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 
+use crate::app::taken_back_words;
 use crate::seam::{Command, Opening, Question, Said, Sending, Status, Update};
 use crate::transcript::thought::{Thought, duration};
 use crate::transcript::{ending, told_words};
@@ -187,6 +188,9 @@ impl Plain {
             Update::Withdrawn(id) => self.questions.retain(|question| question.id != id),
             Update::Said(said) => self.said(&said),
             Update::Restored(messages) => self.restored(&messages),
+            Update::TakenBack(question) => {
+                self.speech.line(&format!("{}; /retry asks it again", taken_back_words(&question)));
+            }
             Update::Status(status) => self.status = *status,
             Update::Ready => return self.ready(),
             Update::Interrupt => return self.interrupt(),

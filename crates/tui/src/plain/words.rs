@@ -55,13 +55,15 @@ pub(super) fn answers(question: &Question) -> String {
 }
 
 /// A row of a table is a line; each cell says what it is.
-pub(super) fn said(said: &Said) -> Vec<String> {
-    match said {
+pub(super) fn said(answer: &Said) -> Vec<String> {
+    match answer {
         Said::Line(text) | Said::Markdown(text) => vec![text.clone()],
         Said::Wrong { what, hint } => {
             let hint = hint.iter().map(|hint| format!("Hint: {hint}"));
             std::iter::once(format!("Error: {what}")).chain(hint).collect()
         }
+        // What was typed stands right above it.
+        Said::Titled { page, .. } => said(page),
         Said::Table { head, rows } => rows.iter().map(|row| table_row(head, row)).collect(),
     }
 }

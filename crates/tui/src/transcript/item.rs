@@ -3,6 +3,7 @@
 use aside_core::settings::Display;
 
 use super::Look;
+use super::asked::Asked;
 use super::plain::{Extent, Manner, Plain};
 use super::thought::{Shape, Thought};
 use super::tool::Tool;
@@ -11,7 +12,7 @@ use crate::text::{Base, Doc, Ink, Long, Row, Shown, Span};
 
 #[derive(Debug)]
 pub enum Item {
-    User(Plain),
+    User(Asked),
     Text(Long),
     Thought(Box<Thought>),
     Tool(Box<Tool>),
@@ -54,7 +55,7 @@ impl Item {
     }
 
     pub fn user(text: &str) -> Item {
-        Item::User(Plain::new(text, Manner::User))
+        Item::User(Asked::new(text))
     }
 
     /// Takes no room at all. Known without a layout.
@@ -68,6 +69,19 @@ impl Item {
     }
 
     pub fn can_fold(&self) -> bool {
+        match self {
+            Item::Thought(_) | Item::Tool(_) => true,
+            Item::User(asked) => asked.is_long(),
+            Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
+        }
+    }
+
+    /// It folds, and its first row is what one does it with.
+    pub fn is_headed_by_itself(&self) -> bool {
+        self.can_fold() && !self.has_header()
+    }
+
+    fn has_header(&self) -> bool {
         match self {
             Item::Thought(_) | Item::Tool(_) => true,
             Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
@@ -86,7 +100,8 @@ impl Item {
         match self {
             Item::Thought(thought) => thought.toggle(view),
             Item::Tool(tool) => tool.toggle(),
-            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => (),
+            Item::User(asked) => asked.toggle(),
+            Item::Text(_) | Item::Notice(_) | Item::Said(_) => (),
         }
     }
 
@@ -100,7 +115,7 @@ impl Item {
             Item::Tool(tool) => !tool.is_open(),
             Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
         };
-        self.can_fold() && folded
+        self.has_header() && folded
     }
 
     pub fn header(&self, look: &Look, hint: bool) -> Option<Row> {
@@ -133,7 +148,8 @@ impl Item {
     pub fn body(&mut self, section: usize, look: &Look) -> Shown<'_> {
         let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
         match self {
-            Item::User(plain) | Item::Notice(plain) => Shown::of(plain.body(width, Extent::All)),
+            Item::User(asked) => Shown::of(asked.body(width)),
+            Item::Notice(plain) => Shown::of(plain.body(width, Extent::All)),
             Item::Text(text) => text.section(section, width, Base::TEXT),
             Item::Said(doc) => Shown::of(doc.body(width, Base::TEXT)),
             Item::Thought(thought) => thought.body(section, width, look.view),
@@ -156,7 +172,7 @@ impl Item {
         if self.is_hidden(look.view) {
             return 0;
         }
-        let above = usize::from(section == 0 && self.can_fold());
+        let above = usize::from(section == 0 && self.has_header());
         let is_last = section + 1 == self.sections(look.view);
         let below = usize::from(is_last && self.footer(look).is_some());
         above + self.body(section, look).len() + below
@@ -194,7 +210,8 @@ impl Item {
 
     pub fn forget_rows(&mut self) {
         match self {
-            Item::User(plain) | Item::Notice(plain) => plain.forget_rows(),
+            Item::User(asked) => asked.forget_rows(),
+            Item::Notice(plain) => plain.forget_rows(),
             Item::Text(text) => text.forget_rows(),
             Item::Said(doc) => doc.forget_rows(),
             Item::Thought(thought) => thought.forget_rows(),
@@ -205,7 +222,8 @@ impl Item {
     /// What it says, for the clipboard.
     pub fn copy_text(&self) -> String {
         match self {
-            Item::User(plain) | Item::Notice(plain) => plain.source().to_owned(),
+            Item::User(asked) => asked.source().to_owned(),
+            Item::Notice(plain) => plain.source().to_owned(),
             Item::Text(text) => text.source().into_owned(),
             Item::Said(doc) => doc.source().to_owned(),
             Item::Thought(thought) => thought.source().into_owned(),

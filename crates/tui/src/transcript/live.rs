@@ -306,6 +306,16 @@ impl Transcript {
             }
             Said::Markdown(text) => Item::Said(Doc::new(text)),
             Said::Table { head, rows } => Item::Said(Doc::new(&markdown_table(head, rows))),
+            Said::Titled { command, page } => {
+                let title = format!("**{}**", literal(command.trim()));
+                match &**page {
+                    Said::Markdown(text) => Item::Said(Doc::new(&format!("{title}\n\n{text}"))),
+                    Said::Table { head, rows } => {
+                        Item::Said(Doc::new(&format!("{title}\n\n{}", markdown_table(head, rows))))
+                    }
+                    other @ (Said::Line(_) | Said::Wrong { .. } | Said::Titled { .. }) => return self.said(other),
+                }
+            }
         };
         self.push(item);
     }

@@ -1,6 +1,7 @@
 //! Everything that was said, as a list of which only the visible part is ever
 //! laid out. What a frame costs does not depend on how long the list is.
 
+pub mod asked;
 pub mod diff;
 pub mod hunks;
 pub mod item;
@@ -105,6 +106,14 @@ pub struct Hit {
     pub part: Part,
 }
 
+/// What is at the end, for whoever has scrolled away from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Below {
+    /// An answer that comes.
+    Live,
+    End,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Header,
@@ -202,12 +211,13 @@ impl Transcript {
         self.refill = true;
     }
 
-    /// Of a thought only the last rows are shown, or of an output the first.
+    /// Of a thought only the last rows are shown, or of an output or a paste the first.
     pub fn is_window(&self, index: usize) -> bool {
         match self.items.get(index) {
             Some(Item::Thought(thought)) => thought.shape(self.view) == Shape::Window,
             Some(Item::Tool(tool)) => tool.is_part(),
-            Some(Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_)) | None => false,
+            Some(Item::User(asked)) => asked.is_part(),
+            Some(Item::Text(_) | Item::Notice(_) | Item::Said(_)) | None => false,
         }
     }
 
@@ -244,7 +254,7 @@ impl Transcript {
         Look { width: self.size.0, view: self.view, now: self.now, motion }
     }
 
-    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme, below: Below) {
         let (width, height) = (usize::from(area.width).max(1), usize::from(area.height));
         self.resize(width, height);
         let look = self.look(theme.motion);
@@ -263,7 +273,7 @@ impl Transcript {
         }
         self.draw_sticky(area, &look, theme, buffer);
         if !self.follow && height > 0 {
-            draw_hint(area, buffer, theme);
+            draw_hint(area, buffer, theme, below);
         }
         self.forget_all_but(seen);
     }
@@ -316,15 +326,19 @@ impl Transcript {
             }
         }
         let footer = item.footer(look).filter(|_| section + 1 == item.sections(look.view));
+        let is_headed = item.is_headed_by_itself();
         let body = item.body(section, look);
-        for row in (skip..body.len()).filter_map(|index| body.row(index)) {
+        for (at, row) in (skip..body.len()).filter_map(|at| body.row(at).map(|row| (at, row))) {
             if used.is_full() {
                 return;
             }
+            let part = if at == 0 && is_headed { Part::Header } else { Part::Body };
+            let picked = (part == Part::Header && self.focus == Some(index))
+                .then(|| row.clone().into_owned().shaded(Shade::Picked));
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
-                paint_row(buffer, area, y, &row, gutter.as_ref(), theme);
-                set_hit(hits, y, Hit { item: index, part: Part::Body });
+                paint_row(buffer, area, y, picked.as_ref().unwrap_or(&row), gutter.as_ref(), theme);
+                set_hit(hits, y, Hit { item: index, part });
             });
         }
         if let (Some(row), true) = (&footer, skip <= body.len()) {
@@ -406,11 +420,13 @@ impl Used {
     }
 }
 
-const LIVE: &str = " ↓ live ";
-
-fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme) {
-    let width = (crate::text::width_of(LIVE) as u16).min(area.width);
+fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme, below: Below) {
+    let text = match below {
+        Below::Live => " ↓ live ",
+        Below::End => " ↓ end ",
+    };
+    let width = (crate::text::width_of(text) as u16).min(area.width);
     let hint = Rect { x: area.right() - width, y: area.bottom() - 1, width, height: 1 };
-    let row = Row::new(vec![Span::new(Ink::Accent, LIVE)]).shaded(Shade::Picked);
+    let row = Row::new(vec![Span::new(Ink::Accent, text)]).shaded(Shade::Picked);
     paint_row(buffer, hint, 0, &row, None, theme);
 }

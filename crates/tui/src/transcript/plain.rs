@@ -27,7 +27,9 @@ pub enum Extent {
 }
 
 /// Lines of a text that is shown in part.
-pub const PART: usize = 16;
+const PART: usize = 16;
+/// And of what the user said, who knows it.
+const PART_OF_USER: usize = 12;
 /// And rows, if the lines are long.
 const MOST_PART_ROWS: usize = 40;
 
@@ -83,7 +85,14 @@ impl Plain {
 
     /// There is more than a part would show.
     pub fn is_long(&self) -> bool {
-        self.lines > PART + 1 || self.source.len() > PART * 1000
+        // What a tool gives back may be one long line of data; what the user
+        // said is to be no longer than a screen.
+        let bytes_of_a_line = if self.manner == Manner::User { 240 } else { 1000 };
+        self.lines > self.part() + 1 || self.source.len() > self.part() * bytes_of_a_line
+    }
+
+    fn part(&self) -> usize {
+        if self.manner == Manner::User { PART_OF_USER } else { PART }
     }
 
     pub fn forget_rows(&mut self) {
@@ -105,20 +114,24 @@ impl Plain {
     fn lay(&self, width: usize, extent: Extent) -> Laid {
         let most = match extent {
             Extent::All => usize::MAX,
-            Extent::Part => PART,
+            Extent::Part => self.part(),
         };
         let (mut rows, codes) = lay(&self.source, self.manner, width, most);
         let cut = extent == Extent::Part && rows.len() > MOST_PART_ROWS;
         if cut {
             rows.truncate(MOST_PART_ROWS);
         }
-        if extent == Extent::Part && (cut || self.lines > PART) {
-            let more = match self.lines.saturating_sub(PART) {
+        if extent == Extent::Part && (cut || self.lines > self.part()) {
+            let more = match self.lines.saturating_sub(self.part()) {
                 0 => "… more of this (click to expand)".to_owned(),
                 1 => "… 1 more line (click to expand)".to_owned(),
                 more => format!("… {more} more lines (click to expand)"),
             };
-            wrap(&[Span::new(Ink::Accent, more)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
+            let (margin, shade) = match self.manner {
+                Manner::User => (Margin { first: vec![Span::new(Ink::Accent, "  ")], rest: Vec::new() }, Shade::User),
+                Manner::Output | Manner::Script | Manner::Diff | Manner::Notice(_) => (Margin::default(), Shade::None),
+            };
+            wrap(&[Span::new(Ink::Accent, more)], width, Break::Words, &margin, shade, &mut rows);
         }
         Laid { width, extent, rows, codes }
     }

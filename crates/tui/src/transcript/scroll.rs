@@ -79,6 +79,10 @@ impl Transcript {
         {
             thought.toggle(view);
         }
+        // What was looked for may be in the part that is not shown.
+        if let Some(Item::User(asked)) = self.items.get_mut(found) {
+            asked.open();
+        }
         self.top = Pos::of(found, 0);
         self.follow = false;
     }

@@ -11,6 +11,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::{App, Mode};
+use crate::transcript::Below;
 
 /// Where the terminal's cursor goes; nowhere while nothing is typed.
 pub type Cursor = Option<(u16, u16)>;
@@ -34,7 +35,8 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Cursor {
     };
     let above = if app.mode() == Mode::Word { prompt::draw(app, above, buffer) } else { above };
     app.transcript_area = above;
-    app.transcript.draw(above, buffer, &theme);
+    let below = if app.is_busy() { Below::Live } else { Below::End };
+    app.transcript.draw(above, buffer, &theme, below);
     input::draw_popup(app, above, buffer);
     cursor
 }

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 
 use crate::app::{App, Mode};
 use crate::paint::paint_row;
+use crate::seam::Question;
 use crate::text::wrap::cut;
 use crate::text::{Body, Break, Face, Ink, Margin, Row, Shade, Span, width_of, wrap};
 
@@ -29,6 +30,11 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
         }
         Mode::Asked | Mode::Browse | Mode::Write => answers(question.covers.as_deref(), width),
     };
+    // The line above, what is asked and the answers.
+    if app.mode() != Mode::Word && 2 + answers.len() > usize::from(area.height) {
+        let rows = compact(question, width, usize::from(area.height));
+        return paint(app, area, &rows, buffer);
+    }
     let room = usize::from(area.height * 2 / 3).saturating_sub(1 + answers.len()).max(1);
     let mut all = asked.len();
     if let Some(preview) = app.asking.preview(width.saturating_sub(INDENT.len())) {
@@ -38,6 +44,10 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
     let mut rows = vec![Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))])];
     rows.extend(fit(asked, all, width, room));
     rows.extend(answers);
+    paint(app, area, &rows, buffer)
+}
+
+fn paint(app: &App, area: Rect, rows: &[Row], buffer: &mut Buffer) -> Rect {
     let height = (rows.len() as u16).min(area.height);
     let above = Rect { height: area.height - height, ..area };
     let own = Rect { y: above.bottom(), height, ..area };
@@ -46,6 +56,28 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
         paint_row(buffer, own, y as u16, row, None, &app.theme);
     }
     above
+}
+
+/// The question where its answers have no room in words: the keys alone, and a
+/// row for what a longer yes covers, without which it is not offered.
+fn compact(question: &Question, width: usize, height: usize) -> Vec<Row> {
+    let (subject, preview) = question.parts();
+    let more = if preview.is_some() { " …" } else { "" };
+    let tool = cut(&neutral_line(&question.tool), width);
+    let subject = format!("{}{more}", neutral_line(subject));
+    let subject = cut(subject.trim_start(), width.saturating_sub(width_of(&tool) + 1));
+    let covers = question.covers.as_deref().filter(|_| height >= 4);
+    let mut rows = vec![
+        Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))]),
+        Row::new(vec![Span::new(Ink::Warn, format!("{tool} ")).faced(Face::BOLD), Span::new(Ink::Plain, subject)]),
+    ];
+    if let Some(covers) = covers {
+        let text = format!("s, p: {}", neutral_line(covers));
+        rows.push(Row::new(vec![Span::new(Ink::Muted, cut(&text, width))]));
+    }
+    let keys = if covers.is_some() { "y s p n w v Esc" } else { "y n w v Esc" };
+    rows.push(Row::new(vec![Span::new(Ink::Accent, cut(keys, width))]));
+    rows
 }
 
 /// As many as there may be room for.

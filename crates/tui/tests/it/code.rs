@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use aside_core::settings::Display;
-use aside_tui::seam::{Opening, Question, QuestionId, Update};
+use aside_core::turn::TurnEnd;
+use aside_tui::seam::{Command, Opening, Question, QuestionId, Update};
 use aside_tui::theme::{Depth, Ground, Theme};
 use crossterm::event::KeyCode;
 use expect_test::expect_file;
@@ -122,6 +123,46 @@ fn t4_long_output_opens_in_two_steps() {
     stage.key(KeyCode::Tab);
     stage.key(KeyCode::Char('o'));
     assert_eq!(stage.said(), ["▶ ✓ shell seq 40 · 40 lines"]);
+}
+
+#[test]
+fn a_large_paste_shows_its_first_lines_and_all_of_them_on_a_click_or_a_key() {
+    let mut stage = Stage::viewed(60, 60, Display::Full);
+    let paste: Vec<String> = (1..=40).map(|line| format!("line {line}")).collect();
+    stage.line(&paste.join("\n"));
+    assert_eq!(stage.sent, [Command::Say(paste.join("\n"))], "all of it is sent");
+    stage.write(0, "an answer");
+    stage.end(TurnEnd::Answered);
+    let folded = stage.said();
+    assert_eq!((folded.len(), folded[0].as_str()), (14, "❯ line 1"));
+    assert_eq!(folded[11..], ["  line 12", "  … 28 more lines (click to expand)", "an answer"]);
+    let is_open = |stage: &mut Stage| {
+        let said = stage.said();
+        (said.len(), said[39].as_str()) == (41, "  line 40")
+    };
+    stage.click(5, 12);
+    assert!(is_open(&mut stage), "a click on it\n{}", stage.screen());
+    stage.click(5, 20);
+    assert!(is_open(&mut stage), "its rows can be clicked at\n{}", stage.screen());
+    stage.click(5, 0);
+    assert_eq!(stage.said(), folded, "a click on its first row");
+    stage.control('o');
+    assert!(is_open(&mut stage), "the key for the last block\n{}", stage.screen());
+    stage.key(KeyCode::Tab);
+    stage.key(KeyCode::Char('o'));
+    assert_eq!(stage.said(), folded, "walking over the blocks");
+}
+
+#[test]
+fn what_is_not_much_longer_than_its_first_lines_is_shown_whole() {
+    for (lines, shown) in [(1, 1), (13, 13), (14, 13)] {
+        let mut stage = Stage::viewed(60, 60, Display::Full);
+        stage.line(&vec!["a line"; lines].join("\n"));
+        assert_eq!(stage.said().len(), shown, "{lines} lines");
+    }
+    let mut stage = Stage::viewed(60, 60, Display::Full);
+    stage.line(&"word ".repeat(600));
+    assert_eq!(stage.said().last().unwrap(), "  … more of this (click to expand)");
 }
 
 #[test]

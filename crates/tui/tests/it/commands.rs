@@ -4,6 +4,7 @@ use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_tui::commands::COMMANDS;
 use aside_tui::seam::{Command, DecisionRow, Said, Sending, Sought, Update};
+use crossterm::event::KeyCode;
 
 use crate::support::{Stage, thinking, words};
 
@@ -64,6 +65,17 @@ fn what_stands_in_a_table_is_shown_as_it_is() {
 }
 
 #[test]
+fn a_page_stands_under_the_command_it_answers() {
+    let mut stage = Stage::new(60, 20);
+    let table = Said::Table { head: vec!["tool".into()], rows: vec![vec!["read".into()]] };
+    for (command, page) in [("/tools", table), ("/search *a* walrus", Said::Markdown("1. a walrus\n".into()))] {
+        stage.tell(Update::Said(Said::Titled { command: command.into(), page: Box::new(page) }));
+    }
+    let expected = ["/tools", "tool", "────", "read", "/search *a* walrus", "1. a walrus"];
+    assert_eq!(stage.said().iter().map(|row| row.trim()).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn every_command_of_the_issue_is_there_with_help() {
     let wanted = "help model effort thinking set unset profile context compact sent usage search sessions resume fork \
                   undo retry export copy tools permissions record quit";
@@ -92,4 +104,22 @@ fn what_was_found_is_gone_to_and_a_thought_is_opened() {
     // Nothing jumps where there is nothing.
     stage.tell(Update::GoTo { message: 99, part: Sought::Said });
     assert_eq!(stage.said()[0], "❯ question 5");
+}
+
+#[test]
+fn what_is_taken_back_is_named_and_can_be_written_anew() {
+    #[rustfmt::skip]
+    let cases = [
+        ("",           "why is\nit so?", "· taken back: \"why is ⏎ it so?\" · it is back in the input", "why is\nit so?"),
+        ("half a word", "why?",          "· taken back: \"why?\" · /retry asks it again",             "half a word"),
+    ];
+    for (written, question, said, input) in cases {
+        let mut stage = Stage::new(80, 12);
+        stage.typed(written);
+        stage.tell(Update::Restored(Vec::new()));
+        stage.tell(Update::TakenBack(question.into()));
+        assert_eq!(stage.said(), [said]);
+        stage.key(KeyCode::Enter);
+        assert_eq!(stage.sent, [Command::Say(input.into())]);
+    }
 }

@@ -21,6 +21,7 @@ mod screens;
 mod scrolling;
 mod seed_000;
 mod seed_003_004;
+mod small;
 mod states;
 mod statusline;
 mod stuck;

@@ -19,6 +19,7 @@ fn lines(from: usize, to: usize) -> String {
 #[test]
 fn t7_the_end_is_followed_only_from_the_end() {
     let mut stage = Stage::new(40, 13);
+    stage.send();
     stage.open(0, Opening::Text);
     stage.grow(0, &lines(0, 50));
     assert_eq!(stage.said().last().unwrap(), "line 49");
@@ -35,10 +36,13 @@ fn t7_the_end_is_followed_only_from_the_end() {
         stage.key(KeyCode::PageDown);
     }
     assert_eq!(stage.said().last().unwrap(), "another block");
-    assert!(!stage.screen().contains("↓ live"));
+    assert!(!stage.screen().contains('↓'));
     stage.send();
     stage.write(2, "and one more");
     assert_eq!(stage.said().last().unwrap(), "and one more", "back at the end it follows again");
+    stage.end(TurnEnd::Answered);
+    stage.wheel(true);
+    assert!(stage.said().last().unwrap().ends_with("↓ end"), "nothing is live any more\n{}", stage.screen());
 }
 
 #[test]

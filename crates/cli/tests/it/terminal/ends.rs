@@ -2,7 +2,7 @@
 
 use super::emulator::Modes;
 use super::folder::Folder;
-use super::{CTRL_C, ESC, Terminal};
+use super::{CTRL_C, ENTER, ESC, Terminal, USUAL};
 
 /// The words of a thought, wherever its rows break.
 fn words(terminal: &Terminal) -> String {
@@ -33,6 +33,21 @@ fn t10_esc_stops_the_answer_keeps_what_came_and_the_session_goes_on() {
     terminal.enter("and now?");
     terminal.see("You wrote: \"and now?\"");
     terminal.idle();
+}
+
+#[test]
+fn a_connection_that_breaks_is_told_once_and_in_plain_words() {
+    let folder = Folder::new("broken");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/deepseek"]);
+    terminal.enter("sim: cut 300");
+    terminal.see("hint: /retry asks again");
+    terminal.idle();
+    let lines = terminal.lines();
+    let said: Vec<&String> =
+        lines.iter().filter(|line| ["✗ ", "! ", "· "].iter().any(|mark| line.starts_with(mark))).collect();
+    assert_eq!(said.len(), 1, "{}", terminal.picture());
+    assert!(said[0].starts_with("✗ the connection to ") && said[0].contains(" broke off before"), "{said:?}");
+    assert!(!terminal.shows("error decoding"), "{}", terminal.picture());
 }
 
 #[test]
@@ -88,6 +103,30 @@ fn t13_whichever_way_one_leaves_the_terminal_is_as_it_was() {
         assert!(terminal.ended().success(), "{name}");
         assert_eq!(terminal.emulator().modes(), Modes::UNTOUCHED, "{name}");
         assert!(!terminal.shows("❯"), "{name}: the screen is the shell's\n{}", terminal.picture());
+    }
+}
+
+#[test]
+fn whoever_leaves_is_told_how_to_go_on_unless_nothing_was_said() {
+    let folder = Folder::new("resumed");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("/quit");
+    assert!(terminal.ended().success());
+    assert!(!terminal.shows("aside -r"), "{}", terminal.picture());
+    for arguments in [&["-m", "sim/kimi"][..], &["-m", "sim/kimi", "--plain"]] {
+        let mut terminal = Terminal::start(&folder, arguments, USUAL);
+        terminal.until("a prompt", |lines| lines.iter().any(|line| line.contains("❯ ") || line.contains("You:")));
+        terminal.keys("where is the walrus?");
+        terminal.see("walrus?");
+        terminal.keys(ENTER);
+        terminal.see("You wrote: \"where is the walrus?\"");
+        terminal.idle();
+        terminal.keys("\x04");
+        assert!(terminal.ended().success());
+        let line = terminal.line_with("goes on with this session");
+        let id = line.strip_prefix("aside -r ").and_then(|line| line.split(' ').next()).unwrap().to_owned();
+        let mut again = Terminal::ready(&folder, &["-r", &id]);
+        again.see("You wrote: \"where is the walrus?\"");
     }
 }
 

@@ -52,3 +52,20 @@ fn which_model_was_chosen_and_why_is_said_on_the_screen() {
     let model = terminal.lines().pop().unwrap().split(" · ").next().unwrap().to_owned();
     assert!(terminal.line_with("· ").starts_with(&format!("· {model}: ")), "{}", terminal.picture());
 }
+
+#[test]
+fn a_question_taken_back_is_in_the_input_and_can_be_asked_again() {
+    let folder = Folder::new("undone");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("where is the walrus?");
+    terminal.see("You wrote: \"where is the walrus?\"");
+    terminal.idle();
+    terminal.enter("/undo");
+    terminal.see("taken back: \"where is the walrus?\" · it is back in the input");
+    terminal.miss("You wrote:");
+    // The question is in the way of the command, and a key clears it.
+    terminal.keys(CTRL_C);
+    terminal.see("Ctrl+C once more leaves");
+    terminal.enter("/retry");
+    terminal.see("You wrote: \"where is the walrus?\"");
+}
