@@ -2,6 +2,8 @@
 //! knows.
 
 use std::io::{self, Stdout, Write, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::theme::Depth;
 
@@ -10,11 +12,14 @@ pub(super) struct Out {
     terminal: Stdout,
     depth: Depth,
     frame: Vec<u8>,
+    /// A panic somewhere has given the terminal back. Set under the lock of
+    /// the output, so that no frame comes behind it.
+    broken: Arc<AtomicBool>,
 }
 
 impl Out {
-    pub(super) fn new(depth: Depth) -> Out {
-        Out { terminal: stdout(), depth, frame: Vec::new() }
+    pub(super) fn new(depth: Depth, broken: Arc<AtomicBool>) -> Out {
+        Out { terminal: stdout(), depth, frame: Vec::new(), broken }
     }
 }
 
@@ -25,12 +30,16 @@ impl Write for Out {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let written = match self.depth {
-            Depth::Sixteen => self.terminal.write_all(&in_sixteen(&self.frame)),
-            Depth::True | Depth::Indexed | Depth::None => self.terminal.write_all(&self.frame),
-        };
+        if self.depth == Depth::Sixteen {
+            self.frame = in_sixteen(&self.frame);
+        }
+        let mut terminal = self.terminal.lock();
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(io::Error::other("a part of aside failed"));
+        }
+        let written = terminal.write_all(&self.frame);
         self.frame.clear();
-        written.and_then(|()| self.terminal.flush())
+        written.and_then(|()| terminal.flush())
     }
 }
 

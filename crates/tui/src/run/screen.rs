@@ -26,8 +26,6 @@ use crate::view;
 
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Out>>,
-    /// A panic somewhere has given the terminal back.
-    broken: Arc<AtomicBool>,
 }
 
 impl Screen {
@@ -35,19 +33,19 @@ impl Screen {
         let broken = Arc::new(AtomicBool::new(false));
         let (breaks, before) = (Arc::clone(&broken), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
+            // A frame on its way is whole first; the next one is not written.
+            let output = stdout().lock();
             breaks.store(true, Ordering::Relaxed);
             // The words of the panic are of no use on a screen that vanishes.
             give_back().ok();
+            drop(output);
             before(panic);
         }));
         take_over()?;
-        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(Out::new(depth)))?, broken })
+        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(Out::new(depth, broken)))? })
     }
 
     pub(super) fn draw(&mut self, app: &mut App) -> io::Result<()> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(io::Error::other("a part of aside failed"));
-        }
         draw_frame(&mut self.terminal, app)
     }
 
@@ -135,7 +133,8 @@ pub fn restore() {
 }
 
 fn give_back() -> io::Result<()> {
-    execute!(stdout(), PopKeyboardEnhancementFlags).ok();
+    // A frame that was begun is shown, and what comes behind it.
+    execute!(stdout(), EndSynchronizedUpdate, PopKeyboardEnhancementFlags).ok();
     let written = execute!(stdout(), DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
     disable_raw_mode().and(written)
 }
