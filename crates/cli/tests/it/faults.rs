@@ -102,6 +102,24 @@ fn a_data_folder_that_cannot_be_written_to_is_said_and_loses_nothing() {
     assert!(!again.stderr.contains("not saved"), "{}", again.stderr);
 }
 
+/// Somebody was killed there: the file alone is not all there is.
+#[test]
+fn a_read_only_folder_with_a_journal_is_not_read_without_it() {
+    let person = Person::new("faults-journal");
+    assert_eq!(person.run(&["ask", "-m", "sim/deepseek", "the first question"], b"").code, 0);
+    let journal = person.config.0.join("data/sessions.db-wal");
+    fs::write(&journal, b"not taken in yet").unwrap();
+    if person.is_root {
+        chown(&journal, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    person.lock(true);
+    let listed = person.run(&["sessions", "list"], b"");
+    assert_eq!((listed.code, listed.stdout.as_str()), (2, ""));
+    assert!(listed.stderr.contains("journal") && listed.stderr.contains("ASIDE_DATA_DIR"), "{}", listed.stderr);
+    person.lock(false);
+    assert!(person.sessions().contains("the first question"));
+}
+
 #[test]
 fn a_data_folder_that_cannot_be_made_is_said_and_the_answer_comes() {
     let person = Person::new("faults-no-folder");

@@ -76,7 +76,11 @@ fn tune(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Nothing is written before it is known whose file this is.
 fn check(connection: &Connection, path: &Path) -> Result<Standing, Fault> {
-    let standing = schema::standing(connection)?;
+    // At one moment: half of what another process is just making looks like
+    // somebody else's file.
+    let moment = connection.unchecked_transaction()?;
+    let standing = schema::standing(&moment)?;
+    drop(moment);
     match standing {
         Standing::Foreign => Err(StoreError::NotOurs { path: path.to_owned() }.into()),
         Standing::Ours { version } if version > NEWEST => {
@@ -119,12 +123,23 @@ pub(super) fn for_reading_first(path: &Path) -> Result<(Connection, Reach)> {
     };
     match attempt(Reach::Shared) {
         Ok(connection) => Ok((connection, Reach::Shared)),
+        // Read as it stands, what is still in the journal would be missing without a word.
+        Err(Fault::Sqlite(error)) if cannot_be_shared(&error) && has_journal(path) => {
+            let detail = "its latest changes are in a journal that has to be taken in first".to_owned();
+            Err(StoreError::ReadOnly { path: path.to_owned(), detail })
+        }
         Err(Fault::Sqlite(error)) if cannot_be_shared(&error) => {
             let connection = attempt(Reach::Frozen).map_err(|fault| fault.at(path))?;
             Ok((connection, Reach::Frozen))
         }
         Err(fault) => Err(fault.at(path)),
     }
+}
+
+fn has_journal(path: &Path) -> bool {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-wal");
+    std::fs::metadata(journal).is_ok_and(|journal| journal.len() > 0)
 }
 
 fn frozen(path: &Path) -> String {
