@@ -21,4 +21,4 @@ pub mod theme;
 pub mod transcript;
 pub mod view;
 
-pub use run::{draw_frame, edit, restore, run, theme_of_terminal};
+pub use run::{draw_frame, edit, is_lent, restore, run, stop_with_the_editor, theme_of_terminal};

@@ -87,9 +87,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     let watch = signals::watch(front, updates.clone())?;
     let watched = watch.clone();
     let engine = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
-        let kept = engine(&arguments, told, commands, &opened);
-        watched.stop();
-        kept
+        let _ends = signals::EndsWith(watched);
+        engine(&arguments, told, commands, &opened)
     })?;
     // A mistake in the config is said before the screen is taken.
     let Opening { status, lists, keys, restored } = match opening.recv() {
@@ -99,6 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     };
     drop(updates);
     let restored = (!restored.is_empty()).then_some(Update::Restored(restored));
+    watch.shown(true);
     // A front that fails must not take the engine down in the middle of a line.
     let shown = std::panic::catch_unwind(AssertUnwindSafe(|| match front {
         Front::Lines => plain::run(status, restored, to_front, to_engine),
@@ -110,6 +110,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
             aside_tui::run(app, to_front, to_engine).map(|()| Outcome::Done)
         }
     }));
+    watch.shown(false);
     // The engine ends when nobody listens to it; what it kept is on disk then.
     let ended = engine.join();
     let shown = shown.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -1,6 +1,7 @@
 //! Signals from outside become updates, so that every way out is the same one:
 //! the turn is stopped, what came is kept, the terminal is given back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,6 +19,17 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Watch {
     stop: CancellationToken,
     outcome: Arc<OnceLock<Outcome>>,
+    /// Somebody shows the session, and can be told of a stop.
+    is_shown: Arc<AtomicBool>,
+}
+
+/// The watch ends with the engine, whatever ends that.
+pub(crate) struct EndsWith(pub(crate) Watch);
+
+impl Drop for EndsWith {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 impl Watch {
@@ -26,8 +38,13 @@ impl Watch {
         self.outcome.get().copied()
     }
 
+    /// Whether there is a front to be told. Without one, Ctrl+C ends the process.
+    pub(crate) fn shown(&self, is_shown: bool) {
+        self.is_shown.store(is_shown, Ordering::Relaxed);
+    }
+
     /// There is nobody to tell any more.
-    pub(crate) fn stop(&self) {
+    fn stop(&self) {
         self.stop.cancel();
     }
 }
@@ -41,7 +58,7 @@ pub(crate) enum Front {
 }
 
 pub(crate) fn watch(front: Front, updates: Sender<Update>) -> anyhow::Result<Watch> {
-    let watch = Watch { stop: CancellationToken::new(), outcome: Arc::default() };
+    let watch = Watch { stop: CancellationToken::new(), outcome: Arc::default(), is_shown: Arc::default() };
     let watching = watch.clone();
     let runtime = crate::run::runtime()?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -73,11 +90,19 @@ async fn listen(front: Front, watch: &Watch, updates: &Sender<Update>) -> std::i
         };
         let outcome = tokio::select! {
             _ = interrupt.recv() => {
-                drop(updates.send(Update::Interrupt));
+                // What is typed in an editor is for the editor.
+                match watch.is_shown.load(Ordering::Relaxed) {
+                    _ if aside_tui::is_lent() => (),
+                    true => drop(updates.send(Update::Interrupt)),
+                    false => std::process::exit(Outcome::Interrupted as i32),
+                }
                 continue;
             }
             _ = stopped => {
-                drop(updates.send(Update::Suspend));
+                match aside_tui::is_lent() {
+                    true => aside_tui::stop_with_the_editor(),
+                    false => drop(updates.send(Update::Suspend)),
+                }
                 continue;
             }
             _ = terminate.recv() => Outcome::Terminated,

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is run if nobody said.
@@ -17,15 +18,37 @@ pub fn edit(text: &str) -> io::Result<String> {
     edit_with(&editor, text)
 }
 
+/// An editor has the terminal: what is typed there is not for us.
+static LENT: AtomicBool = AtomicBool::new(false);
+
+pub fn is_lent() -> bool {
+    LENT.load(Ordering::Relaxed)
+}
+
+/// An editor that stops itself stops the whole job, else nobody could wake it.
+/// Without a shell that made a job of us, nothing stops.
+pub fn stop_with_the_editor() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Signal, getpgrp, getsid, kill_current_process_group};
+        if getsid(None).is_ok_and(|session| session != getpgrp()) {
+            kill_current_process_group(Signal::STOP).ok();
+        }
+    }
+}
+
 fn edit_with(editor: &str, text: &str) -> io::Result<String> {
     let draft = Draft::new(text)?;
+    LENT.store(true, Ordering::Relaxed);
     let status = command(editor, &draft).status();
+    LENT.store(false, Ordering::Relaxed);
     let status = status.map_err(|error| io::Error::other(format!("cannot run `{editor}`: {error}")))?;
     if !status.success() {
         return Err(io::Error::other(format!("`{editor}` failed ({status}); set VISUAL or EDITOR to another")));
     }
-    let edited = std::fs::read_to_string(&draft.0)?;
-    Ok(edited.trim_end_matches('\n').to_owned())
+    // In whatever letters it was saved, it is the only copy.
+    let edited = std::fs::read(&draft.0)?;
+    Ok(String::from_utf8_lossy(&edited).trim_end_matches('\n').to_owned())
 }
 
 /// An editor may be named with arguments: `code --wait`.

@@ -23,7 +23,7 @@ use crate::app::{App, Msg};
 use crate::seam::{Command, Said, TerminalAct, Update};
 use crate::theme::Motion;
 use crate::transcript::SPINNER_STEP_MS;
-pub use editor::edit;
+pub use editor::{edit, is_lent, stop_with_the_editor};
 use gather::pass_on;
 pub use ground::theme_of_terminal;
 use keys::Keys;

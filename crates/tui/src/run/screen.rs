@@ -26,6 +26,7 @@ use crate::view;
 
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Out>>,
+    mouse: Mouse,
 }
 
 impl Screen {
@@ -42,7 +43,8 @@ impl Screen {
             before(panic);
         }));
         take_over()?;
-        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(Out::new(depth, broken)))? })
+        let terminal = Terminal::new(CrosstermBackend::new(Out::new(depth, broken)))?;
+        Ok(Screen { terminal, mouse: Mouse::Ours })
     }
 
     pub(super) fn draw(&mut self, app: &mut App) -> io::Result<()> {
@@ -55,6 +57,7 @@ impl Screen {
     }
 
     pub(super) fn mouse(&mut self, whose: Mouse) -> io::Result<()> {
+        self.mouse = whose;
         let out = self.terminal.backend_mut();
         match whose {
             Mouse::Ours => execute!(out, EnableMouseCapture),
@@ -67,6 +70,7 @@ impl Screen {
         give_back()?;
         let result = to();
         take_over()?;
+        self.mouse(self.mouse)?;
         // To `clear`, the terminal would have to say where its cursor is, and
         // some never answer.
         let size = self.terminal.size()?;
