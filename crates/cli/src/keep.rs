@@ -153,7 +153,12 @@ impl Desk {
 
     /// Goes on from an earlier entry of the history.
     pub(crate) fn go_to(&mut self, head: Option<EntryId>) {
-        let head = head.and_then(|EntryId(at)| self.ids.get(at).copied());
+        let head = match head.map(|EntryId(at)| self.ids.get(at).copied()) {
+            None => None,
+            Some(Some(id)) => Some(id),
+            // It could not be written; nothing before it is given up for that.
+            Some(None) => return,
+        };
         let moved = self.store.set_head(&self.lease, head);
         self.check(moved);
     }

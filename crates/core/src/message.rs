@@ -76,9 +76,9 @@ impl Message {
         self.role == Role::User && self.extra.iter().any(|(name, value)| name == NUDGE && value == "true")
     }
 
-    /// The user's words that begin a turn.
+    /// The user's words that begin a turn. A summary of earlier ones begins none.
     pub fn is_question(&self) -> bool {
-        self.role == Role::User && !self.is_nudge()
+        self.role == Role::User && !self.is_nudge() && !crate::compact::is_summary(self)
     }
 
     /// The thoughts of a message, in order.

@@ -106,7 +106,7 @@ impl Session {
 /// What the provider counted last: the request before, and the answer to it.
 fn reported(branch: &[&Message]) -> Option<u64> {
     let usage = branch.iter().rev().find(|message| message.role == Role::Assistant)?.usage?;
-    Some(usage.input? + usage.output.unwrap_or_default())
+    Some(usage.input?.saturating_add(usage.output.unwrap_or_default()))
 }
 
 /// The answer of the last message; a thought is none.

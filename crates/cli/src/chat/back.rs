@@ -29,13 +29,16 @@ impl Driver {
         }
         let asked = self.branch().into_iter().rev().find(Message::is_question);
         let Some(asked) = asked else { return Err(Report::new("nothing was asked yet")) };
-        self.take_back()?;
         let Some(text) = words(&asked) else { return Err(Report::new("the last question cannot be asked again")) };
+        self.take_back()?;
+        // If it cannot be asked now, it is still the last question.
+        self.taken_back = Some(text.clone());
         self.say(&text, inbox).await
     }
 
     /// Takes the last turn back; it stays in the log. Its question comes back.
     fn take_back(&mut self) -> Result<Option<String>, Report> {
+        self.hold();
         let history = &mut self.ready.session.history;
         let Some(asked) = history.undo() else { return Err(Report::new("there is nothing to take back")) };
         let question = history.get(asked).and_then(|entry| words(&entry.message));

@@ -14,7 +14,7 @@ use aside_engine::room::Compacted;
 use aside_engine::tools::Mode;
 use aside_store::ledger::{By, LedgerQuery};
 use aside_store::search::Query;
-use aside_store::session::Change;
+use aside_store::session::{Change, NewSession};
 use aside_store::{MessageId, SessionId, SqliteStore, Store};
 use aside_tui::seam::{Command, Lists, ProfileAct, Said, Status, Update};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -158,13 +158,18 @@ impl Driver {
             let Some(command) = command else { return };
             // These come in the middle of a turn, or too late for it.
             let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
-            // A turn may have made files, and a profile is another word to complete.
-            let changes_lists = matches!(command, Command::Say(_) | Command::Retry | Command::Profile(_));
+            // A profile is another word to complete.
+            let changes_lists = matches!(command, Command::Profile(_));
+            let begins_a_turn = matches!(command, Command::Say(_));
             let title = says::title(&command);
             match self.obey(command, inbox).await {
                 Ok(Done::Silent) => (),
                 Ok(Done::Said(said)) => self.front.send(Update::Said(says::titled(title, said))),
                 Ok(Done::Leave) => return,
+                // Whoever waits for an answer waits no longer.
+                Err(report) if begins_a_turn => {
+                    self.front.send(Update::TurnEnded(TurnEnd::Unreachable(report.to_string())));
+                }
                 Err(report) => self.front.send(Update::Said(says::wrong(&report))),
             }
             if !is_aside {
@@ -245,10 +250,24 @@ impl Driver {
 
     /// Begins to keep the session, once there is something to keep.
     fn open_desk(&mut self, first: &Message) {
+        let mut new = keep::new_session(self.ready.model.clone(), &self.ready.session.settings, first);
+        // A title may have been given before anything was said.
+        new.title = self.title.take().or(new.title);
+        self.title.clone_from(&new.title);
+        self.open_desk_with(new);
+    }
+
+    /// A session that goes on is held from the first change to it, so that what
+    /// is taken back, summed up or set is so on disk too.
+    pub(super) fn hold(&mut self) {
+        if self.known.is_some() {
+            self.open_desk_with(NewSession::default());
+        }
+    }
+
+    fn open_desk_with(&mut self, new: NewSession) {
         let Some(store) = self.store.clone().filter(|_| self.desk.is_none()) else { return };
         let session = &self.ready.session;
-        let new = keep::new_session(self.ready.model.clone(), &session.settings, first);
-        self.title = self.title.take().or_else(|| new.title.clone());
         match Desk::open(store, self.known.take(), new, &session.history, session.endpoint.origin()) {
             Ok(desk) => self.desk = Some(desk),
             Err(error) => {
@@ -325,7 +344,7 @@ impl Driver {
             Command::Model(Some(name)) => self.switch_model(&name).await,
             Command::Model(None) => said(says::line(format!("model: {}", self.ready.model))),
             Command::Profile(act) => self.profile(act),
-            Command::Compact => self.compact().await,
+            Command::Compact => self.compact(inbox).await,
             Command::Undo => self.undo(),
             Command::Fork => self.fork(),
             Command::Export(file) => self.export(file.as_deref()),
@@ -343,6 +362,7 @@ impl Driver {
     }
 
     fn settings_changed(&mut self) {
+        self.hold();
         let settings = &self.ready.session.settings;
         let said = settings.layer(Layer::Session).map(|(key, value)| (key.name().to_owned(), value.to_string()));
         let said = said.collect();
@@ -402,10 +422,29 @@ impl Driver {
         }
     }
 
-    async fn compact(&mut self) -> Result<Done, Report> {
+    async fn compact(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
+        self.hold();
         let mut keeper = Keeper::new(&mut self.front, self.desk.as_mut());
         let cancel = CancellationToken::new();
-        match self.ready.session.compact(Occasion::ByHand, &mut keeper, &cancel).await {
+        let mut work = std::pin::pin!(self.ready.session.compact(Occasion::ByHand, &mut keeper, &cancel));
+        let mut leaves = false;
+        let compacted = loop {
+            tokio::select! {
+                compacted = &mut work => break compacted,
+                command = inbox.recv(), if !leaves => match command {
+                    Some(Command::Interrupt) => cancel.cancel(),
+                    Some(Command::Quit) | None => {
+                        leaves = true;
+                        cancel.cancel();
+                    }
+                    Some(other) => self.later.push_back(other),
+                },
+            }
+        };
+        if leaves {
+            return Ok(Done::Leave);
+        }
+        match compacted {
             Compacted::Done(_) => Ok(Done::Silent),
             Compacted::Nothing(why) => Ok(Done::Said(says::line(why.to_string()))),
             Compacted::Failed(why) => Err(Report::new(format!("older turns could not be summed up: {why}"))),
@@ -470,6 +509,7 @@ impl Driver {
             "title" if rest.is_empty() => Err(Report::new("a title has words").hint("/title TEXT")),
             "title" => {
                 self.title = Some(rest.to_owned());
+                self.hold();
                 if let Some(desk) = &mut self.desk {
                     desk.change(&Change::Title(rest.to_owned()));
                 }

@@ -213,5 +213,5 @@ fn list_permissions(list: &[Ruled]) -> Said {
 /// What the provider counted last: a request, and the answer to it.
 fn counted(branch: &[Message]) -> Option<u64> {
     let usage = branch.iter().rev().find(|message| message.role == Role::Assistant)?.usage?;
-    Some(usage.input? + usage.output.unwrap_or_default())
+    Some(usage.input?.saturating_add(usage.output.unwrap_or_default()))
 }

@@ -49,6 +49,40 @@ fn t13_a_session_goes_on_in_plain_words() {
     assert!(retried.contains("You wrote: \"remember the word moss\""), "{retried}");
 }
 
+/// What is taken back, summed up or named in a session that goes on is so on
+/// disk, although nothing was said since.
+#[test]
+fn p2_a_resumed_session_is_changed_on_disk_before_anything_is_said() {
+    let config = Config::new("plain-changed");
+    let go_on = |lines: &str| {
+        let run = aside(&["--plain", "-c", "-m", "sim/deepseek"], lines.as_bytes(), Some(&config));
+        assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+        run.stdout
+    };
+    let questions = || {
+        let exported = config.stdout("sessions export --format jsonl");
+        let said = ["first thing", "second thing", "third thing"];
+        said.into_iter().filter(|said| exported.contains(&format!("\"text\":\"{said}\""))).collect::<Vec<_>>()
+    };
+    talk(&config, "first thing\nsecond thing\n");
+    go_on("/undo\n/title Moss\n");
+    assert!(go_on("").contains("Session \"Moss\": 2 messages\nYou said: first thing\n"));
+    // Asked once more it stands there once.
+    go_on("/retry\n");
+    assert!(go_on("").contains("Session \"Moss\": 2 messages\nYou said: first thing\n"));
+    go_on("second thing\n/compact\n");
+    go_on("/compact\nthird thing\n/undo\n");
+    assert!(!go_on("").contains("0 messages"), "nothing is lost: {}", go_on(""));
+    assert!(questions().contains(&"second thing"), "{:?}", questions());
+}
+
+#[test]
+fn a_title_given_before_anything_is_said_stays() {
+    let config = Config::new("plain-title");
+    talk(&config, "/title Moss\nhello\n");
+    assert!(config.stdout("sessions list").contains("Moss"), "{}", config.stdout("sessions list"));
+}
+
 #[test]
 fn t13_permission_is_asked_for_in_lines() {
     let config = Config::with("plain-asks", "[permissions]\nlist = \"ask\"\n");

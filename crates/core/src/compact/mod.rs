@@ -275,6 +275,7 @@ mod tests {
         let expected = vec![messages[0], messages[4], &summary, messages[5], messages[6]];
         assert_eq!(compaction.messages(&messages, &summary), expected);
         assert!(is_summary(&summary) && !is_summary(messages[2]));
+        assert!(!summary.is_question() && messages[2].is_question(), "a summary is nobody's question");
     }
 
     #[test]

@@ -137,6 +137,8 @@ impl App {
     }
 
     fn turn_ended(&mut self, end: &TurnEnd) -> Vec<Command> {
+        // A stop may come too late for the turn, but not for what waits behind it.
+        let is_stopped = *end == TurnEnd::Interrupted || matches!(self.turn, Turn::Stopping { .. });
         self.turn = Turn::Idle;
         self.doing = Doing::Nothing;
         self.hurried = false;
@@ -147,7 +149,7 @@ impl App {
         };
         self.asking.clear();
         self.transcript.turn_ended(end);
-        if *end == TurnEnd::Interrupted {
+        if is_stopped {
             // What waited was written for an answer that did not come.
             self.unqueue();
             return Vec::new();

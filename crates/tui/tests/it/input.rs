@@ -129,6 +129,19 @@ fn t10_esc_stops_once_and_gives_back_what_was_queued() {
 }
 
 #[test]
+fn t10_a_stop_that_comes_too_late_still_holds_back_what_waits() {
+    let mut stage = Stage::new(60, 20);
+    stage.line("first");
+    stage.typed("next");
+    stage.key(KeyCode::Enter);
+    stage.key(KeyCode::Esc);
+    stage.key(KeyCode::Esc);
+    stage.tell(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(stage.sent, [Command::Say("first".into()), Command::Interrupt]);
+    assert!(stage.screen().contains("❯ next"), "{}", stage.screen());
+}
+
+#[test]
 fn t10_completion_history_paste_and_lines() {
     let mut stage = Stage::new(60, 20);
     stage.typed("/mod");
