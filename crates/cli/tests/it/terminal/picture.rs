@@ -120,13 +120,11 @@ fn picture(name: &str, ground: Ground) {
 }
 
 #[test]
-#[ignore = "scripts/picture runs it: a picture changes whenever the screen does"]
 fn the_picture_of_the_readme_on_dark_is_what_the_program_shows() {
     picture("screen", Ground::Dark);
 }
 
 #[test]
-#[ignore = "scripts/picture runs it: a picture changes whenever the screen does"]
 fn the_picture_of_the_readme_on_light_is_what_the_program_shows() {
     picture("screen-light", Ground::Light);
 }
