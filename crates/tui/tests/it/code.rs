@@ -6,11 +6,10 @@ use std::path::Path;
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 use aside_tui::seam::{Command, Opening, Question, QuestionId, Update};
-use aside_tui::theme::{Depth, Ground, Theme};
 use crossterm::event::KeyCode;
 use expect_test::expect_file;
 
-use crate::support::Stage;
+use crate::support::{Stage, themes};
 
 const CODE: &str = "1. so:\n   ```rust\n   // why\n   fn a() -> u8 { \"漢\"; 1 }\n   ```\n";
 const DIFF: &str =
@@ -18,19 +17,8 @@ const DIFF: &str =
 
 #[test]
 fn t8_code_and_changes_in_every_theme() {
-    let on = |ground, depth| Theme { ground, depth, ..Theme::default() };
-    #[rustfmt::skip]
-    let themes = [
-        ("dark",      on(Ground::Dark, Depth::True)),
-        ("light",     on(Ground::Light, Depth::True)),
-        ("dark-256",  on(Ground::Dark, Depth::Indexed)),
-        ("light-256", on(Ground::Light, Depth::Indexed)),
-        ("dark-16",   on(Ground::Dark, Depth::Sixteen)),
-        ("light-16",  on(Ground::Light, Depth::Sixteen)),
-        ("no-colour", on(Ground::Dark, Depth::None)),
-    ];
     let mut out = String::new();
-    for (name, theme) in themes {
+    for (name, theme) in themes() {
         let mut stage = Stage::themed(40, 22, theme, Display::Full);
         stage.think(0, "```py\nif x: 1  # no\n```", 2_000);
         stage.call(1, "c1", "edit", r#"{"path":"a.rs"}"#);

@@ -116,29 +116,19 @@ fn what_the_turn_is_at_shows_in_every_view() {
 
 #[test]
 fn t10_esc_stops_once_and_gives_back_what_was_queued() {
-    let mut stage = Stage::new(60, 20);
-    stage.line("first");
-    stage.typed("next");
-    stage.key(KeyCode::Enter);
-    stage.key(KeyCode::Esc);
-    stage.key(KeyCode::Esc);
-    assert_eq!(stage.sent, [Command::Say("first".into()), Command::Interrupt]);
-    stage.tell(Update::TurnEnded(TurnEnd::Interrupted));
-    assert_eq!(stage.sent.len(), 2, "it is not sent behind the user's back");
-    assert!(stage.screen().contains("❯ next"), "{}", stage.screen());
-}
-
-#[test]
-fn t10_a_stop_that_comes_too_late_still_holds_back_what_waits() {
-    let mut stage = Stage::new(60, 20);
-    stage.line("first");
-    stage.typed("next");
-    stage.key(KeyCode::Enter);
-    stage.key(KeyCode::Esc);
-    stage.key(KeyCode::Esc);
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    assert_eq!(stage.sent, [Command::Say("first".into()), Command::Interrupt]);
-    assert!(stage.screen().contains("❯ next"), "{}", stage.screen());
+    // A stop may also come too late for the turn.
+    for end in [TurnEnd::Interrupted, TurnEnd::Answered] {
+        let mut stage = Stage::new(60, 20);
+        stage.line("first");
+        stage.typed("next");
+        stage.key(KeyCode::Enter);
+        stage.key(KeyCode::Esc);
+        stage.key(KeyCode::Esc);
+        assert_eq!(stage.sent, [Command::Say("first".into()), Command::Interrupt]);
+        stage.tell(Update::TurnEnded(end.clone()));
+        assert_eq!(stage.sent.len(), 2, "{end:?}: it is not sent behind the user's back");
+        assert!(stage.screen().contains("❯ next"), "{end:?}: {}", stage.screen());
+    }
 }
 
 #[test]

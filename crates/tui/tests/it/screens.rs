@@ -8,10 +8,9 @@ use aside_core::event::BlockId;
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 use aside_tui::seam::{Opening, Update};
-use aside_tui::theme::{Depth, Ground, Theme};
 use expect_test::expect_file;
 
-use crate::support::{Stage, hidden};
+use crate::support::{Stage, hidden, themes};
 
 const ANSWER: &str = "## What I found\n\nThe *second* test fails, **not** the first:\n\n```rust\nassert_eq!(cut(\"漢字漢字\", 5), \"漢字…\");\n```\n\n| test | why |\n|---|---|\n| `cut` | a wide letter 👩‍💻 |\n| `wrap` | e\u{301} is one letter |\n\n1. see [the rules](https://example.com/rules)\n2. averyveryverylongwordthatdoesnotfitintofortycolumnsatall\n\n> quoted";
 const DIFF: &str = "edited `a.rs`\n--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n fn a() {}\n-old();\n+new();";
@@ -77,18 +76,7 @@ fn t3_every_view_while_it_streams_and_when_it_is_done() {
 
 #[test]
 fn t1_every_theme() {
-    let on = |ground, depth| Theme { ground, depth, ..Theme::default() };
-    #[rustfmt::skip]
-    let themes = [
-        ("dark",       on(Ground::Dark, Depth::True)),
-        ("light",      on(Ground::Light, Depth::True)),
-        ("dark-256",   on(Ground::Dark, Depth::Indexed)),
-        ("light-256",  on(Ground::Light, Depth::Indexed)),
-        ("dark-16",    on(Ground::Dark, Depth::Sixteen)),
-        ("light-16",   on(Ground::Light, Depth::Sixteen)),
-        ("no-colour",  on(Ground::Dark, Depth::None)),
-    ];
-    for (name, theme) in themes {
+    for (name, theme) in themes() {
         let mut stage = Stage::themed(40, 30, theme, Display::Full);
         stage.line("why?");
         stage.send();

@@ -7,19 +7,11 @@ use aside_core::turn::TurnEnd;
 use aside_tui::seam::{Opening, Sending, Status, Update};
 use ratatui::style::Color;
 
-use crate::support::Stage;
+use crate::support::{Stage, sending};
 
 fn wishing(stage: &mut Stage) {
     stage.line("why?");
-    let sending = Sending {
-        step: 1,
-        model: "acme/deep".into(),
-        effort: Some("high".into()),
-        tokens: 12_300,
-        limit: Some(200_000),
-        wants_thinking: true,
-        ..Sending::default()
-    };
+    let sending = Sending { wants_thinking: true, ..sending() };
     stage.tell(Update::Sending(Box::new(sending)));
 }
 

@@ -14,7 +14,7 @@ use aside_tui::app::{App, Msg, Setup};
 use aside_tui::seam::{Command, Lists, Opening, Sending, Status, Update};
 use aside_tui::syntax::Highlighter;
 use aside_tui::text::light::Job;
-use aside_tui::theme::Theme;
+use aside_tui::theme::{Depth, Ground, Theme};
 use aside_tui::view;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
@@ -63,15 +63,7 @@ impl Stage {
     }
 
     pub(crate) fn send(&mut self) {
-        let sending = Sending {
-            step: 1,
-            model: "acme/deep".into(),
-            effort: Some("high".into()),
-            tokens: 12_300,
-            limit: Some(200_000),
-            ..Sending::default()
-        };
-        self.tell(Update::Sending(Box::new(sending)));
+        self.tell(Update::Sending(Box::new(sending())));
     }
 
     pub(crate) fn open(&mut self, block: u32, opening: Opening) {
@@ -319,4 +311,32 @@ pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Block {
         seal: None,
         native: None,
     })
+}
+
+/// A request as most tests send it.
+pub(crate) fn sending() -> Sending {
+    Sending {
+        step: 1,
+        model: "acme/deep".into(),
+        effort: Some("high".into()),
+        tokens: 12_300,
+        limit: Some(200_000),
+        ..Sending::default()
+    }
+}
+
+/// Every ground and depth a terminal may have, by the name of its picture.
+pub(crate) fn themes() -> [(&'static str, Theme); 7] {
+    let on = |ground, depth| Theme { ground, depth, ..Theme::default() };
+    #[rustfmt::skip]
+    let themes = [
+        ("dark",      on(Ground::Dark, Depth::True)),
+        ("light",     on(Ground::Light, Depth::True)),
+        ("dark-256",  on(Ground::Dark, Depth::Indexed)),
+        ("light-256", on(Ground::Light, Depth::Indexed)),
+        ("dark-16",   on(Ground::Dark, Depth::Sixteen)),
+        ("light-16",  on(Ground::Light, Depth::Sixteen)),
+        ("no-colour", on(Ground::Dark, Depth::None)),
+    ];
+    themes
 }
