@@ -175,8 +175,8 @@ impl Driver {
             if !is_aside {
                 self.front.send(Update::Ready);
             }
-            if changes_lists && let Ok(lists) = self.lists() {
-                self.front.send(Update::Lists(Box::new(lists)));
+            if changes_lists {
+                self.refresh_lists();
             }
         }
     }
