@@ -418,6 +418,7 @@ impl<O: Write, E: Write> Front for Plain<O, E> {
             Update::Told(told) => self.say(&say::told(told)),
             Update::Compacted { summarised, .. } => self.say(&say::compacted(summarised)),
             Update::Noted(note) => self.say(&format!("note: {note}")),
+            Update::Asked(_) | Update::Answered { .. } => (),
             Update::ToolStarted(call) => self.tool_started(call),
             Update::ToolEnded { call, result } => self.tool_ended(call, result),
         }

@@ -170,10 +170,7 @@ fn a_question_shows_the_change_with_its_colours() {
     let mut stage = Stage::viewed(60, 30, Display::Full);
     stage.tell(Update::Asked(Box::new(Question {
         id: QuestionId(1),
-        tool: "edit".into(),
-        subject: "a.rs".into(),
-        preview: Some(DIFF.into()),
-        covers: None,
+        about: crate::support::about("edit", "a.rs", Some(DIFF.into()), None),
     })));
     let before = stage.picture();
     stage.light();

@@ -147,10 +147,7 @@ fn ask(stage: &mut Stage, tool: &str, subject: &str, preview: Option<&str>, cove
     let owned = |text: Option<&str>| text.map(str::to_owned);
     stage.tell(Update::Asked(Box::new(Question {
         id: QuestionId(1),
-        tool: tool.into(),
-        subject: subject.into(),
-        preview: owned(preview),
-        covers: owned(covers),
+        about: crate::support::about(tool, subject, owned(preview), owned(covers)),
     })));
 }
 

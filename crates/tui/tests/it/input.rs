@@ -19,10 +19,7 @@ fn copied(text: &str) -> Command {
 fn question(id: u64, covers: Option<&str>) -> Update {
     Update::Asked(Box::new(Question {
         id: QuestionId(id),
-        tool: "edit".into(),
-        subject: "src/a.rs".into(),
-        preview: Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".into()),
-        covers: covers.map(str::to_owned),
+        about: crate::support::about("edit", "src/a.rs", Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".into()), covers.map(str::to_owned)),
     }))
 }
 
@@ -38,7 +35,7 @@ fn t9_nothing_a_model_or_tool_says_reaches_the_terminal_as_a_command() {
     stage.result("c1", evil, true);
     stage.tell(Update::Said(Said::Line(evil.into())));
     let Update::Asked(mut asked) = question(1, Some(evil)) else { unreachable!() };
-    (asked.tool, asked.subject, asked.preview) = (evil.into(), evil.into(), Some(evil.into()));
+    (asked.about.tool, asked.about.subject, asked.about.preview) = (evil.into(), evil.into(), Some(evil.into()));
     stage.tell(Update::Asked(asked));
     let status =
         Status { model: evil.into(), title: Some(evil.into()), profile: Some(evil.into()), ..Status::default() };
@@ -234,7 +231,7 @@ fn l3_the_time_of_a_call_begins_with_the_answer_that_allows_it() {
         stage.tell(Update::ToolStarted(Box::new(call)));
     }
     let Update::Asked(mut asked) = question(7, None) else { unreachable!() };
-    (asked.tool, asked.subject, asked.preview) = ("shell".into(), "make more".into(), Some("make more".into()));
+    (asked.about.tool, asked.about.subject, asked.about.preview) = ("shell".into(), "make more".into(), Some("make more".into()));
     stage.tell(Update::Asked(asked));
     stage.pass(60_000);
     stage.typed("y");

@@ -9,10 +9,7 @@ fn asked(width: u16, height: u16, subject: &str, preview: Option<&str>, covers: 
     let mut stage = Stage::new(width, height);
     stage.tell(Update::Asked(Box::new(Question {
         id: QuestionId(1),
-        tool: "shell".into(),
-        subject: subject.into(),
-        preview: preview.map(str::to_owned),
-        covers: covers.map(str::to_owned),
+        about: crate::support::about("shell", subject, preview.map(str::to_owned), covers.map(str::to_owned)),
     })));
     stage.pass(1_000);
     stage
