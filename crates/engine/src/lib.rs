@@ -6,6 +6,7 @@
 mod announce;
 pub mod atomic;
 mod clock;
+mod dir;
 mod drive;
 pub mod endpoint;
 pub mod http;

@@ -40,7 +40,6 @@ pub(crate) struct Listed {
     pub(crate) about: String,
     /// A JSON schema, as JSON.
     pub(crate) parameters: String,
-    pub(crate) only_reads: bool,
 }
 
 /// Why there is no answer to a call.
@@ -215,12 +214,7 @@ fn listed(tool: Tool) -> Listed {
     schema.entry("type").or_insert_with(|| json!("object"));
     schema.entry("properties").or_insert_with(|| json!({}));
     let about = tool.description.map(|text| text.into_owned()).or(tool.title).unwrap_or_default();
-    Listed {
-        name: tool.name.into_owned(),
-        about,
-        parameters: Value::Object(schema).to_string(),
-        only_reads: tool.annotations.is_some_and(|hints| hints.read_only_hint == Some(true)),
-    }
+    Listed { name: tool.name.into_owned(), about, parameters: Value::Object(schema).to_string() }
 }
 
 /// A process that is gone shows when it is read from or when it is written to,
