@@ -161,8 +161,8 @@ impl Question {
 
     /// What a longer yes would cover, where one may be offered.
     pub fn offered_cover(&self) -> Option<String> {
-        let covers = self.covers.as_deref()?;
-        (!self.is_marked()).then(|| visible(covers))
+        let covers = self.covers.clone()?;
+        (!self.is_marked() && !covers.contains(is_invisible)).then_some(covers)
     }
 }
 
@@ -191,11 +191,11 @@ impl Choice {
 
     pub fn label(self) -> &'static str {
         match self {
-            Choice::Once => "yes, once",
+            Choice::Once => "once",
             Choice::Session => "this session",
             Choice::Project => "this project",
             Choice::No => "no",
-            Choice::Message => "no, with a message",
+            Choice::Message => "no, and why",
         }
     }
 }

@@ -97,7 +97,7 @@ fn compact(app: &mut App, width: usize) -> Vec<Row> {
     vec![
         rule(width),
         head(rendered),
-        Row::new(vec![Span::new(Ink::Accent, cut("v shows all · y n w Esc", width))]),
+        Row::new(vec![Span::new(Ink::Accent, cut("y n w Esc, v for all", width))]),
     ]
 }
 

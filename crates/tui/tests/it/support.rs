@@ -60,7 +60,13 @@ impl Stage {
     }
 
     pub(crate) fn tell(&mut self, update: Update) {
+        let is_question = matches!(update, Update::Asked(_));
         self.msg(Msg::Update(Box::new(update)));
+        if is_question {
+            // An answer counts once the question was seen.
+            self.buffer();
+            self.app.frame_shown();
+        }
     }
 
     pub(crate) fn send(&mut self) {
