@@ -17,7 +17,7 @@ use super::read::Read;
 use super::shell::Shell;
 use super::workplace::Workplace;
 use super::write::Write;
-use super::{Asker, Job, Outcome, Question, Risk, Tool};
+use super::{Asker, Job, Outcome, Question, Tool};
 
 pub struct Toolbox {
     tools: Vec<Held>,
@@ -195,8 +195,9 @@ impl Toolbox {
         match (need, seen) {
             (Need::Nothing, seen) => drop(seen?),
             (Need::Question, Ok(preview)) => ask(preview).await?,
-            // What stands in a file outside is not told before the user agreed.
-            (Need::Question, Err(why)) if target.risk == Risk::Outside => {
+            // What stands in a file that may not be read is not told before the
+            // user agreed.
+            (Need::Question, Err(why)) if !self.permissions.may_tell(&target) => {
                 ask(Some(why.clone())).await?;
                 return Err(why);
             }

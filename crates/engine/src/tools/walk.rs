@@ -17,9 +17,16 @@ use super::ignored::Ignored;
 use super::workplace::Place;
 use crate::dir::{Dir, Entry, Kind, Opened};
 
-/// The most entries of one folder, and the most that wait to be looked at.
-const MOST_ENTRIES: usize = 200_000;
-const MOST_WAITING: usize = 500_000;
+/// How much of a tree is held in memory at a time.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Entries of one folder.
+    entries: usize,
+    /// Entries that wait to be looked at.
+    waiting: usize,
+}
+
+const LIMITS: Limits = Limits { entries: 200_000, waiting: 500_000 };
 /// The longest pattern; each star of it costs memory and time.
 const MOST_PATTERN: usize = 1000;
 
@@ -76,83 +83,88 @@ pub(crate) fn files(
     stop: &CancellationToken,
     visit: &mut dyn FnMut(&Path) -> ControlFlow<()>,
 ) -> Result<Passed, String> {
-    let mut passed = Passed::default();
     match place.from.look(&place.below).map_err(|error| files::about(place, &error))? {
         Opened::File(..) => {
             let _only_one = visit(Path::new(""));
-            return Ok(passed);
+            Ok(Passed::default())
         }
-        Opened::Special => return Err(format!("`{}` is no plain file", place.name)),
-        Opened::Folder => (),
+        Opened::Special => Err(format!("`{}` is no plain file", place.name)),
+        Opened::Folder => Walk::new(place, stop, LIMITS).files(visit),
     }
-    let start = place.from.folder(&place.below).map_err(|error| files::about(place, &error))?;
-    let mut waiting = Vec::new();
-    let above = Arc::new(Ignored::above(&place.path));
-    let top = Level { below: PathBuf::new(), ignored: above };
-    enter(place, &start, top, &mut waiting, &mut passed, stop)?;
-    while let Some(Waiting { level, name, kind }) = waiting.pop() {
-        if stop.is_cancelled() {
-            return Err(STOPPED.to_owned());
-        }
-        let below = level.below.join(name);
-        match kind {
-            Kind::File => {
-                if visit(&below).is_break() {
-                    break;
-                }
-            }
-            Kind::Folder => match start.folder(&below) {
-                Ok(folder) => {
-                    let next = Level { below, ignored: Arc::clone(&level.ignored) };
-                    enter(place, &folder, next, &mut waiting, &mut passed, stop)?;
-                }
-                Err(_) => passed.unread += 1,
-            },
-            Kind::Link | Kind::Special => (),
-        }
-    }
-    Ok(passed)
 }
 
-/// Puts what is in a folder on the stack, the first name on top.
-fn enter(
-    place: &Place,
-    folder: &Dir,
-    mut level: Level,
-    waiting: &mut Vec<Waiting>,
-    passed: &mut Passed,
-    stop: &CancellationToken,
-) -> Result<(), String> {
-    let whole = place.path.join(&level.below);
-    match Ignored::of(folder, &whole, &level.ignored) {
-        Ok(Some(ignored)) => level.ignored = Arc::new(ignored),
-        Ok(None) => (),
-        Err(_too_large) => passed.unapplied += 1,
+struct Walk<'a> {
+    place: &'a Place,
+    stop: &'a CancellationToken,
+    limits: Limits,
+    /// What is still to be looked at, the next one last.
+    waiting: Vec<Waiting>,
+    passed: Passed,
+}
+
+impl Walk<'_> {
+    fn new<'a>(place: &'a Place, stop: &'a CancellationToken, limits: Limits) -> Walk<'a> {
+        Walk { place, stop, limits, waiting: Vec::new(), passed: Passed::default() }
     }
-    let mut entries: Vec<Entry> = Vec::new();
-    let Ok(all) = folder.entries() else {
-        passed.unread += 1;
-        return Ok(());
-    };
-    for entry in all {
-        if stop.is_cancelled() {
-            return Err(STOPPED.to_owned());
-        }
-        match entry {
-            Ok(entry) if entry.name == ".git" || matches!(entry.kind, Kind::Link | Kind::Special) => (),
-            Ok(entry) if level.ignored.covers(&whole.join(&entry.name), entry.kind == Kind::Folder) => (),
-            Ok(_) if entries.len() >= MOST_ENTRIES || waiting.len() + entries.len() >= MOST_WAITING => {
-                passed.too_many += 1;
+
+    fn files(mut self, visit: &mut dyn FnMut(&Path) -> ControlFlow<()>) -> Result<Passed, String> {
+        let place = self.place;
+        let start = place.from.folder(&place.below).map_err(|error| files::about(place, &error))?;
+        let above = Arc::new(Ignored::above(&place.path));
+        self.enter(&start, Level { below: PathBuf::new(), ignored: above })?;
+        while let Some(Waiting { level, name, kind }) = self.waiting.pop() {
+            self.check()?;
+            let below = level.below.join(name);
+            match kind {
+                Kind::File => {
+                    if visit(&below).is_break() {
+                        break;
+                    }
+                }
+                Kind::Folder => match start.folder(&below) {
+                    Ok(folder) => self.enter(&folder, Level { below, ignored: Arc::clone(&level.ignored) })?,
+                    Err(_) => self.passed.unread += 1,
+                },
+                Kind::Link | Kind::Special => (),
             }
-            Ok(entry) => entries.push(entry),
-            Err(_) => passed.unread += 1,
         }
+        Ok(self.passed)
     }
-    entries.sort_unstable_by(|one, other| other.name.cmp(&one.name));
-    let level = Arc::new(level);
-    let wait = |Entry { name, kind }| Waiting { level: Arc::clone(&level), name, kind };
-    waiting.extend(entries.into_iter().map(wait));
-    Ok(())
+
+    fn check(&self) -> Result<(), String> {
+        if self.stop.is_cancelled() { Err(STOPPED.to_owned()) } else { Ok(()) }
+    }
+
+    /// Puts what is in a folder on the stack.
+    fn enter(&mut self, folder: &Dir, mut level: Level) -> Result<(), String> {
+        let whole = join(&self.place.path, &level.below);
+        match Ignored::of(folder, &whole, &level.ignored) {
+            Ok(Some(ignored)) => level.ignored = Arc::new(ignored),
+            Ok(None) => (),
+            Err(_too_large) => self.passed.unapplied += 1,
+        }
+        let Ok(all) = folder.entries() else {
+            self.passed.unread += 1;
+            return Ok(());
+        };
+        let room = self.limits.entries.min(self.limits.waiting.saturating_sub(self.waiting.len()));
+        let mut entries: Vec<Entry> = Vec::new();
+        for entry in all {
+            self.check()?;
+            match entry {
+                Ok(entry) if entry.name == ".git" || matches!(entry.kind, Kind::Link | Kind::Special) => (),
+                Ok(entry) if level.ignored.covers(&whole.join(&entry.name), entry.kind == Kind::Folder) => (),
+                Ok(_) if entries.len() >= room => self.passed.too_many += 1,
+                Ok(entry) => entries.push(entry),
+                Err(_) => self.passed.unread += 1,
+            }
+        }
+        entries.sort_unstable_by(|one, other| other.name.cmp(&one.name));
+        let level = Arc::new(level);
+        let wait = |Entry { name, kind }| Waiting { level: Arc::clone(&level), name, kind };
+        self.waiting.extend(entries.into_iter().map(wait));
+        Ok(())
+    }
 }
 
 /// A pattern of paths below the folder of a search.
@@ -197,5 +209,41 @@ pub(crate) fn name(place: &Place, below: &Path) -> String {
         name if below.as_os_str().is_empty() => name.to_owned(),
         "." => below.display().to_string(),
         name => Path::new(name).join(below).display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::scratch::Scratch;
+    use crate::tools::Workplace;
+
+    #[test]
+    fn l4_a_walk_holds_a_bounded_number_of_entries_and_says_what_it_left_out() {
+        let scratch = Scratch::new("walk-bounds");
+        for folder in ["a", "b"] {
+            fs::create_dir(scratch.path().join(folder)).unwrap();
+            for n in 0..10 {
+                fs::write(scratch.path().join(folder).join(n.to_string()), "").unwrap();
+            }
+        }
+        let place = Workplace::open(scratch.path()).unwrap().place(".").unwrap();
+        #[rustfmt::skip]
+        let cases = [
+            (Limits { entries: 10, waiting: 100 }, 20, 0),
+            (Limits { entries: 4,  waiting: 100 }, 8,  12),
+            // While `a` is looked at, `b` waits.
+            (Limits { entries: 10, waiting: 6 },   11, 9),
+        ];
+        for (limits, files, too_many) in cases {
+            let (mut found, stop) = (0, CancellationToken::new());
+            let walked = Walk::new(&place, &stop, limits).files(&mut |_| {
+                found += 1;
+                ControlFlow::Continue(())
+            });
+            assert_eq!((found, walked), (files, Ok(Passed { too_many, ..Passed::default() })), "{limits:?}");
+        }
     }
 }

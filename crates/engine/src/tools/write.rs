@@ -122,7 +122,7 @@ fn said(place: &Place, before: &Found, content: &str, diff: &str, may_be_read: b
     let lines = content.lines().count();
     match before {
         Found::Nothing => format!("created `{}`, {lines} lines", place.name),
-        Found::Text(_) if !may_be_read => format!("replaced `{}`, {lines} lines", place.name),
+        Found::Text(_) | Found::Other { .. } if !may_be_read => format!("replaced `{}`, {lines} lines", place.name),
         Found::Text(before) if before.text == content => format!("`{}` was the same already", place.name),
         Found::Text(_) => format!("replaced `{}`, {lines} lines\n{}", place.name, diff::for_model(diff)),
         Found::Other { bytes, .. } => format!("replaced `{}`, {lines} lines; {bytes} bytes before", place.name),

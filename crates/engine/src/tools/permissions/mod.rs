@@ -107,6 +107,12 @@ impl Permissions {
         }
     }
 
+    /// Whether the model may learn something of a file without a question.
+    pub(crate) fn may_tell(&self, target: &Target) -> bool {
+        let may_be_read = |path: &String| self.rules.lets_be_read("read", &target.subject, path);
+        target.risk != Risk::Outside && target.path.as_ref().is_none_or(may_be_read)
+    }
+
     /// Asks, unless the answer to the question before covers this one too.
     pub(crate) async fn ask(&self, target: &Target, question: Question, asker: &dyn Asker) -> Result<(), Denied> {
         let _one_at_a_time = self.asking.lock().await;
