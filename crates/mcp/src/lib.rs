@@ -10,6 +10,8 @@
 mod answer;
 mod client;
 mod connection;
+mod limited;
+mod listing;
 mod names;
 mod process;
 pub mod server;

@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Listed;
 use crate::connection::Connection;
+use crate::listing::Listed;
 
 pub(crate) struct McpTool {
     /// As it is offered, with the server's name in front.
