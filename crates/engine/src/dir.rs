@@ -92,11 +92,11 @@ impl Dir {
         let entries = rustix::fs::Dir::read_from(&self.0)?;
         let entry = |entry: rustix::fs::DirEntry| {
             let name = entry.file_name();
-            let kind = match entry.file_type() {
+            let mut kind = entry.file_type();
+            if kind == FileType::Unknown {
                 // Some file systems do not say.
-                FileType::Unknown => FileType::from_raw_mode(statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode),
-                known => known,
-            };
+                kind = FileType::from_raw_mode(statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
+            }
             Ok(Entry { name: OsStr::from_bytes(name.to_bytes()).to_owned(), kind: kind_of(kind) })
         };
         let is_real = |entry: &rustix::fs::DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
