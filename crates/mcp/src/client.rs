@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
+use crate::http_client::BoundedClient;
 use crate::limited::{self, Exceeded, Limited};
 use crate::listing::{Listing, MOST_PAGES, beginning};
 use crate::process::Process;
@@ -101,14 +102,12 @@ impl Client {
                 let remedy = "check its url and headers, or set enabled = false";
                 let client = web::client(url).map_err(|what| broken(what, remedy))?;
                 let headers = web::headers(headers).map_err(|what| broken(what, remedy))?;
+                let exceeded = Exceeded::default();
+                let client = BoundedClient { client, exceeded: exceeded.clone() };
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let service = serve_client_with_lifecycle(who_we_are(), transport, greeting).await;
-                Ok(Client {
-                    service: service.map_err(|error| failed(&error))?,
-                    process: None,
-                    exceeded: Exceeded::default(),
-                })
+                Ok(Client { service: service.map_err(|error| failed(&error))?, process: None, exceeded })
             }
         }
     }
@@ -190,18 +189,20 @@ impl Client {
         let words = self.last_words(&error).await;
         match self.has_ended() {
             true => Unanswered::Ended(words),
-            false => Unanswered::Failed(beginning(unsaid(&error), MOST_WORDS)),
+            false => Unanswered::Failed(words.unwrap_or_else(|| beginning(unsaid(&error), MOST_WORDS))),
         }
     }
 
-    /// What the process said before it ended, if it did.
+    /// Why the connection is over, as far as the server showed it.
     async fn last_words(&self, error: &ServiceError) -> Option<String> {
-        match (&self.process, error) {
-            (Some(process), ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                process.give_up();
-                if self.exceeded.is_so() { Some(too_long()) } else { process.last_words().await }
-            }
-            _ => None,
+        let is_over = matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_));
+        if let (Some(process), true) = (&self.process, is_over) {
+            process.give_up();
+        }
+        match &self.process {
+            _ if is_over && self.exceeded.is_so() => Some(too_long()),
+            Some(process) if is_over => process.last_words().await,
+            Some(_) | None => None,
         }
     }
 

@@ -10,6 +10,7 @@
 mod answer;
 mod client;
 mod connection;
+mod http_client;
 mod limited;
 mod listing;
 mod names;

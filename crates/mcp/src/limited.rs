@@ -25,6 +25,10 @@ pub(crate) struct Limited<R> {
 pub(crate) struct Exceeded(Arc<AtomicBool>);
 
 impl Exceeded {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_so(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -50,7 +54,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
             None => self.line + read.len(),
         };
         if self.line > self.most {
-            self.exceeded.0.store(true, Ordering::Relaxed);
+            self.exceeded.set();
             // Whoever gets an error has been given nothing.
             buffer.set_filled(before);
             return Poll::Ready(Err(io::Error::other("a message is too long")));

@@ -185,6 +185,11 @@ fn serve(stream: TcpStream, wanted: &str, seen: &Mutex<Vec<String>>) {
     let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).unwrap();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if let Some(kind) = message["params"]["arguments"]["flood"].as_str() {
+        flood(reader.get_mut(), kind);
+        return;
+    }
     let (status, extra, body) = if !head.to_lowercase().contains(wanted) {
         ("401 Unauthorized", "www-authenticate: Bearer\r\n", String::new())
     } else if !head.starts_with("POST") {
@@ -198,4 +203,15 @@ fn serve(stream: TcpStream, wanted: &str, seen: &Mutex<Vec<String>>) {
     let head = format!("HTTP/1.1 {status}\r\n{extra}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
     // A client that is gone is not our business.
     drop(reader.get_mut().write_all((head + &body).as_bytes()));
+}
+
+/// An answer that never ends; whoever reads it must stop.
+fn flood(stream: &mut TcpStream, kind: &str) {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+    let piece = "x".repeat(1 << 20);
+    let begun = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(b"data: "));
+    let mut sent = begun.map(|()| 0);
+    while let Ok(count) = sent {
+        sent = stream.write_all(piece.as_bytes()).map(|()| count + 1);
+    }
 }
