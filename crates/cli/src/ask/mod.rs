@@ -87,7 +87,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_tools: bool,
 
-    /// Answer yes to what tools would ask; paths outside the working directory are still asked
+    /// Answer yes to what tools would ask; protected paths and those outside the working directory still ask
     #[arg(long, conflicts_with = "deny")]
     yes: bool,
 

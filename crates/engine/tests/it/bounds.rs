@@ -48,6 +48,41 @@ async fn l4_patterns_of_any_length_are_answered() {
 }
 
 #[tokio::test]
+async fn l4_no_arguments_break_a_tool() {
+    const PIECES: [&str; 34] = [
+        "a", "b.txt", "/", "..", ".", "*", "**", "?", "[", "]", "{", "}", ",", "!", "\\", "(", ")", "|", "+", "^", "$",
+        "\n", "\r\n", "\t", "\u{0}", "\u{9d}", "\u{202e}", "é", "😀", "\u{fffd}", "a/b", "(?i)", "\\p{", " ",
+    ];
+    let scratch = Scratch::new("any-arguments");
+    scratch.file("a/b.txt", "a\r\nb é 😀\n");
+    let tools = scratch.tools(Mode::AllowAll);
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut text = || (0..random.usize(0..8)).map(|_| random.choice(PIECES).unwrap()).collect::<String>();
+    for _ in 0..400 {
+        for tool in ["read", "list", "glob", "grep", "edit", "write"] {
+            // Kept inside: what leads outside is asked about, and nobody answers.
+            let mut arguments = json!({"path": text()});
+            match tool {
+                "glob" => arguments["pattern"] = text().into(),
+                "grep" => {
+                    arguments["pattern"] = text().into();
+                    arguments["glob"] = text().into();
+                }
+                "edit" => {
+                    arguments["old"] = text().into();
+                    arguments["new"] = text().into();
+                    arguments["replace_all"] = true.into();
+                }
+                "write" => arguments["content"] = text().into(),
+                _ => (),
+            }
+            let result = run(&tools, &Nobody, tool, arguments.clone()).await;
+            assert!(!result.content.contains("the tool broke"), "{tool} {arguments}: {}", result.content);
+        }
+    }
+}
+
+#[tokio::test]
 async fn l4_an_edit_cannot_make_a_file_of_any_size() {
     let scratch = Scratch::new("edit-huge");
     let line = "a".repeat(1_000_000);

@@ -21,7 +21,8 @@ pub use rules::{RuleError, Rules, Verdict};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Ask,
-    /// Everything inside the working directory is allowed; outside still asks.
+    /// Everything inside the working directory is allowed; outside and protected
+    /// paths still ask.
     AllowAll,
     /// Whatever would ask is denied.
     DenyAll,

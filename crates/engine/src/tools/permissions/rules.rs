@@ -123,7 +123,7 @@ impl Rules {
             names.extend(command.parts.iter().flat_map(|part| spellings(part)));
             names.extend(command.parts.iter().map(|part| (*part).to_owned()));
         }
-        rules.find(|rule| names.iter().any(|name| rule.subject.is_like(name)))
+        rules.find(|rule| names.iter().any(|name| rule.subject.is_like(name) || rule.subject.is_like_folded(name)))
     }
 
     /// The rule that forbids one of these tools to show a file, if there is one.
@@ -297,7 +297,20 @@ impl Rule {
     }
 }
 
+/// Where two cases of a name are one file, a rule about one is about both.
+const FOLDS_CASE: bool = cfg!(target_os = "macos");
+
 impl Subject {
+    fn is_like_folded(&self, text: &str) -> bool {
+        FOLDS_CASE
+            && match self {
+                Subject::Any => false,
+                Subject::Like(pattern) | Subject::Exactly(pattern) => {
+                    like(&pattern.to_lowercase(), &text.to_lowercase())
+                }
+            }
+    }
+
     /// Whether a pattern fits; a bare rule has none.
     fn is_like(&self, text: &str) -> bool {
         match self {
