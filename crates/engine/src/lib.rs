@@ -5,6 +5,7 @@
 
 mod announce;
 pub mod atomic;
+pub mod attach;
 mod clock;
 mod drive;
 pub mod endpoint;
@@ -12,6 +13,7 @@ pub mod http;
 mod hurry;
 mod measure;
 pub mod probe;
+pub mod project_files;
 pub mod prompt;
 mod retry;
 pub mod room;
