@@ -19,6 +19,8 @@ pub enum Input {
     Refused(ProviderError),
     /// The way to the provider failed; what had come by then is kept.
     Broke { partial: Reply, failure: String },
+    /// More came than one reply may take in memory; what came up to there is kept.
+    Oversized { partial: Reply, most: u64 },
     /// The user wants the answer now; `partial` is what came of the reply so far.
     AnswerNow { partial: Option<Reply> },
     /// All tools of the step have ended.
@@ -68,6 +70,10 @@ pub enum TurnEnd {
     Declined(Declined),
     /// The stream stopped before the provider was done.
     CutOff,
+    /// The reply was cut because more came than may be kept in memory.
+    Oversized {
+        most: u64,
+    },
     Failed(ProviderError),
     /// The way to the provider failed.
     Unreachable(String),
@@ -124,6 +130,11 @@ impl<'a> Turn<'a> {
             Input::Broke { partial, failure } => {
                 let mut actions = self.record_partial(partial);
                 actions.push(Action::End(TurnEnd::Unreachable(failure)));
+                actions
+            }
+            Input::Oversized { partial, most } => {
+                let mut actions = self.record_partial(partial);
+                actions.push(Action::End(TurnEnd::Oversized { most }));
                 actions
             }
             Input::AnswerNow { partial } => self.answer_now(partial),

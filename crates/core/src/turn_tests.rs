@@ -110,6 +110,18 @@ fn d15_a_call_with_broken_arguments_is_answered_and_not_run() {
 }
 
 #[test]
+fn a_reply_over_the_bound_is_kept_and_its_calls_are_not_run() {
+    let dialects = Dialects::builtin().unwrap();
+    let mut turn = turn(&dialects);
+    turn.handle(Input::Begin);
+    let partial = reply(vec![text("so far"), Block::ToolCall(call("a", "{}"))], Ending::CutOff);
+    let actions = turn.handle(Input::Oversized { partial, most: 5 });
+    assert_eq!(names(&actions), ["record Assistant 2", "end Oversized { most: 5 }"]);
+    let Some(Action::Record(message)) = actions.first() else { panic!("{actions:?}") };
+    assert!(message.interrupted);
+}
+
+#[test]
 fn calls_of_a_reply_that_broke_off_are_not_run() {
     let dialects = Dialects::builtin().unwrap();
     let mut turn = turn(&dialects);

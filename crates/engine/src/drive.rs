@@ -244,7 +244,7 @@ impl Session {
     fn decoder(&self) -> Decoder {
         let dialect = &self.endpoint.dialect;
         let rules = rules::reading(&self.dialects, dialect.rules(Some(&self.endpoint.model)), self.settings.tags());
-        Decoder::new(dialect.protocol, &rules)
+        Decoder::bounded(dialect.protocol, &rules, self.settings.max_reply_bytes())
     }
 
     async fn listen(&self, mut answer: Answer, front: &mut dyn Front, cancel: &CancellationToken) -> Input {
@@ -264,6 +264,9 @@ impl Session {
                     fold.set_now(now());
                     decoder.push(&bytes, &mut Tee { fold: &mut fold, front, saying: &mut saying, stop: None });
                     front.rest();
+                    if decoder.is_full() {
+                        break Stop::Oversized;
+                    }
                 }
                 Ok(None) => break Stop::Whole,
                 Err(error) => break Stop::Broke(error.to_string()),
@@ -277,8 +280,12 @@ impl Session {
             (Stop::Cancelled, _) => stopped(Some(reply)),
             (Stop::Hurried, _) => Input::AnswerNow { partial: Some(reply) },
             (Stop::Broke(failure), _) => broke(reply, failure),
-            (Stop::Whole, Ok(())) => Input::Replied(reply),
-            (Stop::Whole, Err(error)) => broke(reply, self.not_ours(&answer, &error)),
+            (Stop::Oversized | Stop::Whole, _) if reply.notes.iter().any(|note| note.code == NoteCode::Oversized) => {
+                let most = self.settings.max_reply_bytes().unwrap_or_default();
+                Input::Oversized { partial: reply, most }
+            }
+            (Stop::Oversized | Stop::Whole, Ok(())) => Input::Replied(reply),
+            (Stop::Oversized | Stop::Whole, Err(error)) => broke(reply, self.not_ours(&answer, &error)),
         }
     }
 
@@ -346,6 +353,8 @@ enum Stop {
     Cancelled,
     /// The user wants the answer, and what comes is thinking.
     Hurried,
+    /// More came than one reply may take.
+    Oversized,
     Broke(String),
 }
 
