@@ -1,7 +1,7 @@
 //! What a turn does next, for everything that can happen to it.
 
 use super::*;
-use crate::block::{CallId, Content, Text, Thinking};
+use crate::block::{CallId, Content, Text, Thinking, ToolCall};
 use crate::dialect::Dialects;
 
 const MOST: u32 = 4;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aside_core::block::{Reply, ToolCall, ToolResult};
+use aside_core::block::{Block, Reply, ToolCall, ToolResult};
 use aside_core::compact::Occasion;
 use aside_core::event::{Event, NoteCode, Opening, ProviderError, Side, Sink};
 use aside_core::fold::Fold;
@@ -76,7 +76,10 @@ impl Session {
                         }
                         next = Some(came);
                     }
-                    Action::Run(calls) => next = Some(self.run_tools(&calls, front, asker, cancel).await),
+                    Action::Run(at) => {
+                        let calls = self.calls(&at);
+                        next = Some(self.run_tools(&calls, front, asker, cancel).await);
+                    }
                     Action::End(end) => {
                         if !matches!(end, TurnEnd::Failed(_)) {
                             for cure in turn.learned() {
@@ -294,9 +297,20 @@ impl Session {
         format!("what {} answers is not understood ({kind}): {error}; check its base_url", self.endpoint.base_url)
     }
 
+    /// The calls at these places in the message recorded last.
+    fn calls(&self, at: &[usize]) -> Vec<&ToolCall> {
+        let last = self.history.head().and_then(|head| self.history.get(head));
+        let blocks = last.map_or(&[][..], |entry| entry.message.blocks.as_slice());
+        let call = |at: &usize| match blocks.get(*at) {
+            Some(Block::ToolCall(call)) => Some(call),
+            _ => None,
+        };
+        at.iter().filter_map(call).collect()
+    }
+
     async fn run_tools(
         &self,
-        calls: &[ToolCall],
+        calls: &[&ToolCall],
         front: &mut dyn Front,
         asker: &dyn Asker,
         cancel: &CancellationToken,
@@ -306,7 +320,7 @@ impl Session {
         }
         front.rest();
         let run = async |call| (call, self.tools.run(call, asker, cancel).await);
-        let mut running: FuturesUnordered<_> = calls.iter().map(run).collect();
+        let mut running: FuturesUnordered<_> = calls.iter().copied().map(run).collect();
         let mut results: Vec<ToolResult> = Vec::new();
         let mut deadline = None;
         loop {
