@@ -238,7 +238,9 @@ impl Front for Keeper<'_> {
                 | Update::Told(_)
                 | Update::Noted(_)
                 | Update::ToolStarted(_)
-                | Update::ToolEnded { .. } => (),
+                | Update::ToolEnded { .. }
+                | Update::Asked(_)
+                | Update::Answered { .. } => (),
             }
             if let Trouble::New(what) = &desk.trouble {
                 log::note(log::Level::Warn, || what.clone());

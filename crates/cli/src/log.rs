@@ -135,6 +135,8 @@ pub(crate) fn hear(update: &Update<'_>) {
             let how = if result.is_error { "failed" } else { "done" };
             note(Level::Info, || format!("tool {} {how}, {}", call.name, call.id.as_str()));
         }
+        Update::Asked(question) => note(Level::Info, || format!("asked about {}, {}", question.tool, question.id)),
+        Update::Answered { id, permit } => note(Level::Info, || format!("answered {}, {id}", permit.as_str())),
         Update::Compacted { summarised, .. } => note(Level::Info, || format!("{summarised} messages summed up")),
         Update::Recorded(message) => {
             note(Level::Debug, || format!("recorded: {:?}, {} blocks", message.role, message.blocks.len()));

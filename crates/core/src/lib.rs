@@ -61,6 +61,7 @@ pub mod json;
 pub mod loop_guard;
 pub mod message;
 pub mod protocol;
+pub mod question;
 pub mod rules;
 pub mod screen;
 pub mod settings;

@@ -18,6 +18,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
+use crate::announce::Announcing;
 use crate::clock::now;
 use crate::http::{Answer, CallError, Refusal};
 use crate::retry::{self, Retry};
@@ -319,12 +320,18 @@ impl Session {
             front.hear(Update::ToolStarted(call));
         }
         front.rest();
-        let run = async |call| (call, self.tools.run(call, asker, cancel).await);
+        let (announcing, mut asked) = Announcing::new(asker);
+        let run = async |call| (call, self.tools.run(call, &announcing, cancel).await);
         let mut running: FuturesUnordered<_> = calls.iter().copied().map(run).collect();
         let mut results: Vec<ToolResult> = Vec::new();
         let mut deadline = None;
         loop {
             let ended = tokio::select! {
+                biased;
+                Some(announced) = asked.recv() => {
+                    announced.tell(front);
+                    continue;
+                }
                 ended = ticking(front, running.next()) => ended,
                 () = cancel.cancelled(), if deadline.is_none() => {
                     deadline = Some(tokio::time::Instant::now() + GRACE);
@@ -332,6 +339,10 @@ impl Session {
                 }
                 () = until(deadline) => None,
             };
+            // The answer to a question comes before what it led to.
+            while let Ok(announced) = asked.try_recv() {
+                announced.tell(front);
+            }
             let Some((call, result)) = ended else { break };
             front.hear(Update::ToolEnded { call, result: &result });
             front.rest();

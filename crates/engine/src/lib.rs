@@ -3,6 +3,7 @@
 //!
 //! Reading order: [`update`], [`session`], `drive`, [`http`], [`tools`], [`prompt`].
 
+mod announce;
 pub mod atomic;
 mod clock;
 mod drive;

@@ -6,6 +6,7 @@ use aside_core::block::{ToolCall, ToolResult};
 use aside_core::event::Event;
 use aside_core::fold::Fold;
 use aside_core::message::Message;
+use aside_core::question::{Permit, Question};
 use aside_core::turn::{Told, TurnEnd};
 use aside_core::wire::Encoded;
 
@@ -38,6 +39,13 @@ pub enum Update<'a> {
     ToolEnded {
         call: &'a ToolCall,
         result: &'a ToolResult,
+    },
+    /// The person is asked about a call, and whoever asks now has the terminal.
+    Asked(&'a Question),
+    /// The question with this id is answered, or nobody waits for an answer.
+    Answered {
+        id: &'a str,
+        permit: &'a Permit,
     },
     /// Older turns are a summary from here on. `branch` is all that is sent of the
     /// conversation now; what was said stays in the branch before.

@@ -16,6 +16,7 @@ use aside_core::block::{
 };
 use aside_core::event::{BlockId, End, Ending, Usage};
 use aside_core::message::{Message, Role};
+use aside_core::question;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::{App, Setup};
 use aside_tui::seam::{
@@ -211,6 +212,7 @@ impl Script {
         let permit = self.ask()?;
         let (content, is_error) = match permit {
             Permit::No(word) => (format!("the user says no: {}", word.unwrap_or_default()), true),
+            Permit::Nobody => ("there is nobody to ask".to_owned(), true),
             Permit::Once | Permit::Session | Permit::Project => {
                 self.tell(Update::ToolStarted(Box::new(call)))?;
                 self.wait(1200)?;
@@ -225,10 +227,11 @@ impl Script {
         self.asked += 1;
         self.tell(Update::Asked(Box::new(Question {
             id: QuestionId(self.asked),
-            tool: "edit".into(),
-            subject: "src/doc.rs".into(),
-            preview: Some(DIFF.split_once('\n').unwrap().1.into()),
-            covers: Some("edit:src/*".into()),
+            about: question::Question {
+                preview: Some(DIFF.split_once('\n').unwrap().1.into()),
+                covers: Some("edit:src/*".into()),
+                ..question::Question::new("edit", "src/doc.rs", question::Risk::Writes)
+            },
         })))?;
         loop {
             match self.commands.recv() {

@@ -8,6 +8,8 @@ use aside_core::block::{Block, ToolCall, ToolResult};
 use aside_core::event::{self, BlockId, End, Event, Note, NoteCode, Side, Usage};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
+use aside_core::question;
+pub use aside_core::question::Permit;
 use aside_core::settings::Display;
 use aside_core::turn::{Told, TurnEnd};
 
@@ -162,38 +164,11 @@ pub enum Opening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QuestionId(pub u64);
 
-/// Something that wants the user's word before it is done.
+/// Something that needs the person's permission before it is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     pub id: QuestionId,
-    pub tool: String,
-    /// What it is about: a path, a command.
-    pub subject: String,
-    /// A diff or a command, to look at.
-    pub preview: Option<String>,
-    /// What a yes for longer would cover. Nothing where every time is asked.
-    pub covers: Option<String>,
-}
-
-impl Question {
-    /// What it is about in a line, and what is read line by line.
-    pub fn parts(&self) -> (&str, Option<&str>) {
-        let subject = self.subject.trim();
-        // A command is its own preview; one of several lines is read line by line.
-        match self.preview.as_deref().filter(|preview| preview.trim() != subject) {
-            None if subject.contains('\n') => ("", Some(subject)),
-            preview => (subject, preview),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Permit {
-    Once,
-    Session,
-    Project,
-    /// No, with a word to the model if the user has one.
-    No(Option<String>),
+    pub about: question::Question,
 }
 
 /// What of a message is to be shown.

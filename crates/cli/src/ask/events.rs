@@ -6,6 +6,7 @@ use std::time::Instant;
 use aside_core::block::{Arguments, Block};
 use aside_core::json;
 use aside_core::message::{Message, Role};
+use aside_core::question::Question;
 use aside_core::turn::{Told, TurnEnd};
 use aside_engine::{Front, Update};
 use serde_json::{Value, json};
@@ -49,6 +50,16 @@ impl<O: Write> Events<O> {
 
     fn notice(&mut self, code: &str, message: &str) {
         self.value(&json!({ "event": "notice", "code": code, "message": message }));
+    }
+
+    fn asked(&mut self, question: &Question) {
+        let Question { id, tool, subject, protected, .. } = question;
+        let tier = question.confinement.as_ref().map(|confinement| confinement.tier.to_string());
+        let outside = question.outside();
+        self.value(&json!({
+            "event": "question", "id": id, "tool": tool, "subject": subject,
+            "tier": tier, "outside": outside, "protected": protected,
+        }));
     }
 
     fn recorded(&mut self, message: &Message) {
@@ -118,6 +129,10 @@ impl<O: Write> Front for Events<O> {
             Update::ToolEnded { result, .. } => {
                 let (id, content) = (&result.id, &result.content);
                 self.value(&json!({ "event": "toolEnded", "id": id, "isError": result.is_error, "content": content }));
+            }
+            Update::Asked(question) => self.asked(question),
+            Update::Answered { id, permit } => {
+                self.value(&json!({ "event": "answered", "id": id, "permit": permit.as_str() }));
             }
             Update::Recorded(message) => self.recorded(message),
             Update::Compacted { summarised, .. } => self.notice("compacted", &say::compacted(summarised)),

@@ -99,6 +99,8 @@ impl Front for Recorder<'_> {
                 | Update::Noted(_)
                 | Update::ToolStarted(_)
                 | Update::ToolEnded { .. }
+                | Update::Asked(_)
+                | Update::Answered { .. }
                 | Update::Recorded(_)
                 | Update::Compacted { .. }
                 | Update::Ended(_) => (),

@@ -52,6 +52,8 @@ impl Front for ToScreen {
             Update::Noted(note) => seam::Update::Said(seam::Said::Line(note.to_owned())),
             Update::ToolStarted(call) => seam::Update::ToolStarted(Box::new(call.clone())),
             Update::ToolEnded { result, .. } => seam::Update::ToolEnded(Box::new(result.clone())),
+            // It is asked on the screen itself.
+            Update::Asked(_) | Update::Answered { .. } => return,
             Update::Recorded(message) => {
                 self.said.push(super::says::gist(message));
                 seam::Update::Recorded(Box::new(message.clone()))
@@ -79,13 +81,7 @@ impl OnScreen {
         OnScreen { updates: Mutex::new(updates), waiting: Mutex::default(), next: Mutex::default() }
     }
 
-    pub(crate) fn answer(&self, QuestionId(id): QuestionId, permit: seam::Permit) {
-        let permit = match permit {
-            seam::Permit::Once => Permit::Once,
-            seam::Permit::Session => Permit::Session,
-            seam::Permit::Project => Permit::Project,
-            seam::Permit::No(word) => Permit::No(word),
-        };
+    pub(crate) fn answer(&self, QuestionId(id): QuestionId, permit: Permit) {
         if let Some(waiting) = locked(&self.waiting).remove(&id) {
             // Whoever asked may have stopped waiting.
             drop(waiting.send(permit));
@@ -133,8 +129,7 @@ impl Asker for OnScreen {
             };
             let (sender, answer) = oneshot::channel();
             locked(&self.waiting).insert(id, sender);
-            let Question { tool, subject, preview, covers, .. } = question;
-            let asked = seam::Question { id: QuestionId(id), tool, subject, preview, covers };
+            let asked = seam::Question { id: QuestionId(id), about: question };
             self.tell(seam::Update::Asked(Box::new(asked)));
             let _withdraws = Withdraws { asker: self, id };
             answer.await.unwrap_or(Permit::No(None))

@@ -23,6 +23,7 @@ mod workplace;
 mod write;
 
 use aside_core::conversation::Tool as Spec;
+pub use aside_core::question::{Confinement, Permit, Question, Risk};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
@@ -33,44 +34,8 @@ pub use permissions::{Mode, NotForgotten, Permissions, ProjectMemory, Ruled, Rul
 pub use toolbox::{Offered, Switch, Taken, Toolbox, UnknownTool};
 pub use workplace::Workplace;
 
-/// Something that wants the user's word before it is done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    pub tool: String,
-    /// What it is about: a path, a command.
-    pub subject: String,
-    pub risk: Risk,
-    /// A diff or a command, for the user to look at.
-    pub preview: Option<String>,
-    /// What a yes for the session or the project would cover, as a key of
-    /// `[permissions]`. Nothing where every time is asked.
-    pub covers: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Risk {
-    Reads,
-    Writes,
-    Runs,
-    /// Reaches beyond the working directory, which is always asked.
-    Outside,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Permit {
-    Once,
-    /// For everything like it in this session.
-    Session,
-    /// For everything like it in this project, from now on.
-    Project,
-    /// No, with a word to the model if the user has one.
-    No(Option<String>),
-    /// There is nobody to ask, which is a no.
-    Nobody,
-}
-
 /// Whoever can ask the user. Dropping the answer's future counts as no.
-pub trait Asker {
+pub trait Asker: Sync {
     fn ask(&self, question: Question) -> BoxFuture<'_, Permit>;
 
     /// An answer could not be remembered; the user should know.
@@ -108,6 +73,11 @@ pub trait Tool: Send + Sync {
 pub trait Job: Send {
     fn target(&self) -> Target;
 
+    /// How the process it would start is confined. None if it starts none.
+    fn confinement(&self) -> Option<Confinement> {
+        None
+    }
+
     /// Looks at what would happen, for the user to see before the question.
     fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async { Ok(None) })
@@ -131,6 +101,8 @@ pub struct Target {
     pub subject: String,
     pub risk: Risk,
     pub likeness: Likeness,
+    /// The protected path that it would change, which always asks.
+    pub protected: Option<String>,
 }
 
 /// What counts as the same again when a yes is remembered.

@@ -15,7 +15,7 @@ use super::read::Read;
 use super::shell::Shell;
 use super::workplace::Workplace;
 use super::write::Write;
-use super::{Asker, Job, Outcome, Risk, Target, Tool};
+use super::{Asker, Job, Outcome, Question, Risk, Tool};
 
 pub struct Toolbox {
     tools: Vec<Held>,
@@ -161,37 +161,41 @@ impl Toolbox {
         let job = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Denied::Interrupted.to_string()),
-            cleared = self.clear(&call.name, job, asker) => cleared?,
+            cleared = self.clear(call, job, asker) => cleared?,
         };
         job.run(cancel.clone()).await
     }
 
     /// The job, if it may be done.
-    async fn clear(&self, tool: &str, mut job: Box<dyn Job>, asker: &dyn Asker) -> Result<Box<dyn Job>, String> {
+    async fn clear(&self, call: &ToolCall, mut job: Box<dyn Job>, asker: &dyn Asker) -> Result<Box<dyn Job>, String> {
         let target = job.target();
-        let need = self.permissions.need(tool, &target).map_err(|denied| denied.to_string())?;
+        let need = self.permissions.need(&call.name, &target).map_err(|denied| denied.to_string())?;
         let seen = job.look().await;
+        let question = |preview: Option<String>| Question {
+            id: call.id.as_str().to_owned(),
+            tool: call.name.clone(),
+            subject: target.subject.clone(),
+            risk: target.risk,
+            preview,
+            covers: None,
+            confinement: job.confinement(),
+            protected: target.protected.clone(),
+        };
+        let ask = async |preview| {
+            let asked = self.permissions.ask(&target, question(preview), asker).await;
+            asked.map_err(|denied| denied.to_string())
+        };
         match (need, seen) {
             (Need::Nothing, seen) => drop(seen?),
-            (Need::Question, Ok(preview)) => self.question(tool, target, preview, asker).await?,
+            (Need::Question, Ok(preview)) => ask(preview).await?,
             // What stands in a file outside is not told before the user agreed.
             (Need::Question, Err(why)) if target.risk == Risk::Outside => {
-                self.question(tool, target, Some(why.clone()), asker).await?;
+                ask(Some(why.clone())).await?;
                 return Err(why);
             }
             (Need::Question, Err(why)) => return Err(why),
         }
         Ok(job)
-    }
-
-    async fn question(
-        &self,
-        tool: &str,
-        target: Target,
-        preview: Option<String>,
-        asker: &dyn Asker,
-    ) -> Result<(), String> {
-        self.permissions.ask(tool, target, preview, asker).await.map_err(|denied| denied.to_string())
     }
 
     fn find(&self, name: &str) -> Result<&dyn Tool, String> {

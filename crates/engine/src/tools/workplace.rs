@@ -106,7 +106,7 @@ impl Place {
             Side::Inside => risk,
             Side::Outside => Risk::Outside,
         };
-        Target { subject: self.name.clone(), risk, likeness: Likeness::Tool }
+        Target { subject: self.name.clone(), risk, likeness: Likeness::Tool, protected: None }
     }
 }
 

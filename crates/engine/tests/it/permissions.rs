@@ -52,11 +52,14 @@ async fn l3_a_question_shows_what_would_be_done_and_what_a_yes_covers() {
     run(&tools, &asker, "read", json!({"path": "../b.txt"})).await;
     let outside = scratch.beside("b.txt").display().to_string();
     let question = |tool: &str, subject: &str, risk, preview: Option<&str>, covers: Option<&str>| Question {
+        id: "c1".to_owned(),
         tool: tool.to_owned(),
         subject: subject.to_owned(),
         risk,
         preview: preview.map(str::to_owned),
         covers: covers.map(str::to_owned),
+        confinement: None,
+        protected: None,
     };
     let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n";
     let expected = [

@@ -45,6 +45,8 @@ impl Front for Heard {
             Update::Noted(note) => format!("noted {note}"),
             Update::ToolStarted(call) => format!("started {}", call.name),
             Update::ToolEnded { call, result } => format!("ended {} {}", call.name, result.is_error),
+            Update::Asked(question) => format!("asked {}", question.tool),
+            Update::Answered { permit, .. } => format!("answered {}", permit.as_str()),
             Update::Compacted { summarised, .. } => format!("compacted {summarised}"),
             Update::Recorded(message) => format!("recorded {:?}", message.role),
             Update::Ended(end) => format!("ended {end:?}"),

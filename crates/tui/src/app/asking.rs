@@ -1,29 +1,36 @@
-//! Tools that wait for a word of the user.
+//! Tools that wait for the person's permission.
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
 use std::collections::VecDeque;
 
 use aside_core::block::Time;
+use aside_core::question::{Choice, Choices, Layout, Rendered, TOO_EARLY_MS, render, visible, visible_body};
 use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::input::editor::Editor;
 use crate::seam::{Command, Permit, Question, QuestionId};
-use crate::text::Body;
-use crate::text::light::{Job, Lit, Ticket};
-use crate::transcript::plain::{Extent, Plain};
-
-/// Keys this soon after a question, or after each other, are no answer.
-const TYPING_MS: u64 = 500;
 
 #[derive(Debug, Default)]
 pub struct Asking {
     questions: VecDeque<Question>,
-    /// The word that goes with a no. What was being written before is left alone.
-    word: Option<Editor>,
-    /// Answers count from here on.
-    from: Option<Time>,
-    /// What the question in front would do, as rows.
-    preview: Option<(QuestionId, Plain)>,
+    /// The answers to the question in front.
+    choices: Option<(QuestionId, Choices)>,
+    /// The message that goes with a no. What was being written before is left alone.
+    message: Option<Editor>,
+    shown: Shown,
+    /// The frame that shows it first is being written.
+    is_first_frame: bool,
+    /// The question in front as it was laid out last.
+    rendered: Option<(QuestionId, Layout, Rendered)>,
+}
+
+/// Whether the question in front is on the screen.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    #[default]
+    NotYet,
+    /// And answers count from this time on.
+    Since(Option<Time>),
 }
 
 /// What a key led to.
@@ -49,118 +56,161 @@ impl Asking {
         !self.questions.is_empty()
     }
 
-    /// What would be done, at a width.
-    pub(crate) fn preview(&mut self, width: usize) -> Option<Body<'_>> {
+    /// The question in front, laid out once for each size.
+    pub(crate) fn rendered(&mut self, layout: Layout) -> Option<&Rendered> {
         let question = self.questions.front()?;
-        let (_, text) = question.parts();
-        let text = text?;
-        if self.preview.as_ref().is_none_or(|(id, _)| *id != question.id) {
-            self.preview = Some((question.id, Plain::wish(text)));
+        let is_laid_out = |(id, known, _): &(QuestionId, Layout, Rendered)| (*id, *known) == (question.id, layout);
+        if !self.rendered.as_ref().is_some_and(is_laid_out) {
+            self.rendered = Some((question.id, layout, render(&question.about, layout)));
         }
-        self.preview.as_mut().map(|(_, plain)| plain.body(width, Extent::All))
+        self.rendered.as_ref().map(|(_, _, rendered)| rendered)
     }
 
-    pub(crate) fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
-        self.preview.as_mut().and_then(|(_, plain)| plain.wants(next))
+    pub(crate) fn choices(&mut self) -> Option<&mut Choices> {
+        let question = self.questions.front()?;
+        if self.choices.as_ref().is_none_or(|(id, _)| *id != question.id) {
+            self.choices = Some((question.id, Choices::new(&question.about)));
+        }
+        self.choices.as_mut().map(|(_, choices)| choices)
     }
 
-    pub(crate) fn lit(&mut self, lit: &mut Lit) -> bool {
-        self.preview.as_mut().is_some_and(|(_, plain)| plain.lit(lit))
+    /// The message being written, if one is.
+    pub fn message(&self) -> Option<&Editor> {
+        self.message.as_ref()
     }
 
-    /// The word being written, if one is.
-    pub fn word(&self) -> Option<&Editor> {
-        self.word.as_ref()
+    pub(crate) fn ask(&mut self, question: Question) {
+        self.questions.push_back(question);
     }
 
-    pub(crate) fn ask(&mut self, question: Question, now: Option<Time>) {
-        if self.questions.is_empty() {
+    /// The question in front is part of a frame.
+    pub(crate) fn drawn(&mut self, now: Option<Time>) {
+        if self.shown == Shown::NotYet {
+            self.hold(now);
+            self.is_first_frame = true;
+        }
+    }
+
+    /// That frame is on the screen, however long the terminal took for it.
+    pub(crate) fn shown(&mut self, now: Option<Time>) {
+        if std::mem::take(&mut self.is_first_frame) {
             self.hold(now);
         }
-        self.questions.push_back(question);
     }
 
     pub(crate) fn withdraw(&mut self, id: QuestionId) {
         if self.question().is_some_and(|question| question.id == id) {
-            self.word = None;
+            self.message = None;
+            self.shown = Shown::NotYet;
         }
         self.questions.retain(|question| question.id != id);
     }
 
     pub(crate) fn clear(&mut self) {
-        self.questions.clear();
-        self.word = None;
+        *self = Asking::default();
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
-        // A paste is no answer, but it may be a word.
-        if let Some(word) = &mut self.word {
-            word.paste(text);
+        // A paste is no answer, but it may be a message.
+        if let Some(message) = &mut self.message {
+            message.paste(text);
         }
     }
 
-    /// Keys of the last answer are not meant for the next question.
     fn hold(&mut self, now: Option<Time>) {
-        self.from = now.map(|now| Time(now.0 + TYPING_MS));
+        self.shown = Shown::Since(now.map(|now| Time(now.0 + TOO_EARLY_MS)));
+    }
+
+    /// Somebody is in the middle of a word and has not read the question.
+    fn is_too_early(&mut self, now: Option<Time>) -> bool {
+        let is_early = match (self.shown, now) {
+            (Shown::NotYet, _) => return true,
+            (Shown::Since(Some(from)), Some(now)) => now < from,
+            (Shown::Since(_), _) => false,
+        };
+        if is_early {
+            self.hold(now);
+        }
+        is_early
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent, now: Option<Time>, width: usize) -> Answered {
-        if self.word.is_some() {
-            return self.word_key(key, now, width);
+        if self.message.is_some() {
+            return self.message_key(key, width);
         }
-        // Somebody is in the middle of a word and has not seen the question.
-        if let (Some(from), Some(at)) = (self.from, now)
-            && at < from
-        {
-            self.hold(now);
+        // To deny and stop is safe at any time.
+        if key.code == KeyCode::Esc {
+            return self.deny_and_stop();
+        }
+        if self.is_too_early(now) {
             return Answered::NotYet;
         }
-        let Some(question) = self.questions.front() else { return Answered::NotYet };
-        let covers = question.covers.is_some();
-        match key.code {
-            KeyCode::Char('y') => self.answer(Permit::Once, now),
-            KeyCode::Char('s') if covers => self.answer(Permit::Session, now),
-            KeyCode::Char('p') if covers => self.answer(Permit::Project, now),
-            KeyCode::Char('n') => self.answer(Permit::No(None), now),
-            KeyCode::Char('w') => {
-                self.word = Some(Editor::default());
+        let Some(choices) = self.choices() else { return Answered::NotYet };
+        let chosen = match key.code {
+            KeyCode::Char('v') => return self.look(),
+            KeyCode::Right | KeyCode::Down | KeyCode::Tab => {
+                choices.select_next();
+                None
+            }
+            KeyCode::Left | KeyCode::Up | KeyCode::BackTab => {
+                choices.select_previous();
+                None
+            }
+            KeyCode::Enter if key.modifiers.is_empty() => choices.selected(),
+            KeyCode::Char(letter) if key.modifiers.is_empty() => choices.by_key(letter),
+            _ => None,
+        };
+        match chosen {
+            None => Answered::NotYet,
+            Some(Choice::Once) => self.answer(Permit::Once),
+            Some(Choice::Session) => self.answer(Permit::Session),
+            Some(Choice::Project) => self.answer(Permit::Project),
+            Some(Choice::No) => self.answer(Permit::No(None)),
+            Some(Choice::Message) => {
+                self.message = Some(Editor::default());
                 Answered::NotYet
             }
-            KeyCode::Char('v') => Answered::Look {
-                title: format!("{} {}", question.tool, question.subject),
-                text: question.preview.clone().unwrap_or_else(|| question.subject.clone()),
-            },
-            KeyCode::Esc => match self.answer(Permit::No(None), now) {
-                Answered::With(command) => Answered::AndStop(command),
-                other => other,
-            },
-            _ => Answered::NotYet,
         }
     }
 
-    fn word_key(&mut self, key: KeyEvent, now: Option<Time>, width: usize) -> Answered {
-        let Some(word) = &mut self.word else { return Answered::NotYet };
+    fn look(&self) -> Answered {
+        let Some(question) = self.questions.front() else { return Answered::NotYet };
+        let title = format!("{}: {}", visible(&question.about.tool), visible(&question.about.subject));
+        Answered::Look { title, text: visible_body(&question.about) }
+    }
+
+    /// The question is denied and the turn is to end.
+    pub(crate) fn deny_and_stop(&mut self) -> Answered {
+        match self.answer(Permit::No(None)) {
+            Answered::With(command) => Answered::AndStop(command),
+            other => other,
+        }
+    }
+
+    fn message_key(&mut self, key: KeyEvent, width: usize) -> Answered {
+        let Some(message) = &mut self.message else { return Answered::NotYet };
         match key.code {
             KeyCode::Enter if key.modifiers.is_empty() => {
-                let text = word.take();
+                let text = message.take();
                 let text = text.trim();
-                self.answer(Permit::No((!text.is_empty()).then(|| text.to_owned())), now)
+                self.answer(Permit::No((!text.is_empty()).then(|| text.to_owned())))
             }
             KeyCode::Esc => {
-                self.word = None;
+                self.message = None;
                 Answered::NotYet
             }
             _ => {
-                word.key(key, width);
+                message.key(key, width);
                 Answered::NotYet
             }
         }
     }
 
-    fn answer(&mut self, permit: Permit, now: Option<Time>) -> Answered {
-        self.word = None;
+    fn answer(&mut self, permit: Permit) -> Answered {
+        self.message = None;
         let Some(question) = self.questions.pop_front() else { return Answered::NotYet };
-        self.hold(now);
+        // The keys of this answer are not meant for the next question.
+        self.shown = Shown::NotYet;
         Answered::With(Command::Answer { id: question.id, permit })
     }
 }

@@ -1,7 +1,6 @@
 //! Keys, the mouse and pastes.
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
-use aside_core::screen::neutral_line;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::asking::Answered;
@@ -26,10 +25,11 @@ impl App {
         if action == Some(Action::Suspend) {
             return vec![Command::Terminal(TerminalAct::Suspend)];
         }
-        if self.reader.is_some() {
+        let is_control_c = action == Some(Action::Clear);
+        if self.reader.is_some() && !(is_control_c && self.asking.is_waiting()) {
             return self.reader_key(key);
         }
-        if action == Some(Action::Clear) {
+        if is_control_c {
             return self.control_c();
         }
         self.leaving = None;
@@ -37,7 +37,7 @@ impl App {
             return commands;
         }
         match self.mode() {
-            Mode::Asked | Mode::Word => self.asked_key(key),
+            Mode::Asked | Mode::Message => self.asked_key(key),
             Mode::Browse => self.browse_key(key),
             Mode::Write => self.write_key(key),
         }
@@ -74,6 +74,11 @@ impl App {
     }
 
     fn control_c(&mut self) -> Vec<Command> {
+        if self.asking.is_waiting() {
+            self.reader = None;
+            let answered = self.asking.deny_and_stop();
+            return self.answered(answered, None);
+        }
         if self.leaving.is_some() {
             return vec![Command::Quit];
         }
@@ -181,8 +186,14 @@ impl App {
 
     fn asked_key(&mut self, key: KeyEvent) -> Vec<Command> {
         let width = self.input_width();
-        let about = self.asking.question().map(|question| (question.tool.clone(), question.subject.clone()));
-        match self.asking.key(key, self.now, width) {
+        let about =
+            self.asking.question().map(|question| (question.about.tool.clone(), question.about.subject.clone()));
+        let answered = self.asking.key(key, self.now, width);
+        self.answered(answered, about)
+    }
+
+    fn answered(&mut self, answered: Answered, about: Option<(String, String)>) -> Vec<Command> {
+        match answered {
             Answered::NotYet => Vec::new(),
             Answered::With(command) => {
                 if let Some((tool, subject)) = about {
@@ -197,7 +208,7 @@ impl App {
                 commands
             }
             Answered::Look { title, text } => {
-                self.reader = Some(Reader::preview(&neutral_line(&title), &text));
+                self.reader = Some(Reader::preview(&title, &text));
                 Vec::new()
             }
         }
@@ -272,7 +283,7 @@ impl App {
                 self.end_browsing();
                 self.composer.editor.paste(text);
             }
-            Mode::Asked | Mode::Word => self.asking.paste(text),
+            Mode::Asked | Mode::Message => self.asking.paste(text),
         }
         Vec::new()
     }

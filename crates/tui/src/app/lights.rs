@@ -11,13 +11,12 @@ impl App {
         if let Some(reader) = &mut self.reader {
             jobs.extend(std::iter::from_fn(|| reader.wants(ticket)));
         }
-        jobs.extend(std::iter::from_fn(|| self.asking.wants(ticket)));
         jobs
     }
 
     pub(super) fn lit(&mut self, lit: &mut Lit) {
         let is_read = self.reader.as_mut().is_some_and(|reader| reader.lit(lit));
-        if !is_read && !self.asking.lit(lit) {
+        if !is_read {
             self.transcript.lit(lit);
         }
     }

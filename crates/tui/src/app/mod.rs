@@ -54,8 +54,8 @@ pub enum Mode {
     Browse,
     /// A tool waits for an answer.
     Asked,
-    /// The answer is no, and a word is being written.
-    Word,
+    /// The answer is no, and a message is being written.
+    Message,
 }
 
 /// What the screen begins with.
@@ -217,14 +217,25 @@ impl App {
         self.toast.as_ref().map(|(text, _)| text.as_str())
     }
 
+    /// The question in front is part of the frame being drawn.
+    pub(crate) fn question_drawn(&mut self) {
+        self.asking.drawn(self.now);
+    }
+
+    /// The frame is on the screen. What was typed until now was typed before it
+    /// could be read.
+    pub fn frame_shown(&mut self) {
+        self.asking.shown(self.now);
+    }
+
     /// Something on the screen moves by itself.
     pub fn is_moving(&self) -> bool {
         self.is_busy() || self.leaving.is_some() || self.toast.is_some()
     }
 
     pub fn mode(&self) -> Mode {
-        if self.asking.word().is_some() {
-            Mode::Word
+        if self.asking.message().is_some() {
+            Mode::Message
         } else if self.asking.is_waiting() {
             Mode::Asked
         } else if self.browsing {

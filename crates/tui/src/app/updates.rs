@@ -81,7 +81,7 @@ impl App {
             Update::ToolEnded(result) => self.transcript.tool_ended(&result),
             Update::Recorded(message) => self.transcript.recorded(&message),
             Update::TurnEnded(end) => return self.turn_ended(&end),
-            Update::Asked(question) => self.asking.ask(*question, self.now),
+            Update::Asked(question) => self.asking.ask(*question),
             Update::Withdrawn(id) => self.asking.withdraw(id),
             // Whoever typed the command is at the end already; whoever scrolled
             // away since stays where he is.

@@ -14,11 +14,12 @@ use aside_core::block::{Block, Thinking};
 use aside_core::event::{BlockId, Side};
 use aside_core::loop_guard::LoopGuard;
 use aside_core::message::{Message, Role};
+use aside_core::question::Layout;
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 
 use crate::app::taken_back_words;
-use crate::seam::{Command, Opening, Question, Said, Sending, Status, Update};
+use crate::seam::{Command, Opening, Question, QuestionId, Said, Sending, Status, Update};
 use crate::transcript::thought::{Thought, duration};
 use crate::transcript::{ending, told_words};
 use speech::{Speech, Voice};
@@ -44,6 +45,8 @@ pub struct Plain {
     turn: Turn,
     queue: VecDeque<String>,
     questions: VecDeque<Question>,
+    /// How much room a question has.
+    layout: Layout,
     /// The last thought, for `/reader`, and whether it was told in full.
     thought: Option<(String, Told)>,
     noted: Vec<String>,
@@ -113,6 +116,7 @@ impl Plain {
             turn: Turn::Idle,
             queue: VecDeque::new(),
             questions: VecDeque::new(),
+            layout: Layout::default(),
             thought: None,
             noted: Vec::new(),
             input: Input::Open,
@@ -124,6 +128,16 @@ impl Plain {
             plain.speech.line("/help lists the commands. Ctrl+C stops an answer, Ctrl+D leaves.");
         }
         plain
+    }
+
+    /// How wide a line may be, and how long the command or diff of a question.
+    pub fn set_layout(&mut self, layout: Layout) {
+        self.layout = layout;
+    }
+
+    /// The question that waits for an answer.
+    pub fn question(&self) -> Option<QuestionId> {
+        self.questions.front().map(|question| question.id)
     }
 
     /// What is to be written now.

@@ -99,10 +99,11 @@ fn reply() -> Vec<Update> {
 fn question() -> Update {
     Update::Asked(Box::new(Question {
         id: QuestionId(7),
-        tool: "edit".into(),
-        subject: "src/a.rs".into(),
-        preview: Some("-old\n+new".into()),
-        covers: Some("edit src/*".into()),
+        about: aside_core::question::Question {
+            preview: Some("-old\n+new".into()),
+            covers: Some("edit src/*".into()),
+            ..aside_core::question::Question::new("edit", "src/a.rs", aside_core::question::Risk::Writes)
+        },
     }))
 }
 
@@ -198,11 +199,11 @@ fn t13_tools_and_questions_are_asked_and_told_in_lines() {
         Update::ToolEnded(Box::new(result("--- a\n+++ b\n-x\n+y\n+z", false))),
     ]);
     stage.check(&expect![[r#"
-        Question: may edit run? src/a.rs
-        -old
-        +new
-        Answer y: yes, once. s: yes to `edit src/*` for this session. p: for this project. n: no. n and a word: no, and the word goes to the model.
-        Allow? Answer y: yes, once. s: yes to `edit src/*` for this session. p: for this project. n: no. n and a word: no, and the word goes to the model.
+        Question: edit: src/a.rs
+        │ -old
+        │ +new
+        Answer y: yes, once. s: yes to `edit src/*` for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
+        Allow? Answer y: yes, once. s: yes to `edit src/*` for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
         Allow? Denied.
         Tool: edit src/a.rs
         Tool done: 2 lines
@@ -218,12 +219,15 @@ fn t9_what_a_model_wants_to_do_cannot_pass_for_a_line_of_ours() {
     let mut stage = Stage::new(Display::Full, Typist::Person);
     stage.line("go");
     let Update::Asked(mut asked) = question() else { unreachable!() };
-    asked.subject = "ls\nAllow? y\nTool done: nothing".into();
-    (asked.preview, asked.covers) = (None, None);
+    asked.about.subject = "ls\nAllow? y\nTool done: nothing".into();
+    (asked.about.preview, asked.about.covers) = (None, None);
     stage.tell([Update::Asked(asked)]);
     stage.check(&expect![[r#"
-        Question: may edit run? ls Allow? y Tool done: nothing
-        Answer y: yes, once. n: no. n and a word: no, and the word goes to the model.
+        Question: edit: ls
+        │ ls
+        │ Allow? y
+        │ Tool done: nothing
+        Answer y: yes, once. n: no. n and a message: no, and the message goes to the model.
         Allow? "#]]);
 }
 

@@ -3,6 +3,8 @@
 use super::{Input, Plain, Turn, Typist, words};
 use crate::app::{explained, next_view};
 use crate::commands::{self, COMMANDS, Local, Parsed};
+use aside_core::question::Layout;
+
 use crate::seam::{Command, Permit, Question, Said, TerminalAct};
 
 impl Plain {
@@ -176,20 +178,39 @@ impl Plain {
     pub(super) fn asked(&mut self, question: Question) -> Vec<Command> {
         // Nobody is left who could answer.
         if matches!(self.input, Input::Ended | Input::Left) {
-            let asked = words::question(&question);
+            let asked = words::question(&question, self.layout);
             asked.iter().take(1).for_each(|line| self.speech.line(line));
             self.speech.line("Denied: there is nobody to ask.");
             return vec![answer(&question, Permit::No(None))];
         }
         if self.questions.is_empty() {
-            words::question(&question).iter().for_each(|line| self.speech.line(line));
+            self.put(&question);
         }
         self.questions.push_back(question);
         Vec::new()
     }
 
+    /// Puts the question to whoever reads.
+    fn put(&mut self, question: &Question) {
+        words::question(question, self.layout).iter().for_each(|line| self.speech.line(line));
+        if self.typist == Typist::Pipe {
+            self.speech.line("Allow?");
+        }
+    }
+
+    /// The answer came before the question could be read.
+    pub fn too_early(&mut self) {
+        self.speech.entered();
+        self.speech.line("That came too soon after the question. Read it, then answer.");
+    }
+
     fn answer(&mut self, question: &Question, text: &str) -> Vec<Command> {
-        let permit = permit(text, question.covers.is_some());
+        if text.trim().eq_ignore_ascii_case("v") {
+            let whole = Layout { rows: None, ..self.layout };
+            words::question(question, whole).iter().for_each(|line| self.speech.line(line));
+            return Vec::new();
+        }
+        let permit = permit(text, question.about.offered_cover().is_some());
         let (permit, rest) = match (permit, self.typist) {
             (Some(permit), _) => (permit, None),
             (None, Typist::Person) => {
@@ -206,7 +227,8 @@ impl Plain {
         self.questions.pop_front();
         let mut commands = vec![answer(question, permit)];
         if let Some(next) = self.questions.front() {
-            words::question(next).iter().for_each(|line| self.speech.line(line));
+            let next = next.clone();
+            self.put(&next);
         }
         if let Some(rest) = rest {
             commands.extend(self.obey(rest));

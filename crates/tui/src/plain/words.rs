@@ -3,6 +3,7 @@
 use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
 use aside_core::loop_guard::Finding;
 use aside_core::message::Message;
+use aside_core::question::{Layout, render};
 
 use crate::seam::{Question, Said};
 use crate::transcript::hunks::{changed, has_diff};
@@ -39,19 +40,24 @@ pub(super) fn result(result: &ToolResult) -> String {
     }
 }
 
-pub(super) fn question(question: &Question) -> Vec<String> {
-    let mut lines = vec![format!("Question: may {} run? {}", one_line(&question.tool), one_line(&question.subject))];
-    lines.extend(question.preview.clone());
+pub(super) fn question(question: &Question, layout: Layout) -> Vec<String> {
+    // The word before it takes room too.
+    const ASKED: &str = "Question: ";
+    let width = layout.width.map(|width| width.saturating_sub(ASKED.len()));
+    let mut lines: Vec<String> = render(&question.about, Layout { width, ..layout }).lines().collect();
+    if let Some(head) = lines.first_mut() {
+        head.insert_str(0, ASKED);
+    }
     lines.push(answers(question));
     lines
 }
 
 pub(super) fn answers(question: &Question) -> String {
-    let longer = match &question.covers {
-        Some(covers) => format!("s: yes to `{}` for this session. p: for this project. ", one_line(covers)),
+    let longer = match question.about.offered_cover() {
+        Some(covers) => format!("s: yes to `{covers}` for this session. p: for this project. "),
         None => String::new(),
     };
-    format!("Answer y: yes, once. {longer}n: no. n and a word: no, and the word goes to the model.")
+    format!("Answer y: yes, once. {longer}n: no. n and a message: no, and the message goes to the model.")
 }
 
 /// A row of a table is a line; each cell says what it is.

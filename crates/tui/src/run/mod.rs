@@ -97,6 +97,8 @@ impl Loop {
             if self.dirty && (self.urgent || self.drawn.elapsed() >= FRAME) {
                 self.tick();
                 self.screen.draw(&mut self.app)?;
+                self.tick();
+                self.app.frame_shown();
                 (self.drawn, self.dirty, self.urgent) = (Instant::now(), false, false);
                 self.app.unlit().into_iter().for_each(|job| self.lamp.send(job));
             }

@@ -22,7 +22,7 @@ pub(crate) fn text_width(width: u16) -> usize {
 
 /// Paints the box at the bottom of the area; returns what is left above it.
 pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor) {
-    let editor = app.asking.word().unwrap_or(&app.composer.editor);
+    let editor = app.asking.message().unwrap_or(&app.composer.editor);
     let (rows, (row, column)) = editor.rows(text_width(area.width));
     let queued = app.queue.len();
     let most = usize::from(area.height).saturating_sub(2).clamp(1, MOST_ROWS);
@@ -75,7 +75,7 @@ fn rule(app: &App, width: usize) -> Row {
 
 fn placeholder(app: &App) -> &'static str {
     match (app.mode(), app.is_busy()) {
-        (Mode::Word, _) => "a word to the model, then Enter",
+        (Mode::Message, _) => "a message to the model, then Enter",
         (Mode::Write | Mode::Browse | Mode::Asked, true) => "write ahead; sent after this answer",
         (Mode::Write | Mode::Browse | Mode::Asked, false) => "ask something, /help for more",
     }

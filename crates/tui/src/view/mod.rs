@@ -31,9 +31,9 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Cursor {
     let above = Rect { height: area.height - 1, ..area };
     let (above, cursor) = match app.mode() {
         Mode::Asked => (prompt::draw(app, above, buffer), None),
-        Mode::Word | Mode::Write | Mode::Browse => input::draw(app, above, buffer),
+        Mode::Message | Mode::Write | Mode::Browse => input::draw(app, above, buffer),
     };
-    let above = if app.mode() == Mode::Word { prompt::draw(app, above, buffer) } else { above };
+    let above = if app.mode() == Mode::Message { prompt::draw(app, above, buffer) } else { above };
     app.transcript_area = above;
     let below = if app.is_busy() { Below::Live } else { Below::End };
     app.transcript.draw(above, buffer, &theme, below);

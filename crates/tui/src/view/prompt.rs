@@ -1,50 +1,78 @@
-//! A tool wants to do something: what, and the answers there are.
+//! A tool asks for permission: what it would do, and the answers there are.
 
-use aside_core::screen::neutral_line;
+use aside_core::question::{BodyRow, Choice, Choices, Layout, Rendered, Selected};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::{App, Mode};
 use crate::paint::paint_row;
-use crate::seam::Question;
 use crate::text::wrap::cut;
-use crate::text::{Body, Break, Face, Ink, Margin, Row, Shade, Span, width_of, wrap};
-
-/// What would be done stands a little in.
-const INDENT: &str = "  ";
+use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, width_of, wrap};
 
 /// Paints the question at the bottom of the area; returns what is left above.
 pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
     let Some(question) = app.asking.question() else { return area };
-    let width = usize::from(area.width);
-    let (subject, _) = question.parts();
-    let mut asked = Vec::new();
-    let head = [
-        Span::new(Ink::Warn, format!("{} ", neutral_line(&question.tool))).faced(Face::BOLD),
-        Span::new(Ink::Plain, neutral_line(subject)),
-    ];
-    wrap(&head, width, Break::Words, &Margin::default(), Shade::None, &mut asked);
-    let answers = match app.mode() {
-        Mode::Word => {
+    let covers = question.about.offered_cover();
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let mode = app.mode();
+    let answers = match (mode, app.asking.choices()) {
+        (Mode::Message, _) => {
             vec![Row::new(vec![Span::new(Ink::Accent, cut("Enter says no with it, Esc goes back", width))])]
         }
-        Mode::Asked | Mode::Browse | Mode::Write => answers(question.covers.as_deref(), width),
+        (Mode::Asked | Mode::Browse | Mode::Write, Some(choices)) => answers(choices, covers.as_deref(), width),
+        (Mode::Asked | Mode::Browse | Mode::Write, None) => Vec::new(),
     };
-    // The line above, what is asked and the answers.
-    if app.mode() != Mode::Word && 2 + answers.len() > usize::from(area.height) {
-        let rows = compact(question, width, usize::from(area.height));
-        return paint(app, area, &rows, buffer);
-    }
-    let room = usize::from(area.height * 2 / 3).saturating_sub(1 + answers.len()).max(1);
-    let mut all = asked.len();
-    if let Some(preview) = app.asking.preview(width.saturating_sub(INDENT.len())) {
-        all += preview.rows.len();
-        asked.extend(preview_rows(&preview, room));
-    }
-    let mut rows = vec![Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))])];
-    rows.extend(fit(asked, all, width, room));
-    rows.extend(answers);
+    // The line above, the head, the facts and the answers are always seen.
+    let facts = rendered(app, width, usize::MAX).map_or(0, |whole| whole.facts.len());
+    let around = 2 + facts + answers.len();
+    let room = (height * 2 / 3).max(around + 1).min(height).saturating_sub(around);
+    let rows = match rendered(app, width, room) {
+        // Something does not fit: one more fact says so, and takes a row.
+        Some(rendered) if rendered.hidden > 0 && room > 1 => {
+            let rendered = crate::view::prompt::rendered(app, width, room - 1);
+            rendered.map(|rendered| whole(rendered, answers, width)).unwrap_or_default()
+        }
+        Some(rendered) => whole(rendered, answers, width),
+        None => Vec::new(),
+    };
+    let rows = if rows.len() > height && mode != Mode::Message { compact(app, width) } else { rows };
+    app.question_drawn();
     paint(app, area, &rows, buffer)
+}
+
+fn rendered(app: &mut App, width: usize, rows: usize) -> Option<&Rendered> {
+    app.asking.rendered(Layout { width: Some(width), rows: Some(rows) })
+}
+
+fn whole(rendered: &Rendered, answers: Vec<Row>, width: usize) -> Vec<Row> {
+    let mut rows = vec![rule(width), head(rendered)];
+    rows.extend(rendered.body.iter().map(body_row));
+    rows.extend(rendered.facts.iter().map(|fact| Row::new(vec![Span::new(Ink::Warn, fact.as_str())])));
+    rows.extend(answers);
+    rows
+}
+
+fn rule(width: usize) -> Row {
+    Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))])
+}
+
+fn head(rendered: &Rendered) -> Row {
+    Row::new(vec![Span::new(Ink::Warn, rendered.head.as_str()).faced(Face::BOLD)])
+}
+
+/// A row in its gutter, in the colours of a diff where it looks like one. A row
+/// with something in it that cannot be seen stands out.
+fn body_row(row: &BodyRow) -> Row {
+    let ink = match row.text.chars().next() {
+        _ if row.is_marked => Ink::Warn,
+        Some('+') if !row.is_continued => Ink::Added,
+        Some('-') if !row.is_continued => Ink::Removed,
+        _ => Ink::Plain,
+    };
+    let gutter = if row.is_marked { Ink::Warn } else { Ink::Muted };
+    let text = row.to_string();
+    let text = text.strip_prefix(row.gutter()).unwrap_or(&text).to_owned();
+    Row::new(vec![Span::new(gutter, row.gutter()), Span::new(ink, text)])
 }
 
 fn paint(app: &App, area: Rect, rows: &[Row], buffer: &mut Buffer) -> Rect {
@@ -58,67 +86,48 @@ fn paint(app: &App, area: Rect, rows: &[Row], buffer: &mut Buffer) -> Rect {
     above
 }
 
-/// The question where its answers have no room in words: the keys alone, and a
-/// row for what a longer yes covers, without which it is not offered.
-fn compact(question: &Question, width: usize, height: usize) -> Vec<Row> {
-    let (subject, preview) = question.parts();
-    let more = if preview.is_some() { " …" } else { "" };
-    let tool = cut(&neutral_line(&question.tool), width);
-    let subject = format!("{}{more}", neutral_line(subject));
-    let subject = cut(subject.trim_start(), width.saturating_sub(width_of(&tool) + 1));
-    let covers = question.covers.as_deref().filter(|_| height >= 4);
-    let mut rows = vec![
-        Row::new(vec![Span::new(Ink::Warn, "─".repeat(width))]),
-        Row::new(vec![Span::new(Ink::Warn, format!("{tool} ")).faced(Face::BOLD), Span::new(Ink::Plain, subject)]),
-    ];
-    if let Some(covers) = covers {
-        let text = format!("s, p: {}", neutral_line(covers));
-        rows.push(Row::new(vec![Span::new(Ink::Muted, cut(&text, width))]));
+/// The question where there is no room for it in words: what it is about, and
+/// the keys. Answers that hold on are not offered there, since what they cover
+/// cannot be shown.
+fn compact(app: &mut App, width: usize) -> Vec<Row> {
+    if let Some(choices) = app.asking.choices().filter(|choices| choices.offers_lasting()) {
+        choices.without_lasting();
     }
-    let keys = if covers.is_some() { "y s p n w v Esc" } else { "y n w v Esc" };
-    rows.push(Row::new(vec![Span::new(Ink::Accent, cut(keys, width))]));
-    rows
+    let Some(rendered) = rendered(app, width, 0) else { return Vec::new() };
+    vec![rule(width), head(rendered), Row::new(vec![Span::new(Ink::Accent, cut("y n w Esc, v for all", width))])]
 }
 
-/// As many as there may be room for.
-fn preview_rows(preview: &Body<'_>, room: usize) -> Vec<Row> {
-    let indented = |index: usize| {
-        let mut row = preview.row(index)?.into_owned();
-        row.spans.insert(0, Span::new(Ink::Muted, INDENT));
-        Some(row)
-    };
-    (0..room).map_while(indented).collect()
-}
-
-/// Of all that is asked nothing is left out in silence.
-fn fit(mut rows: Vec<Row>, all: usize, width: usize, room: usize) -> Vec<Row> {
-    if all > room {
-        let kept = room.saturating_sub(1);
-        let more = format!("{INDENT}… {} more rows, v shows all", all - kept);
-        rows.truncate(kept);
-        rows.push(Row::new(vec![Span::new(Ink::Muted, cut(&more, width))]));
-    }
-    rows
-}
-
-fn answers(covers: Option<&str>, width: usize) -> Vec<Row> {
-    let longer: &[&str] = if covers.is_some() { &["s this session", "p this project"] } else { &[] };
-    let all = ["y once"].iter().chain(longer).chain(&["n no", "w no, with a word", "Esc stops"]);
-    // A row ends behind an answer, not inside one.
-    let mut lines: Vec<String> = Vec::new();
-    for answer in all {
-        match lines.last_mut() {
-            Some(line) if width_of(line) + width_of(answer) + 3 <= width => line.push_str(&format!(" · {answer}")),
-            _ => lines.push((*answer).to_owned()),
+fn answers(choices: &Choices, covers: Option<&str>, width: usize) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut used = width;
+    let stop = Span::new(Ink::Muted, "Esc stops");
+    let spans = choices.iter().map(|(choice, selected)| answer(choice, selected)).chain([stop]);
+    for span in spans {
+        let size = width_of(&span.text);
+        // A row ends behind an answer, not inside one.
+        match rows.last_mut() {
+            Some(row) if used + size + 3 <= width => {
+                row.spans.push(Span::new(Ink::Muted, " · "));
+                row.spans.push(span);
+                used += size + 3;
+            }
+            _ => {
+                rows.push(Row::new(vec![span]));
+                used = size;
+            }
         }
     }
-    let mut rows = Vec::new();
-    for line in lines {
-        wrap(&[Span::new(Ink::Accent, line)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
-    }
-    if let Some(covers) = covers {
-        let text = format!("s and p cover `{}`", neutral_line(covers));
+    if let Some(covers) = covers.filter(|_| choices.offers_lasting()) {
+        let text = format!("s and p cover `{covers}`");
         wrap(&[Span::new(Ink::Muted, text)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
     }
     rows
+}
+
+fn answer(choice: Choice, selected: Selected) -> Span {
+    let text = format!("{} {}", choice.key(), choice.label());
+    match selected {
+        Selected::Yes => Span::new(Ink::Accent, format!("› {text}")).faced(Face::BOLD.with(Face::UNDERLINED)),
+        Selected::No => Span::new(Ink::Accent, text),
+    }
 }

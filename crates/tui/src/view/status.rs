@@ -130,6 +130,6 @@ fn hint(app: &App) -> Option<&'static str> {
     }
     match app.mode() {
         Mode::Browse => Some("↑↓ move · o open · r read · y copy · Esc"),
-        Mode::Asked | Mode::Word | Mode::Write => None,
+        Mode::Asked | Mode::Message | Mode::Write => None,
     }
 }

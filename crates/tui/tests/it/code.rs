@@ -170,14 +170,14 @@ fn a_question_shows_the_change_with_its_colours() {
     let mut stage = Stage::viewed(60, 30, Display::Full);
     stage.tell(Update::Asked(Box::new(Question {
         id: QuestionId(1),
-        tool: "edit".into(),
-        subject: "a.rs".into(),
-        preview: Some(DIFF.into()),
-        covers: None,
+        about: crate::support::about("edit", "a.rs", Some(DIFF.into()), None),
     })));
+    assert!(stage.rows().iter().any(|row| row == "│ +    new(1);"), "{}", stage.screen());
+    stage.pass(600);
+    stage.typed("v");
     let before = stage.picture();
     stage.light();
-    assert!(stage.rows().iter().any(|row| row == "  10 +    new(1);"), "{}", stage.screen());
+    assert!(stage.rows().iter().any(|row| row.ends_with("10 +    new(1);")), "{}", stage.screen());
     assert_ne!(stage.picture(), before);
 }
 

@@ -99,10 +99,7 @@ impl Screen {
         let text = text.to_owned();
         self.tell(Update::Asked(Box::new(Question {
             id: QuestionId(1),
-            tool: text.clone(),
-            subject: text.clone(),
-            preview: Some(text.clone()),
-            covers: Some(text),
+            about: crate::support::about(&text, &text, Some(text.clone()), Some(text.clone())),
         })));
         self.frame();
         self.app.update(Msg::Tick(Time(10_000)));

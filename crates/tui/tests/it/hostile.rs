@@ -6,6 +6,7 @@ use std::path::Path;
 use aside_core::block::Block;
 use aside_core::event::{BlockId, End, Ending, Note, NoteCode, ProviderError};
 use aside_core::message::{Message, Role};
+use aside_core::question::{is_invisible, visible};
 use aside_core::screen::is_harmless;
 use aside_core::settings::Display;
 use aside_core::turn::{Told, TurnEnd};
@@ -147,10 +148,7 @@ fn ask(stage: &mut Stage, tool: &str, subject: &str, preview: Option<&str>, cove
     let owned = |text: Option<&str>| text.map(str::to_owned);
     stage.tell(Update::Asked(Box::new(Question {
         id: QuestionId(1),
-        tool: tool.into(),
-        subject: subject.into(),
-        preview: owned(preview),
-        covers: owned(covers),
+        about: crate::support::about(tool, subject, owned(preview), owned(covers)),
     })));
 }
 
@@ -172,6 +170,12 @@ fn completions(stage: &mut Stage, text: &str) {
     stage.typed("/model m");
 }
 
+/// What a question shows of these bytes, if the place is part of one.
+fn asked(place: &str, bytes: &str) -> Option<String> {
+    let questions = ["a question's tool", "a question", "a preview", "a preview in full"];
+    questions.contains(&place).then(|| visible(bytes))
+}
+
 #[test]
 fn t9_no_sequence_in_any_place_reaches_the_terminal() {
     for (place, put) in PLACES {
@@ -188,6 +192,15 @@ fn t9_no_sequence_in_any_place_reaches_the_terminal() {
                 assert_ne!(symbol, "\u{fffd}", "{place}, {sequence}: it is made safe too late");
             }
             let screen = crate::support::text_of(&buffer);
+            if let Some(shown) = asked(place, bytes) {
+                // What is asked about is shown whole, in a form that does nothing.
+                assert!(screen.contains(&format!("Left{shown}Right")), "{place}, {sequence}:\n{screen}");
+                continue;
+            }
+            if *place == "what a yes covers" {
+                assert_eq!(screen.contains("Left"), !bytes.contains(is_invisible), "{place}, {sequence}:\n{screen}");
+                continue;
+            }
             assert!(screen.contains(&format!("Left{shown}Right")), "{place}, {sequence}:\n{screen}");
             // Spelled out in JSON it is text like any other.
             let spelled = screen.contains("\\u00");

@@ -19,10 +19,12 @@ fn copied(text: &str) -> Command {
 fn question(id: u64, covers: Option<&str>) -> Update {
     Update::Asked(Box::new(Question {
         id: QuestionId(id),
-        tool: "edit".into(),
-        subject: "src/a.rs".into(),
-        preview: Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".into()),
-        covers: covers.map(str::to_owned),
+        about: crate::support::about(
+            "edit",
+            "src/a.rs",
+            Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".into()),
+            covers.map(str::to_owned),
+        ),
     }))
 }
 
@@ -38,7 +40,7 @@ fn t9_nothing_a_model_or_tool_says_reaches_the_terminal_as_a_command() {
     stage.result("c1", evil, true);
     stage.tell(Update::Said(Said::Line(evil.into())));
     let Update::Asked(mut asked) = question(1, Some(evil)) else { unreachable!() };
-    (asked.tool, asked.subject, asked.preview) = (evil.into(), evil.into(), Some(evil.into()));
+    (asked.about.tool, asked.about.subject, asked.about.preview) = (evil.into(), evil.into(), Some(evil.into()));
     stage.tell(Update::Asked(asked));
     let status =
         Status { model: evil.into(), title: Some(evil.into()), profile: Some(evil.into()), ..Status::default() };
@@ -214,7 +216,7 @@ fn a_permission_is_asked_with_what_would_be_done_and_answered_by_one_key() {
         let mut stage = Stage::new(60, 20);
         stage.tell(question(7, *covers));
         let screen = stage.screen();
-        assert!(screen.contains("edit src/a.rs") && screen.contains("+new") && screen.contains("-old"), "{screen}");
+        assert!(screen.contains("edit: src/a.rs") && screen.contains("+new") && screen.contains("-old"), "{screen}");
         assert_eq!(screen.contains("this session"), covers.is_some(), "{screen}");
         stage.pass(600);
         stage.typed(key);
@@ -234,7 +236,8 @@ fn l3_the_time_of_a_call_begins_with_the_answer_that_allows_it() {
         stage.tell(Update::ToolStarted(Box::new(call)));
     }
     let Update::Asked(mut asked) = question(7, None) else { unreachable!() };
-    (asked.tool, asked.subject, asked.preview) = ("shell".into(), "make more".into(), Some("make more".into()));
+    (asked.about.tool, asked.about.subject, asked.about.preview) =
+        ("shell".into(), "make more".into(), Some("make more".into()));
     stage.tell(Update::Asked(asked));
     stage.pass(60_000);
     stage.typed("y");
@@ -244,6 +247,43 @@ fn l3_the_time_of_a_call_begins_with_the_answer_that_allows_it() {
     let screen = stage.screen();
     assert!(screen.contains("shell make it · 1 line · 1m 2s"), "nobody was asked about this one:\n{screen}");
     assert!(screen.contains("shell make more · 1 line · 2s"), "{screen}");
+}
+
+#[test]
+fn arrows_select_an_answer_and_enter_confirms_it() {
+    let mut stage = Stage::new(60, 20);
+    stage.tell(question(7, Some("edit:src/*")));
+    stage.pass(600);
+    stage.key(KeyCode::Right);
+    stage.key(KeyCode::Down);
+    assert!(stage.screen().contains("› s this session"), "{}", stage.screen());
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.sent, [Command::Answer { id: QuestionId(7), permit: Permit::Session }]);
+}
+
+#[test]
+fn a_question_with_something_invisible_in_it_is_answered_for_this_once() {
+    let mut stage = Stage::new(60, 20);
+    let Update::Asked(mut asked) = question(7, Some("shell")) else { unreachable!() };
+    asked.about.subject = "git status \u{9d};touch X;: \u{9c}".into();
+    asked.about.preview = None;
+    stage.tell(Update::Asked(asked));
+    stage.pass(600);
+    let screen = stage.screen();
+    assert!(screen.contains("│!git status <U+009D>;touch X;: <U+009C>"), "{screen}");
+    assert!(!screen.contains("this session"), "{screen}");
+    stage.typed("sp");
+    assert_eq!(stage.sent, []);
+}
+
+#[test]
+fn t16_ctrl_c_at_a_question_denies_and_stops() {
+    let mut stage = Stage::new(60, 20);
+    stage.send();
+    stage.tell(question(7, None));
+    stage.control('c');
+    let no = Command::Answer { id: QuestionId(7), permit: Permit::No(None) };
+    assert_eq!(stage.sent, [Command::Interrupt, no]);
 }
 
 #[test]
@@ -282,6 +322,8 @@ fn what_is_being_typed_when_a_question_comes_is_no_answer() {
     }
     assert_eq!(stage.sent, [], "typed before it could be read");
     stage.pass(600);
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.sent, [], "no answer is selected at first");
     stage.typed("y");
     assert_eq!(stage.sent.len(), 1);
     stage.tell(question(8, Some("x")));

@@ -104,10 +104,7 @@ fn what_stands_around_the_transcript() {
         out.push_str(&format!("== queue at {width}\n{}\n", stage.screen()));
         stage.tell(Update::Asked(Box::new(aside_tui::seam::Question {
             id: aside_tui::seam::QuestionId(1),
-            tool: "edit".into(),
-            subject: "a.rs".into(),
-            preview: Some(DIFF.into()),
-            covers: Some("edit:*".into()),
+            about: crate::support::about("edit", "a.rs", Some(DIFF.into()), Some("edit:*".into())),
         })));
         out.push_str(&format!("== question at {width}\n{}\n", stage.screen()));
     }

@@ -9,10 +9,7 @@ fn asked(width: u16, height: u16, subject: &str, preview: Option<&str>, covers: 
     let mut stage = Stage::new(width, height);
     stage.tell(Update::Asked(Box::new(Question {
         id: QuestionId(1),
-        tool: "shell".into(),
-        subject: subject.into(),
-        preview: preview.map(str::to_owned),
-        covers: covers.map(str::to_owned),
+        about: crate::support::about("shell", subject, preview.map(str::to_owned), covers.map(str::to_owned)),
     })));
     stage.pass(1_000);
     stage
@@ -22,18 +19,21 @@ fn asked(width: u16, height: u16, subject: &str, preview: Option<&str>, covers: 
 fn t9_a_question_in_the_smallest_terminal_shows_what_it_is_about_and_every_answer() {
     let line = "─".repeat(20);
     let long = "cargo test --workspace";
+    let keys = "y n w Esc, v for all";
     let status = "acme/deep · 0/200k";
     #[rustfmt::skip]
     let cases = [
-        (5, "make",  None,          Some("shell:make"), vec![line.as_str(), "shell make", "s, p: shell:make", "y s p n w v Esc", status]),
-        (5, long,    None,          None,               vec!["", line.as_str(), "shell cargo test…", "y n w v Esc", status]),
-        (5, "a.rs",  Some("-a\n+b"), None,              vec!["", line.as_str(), "shell a.rs …", "y n w v Esc", status]),
+        (5, long,    None,          None,               vec!["", line.as_str(), "shell: cargo test -…", keys, status]),
+        (5, "a.rs",  Some("-a\n+b"), None,              vec!["", line.as_str(), "shell: a.rs", keys, status]),
         // A yes for longer is not offered where nobody sees what it covers.
-        (4, "make",  None,          Some("shell:make"), vec![line.as_str(), "shell make", "y n w v Esc", status]),
+        (5, "make",  None,          Some("shell:make"), vec!["", line.as_str(), "shell: make", keys, status]),
+        (4, "make",  None,          Some("shell:make"), vec![line.as_str(), "shell: make", keys, status]),
     ];
     for (height, subject, preview, covers, expected) in cases {
         let mut stage = asked(20, height, subject, preview, covers);
         assert_eq!(stage.rows(), expected, "{subject}");
+        stage.typed("sp");
+        assert_eq!(stage.sent, [], "{subject}");
         stage.key(KeyCode::Char('y'));
         assert_eq!(stage.sent, [Command::Answer { id: QuestionId(1), permit: Permit::Once }]);
     }

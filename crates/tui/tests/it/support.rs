@@ -8,6 +8,7 @@ use aside_core::block::{
     Arguments, Block, CallId, Content, Seal, SealKind, Seals, Span, Text, Thinking, Time, ToolCall, ToolResult,
 };
 use aside_core::event::{BlockId, End, Ending};
+use aside_core::question::{self, Risk};
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::{App, Msg, Setup};
@@ -59,7 +60,13 @@ impl Stage {
     }
 
     pub(crate) fn tell(&mut self, update: Update) {
+        let is_question = matches!(update, Update::Asked(_));
         self.msg(Msg::Update(Box::new(update)));
+        if is_question {
+            // An answer counts once the question was seen.
+            self.buffer();
+            self.app.frame_shown();
+        }
     }
 
     pub(crate) fn send(&mut self) {
@@ -339,4 +346,10 @@ pub(crate) fn themes() -> [(&'static str, Theme); 7] {
         ("no-colour", on(Ground::Dark, Depth::None)),
     ];
     themes
+}
+
+/// A question, with what is to be looked at and what a longer yes covers.
+pub(crate) fn about(tool: &str, subject: &str, preview: Option<String>, covers: Option<String>) -> question::Question {
+    let risk = if tool == "shell" { Risk::Runs } else { Risk::Writes };
+    question::Question { preview, covers, ..question::Question::new(tool, subject, risk) }
 }

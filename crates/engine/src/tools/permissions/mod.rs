@@ -99,22 +99,16 @@ impl Permissions {
     }
 
     /// Asks, unless the answer to the question before covers this one too.
-    pub(crate) async fn ask(
-        &self,
-        tool: &str,
-        target: Target,
-        preview: Option<String>,
-        asker: &dyn Asker,
-    ) -> Result<(), Denied> {
+    pub(crate) async fn ask(&self, target: &Target, question: Question, asker: &dyn Asker) -> Result<(), Denied> {
         let _one_at_a_time = self.asking.lock().await;
-        match self.need(tool, &target)? {
+        match self.need(&question.tool, target)? {
             Need::Nothing => return Ok(()),
             Need::Question => (),
         }
-        let answer = lasting(tool, &target);
+        // What could not be read as it is, is answered for this once.
+        let answer = lasting(&question.tool, target).filter(|_| !question.is_marked());
         let covers = answer.as_ref().map(|answer| Rule::answer(&answer.tool, answer.subject.as_deref()).to_string());
-        let Target { subject, risk, likeness: _ } = target;
-        match asker.ask(Question { tool: tool.to_owned(), subject, risk, preview, covers }).await {
+        match asker.ask(Question { covers, ..question }).await {
             Permit::Once => (),
             Permit::Session => self.hold(answer),
             Permit::Project => self.keep(answer, asker),
@@ -148,8 +142,12 @@ impl Permissions {
     }
 }
 
-/// What a yes for longer covers. Beyond the working directory nothing does.
+/// What a yes for longer covers. Outside the working directory, and for
+/// protected paths, there is none.
 fn lasting(tool: &str, target: &Target) -> Option<Answer> {
+    if target.protected.is_some() {
+        return None;
+    }
     let subject = match (target.risk, target.likeness) {
         (Risk::Outside, _) => return None,
         (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Tool) => None,

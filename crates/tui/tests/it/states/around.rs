@@ -16,10 +16,7 @@ pub(super) fn ask(stage: &mut Stage, tool: &str, subject: &str, preview: Option<
     stage.send();
     stage.tell(Update::Asked(Box::new(Question {
         id: QuestionId(1),
-        tool: tool.into(),
-        subject: subject.into(),
-        preview: preview.map(str::to_owned),
-        covers: covers.map(str::to_owned),
+        about: crate::support::about(tool, subject, preview.map(str::to_owned), covers.map(str::to_owned)),
     })));
     stage.pass(1_000);
 }
