@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aside_core::block::{Reply, ToolCall, ToolResult};
+use aside_core::block::{Block, Reply, ToolCall, ToolResult};
 use aside_core::compact::Occasion;
 use aside_core::event::{Event, NoteCode, Opening, ProviderError, Side, Sink};
 use aside_core::fold::Fold;
@@ -77,7 +77,10 @@ impl Session {
                         }
                         next = Some(came);
                     }
-                    Action::Run(calls) => next = Some(self.run_tools(&calls, front, asker, cancel).await),
+                    Action::Run(at) => {
+                        let calls = self.calls(&at);
+                        next = Some(self.run_tools(&calls, front, asker, cancel).await);
+                    }
                     Action::End(end) => {
                         if !matches!(end, TurnEnd::Failed(_)) {
                             for cure in turn.learned() {
@@ -245,7 +248,7 @@ impl Session {
     fn decoder(&self) -> Decoder {
         let dialect = &self.endpoint.dialect;
         let rules = rules::reading(&self.dialects, dialect.rules(Some(&self.endpoint.model)), self.settings.tags());
-        Decoder::new(dialect.protocol, &rules)
+        Decoder::bounded(dialect.protocol, &rules, self.settings.max_reply_bytes())
     }
 
     async fn listen(&self, mut answer: Answer, front: &mut dyn Front, cancel: &CancellationToken) -> Input {
@@ -265,6 +268,9 @@ impl Session {
                     fold.set_now(now());
                     decoder.push(&bytes, &mut Tee { fold: &mut fold, front, saying: &mut saying, stop: None });
                     front.rest();
+                    if decoder.is_full() {
+                        break Stop::Oversized;
+                    }
                 }
                 Ok(None) => break Stop::Whole,
                 Err(error) => break Stop::Broke(error.to_string()),
@@ -278,8 +284,12 @@ impl Session {
             (Stop::Cancelled, _) => stopped(Some(reply)),
             (Stop::Hurried, _) => Input::AnswerNow { partial: Some(reply) },
             (Stop::Broke(failure), _) => broke(reply, failure),
-            (Stop::Whole, Ok(())) => Input::Replied(reply),
-            (Stop::Whole, Err(error)) => broke(reply, self.not_ours(&answer, &error)),
+            (Stop::Oversized | Stop::Whole, _) if reply.notes.iter().any(|note| note.code == NoteCode::Oversized) => {
+                let most = self.settings.max_reply_bytes().unwrap_or_default();
+                Input::Oversized { partial: reply, most }
+            }
+            (Stop::Oversized | Stop::Whole, Ok(())) => Input::Replied(reply),
+            (Stop::Oversized | Stop::Whole, Err(error)) => broke(reply, self.not_ours(&answer, &error)),
         }
     }
 
@@ -288,9 +298,20 @@ impl Session {
         format!("what {} answers is not understood ({kind}): {error}; check its base_url", self.endpoint.base_url)
     }
 
+    /// The calls at these places in the message recorded last.
+    fn calls(&self, at: &[usize]) -> Vec<&ToolCall> {
+        let last = self.history.head().and_then(|head| self.history.get(head));
+        let blocks = last.map_or(&[][..], |entry| entry.message.blocks.as_slice());
+        let call = |at: &usize| match blocks.get(*at) {
+            Some(Block::ToolCall(call)) => Some(call),
+            _ => None,
+        };
+        at.iter().filter_map(call).collect()
+    }
+
     async fn run_tools(
         &self,
-        calls: &[ToolCall],
+        calls: &[&ToolCall],
         front: &mut dyn Front,
         asker: &dyn Asker,
         cancel: &CancellationToken,
@@ -301,7 +322,7 @@ impl Session {
         front.rest();
         let (announcing, mut asked) = Announcing::new(asker);
         let run = async |call| (call, self.tools.run(call, &announcing, cancel).await);
-        let mut running: FuturesUnordered<_> = calls.iter().map(run).collect();
+        let mut running: FuturesUnordered<_> = calls.iter().copied().map(run).collect();
         let mut results: Vec<ToolResult> = Vec::new();
         let mut deadline = None;
         loop {
@@ -357,6 +378,8 @@ enum Stop {
     Cancelled,
     /// The user wants the answer, and what comes is thinking.
     Hurried,
+    /// More came than one reply may take.
+    Oversized,
     Broke(String),
 }
 

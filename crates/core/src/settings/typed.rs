@@ -83,6 +83,11 @@ impl Settings {
         self.count(Key::RequestMaxTokens)
     }
 
+    /// How much of one reply is kept in memory; none: all of it.
+    pub fn max_reply_bytes(&self) -> Option<u64> {
+        self.count(Key::ReplyMaxBytes).filter(|most| *most > 0)
+    }
+
     pub fn temperature(&self) -> Option<f64> {
         self.number(Key::Temperature)
     }

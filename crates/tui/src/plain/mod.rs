@@ -349,6 +349,7 @@ impl Plain {
             TurnEnd::Empty
             | TurnEnd::Declined(_)
             | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
             | TurnEnd::Failed(_)
             | TurnEnd::Unreachable(_)
             | TurnEnd::OutOfSteps(_) => true,
