@@ -13,17 +13,18 @@ use aside_core::settings::{Key, Layer};
 use aside_engine::attach::Attached;
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{Mode, Permissions, ProjectMemory, Rules, Toolbox, Workplace};
-use aside_engine::{Endpoint as Target, Http, Secret, Session, prompt};
+use aside_engine::{Endpoint as Target, Http, Redactor, Secret, Session, prompt};
 use aside_sim::{Options, Running, Simulator, Stage};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::Outcome;
 use crate::choice::{self, Named};
+use crate::mcp_tables::McpTable;
 use crate::provider_tables::ProviderTable;
 use crate::providers::{Endpoint, Provider, Providers, environment};
-use crate::report::Report;
-use crate::settings::{Overrides, refused};
+use crate::report::{self, Report};
+use crate::settings::{Loaded, Overrides, refused};
 pub(crate) use crate::trust::Trust;
 use crate::user_files;
 use crate::{keys, local, mcp};
@@ -80,7 +81,10 @@ impl Ready {
         }
         let mut settings = self.session.settings.clone();
         provider.lay_defaults(&mut settings);
-        self.session.endpoint = target(provider, self.simulator.as_ref())?;
+        let endpoint = target(provider, self.simulator.as_ref())?;
+        self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
+        report::redact(self.session.redactor.clone());
+        self.session.endpoint = endpoint;
         self.session.settings = settings;
         name.clone_into(&mut self.model);
         Ok(())
@@ -137,7 +141,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         }
     };
     let provider = providers.resolve(&choice.name, None)?;
-    let mut settings = loaded.settings;
+    let mut settings = loaded.settings.clone();
     provider.lay_defaults(&mut settings);
     for (key, value) in wanted.resumed.iter().flat_map(|resumed| &resumed.settings) {
         // A session may be somebody else's, and must not have a file sent.
@@ -153,7 +157,10 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         Endpoint::At(_) | Endpoint::Missing { .. } => None,
     };
     let target = target(provider, simulator.as_ref())?;
+    let redactor = Redactor::new(secrets(&keys, &loaded, &target));
+    report::redact(redactor.clone());
     let mut session = Session::new(Arc::clone(&dialects), target, settings, Http::default());
+    session.redactor = redactor;
     if let Some(mode) = wanted.tools {
         session.tools = toolbox(&here, keys, loaded.permissions, mode)?;
     }
@@ -165,6 +172,29 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         None => instruct(&mut session, &here, wanted.tools.is_some(), &wanted.trust, wanted.tell).await?,
     }
     Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers, server_names })
+}
+
+/// Every key that is known: it is printed nowhere, whoever echoes it.
+fn secrets(variables: &[String], loaded: &Loaded, target: &Target) -> Vec<String> {
+    let is_secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["key", "token", "secret", "password", "authorization", "cookie"].iter().any(|word| name.contains(word))
+    };
+    let mut secrets: Vec<String> = variables.iter().filter_map(|name| environment(name)).collect();
+    secrets.extend(target.key.as_ref().map(|key| key.expose().to_owned()));
+    let servers = loaded.mcp.iter().flat_map(McpTable::values);
+    let named = target.headers.iter().chain(servers).filter(|(name, _)| is_secret(name));
+    secrets.extend(named.flat_map(|(_, value)| in_value(value)));
+    secrets
+}
+
+/// The secrets in a value: what stands behind `Bearer`, or the variables it names.
+fn in_value(value: &str) -> Vec<String> {
+    if !value.contains("${") {
+        return vec![value.rsplit(' ').next().unwrap_or(value).to_owned()];
+    }
+    let named = value.split("${").skip(1).filter_map(|behind| behind.split_once('}'));
+    named.filter_map(|(name, _)| environment(name)).collect()
 }
 
 /// The provider with its key and its URL, the simulator's included.

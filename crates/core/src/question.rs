@@ -335,7 +335,7 @@ pub fn render(question: &Question, layout: Layout) -> Rendered {
         lines.extend(visible_lines(&question.subject, Content::Command));
     }
     // A path alone is read in the head.
-    if is_cut || question.preview.is_some() || question.risk == Risk::Runs {
+    if is_cut || question.preview.is_some() || question.risk == Risk::Runs || question.is_marked() {
         lines.extend(visible_lines(question.body(), question.content()));
     }
     let Body { rows, hidden, first_hidden } = body(&lines, layout);

@@ -15,6 +15,7 @@ mod measure;
 pub mod probe;
 pub mod project_files;
 pub mod prompt;
+pub mod redact;
 mod retry;
 pub mod room;
 #[cfg(test)]
@@ -26,5 +27,6 @@ pub mod update;
 pub use endpoint::{Endpoint, Secret};
 pub use http::{Http, Timeouts};
 pub use hurry::Hurry;
+pub use redact::Redactor;
 pub use session::Session;
 pub use update::{Front, Update};

@@ -35,6 +35,11 @@ impl Redactor {
         Redactor { values: values.into() }
     }
 
+    /// These and more.
+    pub fn with(&self, more: impl IntoIterator<Item = String>) -> Redactor {
+        Redactor::new(self.values.iter().cloned().chain(more))
+    }
+
     /// The same text without them. Text that has none is not copied.
     pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut cleaned = Cow::Borrowed(text);
@@ -133,7 +138,8 @@ mod tests {
     #[test]
     fn keys_are_replaced_and_short_values_are_not() {
         let redactor = Redactor::new([KEY.to_owned(), "short".to_owned(), format!("{KEY}-longer")]);
-        let cleaned = redactor.clean("Incorrect API key provided: sk-0123456789abcdef. short sk-0123456789abcdef-longer");
+        let cleaned =
+            redactor.clean("Incorrect API key provided: sk-0123456789abcdef. short sk-0123456789abcdef-longer");
         assert_eq!(cleaned, "Incorrect API key provided: ***. short ***");
         assert!(matches!(redactor.clean("nothing here"), Cow::Borrowed(_)));
         assert!(!format!("{redactor:?}").contains("sk-"));

@@ -253,7 +253,8 @@ impl Arguments {
         asker: &dyn Asker,
         cancel: &CancellationToken,
     ) -> anyhow::Result<Outcome> {
-        let tape = self.record.as_deref().map(|path| Tape::create(path, &about(session))).transpose()?;
+        let tape =
+            self.record.as_deref().map(|path| Tape::create(path, &about(session), &session.redactor)).transpose()?;
         let look = self.look(session);
         if self.json {
             let mut events = events::Events::new(BufWriter::new(std::io::stdout().lock()));

@@ -159,3 +159,61 @@ fn l5_the_person_at_the_terminal_is_asked_once_whether_a_folder_is_trusted() {
     assert_eq!(again.end().code(), Some(0), "it is not asked again");
     assert!(Path::new(&config.0.join("data/trust.json")).exists());
 }
+
+const KEY: &str = "sk-echo-0123456789abcdef";
+
+/// Answers every request with these bytes.
+fn answering(response: &'static str) -> std::net::SocketAddr {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut buffer = [0; 64 * 1024];
+            let _read = stream.read(&mut buffer).unwrap();
+            stream.write_all(response.as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn k4_a_key_that_a_provider_echoes_is_written_nowhere() {
+    #[rustfmt::skip]
+    let cases = [
+        ("refused", "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{\"error\":{\"message\":\"Incorrect API key provided: sk-echo-0123456789abcdef.\",\"code\":\"sk-echo-0123456789abcdef\"}}"),
+        ("html", "HTTP/1.1 403 Forbidden\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<p>bad key sk-echo-0123456789abcdef</p>"),
+        ("in the stream", "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\ndata: {\"error\":{\"message\":\"key sk-echo-0123456789abcdef is over its quota\"}}\n\n"),
+    ];
+    for (name, response) in cases {
+        let address = answering(response);
+        let table = format!(
+            "[providers.echo]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}/v1\"\napi_key_env = \"ECHO_KEY\"\n"
+        );
+        let config = Config::with("leaves-echo", &table);
+        let mut everything = String::new();
+        for arguments in [
+            &["ask", "-m", "echo/m", "--record", "tape.jsonl", "hello"][..],
+            &["ask", "--json", "-m", "echo/m", "hello"],
+        ] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+            command.args(arguments).current_dir(&config.0).env("ECHO_KEY", KEY);
+            command.env("ASIDE_LOG", "debug").env("ASIDE_STATE_DIR", config.0.join("state"));
+            let said = run(&mut command, b"", Some(&config));
+            assert_eq!(said.code, 1, "{name}: {}", said.stderr);
+            assert!(
+                said.stderr.contains("***") || said.stdout.contains("***"),
+                "{name}: {} {}",
+                said.stdout,
+                said.stderr
+            );
+            everything += &(said.stdout + &said.stderr);
+        }
+        everything += &config.stdout("sessions export --format jsonl");
+        for file in ["tape.jsonl", "data/sessions.db", "data/sessions.db-wal", "state/aside.log"] {
+            everything += &String::from_utf8_lossy(&fs::read(config.0.join(file)).unwrap_or_default());
+        }
+        assert!(!everything.contains(KEY), "{name}: {everything}");
+    }
+}
