@@ -11,7 +11,6 @@ use aside_core::block::Time;
 use aside_core::event::Event;
 use aside_core::turn::{Told, TurnEnd};
 use aside_engine::Update;
-use etcetera::BaseStrategy;
 
 use crate::report::{Report, redacted};
 use crate::{atomic, keep, times};
@@ -53,13 +52,8 @@ struct Log {
 
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// `$ASIDE_STATE_DIR`, else `aside` in the XDG state folder; the log is in it.
 fn path() -> Option<PathBuf> {
-    let folder = match std::env::var_os("ASIDE_STATE_DIR") {
-        Some(folder) if !folder.is_empty() => PathBuf::from(folder),
-        _ => etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("aside"),
-    };
-    Some(folder.join("aside.log"))
+    Some(crate::user_files::state_folder()?.join("aside.log"))
 }
 
 /// Begins the log where `ASIDE_LOG` wants one.

@@ -23,6 +23,7 @@ mod models;
 mod outgoing;
 mod own_models;
 mod pages;
+mod permission_table;
 mod profile;
 mod provider_tables;
 mod providers;

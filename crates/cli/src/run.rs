@@ -162,7 +162,8 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     let mut session = Session::new(Arc::clone(&dialects), target, settings, Http::default());
     session.redactor = redactor;
     if let Some(mode) = wanted.tools {
-        session.tools = toolbox(&here, keys, loaded.permissions, mode)?;
+        let instructions = session.settings.project_files().to_vec();
+        session.tools = toolbox(&here, keys, instructions, loaded.permissions, mode)?;
     }
     if let Some(tools) = servers.tools() {
         session.expect_tools(tools);
@@ -234,10 +235,16 @@ pub(crate) fn here() -> Result<PathBuf, Report> {
 }
 
 /// The tools of this folder, with what was allowed here before.
-fn toolbox(here: &Path, keys: Vec<String>, rules: Rules, mode: Mode) -> Result<Toolbox, Report> {
+fn toolbox(
+    here: &Path,
+    keys: Vec<String>,
+    instructions: Vec<String>,
+    rules: Rules,
+    mode: Mode,
+) -> Result<Toolbox, Report> {
     let opened = Workplace::open(here);
     let work = opened.map_err(|error| Report::new(format!("cannot work in {}: {error}", here.display())))?;
-    let work = work.hiding(keys);
+    let work = work.hiding(keys).protecting(user_files::own_folders(), instructions);
     let mut permissions = Permissions::new(rules, mode);
     if let Some(folder) = user_files::data_folder() {
         let memory = ProjectMemory::open(&folder.join("permissions.json"), here);

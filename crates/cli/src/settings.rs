@@ -83,10 +83,11 @@ impl Loaded {
 pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loaded, Report> {
     let config = config_file(folder)?;
     let contents = config.contents()?;
+    let mcp = config.mcp()?;
     let mut loaded = Loaded {
         providers: config.providers()?,
-        permissions: config.permissions()?,
-        mcp: config.mcp()?,
+        permissions: config.permissions(&mcp)?,
+        mcp,
         keys: config.keys()?,
         ..Loaded::default()
     };

@@ -14,6 +14,7 @@ use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 
 use crate::atomic;
 use crate::mcp_tables::{self, McpTable};
+use crate::permission_table;
 use crate::provider_tables::{self, ProviderTable};
 use crate::report::Report;
 
@@ -223,18 +224,8 @@ impl SettingsFile {
     }
 
     /// What tools may do without being asked, or the first mistake in it.
-    pub(crate) fn permissions(&self) -> Result<Rules, Report> {
-        let document = self.parse()?;
-        let mut rules = Rules::new();
-        let Some(item) = document.get("permissions") else { return Ok(rules) };
-        let table = item.as_table_like().ok_or_else(|| self.mistake_at("permissions", "expected a table"))?;
-        for (key, item) in table.iter() {
-            let span = item.span().unwrap_or_default();
-            let mistake = |problem: &str| self.mistake(span.clone(), &format!("permissions.{key}"), problem);
-            let word = item.as_str().ok_or_else(|| mistake("expected \"allow\", \"ask\" or \"deny\""))?;
-            rules.add(key, word).map_err(|error| mistake(&error.to_string()))?;
-        }
-        Ok(rules)
+    pub(crate) fn permissions(&self, servers: &[McpTable]) -> Result<Rules, Report> {
+        permission_table::read(self, self.parse()?.as_table(), servers)
     }
 
     /// Which key does what, or the first mistake in it.

@@ -7,6 +7,7 @@ mod announce;
 pub mod atomic;
 pub mod attach;
 mod clock;
+mod dir;
 mod drive;
 pub mod endpoint;
 pub mod http;

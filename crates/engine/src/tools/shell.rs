@@ -61,7 +61,7 @@ impl Tool for Shell {
 
 impl Job for Running {
     fn target(&self) -> Target {
-        Target { subject: self.command.clone(), risk: Risk::Runs, likeness: Likeness::Subject, protected: None }
+        Target::new(self.command.clone(), Risk::Runs, Likeness::Subject)
     }
 
     fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {

@@ -8,11 +8,14 @@
     reason = "a test fails loudly"
 )]
 
+mod bounds;
 mod files;
 mod hurried;
 mod listed;
 mod permissions;
 mod probe;
+mod protected;
+mod race;
 mod search;
 mod server;
 mod shell;
