@@ -12,7 +12,7 @@ use aside_core::event::Event;
 use aside_core::turn::{Told, TurnEnd};
 use aside_engine::Update;
 
-use crate::report::Report;
+use crate::report::{Report, redacted};
 use crate::{atomic, keep, times};
 
 /// How much is written.
@@ -87,7 +87,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 /// One line, made only if somebody wants it.
 pub(crate) fn note(level: Level, line: impl FnOnce() -> String) {
     let Some(log) = LOG.get().filter(|log| level <= log.most) else { return };
-    let line = written(keep::now(), level, &line());
+    let line = written(keep::now(), level, &redacted(&line()));
     let mut file = log.file.lock().unwrap_or_else(PoisonError::into_inner);
     // The log is no reason to stop what it tells of.
     drop(file.write_all(line.as_bytes()));

@@ -36,6 +36,7 @@ mod settings;
 mod settings_file;
 mod sim;
 mod times;
+mod trust;
 mod usage;
 mod user_files;
 
@@ -85,6 +86,7 @@ enum Command {
     Search(search::Arguments),
     Sessions(sessions::Arguments),
     Sim(sim::Arguments),
+    Trust(trust::Arguments),
     Usage(usage::Arguments),
 }
 
@@ -141,6 +143,7 @@ fn obey(arguments: Arguments) -> anyhow::Result<Outcome> {
         Some(Command::Sessions(arguments)) => sessions::run(&arguments),
         Some(Command::Usage(arguments)) => usage::run(&arguments),
         Some(Command::Sim(arguments)) => sim::run(&arguments),
+        Some(Command::Trust(arguments)) => trust::run(&arguments),
     }
 }
 

@@ -20,6 +20,16 @@ pub(crate) struct McpTable {
     pub(crate) trust: bool,
 }
 
+impl McpTable {
+    /// What it is given, by name.
+    pub(crate) fn values(&self) -> &[(String, String)] {
+        match &self.way {
+            Way::Command { env, .. } => env,
+            Way::Url { headers, .. } => headers,
+        }
+    }
+}
+
 /// How it is reached. Values may name variables as `${NAME}`.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "checked all the same"))]

@@ -41,6 +41,16 @@ impl<'a> JsonText<'a> {
         self.inner.is_empty()
     }
 
+    /// How many bytes the text has once it is unescaped.
+    pub fn len(self) -> u64 {
+        if !self.escaped {
+            return self.inner.len() as u64;
+        }
+        let (mut scratch, mut bytes) = (String::new(), 0);
+        self.pieces(&mut scratch, |piece| bytes += piece.len() as u64);
+        bytes
+    }
+
     /// Hands out the text in order, unescaped, in as few pieces as its length
     /// allows. `scratch` is only room to work in.
     pub fn pieces(self, scratch: &mut String, mut take: impl FnMut(&str)) {

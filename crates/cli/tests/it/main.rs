@@ -20,6 +20,8 @@ mod encode;
 mod faults;
 mod hostile;
 mod key;
+#[cfg(target_os = "linux")]
+mod leaves;
 mod log;
 #[cfg(feature = "mcp")]
 mod mcp;

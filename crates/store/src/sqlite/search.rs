@@ -30,6 +30,10 @@ const MOST_COUNTED: usize = 16;
 /// How many of the newest blocks are looked at first where all words are common.
 const FIRST_STRETCH: i64 = 50_000;
 
+/// How much of one block can be found. The index of a text takes many times its
+/// size in memory while it is made; this much is a long book.
+const INDEXED_BYTES: usize = 2 << 20;
+
 /// How much text is weighed to rank the hits of one search.
 const WEIGHED_BYTES: usize = 8 << 20;
 
@@ -51,7 +55,8 @@ pub(super) fn index_block(db: &Connection, row: i64, stored: &StoredBlock<'_>, s
     if text.is_empty() {
         return Ok(());
     }
-    let Indexed { words, pieces } = Indexed::of(&text);
+    let text = text.get(..text.floor_char_boundary(INDEXED_BYTES)).unwrap_or(&text);
+    let Indexed { words, pieces } = Indexed::of(text);
     let mut meta = format!("{} s{}", meta_kind(kind), said.session);
     if let Some(origin) = said.origin {
         meta.push_str(&format!(" m{origin}"));
