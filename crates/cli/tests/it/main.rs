@@ -30,6 +30,8 @@ mod pages;
 #[cfg(target_os = "linux")]
 mod plain;
 mod profile;
+#[cfg(target_os = "linux")]
+mod protected;
 mod providers;
 #[cfg(target_os = "linux")]
 mod pty;

@@ -7,6 +7,9 @@
 /// Longer lines are not taken apart.
 const MOST_BYTES: usize = 64 * 1024;
 
+/// What a shell takes for the space between words; other spaces are letters.
+const BLANK: [char; 4] = [' ', '\t', '\n', '\r'];
+
 /// What a permission is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Command<'a> {
@@ -34,7 +37,7 @@ impl Command<'_> {
     }
 
     pub(crate) fn parse(text: &str) -> Command<'_> {
-        let text = text.trim();
+        let text = text.trim_matches(BLANK);
         if text.len() > MOST_BYTES {
             return Command { text, parts: vec![text], clarity: Clarity::Opaque };
         }
@@ -60,7 +63,8 @@ impl Command<'_> {
             before = Some(c);
         }
         parts.push(text.get(from..).unwrap_or(""));
-        let mut parts: Vec<&str> = parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect();
+        let mut parts: Vec<&str> =
+            parts.into_iter().map(|part| part.trim_matches(BLANK)).filter(|part| !part.is_empty()).collect();
         if parts.is_empty() {
             parts.push(text);
         }
@@ -105,7 +109,7 @@ fn begins_oddly(part: &str) -> bool {
         "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select",
         "function", "coproc", "!", "[[", "time",
     ];
-    let first = part.split_whitespace().next().unwrap_or("");
+    let first = part.split(BLANK).next().unwrap_or("");
     GRAMMAR.contains(&first) || first.starts_with(['{', '}', '$', '#'])
 }
 
@@ -113,12 +117,12 @@ fn begins_oddly(part: &str) -> bool {
 /// with one. Nearly every command of a model ends in one.
 fn harmless(before: Option<char>, rest: &str) -> Option<usize> {
     const NOTHING: [&str; 5] = ["2>&1", "2>/dev/null", "1>/dev/null", ">/dev/null", "2> /dev/null"];
-    if !before.is_none_or(char::is_whitespace) {
+    if !before.is_none_or(|c| BLANK.contains(&c)) {
         return None;
     }
     let word = NOTHING.iter().find(|word| rest.starts_with(**word))?;
     let behind = rest.get(word.len()..).and_then(|behind| behind.chars().next());
-    behind.is_none_or(|c| c.is_whitespace() || matches!(c, ';' | '|' | '&')).then_some(word.len())
+    behind.is_none_or(|c| BLANK.contains(&c) || matches!(c, ';' | '|' | '&')).then_some(word.len())
 }
 
 /// Other ways to say the same command, for rules that deny: behind `sudo` and
@@ -159,7 +163,7 @@ mod tests {
     fn l3_a_line_falls_into_its_commands() {
         use Clarity::{Opaque, Plain, Redirects};
         #[rustfmt::skip]
-        let cases: [(&str, &[&str], Clarity); 32] = [
+        let cases: [(&str, &[&str], Clarity); 33] = [
             ("make",                        &["make"],                    Plain),
             ("  make  ",                    &["make"],                    Plain),
             ("a && b || c; d | e & f",      &["a", "b", "c", "d", "e", "f"], Plain),
@@ -169,6 +173,7 @@ mod tests {
             ("echo 'a;b'",                  &["echo 'a", "b'"],           Plain),
             ("ls $HOME",                    &["ls $HOME"],                Plain),
             (";",                           &[";"],                       Plain),
+            ("a;\u{3000}b",                 &["a", "\u{3000}b"],          Plain),
             ("a > x",                       &["a > x"],                   Redirects),
             ("a >/dev/nullx",               &["a >/dev/nullx"],           Redirects),
             ("a < x",                       &["a < x"],                   Redirects),
