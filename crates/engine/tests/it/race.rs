@@ -78,6 +78,26 @@ async fn l3_a_folder_that_becomes_a_link_after_the_question_leads_nowhere() {
 }
 
 #[tokio::test]
+async fn l3_the_working_directory_is_the_one_that_was_opened_whatever_stands_in_its_place() {
+    for (nth, (tool, arguments)) in calls().into_iter().enumerate() {
+        let scratch = stage(&format!("replaced-{nth}"));
+        fs::create_dir(scratch.beside("other")).unwrap();
+        fs::rename(scratch.beside("out"), scratch.beside("other/a")).unwrap();
+        let before = everything(&scratch.beside("other"));
+        let asks = ["read", "list", "glob", "grep"].map(|tool| (tool, "ask"));
+        let tools = scratch.tools_under(&asks, Mode::Ask);
+        let (root, moved, other) = (scratch.root(), scratch.beside("moved"), scratch.beside("other"));
+        let asker = Scripted::new([Permit::Once]).meanwhile(move || {
+            fs::rename(&root, &moved).unwrap();
+            symlink(&other, &root).unwrap();
+        });
+        let result = run(&tools, &asker, tool, arguments.clone()).await;
+        assert!(!result.content.contains("SECRET"), "{tool} {arguments}: {}", result.content);
+        assert_eq!(everything(&scratch.beside("other")), before, "{tool} {arguments}");
+    }
+}
+
+#[tokio::test]
 async fn l3_a_racing_rename_cannot_lead_outside() {
     let scratch = stage("racer");
     let before = everything(&scratch.beside("out"));
