@@ -56,7 +56,7 @@ impl Job for Call {
         // What a server says of its own tools is a hint, and it is the user who
         // put the server into the config.
         let risk = if self.listed.only_reads { Risk::Reads } else { Risk::Runs };
-        Target { subject, risk, likeness: Likeness::Tool, protected: None }
+        Target::new(subject, risk, Likeness::Tool)
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {

@@ -10,7 +10,7 @@ use super::edit::Edit;
 use super::glob::Glob;
 use super::grep::Grep;
 use super::list::List;
-use super::permissions::{Denied, Mode, Need, Permissions, Rules};
+use super::permissions::{Allowed, Denied, Mode, Need, Permissions, Rules};
 use super::read::Read;
 use super::shell::Shell;
 use super::workplace::Workplace;
@@ -79,7 +79,7 @@ impl Toolbox {
             Box::new(Grep { work: work.clone(), rules }),
             Box::new(Edit(work.clone())),
             Box::new(Write(work.clone())),
-            Box::new(Shell(work.clone())),
+            Box::new(Shell::new(work.clone(), permissions.rules())),
         ];
         let mut toolbox = Toolbox::with(permissions);
         for tool in tools {
@@ -163,7 +163,9 @@ impl Toolbox {
             () = cancel.cancelled() => return Err(Denied::Interrupted.to_string()),
             cleared = self.clear(call, job, asker) => cleared?,
         };
-        job.run(cancel.clone()).await
+        let outcome = job.run(cancel.clone()).await;
+        tool.notices().iter().for_each(|notice| asker.trouble(notice));
+        outcome
     }
 
     /// The job, if it may be done.
@@ -187,10 +189,14 @@ impl Toolbox {
         };
         match (need, seen) {
             (Need::Nothing, seen) => drop(seen?),
-            (Need::Question, Ok(preview)) => ask(preview).await?,
+            (Need::Question, Ok(preview)) => {
+                if ask(preview).await? == Allowed::Asked {
+                    job.approved();
+                }
+            }
             // What stands in a file outside is not told before the user agreed.
             (Need::Question, Err(why)) if target.risk == Risk::Outside => {
-                ask(Some(why.clone())).await?;
+                let _: Allowed = ask(Some(why.clone())).await?;
                 return Err(why);
             }
             (Need::Question, Err(why)) => return Err(why),

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use aside_confine::{Confine, Helper, Places, Wish};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{Likeness, Risk, Target};
@@ -20,6 +21,7 @@ pub struct Workplace {
     root: PathBuf,
     hidden_variables: Vec<String>,
     locks: Arc<Mutex<Locks>>,
+    confine: Arc<Confine>,
 }
 
 type Locks = HashMap<PathBuf, Weak<AsyncMutex<()>>>;
@@ -45,7 +47,15 @@ impl Workplace {
         if !root.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no folder", root.display())));
         }
-        Ok(Workplace { root, hidden_variables: Vec::new(), locks: Arc::default() })
+        let confine = Confine::new(Helper::this_program(), Wish::Auto, Places::here(root.clone()));
+        let confine = Arc::new(confine);
+        Ok(Workplace { root, hidden_variables: Vec::new(), locks: Arc::default(), confine })
+    }
+
+    /// Commands are confined in this way.
+    pub fn confined(mut self, confine: Arc<Confine>) -> Workplace {
+        self.confine = confine;
+        self
     }
 
     /// Environment variables that commands do not get to see, such as keys.
@@ -57,6 +67,10 @@ impl Workplace {
     /// With every link followed: what a project is known by.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    pub(crate) fn confine(&self) -> &Confine {
+        &self.confine
     }
 
     pub(crate) fn hidden_variables(&self) -> &[String] {
@@ -106,7 +120,7 @@ impl Place {
             Side::Inside => risk,
             Side::Outside => Risk::Outside,
         };
-        Target { subject: self.name.clone(), risk, likeness: Likeness::Tool, protected: None }
+        Target::new(self.name.clone(), risk, Likeness::Tool)
     }
 }
 

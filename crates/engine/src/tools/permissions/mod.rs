@@ -7,7 +7,7 @@ mod rules;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Asker, Likeness, Permit, Question, Risk, Target};
+use super::{Asker, Likeness, Permit, Question, Risk, Standing, Target};
 
 pub use list::{NotForgotten, Ruled, Source};
 use memory::Answer;
@@ -63,6 +63,31 @@ pub(crate) enum Need {
     Question,
 }
 
+impl Standing {
+    /// What is left of a permission that was given beforehand.
+    fn limits(self, verdict: Verdict, mode: Mode) -> (Verdict, Mode) {
+        let asks = match verdict {
+            Verdict::Allow | Verdict::Ask => Verdict::Ask,
+            Verdict::Deny => Verdict::Deny,
+        };
+        match (self, mode) {
+            (Standing::Counts, _) => (verdict, mode),
+            (Standing::Asks, _) => (asks, mode),
+            (Standing::AlwaysAsks, Mode::Ask | Mode::AllowAll) => (asks, Mode::Ask),
+            (Standing::AlwaysAsks, Mode::DenyAll) => (asks, Mode::DenyAll),
+        }
+    }
+}
+
+/// How something came to be allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// The person was asked about this very call.
+    Asked,
+    /// An answer to another question covers it.
+    Covered,
+}
+
 impl Permissions {
     pub fn new(rules: Rules, mode: Mode) -> Permissions {
         Permissions {
@@ -89,7 +114,8 @@ impl Permissions {
     pub(crate) fn need(&self, tool: &str, target: &Target) -> Result<Need, Denied> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let (verdict, rule) = self.rules.judge(&answers, tool, &target.subject, target.risk);
-        match (verdict, self.mode, target.risk) {
+        let (verdict, mode) = target.standing.limits(verdict, self.mode);
+        match (verdict, mode, target.risk) {
             (Verdict::Allow, _, _) => Ok(Need::Nothing),
             (Verdict::Deny, _, _) => Err(Denied::ByRule(rule.map(ToString::to_string).unwrap_or_default())),
             (Verdict::Ask, Mode::DenyAll, _) => Err(Denied::ByMode),
@@ -99,10 +125,10 @@ impl Permissions {
     }
 
     /// Asks, unless the answer to the question before covers this one too.
-    pub(crate) async fn ask(&self, target: &Target, question: Question, asker: &dyn Asker) -> Result<(), Denied> {
+    pub(crate) async fn ask(&self, target: &Target, question: Question, asker: &dyn Asker) -> Result<Allowed, Denied> {
         let _one_at_a_time = self.asking.lock().await;
         match self.need(&question.tool, target)? {
-            Need::Nothing => return Ok(()),
+            Need::Nothing => return Ok(Allowed::Covered),
             Need::Question => (),
         }
         // What could not be read as it is, is answered for this once.
@@ -115,7 +141,7 @@ impl Permissions {
             Permit::No(word) => return Err(Denied::ByUser(word)),
             Permit::Nobody => return Err(Denied::NobodyToAsk),
         }
-        Ok(())
+        Ok(Allowed::Asked)
     }
 
     fn hold(&self, answer: Option<Answer>) {
@@ -145,7 +171,7 @@ impl Permissions {
 /// What a yes for longer covers. Outside the working directory, and for
 /// protected paths, there is none.
 fn lasting(tool: &str, target: &Target) -> Option<Answer> {
-    if target.protected.is_some() {
+    if target.protected.is_some() || target.standing != Standing::Counts {
         return None;
     }
     let subject = match (target.risk, target.likeness) {

@@ -18,9 +18,9 @@ pub enum Verdict {
 }
 
 /// All rules of a session. The most specific one that fits wins; among equals
-/// the strictest.
+/// the strictest. The second list has those that open the network too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules(Vec<Rule>);
+pub struct Rules(Vec<Rule>, Vec<Rule>);
 
 /// `tool` or `tool:subject`; in both, `*` stands for any run of characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +62,19 @@ impl Rules {
     pub fn add(&mut self, key: &str, word: &str) -> Result<(), RuleError> {
         self.0.push(Rule::parse(key, word.parse()?)?);
         Ok(())
+    }
+
+    /// Adds a rule that switches network on for what it allows.
+    pub fn add_with_network(&mut self, key: &str) -> Result<(), RuleError> {
+        let rule = Rule::parse(key, Verdict::Allow)?;
+        self.0.push(rule.clone());
+        self.1.push(rule);
+        Ok(())
+    }
+
+    /// Whether rules with network allow all of this.
+    pub(crate) fn opens_network(&self, tool: &str, subject: &str, risk: Risk) -> bool {
+        strictest(&self.1, tool, subject, risk).0 == Verdict::Allow
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rule> {
