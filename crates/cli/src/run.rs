@@ -3,7 +3,8 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use aside_core::block::Block;
 use aside_core::conversation::Conversation;
@@ -14,8 +15,10 @@ use aside_engine::prompt::Gathered;
 use aside_engine::tools::{Mode, Permissions, ProjectMemory, Rules, Toolbox, Workplace};
 use aside_engine::{Endpoint as Target, Http, Secret, Session, prompt};
 use aside_sim::{Options, Running, Simulator, Stage};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::Outcome;
 use crate::choice::{self, Named};
 use crate::provider_tables::ProviderTable;
 use crate::providers::{Endpoint, Provider, Providers, environment};
@@ -249,23 +252,61 @@ pub(crate) fn begin_anew(ready: &mut Ready, tell: &dyn Fn(&str)) -> Result<(), R
     instruct(&mut ready.session, &here()?, true, tell)
 }
 
-/// The first Ctrl+C stops the turn and keeps what came; the second leaves.
+/// The first Ctrl+C stops the turn and keeps what came; the second leaves. A
+/// request to end the process does the same, and leaves after a while by itself.
 pub(crate) struct Interrupts {
     pub(crate) stop: CancellationToken,
     /// Whoever hears it drops everything, so that no process is left behind.
     pub(crate) leave: CancellationToken,
+    /// What the process ends with if it was asked to end.
+    pub(crate) signal: Arc<OnceLock<Outcome>>,
+}
+
+/// How long an orderly end may take once the process is asked to end.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// What the process is to end with; nothing for Ctrl+C, which stops the turn.
+    async fn next(&mut self) -> Option<Outcome> {
+        tokio::select! {
+            _ = self.interrupt.recv() => None,
+            _ = self.terminate.recv() => Some(Outcome::Terminated),
+            _ = self.hangup.recv() => Some(Outcome::HungUp),
+        }
+    }
 }
 
 pub(crate) fn interrupts() -> Interrupts {
-    let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
-    let (first, second) = (stop.clone(), leave.clone());
+    let interrupts =
+        Interrupts { stop: CancellationToken::new(), leave: CancellationToken::new(), signal: Arc::default() };
+    let (stop, leave, ended) = (interrupts.stop.clone(), interrupts.leave.clone(), Arc::clone(&interrupts.signal));
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            first.cancel();
-            if tokio::signal::ctrl_c().await.is_ok() {
-                second.cancel();
-            }
+        // Without signals to wait for, they end the process as they always do.
+        let Ok(mut signals) = Signals::listen() else { return };
+        let first = signals.next().await;
+        if let Some(outcome) = first {
+            ended.get_or_init(|| outcome);
         }
+        stop.cancel();
+        match first {
+            None => drop(signals.next().await),
+            Some(_) => drop(tokio::time::timeout(GRACE, signals.next()).await),
+        }
+        leave.cancel();
     });
-    Interrupts { stop, leave }
+    interrupts
 }

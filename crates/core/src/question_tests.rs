@@ -87,7 +87,10 @@ fn what_is_not_shown_is_counted_and_said() {
 
     let long = command(&"x".repeat(500));
     let shown = text(&long, 60, 3);
-    assert!(shown.ends_with("1 lines not shown (v shows all), from line 1 on\n"), "a line cut in two is not shown: {shown}");
+    assert!(
+        shown.ends_with("1 lines not shown (v shows all), from line 1 on\n"),
+        "a line cut in two is not shown: {shown}"
+    );
 }
 
 #[test]

@@ -18,12 +18,12 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
+use crate::announce::Announcing;
 use crate::clock::now;
 use crate::http::{Answer, CallError, Refusal};
 use crate::retry::{self, Retry};
 use crate::room::Compacted;
 use crate::session::Session;
-use crate::announce::Announcing;
 use crate::tools::Asker;
 use crate::update::{Front, Update};
 

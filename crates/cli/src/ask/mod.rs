@@ -5,6 +5,7 @@ mod events;
 pub(crate) mod plain;
 pub(crate) mod record;
 pub(crate) mod say;
+mod terminal;
 
 use std::io::{BufWriter, IsTerminal, Read};
 use std::path::PathBuf;
@@ -206,13 +207,14 @@ impl Arguments {
         let message = Message::new(Role::User, attached.content);
         let known = resumed.map(|resumed| (resumed.id, resumed.ids));
         let mut desk = store.filter(|_| !self.no_save).and_then(|store| desk(store, known, &ready, &message));
-        let Interrupts { stop, leave } = run::interrupts();
+        let Interrupts { stop, leave, signal } = run::interrupts();
         let work = async move {
             let outcome = self.answer(&mut ready.session, message, desk.as_mut(), &stop).await;
             ready.close().await;
             outcome
         };
-        leave.run_until_cancelled(work).await.unwrap_or(Ok(Outcome::Interrupted))
+        let outcome = leave.run_until_cancelled(work).await.unwrap_or(Ok(Outcome::Interrupted))?;
+        Ok(signal.get().copied().unwrap_or(outcome))
     }
 
     async fn answer(
@@ -250,7 +252,7 @@ async fn turn(
     desk: Option<&mut Desk>,
     cancel: &CancellationToken,
 ) -> TurnEnd {
-    let asker = asker::on_this_terminal();
+    let asker = asker::on_this_terminal(cancel);
     let mut recorder = Recorder::new(front, tape.as_mut());
     session.turn(message, &mut Keeper::new(&mut recorder, desk), asker.as_ref(), cancel).await
 }

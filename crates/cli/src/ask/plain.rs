@@ -98,6 +98,8 @@ pub(crate) struct Plain<O: Write, E: Write> {
     err_neutral: Neutral,
     /// Notes of the last request, so that each is said once.
     noted: Vec<String>,
+    /// While a question has the terminal, what is to be said waits.
+    waiting: Option<Vec<String>>,
     /// The first failure to write; a reader that is gone ends the run.
     broken: Option<std::io::Error>,
 }
@@ -122,12 +124,14 @@ impl<O: Write, E: Write> Plain<O, E> {
             out_neutral: Neutral::new(),
             err_neutral: Neutral::new(),
             noted: Vec::new(),
+            waiting: None,
             broken: None,
         }
     }
 
     /// Ends what is open and gives up the streams.
     pub(crate) fn finish(mut self) -> std::io::Result<()> {
+        self.answered();
         self.clear();
         self.end_lines();
         self.rest();
@@ -139,12 +143,29 @@ impl<O: Write, E: Write> Plain<O, E> {
 
     /// A line to the person.
     pub(crate) fn say(&mut self, line: &str) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.push(line.to_owned());
+            return;
+        }
         self.clear();
         self.end_lines();
         self.let_out_go_first();
         let text = if self.look.err_is_terminal { aside_core::screen::neutral(line) } else { Cow::Borrowed(line) };
         let written = writeln!(self.err, "{text}");
         self.check(written);
+    }
+
+    /// The terminal is the question's from here on.
+    fn asked(&mut self) {
+        self.clear();
+        self.end_lines();
+        self.waiting.get_or_insert_default();
+    }
+
+    fn answered(&mut self) {
+        for line in self.waiting.take().unwrap_or_default() {
+            self.say(&line);
+        }
     }
 
     fn check(&mut self, written: std::io::Result<()>) {
@@ -418,7 +439,8 @@ impl<O: Write, E: Write> Front for Plain<O, E> {
             Update::Told(told) => self.say(&say::told(told)),
             Update::Compacted { summarised, .. } => self.say(&say::compacted(summarised)),
             Update::Noted(note) => self.say(&format!("note: {note}")),
-            Update::Asked(_) | Update::Answered { .. } => (),
+            Update::Asked(_) => self.asked(),
+            Update::Answered { .. } => self.answered(),
             Update::ToolStarted(call) => self.tool_started(call),
             Update::ToolEnded { call, result } => self.tool_ended(call, result),
         }
@@ -435,6 +457,9 @@ impl<O: Write, E: Write> Front for Plain<O, E> {
 
     /// One line that moves while there is nothing to read.
     fn tick(&mut self) {
+        if self.waiting.is_some() {
+            return;
+        }
         if self.out_line == Line::Open || self.err_line == Line::Open {
             return;
         }

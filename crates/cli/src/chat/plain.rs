@@ -2,9 +2,12 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
 
+use aside_core::question::{Layout, TOO_EARLY_MS};
 use aside_tui::plain::{Plain, Troubles, Typist};
-use aside_tui::seam::{Command, Status, TerminalAct, Update};
+use aside_tui::seam::{Command, QuestionId, Status, TerminalAct, Update};
+use rustix::termios::{QueueSelector, tcflush};
 
 use crate::Outcome;
 
@@ -38,7 +41,7 @@ pub(crate) fn run(
     });
     let mut plain = Plain::new(status, typist);
     restored.map(|restored| plain.hear(restored));
-    let troubles = Loop { plain, commands, lines, is_reading: false }.run(&inbox)?;
+    let troubles = Loop { plain, typist, commands, lines, is_reading: false, asked: None }.run(&inbox)?;
     // Somebody at a terminal has seen it; a script has only the code.
     Ok(match (typist, troubles) {
         (Typist::Person, _) => Outcome::Done,
@@ -70,21 +73,33 @@ fn read_lines(sender: Sender<Heard>) -> Sender<()> {
 
 struct Loop {
     plain: Plain,
+    typist: Typist,
     commands: Sender<Command>,
     lines: Sender<()>,
     is_reading: bool,
+    /// The question that is shown, and since when.
+    asked: Option<(QuestionId, Instant)>,
 }
+
+/// Rows of a command or diff before a question says that there is more.
+const QUESTION_ROWS: usize = 40;
 
 impl Loop {
     fn run(mut self, inbox: &Receiver<Heard>) -> io::Result<Troubles> {
         loop {
+            self.lay_out();
             write(&self.plain.take())?;
+            self.note_question();
             if !self.is_reading && self.plain.wants_line() {
                 self.is_reading = self.lines.send(()).is_ok();
             }
             let commands = match inbox.recv() {
                 Ok(Heard::Line(line)) => {
                     self.is_reading = false;
+                    if self.is_too_early() {
+                        self.plain.too_early();
+                        continue;
+                    }
                     self.plain.line(&line)
                 }
                 Ok(Heard::EndOfInput) => self.plain.end_of_input(),
@@ -95,6 +110,36 @@ impl Loop {
         }
         write(&self.plain.take())?;
         Ok(self.plain.troubles())
+    }
+
+    fn lay_out(&mut self) {
+        if self.typist == Typist::Person {
+            let width = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+            let width = width.ok().filter(|width| *width > 0);
+            self.plain.set_layout(Layout { width, rows: Some(QUESTION_ROWS) });
+        }
+    }
+
+    /// What was typed before a question was shown is no answer to it.
+    fn note_question(&mut self) {
+        let shown = self.plain.question();
+        if shown == self.asked.map(|(id, _)| id) {
+            return;
+        }
+        self.asked = shown.map(|id| (id, Instant::now()));
+        if self.asked.is_some() && self.typist == Typist::Person {
+            // A terminal that cannot be flushed still has the delay.
+            let _: rustix::io::Result<()> = tcflush(io::stdin(), QueueSelector::IFlush);
+        }
+    }
+
+    fn is_too_early(&mut self) -> bool {
+        let Some((_, since)) = &mut self.asked else { return false };
+        let is_early = self.typist == Typist::Person && since.elapsed() < Duration::from_millis(TOO_EARLY_MS);
+        if is_early {
+            *since = Instant::now();
+        }
+        is_early
     }
 
     fn carry_out(&mut self, commands: Vec<Command>) -> io::Result<()> {

@@ -31,6 +31,8 @@ mod profile;
 mod providers;
 #[cfg(target_os = "linux")]
 mod pty;
+#[cfg(target_os = "linux")]
+mod questions;
 mod sessions;
 #[cfg(target_os = "linux")]
 mod signals;

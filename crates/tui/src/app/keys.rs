@@ -186,7 +186,8 @@ impl App {
 
     fn asked_key(&mut self, key: KeyEvent) -> Vec<Command> {
         let width = self.input_width();
-        let about = self.asking.question().map(|question| (question.about.tool.clone(), question.about.subject.clone()));
+        let about =
+            self.asking.question().map(|question| (question.about.tool.clone(), question.about.subject.clone()));
         let answered = self.asking.key(key, self.now, width);
         self.answered(answered, about)
     }

@@ -94,11 +94,7 @@ fn compact(app: &mut App, width: usize) -> Vec<Row> {
         choices.without_lasting();
     }
     let Some(rendered) = rendered(app, width, 0) else { return Vec::new() };
-    vec![
-        rule(width),
-        head(rendered),
-        Row::new(vec![Span::new(Ink::Accent, cut("y n w Esc, v for all", width))]),
-    ]
+    vec![rule(width), head(rendered), Row::new(vec![Span::new(Ink::Accent, cut("y n w Esc, v for all", width))])]
 }
 
 fn answers(choices: &Choices, covers: Option<&str>, width: usize) -> Vec<Row> {

@@ -98,7 +98,12 @@ fn take(stage: &mut Stage, step: Step) {
         Step::Send => stage.send(),
         Step::Ask => stage.tell(Update::Asked(Box::new(Question {
             id: QuestionId(1),
-            about: crate::support::about("shell", "ls 漢字", Some("--- a\n+++ b\n".repeat(20)), Some("shell:ls".into())),
+            about: crate::support::about(
+                "shell",
+                "ls 漢字",
+                Some("--- a\n+++ b\n".repeat(20)),
+                Some("shell:ls".into()),
+            ),
         }))),
         Step::Key(number, control) => {
             let modifiers = match (control, number % 3) {

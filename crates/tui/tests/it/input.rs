@@ -19,7 +19,12 @@ fn copied(text: &str) -> Command {
 fn question(id: u64, covers: Option<&str>) -> Update {
     Update::Asked(Box::new(Question {
         id: QuestionId(id),
-        about: crate::support::about("edit", "src/a.rs", Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".into()), covers.map(str::to_owned)),
+        about: crate::support::about(
+            "edit",
+            "src/a.rs",
+            Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".into()),
+            covers.map(str::to_owned),
+        ),
     }))
 }
 
@@ -231,7 +236,8 @@ fn l3_the_time_of_a_call_begins_with_the_answer_that_allows_it() {
         stage.tell(Update::ToolStarted(Box::new(call)));
     }
     let Update::Asked(mut asked) = question(7, None) else { unreachable!() };
-    (asked.about.tool, asked.about.subject, asked.about.preview) = ("shell".into(), "make more".into(), Some("make more".into()));
+    (asked.about.tool, asked.about.subject, asked.about.preview) =
+        ("shell".into(), "make more".into(), Some("make more".into()));
     stage.tell(Update::Asked(asked));
     stage.pass(60_000);
     stage.typed("y");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::folder::Folder;
 use super::provider::{Beat, Provider};
-use super::{ENTER, ESC, Terminal};
+use super::{CTRL_C, ENTER, ESC, Terminal};
 
 const MODEL: &[&str] = &["-m", "played/some-model"];
 
@@ -50,7 +50,7 @@ fn l3_an_edit_is_asked_for_with_its_diff_and_done_once() {
     let folder = Folder::new("asked-edit").config(&provider.config()).file("notes.txt", "one\ntwo\nthree\n");
     let mut terminal = Terminal::ready(&folder, MODEL);
     terminal.enter("change it");
-    terminal.see_all(&["edit notes.txt", "  2 -two", "  2 +2", "y once", "s this session", "p this project"]);
+    terminal.see_all(&["edit: notes.txt", "│ -two", "│ +2", "y once", "s this session", "p this project"]);
     assert_eq!(folder.read("notes.txt"), "one\ntwo\nthree\n", "nothing is done before the answer");
     answer(&mut terminal, "y");
     terminal.see("Changed.");
@@ -68,7 +68,7 @@ fn l3_a_yes_for_the_session_or_the_project_is_not_asked_again() {
         let folder = Folder::new(&format!("asked-{key}")).config(&provider.config());
         let mut terminal = Terminal::ready(&folder, MODEL);
         terminal.enter("first");
-        terminal.see("shell echo ran >> log");
+        terminal.see("shell: echo ran >> log");
         answer(&mut terminal, key);
         terminal.see("Done.");
         terminal.idle();
@@ -116,11 +116,42 @@ fn l3_a_command_of_several_lines_is_shown_as_it_is() {
     let mut terminal = Terminal::ready(&folder, MODEL);
     terminal.enter("do it");
     terminal.see("y once");
-    let row = terminal.row_of("  for n in 1 2; do");
-    assert_eq!(terminal.lines()[row..row + 3], ["  for n in 1 2; do", "    echo $n >> log", "  done"]);
+    let row = terminal.row_of("│ for n in 1 2; do");
+    assert_eq!(terminal.lines()[row..row + 3], ["│ for n in 1 2; do", "│   echo $n >> log", "│ done"]);
     answer(&mut terminal, "y");
     terminal.see("Done.");
     assert_eq!(folder.read("log"), "1\n2\n");
+}
+
+#[test]
+fn t16_ctrl_c_at_the_question_denies_it_and_stops() {
+    let provider = Provider::new(vec![vec![shell("c1", "touch never")], vec![Beat::Say("It went on.")]]);
+    let folder = Folder::new("asked-ctrl-c").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("do it");
+    terminal.see("y once");
+    terminal.keys(CTRL_C);
+    terminal.see("! interrupted");
+    terminal.idle();
+    assert!(!folder.has("never"));
+    assert_eq!(provider.bodies().len(), 1, "the model was not asked again");
+}
+
+#[test]
+fn t9_what_a_command_hides_from_a_terminal_is_shown_and_never_remembered() {
+    let provider = Provider::new(vec![
+        vec![shell("c1", "git status --short \u{9d};touch never;: \u{9c}")],
+        vec![Beat::Say("As you wish.")],
+    ]);
+    let folder = Folder::new("asked-hidden").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("do it");
+    terminal.see("│!git status --short <U+009D>;touch never;: <U+009C>");
+    terminal.see("y once");
+    assert!(!terminal.shows("this session"), "{}", terminal.picture());
+    answer(&mut terminal, "n");
+    terminal.see("As you wish.");
+    assert!(!folder.has("never"));
 }
 
 #[test]

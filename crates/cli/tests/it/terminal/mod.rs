@@ -6,7 +6,7 @@
 
 mod emulator;
 mod folder;
-mod provider;
+pub(crate) mod provider;
 mod svg;
 
 mod asked;
