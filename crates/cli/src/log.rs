@@ -54,12 +54,15 @@ struct Log {
 static LOG: OnceLock<Log> = OnceLock::new();
 
 /// `$ASIDE_STATE_DIR`, else `aside` in the XDG state folder; the log is in it.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    match std::env::var_os("ASIDE_STATE_DIR") {
+        Some(folder) if !folder.is_empty() => Some(PathBuf::from(folder)),
+        _ => Some(etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("aside")),
+    }
+}
+
 fn path() -> Option<PathBuf> {
-    let folder = match std::env::var_os("ASIDE_STATE_DIR") {
-        Some(folder) if !folder.is_empty() => PathBuf::from(folder),
-        _ => etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("aside"),
-    };
-    Some(folder.join("aside.log"))
+    Some(state_folder()?.join("aside.log"))
 }
 
 /// Begins the log where `ASIDE_LOG` wants one.

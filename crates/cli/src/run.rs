@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use aside_confine::Confine;
 use aside_core::block::Block;
 use aside_core::conversation::Conversation;
 use aside_core::dialect::Dialects;
@@ -25,7 +26,7 @@ use crate::providers::{Endpoint, Provider, Providers, environment};
 use crate::report::Report;
 use crate::settings::{Overrides, refused};
 use crate::user_files;
-use crate::{keys, local, mcp};
+use crate::{confinement, keys, local, mcp};
 
 /// Tokens a second of the simulator when somebody watches.
 const READABLE_RATE: f64 = 80.0;
@@ -112,7 +113,8 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     let here = here()?;
     // They start while the rest is looked for.
     let tables = wanted.tools.map_or(&[][..], |_| &loaded.mcp);
-    let mut servers = mcp::Servers::start(tables, &here, &keys);
+    let confine = confinement::confine(&here, &loaded.tools, loaded.permissions.unreadable(&here));
+    let mut servers = mcp::Servers::start(tables, &here, &confine);
     let server_names = tables.iter().filter(|table| table.enabled).map(|table| table.name.clone()).collect();
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
     let session = wanted.resumed.and_then(|resumed| resumed.model.as_deref());
@@ -147,7 +149,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     let target = target(provider, simulator.as_ref())?;
     let mut session = Session::new(Arc::clone(&dialects), target, settings, Http::default());
     if let Some(mode) = wanted.tools {
-        session.tools = toolbox(&here, keys, loaded.permissions, mode)?;
+        session.tools = toolbox(&here, confine, keys, loaded.permissions, mode)?;
     }
     if let Some(tools) = servers.tools() {
         session.expect_tools(tools);
@@ -196,10 +198,10 @@ pub(crate) fn here() -> Result<PathBuf, Report> {
 }
 
 /// The tools of this folder, with what was allowed here before.
-fn toolbox(here: &Path, keys: Vec<String>, rules: Rules, mode: Mode) -> Result<Toolbox, Report> {
+fn toolbox(here: &Path, confine: Arc<Confine>, keys: Vec<String>, rules: Rules, mode: Mode) -> Result<Toolbox, Report> {
     let opened = Workplace::open(here);
     let work = opened.map_err(|error| Report::new(format!("cannot work in {}: {error}", here.display())))?;
-    let work = work.hiding(keys);
+    let work = work.hiding(keys).confined(confine);
     let mut permissions = Permissions::new(rules, mode);
     if let Some(folder) = user_files::data_folder() {
         let memory = ProjectMemory::open(&folder.join("permissions.json"), here);

@@ -39,9 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Report::new(refused.to_string()).hint("aside doctor says what is missing; tools.confine is in config.toml")
     };
     let confinement = confine.confinement(want).map_err(refused)?;
-    crate::report::say(&format!("tier: {confinement}"));
+    crate::report::tell(&format!("tier: {confinement}"));
     for why in &confine.found().missing {
-        crate::report::say(&format!("not there: {why}"));
+        crate::report::tell(&format!("not there: {why}"));
     }
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Report::new("there is no command").into());
@@ -55,16 +55,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let report = run::pass_through(helper, &launch)
         .map_err(|error| Report::new(format!("the helper that runs it failed: {error}")))?;
     if report.ended_others {
-        crate::report::say("what it left in the background was ended");
+        crate::report::tell("what it left in the background was ended");
     }
     let restored = report.restored.iter().map(|path| format!("protected, and restored after it was changed: {path}"));
     for line in restored.chain(report.troubles) {
-        crate::report::say(&line);
+        crate::report::tell(&line);
     }
-    Ok(match report.end {
-        End::Exited(code) => Outcome::Code(u8::try_from(code & 0xff).unwrap_or(1)),
-        End::Signalled(signal) => Outcome::Code(u8::try_from(128 + (signal & 0x7f)).unwrap_or(1)),
-        End::Stopped => Outcome::Terminated,
-        End::NotStarted(why) => return Err(Report::new(format!("not run: {why}")).into()),
-    })
+    match report.end {
+        End::Exited(0) => Ok(Outcome::Done),
+        End::Exited(code) => std::process::exit(code),
+        End::Signalled(signal) => std::process::exit(128 + signal),
+        End::Stopped => Ok(Outcome::Terminated),
+        End::NotStarted(why) => Err(Report::new(format!("not run: {why}")).into()),
+    }
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use aside_core::question::Network;
 use aside_core::settings::{Change, Key, Value};
 use aside_engine::tools::Rules;
 use aside_tui::bindings::{Bindings, Refused};
@@ -13,6 +14,7 @@ use serde_json::Value as Json;
 use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 
 use crate::atomic;
+use crate::confinement::{self, ToolsTable};
 use crate::mcp_tables::{self, McpTable};
 use crate::provider_tables::{self, ProviderTable};
 use crate::report::Report;
@@ -29,7 +31,7 @@ pub(crate) enum Shape {
 impl Shape {
     fn known(self) -> &'static [&'static str] {
         match self {
-            Shape::Config => &["model", "profile", "providers", "mcp", "permissions", "keys", SETTINGS],
+            Shape::Config => &["model", "profile", "providers", "mcp", "permissions", "tools", "keys", SETTINGS],
             Shape::Profile => &["model", SETTINGS],
         }
     }
@@ -231,10 +233,24 @@ impl SettingsFile {
         for (key, item) in table.iter() {
             let span = item.span().unwrap_or_default();
             let mistake = |problem: &str| self.mistake(span.clone(), &format!("permissions.{key}"), problem);
-            let word = item.as_str().ok_or_else(|| mistake("expected \"allow\", \"ask\" or \"deny\""))?;
-            rules.add(key, word).map_err(|error| mistake(&error.to_string()))?;
+            let verdict = item.as_str().map_or_else(|| with_network(item), |word| Some((word, Network::Off)));
+            let (word, network) = verdict.ok_or_else(|| {
+                let hint =
+                    "\"shell:cargo *\" = { verdict = \"allow\", network = true } lets commands reach the network";
+                mistake("expected \"allow\", \"ask\" or \"deny\"").hint(hint)
+            })?;
+            let added = match network {
+                Network::Off => rules.add(key, word),
+                Network::On => rules.add_with_network(key),
+            };
+            added.map_err(|error| mistake(&error.to_string()))?;
         }
         Ok(rules)
+    }
+
+    /// What tools start things with, or the first mistake in it.
+    pub(crate) fn tools(&self) -> Result<ToolsTable, Report> {
+        confinement::read(self, self.parse()?.as_table())
     }
 
     /// Which key does what, or the first mistake in it.
@@ -447,5 +463,17 @@ fn to_json(item: &Item) -> Option<Json> {
             items.collect::<Option<Vec<_>>>().map(Json::Array)
         }
         toml_edit::Value::Datetime(_) | toml_edit::Value::InlineTable(_) => None,
+    }
+}
+
+/// `{ verdict = "…", network = … }`. Only what is allowed can have network.
+fn with_network(item: &Item) -> Option<(&str, Network)> {
+    let table = item.as_table_like()?;
+    let is_known = table.iter().all(|(key, _)| key == "verdict" || key == "network");
+    let verdict = table.get("verdict")?.as_str().filter(|_| is_known)?;
+    match (verdict, table.get("network").map(Item::as_bool)) {
+        (_, None | Some(Some(false))) => Some((verdict, Network::Off)),
+        ("allow", Some(Some(true))) => Some((verdict, Network::On)),
+        (_, Some(Some(true) | None)) => None,
     }
 }

@@ -197,6 +197,11 @@ impl Confine {
         if want == Want::Network && abi < crate::UNIX_SOCKETS {
             warnings.push("can use local sockets such as Docker's".to_owned());
         }
+        let exposed = self.policy(Network::Off);
+        // What lies in a folder for temporary files is nobody's secret.
+        let is_temp = |path: &Path| self.places.temp.iter().any(|temp| path.starts_with(temp));
+        let exposed = exposed.exposed().filter(|path| !is_temp(path));
+        warnings.extend(exposed.map(|path| format!("can read {}", path.display())));
         warnings
     }
 
@@ -267,9 +272,11 @@ impl Confine {
         let mut opened = vec![self.places.root.clone()];
         opened.extend(self.places.directories.iter().filter_map(|path| fs::canonicalize(path).ok()));
         let unreadable = self.places.unreadable();
+        let mut protected = protected::paths(&opened, &git_folders);
+        protected.extend(self.places.protected.iter().filter_map(|path| fs::canonicalize(path).ok()));
         Policy {
             writable,
-            protected: protected::paths(&opened, &git_folders),
+            protected,
             unreadable: unreadable.iter().filter_map(|path| fs::canonicalize(path).ok()).collect(),
             network,
         }

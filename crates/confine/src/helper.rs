@@ -7,7 +7,7 @@
 //! capabilities belong to a thread and are inherited from it.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
@@ -78,9 +78,11 @@ fn supervise() -> ExitCode {
     let input = launch.input;
     let report = oversee(launch);
     let code = code(&report.end);
-    if input == Input::Nothing {
+    match (input, &report.end) {
         // Nobody may be there to read it.
-        drop(launch::write(&mut ToStdin, &report));
+        (Input::Nothing, _) => drop(launch::write(&mut ToStdin, &report)),
+        (Input::Passed, End::NotStarted(why)) => drop(writeln!(io::stderr(), "{why}")),
+        (Input::Passed, End::Exited(_) | End::Signalled(_) | End::Stopped) => (),
     }
     code
 }

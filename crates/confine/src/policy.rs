@@ -106,6 +106,8 @@ pub struct Places {
     pub directories: Vec<PathBuf>,
     /// aside's own folders, and what `read` rules deny.
     pub unreadable: Vec<PathBuf>,
+    /// aside's own files that only the person changes, wherever they lie.
+    pub protected: Vec<PathBuf>,
 }
 
 impl Places {
@@ -122,6 +124,7 @@ impl Places {
             caches: CACHE_VARIABLES.iter().filter_map(|name| variable(name)).collect(),
             directories: Vec::new(),
             unreadable: Vec::new(),
+            protected: Vec::new(),
         }
     }
 
@@ -166,6 +169,7 @@ mod tests {
             caches: vec!["/big/target".into(), "/".into()],
             directories: vec!["/home/ann/work/lib".into()],
             unreadable: vec!["/home/ann/.config/aside".into()],
+            protected: Vec::new(),
         }
     }
 

@@ -23,8 +23,8 @@ pub fn start(command: &mut Command, launch: &Launch) -> io::Result<(Child, UnixS
 }
 
 /// Runs it to its end with our own outputs.
-pub fn pass_through(helper: &Helper, launch: &Launch) -> io::Result<Report> {
-    let (mut child, mut control) = start(&mut helper.command(), launch)?;
+pub fn pass_through(mut helper: Command, launch: &Launch) -> io::Result<Report> {
+    let (mut child, mut control) = start(&mut helper, launch)?;
     let report = launch::read(&mut control);
     child.wait()?;
     report

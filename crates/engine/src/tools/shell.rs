@@ -94,7 +94,9 @@ impl Shell {
         let confine = self.work.confine();
         let is_off = confine.wish() == Wish::Off;
         match (want, tier) {
-            (Want::Unconfined, _) if is_off || confine.best() == Tier::None => self.standing(command, Want::Usual, tier),
+            (Want::Unconfined, _) if is_off || confine.best() == Tier::None => {
+                self.standing(command, Want::Usual, tier)
+            }
             (Want::Unconfined, _) => Standing::AlwaysAsks,
             (Want::Usual | Want::Network, Tier::None) if is_off => Standing::Counts,
             (Want::Usual | Want::Network, Tier::None) => Standing::Asks,
@@ -227,7 +229,8 @@ impl Running {
             let pids: Vec<String> = ran.left.iter().map(ToString::to_string).collect();
             told.push(format!("still running, because it could not be ended: {}", pids.join(", ")));
         }
-        let restored = ran.restored.iter().map(|path| format!("protected, and restored after this command changed it: {path}"));
+        let restored =
+            ran.restored.iter().map(|path| format!("protected, and restored after this command changed it: {path}"));
         let changed = ran.changed.iter().map(|path| format!("protected, and changed by this command: {path}"));
         told.extend(restored.chain(changed).chain(ran.troubles.iter().cloned()));
         for line in &told {

@@ -59,7 +59,11 @@ async fn l3_a_question_shows_what_would_be_done_and_what_a_yes_covers() {
         risk,
         preview: preview.map(str::to_owned),
         covers: covers.map(str::to_owned),
-        confinement: (tool == "shell").then(|| Confinement { tier: Tier::None, network: Network::On, warnings: vec![] }),
+        confinement: (tool == "shell").then(|| Confinement {
+            tier: Tier::None,
+            network: Network::On,
+            warnings: vec![],
+        }),
         protected: None,
     };
     let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n";

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use aside_confine::{Confine, Helper, Limit, Places, Wish};
 use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};

@@ -4,6 +4,7 @@
 //! that is allowed can do whatever the user can.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::command::Command;
@@ -75,6 +76,21 @@ impl Rules {
     /// Whether rules with network allow all of this.
     pub(crate) fn opens_network(&self, tool: &str, subject: &str, risk: Risk) -> bool {
         strictest(&self.1, tool, subject, risk).0 == Verdict::Allow
+    }
+
+    /// Files and folders that may not be read, as far as a rule names one: commands
+    /// do not get to read them either, where that can be held.
+    pub fn unreadable(&self, root: &Path) -> Vec<PathBuf> {
+        let denied = self.0.iter().filter(|rule| rule.verdict == Verdict::Deny && rule.tool == "read");
+        let path = |rule: &Rule| match &rule.subject {
+            Subject::Exactly(path) => Some(root.join(path)),
+            Subject::Like(pattern) => {
+                let folder = pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*"))?;
+                (!folder.contains('*')).then(|| root.join(folder))
+            }
+            Subject::Any => None,
+        };
+        denied.filter_map(path).collect()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rule> {
