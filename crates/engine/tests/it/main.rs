@@ -8,6 +8,7 @@
     reason = "a test fails loudly"
 )]
 
+mod confined;
 mod files;
 mod hurried;
 mod listed;
