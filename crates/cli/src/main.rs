@@ -5,6 +5,7 @@ mod atomic;
 mod chat;
 mod choice;
 mod config;
+mod confinement;
 mod decode;
 mod doctor;
 mod encode;
@@ -30,6 +31,7 @@ mod providers;
 mod replay;
 mod report;
 mod run;
+mod sandbox;
 mod search;
 mod sessions;
 mod settings;
@@ -83,6 +85,7 @@ enum Command {
     Models(models::Arguments),
     Profile(profile::Arguments),
     Replay(replay::Arguments),
+    Sandbox(sandbox::Arguments),
     Search(search::Arguments),
     Sessions(sessions::Arguments),
     Sim(sim::Arguments),
@@ -107,6 +110,11 @@ pub(crate) enum Outcome {
 }
 
 fn main() -> ExitCode {
+    // First of all: a command waits for it.
+    if let Some(code) = aside_confine::helper::run_if_asked() {
+        return code;
+    }
+    aside_confine::hide_this_process();
     let arguments = Arguments::parse();
     let outcome = log::begin().map_err(anyhow::Error::from).and_then(|()| obey(arguments));
     let code = match outcome {
@@ -139,6 +147,7 @@ fn obey(arguments: Arguments) -> anyhow::Result<Outcome> {
         Some(Command::Models(arguments)) => models::run(&arguments),
         Some(Command::Profile(arguments)) => profile::run(&arguments),
         Some(Command::Replay(arguments)) => replay::run(&arguments),
+        Some(Command::Sandbox(arguments)) => sandbox::run(&arguments),
         Some(Command::Search(arguments)) => search::run(&arguments),
         Some(Command::Sessions(arguments)) => sessions::run(&arguments),
         Some(Command::Usage(arguments)) => usage::run(&arguments),

@@ -1,13 +1,14 @@
 //! `[mcp.NAME]` of config.toml, checked: servers whose tools are offered beside
 //! the built-in ones.
 
+use aside_confine::Want;
 use toml_edit::{Item, Table};
 
 use crate::provider_tables::Reader;
 use crate::report::Report;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 6] = ["command", "url", "env", "headers", "enabled", "trust"];
+const KEYS: [&str; 8] = ["command", "url", "env", "headers", "enabled", "trust", "confine", "network"];
 
 /// One server, as the user's file has it.
 #[derive(Debug, Clone)]
@@ -34,7 +35,7 @@ impl McpTable {
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "checked all the same"))]
 pub(crate) enum Way {
-    Command { program: String, arguments: Vec<String>, env: Vec<(String, String)> },
+    Command { program: String, arguments: Vec<String>, env: Vec<(String, String)>, want: Want },
     Url { url: String, headers: Vec<(String, String)> },
 }
 
@@ -70,10 +71,12 @@ fn server(name: &str, reader: &Reader<'_>) -> Result<McpTable, Report> {
     let way = match (command, url) {
         (Some((program, arguments)), None) => {
             forbid(reader, "headers", "only a server with a url has headers")?;
-            Way::Command { program, arguments, env: env(reader)? }
+            Way::Command { program, arguments, env: env(reader)?, want: want(reader)? }
         }
         (None, Some(url)) => {
             forbid(reader, "env", "only a server with a command has an environment")?;
+            forbid(reader, "confine", "only a server with a command is confined")?;
+            forbid(reader, "network", "only a server with a command is confined")?;
             Way::Url { url, headers: reader.headers()? }
         }
         (Some(_), Some(_)) => {
@@ -95,6 +98,29 @@ fn flag(reader: &Reader<'_>, key: &str) -> Result<Option<bool>, Report> {
         Some(Some(value)) => Ok(Some(value)),
         Some(None) => Err(reader.mistake(key, "expected true or false")),
     }
+}
+
+/// How its process is confined: `confine = "off"` not at all, `network = true` with
+/// network.
+fn want(reader: &Reader<'_>) -> Result<Want, Report> {
+    let is_off = match reader.text("confine")?.as_deref() {
+        None => false,
+        Some("off") => true,
+        Some(_) => {
+            let hint = "leave it out, and tools.confine counts";
+            return Err(reader.mistake("confine", "expected \"off\"").hint(hint));
+        }
+    };
+    let network = match reader.table.get("network").map(Item::as_bool) {
+        None => false,
+        Some(Some(network)) => network,
+        Some(None) => return Err(reader.mistake("network", "expected true or false")),
+    };
+    Ok(match (is_off, network) {
+        (true, _) => Want::Unconfined,
+        (false, true) => Want::Network,
+        (false, false) => Want::Usual,
+    })
 }
 
 fn forbid(reader: &Reader<'_>, key: &str, problem: &str) -> Result<(), Report> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use aside_confine::Confine;
 use aside_core::conversation::Conversation;
 use aside_core::dialect::Dialects;
 use aside_core::history::History;
@@ -27,7 +28,7 @@ use crate::report::{self, Report};
 use crate::settings::{Loaded, Overrides, refused};
 pub(crate) use crate::trust::Trust;
 use crate::user_files;
-use crate::{keys, local, mcp};
+use crate::{confinement, keys, local, mcp};
 
 /// Tokens a second of the simulator when somebody watches.
 const READABLE_RATE: f64 = 80.0;
@@ -119,7 +120,8 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     let here = here()?;
     // They start while the rest is looked for.
     let tables = wanted.tools.map_or(&[][..], |_| &loaded.mcp);
-    let mut servers = mcp::Servers::start(tables, &here, &keys);
+    let confine = confinement::confine(&here, &loaded.tools, loaded.permissions.unreadable(&here));
+    let mut servers = mcp::Servers::start(tables, &here, &confine);
     let server_names = tables.iter().filter(|table| table.enabled).map(|table| table.name.clone()).collect();
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
     let session = wanted.resumed.and_then(|resumed| resumed.model.as_deref());
@@ -163,7 +165,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     session.redactor = redactor;
     if let Some(mode) = wanted.tools {
         let instructions = session.settings.project_files().to_vec();
-        session.tools = toolbox(&here, keys, instructions, loaded.permissions, mode)?;
+        session.tools = toolbox(&here, confine, keys, instructions, loaded.permissions, mode)?;
     }
     if let Some(tools) = servers.tools() {
         session.expect_tools(tools);
@@ -237,6 +239,7 @@ pub(crate) fn here() -> Result<PathBuf, Report> {
 /// The tools of this folder, with what was allowed here before.
 fn toolbox(
     here: &Path,
+    confine: Arc<Confine>,
     keys: Vec<String>,
     instructions: Vec<String>,
     rules: Rules,
@@ -244,7 +247,7 @@ fn toolbox(
 ) -> Result<Toolbox, Report> {
     let opened = Workplace::open(here);
     let work = opened.map_err(|error| Report::new(format!("cannot work in {}: {error}", here.display())))?;
-    let work = work.hiding(keys).protecting(user_files::own_folders(), instructions);
+    let work = work.hiding(keys).confined(confine).protecting(user_files::own_folders(), instructions);
     let mut permissions = Permissions::new(rules, mode);
     if let Some(folder) = user_files::data_folder() {
         let memory = ProjectMemory::open(&folder.join("permissions.json"), here);

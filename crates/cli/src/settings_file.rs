@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 
 use crate::atomic;
+use crate::confinement::{self, ToolsTable};
 use crate::mcp_tables::{self, McpTable};
 use crate::permission_table;
 use crate::provider_tables::{self, ProviderTable};
@@ -30,7 +31,7 @@ pub(crate) enum Shape {
 impl Shape {
     fn known(self) -> &'static [&'static str] {
         match self {
-            Shape::Config => &["model", "profile", "providers", "mcp", "permissions", "keys", SETTINGS],
+            Shape::Config => &["model", "profile", "providers", "mcp", "permissions", "tools", "keys", SETTINGS],
             Shape::Profile => &["model", SETTINGS],
         }
     }
@@ -226,6 +227,11 @@ impl SettingsFile {
     /// What tools may do without being asked, or the first mistake in it.
     pub(crate) fn permissions(&self, servers: &[McpTable]) -> Result<Rules, Report> {
         permission_table::read(self, self.parse()?.as_table(), servers)
+    }
+
+    /// What tools start things with, or the first mistake in it.
+    pub(crate) fn tools(&self) -> Result<ToolsTable, Report> {
+        confinement::read(self, self.parse()?.as_table())
     }
 
     /// Which key does what, or the first mistake in it.

@@ -79,8 +79,8 @@ impl Client {
     async fn greet(way: &Way, around: &Surroundings, greeting: ClientLifecycleMode) -> Result<Client, Unconnected> {
         let broken = |what: String, remedy: &str| Unconnected::Broken(Trouble { what, remedy: remedy.to_owned() });
         match way {
-            Way::Command { program, arguments, variables } => {
-                let started = Process::start(program, arguments, variables, around);
+            Way::Command { program, arguments, variables, want } => {
+                let started = Process::start(program, arguments, variables, *want, around);
                 let (process, stdout, stdin) = started.map_err(|error| {
                     broken(
                         format!("`{program}` cannot be started: {error}"),

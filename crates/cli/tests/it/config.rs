@@ -330,7 +330,11 @@ fn l3_a_rule_about_a_tool_that_does_not_exist_is_a_mistake() {
     for (text, what) in cases {
         let said = Config::with("no-such-tool", text).refused("ask -m sim/kimi hello");
         assert!(said.contains(what), "{text}{said}");
-        assert_eq!(said.contains("there are: read, list, glob, grep, edit, write, shell"), what.contains("no tool"), "{said}");
+        assert_eq!(
+            said.contains("there are: read, list, glob, grep, edit, write, shell"),
+            what.contains("no tool"),
+            "{said}"
+        );
     }
     let fine = "[permissions]\nread = \"allow\"\n\"*\" = \"ask\"\n\"maps__*\" = \"allow\"\nmaps__route = \"deny\"\n\
                 shell = { verdict = \"ask\" }\n[mcp.maps]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n";

@@ -12,7 +12,7 @@ use super::edit::Edit;
 use super::glob::Glob;
 use super::grep::Grep;
 use super::list::List;
-use super::permissions::{Denied, Mode, Need, Permissions, Rules};
+use super::permissions::{Allowed, Denied, Mode, Need, Permissions, Rules};
 use super::read::Read;
 use super::shell::Shell;
 use super::workplace::Workplace;
@@ -81,7 +81,7 @@ impl Toolbox {
             Box::new(Grep { work: work.clone(), rules: Arc::clone(&rules) }),
             Box::new(Edit(work.clone())),
             Box::new(Write { work: work.clone(), rules: Arc::clone(&rules) }),
-            Box::new(Shell(work.clone())),
+            Box::new(Shell::new(work.clone(), rules)),
         ];
         let mut toolbox = Toolbox::with(permissions);
         for tool in tools {
@@ -160,9 +160,10 @@ impl Toolbox {
             Arguments::Json(arguments) => arguments.clone(),
             Arguments::Broken(_) => return Err("the arguments are no JSON; nothing was done".to_owned()),
         };
+        let planning = Arc::clone(&tool);
         let cleared = async {
             // Reading arguments and following links takes time too.
-            let job = blocking(cancel, move |_| tool.plan(&arguments)).await?;
+            let job = blocking(cancel, move |_| planning.plan(&arguments)).await?;
             self.clear(call, job, asker).await
         };
         let job = tokio::select! {
@@ -170,7 +171,9 @@ impl Toolbox {
             () = cancel.cancelled() => return Err(Denied::Interrupted.to_string()),
             cleared = cleared => cleared?,
         };
-        job.run(cancel.clone()).await
+        let outcome = job.run(cancel.clone()).await;
+        tool.notices().iter().for_each(|notice| asker.trouble(notice));
+        outcome
     }
 
     /// The job, if it may be done.
@@ -194,11 +197,15 @@ impl Toolbox {
         };
         match (need, seen) {
             (Need::Nothing, seen) => drop(seen?),
-            (Need::Question, Ok(preview)) => ask(preview).await?,
+            (Need::Question, Ok(preview)) => {
+                if ask(preview).await? == Allowed::Asked {
+                    job.approved();
+                }
+            }
             // What stands in a file that may not be read is not told before the
             // user agreed.
             (Need::Question, Err(why)) if !self.permissions.may_tell(&target) => {
-                ask(Some(why.clone())).await?;
+                let _: Allowed = ask(Some(why.clone())).await?;
                 return Err(why);
             }
             (Need::Question, Err(why)) => return Err(why),

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use aside_confine::{Confine, Helper, Places, Wish};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::protected::Protected;
@@ -27,6 +28,7 @@ pub struct Workplace {
     protected: Arc<Protected>,
     hidden_variables: Vec<String>,
     locks: Arc<Mutex<Locks>>,
+    confine: Arc<Confine>,
 }
 
 type Locks = HashMap<PathBuf, Weak<AsyncMutex<()>>>;
@@ -58,7 +60,21 @@ impl Workplace {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no folder", root.display())));
         }
         let folder = Arc::new(Dir::open(&root)?);
-        Ok(Workplace { root, folder, protected: Arc::default(), hidden_variables: Vec::new(), locks: Arc::default() })
+        let confine = Confine::new(Helper::this_program(), Wish::Auto, Places::here(root.clone()));
+        Ok(Workplace {
+            root,
+            folder,
+            protected: Arc::default(),
+            hidden_variables: Vec::new(),
+            locks: Arc::default(),
+            confine: Arc::new(confine),
+        })
+    }
+
+    /// Commands are confined in this way.
+    pub fn confined(mut self, confine: Arc<Confine>) -> Workplace {
+        self.confine = confine;
+        self
     }
 
     /// Folders and names of files that are written to only after a question,
@@ -85,6 +101,10 @@ impl Workplace {
     /// With every link followed: what a project is known by.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    pub(crate) fn confine(&self) -> &Confine {
+        &self.confine
     }
 
     pub(crate) fn hidden_variables(&self) -> &[String] {

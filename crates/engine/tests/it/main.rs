@@ -9,6 +9,7 @@
 )]
 
 mod bounds;
+mod confined;
 mod files;
 mod hurried;
 mod listed;

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
+use aside_core::question::{Confinement, Network, Tier};
 use aside_engine::tools::{Mode, Permissions, Permit, ProjectMemory, Question, Risk, Rules, Toolbox};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -60,7 +61,11 @@ async fn l3_a_question_shows_what_would_be_done_and_what_a_yes_covers() {
         risk,
         preview: preview.map(str::to_owned),
         covers: covers.map(str::to_owned),
-        confinement: None,
+        confinement: (tool == "shell").then(|| Confinement {
+            tier: Tier::None,
+            network: Network::On,
+            warnings: vec![],
+        }),
         protected: None,
     };
     let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n";

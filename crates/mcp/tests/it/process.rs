@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use aside_confine::Want;
 use aside_engine::tools::{Mode, Permissions, Permit, Rules, Toolbox};
 use aside_mcp::{Server, Servers, Surroundings, Way, look};
 use serde_json::{Value, json};
@@ -190,7 +191,12 @@ async fn l4_a_server_that_crashes_is_an_error_and_is_started_again() {
 async fn l2_servers_that_do_not_come_are_named_and_the_others_do_not_wait_for_ever() {
     let diaries = ["hangs", "dies", "plain"].map(|part| Diary::new(&format!("start-{part}")));
     let [hangs, dies, plain] = &diaries;
-    let nobody = Way::Command { program: "/no/such/server".to_owned(), arguments: Vec::new(), variables: Vec::new() };
+    let nobody = Way::Command {
+        program: "/no/such/server".to_owned(),
+        arguments: Vec::new(),
+        variables: Vec::new(),
+        want: Want::Usual,
+    };
     let all = vec![
         playing("late", "hangs", hangs),
         playing("dead", "dies", dies),

@@ -1,10 +1,12 @@
 //! Servers of the tests, and a toolbox that holds what they offer.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use aside_confine::{Confine, Helper, Limit, Places, Want, Wish};
 use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
+use aside_core::question::Tier;
 use aside_engine::tools::{Asker, Mode, NobodyToAsk, Permissions, Permit, Question, Rules, Toolbox};
 use aside_mcp::{Server, Servers, Surroundings, Way};
 use futures_util::future::BoxFuture;
@@ -68,13 +70,18 @@ pub(crate) fn playing(name: &str, part: &str, diary: &Diary) -> Server {
     let arguments = ["--exact", "server", "--nocapture"].map(str::to_owned).to_vec();
     let variables = [(PLAYS, part), (DIARY, diary.0.to_str().unwrap()), ("GIVEN", "yes")];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    Server { name: name.to_owned(), way: Way::Command { program: us, arguments, variables } }
+    Server { name: name.to_owned(), way: Way::Command { program: us, arguments, variables, want: Want::Usual } }
 }
 
 pub(crate) fn around(patience: Duration) -> Surroundings {
-    // One of them is given back by name.
-    let hidden = vec!["CARGO_PKG_NAME".to_owned(), "GIVEN".to_owned()];
-    Surroundings { patience, ..Surroundings::new(env!("CARGO_MANIFEST_DIR").into(), hidden) }
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Where the diaries are.
+    let mut places = Places::here(folder.clone());
+    places.directories.push(env!("CARGO_TARGET_TMPDIR").into());
+    let confine = Confine::new(Helper::at(env!("CARGO_BIN_EXE_aside-mcp-helper")), Wish::Auto, places);
+    // In the strong tier processes have other numbers inside.
+    let confine = confine.limited(Limit { tier: Tier::Kernel, ..Limit::NONE });
+    Surroundings { patience, ..Surroundings::new(folder, Arc::new(confine)) }
 }
 
 /// The tools of servers that may do anything, and what was said of the others.

@@ -8,7 +8,7 @@ mod rules;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Asker, Likeness, Permit, Question, Risk, Target};
+use super::{Asker, Likeness, Permit, Question, Risk, Standing, Target};
 
 pub use list::{NotForgotten, Ruled, Source};
 use memory::Answer;
@@ -66,6 +66,31 @@ pub(crate) enum Need {
     Question,
 }
 
+impl Standing {
+    /// What is left of a permission that was given beforehand.
+    fn limits(self, verdict: Verdict, mode: Mode) -> (Verdict, Mode) {
+        let asks = match verdict {
+            Verdict::Allow | Verdict::Ask => Verdict::Ask,
+            Verdict::Deny => Verdict::Deny,
+        };
+        match (self, mode) {
+            (Standing::Counts, _) => (verdict, mode),
+            (Standing::Asks, _) => (asks, mode),
+            (Standing::AlwaysAsks, Mode::Ask | Mode::AllowAll) => (asks, Mode::Ask),
+            (Standing::AlwaysAsks, Mode::DenyAll) => (asks, Mode::DenyAll),
+        }
+    }
+}
+
+/// How something came to be allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// The person was asked about this very call.
+    Asked,
+    /// An answer to another question covers it.
+    Covered,
+}
+
 impl Permissions {
     pub fn new(rules: Rules, mode: Mode) -> Permissions {
         Permissions {
@@ -99,7 +124,8 @@ impl Permissions {
         // Nothing but a rule that names the very path lifts the protection.
         let is_protected = target.protected.is_some() && !self.rules.allows_exactly(tool, target);
         let always_asks = is_protected || target.risk == Risk::Outside;
-        match (verdict, self.mode) {
+        let (verdict, mode) = target.standing.limits(verdict, self.mode);
+        match (verdict, mode) {
             (Verdict::Deny, _) => Err(Denied::ByRule(rule.map(ToString::to_string).unwrap_or_default())),
             (Verdict::Allow, _) if !always_asks => Ok(Need::Nothing),
             (Verdict::Allow | Verdict::Ask, Mode::DenyAll) => Err(Denied::ByMode),
@@ -115,10 +141,10 @@ impl Permissions {
     }
 
     /// Asks, unless the answer to the question before covers this one too.
-    pub(crate) async fn ask(&self, target: &Target, question: Question, asker: &dyn Asker) -> Result<(), Denied> {
+    pub(crate) async fn ask(&self, target: &Target, question: Question, asker: &dyn Asker) -> Result<Allowed, Denied> {
         let _one_at_a_time = self.asking.lock().await;
         match self.need(&question.tool, target)? {
-            Need::Nothing => return Ok(()),
+            Need::Nothing => return Ok(Allowed::Covered),
             Need::Question => (),
         }
         // What could not be read as it is, is answered for this once.
@@ -132,7 +158,7 @@ impl Permissions {
             Permit::No(word) => return Err(Denied::ByUser(word)),
             Permit::Nobody => return Err(Denied::NobodyToAsk),
         }
-        Ok(())
+        Ok(Allowed::Asked)
     }
 
     /// Whether the same question would not be asked again with this answer. A
@@ -169,7 +195,7 @@ impl Permissions {
 /// What a yes for longer covers. Outside the working directory, and for
 /// protected paths, there is none.
 fn lasting(tool: &str, target: &Target) -> Option<Answer> {
-    if target.protected.is_some() {
+    if target.protected.is_some() || target.standing != Standing::Counts {
         return None;
     }
     let (tool, subject) = match (target.risk, &target.likeness) {

@@ -4,6 +4,7 @@
 //! wall: a command can be written in more ways than a rule can name.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use aside_core::question::is_invisible;
@@ -26,8 +27,9 @@ pub enum Verdict {
 /// All rules of a session. One that denies a pattern wins over all that allow.
 /// Else a rule with a pattern comes before a bare one, which is the default of
 /// its tool; the more specific pattern counts, and of equals the strictest.
+/// The second list has those that open the network too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules(Vec<Rule>);
+pub struct Rules(Vec<Rule>, Vec<Rule>);
 
 /// `tool` or `tool:subject`; in both, `*` stands for any run of characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +78,34 @@ impl Rules {
     pub fn trust_server(&mut self, server: &str) {
         let tool = server_pattern(server);
         self.0.push(Rule { tool, subject: Subject::Any, verdict: Verdict::Allow, by: By::Config });
+    }
+
+    /// Adds a rule that switches network on for what it allows.
+    pub fn add_with_network(&mut self, key: &str) -> Result<(), RuleError> {
+        let rule = Rule::parse(key, Verdict::Allow)?;
+        self.0.push(rule.clone());
+        self.1.push(rule);
+        Ok(())
+    }
+
+    /// Whether rules with network allow all of this.
+    pub(crate) fn opens_network(&self, tool: &str, subject: &str, risk: Risk) -> bool {
+        strictest(&self.1, tool, subject, risk).0 == Verdict::Allow
+    }
+
+    /// Files and folders that may not be read, as far as a rule names one: commands
+    /// do not get to read them either, where that can be held.
+    pub fn unreadable(&self, root: &Path) -> Vec<PathBuf> {
+        let denied = self.0.iter().filter(|rule| rule.verdict == Verdict::Deny && rule.tool == "read");
+        let path = |rule: &Rule| match &rule.subject {
+            Subject::Exactly(path) => Some(root.join(path)),
+            Subject::Like(pattern) => {
+                let folder = pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*"))?;
+                (!folder.contains('*')).then(|| root.join(folder))
+            }
+            Subject::Any => None,
+        };
+        denied.filter_map(path).collect()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rule> {
