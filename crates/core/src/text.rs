@@ -96,6 +96,15 @@ impl<'a> JsonText<'a> {
     }
 }
 
+/// The beginning of a text that has at most so many bytes, and the rest.
+pub fn split_within(text: &str, most: usize) -> (&str, &str) {
+    let mut at = most.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    text.split_at(at)
+}
+
 fn flush(scratch: &mut String, take: &mut impl FnMut(&str)) {
     if !scratch.is_empty() {
         take(scratch);
@@ -170,6 +179,16 @@ mod tests {
         });
         assert_eq!(out, text);
         assert!(pieces > 1);
+    }
+
+    #[test]
+    fn a_text_is_split_between_its_letters() {
+        for (text, most, expected) in
+            [("añb", 9, "añb"), ("añb", 3, "añ"), ("añb", 2, "a"), ("añb", 0, ""), ("", 3, "")]
+        {
+            let (head, rest) = split_within(text, most);
+            assert_eq!((head, format!("{head}{rest}").as_str()), (expected, text));
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use aside_core::block::Time;
 use aside_core::event::{BlockId, Event, Part, Sink};
 use aside_core::message::Message;
-use aside_core::text::JsonText;
+use aside_core::text::{JsonText, split_within};
 
 use crate::error::Result;
 use crate::journal::{Batch, PIECE};
@@ -159,7 +159,7 @@ impl Recorder {
     /// Text in pieces that a row of the journal can hold.
     fn grew(&self, block: BlockId, mut text: &str) {
         while !text.is_empty() {
-            let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE));
+            let (piece, rest) = split_within(text, PIECE);
             self.add(Event::Grew { block, text: piece });
             text = rest;
         }

@@ -10,6 +10,7 @@ use aside_core::event::{BlockId, Event, Opening, Side};
 use aside_core::fold::Fold;
 use aside_core::loop_guard::LoopGuard;
 use aside_core::screen::Neutral;
+use aside_core::text::split_within;
 use aside_engine::{Front, Update};
 
 use super::say;
@@ -476,8 +477,7 @@ impl<O: Write, E: Write> Front for Plain<O, E> {
 /// One line of at most so many letters.
 fn cut(text: &str) -> String {
     // Of a long text no more is looked at than a line can show.
-    let text = text.trim_start();
-    let text = text.get(..text.floor_char_boundary(16 * MOST_OF_A_CALL)).unwrap_or(text);
+    let (text, _) = split_within(text.trim_start(), 16 * MOST_OF_A_CALL);
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MOST_OF_A_CALL) {
         Some((at, _)) => line.get(..at).map(|line| format!("{line}…")).unwrap_or_default(),

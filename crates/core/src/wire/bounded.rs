@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{BlockId, Event, Opening, Part, Sink};
+use crate::text::split_within;
 
 /// What a block costs beside its text, about.
 const BLOCK: u64 = 256;
@@ -110,8 +111,7 @@ impl Bounded<'_> {
     /// As much of a text as there is room for.
     fn grow(&mut self, block: BlockId, text: &str) {
         let fits = self.room.left.map_or(text.len(), |left| usize::try_from(left).unwrap_or(usize::MAX));
-        let fits = if self.room.is_full { 0 } else { text.floor_char_boundary(fits) };
-        let (head, rest) = text.split_at(fits);
+        let (head, rest) = split_within(text, if self.room.is_full { 0 } else { fits });
         if !head.is_empty() && self.room.takes(head.len() as u64) {
             self.room.grew(block, head.len() as u64);
             self.sink.take(Event::Grew { block, text: head });

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use aside_core::block::Time;
+use aside_core::text::split_within;
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
@@ -55,7 +56,7 @@ pub(super) fn index_block(db: &Connection, row: i64, stored: &StoredBlock<'_>, s
     if text.is_empty() {
         return Ok(());
     }
-    let text = text.get(..text.floor_char_boundary(INDEXED_BYTES)).unwrap_or(&text);
+    let (text, _) = split_within(&text, INDEXED_BYTES);
     let Indexed { words, pieces } = Indexed::of(text);
     let mut meta = format!("{} s{}", meta_kind(kind), said.session);
     if let Some(origin) = said.origin {
