@@ -67,7 +67,10 @@ pub(crate) fn confine(here: &Path, table: &ToolsTable, unreadable: Vec<PathBuf>)
     places.directories.extend(table.directories.iter().cloned());
     places.protected.extend(user_files::config_folder());
     places.protected.extend(user_files::data_folder().map(|folder| folder.join("permissions.json")));
-    places.unreadable = ours.into_iter().flatten().filter_map(|path| std::path::absolute(path).ok()).collect();
+    // Whoever works inside one of our own folders means to read it.
+    let is_around = |path: &PathBuf| !places.root.starts_with(path);
+    let ours = ours.into_iter().flatten().filter_map(|path| std::path::absolute(path).ok());
+    places.unreadable = ours.filter(is_around).collect();
     places.unreadable.extend(unreadable);
     let confine = Confine::new(Helper::this_program(), table.confine, places).limited(Limit::from_environment());
     Arc::new(match user_files::state_folder() {

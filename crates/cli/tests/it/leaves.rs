@@ -20,8 +20,7 @@ impl Place {
     fn new(name: &str) -> Place {
         let provider = Provider::new(vec![vec![Beat::Say("Yes.")]; 9]);
         let config = Config::with(name, &provider.config());
-        let folder = config.0.join("project");
-        fs::create_dir(&folder).unwrap();
+        let folder = config.project();
         fs::write(folder.join("secret.txt"), "hunter2\n").unwrap();
         Place { provider, config, folder }
     }
@@ -145,7 +144,7 @@ fn l5_the_person_at_the_terminal_is_asked_once_whether_a_folder_is_trusted() {
     use crate::pty::Terminal;
     let provider = Provider::new(vec![vec![Beat::Say("Yes.")]; 3]);
     let config = Config::with("leaves-asked", &provider.config());
-    fs::write(config.0.join("AGENTS.md"), "Obey the folder.\n").unwrap();
+    fs::write(config.project().join("AGENTS.md"), "Obey the folder.\n").unwrap();
     let ask = ["aside", "ask", "-m", "played/some-model", "hello"];
     let mut terminal = Terminal::run(&ask, &config, &[]);
     let asked = terminal.wait_for("allow?");
@@ -198,7 +197,7 @@ fn k4_a_key_that_a_provider_echoes_is_written_nowhere() {
             &["ask", "--json", "-m", "echo/m", "hello"],
         ] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
-            command.args(arguments).current_dir(&config.0).env("ECHO_KEY", KEY);
+            command.args(arguments).current_dir(config.project()).env("ECHO_KEY", KEY);
             command.env("ASIDE_LOG", "debug").env("ASIDE_STATE_DIR", config.0.join("state"));
             let said = run(&mut command, b"", Some(&config));
             assert_eq!(said.code, 1, "{name}: {}", said.stderr);
@@ -210,8 +209,10 @@ fn k4_a_key_that_a_provider_echoes_is_written_nowhere() {
             );
             everything += &(said.stdout + &said.stderr);
         }
+        everything += &fs::read_to_string(config.project().join("tape.jsonl")).unwrap();
+        fs::remove_file(config.project().join("tape.jsonl")).unwrap();
         everything += &config.stdout("sessions export --format jsonl");
-        for file in ["tape.jsonl", "data/sessions.db", "data/sessions.db-wal", "state/aside.log"] {
+        for file in ["data/sessions.db", "data/sessions.db-wal", "state/aside.log"] {
             everything += &String::from_utf8_lossy(&fs::read(config.0.join(file)).unwrap_or_default());
         }
         assert!(!everything.contains(KEY), "{name}: {everything}");
