@@ -3,7 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use aside_confine::{Want, Wish};
 use aside_core::dialect::Dialects;
+use aside_core::question::Tier;
 use aside_engine::probe::Found;
 use aside_store::Store;
 
@@ -11,7 +13,7 @@ use crate::choice::{self, Named};
 use crate::output;
 use crate::providers::{Endpoint, Providers, environment};
 use crate::settings::Overrides;
-use crate::{Outcome, keep, local, mcp, run, user_files};
+use crate::{Outcome, confinement, keep, local, mcp, run, user_files};
 
 /// Look at config, keys, servers and the terminal
 ///
@@ -67,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     findings.push(store());
     findings.push(keys(&dialects));
     findings.extend(servers_found(&servers));
-    findings.extend(runtime.block_on(mcp_servers(arguments, &dialects)));
+    findings.extend(confined(arguments));
+    findings.extend(runtime.block_on(mcp_servers(arguments)));
     findings.extend(terminal());
     print(&findings)?;
     let is_broken = findings.iter().any(|finding| finding.health == Health::Broken);
@@ -176,15 +179,41 @@ fn servers_found(servers: &[Found]) -> Vec<Finding> {
     servers.iter().map(line).collect()
 }
 
+/// How well commands are confined, and why not better.
+fn confined(arguments: &Arguments) -> Vec<Finding> {
+    // What is wrong with the config was said above.
+    let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
+    let Ok(here) = run::here() else { return Vec::new() };
+    let confine = confinement::confine(&here, &loaded.tools, loaded.permissions.unreadable(&here));
+    let shown = match confine.confinement(Want::Usual) {
+        Err(refused) => return vec![broken(format!("confinement: {refused}"), Some(BETTER.to_owned()))],
+        Ok(_) if confine.wish() == Wish::Off => {
+            let what = format!("confinement: off, by tools.confine; this machine has the tier {}", confine.best());
+            return vec![could(what, "take tools.confine out of config.toml")];
+        }
+        Ok(shown) => shown,
+    };
+    let landlock = confine.found().landlock.map(|abi| format!("; Landlock ABI {abi}")).unwrap_or_default();
+    let missing = confine.found().missing.join("; ");
+    vec![match shown.tier {
+        Tier::Strong => well(format!("confinement: {shown}{landlock}")),
+        Tier::Kernel => could(format!("confinement: {shown}{landlock}; {missing}"), BETTER),
+        Tier::Seatbelt => could(format!("confinement: {shown}; untested"), "try it with aside sandbox, and tell us"),
+        Tier::None => could(format!("confinement: none, so every command is asked about; {missing}"), BETTER),
+    }]
+}
+
+const BETTER: &str = "install bubblewrap (bwrap) and allow user namespaces; docs/security.md says more";
+
 /// Starts each server of the config and counts what it offers.
-async fn mcp_servers(arguments: &Arguments, dialects: &Dialects) -> Vec<Finding> {
+async fn mcp_servers(arguments: &Arguments) -> Vec<Finding> {
     // What is wrong with the config was said above.
     let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
     let Ok(here) = run::here() else { return Vec::new() };
     let off = loaded.mcp.iter().filter(|table| !table.enabled);
     let mut findings: Vec<Finding> = off.map(|table| well(format!("mcp {}: enabled = false", table.name))).collect();
-    let keys = run::key_variables(dialects, &loaded.providers);
-    for (name, found) in mcp::look(&loaded.mcp, &here, &keys).await {
+    let confine = confinement::confine(&here, &loaded.tools, loaded.permissions.unreadable(&here));
+    for (name, found) in mcp::look(&loaded.mcp, &here, &confine).await {
         findings.push(match found {
             Ok(1) => well(format!("mcp {name}: 1 tool")),
             Ok(tools) => well(format!("mcp {name}: {tools} tools")),

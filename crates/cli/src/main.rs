@@ -5,6 +5,7 @@ mod atomic;
 mod chat;
 mod choice;
 mod config;
+mod confinement;
 mod decode;
 mod doctor;
 mod encode;
@@ -24,18 +25,21 @@ mod outgoing;
 mod output;
 mod own_models;
 mod pages;
+mod permission_table;
 mod profile;
 mod provider_tables;
 mod providers;
 mod replay;
 mod report;
 mod run;
+mod sandbox;
 mod search;
 mod sessions;
 mod settings;
 mod settings_file;
 mod sim;
 mod times;
+mod trust;
 mod usage;
 mod user_files;
 
@@ -82,9 +86,11 @@ enum Command {
     Models(models::Arguments),
     Profile(profile::Arguments),
     Replay(replay::Arguments),
+    Sandbox(sandbox::Arguments),
     Search(search::Arguments),
     Sessions(sessions::Arguments),
     Sim(sim::Arguments),
+    Trust(trust::Arguments),
     Usage(usage::Arguments),
 }
 
@@ -105,6 +111,11 @@ pub(crate) enum Outcome {
 }
 
 fn main() -> ExitCode {
+    // First of all: a command waits for it.
+    if let Some(code) = aside_confine::helper::run_if_asked() {
+        return code;
+    }
+    aside_confine::hide_this_process();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
@@ -140,10 +151,12 @@ fn obey(arguments: Arguments) -> anyhow::Result<Outcome> {
         Some(Command::Models(arguments)) => models::run(&arguments),
         Some(Command::Profile(arguments)) => profile::run(&arguments),
         Some(Command::Replay(arguments)) => replay::run(&arguments),
+        Some(Command::Sandbox(arguments)) => sandbox::run(&arguments),
         Some(Command::Search(arguments)) => search::run(&arguments),
         Some(Command::Sessions(arguments)) => sessions::run(&arguments),
         Some(Command::Usage(arguments)) => usage::run(&arguments),
         Some(Command::Sim(arguments)) => sim::run(&arguments),
+        Some(Command::Trust(arguments)) => trust::run(&arguments),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The MCP servers of the config, for a session and for the doctor.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use aside_confine::Confine;
 use aside_engine::tools::Arrived;
 use aside_mcp::{Server, Surroundings};
 use futures_util::future::BoxFuture;
@@ -16,7 +18,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn start(tables: &[McpTable], here: &Path, hidden: &[String]) -> Servers {
+    pub(crate) fn start(tables: &[McpTable], here: &Path, confine: &Arc<Confine>) -> Servers {
         let mut notes = Vec::new();
         let mut servers = Vec::new();
         for (name, server) in enabled(tables) {
@@ -27,7 +29,7 @@ impl Servers {
                 }
             }
         }
-        let running = (!servers.is_empty()).then(|| aside_mcp::Servers::start(servers, around(here, hidden)));
+        let running = (!servers.is_empty()).then(|| aside_mcp::Servers::start(servers, around(here, confine)));
         Servers { running, notes }
     }
 
@@ -56,7 +58,11 @@ impl Servers {
 }
 
 /// Connects to each, and counts its tools.
-pub(crate) async fn look(tables: &[McpTable], here: &Path, hidden: &[String]) -> Vec<(String, Result<usize, Trouble>)> {
+pub(crate) async fn look(
+    tables: &[McpTable],
+    here: &Path,
+    confine: &Arc<Confine>,
+) -> Vec<(String, Result<usize, Trouble>)> {
     let mut findings = Vec::new();
     let mut servers = Vec::new();
     for (name, server) in enabled(tables) {
@@ -66,15 +72,15 @@ pub(crate) async fn look(tables: &[McpTable], here: &Path, hidden: &[String]) ->
         }
     }
     if !servers.is_empty() {
-        let looked = aside_mcp::look(servers, around(here, hidden)).await;
+        let looked = aside_mcp::look(servers, around(here, confine)).await;
         let ours = |trouble: aside_mcp::Trouble| Trouble { what: trouble.what, remedy: trouble.remedy };
         findings.extend(looked.into_iter().map(|(name, found)| (name, found.map_err(ours))));
     }
     findings
 }
 
-fn around(here: &Path, hidden: &[String]) -> Surroundings {
-    Surroundings::new(here.to_owned(), hidden.to_vec())
+fn around(here: &Path, confine: &Arc<Confine>) -> Surroundings {
+    Surroundings::new(here.to_owned(), Arc::clone(confine))
 }
 
 fn enabled(tables: &[McpTable]) -> impl Iterator<Item = (String, Result<Server, Trouble>)> {
@@ -83,10 +89,11 @@ fn enabled(tables: &[McpTable]) -> impl Iterator<Item = (String, Result<Server, 
 
 fn server(table: &McpTable) -> Result<Server, Trouble> {
     let way = match &table.way {
-        Way::Command { program, arguments, env } => aside_mcp::Way::Command {
+        Way::Command { program, arguments, env, want } => aside_mcp::Way::Command {
             program: program.clone(),
             arguments: arguments.clone(),
             variables: filled(env, "env")?,
+            want: *want,
         },
         Way::Url { url, headers } => aside_mcp::Way::Url { url: url.clone(), headers: filled(headers, "headers")? },
     };

@@ -1,7 +1,9 @@
 //! What stands in for MCP servers in a build without them: a word to the user.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use aside_confine::Confine;
 use aside_engine::tools::Arrived;
 use futures_util::future::BoxFuture;
 
@@ -15,7 +17,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn start(tables: &[McpTable], _here: &Path, _hidden: &[String]) -> Servers {
+    pub(crate) fn start(tables: &[McpTable], _here: &Path, _confine: &Arc<Confine>) -> Servers {
         let enabled = tables.iter().filter(|table| table.enabled);
         let note = |table: &McpTable| format!("no tools of the MCP server `{}`: {WHAT}; {REMEDY}", table.name);
         Servers { notes: enabled.map(note).collect() }
@@ -35,7 +37,7 @@ impl Servers {
 pub(crate) async fn look(
     tables: &[McpTable],
     _here: &Path,
-    _hidden: &[String],
+    _confine: &Arc<Confine>,
 ) -> Vec<(String, Result<usize, Trouble>)> {
     let trouble = || Trouble { what: WHAT.to_owned(), remedy: REMEDY.to_owned() };
     tables.iter().filter(|table| table.enabled).map(|table| (table.name.clone(), Err(trouble()))).collect()

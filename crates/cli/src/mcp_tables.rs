@@ -1,13 +1,14 @@
 //! `[mcp.NAME]` of config.toml, checked: servers whose tools are offered beside
 //! the built-in ones.
 
+use aside_confine::Want;
 use toml_edit::{Item, Table};
 
 use crate::provider_tables::Reader;
 use crate::report::Report;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 5] = ["command", "url", "env", "headers", "enabled"];
+const KEYS: [&str; 8] = ["command", "url", "env", "headers", "enabled", "trust", "confine", "network"];
 
 /// One server, as the user's file has it.
 #[derive(Debug, Clone)]
@@ -16,13 +17,25 @@ pub(crate) struct McpTable {
     pub(crate) name: String,
     pub(crate) way: Way,
     pub(crate) enabled: bool,
+    /// Whether its tools are used without a question.
+    pub(crate) trust: bool,
+}
+
+impl McpTable {
+    /// What it is given, by name.
+    pub(crate) fn values(&self) -> &[(String, String)] {
+        match &self.way {
+            Way::Command { env, .. } => env,
+            Way::Url { headers, .. } => headers,
+        }
+    }
 }
 
 /// How it is reached. Values may name variables as `${NAME}`.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "checked all the same"))]
 pub(crate) enum Way {
-    Command { program: String, arguments: Vec<String>, env: Vec<(String, String)> },
+    Command { program: String, arguments: Vec<String>, env: Vec<(String, String)>, want: Want },
     Url { url: String, headers: Vec<(String, String)> },
 }
 
@@ -47,16 +60,23 @@ fn server(name: &str, reader: &Reader<'_>) -> Result<McpTable, Report> {
         let problem = "a server's name is up to 32 letters, digits, - and _; its tools begin with it";
         return Err(reader.mistake_here(problem));
     }
+    // Else `a__*` would also be about the tools of a server `a_` or `a__b`.
+    if name.contains("__") || name.starts_with('_') || name.ends_with('_') {
+        let problem = "a server's name has no _ at its ends and no two in a row, which stand before its tools";
+        return Err(reader.mistake_here(problem));
+    }
     reader.only(&KEYS)?;
     let command = command(reader)?;
     let url = reader.whole_url("url", "http://… or https://…, with the whole path")?;
     let way = match (command, url) {
         (Some((program, arguments)), None) => {
             forbid(reader, "headers", "only a server with a url has headers")?;
-            Way::Command { program, arguments, env: env(reader)? }
+            Way::Command { program, arguments, env: env(reader)?, want: want(reader)? }
         }
         (None, Some(url)) => {
             forbid(reader, "env", "only a server with a command has an environment")?;
+            forbid(reader, "confine", "only a server with a command is confined")?;
+            forbid(reader, "network", "only a server with a command is confined")?;
             Way::Url { url, headers: reader.headers()? }
         }
         (Some(_), Some(_)) => {
@@ -67,12 +87,40 @@ fn server(name: &str, reader: &Reader<'_>) -> Result<McpTable, Report> {
             return Err(reader.mistake_here("it has neither a command nor a url").hint(hint));
         }
     };
-    let enabled = match reader.table.get("enabled").map(Item::as_bool) {
-        None => true,
-        Some(Some(enabled)) => enabled,
-        Some(None) => return Err(reader.mistake("enabled", "expected true or false")),
+    let enabled = flag(reader, "enabled")?.unwrap_or(true);
+    let trust = flag(reader, "trust")?.unwrap_or(false);
+    Ok(McpTable { name: name.to_owned(), way, enabled, trust })
+}
+
+fn flag(reader: &Reader<'_>, key: &str) -> Result<Option<bool>, Report> {
+    match reader.table.get(key).map(Item::as_bool) {
+        None => Ok(None),
+        Some(Some(value)) => Ok(Some(value)),
+        Some(None) => Err(reader.mistake(key, "expected true or false")),
+    }
+}
+
+/// How its process is confined: `confine = "off"` not at all, `network = true` with
+/// network.
+fn want(reader: &Reader<'_>) -> Result<Want, Report> {
+    let is_off = match reader.text("confine")?.as_deref() {
+        None => false,
+        Some("off") => true,
+        Some(_) => {
+            let hint = "leave it out, and tools.confine counts";
+            return Err(reader.mistake("confine", "expected \"off\"").hint(hint));
+        }
     };
-    Ok(McpTable { name: name.to_owned(), way, enabled })
+    let network = match reader.table.get("network").map(Item::as_bool) {
+        None => false,
+        Some(Some(network)) => network,
+        Some(None) => return Err(reader.mistake("network", "expected true or false")),
+    };
+    Ok(match (is_off, network) {
+        (true, _) => Want::Unconfined,
+        (false, true) => Want::Network,
+        (false, false) => Want::Usual,
+    })
 }
 
 fn forbid(reader: &Reader<'_>, key: &str, problem: &str) -> Result<(), Report> {

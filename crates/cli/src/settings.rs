@@ -13,6 +13,7 @@ use aside_engine::tools::Rules;
 use aside_tui::bindings::Bindings;
 
 use crate::choice::Named;
+use crate::confinement::ToolsTable;
 use crate::mcp_tables::McpTable;
 use crate::provider_tables::ProviderTable;
 use crate::report::Report;
@@ -64,6 +65,8 @@ pub(crate) struct Loaded {
     pub(crate) providers: Vec<ProviderTable>,
     /// What tools may do.
     pub(crate) permissions: Rules,
+    /// How what they start is confined.
+    pub(crate) tools: ToolsTable,
     /// Servers whose tools are offered too.
     pub(crate) mcp: Vec<McpTable>,
     /// Which key of the screen does what.
@@ -83,10 +86,12 @@ impl Loaded {
 pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loaded, Report> {
     let config = config_file(folder)?;
     let contents = config.contents()?;
+    let mcp = config.mcp()?;
     let mut loaded = Loaded {
         providers: config.providers()?,
-        permissions: config.permissions()?,
-        mcp: config.mcp()?,
+        permissions: config.permissions(&mcp)?,
+        tools: config.tools()?,
+        mcp,
         keys: config.keys()?,
         ..Loaded::default()
     };

@@ -13,7 +13,9 @@ use serde_json::Value as Json;
 use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 
 use crate::atomic;
+use crate::confinement::{self, ToolsTable};
 use crate::mcp_tables::{self, McpTable};
+use crate::permission_table;
 use crate::provider_tables::{self, ProviderTable};
 use crate::report::Report;
 
@@ -29,7 +31,7 @@ pub(crate) enum Shape {
 impl Shape {
     fn known(self) -> &'static [&'static str] {
         match self {
-            Shape::Config => &["model", "profile", "providers", "mcp", "permissions", "keys", SETTINGS],
+            Shape::Config => &["model", "profile", "providers", "mcp", "permissions", "tools", "keys", SETTINGS],
             Shape::Profile => &["model", SETTINGS],
         }
     }
@@ -223,18 +225,13 @@ impl SettingsFile {
     }
 
     /// What tools may do without being asked, or the first mistake in it.
-    pub(crate) fn permissions(&self) -> Result<Rules, Report> {
-        let document = self.parse()?;
-        let mut rules = Rules::new();
-        let Some(item) = document.get("permissions") else { return Ok(rules) };
-        let table = item.as_table_like().ok_or_else(|| self.mistake_at("permissions", "expected a table"))?;
-        for (key, item) in table.iter() {
-            let span = item.span().unwrap_or_default();
-            let mistake = |problem: &str| self.mistake(span.clone(), &format!("permissions.{key}"), problem);
-            let word = item.as_str().ok_or_else(|| mistake("expected \"allow\", \"ask\" or \"deny\""))?;
-            rules.add(key, word).map_err(|error| mistake(&error.to_string()))?;
-        }
-        Ok(rules)
+    pub(crate) fn permissions(&self, servers: &[McpTable]) -> Result<Rules, Report> {
+        permission_table::read(self, self.parse()?.as_table(), servers)
+    }
+
+    /// What tools start things with, or the first mistake in it.
+    pub(crate) fn tools(&self) -> Result<ToolsTable, Report> {
+        confinement::read(self, self.parse()?.as_table())
     }
 
     /// Which key does what, or the first mistake in it.

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::announce::Announcing;
 use crate::clock::now;
 use crate::http::{Answer, CallError, Refusal};
+use crate::redact::Redactor;
 use crate::retry::{self, Retry};
 use crate::room::Compacted;
 use crate::session::Session;
@@ -124,7 +125,7 @@ impl Session {
             }
         }
         for note in &arrived.notes {
-            front.hear(Update::Noted(note));
+            front.hear(Update::Noted(&self.redactor.clean(note)));
         }
     }
 
@@ -218,10 +219,12 @@ impl Session {
                 (retry, format!("{} ({})", error.message, refusal.status), Input::Refused(error))
             }
             CallError::Unreachable { what, passes } => {
+                let what = self.redactor.clean(&what).into_owned();
                 (retry::unreachable(passes, attempt), what.clone(), broke(Reply::default(), what))
             }
             error @ (CallError::BadUrl(_) | CallError::BadHeader(_) | CallError::NoClient(_)) => {
-                (Retry::Never, String::new(), broke(Reply::default(), error.to_string()))
+                let what = self.redactor.clean(&error.to_string()).into_owned();
+                (Retry::Never, String::new(), broke(Reply::default(), what))
             }
         }
     }
@@ -242,7 +245,7 @@ impl Session {
             ProviderError { message, code: None, status: None }
         });
         error.status = Some(refusal.status);
-        error
+        self.redactor.error(error)
     }
 
     fn decoder(&self) -> Decoder {
@@ -266,7 +269,10 @@ impl Session {
                 Ok(Some(bytes)) => {
                     front.hear(Update::Received(&bytes));
                     fold.set_now(now());
-                    decoder.push(&bytes, &mut Tee { fold: &mut fold, front, saying: &mut saying, stop: None });
+                    decoder.push(
+                        &bytes,
+                        &mut Tee { fold: &mut fold, front, saying: &mut saying, redactor: &self.redactor, stop: None },
+                    );
                     front.rest();
                     if decoder.is_full() {
                         break Stop::Oversized;
@@ -277,7 +283,13 @@ impl Session {
             }
         };
         fold.set_now(now());
-        let read = decoder.finish(&mut Tee { fold: &mut fold, front, saying: &mut saying, stop: Some(&stop) });
+        let read = decoder.finish(&mut Tee {
+            fold: &mut fold,
+            front,
+            saying: &mut saying,
+            redactor: &self.redactor,
+            stop: Some(&stop),
+        });
         front.rest();
         let reply = fold.finish();
         match (stop, read) {
@@ -431,12 +443,24 @@ struct Tee<'a> {
     fold: &'a mut Fold,
     front: &'a mut dyn Front,
     saying: &'a mut Saying,
+    /// Providers echo keys in their errors.
+    redactor: &'a Redactor,
     /// Why nothing more comes, once that is known.
     stop: Option<&'a Stop>,
 }
 
 impl Sink for Tee<'_> {
     fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Ended(end) if end.error.is_some() => self.pass_on(Event::Ended(&self.redactor.end(end))),
+            Event::Noted(note) => self.pass_on(Event::Noted(&self.redactor.note(note))),
+            event => self.pass_on(event),
+        }
+    }
+}
+
+impl Tee<'_> {
+    fn pass_on(&mut self, event: Event<'_>) {
         self.fold.take(event);
         self.saying.hear(event);
         // Who stopped it knows that it stopped.

@@ -1,20 +1,30 @@
-//! The process of a server: in a group of its own, and gone with its session.
+//! The process of a server: confined, below a helper of its own, and gone with its
+//! session.
 
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use aside_confine::{Approval, Input, Want, launch};
 use aside_engine::tools::{Group, Kept};
 use tokio::io::AsyncReadExt;
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::net::unix::pipe::Sender;
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::Surroundings;
 
-/// How long one has to end by itself once nobody talks to it any more, and once
-/// more when it was told to.
+/// What a server finds in its environment beside what its table names.
+const GIVEN: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
+/// How long the helper has to end everything: first it waits, then it asks, then
+/// it kills.
+const ENDING: Duration = Duration::from_secs(3);
+/// How long its last words may take to arrive.
 const GRACE: Duration = Duration::from_millis(400);
 /// How much is kept of what it writes to standard error.
 const MOST_LAST_WORDS: usize = 4 * 1024;
@@ -33,18 +43,30 @@ impl Process {
         program: &str,
         arguments: &[String],
         variables: &[(String, String)],
+        want: Want,
         around: &Surroundings,
-    ) -> std::io::Result<(Process, ChildStdout, ChildStdin)> {
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&around.folder);
-        for hidden in &around.hidden_variables {
-            command.env_remove(hidden);
-        }
+    ) -> io::Result<(Process, ChildStdout, Sender)> {
+        let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.into());
+        let path = path.or_else(|| std::env::var_os("PATH"));
+        find(program, path.as_deref(), &around.folder)?;
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let launch = around.confine.launch(program, &words, want, Approval::Standing, Input::Passed);
+        let mut launch = launch.map_err(io::Error::other)?;
+        launch.folder = around.folder.as_path().into();
+        let frame = launch::framed(&launch)?;
+        let (theirs, mut ours) = io::pipe()?;
+        let mut command = around.confine.helper().command();
+        command.env_clear().current_dir(&around.folder);
+        command.envs(GIVEN.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, group) = Group::start(&mut command)?;
-        let pipes = child.stdout.take().zip(child.stdin.take()).zip(child.stderr.take());
-        let Some(((stdout, stdin), stderr)) = pipes else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
+        command.stdin(theirs).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut child, group) = Group::start(command)?;
+        let pipes = child.stdout.take().zip(child.stderr.take());
+        let Some((stdout, stderr)) = pipes else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        // What is to be started goes first, then what is said to the server. The
+        // helper reads it at once.
+        ours.write_all(&frame)?;
+        let stdin = Sender::from_owned_fd(ours.into())?;
         let group = Arc::new(Mutex::new(group));
         let ended = CancellationToken::new();
         let said = Arc::new(Mutex::new(Kept::new(MOST_LAST_WORDS)));
@@ -52,9 +74,13 @@ impl Process {
         tokio::spawn(listen(stderr, Arc::clone(&said), heard_out.clone()));
         let (watched, over) = (Arc::clone(&group), ended.clone());
         tokio::spawn(async move {
-            drop(child.wait().await);
-            // At once: later its number may be somebody else's.
-            lock(&watched).end_with_escaped();
+            let status = child.wait().await;
+            // A helper that was killed left what it held behind. Else its number is
+            // given back at once: later it may be somebody else's.
+            match status.is_ok_and(|status| status.code().is_some()) {
+                true => lock(&watched).has_ended(),
+                false => drop(lock(&watched).end_by_mark()),
+            }
             over.cancel();
         });
         Ok((Process { group, ended, said, heard_out, given_up: AtomicBool::new(false) }, stdout, stdin))
@@ -78,22 +104,34 @@ impl Process {
         Some(line.chars().take(200).collect())
     }
 
-    /// Its input was closed, which tells it to end.
+    /// Its input was closed, which tells it to end; its helper sees to that.
     pub(crate) async fn end(&self) {
-        if timeout(GRACE, self.ended.cancelled()).await.is_err() {
+        if timeout(ENDING, self.ended.cancelled()).await.is_err() {
+            // Somebody still holds its input.
             lock(&self.group).ask_to_end();
-            drop(timeout(GRACE, self.ended.cancelled()).await);
+            if timeout(ENDING, self.ended.cancelled()).await.is_err() {
+                lock(&self.group).end_by_mark();
+            }
         }
-        lock(&self.group).end_with_escaped();
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.ended.is_cancelled() {
-            lock(&self.group).end_with_escaped();
+            lock(&self.group).ask_to_end();
         }
     }
+}
+
+/// The program as it would be found. The helper would say that it is not there,
+/// but only after everything else was set up.
+fn find(program: &str, path: Option<&OsStr>, folder: &Path) -> io::Result<()> {
+    let is_there = match program.contains('/') {
+        true => folder.join(program).exists(),
+        false => path.is_none_or(|path| std::env::split_paths(path).any(|place| place.join(program).exists())),
+    };
+    if is_there { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, "there is no such program")) }
 }
 
 /// Somebody must, or the server waits for room in the pipe.

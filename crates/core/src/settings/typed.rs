@@ -67,6 +67,12 @@ impl Settings {
         self.count(Key::ContextLimit)
     }
 
+    /// The same, and who said so.
+    pub fn context_limit_by(&self) -> Option<(u64, Layer)> {
+        let (_, layer) = self.get(Key::ContextLimit)?;
+        Some((self.context_limit()?, layer))
+    }
+
     /// The share of the limit at which to compact; without one, never.
     pub fn compact_at(&self) -> Option<f64> {
         self.number(Key::CompactAt)

@@ -1,14 +1,17 @@
-//! Everything a process of ours started, so that none of it is left behind.
+//! The helper that a command or a server runs below, and what is done when it
+//! is lost.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tokio::process::{Child, Command};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Child;
 
-/// Every process of a command inherits it, also one that left the group.
+/// Every process of a command inherits it. The helper knows its processes as its
+/// children; this is for those that it left behind because somebody killed it.
 const MARK: &str = "ASIDE_COMMAND";
 
 #[derive(Debug)]
@@ -39,76 +42,57 @@ impl Mark {
     }
 }
 
-/// A process and all that it started. Nothing of it outlives this value.
+/// A helper and all that runs below it.
 #[derive(Debug)]
 pub struct Group {
-    leader: Option<Pid>,
+    helper: Option<Pid>,
     mark: Mark,
 }
 
 impl Group {
-    /// Starts the command as the first of a group of its own.
-    pub fn start(command: &mut Command) -> io::Result<(Child, Group)> {
+    /// Starts the helper. It makes a session of its own, and ends with everything
+    /// below it when its input is closed; nobody has to wait for that.
+    pub fn start(mut command: Command) -> io::Result<(Child, Group)> {
         let mark = Mark::new();
-        let child = command.process_group(0).kill_on_drop(true).env(MARK, mark.value()).spawn()?;
+        command.env(MARK, mark.value());
+        let child = tokio::process::Command::from(command).kill_on_drop(false).spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Ok((child, Group { leader: id.and_then(Pid::from_raw), mark }))
+        Ok((child, Group { helper: id.and_then(Pid::from_raw), mark }))
     }
 
+    /// Tells the helper to end everything: first with a request, then by force.
     pub fn ask_to_end(&self) {
-        if let Some(leader) = self.leader {
-            // An empty group is an ended one.
-            let _ = kill_process_group(leader, Signal::TERM);
+        if let Some(helper) = self.helper {
+            // One that has ended has left nothing.
+            let _ = kill_process(helper, Signal::TERM);
         }
     }
 
-    /// Ends what is left of the group and says whether there was anything.
-    /// What left the group on purpose is a daemon and stays.
-    pub fn end(&mut self) -> bool {
-        let Some(leader) = self.leader.take() else { return false };
-        let alive = has_living_members(leader);
-        let _ = kill_process_group(leader, Signal::KILL);
-        alive
+    /// The helper has ended, so its number may be somebody else's.
+    pub fn has_ended(&mut self) {
+        self.helper = None;
     }
 
-    /// The command did not end by itself, so nothing of it is a daemon.
-    pub fn end_with_escaped(&mut self) {
-        self.end();
+    /// The helper did not do its work: it was killed, or it hangs. Ends it and what
+    /// carries the mark, and says how many of those there were.
+    pub fn end_by_mark(&mut self) -> usize {
+        if let Some(helper) = self.helper.take() {
+            let _ = kill_process(helper, Signal::KILL);
+        }
+        let mut ended = 0;
         // Something may fork while we look.
         for _ in 0..8 {
             let escaped = marked(&self.mark);
             if escaped.is_empty() {
                 break;
             }
+            ended += escaped.len();
             for pid in escaped {
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
+        ended
     }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if self.leader.is_some() {
-            self.end_with_escaped();
-        }
-    }
-}
-
-/// Dead ones that nobody has waited for still count as members, so the
-/// group alone does not tell. Where there is no `/proc`, it must do.
-fn has_living_members(leader: Pid) -> bool {
-    let processes = processes();
-    if processes.is_empty() {
-        return rustix::process::test_kill_process_group(leader).is_ok();
-    }
-    processes.into_iter().any(|pid| {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-        // The name before it may hold anything: `pid (name) state parent group …`.
-        let mut fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-        let (state, group) = (fields.next(), fields.nth(1));
-        !matches!(state, None | Some("Z" | "X")) && group == Some(&leader.as_raw_nonzero().to_string())
-    })
 }
 
 fn marked(mark: &Mark) -> Vec<Pid> {

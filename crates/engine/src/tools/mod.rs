@@ -11,10 +11,12 @@ mod form;
 mod glob;
 mod grep;
 mod group;
+mod ignored;
 mod kept;
 mod list;
 pub mod permissions;
 mod process;
+mod protected;
 mod read;
 mod shell;
 mod toolbox;
@@ -30,7 +32,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use files::image_type;
 pub use group::Group;
 pub use kept::Kept;
-pub use permissions::{Mode, NotForgotten, Permissions, ProjectMemory, Ruled, Rules, Source, Verdict};
+pub use permissions::{
+    KnownTools, Mode, NotForgotten, Permissions, ProjectMemory, Ruled, Rules, Source, Verdict, server_pattern,
+};
 pub use toolbox::{Offered, Switch, Taken, Toolbox, UnknownTool};
 pub use workplace::Workplace;
 
@@ -64,6 +68,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// What the person should be told since this was last asked, whatever the model
+    /// is told.
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What this call would do. Nothing is opened or changed yet; arguments
     /// that do not fit are answered with what is expected.
     fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String>;
@@ -77,6 +87,9 @@ pub trait Job: Send {
     fn confinement(&self) -> Option<Confinement> {
         None
     }
+
+    /// The person was asked about this very call and said yes.
+    fn approved(&mut self) {}
 
     /// Looks at what would happen, for the user to see before the question.
     fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
@@ -101,15 +114,37 @@ pub struct Target {
     pub subject: String,
     pub risk: Risk,
     pub likeness: Likeness,
+    /// The whole path, where the subject is a path.
+    pub path: Option<String>,
     /// The protected path that it would change, which always asks.
     pub protected: Option<String>,
+    pub standing: Standing,
+}
+
+impl Target {
+    /// About something that is no path.
+    pub fn new(subject: String, risk: Risk, likeness: Likeness) -> Target {
+        Target { subject, risk, likeness, path: None, protected: None, standing: Standing::Counts }
+    }
+}
+
+/// Whether what was allowed before, by a rule or an answer, is enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Counts,
+    /// It asks, and `--yes` is an answer.
+    Asks,
+    /// It asks whatever was said before, `--yes` included.
+    AlwaysAsks,
 }
 
 /// What counts as the same again when a yes is remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Likeness {
     /// Any use of the tool inside the working directory.
     Tool,
+    /// Any use of any tool of this server.
+    Server(String),
     /// This very subject.
     Subject,
 }

@@ -1,23 +1,32 @@
 //! One command, run to its end with everything it started.
 
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
+use aside_confine::launch::{self, Launch};
+use aside_confine::{End as Reported, Report};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::unix::pipe::Receiver;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
 use super::kept::Kept;
 
-/// How long a command has to end by itself once it is told to.
-const GRACE: Duration = Duration::from_millis(500);
-/// How long output may still come once the command has ended. Somebody else may
+/// How long the helper has to end everything once it is told to. It asks first,
+/// then it kills, then it waits for the kernel.
+const ENDING: Duration = Duration::from_secs(5);
+/// How long output may still come once everything has ended. Somebody else may
 /// hold the pipe open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// No report is longer.
+const MOST_REPORT: u32 = 1024 * 1024;
 
 /// What came of a command.
 #[derive(Debug)]
@@ -26,19 +35,31 @@ pub(crate) struct Ran {
     pub(crate) end: End,
     /// Something it had put into the background was still running.
     pub(crate) ended_others: bool,
+    /// Processes that could not be ended.
+    pub(crate) left: Vec<i32>,
+    /// Protected paths that it changed, and that were put back.
+    pub(crate) restored: Vec<String>,
+    /// Protected paths that it changed, and that stay changed.
+    pub(crate) changed: Vec<String>,
+    pub(crate) troubles: Vec<String>,
 }
 
 #[derive(Debug)]
 pub(crate) enum End {
-    Exited(ExitStatus),
+    Exited(i32),
+    Signalled(i32),
     TimedOut,
     Cancelled,
+    NotStarted(String),
+    /// Its helper was ended by somebody.
+    HelperLost,
 }
 
-/// Runs the command in a process group of its own. When this returns, or is
-/// dropped, nothing of the group runs any more.
+/// Runs the launch by the helper that the command starts. When this returns,
+/// nothing of it runs any more; when it is dropped, that is so soon after.
 pub(crate) async fn run(
     mut command: Command,
+    launch: &Launch,
     limit: Duration,
     most_output: usize,
     cancel: &CancellationToken,
@@ -46,37 +67,87 @@ pub(crate) async fn run(
     // One pipe for both, so that lines stand in the order they were written.
     let (reader, writer) = io::pipe()?;
     let mut pipe = Receiver::from_owned_fd(reader.into())?;
-    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-    let (mut child, mut group) = Group::start(&mut command)?;
-    // It holds our ends of the pipe, and the output would never end.
-    drop(command);
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let (hear, mut tell) = UnixStream::from_std(ours)?.into_split();
+    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(writer.try_clone()?).stderr(writer);
+    let frame = launch::framed(launch)?;
+    // The command holds our ends of the pipes, and they would never close.
+    let (mut child, mut group) = Group::start(command)?;
     let mut output = Kept::new(most_output);
-    let end = tokio::select! {
-        status = watch(&mut child, &mut pipe, &mut output) => End::Exited(status?),
-        () = sleep(limit) => End::TimedOut,
-        () = cancel.cancelled() => End::Cancelled,
+    let (report, early) = {
+        let mut attended = pin!(attend(hear, &mut pipe, &mut output));
+        let launched = async {
+            drop(timeout(ENDING, tell.write_all(&frame)).await);
+            attended.as_mut().await
+        };
+        let asked = tokio::select! {
+            report = launched => Ok(report),
+            () = sleep(limit) => Err(End::TimedOut),
+            () = cancel.cancelled() => Err(End::Cancelled),
+        };
+        match asked {
+            Ok(report) => (report.ok(), None),
+            Err(early) => {
+                // Closing our side is how the helper is told.
+                drop(tell);
+                let report = timeout(ENDING, attended).await;
+                (report.ok().and_then(Result::ok), Some(early))
+            }
+        }
     };
-    let ended_others = match end {
-        End::Exited(_) => {
-            drain(&mut pipe, &mut output).await;
-            group.end()
+    let report = match report {
+        Some(report) => {
+            drop(timeout(ENDING, child.wait()).await);
+            group.has_ended();
+            report
         }
-        End::TimedOut | End::Cancelled => {
-            group.ask_to_end();
-            drop(timeout(GRACE, watch(&mut child, &mut pipe, &mut output)).await);
-            group.end_with_escaped();
-            child.wait().await?;
-            false
-        }
+        None => lost(&mut child, &mut group).await,
     };
     drain(&mut pipe, &mut output).await;
-    Ok(Ran { output, end, ended_others })
+    Ok(ran(output, report, early))
 }
 
-/// Takes in what is written until the command itself ends.
-async fn watch(child: &mut Child, pipe: &mut Receiver, output: &mut Kept) -> io::Result<ExitStatus> {
+fn ran(output: Kept, report: Report, early: Option<End>) -> Ran {
+    let Report { end, ended_others, left, restored, changed, troubles } = report;
+    let end = match (end, early) {
+        (Reported::NotStarted(why), _) => End::NotStarted(why),
+        (_, Some(early)) => early,
+        (Reported::Exited(code), None) => End::Exited(code),
+        (Reported::Signalled(signal), None) => End::Signalled(signal),
+        (Reported::Stopped, None) => End::HelperLost,
+    };
+    Ran { output, end, ended_others, left, restored, changed, troubles }
+}
+
+/// There is no report: the helper was killed or hangs. What it held is found by
+/// its mark.
+async fn lost(child: &mut Child, group: &mut Group) -> Report {
+    let ended = group.end_by_mark();
+    drop(timeout(ENDING, child.wait()).await);
+    Report {
+        end: Reported::Stopped,
+        ended_others: ended > 0,
+        left: Vec::new(),
+        restored: Vec::new(),
+        changed: Vec::new(),
+        troubles: vec!["protected paths were not looked at afterwards".to_owned()],
+    }
+}
+
+/// Takes in what is written, and waits for the report.
+async fn attend(mut hear: OwnedReadHalf, pipe: &mut Receiver, output: &mut Kept) -> io::Result<Report> {
+    let report = async {
+        let length = hear.read_u32().await?;
+        if length > MOST_REPORT {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut json = vec![0; length as usize];
+        hear.read_exact(&mut json).await?;
+        Ok(serde_json::from_slice(&json)?)
+    };
     tokio::select! {
-        status = child.wait() => status,
+        report = report => report,
         never = listen(pipe, output) => match never {},
     }
 }

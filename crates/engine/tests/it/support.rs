@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use aside_confine::{Confine, Helper, Limit, Places, Wish};
 use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
+use aside_core::question::Tier;
 use aside_engine::tools::{Asker, Mode, Permissions, Permit, Question, Rules, Toolbox, Workplace};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -42,8 +44,36 @@ impl Scratch {
         fs::read_to_string(self.root().join(name)).unwrap()
     }
 
+    /// Unconfined, so that it is the same on every machine.
     pub(crate) fn work(&self) -> Workplace {
-        Workplace::open(&self.root()).unwrap()
+        self.work_with(self.confine(Wish::Off))
+    }
+
+    pub(crate) fn work_with(&self, confine: Confine) -> Workplace {
+        Workplace::open(&self.root()).unwrap().confined(Arc::new(confine))
+    }
+
+    /// As well as this machine can, with the helper of this crate.
+    pub(crate) fn confine(&self, wish: Wish) -> Confine {
+        let helper = Helper::at(env!("CARGO_BIN_EXE_aside-engine-helper"));
+        Confine::new(helper, wish, Places::here(self.root()))
+    }
+
+    /// Every tier that this machine has, each as the best one; always `none`.
+    pub(crate) fn tiers(&self) -> Vec<Tier> {
+        let best = self.confine(Wish::Auto).best();
+        [Tier::None, Tier::Seatbelt, Tier::Kernel, Tier::Strong]
+            .into_iter()
+            .filter(|tier| *tier <= best && self.at_most(*tier).best() == *tier)
+            .collect()
+    }
+
+    pub(crate) fn at_most(&self, tier: Tier) -> Confine {
+        self.confine(Wish::Auto).limited(Limit { tier, ..Limit::NONE })
+    }
+
+    pub(crate) fn tools_at(&self, tier: Tier, rules: &[(&str, &str)], mode: Mode) -> Toolbox {
+        Toolbox::standard(&self.work_with(self.at_most(tier)), Permissions::new(rules_of(rules), mode))
     }
 
     pub(crate) fn tools(&self, mode: Mode) -> Toolbox {

@@ -1,11 +1,15 @@
 //! Servers of the tests, and a toolbox that holds what they offer.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use aside_confine::{Confine, Helper, Limit, Places, Want, Wish};
 use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
-use aside_engine::tools::{Mode, NobodyToAsk, Permissions, Rules, Toolbox};
+use aside_core::question::Tier;
+use aside_engine::tools::{Asker, Mode, NobodyToAsk, Permissions, Permit, Question, Rules, Toolbox};
 use aside_mcp::{Server, Servers, Surroundings, Way};
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -66,13 +70,18 @@ pub(crate) fn playing(name: &str, part: &str, diary: &Diary) -> Server {
     let arguments = ["--exact", "server", "--nocapture"].map(str::to_owned).to_vec();
     let variables = [(PLAYS, part), (DIARY, diary.0.to_str().unwrap()), ("GIVEN", "yes")];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    Server { name: name.to_owned(), way: Way::Command { program: us, arguments, variables } }
+    Server { name: name.to_owned(), way: Way::Command { program: us, arguments, variables, want: Want::Usual } }
 }
 
 pub(crate) fn around(patience: Duration) -> Surroundings {
-    // One of them is given back by name.
-    let hidden = vec!["CARGO_PKG_NAME".to_owned(), "GIVEN".to_owned()];
-    Surroundings { patience, ..Surroundings::new(env!("CARGO_MANIFEST_DIR").into(), hidden) }
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Where the diaries are.
+    let mut places = Places::here(folder.clone());
+    places.directories.push(env!("CARGO_TARGET_TMPDIR").into());
+    let confine = Confine::new(Helper::at(env!("CARGO_BIN_EXE_aside-mcp-helper")), Wish::Auto, places);
+    // In the strong tier processes have other numbers inside.
+    let confine = confine.limited(Limit { tier: Tier::Kernel, ..Limit::NONE });
+    Surroundings { patience, ..Surroundings::new(folder, Arc::new(confine)) }
 }
 
 /// The tools of servers that may do anything, and what was said of the others.
@@ -89,18 +98,48 @@ pub(crate) async fn call(tools: &Toolbox, tool: &str, arguments: Value) -> ToolR
     call_until(tools, tool, arguments, &CancellationToken::new()).await
 }
 
+pub(crate) async fn call_asking(tools: &Toolbox, tool: &str, arguments: Value, asker: &dyn Asker) -> ToolResult {
+    tools.run(&tool_call(tool, &arguments), asker, &CancellationToken::new()).await
+}
+
 pub(crate) async fn call_until(
     tools: &Toolbox,
     tool: &str,
     arguments: Value,
     cancel: &CancellationToken,
 ) -> ToolResult {
-    let call = ToolCall {
+    tools.run(&tool_call(tool, &arguments), &NobodyToAsk, cancel).await
+}
+
+fn tool_call(tool: &str, arguments: &Value) -> ToolCall {
+    ToolCall {
         id: CallId::Given("c1".to_owned()),
         name: tool.to_owned(),
         arguments: Arguments::parse(arguments.to_string()),
         seal: None,
         native: None,
-    };
-    tools.run(&call, &NobodyToAsk, cancel).await
+    }
+}
+
+/// Gives one answer to everything, and remembers the last question.
+pub(crate) struct Answering {
+    permit: Permit,
+    question: Mutex<Option<Question>>,
+}
+
+impl Answering {
+    pub(crate) fn new(permit: Permit) -> Answering {
+        Answering { permit, question: Mutex::default() }
+    }
+
+    pub(crate) fn question(&self) -> Question {
+        self.question.lock().unwrap().take().unwrap()
+    }
+}
+
+impl Asker for Answering {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Permit> {
+        *self.question.lock().unwrap() = Some(question);
+        Box::pin(async { self.permit.clone() })
+    }
 }

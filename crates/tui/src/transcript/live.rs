@@ -27,6 +27,11 @@ impl Transcript {
         self.echoed += 1;
     }
 
+    /// What was said last is not sent, so it will not come back as recorded.
+    pub fn not_sent(&mut self) {
+        self.echoed = self.echoed.saturating_sub(1);
+    }
+
     fn begin_turn(&mut self) {
         self.turn_from = self.items.len();
         self.calls.clear();

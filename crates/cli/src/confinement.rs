@@ -1,0 +1,95 @@
+//! How what tools start is confined: `[tools]` of config.toml, and the folders of
+//! aside that no command reads.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aside_confine::{Confine, Helper, Limit, Places, Wish};
+use toml_edit::{Item, Table};
+
+use crate::provider_tables::Reader;
+use crate::report::Report;
+use crate::settings_file::SettingsFile;
+use crate::{log, user_files};
+
+const KEYS: [&str; 3] = ["confine", "caches", "directories"];
+
+/// `[tools]`, checked. It is read from the user's config and from nowhere else: a
+/// session, a profile or an import comes from others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ToolsTable {
+    pub(crate) confine: Wish,
+    /// Caches that commands may fill, beside the usual ones.
+    pub(crate) caches: Vec<PathBuf>,
+    /// Folders that commands may change, beside the working directory.
+    pub(crate) directories: Vec<PathBuf>,
+}
+
+pub(crate) fn read(file: &SettingsFile, root: &Table) -> Result<ToolsTable, Report> {
+    let Some(reader) = Reader::of(file, root, "tools")? else { return Ok(ToolsTable::default()) };
+    reader.only(&KEYS)?;
+    let confine = match reader.text("confine")? {
+        None => Wish::default(),
+        Some(word) => Wish::parse(&word).ok_or_else(|| {
+            let words: Vec<String> = Wish::WORDS.iter().map(|word| format!("\"{word}\"")).collect();
+            reader.mistake("confine", &format!("unknown value `{word}`")).hint(format!("one of: {}", words.join(", ")))
+        })?,
+    };
+    Ok(ToolsTable { confine, caches: folders(&reader, "caches")?, directories: folders(&reader, "directories")? })
+}
+
+/// A list of folders, each whole or below the home folder.
+fn folders(reader: &Reader<'_>, key: &str) -> Result<Vec<PathBuf>, Report> {
+    let Some(item) = reader.table.get(key) else { return Ok(Vec::new()) };
+    let mistake = || {
+        let problem = "expected a list of folders, each beginning with / or ~/";
+        reader.mistake(key, problem).hint(format!("{key} = [\"~/.cache/other\"]"))
+    };
+    let words = Item::as_array(item).ok_or_else(mistake)?;
+    words.iter().map(|word| word.as_str().and_then(folder).ok_or_else(mistake)).collect()
+}
+
+fn folder(word: &str) -> Option<PathBuf> {
+    let path = match word.strip_prefix("~/") {
+        Some(below) => PathBuf::from(std::env::var_os("HOME")?).join(below),
+        None => PathBuf::from(word),
+    };
+    (path.is_absolute() && !word.contains('\0')).then_some(path)
+}
+
+/// The confinement of what is started in this folder. `unreadable` is what rules
+/// forbid to be read.
+pub(crate) fn confine(here: &Path, table: &ToolsTable, unreadable: Vec<PathBuf>) -> Arc<Confine> {
+    let root = std::fs::canonicalize(here).unwrap_or_else(|_| here.to_owned());
+    let mut places = Places::here(root);
+    let ours = [user_files::config_folder(), user_files::data_folder(), user_files::state_folder()];
+    places.caches.extend(table.caches.iter().cloned());
+    places.directories.extend(table.directories.iter().cloned());
+    places.protected.extend(user_files::config_folder());
+    places.protected.extend(user_files::data_folder().map(|folder| folder.join("permissions.json")));
+    // Whoever works inside one of our own folders means to read it.
+    let is_around = |path: &PathBuf| !places.root.starts_with(path);
+    let ours = ours.into_iter().flatten().filter_map(|path| std::path::absolute(path).ok());
+    places.unreadable = ours.filter(is_around).collect();
+    places.unreadable.extend(unreadable);
+    let confine = Confine::new(Helper::this_program(), table.confine, places).limited(Limit::from_environment());
+    Arc::new(match user_files::state_folder() {
+        Some(folder) => confine.remembering(&folder),
+        None => confine,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_whole_or_below_home() {
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        assert_eq!(folder("/srv/cache"), Some("/srv/cache".into()));
+        assert_eq!(folder("~/x").filter(|_| home.is_absolute()), Some(home.join("x")).filter(|_| home.is_absolute()));
+        for wrong in ["x", "./x", "", "~", "/a\0b"] {
+            assert_eq!(folder(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Files, connections and signals, by Landlock.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+
+use crate::SIGNALS;
+use crate::policy::{DEVICES, Network, Policy, SHARED_MEMORY};
+
+/// From here on `truncate` is covered.
+pub(crate) const TRUNCATE: i32 = 3;
+const CONNECTIONS: i32 = 4;
+const DEVICE_REQUESTS: i32 = 5;
+
+/// More entries than this in a folder with a secret in it cost more time than a
+/// command is worth; then that folder is closed but for what is opened in it.
+const MOST_LISTED: usize = 4000;
+
+/// Confines this thread and whatever it starts. All of it, or an error.
+pub(crate) fn confine(policy: &Policy, abi: i32) -> Result<(), String> {
+    let status = rules(policy, abi).and_then(RulesetCreated::restrict_self);
+    match status.map_err(|error| format!("Landlock refuses: {error}"))?.ruleset {
+        RulesetStatus::FullyEnforced => Ok(()),
+        RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => {
+            Err("Landlock does not hold all that was asked of it".to_owned())
+        }
+    }
+}
+
+fn rules(policy: &Policy, number: i32) -> Result<RulesetCreated, RulesetError> {
+    let abi = ABI::from(number);
+    let mut ruleset =
+        Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(AccessFs::from_all(abi))?;
+    if number >= CONNECTIONS && policy.network == Network::Off {
+        ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
+    }
+    if number >= SIGNALS {
+        ruleset = ruleset.scope(Scope::from_all(abi))?;
+    }
+    let mut created = ruleset.create()?;
+    // Names may be listed everywhere; what files hold is another matter.
+    created = allow(created, Path::new("/"), AccessFs::ReadDir.into())?;
+    let mut readable = Vec::new();
+    let mut closed: Vec<&Path> = policy.unreadable.iter().map(PathBuf::as_path).collect();
+    closed.push(Path::new("/dev"));
+    around(Path::new("/"), &closed, &mut readable);
+    for path in &readable {
+        created = allow(created, path, AccessFs::from_read(abi))?;
+    }
+    for path in &policy.writable {
+        created = allow(created, path, AccessFs::from_all(abi))?;
+    }
+    created = allow(created, Path::new(SHARED_MEMORY), AccessFs::from_all(abi))?;
+    let mut device = AccessFs::ReadFile | AccessFs::WriteFile;
+    if number >= TRUNCATE {
+        device |= AccessFs::Truncate;
+    }
+    if number >= DEVICE_REQUESTS {
+        device |= AccessFs::IoctlDev;
+    }
+    for path in DEVICES {
+        created = allow(created, Path::new(path), device)?;
+    }
+    Ok(created)
+}
+
+/// What does not exist, or goes away at this moment, is passed over.
+fn allow(created: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
+    let Ok(fd) = PathFd::new(path) else { return Ok(created) };
+    let is_folder = fs::metadata(path).is_ok_and(|about| about.is_dir());
+    let access = if is_folder { access } else { access & AccessFs::from_file(ABI::V9) };
+    created.add_rule(PathBeneath::new(fd, access))
+}
+
+/// The largest parts of a folder that have none of the closed paths in them.
+fn around(folder: &Path, closed: &[&Path], found: &mut Vec<PathBuf>) {
+    let below: Vec<&Path> = closed.iter().copied().filter(|path| path.starts_with(folder)).collect();
+    if below.is_empty() {
+        found.push(folder.to_owned());
+        return;
+    }
+    if below.contains(&folder) {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok).take(MOST_LISTED) {
+        // A link opens nothing: what it leads to is judged where it is.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            around(&entry.path(), &below, found);
+        }
+    }
+}
+
+/// The ABI of this kernel, learned by confining a thread that ends with it.
+pub(crate) fn abi() -> Result<i32, String> {
+    let tried = std::thread::spawn(|| {
+        let ruleset = Ruleset::default().handle_access(AccessFs::MakeChar)?;
+        ruleset.create()?.restrict_self()
+    });
+    let status = tried.join().map_err(|_| "Landlock could not be tried".to_owned())?;
+    match status.map_err(|error| format!("Landlock refuses: {error}"))?.landlock {
+        LandlockStatus::NotImplemented => Err("this kernel has no Landlock".to_owned()),
+        LandlockStatus::NotEnabled => Err("Landlock is not switched on in this kernel (lsm=landlock,…)".to_owned()),
+        LandlockStatus::Available { effective_abi, .. } => Ok(effective_abi as i32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k4_reading_is_open_around_what_is_closed() {
+        let top = std::env::temp_dir().join(format!("aside-around-{}", std::process::id()));
+        fs::create_dir_all(top.join("a/secret")).unwrap();
+        fs::create_dir_all(top.join("b/deep")).unwrap();
+        fs::write(top.join("a/open"), "").unwrap();
+        std::os::unix::fs::symlink("secret", top.join("a/link")).unwrap();
+        let mut found = Vec::new();
+        around(&top, &[&top.join("a/secret"), Path::new("/elsewhere")], &mut found);
+        found.sort();
+        assert_eq!(found, [top.join("a/open"), top.join("b")]);
+        fs::remove_dir_all(top).unwrap();
+    }
+}

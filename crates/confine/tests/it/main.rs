@@ -1,0 +1,4 @@
+//! Real commands behind real barriers.
+
+mod commands;
+mod support;
