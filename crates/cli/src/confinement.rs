@@ -10,7 +10,7 @@ use toml_edit::{Item, Table};
 use crate::provider_tables::Reader;
 use crate::report::Report;
 use crate::settings_file::SettingsFile;
-use crate::{log, user_files};
+use crate::user_files;
 
 const KEYS: [&str; 3] = ["confine", "caches", "directories"];
 
