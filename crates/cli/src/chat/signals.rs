@@ -138,8 +138,8 @@ async fn listen(_front: Front, _watch: &Watch, updates: &Sender<Update>) -> std:
 mod tests {
     #[test]
     fn the_number_of_a_signal_is_the_one_of_this_system() {
-        let output = std::process::Command::new("sh").args(["-c", "kill -l TSTP"]).output().expect("a shell");
-        let number = String::from_utf8(output.stdout).expect("a number");
-        assert_eq!(super::stop_number().to_string(), number.trim());
+        let command = format!("kill -l {}", super::stop_number());
+        let output = std::process::Command::new("sh").args(["-c", &command]).output().expect("a shell");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "TSTP");
     }
 }
