@@ -179,7 +179,8 @@ async fn k1_a_protected_path_is_restored_unless_the_person_approved_the_command(
     let scratch = Scratch::new("k1-protected");
     repository(&scratch);
     let config = fs::read_to_string(scratch.root().join(".git/config")).unwrap();
-    let attack = json!({ "command": "echo evil > .git/hooks/pre-commit; echo evil >> .git/config; echo evil > .envrc; true" });
+    let attack =
+        json!({ "command": "echo evil > .git/hooks/pre-commit; echo evil >> .git/config; echo evil > .envrc; true" });
     for tier in scratch.tiers().into_iter().filter(|tier| *tier != Tier::None) {
         let hook = scratch.root().join(".git/hooks/pre-commit");
         let tools = scratch.tools_at(tier, &[("shell", "allow")], Mode::Ask);
