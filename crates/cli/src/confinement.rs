@@ -10,7 +10,7 @@ use toml_edit::{Item, Table};
 use crate::provider_tables::Reader;
 use crate::report::Report;
 use crate::settings_file::SettingsFile;
-use crate::{log, user_files};
+use crate::user_files;
 
 const KEYS: [&str; 3] = ["confine", "caches", "directories"];
 
@@ -65,16 +65,19 @@ fn folder(word: &str) -> Option<PathBuf> {
 pub(crate) fn confine(here: &Path, table: &ToolsTable, unreadable: Vec<PathBuf>) -> Arc<Confine> {
     let root = std::fs::canonicalize(here).unwrap_or_else(|_| here.to_owned());
     let mut places = Places::here(root);
-    let ours = [user_files::config_folder(), user_files::data_folder(), log::state_folder()];
+    let ours = [user_files::config_folder(), user_files::data_folder(), user_files::state_folder()];
     places.caches.extend(table.caches.iter().cloned());
     places.directories.extend(table.directories.iter().cloned());
     let settings = user_files::config_folder().into_iter();
     places.protected.extend(settings.flat_map(|folder| OUR_FILES.map(|name| folder.join(name))));
     places.protected.extend(user_files::data_folder().map(|folder| folder.join("permissions.json")));
-    places.unreadable = ours.into_iter().flatten().filter_map(|path| std::path::absolute(path).ok()).collect();
+    // Whoever works inside one of our own folders means to read it.
+    let is_around = |path: &PathBuf| !places.root.starts_with(path);
+    let ours = ours.into_iter().flatten().filter_map(|path| std::path::absolute(path).ok());
+    places.unreadable = ours.filter(is_around).collect();
     places.unreadable.extend(unreadable);
     let confine = Confine::new(Helper::this_program(), table.confine, places).limited(Limit::from_environment());
-    Arc::new(match log::state_folder() {
+    Arc::new(match user_files::state_folder() {
         Some(folder) => confine.remembering(&folder),
         None => confine,
     })

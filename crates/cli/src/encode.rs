@@ -1,6 +1,7 @@
 //! `aside encode`: a conversation into the request that would be sent.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use aside_core::wire::merge_body;
 use serde_json::value::RawValue;
@@ -38,7 +39,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let outgoing = arguments.source.build(Counting::Roughly)?;
     let text = match arguments.full {
-        true => full(&outgoing)?,
+        true => Arc::new(full(&outgoing)?),
         false => merge_body(&outgoing.encoded.body, &outgoing.provider.extra_body),
     };
     writeln!(std::io::stdout().lock(), "{text}")?;
@@ -60,7 +61,7 @@ fn full(outgoing: &Outgoing) -> anyhow::Result<String> {
         call.headers.into_iter().map(|(name, value)| (name.clone(), Value::from(shown(&name, value)))).collect();
     let head = json!({ "method": "POST", "url": call.url, "headers": headers }).to_string();
     // The body stays as it is sent, to the byte.
-    let body = RawValue::from_string(call.body)?;
+    let body: &RawValue = serde_json::from_str(&call.body)?;
     let head = head.strip_suffix('}').unwrap_or(&head);
     Ok(format!("{head},\"body\":{}}}", body.get()))
 }

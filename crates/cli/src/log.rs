@@ -11,9 +11,8 @@ use aside_core::block::Time;
 use aside_core::event::Event;
 use aside_core::turn::{Told, TurnEnd};
 use aside_engine::Update;
-use etcetera::BaseStrategy;
 
-use crate::report::Report;
+use crate::report::{Report, redacted};
 use crate::{atomic, keep, times};
 
 /// How much is written.
@@ -53,16 +52,8 @@ struct Log {
 
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// `$ASIDE_STATE_DIR`, else `aside` in the XDG state folder; the log is in it.
-pub(crate) fn state_folder() -> Option<PathBuf> {
-    match std::env::var_os("ASIDE_STATE_DIR") {
-        Some(folder) if !folder.is_empty() => Some(PathBuf::from(folder)),
-        _ => Some(etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("aside")),
-    }
-}
-
 fn path() -> Option<PathBuf> {
-    Some(state_folder()?.join("aside.log"))
+    Some(crate::user_files::state_folder()?.join("aside.log"))
 }
 
 /// Begins the log where `ASIDE_LOG` wants one.
@@ -96,7 +87,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 /// One line, made only if somebody wants it.
 pub(crate) fn note(level: Level, line: impl FnOnce() -> String) {
     let Some(log) = LOG.get().filter(|log| level <= log.most) else { return };
-    let line = written(keep::now(), level, &line());
+    let line = written(keep::now(), level, &redacted(&line()));
     let mut file = log.file.lock().unwrap_or_else(PoisonError::into_inner);
     // The log is no reason to stop what it tells of.
     drop(file.write_all(line.as_bytes()));

@@ -24,6 +24,7 @@ mod models;
 mod outgoing;
 mod own_models;
 mod pages;
+mod permission_table;
 mod profile;
 mod provider_tables;
 mod providers;
@@ -37,6 +38,7 @@ mod settings;
 mod settings_file;
 mod sim;
 mod times;
+mod trust;
 mod usage;
 mod user_files;
 
@@ -87,6 +89,7 @@ enum Command {
     Search(search::Arguments),
     Sessions(sessions::Arguments),
     Sim(sim::Arguments),
+    Trust(trust::Arguments),
     Usage(usage::Arguments),
 }
 
@@ -149,6 +152,7 @@ fn obey(arguments: Arguments) -> anyhow::Result<Outcome> {
         Some(Command::Sessions(arguments)) => sessions::run(&arguments),
         Some(Command::Usage(arguments)) => usage::run(&arguments),
         Some(Command::Sim(arguments)) => sim::run(&arguments),
+        Some(Command::Trust(arguments)) => trust::run(&arguments),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::provider_tables::Reader;
 use crate::report::Report;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 7] = ["command", "url", "env", "headers", "enabled", "confine", "network"];
+const KEYS: [&str; 8] = ["command", "url", "env", "headers", "enabled", "trust", "confine", "network"];
 
 /// One server, as the user's file has it.
 #[derive(Debug, Clone)]
@@ -17,6 +17,18 @@ pub(crate) struct McpTable {
     pub(crate) name: String,
     pub(crate) way: Way,
     pub(crate) enabled: bool,
+    /// Whether its tools are used without a question.
+    pub(crate) trust: bool,
+}
+
+impl McpTable {
+    /// What it is given, by name.
+    pub(crate) fn values(&self) -> &[(String, String)] {
+        match &self.way {
+            Way::Command { env, .. } => env,
+            Way::Url { headers, .. } => headers,
+        }
+    }
 }
 
 /// How it is reached. Values may name variables as `${NAME}`.
@@ -48,6 +60,11 @@ fn server(name: &str, reader: &Reader<'_>) -> Result<McpTable, Report> {
         let problem = "a server's name is up to 32 letters, digits, - and _; its tools begin with it";
         return Err(reader.mistake_here(problem));
     }
+    // Else `a__*` would also be about the tools of a server `a_` or `a__b`.
+    if name.contains("__") || name.starts_with('_') || name.ends_with('_') {
+        let problem = "a server's name has no _ at its ends and no two in a row, which stand before its tools";
+        return Err(reader.mistake_here(problem));
+    }
     reader.only(&KEYS)?;
     let command = command(reader)?;
     let url = reader.whole_url("url", "http://… or https://…, with the whole path")?;
@@ -70,12 +87,17 @@ fn server(name: &str, reader: &Reader<'_>) -> Result<McpTable, Report> {
             return Err(reader.mistake_here("it has neither a command nor a url").hint(hint));
         }
     };
-    let enabled = match reader.table.get("enabled").map(Item::as_bool) {
-        None => true,
-        Some(Some(enabled)) => enabled,
-        Some(None) => return Err(reader.mistake("enabled", "expected true or false")),
-    };
-    Ok(McpTable { name: name.to_owned(), way, enabled })
+    let enabled = flag(reader, "enabled")?.unwrap_or(true);
+    let trust = flag(reader, "trust")?.unwrap_or(false);
+    Ok(McpTable { name: name.to_owned(), way, enabled, trust })
+}
+
+fn flag(reader: &Reader<'_>, key: &str) -> Result<Option<bool>, Report> {
+    match reader.table.get(key).map(Item::as_bool) {
+        None => Ok(None),
+        Some(Some(value)) => Ok(Some(value)),
+        Some(None) => Err(reader.mistake(key, "expected true or false")),
+    }
 }
 
 /// How its process is confined: `confine = "off"` not at all, `network = true` with

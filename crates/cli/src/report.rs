@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{IsTerminal, Write};
+use std::sync::{PoisonError, RwLock};
 
 use aside_core::screen::neutral;
+use aside_engine::Redactor;
 
 /// An error with a remedy.
 #[derive(Debug)]
@@ -72,10 +74,26 @@ impl From<anyhow::Error> for Report {
     }
 }
 
+/// The keys of this run. Whatever prints must know them, wherever it stands.
+static KEYS: RwLock<Option<Redactor>> = RwLock::new(None);
+
+/// From here on these are replaced in errors, notices and the log.
+pub(crate) fn redact(keys: Redactor) {
+    *KEYS.write().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+}
+
+/// The text without keys.
+pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
+    match &*KEYS.read().unwrap_or_else(PoisonError::into_inner) {
+        Some(keys) => keys.clean(text),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// A line to the person, who is not the one that reads standard output.
 pub(crate) fn tell(text: &str) {
     // A terminal that hung up has nobody at it.
-    drop(writeln!(std::io::stderr(), "{}", for_stderr(text)));
+    drop(writeln!(std::io::stderr(), "{}", for_stderr(&redacted(text))));
 }
 
 /// Errors quote what providers and models wrote: a terminal gets it without

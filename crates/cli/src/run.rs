@@ -7,24 +7,26 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aside_confine::Confine;
-use aside_core::block::Block;
 use aside_core::conversation::Conversation;
 use aside_core::dialect::Dialects;
 use aside_core::history::History;
-use aside_core::settings::Layer;
-use aside_engine::prompt::Gathered;
+use aside_core::settings::{Key, Layer};
+use aside_engine::attach::Attached;
+use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{Mode, Permissions, ProjectMemory, Rules, Toolbox, Workplace};
-use aside_engine::{Endpoint as Target, Http, Secret, Session, prompt};
+use aside_engine::{Endpoint as Target, Http, Redactor, Secret, Session, prompt};
 use aside_sim::{Options, Running, Simulator, Stage};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::Outcome;
 use crate::choice::{self, Named};
+use crate::mcp_tables::McpTable;
 use crate::provider_tables::ProviderTable;
 use crate::providers::{Endpoint, Provider, Providers, environment};
-use crate::report::Report;
-use crate::settings::{Overrides, refused};
+use crate::report::{self, Report};
+use crate::settings::{Loaded, Overrides, refused};
+pub(crate) use crate::trust::Trust;
 use crate::user_files;
 use crate::{confinement, keys, local, mcp};
 
@@ -38,6 +40,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) resumed: Option<&'a Conversation>,
     /// What tools may do without asking; none without tools.
     pub(crate) tools: Option<Mode>,
+    /// Whether the folder's instructions may be sent.
+    pub(crate) trust: Trust<'a>,
     /// Who is told what was chosen and what is missing.
     pub(crate) tell: &'a dyn Fn(&str),
 }
@@ -78,7 +82,10 @@ impl Ready {
         }
         let mut settings = self.session.settings.clone();
         provider.lay_defaults(&mut settings);
-        self.session.endpoint = target(provider, self.simulator.as_ref())?;
+        let endpoint = target(provider, self.simulator.as_ref())?;
+        self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
+        report::redact(self.session.redactor.clone());
+        self.session.endpoint = endpoint;
         self.session.settings = settings;
         name.clone_into(&mut self.model);
         Ok(())
@@ -136,9 +143,14 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         }
     };
     let provider = providers.resolve(&choice.name, None)?;
-    let mut settings = loaded.settings;
+    let mut settings = loaded.settings.clone();
     provider.lay_defaults(&mut settings);
     for (key, value) in wanted.resumed.iter().flat_map(|resumed| &resumed.settings) {
+        // A session may be somebody else's, and must not have a file sent.
+        if key == Key::SystemPrompt.name() && value.starts_with('@') {
+            (wanted.tell)(&format!("note: {key} of the session names a file and is not used"));
+            continue;
+        }
         settings.set(Layer::Session, key, value).map_err(|error| refused(&error))?;
     }
     overrides.apply(&mut settings)?;
@@ -147,18 +159,45 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         Endpoint::At(_) | Endpoint::Missing { .. } => None,
     };
     let target = target(provider, simulator.as_ref())?;
+    let redactor = Redactor::new(secrets(&keys, &loaded, &target));
+    report::redact(redactor.clone());
     let mut session = Session::new(Arc::clone(&dialects), target, settings, Http::default());
+    session.redactor = redactor;
     if let Some(mode) = wanted.tools {
-        session.tools = toolbox(&here, confine, keys, loaded.permissions, mode)?;
+        let instructions = session.settings.project_files().to_vec();
+        session.tools = toolbox(&here, confine, keys, instructions, loaded.permissions, mode)?;
     }
     if let Some(tools) = servers.tools() {
         session.expect_tools(tools);
     }
     match wanted.resumed {
         Some(resumed) => session.go_on_with(resumed.history.clone()),
-        None => instruct(&mut session, &here, wanted.tools.is_some(), wanted.tell)?,
+        None => instruct(&mut session, &here, wanted.tools.is_some(), &wanted.trust, wanted.tell).await?,
     }
     Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers, server_names })
+}
+
+/// Every key that is known: it is printed nowhere, whoever echoes it.
+fn secrets(variables: &[String], loaded: &Loaded, target: &Target) -> Vec<String> {
+    let is_secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["key", "token", "secret", "password", "authorization", "cookie"].iter().any(|word| name.contains(word))
+    };
+    let mut secrets: Vec<String> = variables.iter().filter_map(|name| environment(name)).collect();
+    secrets.extend(target.key.as_ref().map(|key| key.expose().to_owned()));
+    let servers = loaded.mcp.iter().flat_map(McpTable::values);
+    let named = target.headers.iter().chain(servers).filter(|(name, _)| is_secret(name));
+    secrets.extend(named.flat_map(|(_, value)| in_value(value)));
+    secrets
+}
+
+/// The secrets in a value: what stands behind `Bearer`, or the variables it names.
+fn in_value(value: &str) -> Vec<String> {
+    if !value.contains("${") {
+        return vec![value.rsplit(' ').next().unwrap_or(value).to_owned()];
+    }
+    let named = value.split("${").skip(1).filter_map(|behind| behind.split_once('}'));
+    named.filter_map(|(name, _)| environment(name)).collect()
 }
 
 /// The provider with its key and its URL, the simulator's included.
@@ -198,10 +237,17 @@ pub(crate) fn here() -> Result<PathBuf, Report> {
 }
 
 /// The tools of this folder, with what was allowed here before.
-fn toolbox(here: &Path, confine: Arc<Confine>, keys: Vec<String>, rules: Rules, mode: Mode) -> Result<Toolbox, Report> {
+fn toolbox(
+    here: &Path,
+    confine: Arc<Confine>,
+    keys: Vec<String>,
+    instructions: Vec<String>,
+    rules: Rules,
+    mode: Mode,
+) -> Result<Toolbox, Report> {
     let opened = Workplace::open(here);
     let work = opened.map_err(|error| Report::new(format!("cannot work in {}: {error}", here.display())))?;
-    let work = work.hiding(keys).confined(confine);
+    let work = work.hiding(keys).confined(confine).protecting(user_files::own_folders(), instructions);
     let mut permissions = Permissions::new(rules, mode);
     if let Some(folder) = user_files::data_folder() {
         let memory = ProjectMemory::open(&folder.join("permissions.json"), here);
@@ -212,7 +258,13 @@ fn toolbox(here: &Path, confine: Arc<Confine>, keys: Vec<String>, rules: Rules, 
 
 /// The system prompt: the user's, else a short one of ours where there are
 /// tools; then what the project has to say.
-fn instruct(session: &mut Session, here: &Path, tools: bool, tell: &dyn Fn(&str)) -> Result<(), Report> {
+async fn instruct(
+    session: &mut Session,
+    here: &Path,
+    tools: bool,
+    trust: &Trust<'_>,
+    tell: &dyn Fn(&str),
+) -> Result<(), Report> {
     let mut prompt = match session.settings.system_prompt() {
         Some(value) => prompt::system(value, here).map_err(|error| {
             Report::new(format!("cannot read the system prompt {value}: {error}"))
@@ -221,12 +273,14 @@ fn instruct(session: &mut Session, here: &Path, tools: bool, tell: &dyn Fn(&str)
         None if tools => prompt::built_in(here, &today()),
         None => String::new(),
     };
-    let project = prompt::project_files(here, session.settings.project_files());
-    for note in &project.notes {
-        tell(&format!("note: {note}"));
-    }
-    if !project.content.is_empty() && tools {
-        prompt = [prompt, project.content].join("\n\n");
+    if tools {
+        let project = ProjectFiles::find(here, session.settings.project_files());
+        for note in &project.notes {
+            tell(&format!("note: {note}"));
+        }
+        if trust.allows(&project, tell).await? {
+            prompt = [prompt, project.content()].join("\n\n");
+        }
     }
     if !prompt.trim().is_empty() {
         session.instruct(prompt);
@@ -238,9 +292,10 @@ fn today() -> String {
     jiff::Zoned::now().date().to_string()
 }
 
-/// The prompt as blocks, with what it attaches.
-pub(crate) fn attach(prompt: &str) -> Result<Gathered<Vec<Block>>, Report> {
-    Ok(prompt::attach(prompt, &here()?))
+/// The prompt as blocks, with what it attaches. Only `typed` can name files.
+pub(crate) fn attach(typed: &str, piped: Option<&str>) -> Result<Attached, Report> {
+    let attached = aside_engine::attach::attach(typed, piped, &here()?);
+    attached.map_err(|error| Report::new(error.to_string()).hint(error.hint()))
 }
 
 /// Files that can be attached by name, as far as the project has them.
@@ -249,9 +304,9 @@ pub(crate) fn files_here(most: usize) -> Vec<String> {
 }
 
 /// Forgets what was said; the system prompt stays.
-pub(crate) fn begin_anew(ready: &mut Ready, tell: &dyn Fn(&str)) -> Result<(), Report> {
+pub(crate) async fn begin_anew(ready: &mut Ready, tell: &dyn Fn(&str)) -> Result<(), Report> {
     ready.session.go_on_with(History::new());
-    instruct(&mut ready.session, &here()?, true, tell)
+    instruct(&mut ready.session, &here()?, true, &Trust::AsBefore, tell).await
 }
 
 /// The first Ctrl+C stops the turn and keeps what came; the second leaves. A

@@ -86,11 +86,12 @@ impl Loaded {
 pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loaded, Report> {
     let config = config_file(folder)?;
     let contents = config.contents()?;
+    let mcp = config.mcp()?;
     let mut loaded = Loaded {
         providers: config.providers()?,
-        permissions: config.permissions()?,
+        permissions: config.permissions(&mcp)?,
         tools: config.tools()?,
-        mcp: config.mcp()?,
+        mcp,
         keys: config.keys()?,
         ..Loaded::default()
     };

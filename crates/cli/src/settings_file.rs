@@ -6,7 +6,6 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use aside_core::question::Network;
 use aside_core::settings::{Change, Key, Value};
 use aside_engine::tools::Rules;
 use aside_tui::bindings::{Bindings, Refused};
@@ -16,6 +15,7 @@ use toml_edit::{Array, Document, InlineTable, Item, Table, TableLike, value};
 use crate::atomic;
 use crate::confinement::{self, ToolsTable};
 use crate::mcp_tables::{self, McpTable};
+use crate::permission_table;
 use crate::provider_tables::{self, ProviderTable};
 use crate::report::Report;
 
@@ -225,27 +225,8 @@ impl SettingsFile {
     }
 
     /// What tools may do without being asked, or the first mistake in it.
-    pub(crate) fn permissions(&self) -> Result<Rules, Report> {
-        let document = self.parse()?;
-        let mut rules = Rules::new();
-        let Some(item) = document.get("permissions") else { return Ok(rules) };
-        let table = item.as_table_like().ok_or_else(|| self.mistake_at("permissions", "expected a table"))?;
-        for (key, item) in table.iter() {
-            let span = item.span().unwrap_or_default();
-            let mistake = |problem: &str| self.mistake(span.clone(), &format!("permissions.{key}"), problem);
-            let verdict = item.as_str().map_or_else(|| with_network(item), |word| Some((word, Network::Off)));
-            let (word, network) = verdict.ok_or_else(|| {
-                let hint =
-                    "\"shell:cargo *\" = { verdict = \"allow\", network = true } lets commands reach the network";
-                mistake("expected \"allow\", \"ask\" or \"deny\"").hint(hint)
-            })?;
-            let added = match network {
-                Network::Off => rules.add(key, word),
-                Network::On => rules.add_with_network(key),
-            };
-            added.map_err(|error| mistake(&error.to_string()))?;
-        }
-        Ok(rules)
+    pub(crate) fn permissions(&self, servers: &[McpTable]) -> Result<Rules, Report> {
+        permission_table::read(self, self.parse()?.as_table(), servers)
     }
 
     /// What tools start things with, or the first mistake in it.
@@ -463,17 +444,5 @@ fn to_json(item: &Item) -> Option<Json> {
             items.collect::<Option<Vec<_>>>().map(Json::Array)
         }
         toml_edit::Value::Datetime(_) | toml_edit::Value::InlineTable(_) => None,
-    }
-}
-
-/// `{ verdict = "…", network = … }`. Only what is allowed can have network.
-fn with_network(item: &Item) -> Option<(&str, Network)> {
-    let table = item.as_table_like()?;
-    let is_known = table.iter().all(|(key, _)| key == "verdict" || key == "network");
-    let verdict = table.get("verdict")?.as_str().filter(|_| is_known)?;
-    match (verdict, table.get("network").map(Item::as_bool)) {
-        (_, None | Some(Some(false))) => Some((verdict, Network::Off)),
-        ("allow", Some(Some(true))) => Some((verdict, Network::On)),
-        (_, Some(Some(true) | None)) => None,
     }
 }

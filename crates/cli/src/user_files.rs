@@ -25,6 +25,19 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
     }
 }
 
+/// `$ASIDE_STATE_DIR`, else `aside` in the XDG state folder; the log is in it.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    match std::env::var_os("ASIDE_STATE_DIR") {
+        Some(folder) if !folder.is_empty() => Some(folder.into()),
+        _ => Some(etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("aside")),
+    }
+}
+
+/// Where aside keeps what decides how it behaves.
+pub(crate) fn own_folders() -> impl Iterator<Item = PathBuf> {
+    [config_folder(), data_folder(), state_folder()].into_iter().flatten()
+}
+
 /// The built-in dialects with the user's merged over them.
 pub(crate) fn dialects() -> anyhow::Result<Dialects> {
     let files = dialect_files()?;

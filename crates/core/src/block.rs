@@ -3,9 +3,11 @@
 //! These are plain values: no serde here, so that renaming a field is never a
 //! format change. The JSON of product contracts lives in [`crate::json`].
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::event::{End, Note, Usage};
+use crate::wire::json::compact;
 
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,6 +168,13 @@ pub enum Arguments {
     Broken(String),
 }
 
+/// No arguments at all.
+impl Default for Arguments {
+    fn default() -> Arguments {
+        Arguments::Json("{}".to_owned())
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
     pub id: String,
@@ -262,11 +271,23 @@ impl Arguments {
     /// Nothing at all means no arguments, which is an empty object.
     pub fn parse(text: String) -> Arguments {
         if text.trim().is_empty() {
-            return Arguments::Json("{}".to_owned());
+            return Arguments::default();
         }
         match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
             Ok(_) => Arguments::Json(text),
             Err(_) => Arguments::Broken(text),
+        }
+    }
+
+    /// Without white space between the values, as JSON lines hold them: what is
+    /// imported must be the same after it was written out and read again.
+    pub(crate) fn compact(self) -> Arguments {
+        match self {
+            Arguments::Json(text) => match compact(&text) {
+                Cow::Borrowed(_) => Arguments::Json(text),
+                Cow::Owned(shorter) => Arguments::Json(shorter),
+            },
+            Arguments::Broken(_) => self,
         }
     }
 }

@@ -63,6 +63,11 @@ impl Fold {
         self.slots.get(slot_index(block)).and_then(|slot| slot.clone().into_block())
     }
 
+    /// The text of a block as it stands now, or the arguments of a call.
+    pub fn text(&self, block: BlockId) -> &str {
+        self.slots.get(slot_index(block)).map_or("", |slot| &slot.text)
+    }
+
     pub fn is_closed(&self, block: BlockId) -> bool {
         self.slots.get(slot_index(block)).is_some_and(|slot| slot.closed)
     }

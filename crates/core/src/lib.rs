@@ -59,6 +59,7 @@ pub mod frame;
 pub mod history;
 pub mod json;
 pub mod loop_guard;
+pub mod mention;
 pub mod message;
 pub mod protocol;
 pub mod question;

@@ -334,7 +334,10 @@ pub fn render(question: &Question, layout: Layout) -> Rendered {
     if is_cut && question.body() != question.subject {
         lines.extend(visible_lines(&question.subject, Content::Command));
     }
-    lines.extend(visible_lines(question.body(), question.content()));
+    // A path alone is read in the head.
+    if is_cut || question.preview.is_some() || question.risk == Risk::Runs || question.is_marked() {
+        lines.extend(visible_lines(question.body(), question.content()));
+    }
     let Body { rows, hidden, first_hidden } = body(&lines, layout);
     let mut facts = Vec::new();
     if let Some(confinement) = &question.confinement {

@@ -107,6 +107,11 @@ fn the_facts_stand_in_their_order() {
 }
 
 #[test]
+fn a_path_with_nothing_to_look_at_stands_in_the_head_alone() {
+    assert_eq!(text(&Question::new("read", "src/a.rs", Risk::Reads), 80, 9), "read: src/a.rs\n");
+}
+
+#[test]
 fn a_path_too_long_for_its_line_is_read_whole_in_the_gutter() {
     let path = format!("{}/secret", "deep/".repeat(20));
     let shown = text(&edit(&path, "+x\n"), 40, 9);

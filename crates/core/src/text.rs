@@ -41,6 +41,16 @@ impl<'a> JsonText<'a> {
         self.inner.is_empty()
     }
 
+    /// How many bytes the text has once it is unescaped.
+    pub fn len(self) -> u64 {
+        if !self.escaped {
+            return self.inner.len() as u64;
+        }
+        let (mut scratch, mut bytes) = (String::new(), 0);
+        self.pieces(&mut scratch, |piece| bytes += piece.len() as u64);
+        bytes
+    }
+
     /// Hands out the text in order, unescaped, in as few pieces as its length
     /// allows. `scratch` is only room to work in.
     pub fn pieces(self, scratch: &mut String, mut take: impl FnMut(&str)) {
@@ -84,6 +94,15 @@ impl<'a> JsonText<'a> {
         self.pieces(&mut scratch, |piece| out.push_str(piece));
         out
     }
+}
+
+/// The beginning of a text that has at most so many bytes, and the rest.
+pub fn split_within(text: &str, most: usize) -> (&str, &str) {
+    let mut at = most.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    text.split_at(at)
 }
 
 fn flush(scratch: &mut String, take: &mut impl FnMut(&str)) {
@@ -160,6 +179,16 @@ mod tests {
         });
         assert_eq!(out, text);
         assert!(pieces > 1);
+    }
+
+    #[test]
+    fn a_text_is_split_between_its_letters() {
+        for (text, most, expected) in
+            [("añb", 9, "añb"), ("añb", 3, "añ"), ("añb", 2, "a"), ("añb", 0, ""), ("", 3, "")]
+        {
+            let (head, rest) = split_within(text, most);
+            assert_eq!((head, format!("{head}{rest}").as_str()), (expected, text));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! comes out. It knows no network, no clock and no tool; whoever drives it
 //! does, and a turn can be replayed at a desk.
 
-use crate::block::{Arguments, Block, Origin, Reply, ToolCall, ToolResult};
+use crate::block::{Arguments, Block, Origin, Reply, ToolResult};
 use crate::dialect::{ErrorRow, Repair};
 use crate::event::{End, Ending, ProviderError};
 use crate::message::{Message, Role};
@@ -19,6 +19,8 @@ pub enum Input {
     Refused(ProviderError),
     /// The way to the provider failed; what had come by then is kept.
     Broke { partial: Reply, failure: String },
+    /// More came than one reply may take in memory; what came up to there is kept.
+    Oversized { partial: Reply, most: u64 },
     /// The user wants the answer now; `partial` is what came of the reply so far.
     AnswerNow { partial: Option<Reply> },
     /// All tools of the step have ended.
@@ -37,8 +39,9 @@ pub enum Action {
     Tell(Told),
     /// Build the request of this step from the history and send it.
     Send { step: u32, cures: Vec<Cure>, haste: Haste },
-    /// Run these, all at once.
-    Run(Vec<ToolCall>),
+    /// Run these calls of the message recorded last, all at once, by their
+    /// places among its blocks.
+    Run(Vec<usize>),
     /// The turn is over.
     End(TurnEnd),
 }
@@ -68,6 +71,10 @@ pub enum TurnEnd {
     Declined(Declined),
     /// The stream stopped before the provider was done.
     CutOff,
+    /// The reply was cut because more came than may be kept in memory.
+    Oversized {
+        most: u64,
+    },
     Failed(ProviderError),
     /// The way to the provider failed.
     Unreachable(String),
@@ -98,7 +105,15 @@ pub struct Turn<'a> {
     tried: Vec<Cure>,
     /// Calls of the step that are not run, with their results.
     spoiled: Vec<ToolResult>,
-    calls: Vec<ToolCall>,
+    calls: Vec<Called>,
+}
+
+/// What the result of a call is given under. The call itself is in the history:
+/// its arguments may be long.
+#[derive(Debug)]
+struct Called {
+    id: String,
+    name: String,
 }
 
 impl<'a> Turn<'a> {
@@ -124,6 +139,11 @@ impl<'a> Turn<'a> {
             Input::Broke { partial, failure } => {
                 let mut actions = self.record_partial(partial);
                 actions.push(Action::End(TurnEnd::Unreachable(failure)));
+                actions
+            }
+            Input::Oversized { partial, most } => {
+                let mut actions = self.record_partial(partial);
+                actions.push(Action::End(TurnEnd::Oversized { most }));
                 actions
             }
             Input::AnswerNow { partial } => self.answer_now(partial),
@@ -162,15 +182,15 @@ impl<'a> Turn<'a> {
             return self.refused(error);
         }
         let end = judge_end(&reply);
-        let calls = calls_of(&reply.blocks);
         let goes_on = reply.end.ending == Ending::Pause;
         let may_run = reply.end.error.is_none() && reply.end.ending != Ending::CutOff;
         if reply.blocks.is_empty() {
             return vec![Action::End(end)];
         }
+        let run = if may_run { self.run(&reply.blocks) } else { Vec::new() };
         let mut actions = vec![Action::Record(Box::new(Message::from_reply(reply, Some(self.origin.clone()))))];
-        if !calls.is_empty() && may_run {
-            actions.extend(self.run(calls));
+        if !run.is_empty() {
+            actions.extend(run);
         } else if goes_on {
             actions.extend(self.send());
         } else {
@@ -189,20 +209,26 @@ impl<'a> Turn<'a> {
         vec![Action::Tell(told), self.send_again()]
     }
 
-    fn run(&mut self, calls: Vec<ToolCall>) -> Vec<Action> {
+    /// What is to be done with the calls among these blocks; nothing if there
+    /// is none.
+    fn run(&mut self, blocks: &[Block]) -> Vec<Action> {
         let mut actions = Vec::new();
         let mut sound = Vec::new();
-        for call in &calls {
+        for (at, block) in blocks.iter().enumerate() {
+            let Block::ToolCall(call) = block else { continue };
+            let called = Called { id: call.id.as_str().to_owned(), name: call.name.clone() };
             match &call.arguments {
-                Arguments::Json(_) => sound.push(call.clone()),
+                Arguments::Json(_) => sound.push(at),
                 Arguments::Broken(_) => {
                     actions.push(Action::Tell(Told::BrokenCall { name: call.name.clone() }));
-                    self.spoiled.push(failed_result(call, "the arguments are not valid JSON; the tool was not run"));
+                    self.spoiled.push(failed_result(&called, "the arguments are not valid JSON; the tool was not run"));
                 }
             }
+            self.calls.push(called);
         }
-        self.calls = calls;
-        actions.push(Action::Run(sound));
+        if !self.calls.is_empty() {
+            actions.push(Action::Run(sound));
+        }
         actions
     }
 
@@ -215,8 +241,8 @@ impl<'a> Turn<'a> {
     /// One result for each call, in the order of the calls.
     fn record_results(&mut self, mut results: Vec<ToolResult>, missing: &str) -> Action {
         results.append(&mut self.spoiled);
-        let take = |call: ToolCall| {
-            let at = results.iter().position(|result| result.id == call.id.as_str());
+        let take = |call: Called| {
+            let at = results.iter().position(|result| result.id == call.id);
             Block::ToolResult(at.map_or_else(|| failed_result(&call, missing), |at| results.swap_remove(at)))
         };
         let blocks = std::mem::take(&mut self.calls).into_iter().map(take).collect();
@@ -243,17 +269,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-fn calls_of(blocks: &[Block]) -> Vec<ToolCall> {
-    let calls = blocks.iter().filter_map(|block| match block {
-        Block::ToolCall(call) => Some(call.clone()),
-        Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
-    });
-    calls.collect()
-}
-
-fn failed_result(call: &ToolCall, content: &str) -> ToolResult {
-    let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-    ToolResult { id, name, content: content.to_owned(), is_error: true }
+fn failed_result(call: &Called, content: &str) -> ToolResult {
+    ToolResult { id: call.id.clone(), name: call.name.clone(), content: content.to_owned(), is_error: true }
 }
 
 /// What a reply without calls comes to (T6).

@@ -1,7 +1,7 @@
 //! What a turn does next, for everything that can happen to it.
 
 use super::*;
-use crate::block::{CallId, Content, Text, Thinking};
+use crate::block::{CallId, Content, Text, Thinking, ToolCall};
 use crate::dialect::Dialects;
 
 const MOST: u32 = 4;
@@ -107,6 +107,18 @@ fn d15_a_call_with_broken_arguments_is_answered_and_not_run() {
     let [Block::ToolResult(first), Block::ToolResult(second)] = message.blocks.as_slice() else { panic!() };
     assert!(first.is_error && first.content.contains("not valid JSON"), "{first:?}");
     assert_eq!(second, &result("b", "2"));
+}
+
+#[test]
+fn a_reply_over_the_bound_is_kept_and_its_calls_are_not_run() {
+    let dialects = Dialects::builtin().unwrap();
+    let mut turn = turn(&dialects);
+    turn.handle(Input::Begin);
+    let partial = reply(vec![text("so far"), Block::ToolCall(call("a", "{}"))], Ending::CutOff);
+    let actions = turn.handle(Input::Oversized { partial, most: 5 });
+    assert_eq!(names(&actions), ["record Assistant 2", "end Oversized { most: 5 }"]);
+    let Some(Action::Record(message)) = actions.first() else { panic!("{actions:?}") };
+    assert!(message.interrupted);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aside_core::block::{Reply, ToolCall, ToolResult};
+use aside_core::block::{Block, Reply, ToolCall, ToolResult};
 use aside_core::compact::Occasion;
 use aside_core::event::{Event, NoteCode, Opening, ProviderError, Side, Sink};
 use aside_core::fold::Fold;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::announce::Announcing;
 use crate::clock::now;
 use crate::http::{Answer, CallError, Refusal};
+use crate::redact::Redactor;
 use crate::retry::{self, Retry};
 use crate::room::Compacted;
 use crate::session::Session;
@@ -77,7 +78,10 @@ impl Session {
                         }
                         next = Some(came);
                     }
-                    Action::Run(calls) => next = Some(self.run_tools(&calls, front, asker, cancel).await),
+                    Action::Run(at) => {
+                        let calls = self.calls(&at);
+                        next = Some(self.run_tools(&calls, front, asker, cancel).await);
+                    }
                     Action::End(end) => {
                         if !matches!(end, TurnEnd::Failed(_)) {
                             for cure in turn.learned() {
@@ -121,7 +125,7 @@ impl Session {
             }
         }
         for note in &arrived.notes {
-            front.hear(Update::Noted(note));
+            front.hear(Update::Noted(&self.redactor.clean(note)));
         }
     }
 
@@ -215,10 +219,12 @@ impl Session {
                 (retry, format!("{} ({})", error.message, refusal.status), Input::Refused(error))
             }
             CallError::Unreachable { what, passes } => {
+                let what = self.redactor.clean(&what).into_owned();
                 (retry::unreachable(passes, attempt), what.clone(), broke(Reply::default(), what))
             }
             error @ (CallError::BadUrl(_) | CallError::BadHeader(_) | CallError::NoClient(_)) => {
-                (Retry::Never, String::new(), broke(Reply::default(), error.to_string()))
+                let what = self.redactor.clean(&error.to_string()).into_owned();
+                (Retry::Never, String::new(), broke(Reply::default(), what))
             }
         }
     }
@@ -239,13 +245,13 @@ impl Session {
             ProviderError { message, code: None, status: None }
         });
         error.status = Some(refusal.status);
-        error
+        self.redactor.error(error)
     }
 
     fn decoder(&self) -> Decoder {
         let dialect = &self.endpoint.dialect;
         let rules = rules::reading(&self.dialects, dialect.rules(Some(&self.endpoint.model)), self.settings.tags());
-        Decoder::new(dialect.protocol, &rules)
+        Decoder::bounded(dialect.protocol, &rules, self.settings.max_reply_bytes())
     }
 
     async fn listen(&self, mut answer: Answer, front: &mut dyn Front, cancel: &CancellationToken) -> Input {
@@ -263,23 +269,39 @@ impl Session {
                 Ok(Some(bytes)) => {
                     front.hear(Update::Received(&bytes));
                     fold.set_now(now());
-                    decoder.push(&bytes, &mut Tee { fold: &mut fold, front, saying: &mut saying, stop: None });
+                    decoder.push(
+                        &bytes,
+                        &mut Tee { fold: &mut fold, front, saying: &mut saying, redactor: &self.redactor, stop: None },
+                    );
                     front.rest();
+                    if decoder.is_full() {
+                        break Stop::Oversized;
+                    }
                 }
                 Ok(None) => break Stop::Whole,
                 Err(error) => break Stop::Broke(error.to_string()),
             }
         };
         fold.set_now(now());
-        let read = decoder.finish(&mut Tee { fold: &mut fold, front, saying: &mut saying, stop: Some(&stop) });
+        let read = decoder.finish(&mut Tee {
+            fold: &mut fold,
+            front,
+            saying: &mut saying,
+            redactor: &self.redactor,
+            stop: Some(&stop),
+        });
         front.rest();
         let reply = fold.finish();
         match (stop, read) {
             (Stop::Cancelled, _) => stopped(Some(reply)),
             (Stop::Hurried, _) => Input::AnswerNow { partial: Some(reply) },
             (Stop::Broke(failure), _) => broke(reply, failure),
-            (Stop::Whole, Ok(())) => Input::Replied(reply),
-            (Stop::Whole, Err(error)) => broke(reply, self.not_ours(&answer, &error)),
+            (Stop::Oversized | Stop::Whole, _) if reply.notes.iter().any(|note| note.code == NoteCode::Oversized) => {
+                let most = self.settings.max_reply_bytes().unwrap_or_default();
+                Input::Oversized { partial: reply, most }
+            }
+            (Stop::Oversized | Stop::Whole, Ok(())) => Input::Replied(reply),
+            (Stop::Oversized | Stop::Whole, Err(error)) => broke(reply, self.not_ours(&answer, &error)),
         }
     }
 
@@ -288,9 +310,20 @@ impl Session {
         format!("what {} answers is not understood ({kind}): {error}; check its base_url", self.endpoint.base_url)
     }
 
+    /// The calls at these places in the message recorded last.
+    fn calls(&self, at: &[usize]) -> Vec<&ToolCall> {
+        let last = self.history.head().and_then(|head| self.history.get(head));
+        let blocks = last.map_or(&[][..], |entry| entry.message.blocks.as_slice());
+        let call = |at: &usize| match blocks.get(*at) {
+            Some(Block::ToolCall(call)) => Some(call),
+            _ => None,
+        };
+        at.iter().filter_map(call).collect()
+    }
+
     async fn run_tools(
         &self,
-        calls: &[ToolCall],
+        calls: &[&ToolCall],
         front: &mut dyn Front,
         asker: &dyn Asker,
         cancel: &CancellationToken,
@@ -301,7 +334,7 @@ impl Session {
         front.rest();
         let (announcing, mut asked) = Announcing::new(asker);
         let run = async |call| (call, self.tools.run(call, &announcing, cancel).await);
-        let mut running: FuturesUnordered<_> = calls.iter().map(run).collect();
+        let mut running: FuturesUnordered<_> = calls.iter().copied().map(run).collect();
         let mut results: Vec<ToolResult> = Vec::new();
         let mut deadline = None;
         loop {
@@ -357,6 +390,8 @@ enum Stop {
     Cancelled,
     /// The user wants the answer, and what comes is thinking.
     Hurried,
+    /// More came than one reply may take.
+    Oversized,
     Broke(String),
 }
 
@@ -408,12 +443,24 @@ struct Tee<'a> {
     fold: &'a mut Fold,
     front: &'a mut dyn Front,
     saying: &'a mut Saying,
+    /// Providers echo keys in their errors.
+    redactor: &'a Redactor,
     /// Why nothing more comes, once that is known.
     stop: Option<&'a Stop>,
 }
 
 impl Sink for Tee<'_> {
     fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Ended(end) if end.error.is_some() => self.pass_on(Event::Ended(&self.redactor.end(end))),
+            Event::Noted(note) => self.pass_on(Event::Noted(&self.redactor.note(note))),
+            event => self.pass_on(event),
+        }
+    }
+}
+
+impl Tee<'_> {
+    fn pass_on(&mut self, event: Event<'_>) {
         self.fold.take(event);
         self.saying.hear(event);
         // Who stopped it knows that it stopped.

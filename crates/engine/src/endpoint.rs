@@ -37,6 +37,11 @@ impl Secret {
     pub fn new(secret: String) -> Secret {
         Secret(secret)
     }
+
+    /// The key itself, for whoever must keep it out of what is printed.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
 }
 
 impl fmt::Debug for Secret {

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::wire::Call;
@@ -53,6 +54,15 @@ pub enum CallError {
     Unreachable { what: String, passes: bool },
 }
 
+/// A body that is sent without a copy of it.
+struct Shared(Arc<String>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
 /// The HTTP clients of a process, made when they are first needed.
 #[derive(Debug, Default)]
 pub struct Http {
@@ -69,7 +79,8 @@ impl Http {
 
     /// Sends, and waits until the answer begins.
     pub async fn post(&self, call: &Call) -> Result<Answer, CallError> {
-        let request = self.client(&call.url)?.post(&call.url).headers(headers(&call.headers)?).body(call.body.clone());
+        let request = self.client(&call.url)?.post(&call.url).headers(headers(&call.headers)?);
+        let request = request.body(Bytes::from_owner(Shared(Arc::clone(&call.body))));
         self.send(&call.url, request).await
     }
 

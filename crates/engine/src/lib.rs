@@ -5,14 +5,18 @@
 
 mod announce;
 pub mod atomic;
+pub mod attach;
 mod clock;
+mod dir;
 mod drive;
 pub mod endpoint;
 pub mod http;
 mod hurry;
 mod measure;
 pub mod probe;
+pub mod project_files;
 pub mod prompt;
+pub mod redact;
 mod retry;
 pub mod room;
 #[cfg(test)]
@@ -24,5 +28,6 @@ pub mod update;
 pub use endpoint::{Endpoint, Secret};
 pub use http::{Http, Timeouts};
 pub use hurry::Hurry;
+pub use redact::Redactor;
 pub use session::Session;
 pub use update::{Front, Update};

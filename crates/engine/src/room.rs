@@ -98,6 +98,7 @@ impl Session {
             | TurnEnd::Empty
             | TurnEnd::Declined(_)
             | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
             | TurnEnd::OutOfSteps(_) => Err("the model gave no summary".to_owned()),
         }
     }

@@ -16,6 +16,7 @@ use crate::endpoint::Endpoint;
 use crate::http::Http;
 use crate::hurry::Hurry;
 use crate::measure::Measure;
+use crate::redact::Redactor;
 use crate::tools::{Arrived, Toolbox};
 
 /// How many steps a turn may take without being told to go on.
@@ -29,6 +30,8 @@ pub struct Session {
     pub endpoint: Endpoint,
     pub tools: Toolbox,
     pub most_steps: u32,
+    /// What must not stand in an error or a notice.
+    pub redactor: Redactor,
     /// Tools that are still on their way.
     pub(crate) coming: Option<Coming>,
     pub(crate) dialects: Arc<Dialects>,
@@ -49,6 +52,7 @@ impl Session {
             endpoint,
             tools: Toolbox::empty(),
             most_steps: MOST_STEPS,
+            redactor: Redactor::default(),
             coming: None,
             dialects,
             http,

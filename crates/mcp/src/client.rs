@@ -7,7 +7,7 @@ use std::time::Duration;
 use aside_engine::tools::Outcome;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities, ClientConfig,
-    ClientRequest, Implementation, ProtocolVersion, ServerResult, Tool,
+    ClientRequest, Implementation, PaginatedRequestParams, ProtocolVersion, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService, ServiceError,
@@ -16,11 +16,14 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{Peer, RoleClient};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
+use crate::http_client::BoundedClient;
+use crate::limited::{self, Exceeded, Limited};
+use crate::listing::{Listing, MOST_PAGES, beginning};
 use crate::process::Process;
 use crate::server::{Surroundings, Way};
 use crate::servers::Trouble;
@@ -32,16 +35,8 @@ const WHOLE_CALL: Duration = Duration::from_secs(600);
 const TELLING: Duration = Duration::from_millis(200);
 /// How often to see whether that is done.
 const GLANCE: Duration = Duration::from_millis(5);
-
-/// A tool as its server lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
-    pub(crate) name: String,
-    pub(crate) about: String,
-    /// A JSON schema, as JSON.
-    pub(crate) parameters: String,
-    pub(crate) only_reads: bool,
-}
+/// The most of what a server says when something fails.
+const MOST_WORDS: usize = 2 * 1024;
 
 /// Why there is no answer to a call.
 pub(crate) enum Unanswered {
@@ -58,6 +53,7 @@ pub(crate) struct Client {
     service: RunningService<RoleClient, ClientConfig>,
     /// None where the server is somebody else's.
     process: Option<Process>,
+    exceeded: Exceeded,
 }
 
 /// Why there is no connection.
@@ -91,9 +87,12 @@ impl Client {
                         "check its command, or set enabled = false",
                     )
                 })?;
+                let exceeded = Exceeded::default();
+                let stdout = Limited::new(stdout, limited::MOST_BYTES, exceeded.clone());
                 match serve_client_with_lifecycle(who_we_are(), (stdout, stdin), greeting).await {
-                    Ok(service) => Ok(Client { service, process: Some(process) }),
+                    Ok(service) => Ok(Client { service, process: Some(process), exceeded }),
                     Err(error) => Err(match is_about_the_pipe(&error) {
+                        true if exceeded.is_so() => died(Some(too_long())),
                         true => died(process.last_words().await),
                         false => failed(&error),
                     }),
@@ -103,10 +102,12 @@ impl Client {
                 let remedy = "check its url and headers, or set enabled = false";
                 let client = web::client(url).map_err(|what| broken(what, remedy))?;
                 let headers = web::headers(headers).map_err(|what| broken(what, remedy))?;
+                let exceeded = Exceeded::default();
+                let client = BoundedClient { client, exceeded: exceeded.clone() };
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let service = serve_client_with_lifecycle(who_we_are(), transport, greeting).await;
-                Ok(Client { service: service.map_err(|error| failed(&error))?, process: None })
+                Ok(Client { service: service.map_err(|error| failed(&error))?, process: None, exceeded })
             }
         }
     }
@@ -115,16 +116,31 @@ impl Client {
         self.service.is_transport_closed() || self.process.as_ref().is_some_and(Process::is_gone)
     }
 
-    pub(crate) async fn tools(&self) -> Result<Vec<Listed>, Trouble> {
-        match self.service.list_all_tools().await {
-            Ok(tools) => Ok(tools.into_iter().map(listed).collect()),
-            Err(error) => {
-                let words = self.last_words(&error).await;
-                let words = words.map(|words| format!(" ({words})")).unwrap_or_default();
-                let what = format!("its tools cannot be listed: {}{words}", unsaid(&error));
-                Err(Trouble { what, remedy: "look into the server, or set enabled = false".to_owned() })
+    pub(crate) async fn tools(&self) -> Result<Listing, Trouble> {
+        let mut listing = Listing::default();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let mut page = PaginatedRequestParams::default();
+            page.cursor = cursor;
+            let listed = match self.service.list_tools(Some(page)).await {
+                Ok(listed) => listed,
+                Err(error) => return Err(self.not_listed(&error).await),
+            };
+            listed.tools.into_iter().for_each(|tool| listing.add(tool));
+            cursor = listed.next_cursor;
+            if cursor.is_none() || listing.is_full() {
+                return Ok(listing);
             }
         }
+        listing.endless = true;
+        Ok(listing)
+    }
+
+    async fn not_listed(&self, error: &ServiceError) -> Trouble {
+        let words = self.last_words(error).await;
+        let words = words.map(|words| format!(" ({words})")).unwrap_or_default();
+        let what = format!("its tools cannot be listed: {}{words}", beginning(unsaid(error), MOST_WORDS));
+        Trouble { what, remedy: "look into the server, or set enabled = false".to_owned() }
     }
 
     pub(crate) async fn call(
@@ -168,23 +184,25 @@ impl Client {
             return Unanswered::Silent(timeout);
         }
         if let ServiceError::McpError(error) = error {
-            return Unanswered::Refused(error.message.into_owned());
+            return Unanswered::Refused(beginning(error.message.into_owned(), MOST_WORDS));
         }
         let words = self.last_words(&error).await;
         match self.has_ended() {
             true => Unanswered::Ended(words),
-            false => Unanswered::Failed(unsaid(&error)),
+            false => Unanswered::Failed(words.unwrap_or_else(|| beginning(unsaid(&error), MOST_WORDS))),
         }
     }
 
-    /// What the process said before it ended, if it did.
+    /// Why the connection is over, as far as the server showed it.
     async fn last_words(&self, error: &ServiceError) -> Option<String> {
-        match (&self.process, error) {
-            (Some(process), ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                process.give_up();
-                process.last_words().await
-            }
-            _ => None,
+        let is_over = matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_));
+        if let (Some(process), true) = (&self.process, is_over) {
+            process.give_up();
+        }
+        match &self.process {
+            _ if is_over && self.exceeded.is_so() => Some(too_long()),
+            Some(process) if is_over => process.last_words().await,
+            Some(_) | None => None,
         }
     }
 
@@ -209,18 +227,8 @@ fn who_we_are() -> ClientConfig {
     ClientConfig::new(ClientCapabilities::default(), us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }
 
-fn listed(tool: Tool) -> Listed {
-    let mut schema = tool.input_schema.as_ref().clone();
-    // Some providers refuse a schema without these.
-    schema.entry("type").or_insert_with(|| json!("object"));
-    schema.entry("properties").or_insert_with(|| json!({}));
-    let about = tool.description.map(|text| text.into_owned()).or(tool.title).unwrap_or_default();
-    Listed {
-        name: tool.name.into_owned(),
-        about,
-        parameters: Value::Object(schema).to_string(),
-        only_reads: tool.annotations.is_some_and(|hints| hints.read_only_hint == Some(true)),
-    }
+fn too_long() -> String {
+    format!("it sent a message of more than {} bytes", limited::MOST_BYTES)
 }
 
 /// A process that is gone shows when it is read from or when it is written to,
@@ -254,7 +262,7 @@ fn failed(error: &ClientInitializeError) -> Unconnected {
 }
 
 fn not_understood(how: &str) -> Trouble {
-    let what = format!("it does not answer as an MCP server does: {how}");
+    let what = format!("it does not answer as an MCP server does: {}", beginning(how.to_owned(), MOST_WORDS));
     Trouble { what, remedy: "check what stands in its table, or set enabled = false".to_owned() }
 }
 

@@ -10,7 +10,8 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Client, Listed, Unanswered};
+use crate::client::{Client, Unanswered};
+use crate::listing::Listing;
 use crate::server::{Server, Surroundings, Way};
 use crate::servers::Trouble;
 
@@ -32,7 +33,7 @@ impl Connection {
     }
 
     /// Connects and lists the tools.
-    pub(crate) async fn open(&self) -> Result<Vec<Listed>, Trouble> {
+    pub(crate) async fn open(&self) -> Result<Listing, Trouble> {
         let patience = self.around.patience;
         let opened = timeout(patience, async { self.client().await?.tools().await }).await;
         let opened = opened.unwrap_or_else(|_| Err(self.slow(patience)));

@@ -10,6 +10,9 @@
 mod answer;
 mod client;
 mod connection;
+mod http_client;
+mod limited;
+mod listing;
 mod names;
 mod process;
 pub mod server;

@@ -77,4 +77,17 @@ mod tests {
             assert!(given.insert(name.clone()), "{name} twice");
         }
     }
+    #[test]
+    fn l3_every_tool_of_a_server_is_covered_by_what_trust_in_it_covers() {
+        let long = "x".repeat(80);
+        let mut names = Names::default();
+        for server in ["files", "7up", "-", "a-very-long-name-of-thirty-2-long"] {
+            let pattern = aside_engine::tools::server_pattern(server);
+            let prefix = pattern.strip_suffix('*').unwrap();
+            for tool in ["list", "größe", "__", long.as_str()] {
+                let name = names.offer(server, tool).unwrap();
+                assert!(name.starts_with(prefix), "{name} is not {pattern}");
+            }
+        }
+    }
 }

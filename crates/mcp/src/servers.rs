@@ -7,8 +7,8 @@ use aside_engine::tools::{Arrived, Tool};
 use futures_util::future::{BoxFuture, join_all};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::client::Listed;
 use crate::connection::Connection;
+use crate::listing::{Listed, Listing};
 use crate::names::Names;
 use crate::server::{Server, Surroundings};
 use crate::tool::McpTool;
@@ -32,7 +32,7 @@ pub struct Servers {
     opening: Vec<Opening>,
 }
 
-type Opening = AbortOnDropHandle<Result<Vec<Listed>, Trouble>>;
+type Opening = AbortOnDropHandle<Result<Listing, Trouble>>;
 
 impl Servers {
     /// Begins to connect; needs a runtime to do it on.
@@ -59,7 +59,11 @@ impl Servers {
             for (connection, opened) in connections.iter().zip(join_all(opening).await) {
                 let name = &connection.server.name;
                 match opened {
-                    Ok(Ok(listed)) => arrived.tools.extend(offered(connection, listed, &mut names)),
+                    Ok(Ok(listing)) => {
+                        let note = |note: String| format!("the MCP server `{name}`: {note}");
+                        arrived.notes.extend(listing.notes().into_iter().map(note));
+                        arrived.tools.extend(offered(connection, listing.tools, &mut names));
+                    }
                     Ok(Err(trouble)) => arrived.notes.push(format!("no tools of the MCP server `{name}`: {trouble}")),
                     // Only a panic or a runtime that shuts down comes to this.
                     Err(error) => arrived.notes.push(format!("no tools of the MCP server `{name}`: {error}")),
@@ -93,7 +97,7 @@ pub async fn look(servers: Vec<Server>, around: Surroundings) -> Vec<(String, Re
     let around = Arc::new(around);
     let one = async |server: Server| {
         let connection = Connection::new(server, Arc::clone(&around));
-        let found = connection.open().await.map(|listed| listed.len());
+        let found = connection.open().await.map(|listing| listing.tools.len());
         connection.close().await;
         (connection.server.name.clone(), found)
     };

@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Listed;
 use crate::connection::Connection;
+use crate::listing::Listed;
 
 pub(crate) struct McpTool {
     /// As it is offered, with the server's name in front.
@@ -53,10 +53,16 @@ impl Tool for McpTool {
 impl Job for Call {
     fn target(&self) -> Target {
         let subject = Value::Object(self.arguments.clone()).to_string();
-        // What a server says of its own tools is a hint, and it is the user who
-        // put the server into the config.
-        let risk = if self.listed.only_reads { Risk::Reads } else { Risk::Runs };
-        Target::new(subject, risk, Likeness::Tool)
+        // What a server says of its own tools, that they only read, is its word.
+        // The user trusts the server or is asked.
+        Target::new(subject, Risk::Runs, Likeness::Server(self.connection.server.name.clone()))
+    }
+
+    fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
+        Box::pin(async {
+            let whole = serde_json::to_string_pretty(&self.arguments);
+            whole.map(Some).map_err(|error| format!("the arguments cannot be shown: {error}"))
+        })
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {

@@ -8,8 +8,10 @@
 //! Reading order: `script`, `stage`, `play`, `teller`, `court`, `server`.
 
 mod about;
+mod access;
 mod beats;
 mod court;
+mod members;
 mod play;
 mod route;
 mod script;
@@ -23,6 +25,6 @@ mod tools;
 mod words;
 
 pub use script::{Behaviour, Options, Script, ScriptError, names};
-pub use server::{Running, Simulator};
+pub use server::{Bounds, Running, Simulator};
 pub use stage::{Answer, Asked, Stage};
 pub use stream::{Next, Stream};

@@ -16,7 +16,7 @@ use crate::seal::Place;
 use crate::shape::Manner;
 use crate::teller::Teller;
 use crate::tools;
-use crate::words::{Dice, REFRAIN, TITLES, tokens};
+use crate::words::{Dice, TITLES, Words, tokens};
 
 /// How long a model that is stuck goes on when nobody limits it.
 const STUCK: usize = 400;
@@ -65,7 +65,7 @@ impl Scene<'_> {
             Behaviour::Loop if self.is_to_answer_now() => self.conclude(&mut teller, ""),
             Behaviour::Loop => {
                 let n = self.script.options.tokens.unwrap_or(STUCK);
-                teller.think(tokens(REFRAIN).into_iter().cycle().take(n).collect());
+                teller.think(Words::Refrain { n_tokens: n });
                 Ending::Length
             }
             Behaviour::ToolLoop(steps) => self.loops(&mut teller, steps, 1),
@@ -210,12 +210,13 @@ impl Scene<'_> {
     /// The thought inside the answer, whatever the dialect usually does.
     fn conclude_tagged(&self, teller: &mut Teller<'_>, open: &str, close: &str) -> Ending {
         let thought = match self.script.options.tokens {
-            Some(n) => teller.dice.long(n).concat(),
-            None => teller.dice.thought(),
+            Some(n) => teller.dice.long(n),
+            None => tokens(&teller.dice.thought()),
         };
         let answer = self.answer(teller, "");
         let begin = if open.is_empty() { String::new() } else { format!("{open}\n") };
-        teller.answer(tokens(&format!("{begin}{thought}\n{close}\n\n{answer}")));
+        let rest = format!("\n{close}\n\n{answer}");
+        teller.answer(Words::Joined(vec![tokens(&begin), thought, tokens(&rest)]));
         Ending::Stop
     }
 

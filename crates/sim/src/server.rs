@@ -3,32 +3,84 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Sleep;
 
+use crate::access::{Access, access, cors};
 use crate::stage::{Answer, Asked, Stage};
 use crate::stream::{Next, Stream};
 
-/// The most bytes a request may have.
-const MOST_BYTES: usize = 64 << 20;
+/// How much the simulator takes from its clients.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Bytes of the body of one request.
+    pub body: usize,
+    /// Bytes of all bodies that are being read.
+    pub bodies: usize,
+    /// Bytes of the headers of one request.
+    pub headers: usize,
+    pub connections: usize,
+    /// How long the headers of a request may take.
+    pub header_time: Duration,
+    /// How long a body may make us wait for its next piece.
+    pub body_time: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            body: 64 << 20,
+            bodies: 256 << 20,
+            headers: 64 << 10,
+            connections: 512,
+            header_time: Duration::from_secs(30),
+            body_time: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The most headers of one request.
+const MOST_HEADERS: usize = 100;
+
+/// How long to wait after the system would not give us another connection.
+const SHORTEST_BACKOFF: Duration = Duration::from_millis(20);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
+
+/// What a client hears that is one too many.
+fn too_many() -> String {
+    let body = r#"{"error":{"message":"too many connections at once","type":"simulator_error","code":503}}"#;
+    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close";
+    format!("{head}\r\nserver: aside-sim\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
 
 /// A provider in a box, listening.
 #[derive(Debug)]
 pub struct Simulator {
     listener: TcpListener,
     address: SocketAddr,
-    stage: Arc<Stage>,
+    house: Arc<House>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct House {
+    stage: Stage,
+    bounds: Bounds,
+    /// Bytes of bodies that are being read.
+    reading: AtomicUsize,
 }
 
 /// A simulator that runs beside other work; it stops when this is dropped.
@@ -41,9 +93,13 @@ pub struct Running {
 impl Simulator {
     /// Listens; port 0 is any free one. Nothing is served before `run`.
     pub async fn bind(address: SocketAddr, stage: Stage) -> io::Result<Simulator> {
+        Simulator::bind_within(address, stage, Bounds::default()).await
+    }
+
+    pub async fn bind_within(address: SocketAddr, stage: Stage, bounds: Bounds) -> io::Result<Simulator> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        Ok(Simulator { listener, address, stage: Arc::new(stage) })
+        Ok(Simulator { listener, address, house: Arc::new(House { stage, bounds, reading: AtomicUsize::new(0) }) })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -54,16 +110,30 @@ impl Simulator {
     pub async fn run(self, end: impl Future<Output = ()>) {
         let mut connections = JoinSet::new();
         let mut end = std::pin::pin!(end);
+        let mut backoff = SHORTEST_BACKOFF;
         loop {
-            let accepted = poll_fn(|context| match end.as_mut().poll(context) {
-                Poll::Ready(()) => Poll::Ready(None),
-                Poll::Pending => self.listener.poll_accept(context).map(Some),
-            });
+            let accepted = until(&mut end, |context| self.listener.poll_accept(context));
             let Some(accepted) = accepted.await else { return };
             while connections.try_join_next().is_some() {}
-            // A client that is gone before we look is no concern of ours.
-            if let Ok((socket, _)) = accepted {
-                connections.spawn(serve(socket, Arc::clone(&self.stage)));
+            match accepted {
+                Ok((socket, _)) if connections.len() >= self.house.bounds.connections => {
+                    // It may well be gone; there is nothing more to say to it.
+                    let _unheard = socket.try_write(too_many().as_bytes());
+                }
+                Ok((socket, _)) => {
+                    backoff = SHORTEST_BACKOFF;
+                    connections.spawn(serve(socket, Arc::clone(&self.house)));
+                }
+                Err(error) if is_about_the_client(&error) => (),
+                // We are out of descriptors or memory. Asking again at once
+                // would change nothing and take a whole core.
+                Err(_) => {
+                    let mut wait = std::pin::pin!(tokio::time::sleep(backoff));
+                    backoff = (backoff * 2).min(LONGEST_BACKOFF);
+                    if until(&mut end, |context| wait.as_mut().poll(context)).await.is_none() {
+                        return;
+                    }
+                }
             }
         }
     }
@@ -87,33 +157,64 @@ impl Drop for Running {
     }
 }
 
-async fn serve(socket: TcpStream, stage: Arc<Stage>) {
-    // Each piece is to arrive when it is sent; without it all still works.
-    let _as_it_is = socket.set_nodelay(true);
-    let service = service_fn(move |request| answer(request, Arc::clone(&stage)));
-    // A client that hangs up, or speaks no HTTP, ends its own connection only.
-    let _gone = http1::Builder::new().serve_connection(TokioIo::new(socket), service).await;
+/// Something else, unless the end is there first.
+async fn until<T>(
+    end: &mut Pin<&mut impl Future<Output = ()>>,
+    mut other: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Option<T> {
+    poll_fn(|context| match end.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => other(context).map(Some),
+    })
+    .await
 }
 
-async fn answer(request: Request<Incoming>, stage: Arc<Stage>) -> Result<Response<Told>, Infallible> {
+/// A client that is gone before we look is no concern of ours.
+fn is_about_the_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+async fn serve(socket: TcpStream, house: Arc<House>) {
+    // Each piece is to arrive when it is sent; without it all still works.
+    let _as_it_is = socket.set_nodelay(true);
+    let Ok(local) = socket.local_addr() else { return };
+    let Bounds { headers, header_time, .. } = house.bounds;
+    let service = service_fn(move |request| answer(request, local.ip(), Arc::clone(&house)));
+    // A client that hangs up, or speaks no HTTP, ends its own connection only.
+    let _gone = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_time)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(headers)
+        .serve_connection(TokioIo::new(socket), service)
+        .await;
+}
+
+async fn answer(request: Request<Incoming>, local: IpAddr, house: Arc<House>) -> Result<Response<Told>, Infallible> {
     let (head, body) = request.into_parts();
-    let answer = match collected(body).await {
-        Some(body) => {
-            let headers: Vec<(String, String)> = head
-                .headers
-                .iter()
-                .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-                .collect();
-            stage.answer(&Asked {
+    let headers: Vec<(String, String)> = head
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect();
+    let access = access(head.method.as_str(), &headers, head.uri.authority().map(|host| host.as_str()), local);
+    let mut answer = match access {
+        Access::OtherHost => Answer::refused(421, "the Host header names another machine than this one"),
+        Access::OtherOrigin => Answer::refused(403, "only web pages of this machine are answered"),
+        Access::Preflight => Answer::empty(204),
+        Access::Granted | Access::Page => match collected(body, &house).await {
+            Ok(body) => house.stage.answer(&Asked {
                 method: head.method.as_str(),
                 path: head.uri.path(),
                 query: head.uri.query().unwrap_or(""),
                 headers: &headers,
-                body: &body,
-            })
-        }
-        None => Answer::too_long(),
+                body: &body.bytes,
+            }),
+            Err(unread) => unread.answer(),
+        },
     };
+    answer.headers.extend(cors(&headers, access));
     if !answer.delay.is_zero() {
         tokio::time::sleep(answer.delay).await;
     }
@@ -125,18 +226,58 @@ async fn answer(request: Request<Incoming>, stage: Arc<Stage>) -> Result<Respons
     Ok(response.body(told).unwrap_or_else(|_| Response::new(Told::nothing())))
 }
 
-/// The whole body; none if it is too long or breaks off.
-async fn collected(mut body: Incoming) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        if let Ok(data) = frame.ok()?.into_data() {
-            bytes.extend_from_slice(&data);
-        }
-        if bytes.len() > MOST_BYTES {
-            return None;
+/// Why a body was not read.
+enum Unread {
+    TooLong,
+    TooSlow,
+    TooMuchAtOnce,
+    BrokenOff,
+}
+
+impl Unread {
+    fn answer(&self) -> Answer {
+        match self {
+            Unread::TooLong => Answer::refused(413, "the request is too long"),
+            Unread::TooSlow => Answer::refused(408, "the request did not go on"),
+            Unread::TooMuchAtOnce => Answer::refused(503, "too many long requests at once"),
+            Unread::BrokenOff => Answer::refused(400, "the request breaks off"),
         }
     }
-    Some(bytes)
+}
+
+/// Bytes that are counted while they are held.
+struct Counted<'a> {
+    bytes: Vec<u8>,
+    reading: &'a AtomicUsize,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.reading.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}
+
+/// The whole body.
+async fn collected(mut body: Incoming, house: &House) -> Result<Counted<'_>, Unread> {
+    let Bounds { body: most, bodies, body_time, .. } = house.bounds;
+    if body.size_hint().lower() > most as u64 {
+        return Err(Unread::TooLong);
+    }
+    let mut counted = Counted { bytes: Vec::new(), reading: &house.reading };
+    loop {
+        let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+        let Ok(frame) = tokio::time::timeout(body_time, next).await else { return Err(Unread::TooSlow) };
+        let Some(frame) = frame else { return Ok(counted) };
+        let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else { continue };
+        if counted.bytes.len() + data.len() > most {
+            return Err(Unread::TooLong);
+        }
+        if house.reading.fetch_add(data.len(), Ordering::Relaxed) + data.len() > bodies {
+            house.reading.fetch_sub(data.len(), Ordering::Relaxed);
+            return Err(Unread::TooMuchAtOnce);
+        }
+        counted.bytes.extend_from_slice(&data);
+    }
 }
 
 /// A body that is sent as the stream says: its pieces, its waits, its end.

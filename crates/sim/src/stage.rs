@@ -10,17 +10,18 @@ use aside_core::dialect::{Dialect, Dialects, Off, Rules};
 use aside_core::event::ProviderError;
 use aside_core::protocol::Protocol;
 use aside_core::tokens;
-use aside_core::wire::{Incoming, ReplyHead, StreamWriter, error_reply, read_request, whole_reply};
-use serde_json::Value;
+use aside_core::wire::{Incoming, ReplyHead, StreamWriter, error_reply, read_request};
+use serde_json::{Value, json};
 use siphasher::sip::SipHasher13;
 
 use crate::about;
-use crate::beats::{Beat, folded};
+use crate::beats::Beat;
 use crate::court::{Case, Refusal, contains};
+use crate::members::members;
 use crate::play::{Scene, pace, play};
 use crate::route::{Delivery, Route, path};
 use crate::script::{Behaviour, Options, Script, last_user_text};
-use crate::stream::{Limits, Stream};
+use crate::stream::{Limits, Stream, Whole};
 use crate::words::Dice;
 
 /// When every reply was made. A clock would make no two replies the same.
@@ -30,6 +31,9 @@ const CREATED: u64 = 1_750_000_000;
 const MOST_FAULTS: usize = 10_000;
 
 const JSON: &str = "application/json";
+
+/// A member of a body that switches something on or off is no longer than this.
+const LONGEST_SWITCH: usize = 64 << 10;
 
 /// A request as a server hears it.
 #[derive(Debug, Clone, Copy)]
@@ -82,8 +86,8 @@ impl Stage {
             Route::Version => Answer::whole(200, JSON, about::version()),
             Route::Models(protocol) => Answer::whole(200, JSON, about::models(protocol, &self.dialects)),
             Route::Unknown => {
-                let said = format!("{} {} is not served here\n\n{}", asked.method, asked.path, about::page());
-                Answer::whole(404, "text/plain; charset=utf-8", said)
+                let said = format!("{} {} is not served here; GET / says what is", asked.method, asked.path);
+                Answer::refused(404, &said)
             }
             Route::Ask { protocol, model, delivery } => self.ask(asked, protocol, model, delivery),
         }
@@ -94,7 +98,7 @@ impl Stage {
         let Ok(body) = std::str::from_utf8(asked.body) else {
             return refuse(400, "the body is not UTF-8".to_owned());
         };
-        let in_body = || serde_json::from_str::<Value>(body).ok()?.get("model")?.as_str().map(str::to_owned);
+        let in_body = || members(body, &["model"], LONGEST_SWITCH).get("model")?.as_str().map(str::to_owned);
         let Some(model) = model.or_else(in_body) else {
             return refuse(400, format!("no model is named; the simulator has: {}", self.models()));
         };
@@ -215,9 +219,12 @@ impl Request<'_> {
 
     /// The request carries the switch that this dialect has for it.
     fn is_thinking_off(&self) -> bool {
-        let body: Value = serde_json::from_str(self.body).unwrap_or_default();
         match &self.rules().ask.off {
-            Off::Patch(patch) if !patch.is_empty() => contains(&body, &Value::Object(patch.clone())),
+            Off::Patch(patch) if !patch.is_empty() => {
+                let names: Vec<&str> = patch.keys().map(String::as_str).collect();
+                let body = members(self.body, &names, LONGEST_SWITCH);
+                contains(&Value::Object(body), &Value::Object(patch.clone()))
+            }
             Off::Patch(_) | Off::Unsupported => false,
         }
     }
@@ -232,14 +239,16 @@ impl Request<'_> {
         };
         let chunk = self.script.options.chunk.filter(|bytes| *bytes > 0);
         let limits = Limits { pace: pace(&self.script), chunk, cut };
-        let whole = || whole_reply(protocol, rules, &head, &folded(&beats));
         let (mut content_type, body) = match self.how {
             Delivery::Streamed => {
                 let writer = StreamWriter::new(protocol, rules, &head);
                 (writer.content_type(), Stream::told(protocol, writer, beats, limits))
             }
-            Delivery::Whole => (JSON, Stream::at_once(whole(), &beats, limits)),
-            Delivery::Listed => (JSON, Stream::at_once(format!("[{}]", whole()), &beats, limits)),
+            Delivery::Whole | Delivery::Listed => {
+                let (rules, model, listed) = (rules.clone(), self.model.to_owned(), self.how == Delivery::Listed);
+                let whole = Whole { protocol, rules, model, created: CREATED, listed, beats, id: id.clone() };
+                (JSON, Stream::at_once(whole, limits))
+            }
         };
         let mut delay = Duration::ZERO;
         match self.script.behaviour {
@@ -258,8 +267,15 @@ impl Answer {
         Answer { status, headers, delay: Duration::ZERO, body: Stream::of(body) }
     }
 
-    pub(crate) fn too_long() -> Answer {
-        Answer::whole(413, "text/plain; charset=utf-8", "the request is too long\n".to_owned())
+    /// An answer to whoever spoke no protocol that we know of.
+    pub(crate) fn refused(status: u16, message: &str) -> Answer {
+        let error = json!({ "error": { "message": message, "type": "simulator_error", "code": status } });
+        Answer::whole(status, JSON, error.to_string())
+    }
+
+    /// An answer that is only its headers.
+    pub(crate) fn empty(status: u16) -> Answer {
+        Answer { status, headers: Vec::new(), delay: Duration::ZERO, body: Stream::of(String::new()) }
     }
 
     fn error(protocol: Protocol, status: u16, message: String) -> Answer {

@@ -2,14 +2,17 @@
 //! them. It says when to wait; whoever sends it waits.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 use std::vec::IntoIter;
 
-use aside_core::event::Sink;
+use aside_core::dialect::Rules;
+use aside_core::event::{BlockId, Event, Sink};
 use aside_core::protocol::Protocol;
-use aside_core::wire::StreamWriter;
+use aside_core::wire::{ReplyHead, StreamWriter, whole_reply};
 
-use crate::beats::Beat;
+use crate::beats::{Beat, folded};
+use crate::words::TokenStream;
 
 /// Shorter waits than this are saved up: no timer is that fine.
 const SHORTEST_WAIT: Duration = Duration::from_millis(2);
@@ -51,47 +54,105 @@ enum Source {
         protocol: Protocol,
         writer: Box<StreamWriter>,
         beats: IntoIter<Beat>,
+        saying: Option<Saying>,
         garble: bool,
     },
-    /// Everything there is comes after the pauses.
+    /// Everything there is comes after the pauses, and is made then.
     AtOnce {
-        body: Option<Vec<u8>>,
+        body: Option<Body>,
         pauses: IntoIter<Duration>,
     },
+}
+
+/// Words that are being said.
+struct Saying {
+    block: BlockId,
+    tokens: TokenStream,
+}
+
+impl fmt::Debug for Saying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Saying").field("block", &self.block).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+enum Body {
+    Ready(Vec<u8>),
+    Whole(Box<Whole>),
+}
+
+/// A reply that is going to be sent as one body.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) protocol: Protocol,
+    pub(crate) rules: Rules,
+    pub(crate) id: String,
+    pub(crate) model: String,
+    pub(crate) created: u64,
+    /// As the only element of a list.
+    pub(crate) listed: bool,
+    pub(crate) beats: Vec<Beat>,
+}
+
+impl Whole {
+    fn write(&self) -> Vec<u8> {
+        let head = ReplyHead { id: &self.id, model: &self.model, created: self.created };
+        let mut body = whole_reply(self.protocol, &self.rules, &head, &folded(&self.beats));
+        if self.listed {
+            body = format!("[{body}]");
+        }
+        let mut bytes = body.into_bytes();
+        // A broken frame breaks it.
+        if self.beats.contains(&Beat::Garbled) {
+            bytes.truncate(bytes.len() * 2 / 3);
+        }
+        bytes
+    }
+}
+
+impl Body {
+    fn bytes(self) -> Vec<u8> {
+        match self {
+            Body::Ready(bytes) => bytes,
+            Body::Whole(whole) => whole.write(),
+        }
+    }
 }
 
 impl Stream {
     /// A body that is what it is.
     pub(crate) fn of(body: String) -> Stream {
-        Stream::at_once(body, &[], Limits::default())
+        let body = Some(Body::Ready(body.into_bytes()));
+        Stream::new(Source::AtOnce { body, pauses: Vec::new().into_iter() }, Limits::default())
     }
 
     pub(crate) fn told(protocol: Protocol, writer: StreamWriter, beats: Vec<Beat>, limits: Limits) -> Stream {
-        let source = Source::Told { protocol, writer: Box::new(writer), beats: beats.into_iter(), garble: false };
+        let source =
+            Source::Told { protocol, writer: Box::new(writer), beats: beats.into_iter(), saying: None, garble: false };
         Stream::new(source, limits)
     }
 
-    /// A whole body takes as long as its tokens; a broken frame breaks it.
-    pub(crate) fn at_once(body: String, beats: &[Beat], limits: Limits) -> Stream {
-        let n_tokens = beats.iter().filter(|beat| beat.is_token()).count();
+    /// A whole body takes as long as its tokens.
+    pub(crate) fn at_once(whole: Whole, limits: Limits) -> Stream {
+        let n_tokens: usize = whole.beats.iter().map(Beat::n_tokens).sum();
         let mut pauses = vec![limits.pace.saturating_mul(u32::try_from(n_tokens).unwrap_or(u32::MAX))];
-        let mut bytes = body.into_bytes();
-        for beat in beats {
-            match beat {
-                Beat::Pause(time) => pauses.push(*time),
-                Beat::Garbled => bytes.truncate(bytes.len() * 2 / 3),
-                Beat::Opened { .. }
-                | Beat::Item { .. }
-                | Beat::Grew { .. }
-                | Beat::Sealed { .. }
-                | Beat::Kept { .. }
-                | Beat::Closed { .. }
-                | Beat::Usage(_)
-                | Beat::Ended(_) => (),
-            }
-        }
+        pauses.extend(whole.beats.iter().filter_map(|beat| match beat {
+            Beat::Pause(time) => Some(*time),
+            Beat::Opened { .. }
+            | Beat::Item { .. }
+            | Beat::Said { .. }
+            | Beat::Sealed { .. }
+            | Beat::Kept { .. }
+            | Beat::Closed { .. }
+            | Beat::Usage(_)
+            | Beat::Ended(_)
+            | Beat::Garbled => None,
+        }));
         pauses.retain(|pause| !pause.is_zero());
-        Stream::new(Source::AtOnce { body: Some(bytes), pauses: pauses.into_iter() }, limits)
+        // What is sent at once has a length that can be told before it.
+        let body = if pauses.is_empty() { Body::Ready(whole.write()) } else { Body::Whole(Box::new(whole)) };
+        Stream::new(Source::AtOnce { body: Some(body), pauses: pauses.into_iter() }, limits)
     }
 
     fn new(source: Source, limits: Limits) -> Stream {
@@ -106,7 +167,9 @@ impl Stream {
     /// How long the body is, where that is known before it is sent.
     pub fn length(&self) -> Option<u64> {
         match &self.source {
-            Source::AtOnce { body: Some(body), .. } if self.limits.cut.is_none() => Some(body.len() as u64),
+            Source::AtOnce { body: Some(Body::Ready(body)), .. } if self.limits.cut.is_none() => {
+                Some(body.len() as u64)
+            }
             Source::AtOnce { .. } | Source::Told { .. } => None,
         }
     }
@@ -150,18 +213,29 @@ impl Stream {
         match &mut self.source {
             Source::AtOnce { body, pauses } => match pauses.next() {
                 Some(pause) => Some(Made::Wait(pause)),
-                None => body.take().map(Made::Bytes),
+                None => body.take().map(|body| Made::Bytes(body.bytes())),
             },
-            Source::Told { protocol, writer, beats, garble } => {
-                let beat = beats.next()?;
-                let Some(event) = beat.event() else {
-                    if let Beat::Pause(time) = beat {
-                        return Some(Made::Wait(time));
+            Source::Told { protocol, writer, beats, saying, garble } => {
+                let token = saying.as_mut().and_then(|said| Some((said.block, said.tokens.next()?)));
+                let is_token = token.is_some();
+                if let Some((block, text)) = token {
+                    writer.take(Event::Grew { block, text: &text });
+                } else {
+                    let beat = beats.next()?;
+                    *saying = None;
+                    match (&beat, beat.event()) {
+                        (_, Some(event)) => writer.take(event),
+                        (Beat::Pause(time), None) => return Some(Made::Wait(*time)),
+                        (Beat::Said { block, .. }, None) => {
+                            *saying = Some(Saying { block: *block, tokens: beat.tokens() });
+                            return Some(Made::Bytes(Vec::new()));
+                        }
+                        (_, None) => {
+                            *garble = true;
+                            return Some(Made::Bytes(Vec::new()));
+                        }
                     }
-                    *garble = true;
-                    return Some(Made::Bytes(Vec::new()));
-                };
-                writer.take(event);
+                }
                 let mut bytes = writer.drain();
                 if *garble && !bytes.is_empty() {
                     *garble = false;
@@ -169,7 +243,7 @@ impl Stream {
                     both.append(&mut bytes);
                     bytes = both;
                 }
-                if beat.is_token() {
+                if is_token {
                     self.owed = self.owed.saturating_add(self.limits.pace);
                 }
                 if self.owed >= SHORTEST_WAIT {

@@ -9,7 +9,7 @@ use crate::beats::{Beat, Opened};
 use crate::seal::{Place, Unit, seal};
 use crate::shape::{Entries, Manner, Sealing, Shape};
 use crate::tools;
-use crate::words::{Dice, tokens};
+use crate::words::{Dice, Words, tokens};
 
 /// What the name of an item of thinking begins with.
 const THOUGHT: &str = "rs_";
@@ -24,6 +24,17 @@ pub(crate) fn leader_of(id: &str) -> Option<String> {
     rest.rsplit_once(FOLLOWS).map(|(thought, _)| format!("{THOUGHT}{thought}"))
 }
 
+/// Words of which the output limit let so many through.
+struct Told {
+    words: Words,
+    n_tokens: usize,
+}
+
+/// What was told, for a seal on it; nobody keeps it.
+fn text_of(told: &[Told]) -> String {
+    told.iter().flat_map(|told| told.words.tokens().take(told.n_tokens)).collect()
+}
+
 pub(crate) struct Teller<'a> {
     manner: Manner,
     /// Where the seals stand; its index grows.
@@ -35,7 +46,7 @@ pub(crate) struct Teller<'a> {
     /// What the last item of thinking is called, but for its first letters.
     led_by: Option<String>,
     /// A thought in tags, waiting for the text it stands in.
-    tagged: String,
+    tagged: Vec<Words>,
     /// Tokens that may still be told.
     budget: usize,
     cut_short: bool,
@@ -53,7 +64,7 @@ impl<'a> Teller<'a> {
             n_blocks: 0,
             n_entries: 0,
             led_by: None,
-            tagged: String::new(),
+            tagged: Vec::new(),
             budget,
             cut_short: false,
             thought_tokens: 0,
@@ -65,19 +76,19 @@ impl<'a> Teller<'a> {
         self.manner.tags.clone()
     }
 
-    pub(crate) fn think(&mut self, words: Vec<String>) {
+    pub(crate) fn think(&mut self, words: Words) {
         self.think_items(vec![words]);
     }
 
     /// A thought that is a list of items where the dialect has such, else of
     /// paragraphs.
-    pub(crate) fn think_items(&mut self, items: Vec<Vec<String>>) {
+    pub(crate) fn think_items(&mut self, items: Vec<Words>) {
         match self.manner.thought.clone() {
             Shape::Told { source, seal } => {
                 let block = self.open(Opened::Thinking { source, id: None });
-                let text = self.paragraphs(block, items);
+                let told = self.paragraphs(block, items);
                 if seal == Sealing::Signed {
-                    self.sign(block, Unit::Words(&text));
+                    self.sign(block, Unit::Words(&text_of(&told)));
                 }
                 self.close(block);
             }
@@ -89,8 +100,14 @@ impl<'a> Teller<'a> {
                 self.payload(&payload);
             }
             Shape::Tagged { open, close } => {
-                let text: String = items.iter().map(|words| words.concat()).collect::<Vec<_>>().join("\n\n");
-                self.tagged.push_str(&format!("{open}\n{text}\n{close}\n\n"));
+                self.tagged.push(tokens(&format!("{open}\n")));
+                for (at, words) in items.into_iter().enumerate() {
+                    if at > 0 {
+                        self.tagged.push(tokens("\n\n"));
+                    }
+                    self.tagged.push(words);
+                }
+                self.tagged.push(tokens(&format!("\n{close}\n\n")));
             }
             Shape::Item { sealed } => {
                 let id = Some(self.thought_id(sealed));
@@ -111,7 +128,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn think_entry(&mut self, list: Entries, signed: bool, items: Vec<Vec<String>>) {
+    fn think_entry(&mut self, list: Entries, signed: bool, items: Vec<Words>) {
         let (source, json, text_member) = match list {
             Entries::ReasoningDetails => {
                 let json = json!({ "type": "reasoning.text", "format": "unknown", "index": self.n_entries });
@@ -122,9 +139,9 @@ impl<'a> Teller<'a> {
         self.n_entries += 1;
         let block = self.open(Opened::Thinking { source: source.to_owned(), id: None });
         self.beats.push(Beat::Kept { block, json: json.to_string(), text_member: Some(text_member) });
-        let text = self.paragraphs(block, items);
+        let told = self.paragraphs(block, items);
         if signed {
-            self.sign(block, Unit::Words(&text));
+            self.sign(block, Unit::Words(&text_of(&told)));
         }
         self.close(block);
     }
@@ -179,17 +196,16 @@ impl<'a> Teller<'a> {
     }
 
     /// Something visible.
-    pub(crate) fn say(&mut self, words: Vec<String>) {
-        let tagged = std::mem::take(&mut self.tagged);
-        let in_tags = tokens(&tagged);
+    pub(crate) fn say(&mut self, words: Words) {
+        let in_tags = Words::Joined(std::mem::take(&mut self.tagged));
         if (in_tags.is_empty() && words.is_empty()) || self.is_spent() {
             return;
         }
         let block = self.open(Opened::Text);
         self.grow_thought(block, in_tags);
-        let words = self.affordable(words);
         if self.manner.items {
-            let content = json!([{ "type": "output_text", "annotations": [], "text": words.concat() }]);
+            let text: String = words.tokens().take(self.budget).collect();
+            let content = json!([{ "type": "output_text", "annotations": [], "text": text }]);
             let id = self.follower_id("msg_");
             let item =
                 json!({ "type": "message", "id": id, "status": "completed", "role": "assistant", "content": content });
@@ -200,7 +216,7 @@ impl<'a> Teller<'a> {
     }
 
     /// The last words; some sign them, as a part of its own.
-    pub(crate) fn answer(&mut self, words: Vec<String>) {
+    pub(crate) fn answer(&mut self, words: Words) {
         self.say(words);
         if self.manner.text_seal && !self.is_spent() {
             let block = self.open(Opened::Text);
@@ -211,15 +227,16 @@ impl<'a> Teller<'a> {
 
     /// Calls of one tool side by side.
     pub(crate) fn call(&mut self, tool: &Tool, times: u32) {
-        self.say(Vec::new());
+        self.say(tokens(""));
         for nth in 0..usize::try_from(times).unwrap_or(1) {
             if self.is_spent() {
                 return;
             }
             let id = self.manner.call_ids.then(|| self.dice.id("call_"));
             let block = self.open(Opened::ToolCall { id: id.clone(), name: tool.name.clone() });
-            let arguments = self.affordable(tokens(&tools::arguments(tool, nth)));
-            self.keep_call(block, tool, id, &arguments.concat(), nth == 0);
+            let arguments = tokens(&tools::arguments(tool, nth));
+            let told: String = arguments.tokens().take(self.budget).collect();
+            self.keep_call(block, tool, id, &told, nth == 0);
             self.grow(block, arguments);
             self.close(block);
         }
@@ -250,7 +267,7 @@ impl<'a> Teller<'a> {
 
     /// Everything that was told, and how it ended.
     pub(crate) fn finish(mut self, ending: Ending, input: u64, thinking_is_output: bool) -> Vec<Beat> {
-        self.say(Vec::new());
+        self.say(tokens(""));
         let output = self.other_tokens + if thinking_is_output { self.thought_tokens } else { 0 };
         self.beats.push(Beat::Usage(Usage {
             input: Some(input),
@@ -279,27 +296,19 @@ impl<'a> Teller<'a> {
     }
 
     /// As many words as the output limit leaves.
-    fn affordable(&mut self, mut words: Vec<String>) -> Vec<String> {
-        if self.budget < words.len() {
-            self.cut_short = true;
-            words.truncate(self.budget);
+    fn grow(&mut self, block: BlockId, words: Words) -> Told {
+        let wanted = words.count();
+        let n_tokens = wanted.min(self.budget);
+        self.cut_short |= n_tokens < wanted;
+        self.budget -= n_tokens;
+        self.other_tokens += n_tokens as u64;
+        if n_tokens > 0 {
+            self.beats.push(Beat::Said { block, words: words.clone(), skip: 0, n_tokens });
         }
-        words
+        Told { words, n_tokens }
     }
 
-    /// Gives what was told of it.
-    fn grow(&mut self, block: BlockId, words: Vec<String>) -> String {
-        let mut told = String::new();
-        for text in self.affordable(words) {
-            self.budget = self.budget.saturating_sub(1);
-            self.other_tokens += 1;
-            told.push_str(&text);
-            self.beats.push(Beat::Grew { block, text });
-        }
-        told
-    }
-
-    fn grow_thought(&mut self, block: BlockId, words: Vec<String>) -> String {
+    fn grow_thought(&mut self, block: BlockId, words: Words) -> Told {
         let before = self.other_tokens;
         let told = self.grow(block, words);
         self.thought_tokens += self.other_tokens - before;
@@ -307,13 +316,14 @@ impl<'a> Teller<'a> {
         told
     }
 
-    fn paragraphs(&mut self, block: BlockId, items: Vec<Vec<String>>) -> String {
-        let mut told = String::new();
+    /// What was told of all items.
+    fn paragraphs(&mut self, block: BlockId, items: Vec<Words>) -> Vec<Told> {
+        let mut told: Vec<Told> = Vec::new();
         for words in items {
-            if !told.is_empty() {
-                told.push_str(&self.grow_thought(block, vec!["\n\n".to_owned()]));
+            if told.iter().any(|told| told.n_tokens > 0) {
+                told.push(self.grow_thought(block, tokens("\n\n")));
             }
-            told.push_str(&self.grow_thought(block, words));
+            told.push(self.grow_thought(block, words));
         }
         told
     }

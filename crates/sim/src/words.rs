@@ -1,6 +1,7 @@
 //! Words out of a seed: the same seed gives the same words.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use siphasher::sip::SipHasher13;
 
@@ -61,8 +62,11 @@ pub(crate) const TITLES: [&str; 6] = [
 /// What a model that is stuck says, for ever.
 pub(crate) const REFRAIN: &str = "Wait, let me think about that again. ";
 
+/// Letters of the longest token.
+const LONGEST_TOKEN: usize = 8;
+
 /// Numbers out of a seed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -97,21 +101,30 @@ impl Dice {
         (0..n).map(|_| self.pick(&THOUGHTS)).collect::<Vec<_>>().join(" ")
     }
 
-    /// A thought of so many tokens.
-    pub(crate) fn long(&mut self, n_tokens: usize) -> Vec<String> {
-        let mut out = Vec::with_capacity(n_tokens);
-        let mut n_said = 0;
-        while out.len() < n_tokens {
-            let sentence = format!("{} ", self.pick(&THOUGHTS));
-            out.extend(tokens(&sentence));
+    /// A thought of so many tokens, each made when it is asked for.
+    pub(crate) fn long(&mut self, n_tokens: usize) -> Words {
+        let words = Words::Long { dice: self.clone(), n_tokens };
+        // What is rolled next must not depend on when the words are said: the
+        // same rolls as for them, without the words.
+        let (mut n_said, mut n_made) = (0, 0);
+        while n_made < n_tokens {
             n_said += 1;
-            // A long thought is no loop: there is something new in it.
+            n_made += token_count(&format!("{} ", self.pick(&THOUGHTS)));
             if n_said > FEW {
-                let things: Vec<&str> = (0..8).map(|_| self.pick(&THINGS)).collect();
-                out.extend(tokens(&format!("Or {}? ", things.join(", "))));
+                n_made += token_count(&self.doubt());
             }
         }
-        out.truncate(n_tokens);
+        words
+    }
+
+    /// A sentence that has not been said before.
+    fn doubt(&mut self) -> String {
+        let mut out = String::with_capacity(96);
+        for at in 0..8 {
+            out.push_str(if at == 0 { "Or " } else { ", " });
+            out.push_str(self.pick(&THINGS));
+        }
+        out.push_str("? ");
         out
     }
 
@@ -122,20 +135,163 @@ impl Dice {
 
 /// A text in pieces like a model's: a word with the space before it, at most a
 /// few letters; letters outside ASCII one by one.
-pub(crate) fn tokens(text: &str) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    let mut piece = String::new();
-    for letter in text.chars() {
-        let begins = letter.is_whitespace() || !letter.is_ascii() || piece.len() >= 8;
-        if begins && !piece.trim().is_empty() {
-            out.push(std::mem::take(&mut piece));
+pub(crate) fn tokens(text: &str) -> Words {
+    Words::Text(text.into())
+}
+
+/// What is going to be said. A long text is not kept but made as it is said:
+/// many slow streams would fill the memory otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Words {
+    Text(Arc<str>),
+    /// Sentences of a seed.
+    Long {
+        dice: Dice,
+        n_tokens: usize,
+    },
+    /// The same sentence, for so many tokens.
+    Refrain {
+        n_tokens: usize,
+    },
+    /// One text, cut into tokens as a whole.
+    Joined(Vec<Words>),
+}
+
+impl Words {
+    /// One token after another.
+    pub(crate) fn tokens(&self) -> TokenStream {
+        match self {
+            Words::Text(text) => Box::new(Tokens::of(Letters { text: Arc::clone(text), at: 0 })),
+            Words::Long { dice, n_tokens } => Box::new(Long::new(dice.clone(), *n_tokens)),
+            Words::Refrain { n_tokens } => {
+                let once: Vec<String> = Tokens::of(REFRAIN.chars()).collect();
+                Box::new(once.into_iter().cycle().take(*n_tokens))
+            }
+            Words::Joined(parts) => Box::new(Tokens::of(parts.clone().into_iter().flat_map(|part| part.letters()))),
         }
-        piece.push(letter);
     }
-    if !piece.is_empty() {
-        out.push(piece);
+
+    fn letters(&self) -> Box<dyn Iterator<Item = char> + Send + Sync> {
+        match self {
+            Words::Text(text) => Box::new(Letters { text: Arc::clone(text), at: 0 }),
+            Words::Long { .. } | Words::Refrain { .. } | Words::Joined(_) => {
+                Box::new(self.tokens().flat_map(|token| token.chars().collect::<Vec<_>>()))
+            }
+        }
     }
-    out
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tokens().next().is_none()
+    }
+
+    /// How many tokens they are.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Words::Long { n_tokens, .. } | Words::Refrain { n_tokens } => *n_tokens,
+            Words::Text(text) => token_count(text),
+            Words::Joined(_) => self.tokens().count(),
+        }
+    }
+}
+
+/// How many tokens a text is. Nothing is made of it but the number.
+fn token_count(text: &str) -> usize {
+    let (mut n_tokens, mut length, mut is_blank) = (0, 0, true);
+    for letter in text.chars() {
+        let begins = letter.is_whitespace() || !letter.is_ascii() || length >= LONGEST_TOKEN;
+        if begins && !is_blank {
+            n_tokens += 1;
+            (length, is_blank) = (0, true);
+        }
+        length += letter.len_utf8();
+        is_blank &= letter.is_whitespace();
+    }
+    n_tokens + usize::from(length > 0)
+}
+
+/// Tokens that are made one by one.
+pub(crate) type TokenStream = Box<dyn Iterator<Item = String> + Send + Sync>;
+
+/// The letters of a text that others may be reading too.
+struct Letters {
+    text: Arc<str>,
+    at: usize,
+}
+
+impl Iterator for Letters {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        let letter = self.text.get(self.at..)?.chars().next()?;
+        self.at += letter.len_utf8();
+        Some(letter)
+    }
+}
+
+/// Cuts letters into tokens.
+struct Tokens<I> {
+    letters: I,
+    piece: String,
+}
+
+impl<I: Iterator<Item = char>> Tokens<I> {
+    fn of(letters: I) -> Tokens<I> {
+        Tokens { letters, piece: String::new() }
+    }
+}
+
+impl<I: Iterator<Item = char>> Iterator for Tokens<I> {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        for letter in self.letters.by_ref() {
+            let begins = letter.is_whitespace() || !letter.is_ascii() || self.piece.len() >= LONGEST_TOKEN;
+            let whole = begins && !self.piece.trim().is_empty();
+            let token = whole.then(|| std::mem::take(&mut self.piece));
+            self.piece.push(letter);
+            if token.is_some() {
+                return token;
+            }
+        }
+        let last = std::mem::take(&mut self.piece);
+        (!last.is_empty()).then_some(last)
+    }
+}
+
+/// The tokens of a long thought.
+struct Long {
+    dice: Dice,
+    left: usize,
+    n_said: usize,
+    sentence: std::vec::IntoIter<String>,
+}
+
+impl Long {
+    fn new(dice: Dice, n_tokens: usize) -> Long {
+        Long { dice, left: n_tokens, n_said: 0, sentence: Vec::new().into_iter() }
+    }
+}
+
+impl Iterator for Long {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        if self.left == 0 {
+            return None;
+        }
+        if self.sentence.len() == 0 {
+            let sentence = format!("{} ", self.dice.pick(&THOUGHTS));
+            let mut said: Vec<String> = Tokens::of(sentence.chars()).collect();
+            self.n_said += 1;
+            // A long thought is no loop: there is something new in it.
+            if self.n_said > FEW {
+                said.extend(Tokens::of(self.dice.doubt().chars()));
+            }
+            self.sentence = said.into_iter();
+        }
+        self.left -= 1;
+        self.sentence.next()
+    }
 }
 
 #[cfg(test)]
@@ -145,9 +301,9 @@ mod tests {
     #[test]
     fn tokens_are_the_text_again() {
         for text in ["", "a", "Let me see.\n\n 先检查 🙂  indentation", "supercalifragilistic", "   "] {
-            assert_eq!(tokens(text).concat(), text);
+            assert_eq!(tokens(text).tokens().collect::<String>(), text);
         }
-        assert_eq!(tokens("Let me see."), ["Let", " me", " see."]);
+        assert_eq!(tokens("Let me see.").tokens().collect::<Vec<_>>(), ["Let", " me", " see."]);
     }
 
     #[test]
@@ -156,7 +312,21 @@ mod tests {
         assert_eq!(say(1, "q"), say(1, "q"));
         assert_ne!(say(1, "q"), say(2, "q"));
         assert_ne!(say(1, "q"), say(1, "other"));
-        assert_eq!(Dice::new(3, "q").long(1000).len(), 1000);
+        assert_eq!(Dice::new(3, "q").long(1000).tokens().count(), 1000);
+    }
+
+    #[test]
+    fn what_is_rolled_after_a_long_thought_does_not_depend_on_its_being_said() {
+        for n_tokens in [0, 1, 7, 100, 5000] {
+            let mut dice = Dice::new(9, "q");
+            let Words::Long { dice: before, .. } = dice.long(n_tokens) else { panic!("long words are made later") };
+            let mut said = Long::new(before, n_tokens);
+            assert_eq!(said.by_ref().count(), n_tokens);
+            assert_eq!(dice, said.dice, "{n_tokens}");
+        }
+        for text in ["", " ", "a", "Let me see.\n\n 先检查 🙂  indentation", "supercalifragilistic", "   "] {
+            assert_eq!(token_count(text), tokens(text).tokens().count(), "{text:?}");
+        }
     }
 
     #[test]
@@ -164,7 +334,7 @@ mod tests {
         use aside_core::loop_guard::LoopGuard;
         for seed in 0..20 {
             let mut guard = LoopGuard::new();
-            for token in Dice::new(seed, "q").long(20_000) {
+            for token in Dice::new(seed, "q").long(20_000).tokens() {
                 guard.push(&token);
                 assert_eq!(guard.found(), None, "seed {seed}");
             }

@@ -9,6 +9,12 @@ use aside_core::fold::Fold;
 use aside_core::text::JsonText;
 use serde::{Deserialize, Serialize};
 
+/// How long the text of one event becomes; more of it is another event.
+pub(crate) const PIECE: usize = 256 << 10;
+
+/// What one row of the journal holds, about.
+const ROW: usize = 1 << 20;
+
 /// Events of a reply, growth of one block joined.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
@@ -20,16 +26,18 @@ impl Batch {
     /// Takes an event in. A delta that continues the one before costs a copy of
     /// its text and nothing else.
     pub fn push(&mut self, event: Event<'_>, now: Option<Time>) {
-        if let Event::Grew { block, text } = event {
+        if let Event::Grew { block, text } = event
+            && let Some(Recorded::Grew(last, before)) = self.events.last_mut()
+            && *last == block.0
+            && before.len() + text.len() <= PIECE
+        {
             self.n_bytes += text.len();
-            if let Some(Recorded::Grew(last, before)) = self.events.last_mut()
-                && *last == block.0
-            {
-                before.push_str(text);
-                return;
-            }
+            before.push_str(text);
+            return;
         }
-        self.events.extend(Recorded::of(event, now));
+        let recorded = Recorded::of(event, now);
+        self.n_bytes += recorded.as_ref().map_or(0, Recorded::n_bytes);
+        self.events.extend(recorded);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -47,9 +55,21 @@ impl Batch {
         self.events.append(&mut later.events);
     }
 
-    pub fn to_json(&self) -> String {
-        // Plain data into memory does not fail.
-        serde_json::to_string(&self.events).unwrap_or_default()
+    /// The events as rows of the journal, one after another, so that a long
+    /// reply is never written down in memory as a whole.
+    pub fn rows(&self) -> impl Iterator<Item = String> {
+        let mut rest = self.events.as_slice();
+        std::iter::from_fn(move || {
+            let mut n_bytes = 0;
+            let full = rest.iter().position(|event| {
+                n_bytes += event.n_bytes();
+                n_bytes > ROW
+            });
+            let (row, after) = rest.split_at(full.map_or(rest.len(), |at| at.max(1)));
+            rest = after;
+            // Plain data into memory does not fail.
+            (!row.is_empty()).then(|| serde_json::to_string(row).unwrap_or_default())
+        })
     }
 
     pub fn from_json(json: &str) -> Result<Batch, serde_json::Error> {
@@ -157,6 +177,28 @@ impl StoredEnding {
 }
 
 impl Recorded {
+    /// How much text it holds.
+    fn n_bytes(&self) -> usize {
+        match self {
+            Recorded::Started(text)
+            | Recorded::Grew(_, text)
+            | Recorded::Signed(_, text)
+            | Recorded::Encrypted(_, text)
+            | Recorded::Identified(_, text)
+            | Recorded::Restated(_, text)
+            | Recorded::RestatedItem(_, _, text)
+            | Recorded::Kept(_, text, _)
+            | Recorded::Seen(text) => text.len(),
+            Recorded::Opened { .. }
+            | Recorded::Item(..)
+            | Recorded::RefiledAsText(_)
+            | Recorded::RefiledAsThinking(_)
+            | Recorded::Closed(..)
+            | Recorded::Usage(..)
+            | Recorded::Ended { .. } => 0,
+        }
+    }
+
     /// None for what no message holds: notes are told when they happen.
     fn of(event: Event<'_>, now: Option<Time>) -> Option<Recorded> {
         let at = now.map(|now| now.0);

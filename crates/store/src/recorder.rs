@@ -5,17 +5,19 @@
 //! it, and at once when a block ends. A process that is killed loses what came
 //! since, which is less than a second of text.
 
+use std::collections::HashSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aside_core::block::Time;
-use aside_core::event::{Event, Sink};
+use aside_core::event::{BlockId, Event, Part, Sink};
 use aside_core::message::Message;
+use aside_core::text::{JsonText, split_within};
 
 use crate::error::Result;
-use crate::journal::Batch;
+use crate::journal::{Batch, PIECE};
 use crate::lease::Lease;
 use crate::session::{MessageId, NewReply};
 use crate::store::Store;
@@ -24,6 +26,12 @@ use crate::store::Store;
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
 /// A flood does not wait that long.
 const MOST_WAITING: usize = 1 << 20;
+/// Whoever brings more than this waits until some of it is written: text that
+/// waits is in memory a second time.
+const TOO_MUCH: usize = 4 << 20;
+/// An event that cannot be cut into pieces is stored with the whole message
+/// only: no real one is that long, and writing it twice would cost memory.
+const LONGEST_EVENT: usize = 1 << 20;
 
 /// Records one reply. A [`Sink`]: it takes the events that the fold takes.
 pub struct Recorder {
@@ -32,6 +40,8 @@ pub struct Recorder {
     /// As long as we record, nobody else may take the session for abandoned.
     _lease: Lease,
     now: Option<Time>,
+    /// Blocks of several items, of which each may be restated.
+    with_items: HashSet<BlockId>,
     shared: Arc<Mutex<Waiting>>,
     wake: Option<Sender<Wake>>,
     thread: Option<JoinHandle<()>>,
@@ -67,7 +77,7 @@ impl Recorder {
         // Without a thread it is still written: whenever somebody asks.
         let thread = thread.ok();
         let wake = thread.is_some().then_some(wake);
-        Ok(Recorder { store, reply, _lease: lease.clone(), now, shared, wake, thread })
+        Ok(Recorder { store, reply, _lease: lease.clone(), now, with_items: HashSet::new(), shared, wake, thread })
     }
 
     pub fn id(&self) -> MessageId {
@@ -114,6 +124,48 @@ impl Recorder {
 
 impl Sink for Recorder {
     fn take(&mut self, event: Event<'_>) {
+        if let Event::Item { block, .. } = event {
+            self.with_items.insert(block);
+        }
+        let is_long = matches!(event, Event::Restated { text, .. } if text.len() > LONGEST_EVENT as u64);
+        match event {
+            Event::Grew { block, text } => self.grew(block, text),
+            // The same as forgetting the text and hearing it again, where it has
+            // no items.
+            Event::Restated { block, part: Part::Whole, text } if is_long && !self.with_items.contains(&block) => {
+                self.add(Event::Restated { block, part: Part::Whole, text: JsonText::plain("") });
+                text.pieces(&mut String::new(), |piece| self.grew(block, piece));
+            }
+            Event::Restated { .. } if is_long => (),
+            Event::Sealed { payload: text, .. } | Event::Kept { json: text, .. } if text.len() > LONGEST_EVENT => (),
+            Event::Restated { .. }
+            | Event::Sealed { .. }
+            | Event::Kept { .. }
+            | Event::Started { .. }
+            | Event::Opened { .. }
+            | Event::Item { .. }
+            | Event::Refiled { .. }
+            | Event::Identified { .. }
+            | Event::Closed { .. }
+            | Event::Seen { .. }
+            | Event::Usage(_)
+            | Event::Noted(_)
+            | Event::Ended(_) => self.add(event),
+        }
+    }
+}
+
+impl Recorder {
+    /// Text in pieces that a row of the journal can hold.
+    fn grew(&self, block: BlockId, mut text: &str) {
+        while !text.is_empty() {
+            let (piece, rest) = split_within(text, PIECE);
+            self.add(Event::Grew { block, text: piece });
+            text = rest;
+        }
+    }
+
+    fn add(&self, event: Event<'_>) {
         let ends_block = matches!(event, Event::Closed { .. } | Event::Ended(_));
         let mut waiting = lock(&self.shared);
         waiting.batch.push(event, self.now);
@@ -128,6 +180,12 @@ impl Sink for Recorder {
             waiting.is_known = true;
             // A thread that is gone cannot be woken; `flush` writes then.
             drop(wake.send(message));
+        }
+        let must_wait = waiting.batch.n_bytes() > TOO_MUCH && waiting.trouble.is_none();
+        drop(waiting);
+        if must_wait {
+            // What went wrong is kept as trouble, and nothing is lost by it.
+            drop(self.flush());
         }
     }
 }

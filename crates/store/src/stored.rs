@@ -19,6 +19,8 @@ pub(crate) const FORM: i64 = 1;
 
 /// What is larger than this is compressed where that pays.
 const LARGE: usize = 1024;
+/// What is longer than this is written into the file piece by piece.
+pub(crate) const LONG: usize = 1 << 20;
 /// A repeated text shorter than this is not worth taking out of a native item.
 const WORTH_CUTTING: usize = 48;
 /// One packed byte stands for at most this many.
@@ -316,7 +318,8 @@ impl<'a> Facts<'a> {
     fn cut(&self, native: &'a Native, text: &str, items: &[Range<usize>]) -> Option<StoredNative<'a>> {
         let mut wanted = vec![Repeated::Encrypted, Repeated::Signature, Repeated::Text(0, text.len())];
         wanted.extend(items.iter().map(|item| Repeated::Text(item.start, item.end)));
-        let mut json = native.json.clone();
+        // Most items repeat nothing; a long one is not copied to find that out.
+        let mut json = Cow::Borrowed(native.json.as_str());
         let mut cuts = Vec::new();
         for what in wanted {
             let Some(value) = self.repeated(what, text) else { continue };
@@ -324,7 +327,7 @@ impl<'a> Facts<'a> {
                 continue;
             }
             if let Some(at) = json.find(&value) {
-                json.replace_range(at..at + value.len(), "");
+                json.to_mut().replace_range(at..at + value.len(), "");
                 cuts.push(Cut { at, what });
             }
         }
@@ -334,7 +337,7 @@ impl<'a> Facts<'a> {
         // Put back in the opposite order, so that the places still hold.
         cuts.reverse();
         let text_member = native.text_member.as_deref().map(Cow::Borrowed);
-        Some(StoredNative { json: Cow::Owned(json), text_member, cuts })
+        Some(StoredNative { json, text_member, cuts })
     }
 
     /// A repeated value as it stands inside JSON.
@@ -372,7 +375,8 @@ impl<'a> Packed<'a> {
     pub(crate) fn of(text: Cow<'a, str>) -> Packed<'a> {
         if text.len() >= LARGE {
             let packed = lz4_flex::compress_prepend_size(text.as_bytes());
-            if packed.len() < text.len() / 10 * 9 {
+            // What is long is written piece by piece, which works with bytes only.
+            if packed.len() < text.len() / 10 * 9 || packed.len() >= LONG {
                 return Packed::Bytes(packed);
             }
         }

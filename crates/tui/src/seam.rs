@@ -68,6 +68,12 @@ pub enum Update {
     Restored(Vec<Message>),
     /// The last turn is no longer part of it; this was its question.
     TakenBack(String),
+    /// What was said is not sent, and why. The words are the person's again.
+    NotSent {
+        text: String,
+        what: String,
+        hint: Option<String>,
+    },
     /// Of the history just restored, this message is what the user looked for.
     GoTo {
         message: usize,

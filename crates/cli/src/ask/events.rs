@@ -85,6 +85,7 @@ impl<O: Write> Events<O> {
             TurnEnd::Empty
             | TurnEnd::Declined(_)
             | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
             | TurnEnd::Failed(_)
             | TurnEnd::Unreachable(_)
             | TurnEnd::Interrupted

@@ -1,6 +1,6 @@
 //! `aside ask`: one question, its answer, and nothing else on standard output.
 
-mod asker;
+pub(crate) mod asker;
 mod events;
 pub(crate) mod plain;
 pub(crate) mod record;
@@ -11,11 +11,13 @@ use std::io::{BufWriter, IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::settings::Display;
 use aside_core::tags::Start;
+use aside_core::tokens;
 use aside_core::turn::TurnEnd;
-use aside_engine::tools::Mode;
+use aside_engine::tools::{Asker, Mode};
 use aside_engine::{Front, Session};
 use aside_store::{MessageId, SessionId, SqliteStore};
 use serde_json::json;
@@ -24,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Outcome;
 use crate::keep::{self, Desk, Keeper, Which};
 use crate::report::{Report, tell};
-use crate::run::{self, Interrupts, Ready, Wanted};
+use crate::run::{self, Interrupts, Ready, Trust, Wanted};
 use crate::settings::Overrides;
 use plain::{Look, Plain, Thinking};
 use record::{Recorder, Tape};
@@ -87,13 +89,17 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_tools: bool,
 
-    /// Answer yes to what tools would ask; paths outside the working directory are still asked
+    /// Answer yes to what tools would ask; protected paths and those outside the working directory still ask
     #[arg(long, conflicts_with = "deny")]
     yes: bool,
 
     /// Answer no to what tools would ask
     #[arg(long)]
     deny: bool,
+
+    /// Trust this folder: its AGENTS.md is sent, now and from now on
+    #[arg(long)]
+    trust: bool,
 
     /// Write the raw stream with its timing to a file; keys are not in it
     #[arg(long, value_name = "FILE")]
@@ -166,28 +172,50 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 impl Arguments {
-    /// The words of the command line, then what was piped in.
-    fn prompt(&self) -> Result<String, Report> {
-        let mut prompt = self.prompt.join(" ");
-        let mut stdin = std::io::stdin();
-        if !stdin.is_terminal() {
-            let mut piped = Vec::new();
-            stdin
-                .read_to_end(&mut piped)
-                .map_err(|error| Report::new(format!("cannot read standard input: {error}")))?;
-            let piped = String::from_utf8_lossy(&piped);
-            if !prompt.is_empty() && !piped.trim().is_empty() {
-                prompt.push_str("\n\n");
-            }
-            prompt.push_str(&piped);
-        }
-        if prompt.trim().is_empty() {
+    /// The words of the command line, and what was piped in.
+    fn prompt(&self) -> Result<Prompt, Report> {
+        let typed = self.prompt.join(" ");
+        let piped = if std::io::stdin().is_terminal() { None } else { Some(piped()?) };
+        if typed.trim().is_empty() && piped.as_ref().is_none_or(|piped| piped.trim().is_empty()) {
             return Err(Report::new("there is nothing to ask").hint("aside ask \"your question\", or pipe it in"));
         }
-        Ok(prompt)
+        Ok(Prompt { typed, piped })
     }
 
-    async fn ask(&self, prompt: String) -> anyhow::Result<Outcome> {
+    /// A prompt that the window cannot hold is said to be one before it is sent.
+    fn fits(&self, session: &Session, message: &Message) -> Result<(), Report> {
+        let Some((limit, layer)) = session.settings.context_limit_by() else { return Ok(()) };
+        let texts = || {
+            message.blocks.iter().filter_map(|block| match block {
+                Block::Text(text) => Some(text.text.as_str()),
+                Block::Thinking(_)
+                | Block::ToolCall(_)
+                | Block::ToolResult(_)
+                | Block::Image(_)
+                | Block::Unmodelled(_) => None,
+            })
+        };
+        // A token has at least a byte, and counting bytes costs nothing.
+        let bytes: usize = texts().map(str::len).sum();
+        if bytes as u64 <= limit {
+            return Ok(());
+        }
+        let tokens: u64 = texts().map(tokens::estimate).sum();
+        if tokens <= limit {
+            return Ok(());
+        }
+        let what = format!("the prompt has about {tokens} tokens; {} takes {limit}", session.endpoint.model);
+        if tokens * 2 > limit * 3 && !layer.is_of_the_user() {
+            let hint = "send less, ask a model with a larger window, or set context.limit if it is larger than that";
+            return Err(Report::new(what).hint(hint));
+        }
+        tell(&format!("note: {what}"));
+        Ok(())
+    }
+
+    async fn ask(&self, prompt: Prompt) -> anyhow::Result<Outcome> {
+        let Interrupts { stop, leave, signal } = run::interrupts();
+        let asker = asker::on_this_terminal(&stop);
         let store = self.store()?;
         let resumed = match &store {
             Some(store) => keep::resume(store, self.which())?,
@@ -197,19 +225,19 @@ impl Arguments {
             model: self.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
             tools: self.offers_tools().then(|| self.mode()),
+            trust: if self.trust { Trust::Given } else { Trust::Ask(asker.as_ref()) },
             tell: &tell,
         };
+        // What is named and cannot be sent is said before anything is asked.
+        let attached = run::attach(&prompt.typed, prompt.piped.as_deref())?;
         let mut ready = run::session(&wanted, &self.overrides).await?;
-        let attached = run::attach(&prompt)?;
-        for note in &attached.notes {
-            tell(&format!("note: {note}"));
-        }
-        let message = Message::new(Role::User, attached.content);
+        attached.named.iter().for_each(|named| tell(named));
+        let message = Message::new(Role::User, attached.blocks);
+        self.fits(&ready.session, &message)?;
         let known = resumed.map(|resumed| (resumed.id, resumed.ids));
         let mut desk = store.filter(|_| !self.no_save).and_then(|store| desk(store, known, &ready, &message));
-        let Interrupts { stop, leave, signal } = run::interrupts();
         let work = async move {
-            let outcome = self.answer(&mut ready.session, message, desk.as_mut(), &stop).await;
+            let outcome = self.answer(&mut ready.session, message, desk.as_mut(), asker.as_ref(), &stop).await;
             ready.close().await;
             outcome
         };
@@ -222,19 +250,21 @@ impl Arguments {
         session: &mut Session,
         message: Message,
         desk: Option<&mut Desk>,
+        asker: &dyn Asker,
         cancel: &CancellationToken,
     ) -> anyhow::Result<Outcome> {
-        let tape = self.record.as_deref().map(|path| Tape::create(path, &about(session))).transpose()?;
+        let tape =
+            self.record.as_deref().map(|path| Tape::create(path, &about(session), &session.redactor)).transpose()?;
         let look = self.look(session);
         if self.json {
             let mut events = events::Events::new(BufWriter::new(std::io::stdout().lock()));
-            let end = turn(session, message, &mut events, tape, desk, cancel).await;
+            let end = turn(session, message, &mut events, tape, desk, asker, cancel).await;
             events.finish()?;
             return Ok(say::ending(&end).0);
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
         let mut plain = Plain::new(out, err, look);
-        let end = turn(session, message, &mut plain, tape, desk, cancel).await;
+        let end = turn(session, message, &mut plain, tape, desk, asker, cancel).await;
         plain.finish()?;
         let (outcome, report) = say::ending(&end);
         if let Some(report) = report {
@@ -250,11 +280,37 @@ async fn turn(
     front: &mut dyn Front,
     mut tape: Option<Tape>,
     desk: Option<&mut Desk>,
+    asker: &dyn Asker,
     cancel: &CancellationToken,
 ) -> TurnEnd {
-    let asker = asker::on_this_terminal(cancel);
     let mut recorder = Recorder::new(front, tape.as_mut());
-    session.turn(message, &mut Keeper::new(&mut recorder, desk), asker.as_ref(), cancel).await
+    session.turn(message, &mut Keeper::new(&mut recorder, desk), asker, cancel).await
+}
+
+/// What is asked.
+struct Prompt {
+    /// By the person, who can name files in it.
+    typed: String,
+    piped: Option<String>,
+}
+
+/// More than any model reads.
+const MOST_PIPED: u64 = 64 * 1024 * 1024;
+
+/// All of standard input, which must be text.
+fn piped() -> Result<String, Report> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(MOST_PIPED + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Report::new(format!("cannot read standard input: {error}")))?;
+    if bytes.len() as u64 > MOST_PIPED {
+        return Err(Report::new(format!("standard input has more than {MOST_PIPED} bytes")).hint("pipe in less"));
+    }
+    let not_text = || {
+        Report::new("standard input is not text, so nothing was sent")
+            .hint("pipe in UTF-8 text; an image is attached with @path")
+    };
+    let text = String::from_utf8(bytes).map_err(|_| not_text())?;
+    if text.contains('\0') { Err(not_text()) } else { Ok(text) }
 }
 
 /// The place where the turn is kept. Without one it is asked all the same, and

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
+use aside_core::block::{Arguments, ToolCall, ToolResult};
 use aside_core::event::{BlockId, Event, Opening, Side};
 use aside_core::fold::Fold;
 use aside_core::loop_guard::LoopGuard;
 use aside_core::screen::Neutral;
+use aside_core::text::split_within;
 use aside_engine::{Front, Update};
 
 use super::say;
@@ -293,11 +294,7 @@ impl<O: Write, E: Write> Plain<O, E> {
 
     /// What was taken for one thing is another; what it holds moves along.
     fn refiled(&mut self, block: BlockId, to: Side, fold: &Fold) {
-        let text = match fold.block(block) {
-            Some(Block::Text(text)) => text.text,
-            Some(Block::Thinking(thinking)) => thinking.text().to_owned(),
-            _ => String::new(),
-        };
+        let text = fold.text(block);
         let kind = match to {
             Side::Text => Kind::Text,
             Side::Thinking => Kind::Thinking,
@@ -307,8 +304,8 @@ impl<O: Write, E: Write> Plain<O, E> {
         }
         match to {
             Side::Text if self.look.holds => (),
-            Side::Text => self.answer(&text),
-            Side::Thinking if self.look.holds && self.look.thinking != Thinking::Hide => self.think(&text),
+            Side::Text => self.answer(text),
+            Side::Thinking if self.look.holds && self.look.thinking != Thinking::Hide => self.think(text),
             Side::Thinking if self.look.holds => (),
             Side::Thinking => self.say("note: what is written above was thinking, not the answer"),
         }
@@ -317,11 +314,11 @@ impl<O: Write, E: Write> Plain<O, E> {
     /// A reply is over: what was held is the answer, or words between calls.
     fn reply_ended(&mut self, fold: &Fold) {
         if self.look.holds {
-            let held = self.held(fold);
+            let texts: Vec<&str> = self.held(fold).collect();
             if !self.has_calls {
-                self.answer(&held);
-            } else if !held.trim().is_empty() && self.look.thinking != Thinking::Only {
-                self.say(held.trim());
+                texts.into_iter().for_each(|text| self.answer(text));
+            } else if self.look.thinking != Thinking::Only && texts.iter().any(|text| !text.trim().is_empty()) {
+                self.say(texts.concat().trim());
             }
         }
         if self.has_calls {
@@ -334,10 +331,9 @@ impl<O: Write, E: Write> Plain<O, E> {
     }
 
     /// The text of the reply, as its provider had the last word on it.
-    fn held(&self, fold: &Fold) -> String {
-        let texts = (0..self.kinds.len()).filter_map(|at| u32::try_from(at).ok()).map(BlockId);
-        let texts = texts.filter(|block| self.kind(*block) == Kind::Text).filter_map(|block| fold.block(block));
-        texts.map(|block| if let Block::Text(text) = block { text.text } else { String::new() }).collect()
+    fn held<'f>(&self, fold: &'f Fold) -> impl Iterator<Item = &'f str> {
+        let blocks = (0..self.kinds.len()).filter_map(|at| u32::try_from(at).ok()).map(BlockId);
+        blocks.filter(|block| self.kind(*block) == Kind::Text).map(|block| fold.text(block))
     }
 
     fn tool_started(&mut self, call: &ToolCall) {
@@ -480,6 +476,8 @@ impl<O: Write, E: Write> Front for Plain<O, E> {
 
 /// One line of at most so many letters.
 fn cut(text: &str) -> String {
+    // Of a long text no more is looked at than a line can show.
+    let (text, _) = split_within(text.trim_start(), 16 * MOST_OF_A_CALL);
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MOST_OF_A_CALL) {
         Some((at, _)) => line.get(..at).map(|line| format!("{line}…")).unwrap_or_default(),

@@ -6,7 +6,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aside_engine::{Front, Update};
+use aside_core::event::Event;
+use aside_engine::redact::RedactedStream;
+use aside_engine::{Front, Redactor, Update};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json, value::RawValue};
@@ -24,6 +26,9 @@ pub(crate) struct Tape {
     began: Instant,
     name: String,
     state: State,
+    redactor: Redactor,
+    /// What came, without keys, even if one is cut in two.
+    came: RedactedStream,
 }
 
 /// What cannot be written is said once; the turn goes on.
@@ -36,11 +41,13 @@ enum State {
 
 impl Tape {
     /// Begins a recording; `about` says who was asked.
-    pub(crate) fn create(path: &Path, about: &Value) -> Result<Tape, Report> {
+    pub(crate) fn create(path: &Path, about: &Value, redactor: &Redactor) -> Result<Tape, Report> {
         let name = path.display().to_string();
         let failed = |error: std::io::Error| Report::new(format!("cannot write {name}: {error}"));
         let file = crate::atomic::create_private(path).map_err(failed)?;
-        let mut tape = Tape { file: BufWriter::new(file), began: Instant::now(), name, state: State::Sound };
+        let (redactor, came) = (redactor.clone(), redactor.stream());
+        let (file, began) = (BufWriter::new(file), Instant::now());
+        let mut tape = Tape { file, began, name, state: State::Sound, redactor, came };
         tape.line(&about.to_string());
         Ok(tape)
     }
@@ -50,6 +57,18 @@ impl Tape {
             let written = writeln!(self.file, "{line}");
             self.check(written);
         }
+    }
+
+    fn received(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let at = self.at();
+        let line = match std::str::from_utf8(bytes) {
+            Ok(text) => json!({ "at": at, "text": text }),
+            Err(_) => json!({ "at": at, "base64": STANDARD.encode(bytes) }),
+        };
+        self.line(&line.to_string());
     }
 
     fn check(&mut self, written: std::io::Result<()>) {
@@ -78,12 +97,8 @@ impl Front for Recorder<'_> {
         if let Some(tape) = &mut self.tape {
             match &update {
                 Update::Received(bytes) => {
-                    let at = tape.at();
-                    let line = match std::str::from_utf8(bytes) {
-                        Ok(text) => json!({ "at": at, "text": text }),
-                        Err(_) => json!({ "at": at, "base64": STANDARD.encode(bytes) }),
-                    };
-                    tape.line(&line.to_string());
+                    let bytes = tape.came.push(bytes);
+                    tape.received(&bytes);
                 }
                 Update::Sending { step, encoded, body, .. } => {
                     let at = tape.at();
@@ -91,7 +106,13 @@ impl Front for Recorder<'_> {
                     let body = RawValue::from_string((*body).to_owned()).ok();
                     let body = body.as_deref().map_or("null", RawValue::get);
                     let path = Value::from(encoded.path.as_str());
-                    tape.line(&format!("{{\"at\":{at},\"step\":{step},\"path\":{path},\"body\":{body}}}"));
+                    let line = format!("{{\"at\":{at},\"step\":{step},\"path\":{path},\"body\":{body}}}");
+                    let line = tape.redactor.clean(&line).into_owned();
+                    tape.line(&line);
+                }
+                Update::Event { event: Event::Ended(_), .. } => {
+                    let rest = tape.came.finish();
+                    tape.received(&rest);
                 }
                 Update::Event { .. }
                 | Update::Retrying { .. }

@@ -53,6 +53,10 @@ pub(crate) fn ending(end: &TurnEnd) -> (Outcome, Option<Report>) {
             let what = "the answer stops before the provider said that it was done";
             failed(what.to_owned(), "what came is above; ask again")
         }
+        TurnEnd::Oversized { most } => failed(
+            format!("the answer was cut at {most} bytes, which is reply.maxBytes"),
+            "what came is kept; raise it with --set reply.maxBytes=N, 0 for no limit",
+        ),
         TurnEnd::Failed(error) => {
             let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
             failed(format!("the provider failed{status}: {}", error.message), remedy(error.status))

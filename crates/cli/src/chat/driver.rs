@@ -27,7 +27,7 @@ use crate::ask::record::{Recorder, Tape};
 use crate::keep::{self, Desk, Keeper, Which};
 use crate::providers::{Providers, environment};
 use crate::report::Report;
-use crate::run::{self, Ready, Wanted};
+use crate::run::{self, Ready, Trust, Wanted};
 use crate::settings::{self, Overrides, ProfileName, refused};
 use crate::{times, usage, user_files};
 
@@ -50,7 +50,9 @@ pub(crate) struct Driver {
     known: Option<(SessionId, Vec<MessageId>)>,
     pub(super) desk: Option<Desk>,
     /// The question that was taken back last, until something else is asked.
-    pub(super) taken_back: Option<String>,
+    pub(super) taken_back: Option<Message>,
+    /// The prompts of this run as they were typed, with the files they name.
+    pub(super) typed: Vec<String>,
     title: Option<String>,
     profile: Option<String>,
     /// What came while a turn ran and can wait for its end.
@@ -88,10 +90,13 @@ impl Driver {
         };
         // The session gets it as it is: it may be large, and one copy is enough.
         let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
+        // The screen is not up yet: this is asked on the terminal as it is.
+        let asker = crate::ask::asker::on_this_terminal(&CancellationToken::new());
         let wanted = Wanted {
             model: arguments.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
             tools: Some(Mode::Ask),
+            trust: if arguments.trust { Trust::Given } else { Trust::Ask(asker.as_ref()) },
             // On the screen: it is about to cover what is told elsewhere.
             tell: &|line| drop(updates.send(Update::Said(says::line(line)))),
         };
@@ -123,6 +128,7 @@ impl Driver {
             listed: Vec::new(),
             desk: None,
             taken_back: None,
+            typed: Vec::new(),
             title,
             profile,
             later: VecDeque::new(),
@@ -191,12 +197,27 @@ impl Driver {
     }
 
     pub(super) async fn say(&mut self, text: &str, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
-        let attached = run::attach(text)?;
+        let attached = match run::attach(text, None) {
+            Ok(attached) => attached,
+            Err(report) => {
+                let (what, hint) = (report.to_string(), report.remedy().map(str::to_owned));
+                self.front.send(Update::NotSent { text: text.to_owned(), what, hint });
+                return Ok(Done::Silent);
+            }
+        };
         self.taken_back = None;
-        for note in attached.notes {
-            self.front.send(Update::Said(says::line(note)));
+        self.typed.push(text.to_owned());
+        for named in attached.named {
+            self.front.send(Update::Said(says::line(named)));
         }
-        let message = Message::new(Role::User, attached.content);
+        self.say_message(Message::new(Role::User, attached.blocks), inbox).await
+    }
+
+    pub(super) async fn say_message(
+        &mut self,
+        message: Message,
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<Done, Report> {
         self.open_desk(&message);
         let done = self.turn(message, inbox).await;
         self.refresh_lists();
@@ -502,7 +523,8 @@ impl Driver {
                 (self.desk, self.taken_back) = (None, None);
                 (self.known, self.title) = (None, None);
                 self.front.send(Update::Restored(Vec::new()));
-                run::begin_anew(&mut self.ready, &|line| self.front.send(Update::Said(says::line(line))))?;
+                let tell = |line: &str| self.front.send(Update::Said(says::line(line)));
+                run::begin_anew(&mut self.ready, &tell).await?;
                 self.front.send(Update::Status(Box::new(self.status())));
                 Ok(Done::Silent)
             }

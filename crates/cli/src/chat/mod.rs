@@ -49,6 +49,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) plain: bool,
 
+    /// Trust this folder: its AGENTS.md is sent, now and from now on
+    #[arg(long)]
+    pub(crate) trust: bool,
+
     #[command(flatten)]
     pub(crate) overrides: Overrides,
 }

@@ -164,7 +164,8 @@ impl Driver {
                 if path.exists() {
                     return Err(Report::new(format!("{name} is there already")).hint("/record with another name"));
                 }
-                self.tape = Some(Tape::create(path, &ask::about(&self.ready.session))?);
+                let session = &self.ready.session;
+                self.tape = Some(Tape::create(path, &ask::about(session), &session.redactor)?);
                 let line = format!("recording to {name} from the next request on; /record off ends it");
                 Ok(Done::Said(says::line(line)))
             }

@@ -272,7 +272,7 @@ fn explain_without_a_key_lists_every_setting() {
     let config = Config::with("explain-all", CONFIG);
     let all = config.stdout("config explain");
     let heads: Vec<&str> = all.lines().step_by(2).collect();
-    assert_eq!(heads.len(), 18);
+    assert_eq!(heads.len(), 19);
     assert_eq!(&heads[..2], ["reasoning.enabled = true   (built-in)", "reasoning.effort = low   (config)"]);
     assert!(heads.contains(&"reasoning.fieldName = reasoning_content   (dialect)"), "the configured model's own");
     assert!(heads.contains(&"request.maxTokens is unset   (from the dialect)"));
@@ -314,4 +314,30 @@ fn help_has_an_example_for_every_command() {
             assert!(help.contains("Example:\n  ") && help.contains(&format!("aside {command} {subcommand}")), "{help}");
         }
     }
+}
+
+#[test]
+fn l3_a_rule_about_a_tool_that_does_not_exist_is_a_mistake() {
+    #[rustfmt::skip]
+    let cases = [
+        ("[permissions]\nbash = \"allow\"\n",                "config.toml:2: permissions.bash: there is no tool `bash`"),
+        ("[permissions]\n\"raed:src/*\" = \"deny\"\n",      "config.toml:2: permissions.raed:src/*: there is no tool `raed`"),
+        ("[permissions]\nmaps__route = \"allow\"\n",         "config.toml:2: permissions.maps__route: there is no tool `maps__route`"),
+        ("[permissions]\nshell = 1\n",                       "config.toml:2: permissions.shell: expected \"allow\", \"ask\" or \"deny\""),
+        ("[permissions]\nshell = { verdict = \"allow\", x = 1 }\n", "config.toml:2: permissions.shell: expected"),
+        ("[permissions]\nshell = \"maybe\"\n",               "config.toml:2: permissions.shell: unknown verdict `maybe`"),
+    ];
+    for (text, what) in cases {
+        let said = Config::with("no-such-tool", text).refused("ask -m sim/kimi hello");
+        assert!(said.contains(what), "{text}{said}");
+        assert_eq!(
+            said.contains("there are: read, list, glob, grep, edit, write, shell"),
+            what.contains("no tool"),
+            "{said}"
+        );
+    }
+    let fine = "[permissions]\nread = \"allow\"\n\"*\" = \"ask\"\n\"maps__*\" = \"allow\"\nmaps__route = \"deny\"\n\
+                shell = { verdict = \"ask\" }\n[mcp.maps]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n";
+    let config = Config::with("such-tools", fine);
+    assert_eq!(config.run("ask -m sim/kimi hello").code, 0);
 }

@@ -20,6 +20,8 @@ mod encode;
 mod faults;
 mod hostile;
 mod key;
+#[cfg(target_os = "linux")]
+mod leaves;
 mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -28,6 +30,8 @@ mod pages;
 #[cfg(target_os = "linux")]
 mod plain;
 mod profile;
+#[cfg(target_os = "linux")]
+mod protected;
 mod providers;
 #[cfg(target_os = "linux")]
 mod pty;

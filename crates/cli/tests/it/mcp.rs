@@ -92,7 +92,7 @@ fn l2_a_model_calls_a_tool_of_a_server_and_nothing_is_left_running() {
         let config = Config::with(
             &format!("mcp-call-{part}"),
             &format!(
-                "[providers.work]\nprotocol = \"openai-chat\"\nbase_url = {url:?}\n{}[mcp.off]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n",
+                "[providers.work]\nprotocol = \"openai-chat\"\nbase_url = {url:?}\n{}trust = true\n[mcp.off]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n",
                 table("play", part, &diary)
             ),
         );
@@ -147,6 +147,9 @@ fn l3_permissions_name_tools_as_they_are_offered() {
     let cases = [
         ("",                                              "denied: it needs permission and there is nobody to ask; nothing was done"),
         ("[permissions]\n\"play__*\" = \"allow\"\n",      "written"),
+        ("trust = true\n",                                "written"),
+        ("trust = true\n[permissions]\nplay__write_thing = \"ask\"\n",
+            "denied: it needs permission and there is nobody to ask; nothing was done"),
         ("[permissions]\nplay__write_thing = \"deny\"\n", "denied by the rule `play__write_thing`; nothing was done"),
     ];
     for (nth, (rules, content)) in cases.into_iter().enumerate() {
@@ -182,7 +185,7 @@ fn l2_a_server_that_fails_is_one_line_and_the_session_goes_on() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let lines = [
         "note: no tools of the MCP server `dead`: it ended before it had answered: cannot find the module `left-pad`; run its command by hand",
-        "note: no tools of the MCP server `gone`: `/no/such/server` cannot be started: No such file or directory",
+        "note: no tools of the MCP server `gone`: `/no/such/server` cannot be started: there is no such program",
         "note: no tools of the MCP server `shut`: it wants an authorization; give it one with headers",
         "note: no tools of the MCP server `poor`: headers.authorization wants the variable ASIDE_TEST_NO_SUCH, which is not set; export",
     ];
@@ -240,6 +243,8 @@ fn mistakes_in_a_table_are_said_with_their_line() {
         ("[mcp.a]\ncommand = [\"x\"]\nenv = { A = 1 }\n",       "config.toml:3: mcp.a.env.A: expected a variable",                ""),
         ("[mcp.a]\nurl = \"http://x\"\nenv = { A = \"1\" }\n",  "config.toml:3: mcp.a.env: only a server with a command",         "take it out"),
         ("[mcp.a]\ncommand = [\"x\"]\nheaders = {}\n",          "config.toml:3: mcp.a.headers: only a server with a url",         "take it out"),
+        ("[mcp.a]\ncommand = [\"x\"]\ntrust = 1\n",            "config.toml:3: mcp.a.trust: expected true or false",             ""),
+        ("[mcp.a__b]\ncommand = [\"x\"]\n",                    "config.toml:1: mcp.a__b: a server's name has no _ at its ends",  ""),
         ("[mcp.\"a b\"]\ncommand = [\"x\"]\n",                  "config.toml:1: mcp.\"a b\": a server's name is",                 ""),
         ("mcp = 1\n",                                           "config.toml:1: mcp: expected a table",                           ""),
     ];

@@ -50,7 +50,7 @@ impl Terminal {
         let child = Command::new("setsid")
             .arg("--ctty")
             .args(program)
-            .current_dir(&config.0)
+            .current_dir(config.project())
             .env_clear()
             .env("PATH", format!("{path}:{}", std::env::var("PATH").unwrap()))
             .env("HOME", &config.0)

@@ -57,7 +57,7 @@ fn nothing_of_a_command_is_hidden_from_whoever_is_asked() {
         sleep(READ);
         terminal.types("n");
         assert_eq!(terminal.end().code(), Some(0), "{name}");
-        assert!(!config.0.join("never").exists(), "{name}");
+        assert!(!config.project().join("never").exists(), "{name}");
         assert!(!terminal.all().contains('\u{9d}'), "{name}");
     }
 }
@@ -71,13 +71,13 @@ fn what_is_typed_before_a_question_can_be_read_is_no_answer() {
     question(&mut terminal);
     terminal.types("y");
     sleep(READ);
-    assert!(!config.0.join("made").exists(), "nobody had read it");
+    assert!(!config.project().join("made").exists(), "nobody had read it");
     terminal.types("\r");
     sleep(Duration::from_millis(300));
-    assert!(!config.0.join("made").exists(), "no answer is selected at first");
+    assert!(!config.project().join("made").exists(), "no answer is selected at first");
     terminal.types("y");
     assert_eq!(terminal.end().code(), Some(0));
-    assert!(config.0.join("made").exists());
+    assert!(config.project().join("made").exists());
     assert!(terminal.is_as_it_was());
 }
 
@@ -93,7 +93,7 @@ fn arrows_select_and_enter_confirms() {
     terminal.wait_for("›s this session");
     terminal.types("\r");
     assert_eq!(terminal.end().code(), Some(0), "the second call is not asked about");
-    assert!(config.0.join("made").exists());
+    assert!(config.project().join("made").exists());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn t16_ctrl_c_at_a_question_denies_stops_and_exits_130() {
     question(&mut terminal);
     terminal.types("\x03");
     assert_eq!(terminal.end().code(), Some(130));
-    assert!(!config.0.join("never").exists());
+    assert!(!config.project().join("never").exists());
     assert_eq!(provider.bodies().len(), 1, "nothing more is sent");
     assert!(terminal.is_as_it_was());
 }
@@ -123,7 +123,7 @@ fn a_long_diff_says_what_is_not_shown_and_v_shows_it() {
     sleep(READ);
     terminal.types("y");
     assert_eq!(terminal.end().code(), Some(0));
-    assert_eq!(config.read("long.txt"), content);
+    assert_eq!(std::fs::read_to_string(config.project().join("long.txt")).unwrap(), content);
 }
 
 #[test]
@@ -165,11 +165,11 @@ fn plain_shows_the_same_question_and_ignores_what_was_typed_before_it() {
     assert!(!asked.contains("for this session"), "{asked}");
     terminal.types("y\r");
     terminal.wait_for("too soon");
-    assert!(!config.0.join("made").exists(), "nobody had read it");
+    assert!(!config.project().join("made").exists(), "nobody had read it");
     sleep(READ);
     terminal.types("y\r");
     terminal.wait_for("It is over.");
-    assert!(config.0.join("made").exists());
+    assert!(config.project().join("made").exists());
     terminal.types("/quit\r");
     assert_eq!(terminal.end().code(), Some(0));
 }
@@ -178,22 +178,25 @@ fn plain_shows_the_same_question_and_ignores_what_was_typed_before_it() {
 fn signals_end_ask_with_all_it_started() {
     use rustix::process::Signal;
     for (name, signal, code) in [("term", Signal::TERM, 143), ("hup", Signal::HUP, 129)] {
-        let command = "sh -c 'sleep 600 & echo $! > pid; wait'";
-        let (_provider, config) = played(&format!("ask-{name}"), &[("shell", &shell(command))]);
+        // Its process id may be another one inside; its arguments are its own.
+        let seconds = format!("600.{}{code}", std::process::id());
+        let command = format!("sh -c 'setsid sleep {seconds} & touch started; wait'");
+        let (_provider, config) = played(&format!("ask-{name}"), &[("shell", &shell(&command))]);
         let mut terminal = Terminal::run(&[&ASK[..2], &["--yes"], &ASK[2..]].concat(), &config, &[]);
-        let pid = loop {
-            match std::fs::read_to_string(config.0.join("pid")).unwrap_or_default().trim().parse::<u32>() {
-                Ok(pid) => break pid,
-                Err(_) => sleep(Duration::from_millis(20)),
-            }
-        };
+        while !config.project().join("started").exists() || !is_running(&seconds) {
+            sleep(Duration::from_millis(20));
+        }
         terminal.signal(signal);
         assert_eq!(terminal.end().code(), Some(code), "{name}");
-        assert!(!is_alive(pid), "{name}: what the command started is gone with it");
+        assert!(!is_running(&seconds), "{name}: what the command started is gone with it");
     }
 }
 
-fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !stat.is_empty() && !stat.contains(") Z ")
+/// Whether some process sleeps for so long.
+fn is_running(seconds: &str) -> bool {
+    let commands = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let command = std::fs::read(entry.ok()?.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&command).into_owned())
+    });
+    commands.into_iter().any(|command| command.starts_with("sleep\0") && command.contains(seconds))
 }

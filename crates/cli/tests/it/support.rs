@@ -45,6 +45,13 @@ impl Config {
         config
     }
 
+    /// A folder to work in: the one with the config is not a model's to touch.
+    pub(crate) fn project(&self) -> PathBuf {
+        let folder = self.0.with_extension("project");
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
     pub(crate) fn read(&self, file: &str) -> String {
         fs::read_to_string(self.0.join(file)).unwrap()
     }
@@ -80,6 +87,8 @@ impl Config {
 impl Drop for Config {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).unwrap();
+        // Most tests have none.
+        drop(fs::remove_dir_all(self.0.with_extension("project")));
     }
 }
 

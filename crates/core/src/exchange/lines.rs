@@ -168,8 +168,7 @@ fn line(at: usize, entry: &Entry, names: &Names) -> String {
     if let Some(usage) = message.usage {
         out.push_raw("usage", &json::usage(usage));
     }
-    let blocks: Vec<String> = message.blocks.iter().map(json::block).collect();
-    out.push_raw("blocks", &format!("[{}]", blocks.join(",")));
+    out.push_list("blocks", message.blocks.iter().map(json::block));
     write_extra(message, &mut out);
     out.finish()
 }

@@ -61,7 +61,7 @@ impl EventStream {
                 Prelude::Incomplete => (),
                 Prelude::Broken => self.lose(take),
                 Prelude::Message { total, .. } if total > self.limit => {
-                    take(Framed::Oversized { limit: self.limit });
+                    take(oversized(self.limit));
                     let skipped = (total - self.held.len()).min(rest.len());
                     self.skip = total - self.held.len() - skipped;
                     rest = rest.get(skipped..).unwrap_or(&[]);
@@ -99,7 +99,7 @@ impl EventStream {
                 &[]
             }
             Prelude::Message { total, .. } if total > self.limit => {
-                take(Framed::Oversized { limit: self.limit });
+                take(oversized(self.limit));
                 let here = total.min(bytes.len());
                 self.skip = total - here;
                 bytes.get(here..).unwrap_or(&[])
@@ -115,6 +115,11 @@ impl EventStream {
             }
         }
     }
+}
+
+/// A message is readable only as a whole: nothing of it is handed out.
+fn oversized(limit: usize) -> Framed<'static> {
+    Framed::Oversized { limit, start: Frame { name: b"", data: &[], framing: Framing::EventStream, cut: true } }
 }
 
 fn prelude(bytes: &[u8]) -> Prelude {

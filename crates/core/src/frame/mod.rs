@@ -4,6 +4,7 @@
 //! servers answer a stream request with a JSON error, and a JSON request with
 //! a stream. A whole body is a stream of one frame.
 
+mod cut;
 pub(crate) mod eventstream;
 mod sse;
 mod values;
@@ -32,9 +33,11 @@ pub struct Frame<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed<'a> {
     Frame(Frame<'a>),
-    /// A frame over the limit was passed over.
+    /// A frame is over the limit; what follows of it is passed over.
     Oversized {
         limit: usize,
+        /// Its beginning, closed so that JSON in it can be read.
+        start: Frame<'a>,
     },
     /// Bytes that belong to no frame were passed over.
     Corrupt {

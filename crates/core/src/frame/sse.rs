@@ -6,7 +6,7 @@
 
 use memchr::memchr2;
 
-use super::{Frame, Framed, Framing, KEPT_ROOM, append, release};
+use super::{Frame, Framed, Framing, append, cut, release};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -19,11 +19,14 @@ const NAME_ROOM: usize = NAME_LIMIT + FIELD_ROOM;
 
 #[derive(Debug)]
 pub struct Sse {
-    /// The line that the last chunk ended in.
+    /// The line that the last chunk ended in, while it is not known for data.
     line: Vec<u8>,
-    /// Data lines of the current event that came in earlier chunks.
+    /// Data of the current event that came in earlier chunks.
     data: Vec<u8>,
     stored: Stored,
+    /// The last line of `data` goes on in the next chunk. A long one is kept
+    /// there from the start, so that it is never in memory twice.
+    in_data: bool,
     name: Vec<u8>,
     /// A CR ended the last line; an LF right behind it belongs to it.
     after_cr: bool,
@@ -54,6 +57,7 @@ impl Sse {
             line: Vec::new(),
             data: Vec::new(),
             stored: Stored::Nothing,
+            in_data: false,
             name: Vec::new(),
             after_cr: false,
             at_start: true,
@@ -79,28 +83,32 @@ impl Sse {
                 [_, after @ ..] => after,
                 [] => &[],
             };
-            if self.line.is_empty() {
+            if self.in_data {
+                self.extend_data(head, take);
+                self.in_data = false;
+            } else if self.line.is_empty() {
                 self.end_line(head, &mut here, take);
             } else {
                 self.extend_line(head, take);
-                let line = std::mem::take(&mut self.line);
-                self.end_stored_line(&line, &mut here, take);
-                self.line = line;
-                release(&mut self.line);
+                // It was data if it is known for that only now.
+                if !std::mem::take(&mut self.in_data) {
+                    self.end_stored_line(&mut here, take);
+                }
             }
         }
-        self.extend_line(rest, take);
         self.store(here, take);
+        if self.in_data {
+            self.extend_data(rest, take);
+        } else {
+            self.extend_line(rest, take);
+        }
     }
 
     pub fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
         let mut here = Here::default();
-        let cut = !self.line.is_empty();
-        if cut {
-            let line = std::mem::take(&mut self.line);
-            self.end_stored_line(&line, &mut here, take);
-            self.line = line;
-            release(&mut self.line);
+        let cut = self.in_data || !self.line.is_empty();
+        if !self.line.is_empty() {
+            self.end_stored_line(&mut here, take);
         }
         if self.stored == Stored::Data {
             take(Framed::Frame(Frame { name: &self.name, data: &self.data, framing: Framing::Sse, cut }));
@@ -128,10 +136,13 @@ impl Sse {
     }
 
     /// A line that came in pieces does not live as long as the chunk.
-    fn end_stored_line(&mut self, line: &[u8], here: &mut Here<'_>, take: &mut dyn FnMut(Framed<'_>)) {
+    fn end_stored_line(&mut self, here: &mut Here<'_>, take: &mut dyn FnMut(Framed<'_>)) {
+        let mut line = std::mem::take(&mut self.line);
         let mut stored = Here { name: here.name.take(), data: here.data.take() };
-        self.end_line(line, &mut stored, take);
+        self.end_line(&line, &mut stored, take);
         self.store(stored, take);
+        line.clear();
+        self.line = line;
     }
 
     fn end_event(&mut self, here: &mut Here<'_>, take: &mut dyn FnMut(Framed<'_>)) {
@@ -139,7 +150,7 @@ impl Sse {
             let name = here.name.map_or(self.name.as_slice(), |name| name.get(..NAME_LIMIT).unwrap_or(name));
             if let Some(data) = here.data {
                 if data.len() > self.limit {
-                    take(Framed::Oversized { limit: self.limit });
+                    self.store(std::mem::take(here), take);
                 } else {
                     take(Framed::Frame(Frame { name, data, framing: Framing::Sse, cut: false }));
                 }
@@ -157,6 +168,7 @@ impl Sse {
         release(&mut self.data);
         self.name.clear();
         self.stored = Stored::Nothing;
+        self.in_data = false;
     }
 
     /// Keeps what lies in this chunk for the next one.
@@ -171,54 +183,67 @@ impl Sse {
     }
 
     fn add_data(&mut self, value: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
-        if self.stored == Stored::Skipping {
-            return;
-        }
-        if self.data.len() + value.len() > self.limit {
-            self.skip(take);
-            return;
-        }
         if self.stored == Stored::Data {
             append(&mut self.data, b"\n");
         }
-        append(&mut self.data, value);
-        self.stored = Stored::Data;
+        if self.stored == Stored::Nothing {
+            self.stored = Stored::Data;
+        }
+        self.extend_data(value, take);
+    }
+
+    /// More of the line that `data` ends in.
+    fn extend_data(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
+        if self.stored == Stored::Skipping {
+            return;
+        }
+        let room = self.limit.saturating_sub(self.data.len());
+        append(&mut self.data, bytes.get(..room).unwrap_or(bytes));
+        if bytes.len() > room {
+            self.skip(take);
+        }
     }
 
     fn extend_line(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
         if bytes.is_empty() {
             return;
         }
-        append(&mut self.line, bytes);
+        // So much tells what the line is; of data, the rest is never stored here.
+        let (head, rest) = bytes.split_at(bytes.len().min(NAME_ROOM));
+        self.line.extend_from_slice(head);
         let line = if self.at_start { self.line.strip_prefix(BOM).unwrap_or(&self.line) } else { &self.line };
-        let is_data = match field(line, b"data") {
-            Some(value) if value.len() <= self.limit => true,
-            Some(_) => {
-                if self.stored != Stored::Skipping {
-                    self.skip(take);
-                }
-                false
-            }
-            // Too short to tell, or a name, of which only the beginning counts.
-            None => line.len() < FIELD_ROOM || (line.starts_with(b"event") && line.len() < NAME_ROOM),
-        };
-        if !is_data {
+        // Whether a space follows the colon decides where the value begins.
+        if let Some(value) = field(line, b"data").filter(|value| !value.is_empty()) {
+            let value_at = self.line.len() - value.len();
+            let mut line = std::mem::take(&mut self.line);
+            self.at_start = false;
+            self.in_data = true;
+            self.add_data(line.get(value_at..).unwrap_or(&[]), take);
+            self.extend_data(rest, take);
+            line.clear();
+            self.line = line;
+            return;
+        }
+        // Too short to tell, or a name, of which only the beginning counts.
+        let is_name = line.starts_with(b"event");
+        if line.len() < FIELD_ROOM || (is_name && line.len() < NAME_ROOM) {
+            return;
+        }
+        if is_name {
+            self.line.truncate(NAME_ROOM);
+        } else {
             // The line goes on; something must show that it is not blank.
-            let kept = if self.line.starts_with(b"event") { NAME_ROOM } else { 1 };
-            self.line.truncate(kept);
-            self.line.shrink_to(KEPT_ROOM);
-            if kept == 1 {
-                self.at_start = false;
-                self.line.clear();
-                self.line.push(b':');
-            }
+            self.at_start = false;
+            self.line = b":".to_vec();
         }
     }
 
     fn skip(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
+        cut::close(&mut self.data);
+        let start = Frame { name: &self.name, data: &self.data, framing: Framing::Sse, cut: true };
+        take(Framed::Oversized { limit: self.limit, start });
         self.stored = Stored::Skipping;
         release(&mut self.data);
-        take(Framed::Oversized { limit: self.limit });
     }
 }
 
@@ -247,7 +272,7 @@ mod tests {
                     if frame.name.is_empty() { "" } else { "=" },
                     String::from_utf8_lossy(frame.data)
                 ),
-                Framed::Oversized { limit } => format!("!over {limit}"),
+                Framed::Oversized { limit, start } => format!("!over {limit}: {}", String::from_utf8_lossy(start.data)),
                 Framed::Corrupt { what } => format!("!{what}"),
             });
         };
@@ -291,12 +316,15 @@ mod tests {
 
     #[test]
     fn an_event_over_the_limit_is_said_and_the_next_one_is_read() {
-        let big = "x".repeat(50);
-        for input in
-            [format!("data: {big}\n\ndata: a\n\n"), format!("data: 123456789\ndata: {big}\ndata: y\n\ndata: a\n\n")]
-        {
+        let big = format!("[\"{}", "x".repeat(50));
+        let cases = [
+            (format!("data: {big}\n\ndata: a\n\n"), "[\"xxxxxxxxxxxxxxxxxx\"]"),
+            (format!("data: [12345,\ndata: {big}\ndata: y\n\ndata: a\n\n"), "[12345,\n[\"xxxxxxxxxx\"]]"),
+        ];
+        for (input, start) in cases {
             for size in [1, 7, 64, 1000] {
-                assert_eq!(split_at(input.as_bytes(), size, 20), ["!over 20", "a"], "chunks of {size}");
+                let expected = [format!("!over 20: {start}"), "a".to_owned()];
+                assert_eq!(split_at(input.as_bytes(), size, 20), expected, "chunks of {size}");
             }
         }
     }

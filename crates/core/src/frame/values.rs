@@ -3,7 +3,7 @@
 
 use memchr::{memchr2, memchr3};
 
-use super::{Frame, Framed, Framing, append, release};
+use super::{Frame, Framed, Framing, append, cut, release};
 
 /// What to do when a value never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,10 +102,14 @@ impl Values {
         if self.skipping {
             return;
         }
-        if self.held.len() + bytes.len() > self.limit {
+        let room = self.limit.saturating_sub(self.held.len());
+        if bytes.len() > room {
+            append(&mut self.held, bytes.get(..room).unwrap_or(&[]));
+            cut::close(&mut self.held);
+            let start = Frame { name: b"", data: &self.held, framing: Framing::Values, cut: true };
+            take(Framed::Oversized { limit: self.limit, start });
             self.skipping = true;
             release(&mut self.held);
-            take(Framed::Oversized { limit: self.limit });
             return;
         }
         append(&mut self.held, bytes);
@@ -172,7 +176,7 @@ mod tests {
                 Framed::Frame(frame) => {
                     format!("{}{}", String::from_utf8_lossy(frame.data), if frame.cut { "!cut" } else { "" })
                 }
-                Framed::Oversized { limit } => format!("!over {limit}"),
+                Framed::Oversized { limit, start } => format!("!over {limit}: {}", String::from_utf8_lossy(start.data)),
                 Framed::Corrupt { what } => format!("!{what}"),
             });
         };
@@ -228,7 +232,8 @@ mod tests {
     fn a_value_over_the_limit_is_said_and_the_next_one_is_read() {
         let input = format!("{{\"a\":\"{}\"}}\n{{}}", "x".repeat(50));
         for size in [1, 7, 64, 1000] {
-            assert_eq!(split_at(&input, size, 20, Resync::Never), ["!over 20", "{}"], "chunks of {size}");
+            let expected = ["!over 20: {\"a\":\"xxxxxxxxxxxxxx\"}", "{}"];
+            assert_eq!(split_at(&input, size, 20, Resync::Never), expected, "chunks of {size}");
         }
     }
 }

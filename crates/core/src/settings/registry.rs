@@ -82,6 +82,8 @@ registry! {
         "tokens the model may write in one answer";
     Temperature, "request.temperature", Kind::Number, Builtin::Unset("the provider decides"),
         "how freely words are chosen";
+    ReplyMaxBytes, "reply.maxBytes", Kind::Bytes, Builtin::Is("67108864"),
+        "bytes of one reply that are kept in memory; a longer one is stopped there and says so; 0 for no limit";
     SystemPrompt, "prompt.system", Kind::Text, Builtin::Unset("a short one of our own when tools are on"),
         "the system prompt, or @FILE to read it from";
     ProjectFiles, "prompt.projectFiles", Kind::List, Builtin::Is(r#"["AGENTS.md"]"#),

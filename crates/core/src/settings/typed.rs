@@ -67,6 +67,12 @@ impl Settings {
         self.count(Key::ContextLimit)
     }
 
+    /// The same, and who said so.
+    pub fn context_limit_by(&self) -> Option<(u64, Layer)> {
+        let (_, layer) = self.get(Key::ContextLimit)?;
+        Some((self.context_limit()?, layer))
+    }
+
     /// The share of the limit at which to compact; without one, never.
     pub fn compact_at(&self) -> Option<f64> {
         self.number(Key::CompactAt)
@@ -75,6 +81,11 @@ impl Settings {
     /// Tokens of one answer.
     pub fn max_output_tokens(&self) -> Option<u64> {
         self.count(Key::RequestMaxTokens)
+    }
+
+    /// How much of one reply is kept in memory; none: all of it.
+    pub fn max_reply_bytes(&self) -> Option<u64> {
+        self.count(Key::ReplyMaxBytes).filter(|most| *most > 0)
     }
 
     pub fn temperature(&self) -> Option<f64> {

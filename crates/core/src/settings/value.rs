@@ -13,6 +13,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A whole number of at least 1.
     Count,
+    /// A whole number; 0 means no limit.
+    Bytes,
     /// A share: above 0, up to 1.
     Fraction,
     /// At least 0.
@@ -44,6 +46,7 @@ impl Kind {
             Kind::Bool => "true or false".to_owned(),
             Kind::Choice(words) => one_of(words),
             Kind::Count => "a whole number of at least 1".to_owned(),
+            Kind::Bytes => "a whole number of bytes, 0 for no limit".to_owned(),
             Kind::Fraction => "a number above 0 and up to 1".to_owned(),
             Kind::Number => "a number of at least 0".to_owned(),
             Kind::Name => "a name without spaces".to_owned(),
@@ -57,7 +60,7 @@ impl Kind {
         match self {
             Kind::Bool => &["true", "false"],
             Kind::Choice(words) => words,
-            Kind::Count | Kind::Fraction | Kind::Number | Kind::Name | Kind::Text | Kind::List => &[],
+            Kind::Count | Kind::Bytes | Kind::Fraction | Kind::Number | Kind::Name | Kind::Text | Kind::List => &[],
         }
     }
 
@@ -68,6 +71,7 @@ impl Kind {
             Kind::Bool => word.parse().ok().map(Value::Bool),
             Kind::Choice(words) => choice(words, word),
             Kind::Count => word.parse().ok().and_then(count),
+            Kind::Bytes => word.parse().ok().and_then(bytes),
             Kind::Fraction => word.parse().ok().and_then(fraction),
             Kind::Number => word.parse().ok().and_then(number),
             Kind::Name => name(word),
@@ -87,6 +91,7 @@ impl Kind {
             Kind::Bool => given.as_bool().map(Value::Bool),
             Kind::Choice(words) => given.as_str().and_then(|word| choice(words, word)),
             Kind::Count => given.as_u64().and_then(count),
+            Kind::Bytes => given.as_u64().and_then(bytes),
             Kind::Fraction => given.as_f64().and_then(fraction),
             Kind::Number => given.as_f64().and_then(number),
             Kind::Name => given.as_str().and_then(name),
@@ -105,6 +110,10 @@ fn choice(words: &'static [&'static str], given: &str) -> Option<Value> {
 
 fn count(given: u64) -> Option<Value> {
     (1..=LARGEST_COUNT).contains(&given).then_some(Value::Count(given))
+}
+
+fn bytes(given: u64) -> Option<Value> {
+    (given <= LARGEST_COUNT).then_some(Value::Count(given))
 }
 
 fn fraction(given: f64) -> Option<Value> {
@@ -175,6 +184,11 @@ mod tests {
             (Kind::Count,    "0",                   None),
             (Kind::Count,    "-1",                  None),
             (Kind::Count,    "1.5",                 None),
+            (Kind::Bytes,    "0",                   Some(Value::Count(0))),
+            (Kind::Bytes,    "67108864",            Some(Value::Count(67_108_864))),
+            (Kind::Bytes,    "9223372036854775808", None),
+            (Kind::Bytes,    "-1",                  None),
+            (Kind::Bytes,    "64M",                 None),
             (Kind::Fraction, "0.8",                 Some(Value::Number(0.8))),
             (Kind::Fraction, "1",                   Some(Value::Number(1.0))),
             (Kind::Fraction, "0",                   None),

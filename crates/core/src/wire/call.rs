@@ -1,6 +1,8 @@
 //! A request as it goes over the line: URL, headers and body in one value, so
 //! that what is shown is what is sent.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::encode::Encoded;
@@ -13,7 +15,8 @@ pub struct Call {
     pub url: String,
     /// Each name once, in lower case.
     pub headers: Vec<(String, String)>,
-    pub body: String,
+    /// Shared: a body may be long, and a request is sent more than once.
+    pub body: Arc<String>,
 }
 
 /// Where a request goes, and what the user adds to it.
@@ -68,10 +71,10 @@ impl Headers {
 
 /// Lays members over a body, objects member by member. Every other value keeps
 /// its bytes, and the messages stay last, so that requests begin alike.
-pub fn merge_body(body: &str, extra: &Map<String, Value>) -> String {
+pub fn merge_body(body: &Arc<String>, extra: &Map<String, Value>) -> Arc<String> {
     match Raw::of(body) {
-        Ok(object) if object.kind() == Kind::Object && !extra.is_empty() => merged(object, extra),
-        Ok(_) | Err(_) => body.to_owned(),
+        Ok(object) if object.kind() == Kind::Object && !extra.is_empty() => Arc::new(merged(object, extra)),
+        Ok(_) | Err(_) => Arc::clone(body),
     }
 }
 
@@ -106,6 +109,10 @@ mod tests {
         value.as_object().cloned().unwrap()
     }
 
+    fn shared(body: &str) -> Arc<String> {
+        Arc::new(body.to_owned())
+    }
+
     #[test]
     fn the_users_members_win_and_everything_else_keeps_its_bytes() {
         let body =
@@ -120,16 +127,16 @@ mod tests {
             ("kinds",    json!({"thinking": 3, "model": {"x": 1}}), r#"{"model":{"x":1},"thinking":3,"top_k":1,"messages":[{"a":1e2,"b":"\u00e9"}]}"#.to_owned()),
         ];
         for (name, given, expected) in cases {
-            assert_eq!(merge_body(body, &extra(given)), expected, "{name}");
+            assert_eq!(*merge_body(&shared(body), &extra(given)), expected, "{name}");
         }
-        assert_eq!(merge_body("not JSON", &extra(json!({"a": 1}))), "not JSON");
-        assert_eq!(merge_body("{}", &extra(json!({"a": 1}))), r#"{"a":1}"#);
+        assert_eq!(*merge_body(&shared("not JSON"), &extra(json!({"a": 1}))), "not JSON");
+        assert_eq!(*merge_body(&shared("{}"), &extra(json!({"a": 1}))), r#"{"a":1}"#);
     }
 
     #[test]
     fn a_call_has_each_header_once_and_the_users_word_is_the_last() {
         let encoded = Encoded {
-            body: r#"{"messages":[]}"#.to_owned(),
+            body: shared(r#"{"messages":[]}"#),
             path: "/m:go?alt=sse".to_owned(),
             headers: vec![("X-Beta".to_owned(), "ours".to_owned())],
             ..Encoded::default()
@@ -156,7 +163,7 @@ mod tests {
                 pair("x-beta", "mine"),
                 pair("x-team", "blue"),
             ],
-            body: r#"{"n":1,"messages":[]}"#.to_owned(),
+            body: shared(r#"{"n":1,"messages":[]}"#),
         };
         assert_eq!(call(&encoded, &to), expected);
         let bare = call(&encoded, &Destination { key: None, ..to });

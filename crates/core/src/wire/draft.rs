@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use serde_json::{Map, Value};
 
 use super::call_ids::CallIds;
-use super::json::{ObjectWriter, quote};
+use super::json::{ObjectWriter, list_of, quote};
 use super::pieces::Pieces;
 use crate::block::{Arguments, Block, Thinking};
 use crate::conversation::Tool;
@@ -190,7 +190,14 @@ pub(super) fn sent<'a>(message: &'a Message, step: &'a Step) -> impl Iterator<It
 
 /// Several values of a list, for a message that is several there.
 pub(super) fn joined(values: impl Iterator<Item = String>) -> String {
-    values.collect::<Vec<_>>().join(",")
+    let mut out = String::new();
+    for value in values {
+        if !out.is_empty() {
+            out.push(',');
+        }
+        out.push_str(&value);
+    }
+    out
 }
 
 /// How a run of messages begins where users and assistants take turns. Results
@@ -236,7 +243,7 @@ pub(super) fn encrypted(thinking: &Thinking) -> Option<&str> {
 
 /// A list of values that are JSON already.
 pub(super) fn list(values: &[String]) -> String {
-    format!("[{}]", values.join(","))
+    list_of(values)
 }
 
 /// An object of members that are JSON already.

@@ -38,7 +38,7 @@ pub struct Request<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Encoded {
     /// JSON; the same conversation gives the same bytes.
-    pub body: String,
+    pub body: Arc<String>,
     /// Where it goes, below the base URL.
     pub path: String,
     pub headers: Vec<(String, String)>,
@@ -168,7 +168,7 @@ impl Encoder {
         let tokens = head + messages.iter().sum::<u64>();
         notes.extend(self.pieces.counter.warning());
         Encoded {
-            body,
+            body: Arc::new(body),
             path,
             headers,
             decisions: egress.decisions,

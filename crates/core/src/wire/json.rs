@@ -216,7 +216,29 @@ impl ObjectWriter {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         self.0.push_str(&quote(name));
         self.0.push(':');
+        if json.len() > LONG {
+            self.0.reserve_exact(json.len() + 1024);
+        }
         self.0.push_str(json);
+    }
+
+    /// A text, which may be long.
+    pub(crate) fn push_text(&mut self, name: &str, text: &str) {
+        self.push_raw(name, "");
+        quote_into(&mut self.0, text);
+    }
+
+    /// A list of values that are tight already and may be long.
+    pub(crate) fn push_list(&mut self, name: &str, values: impl IntoIterator<Item = impl AsRef<str>>) {
+        self.push_raw(name, "[");
+        let begins = self.0.len();
+        for value in values {
+            if self.0.len() > begins {
+                self.0.push(',');
+            }
+            self.0.push_str(value.as_ref());
+        }
+        self.0.push(']');
     }
 
     /// Every member of an object that is not there yet.
@@ -262,7 +284,59 @@ impl ObjectWriter {
 
 /// Text as a JSON string.
 pub(crate) fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let mut out = String::with_capacity(text.len() + 2);
+    quote_into(&mut out, text);
+    out
+}
+
+/// A text whose room is worth reserving.
+const LONG: usize = 1 << 20;
+
+/// The same, behind what is written already: a long text is not copied twice.
+pub(crate) fn quote_into(out: &mut String, text: &str) {
+    const PLAIN: u8 = 0;
+    // Growing by doubling would take the room of a long text twice.
+    if text.len() > LONG {
+        out.reserve_exact(text.len() + text.len() / 16);
+    }
+    out.push('"');
+    let mut rest = text;
+    let escape = |byte: u8| match byte {
+        b'"' | b'\\' => byte,
+        0x08 => b'b',
+        0x0c => b'f',
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        0x00..0x20 => b'u',
+        _ => PLAIN,
+    };
+    while let Some(at) = rest.bytes().position(|byte| escape(byte) != PLAIN) {
+        let (plain, special) = rest.split_at(at);
+        out.push_str(plain);
+        let byte = special.as_bytes().first().copied().unwrap_or_default();
+        out.push('\\');
+        match escape(byte) {
+            b'u' => out.push_str(&format!("u{byte:04x}")),
+            letter => out.push(char::from(letter)),
+        }
+        rest = special.get(1..).unwrap_or("");
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+/// A list of values that are JSON already, each let go of once it is written.
+pub(crate) fn list_of(values: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let mut out = String::from("[");
+    for value in values {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(value.as_ref());
+    }
+    out.push(']');
+    out
 }
 
 #[cfg(test)]
@@ -296,6 +370,14 @@ mod tests {
         assert_eq!(read(r#"{"word":7,"count":-1}"#), (None, None));
         assert_eq!(read(r#"{"word":null,"count":null}"#), (None, None));
         assert_eq!(read("{}"), (None, None));
+    }
+
+    #[test]
+    fn quoted_text_is_what_serde_writes() {
+        let all: String = (0..0x100).filter_map(char::from_u32).chain(['\u{2028}', '\u{fffd}', '😀']).collect();
+        for text in ["", "plain", "a\"b\\c\nd", &all] {
+            assert_eq!(quote(text), serde_json::to_string(text).expect("serializable"));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! A new protocol is a folder here, a variant of `Codec`, and a variant of
 //! [`Protocol`]; the compiler lists the rest.
 
+mod bounded;
 mod call;
 mod call_ids;
 mod chat;
@@ -33,6 +34,8 @@ mod write;
 
 use std::borrow::Cow;
 
+use bounded::Room;
+
 use crate::dialect::Rules;
 use crate::event::{End, Ending, Event, Note, NoteCode, Sink};
 use crate::frame::{DEFAULT_FRAME_LIMIT, Frame, Framed, Framer};
@@ -54,6 +57,9 @@ const QUOTE: usize = 200;
 /// How many broken frames are told one by one.
 const MOST_NOTES: u64 = 20;
 
+/// However little of a reply is wanted, an error of its provider is read.
+const SMALLEST_FRAME_LIMIT: usize = 1 << 20;
+
 /// Reads one response. Feed it bytes in any pieces, then finish it.
 #[derive(Debug)]
 pub struct Decoder {
@@ -73,6 +79,7 @@ struct Inner {
     /// The input ended inside a frame that could not be read.
     cut: bool,
     oversized: bool,
+    room: Room,
 }
 
 #[derive(Debug)]
@@ -113,7 +120,19 @@ impl Decoder {
         Decoder::with_limit(protocol, rules, DEFAULT_FRAME_LIMIT)
     }
 
-    /// `limit` is the most bytes one frame may take.
+    /// A decoder that tells at most so many bytes of a reply; any number for
+    /// none. What is too long is cut there and says so: nobody has to know how
+    /// much of a reply fits into memory before it comes.
+    pub fn bounded(protocol: Protocol, rules: &Rules, most: Option<u64>) -> Decoder {
+        // Escapes make a text longer on its way, seldom twice as long.
+        let frame = most.map_or(usize::MAX, |most| usize::try_from(most.saturating_mul(2)).unwrap_or(usize::MAX));
+        let mut decoder = Decoder::with_limit(protocol, rules, frame.max(SMALLEST_FRAME_LIMIT));
+        decoder.inner.room = Room::new(most);
+        decoder
+    }
+
+    /// `limit` is the most bytes one frame may take; a longer one is passed
+    /// over.
     pub fn with_limit(protocol: Protocol, rules: &Rules, limit: usize) -> Decoder {
         let codec = match protocol {
             Protocol::OpenaiChat => Codec::Chat(Box::new(chat::ChatDecoder::new(rules.clone()))),
@@ -143,12 +162,21 @@ impl Decoder {
             bytes: 0,
             cut: false,
             oversized: false,
+            room: Room::new(None),
         };
         Decoder { framer, inner }
     }
 
+    /// Whether the bound is reached: nothing more of this reply is told.
+    pub fn is_full(&self) -> bool {
+        self.inner.room.is_full()
+    }
+
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
         let Decoder { framer, inner } = self;
+        if inner.room.is_full() {
+            return;
+        }
         inner.bytes += bytes.len() as u64;
         framer.push(bytes, &mut |framed| inner.take(framed, sink));
     }
@@ -156,16 +184,25 @@ impl Decoder {
     /// The input is over. What is open is closed, and the ending is said once.
     pub fn finish(self, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
         let Decoder { mut framer, mut inner } = self;
-        framer.finish(&mut |framed| inner.take(framed, sink));
+        if !inner.room.is_full() {
+            framer.finish(&mut |framed| inner.take(framed, sink));
+        }
         inner.finish(sink)
     }
 }
 
 impl Inner {
     fn take(&mut self, framed: Framed<'_>, sink: &mut dyn Sink) {
+        if self.room.is_full() {
+            return;
+        }
         match framed {
             Framed::Frame(frame) => self.frame(&frame, sink),
-            Framed::Oversized { limit } => {
+            Framed::Oversized { start, .. } if self.room.most().is_some() => {
+                self.frame(&start, sink);
+                self.room.fill();
+            }
+            Framed::Oversized { limit, .. } => {
                 self.oversized = true;
                 let message =
                     format!("an event of more than {limit} bytes was passed over; raise the limit to read it");
@@ -192,7 +229,7 @@ impl Inner {
         match json.trim_ascii() {
             "" => self.cut |= frame.cut,
             "[DONE]" => self.codec.done(),
-            text => match self.codec.frame(frame, text, &mut self.watch.over(sink)) {
+            text => match self.codec.frame(frame, text, &mut self.watch.over(&mut self.room.over(sink))) {
                 Ok(understood) => self.n_understood += u64::from(understood == Understood::Yes),
                 Err(_) if frame.cut => self.cut = true,
                 Err(error) => {
@@ -216,7 +253,10 @@ impl Inner {
             let message = format!("{} more broken frames were passed over", self.n_broken - MOST_NOTES);
             sink.take(Event::Noted(&Note { code: NoteCode::Malformed, message }));
         }
-        let Finished(mut end) = self.codec.finish(&mut self.watch.over(sink));
+        let Finished(mut end) = self.codec.finish(&mut self.watch.over(&mut self.room.over(sink)));
+        if self.room.is_full() {
+            return self.finish_full(end, sink);
+        }
         if self.cut && end.error.is_none() && end.ending == Ending::Unsaid {
             end.ending = Ending::CutOff;
         }
@@ -228,6 +268,15 @@ impl Inner {
         if self.n_understood == 0 {
             return Err(NotUnderstood { found: self.what_was_found(), expected: expected(self.protocol) });
         }
+        Ok(())
+    }
+
+    /// The reply was longer than the bound. What came of it was understood.
+    fn finish_full(&mut self, end: End, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
+        let most = self.room.most().unwrap_or_default();
+        let message = format!("the reply is larger than reply.maxBytes ({most}); what came up to there is kept");
+        sink.take(Event::Noted(&Note { code: NoteCode::Oversized, message }));
+        sink.take(Event::Ended(&End { ending: Ending::CutOff, ..end }));
         Ok(())
     }
 

@@ -29,9 +29,13 @@ impl Default for Pieces {
 #[derive(Debug)]
 struct Piece {
     step: Step,
-    json: Arc<str>,
+    /// None for a long message: it is written again rather than kept twice.
+    json: Option<Arc<String>>,
     tokens: u64,
 }
+
+/// Longer messages are not kept as they were written.
+const LONGEST_KEPT: usize = 1 << 20;
 
 impl Pieces {
     pub(super) fn counting_with(counter: Arc<dyn Counter>) -> Pieces {
@@ -49,15 +53,18 @@ impl Pieces {
         message: &Message,
         step: &Step,
         write: impl FnOnce() -> String,
-    ) -> (Arc<str>, u64) {
+    ) -> (Arc<String>, u64) {
         let mut written = self.written.borrow_mut();
-        if let Some(piece) = entry.and_then(|entry| written.get(&entry)).filter(|piece| piece.step == *step) {
-            return (Arc::clone(&piece.json), piece.tokens);
+        let known = entry.and_then(|entry| written.get(&entry)).filter(|piece| piece.step == *step);
+        if let Some(Piece { json: Some(json), tokens, .. }) = known {
+            return (Arc::clone(json), *tokens);
         }
-        let json: Arc<str> = write().into();
-        let tokens = tokens_of(&json, message, self.counter.as_ref());
+        let tokens = known.map(|piece| piece.tokens);
+        let json = Arc::new(write());
+        let tokens = tokens.unwrap_or_else(|| tokens_of(&json, message, self.counter.as_ref()));
         if let Some(entry) = entry {
-            written.insert(entry, Piece { step: step.clone(), json: Arc::clone(&json), tokens });
+            let kept = (json.len() <= LONGEST_KEPT).then(|| Arc::clone(&json));
+            written.insert(entry, Piece { step: step.clone(), json: kept, tokens });
         }
         (json, tokens)
     }
@@ -74,7 +81,8 @@ impl Pieces {
 
     /// About how long a list of everything written will be.
     pub(super) fn size(&self) -> usize {
-        self.written.borrow().values().map(|piece| piece.json.len() + 1).sum()
+        let written = self.written.borrow();
+        written.values().filter_map(|piece| piece.json.as_ref()).map(|json| json.len() + 1).sum()
     }
 }
 

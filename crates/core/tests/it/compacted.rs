@@ -1,6 +1,8 @@
 //! Compaction over any history: nothing is lost, nothing is torn, and no
 //! thought reaches the one who summarises.
 
+use std::sync::Arc;
+
 use aside_core::block::{
     Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ToolCall,
     ToolResult, Unmodelled,
@@ -80,7 +82,7 @@ fn history() -> impl Strategy<Value = (Vec<Message>, Vec<u64>, Room, Occasion)> 
 }
 
 /// The body that asks a provider of this protocol for a summary.
-fn body(dialects: &Dialects, protocol: Protocol, messages: &[Message]) -> String {
+fn body(dialects: &Dialects, protocol: Protocol, messages: &[Message]) -> Arc<String> {
     let messages: Vec<&Message> = messages.iter().collect();
     let request = Request {
         dialects,

@@ -12,6 +12,7 @@
     reason = "a test that fails should fail loudly, and it reads files"
 )]
 
+mod bounded;
 mod checks;
 mod compacted;
 mod conversation;

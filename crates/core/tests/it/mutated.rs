@@ -232,7 +232,7 @@ fn x1_a_thought_removed_altered_moved_or_duplicated_is_refused_in_the_providers_
             for mutation in [Removed, Altered, Reworded, Moved, Duplicated] {
                 let name = format!("{} {model} {mutation:?}", dialect.id);
                 let body = mutate(&encoded.body, mutation);
-                if body == encoded.body {
+                if body == *encoded.body {
                     assert!(is_invisible(dialect, &model, mutation), "{name}: nothing to mutate in {body}");
                     continue;
                 }

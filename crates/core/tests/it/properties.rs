@@ -7,6 +7,7 @@ use aside_core::wire::guess_protocol;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use proptest::test_runner::RngSeed;
 
 use crate::support::{decode, events, fixture_responses, generic_rules};
 
@@ -19,6 +20,13 @@ fn cut<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
 
 fn any_fixture() -> impl Strategy<Value = (Protocol, Vec<u8>)> {
     select(fixture_responses().into_iter().map(|(_, protocol, bytes)| (protocol, bytes)).collect::<Vec<_>>())
+}
+
+#[test]
+fn property_tests_draw_the_same_cases_in_every_run() {
+    let seed = ProptestConfig::default().rng_seed;
+    let hint = ".cargo/config.toml sets PROPTEST_RNG_SEED for every cargo command inside the repository";
+    assert!(matches!(seed, RngSeed::Fixed(_)), "{hint}");
 }
 
 proptest! {

@@ -156,6 +156,7 @@ fn s1_one_table_holds_every_setting_of_the_product() {
         ("context.compactAt",           "a number above 0 and up to 1",                        Some("0.8")),
         ("request.maxTokens",           "a whole number of at least 1",                        None),
         ("request.temperature",         "a number of at least 0",                              None),
+        ("reply.maxBytes",              "a whole number of bytes, 0 for no limit",             Some("67108864")),
         ("prompt.system",               "any text",                                            None),
         ("prompt.projectFiles",         "a list: a,b or [\"a\", \"b\"]",                       Some("[\"AGENTS.md\"]")),
     ];
@@ -205,6 +206,7 @@ fn s1_each_setting_takes_what_is_valid_and_nothing_else() {
         (Key::CompactAt,         &["0.01", "0.8", "1"],                                            &["0", "1.1", "-0.5", "80%", "NaN"]),
         (Key::RequestMaxTokens,  &["8192"],                                                        &["0", "none"]),
         (Key::Temperature,       &["0", "0.7", "2"],                                               &["-1", "inf", "warm"]),
+        (Key::ReplyMaxBytes,     &["0", "67108864"],                                               &["", "-1", "1.5", "64M"]),
         (Key::SystemPrompt,      &["", "Be brief.", "@prompt.md", "two\nlines"],                   &[]),
         (Key::ProjectFiles,      &["[]", "[\"AGENTS.md\",\"NOTES.md\"]"],                           &["[1]", "[\"a\""]),
     ];
@@ -238,6 +240,7 @@ fn s1_typed_values_follow_the_table() {
     assert_eq!((settings.context_limit(), settings.compact_at()), (None, Some(0.8)));
     assert_eq!((settings.max_output_tokens(), settings.temperature(), settings.system_prompt()), (None, None, None));
     assert_eq!(settings.project_files(), ["AGENTS.md"]);
+    assert_eq!(settings.max_reply_bytes(), Some(64 << 20));
 
     set(&mut settings, Layer::Config, OTHER_VALUES);
     assert_eq!(settings.enabled(), (false, Layer::Config));
@@ -251,6 +254,8 @@ fn s1_typed_values_follow_the_table() {
     assert_eq!((settings.max_output_tokens(), settings.temperature()), (Some(8000), Some(0.7)));
     assert_eq!(settings.system_prompt(), Some("Be brief."));
     assert_eq!(settings.project_files(), ["NOTES.md"]);
+    settings.set(Layer::Session, "reply.maxBytes", "0").unwrap();
+    assert_eq!(settings.max_reply_bytes(), None, "0 is no limit");
 }
 
 #[test]

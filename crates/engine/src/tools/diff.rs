@@ -1,29 +1,152 @@
 //! What a change to a file looks like.
 
-use std::time::Duration;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
-use similar::TextDiff;
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
 use super::kept::Kept;
 
 /// A diff is for looking at; a coarse one now beats a fine one later.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// Where more lines than this differ, they are not compared with each other.
+const MOST_COMPARED: usize = 20_000;
 const CONTEXT: usize = 3;
-const MOST: usize = 24 * 1024;
+/// What the model gets to see of a diff.
+const MOST_FOR_MODEL: usize = 24 * 1024;
 
-/// A unified diff, cut in the middle if it is long. Empty if nothing changes.
+/// A whole unified diff. Empty if nothing changes. Its time is bounded and its
+/// memory is a small multiple of the two texts.
 pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
-    let mut unified = diff.unified_diff();
-    let text = unified.context_radius(CONTEXT).header(&format!("a/{name}"), &format!("b/{name}")).to_string();
-    let mut kept = Kept::new(MOST);
-    kept.push(text.as_bytes());
+    if before == after {
+        return String::new();
+    }
+    let Trimmed { skipped, before, after, same_behind } = trim(before, after);
+    let mut text = format!("--- a/{name}\n+++ b/{name}\n");
+    let lines = |text: &str| text.split_inclusive('\n').count();
+    let (old, new) = (lines(before), lines(after));
+    if old.max(new) > MOST_COMPARED {
+        let same = same_in_front(before, after);
+        text.push_str(&header(&(0..old), &(0..new), skipped));
+        put(&mut text, ' ', before.split_inclusive('\n').take(same));
+        put(&mut text, '-', before.split_inclusive('\n').skip(same).take(old.saturating_sub(same + same_behind)));
+        put(&mut text, '+', after.split_inclusive('\n').skip(same).take(new.saturating_sub(same + same_behind)));
+        put(&mut text, ' ', before.split_inclusive('\n').skip(old.saturating_sub(same_behind)));
+        return text;
+    }
+    let old: Vec<&str> = before.split_inclusive('\n').collect();
+    let new: Vec<&str> = after.split_inclusive('\n').collect();
+    for group in group_diff_ops(compare(&old, &new), CONTEXT) {
+        hunk(&mut text, &group, &old, &new, skipped);
+    }
+    text
+}
+
+/// The model's copy, cut in the middle if it is long.
+pub(crate) fn for_model(diff: &str) -> String {
+    let mut kept = Kept::new(MOST_FOR_MODEL);
+    kept.push(diff.as_bytes());
     kept.text()
+}
+
+/// Two texts without the lines in front and behind that are the same, but for
+/// those that are shown around a change.
+struct Trimmed<'a> {
+    /// Lines in front that are left out.
+    skipped: usize,
+    before: &'a str,
+    after: &'a str,
+    /// Lines behind that are the same and still there.
+    same_behind: usize,
+}
+
+fn trim<'a>(before: &'a str, after: &'a str) -> Trimmed<'a> {
+    let same = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
+    let same = before.as_bytes().get(..same).unwrap_or_default();
+    // From the line the difference is in, back over the context.
+    let ends = || same.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+    let from = ends().nth(CONTEXT).unwrap_or(0);
+    let first = ends().next().unwrap_or(0);
+    let skipped = same.get(..from).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count();
+    let (old, new) = (before.get(first..).unwrap_or(before), after.get(first..).unwrap_or(after));
+    let same = old.bytes().rev().zip(new.bytes().rev()).take_while(|(one, other)| one == other).count();
+    let tail = old.as_bytes().get(old.len() - same..).unwrap_or_default();
+    // The first line of the tail may be the end of a line that differs.
+    let mut ends = tail.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+    let whole = ends.next().unwrap_or(tail.len());
+    let shown = ends.nth(CONTEXT - 1).unwrap_or(tail.len());
+    let cut = tail.len() - shown;
+    let kept = tail.get(whole..shown).unwrap_or_default();
+    let same_behind = kept.split_inclusive(|byte| *byte == b'\n').count();
+    Trimmed {
+        skipped,
+        before: before.get(from..before.len() - cut).unwrap_or(before),
+        after: after.get(from..after.len() - cut).unwrap_or(after),
+        same_behind,
+    }
+}
+
+fn same_in_front(before: &str, after: &str) -> usize {
+    let both = before.split_inclusive('\n').zip(after.split_inclusive('\n'));
+    both.take(CONTEXT).take_while(|(one, other)| one == other).count()
+}
+
+fn compare(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+    // Numbers are compared at once, however long the lines are.
+    let mut numbers = HashMap::new();
+    let mut number = |line| {
+        let next = numbers.len();
+        *numbers.entry(line).or_insert(next)
+    };
+    let old: Vec<usize> = old.iter().map(|line| number(*line)).collect();
+    let new: Vec<usize> = new.iter().map(|line| number(*line)).collect();
+    capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + PATIENCE))
+}
+
+fn hunk(text: &mut String, group: &[DiffOp], old: &[&str], new: &[&str], skipped: usize) {
+    let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
+    let whole = |first: Range<usize>, last: Range<usize>| first.start..last.end;
+    let header =
+        header(&whole(first.old_range(), last.old_range()), &whole(first.new_range(), last.new_range()), skipped);
+    text.push_str(&header);
+    for op in group {
+        let (tag, from, to) = op.as_tag_tuple();
+        let gone = old.get(from).unwrap_or_default().iter().copied();
+        let come = new.get(to).unwrap_or_default().iter().copied();
+        match tag {
+            DiffTag::Equal => put(text, ' ', gone),
+            DiffTag::Delete | DiffTag::Insert | DiffTag::Replace => {
+                put(text, '-', gone);
+                put(text, '+', come);
+            }
+        }
+    }
+}
+
+fn header(old: &Range<usize>, new: &Range<usize>, skipped: usize) -> String {
+    let range = |range: &Range<usize>| match (range.start + skipped, range.len()) {
+        (start, 1) => format!("{}", start + 1),
+        // Nothing stands behind the line before.
+        (start, 0) => format!("{start},0"),
+        (start, count) => format!("{},{count}", start + 1),
+    };
+    format!("@@ -{} +{} @@\n", range(old), range(new))
+}
+
+fn put<'a>(text: &mut String, mark: char, lines: impl Iterator<Item = &'a str>) {
+    for line in lines {
+        text.push(mark);
+        text.push_str(line);
+        if !line.ends_with('\n') {
+            text.push_str("\n\\ No newline at end of file\n");
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::unified;
+    use super::*;
 
     #[test]
     fn l2_a_diff_shows_what_changes_and_nothing_when_nothing_does() {
@@ -32,5 +155,52 @@ mod tests {
         assert_eq!(unified("a.txt", "same\n", "same\n"), "");
         let new = unified("n", "", "a");
         assert_eq!(new, "--- a/n\n+++ b/n\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n");
+    }
+
+    /// `git apply` is the judge: it makes the new text of the old one, or complains.
+    fn patched(name: &str, before: &str, after: &str) {
+        use crate::scratch::Scratch;
+        let scratch = Scratch::new(&format!("diff-{name}"));
+        let (file, patch) = (scratch.path().join("f"), scratch.path().join("p"));
+        std::fs::write(&file, before).unwrap();
+        std::fs::write(&patch, unified("f", before, after)).unwrap();
+        let mut command = std::process::Command::new("git");
+        command.args(["apply", "--whitespace=nowarn", "-p1", "p"]).current_dir(scratch.path());
+        let run = command.env("GIT_CEILING_DIRECTORIES", scratch.path().parent().unwrap()).output().unwrap();
+        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
+        assert!(std::fs::read_to_string(&file).unwrap() == after, "{name}");
+    }
+
+    #[test]
+    fn l2_a_diff_can_be_applied_whatever_it_changes() {
+        let numbered = |count: usize| (0..count).map(|n| format!("line {n}\n")).collect::<String>();
+        let long = numbered(100);
+        #[rustfmt::skip]
+        let cases = [
+            ("in-the-middle",   long.clone(),              long.replace("line 50\n", "fifty\n")),
+            ("twice",           long.clone(),              long.replace("line 5\n", "").replace("line 90\n", "a\nb\n")),
+            ("at-the-start",    long.clone(),              format!("new\n{long}")),
+            ("at-the-end",      long.clone(),              format!("{long}new\n")),
+            ("no-line-end",     long.clone(),              format!("{long}new")),
+            ("line-end-gone",   "a\nb\n".to_owned(),       "a\nb".to_owned()),
+            ("same-letters",    "aaa\naa\na\n".to_owned(), "aaa\na\naa\na\n".to_owned()),
+            ("in-a-line",       "a\nxbx\nc\n".to_owned(),  "a\nxcx\nc\n".to_owned()),
+            ("repeated",        "x\n".repeat(50),          "x\n".repeat(40)),
+            ("much",            numbered(60_000),          numbered(60_000).replace("line 3", "drei").replace("7\n", "8\n")),
+            ("much-and-less",   numbered(60_000),          format!("{}\nx", numbered(3))),
+            ("much-at-once",    format!("a\nb\nc\nd\n{}y\nz\n", "1\n".repeat(50_000)), format!("a\nb\nc\nd\n{}y\nz\n", "2\n".repeat(30_000))),
+        ];
+        for (name, before, after) in cases {
+            patched(name, &before, &after);
+        }
+    }
+
+    #[test]
+    fn l4_only_the_models_copy_of_a_diff_is_cut() {
+        let (before, after) = ("old\n".repeat(40_000), "new\n".repeat(40_000));
+        let whole = unified("f", &before, &after);
+        assert_eq!((whole.matches("-old\n").count(), whole.matches("+new\n").count()), (40_000, 40_000));
+        let cut = for_model(&whole);
+        assert!(cut.len() < MOST_FOR_MODEL + 100 && cut.contains("bytes left out"), "{}", cut.len());
     }
 }

@@ -1,14 +1,15 @@
 //! What a file is before anything is done with it.
 
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::workplace::Place;
+use super::workplace::{Place, Side};
+use crate::dir::{self, Opened};
 
-/// The most that is edited or compared in memory.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+/// The most that is edited, written or compared in memory.
+pub(crate) const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// How much of the beginning tells what a file is.
 pub(crate) const SNIFF: usize = 8 * 1024;
@@ -33,35 +34,50 @@ pub(crate) enum Found {
     },
 }
 
-/// Anything but a plain file could block for ever or never end.
-pub(crate) fn plain(place: &Place) -> Result<Metadata, String> {
-    let metadata = fs::metadata(&place.path).map_err(|error| about(place, &error))?;
-    match (metadata.is_file(), metadata.is_dir()) {
-        (true, _) => Ok(metadata),
-        (_, true) => Err(format!("`{}` is a folder; use `list`", place.name)),
-        (false, false) => Err(format!("`{}` is no plain file", place.name)),
+/// Opens a plain file for reading. Anything else could block for ever or never
+/// end.
+pub(crate) fn open(place: &Place) -> Result<(File, Metadata), String> {
+    if holds_secrets(place) {
+        return Err(format!("`{}` holds the environment or the memory of a process; it is never read", place.name));
+    }
+    match place.from.look(&place.below).map_err(|error| about(place, &error))? {
+        Opened::File(file, metadata) => Ok((file, metadata)),
+        Opened::Folder => Err(format!("`{}` is a folder; use `list`", place.name)),
+        Opened::Special => Err(format!("`{}` is no plain file", place.name)),
     }
 }
 
+/// The tools run in this process, so its own environment, with the keys of
+/// providers, would be readable to them.
+fn holds_secrets(place: &Place) -> bool {
+    place.side == Side::Outside && is_of_a_process(&place.path)
+}
+
+/// `/proc/…/environ` and `/proc/…/mem`, with every link followed.
+pub(crate) fn is_of_a_process(path: &Path) -> bool {
+    path.starts_with("/proc") && path.file_name().is_some_and(|name| name == "environ" || name == "mem")
+}
+
 pub(crate) fn find(place: &Place) -> Result<Found, String> {
-    match fs::symlink_metadata(&place.path) {
+    let opened = match place.from.look(&place.below) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        // A part of the way is a file; the write below says so.
+        // A part of the way may be a file, or a link by now.
         Err(error) => return Err(about(place, &error)),
-        Ok(_) => (),
-    }
-    let metadata = plain(place)?;
+        Ok(_) => open(place),
+    };
+    let (file, metadata) = opened?;
     let (permissions, changed) = (metadata.permissions(), metadata.modified().ok());
     // A rename does not ask the file that it replaces.
     if permissions.readonly() {
         return Err(format!("`{}` is read-only", place.name));
     }
-    if metadata.len() > MOST_BYTES {
-        return Ok(Found::Other { bytes: metadata.len(), changed, permissions });
-    }
     let mut bytes = Vec::new();
-    let file = File::open(&place.path).map_err(|error| about(place, &error))?;
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| about(place, &error))?;
+    if metadata.len() <= MOST_BYTES as u64 {
+        file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| about(place, &error))?;
+    }
+    if metadata.len().max(bytes.len() as u64) > MOST_BYTES as u64 {
+        return Ok(Found::Other { bytes: metadata.len().max(bytes.len() as u64), changed, permissions });
+    }
     let size = bytes.len() as u64;
     Ok(match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Found::Text(Document { text, permissions }),
@@ -72,6 +88,9 @@ pub(crate) fn find(place: &Place) -> Result<Found, String> {
 pub(crate) fn about(place: &Place, error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::NotFound {
         return format!("`{}` does not exist", place.name);
+    }
+    if dir::is_elsewhere(error) {
+        return format!("`{}` leads elsewhere since it was looked at; nothing was done", place.name);
     }
     format!("`{}`: {error}", place.name)
 }

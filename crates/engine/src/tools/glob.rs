@@ -1,5 +1,6 @@
 //! `glob`: files by the pattern of their paths.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use aside_core::conversation::Tool as Spec;
@@ -7,14 +8,14 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::blocking::{STOPPED, blocking};
-use super::files;
+use super::blocking::blocking;
 use super::form::Form;
-use super::walk::{self, Pattern};
+use super::walk::{self, Passed, Pattern};
 use super::workplace::{Place, Workplace};
 use super::{Job, Outcome, Risk, Target, Tool};
 
 const MOST: usize = 500;
+const MOST_BYTES: usize = 48 * 1024;
 
 const FORM: Form = Form {
     name: "glob",
@@ -32,7 +33,6 @@ struct Arguments {
 pub(crate) struct Glob(pub(crate) Workplace);
 
 struct Finding {
-    work: Workplace,
     place: Place,
     pattern: Arc<Pattern>,
 }
@@ -46,7 +46,7 @@ impl Tool for Glob {
         let Arguments { pattern, path } = FORM.read(arguments)?;
         let pattern = Arc::new(Pattern::parse(&pattern)?);
         let place = self.0.place(path.as_deref().unwrap_or("."))?;
-        Ok(Box::new(Finding { work: self.0.clone(), place, pattern }))
+        Ok(Box::new(Finding { place, pattern }))
     }
 }
 
@@ -56,45 +56,30 @@ impl Job for Finding {
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
-        Box::pin(async move {
-            blocking(&cancel, move |stop| {
-                self.work.check_again(&self.place)?;
-                find(&self.place, &self.pattern, stop)
-            })
-            .await
-        })
+        Box::pin(async move { blocking(&cancel, move |stop| find(&self.place, &self.pattern, stop)).await })
     }
 }
 
 fn find(place: &Place, pattern: &Pattern, stop: &CancellationToken) -> Outcome {
-    if !place.path.exists() {
-        return Err(files::about(place, &std::io::ErrorKind::NotFound.into()));
-    }
-    let (mut found, mut more, mut unread) = (Vec::new(), 0, 0);
-    for entry in walk::below(place) {
-        if stop.is_cancelled() {
-            return Err(STOPPED.to_owned());
-        }
-        match entry {
-            Ok(entry) if walk::is_file(&entry) && pattern.matches(&place.path, entry.path()) => {
-                if found.len() < MOST {
-                    found.push(walk::name(place, entry.path()));
-                } else {
-                    more += 1;
-                }
+    let (mut found, mut bytes, mut more) = (Vec::new(), 0, 0);
+    let passed: Passed = walk::files(place, stop, &mut |below| {
+        if pattern.matches(place, below) {
+            let name = walk::name(place, below);
+            if found.len() < MOST && bytes + name.len() < MOST_BYTES {
+                bytes += name.len() + 1;
+                found.push(name);
+            } else {
+                more += 1;
             }
-            Ok(_) => (),
-            Err(_) => unread += 1,
         }
-    }
+        ControlFlow::Continue(())
+    })?;
     if found.is_empty() {
         found.push("[no such file]".to_owned());
     }
     if more > 0 {
         found.push(format!("[and {more} more; narrow the pattern]"));
     }
-    if unread > 0 {
-        found.push(format!("[{unread} places could not be read]"));
-    }
+    found.extend(passed.notes());
     Ok(found.join("\n"))
 }

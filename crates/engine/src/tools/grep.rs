@@ -1,7 +1,7 @@
 //! `grep`: lines that match, with ripgrep's own libraries.
 
-use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::{STOPPED, Stoppable, blocking};
-use super::files;
+use super::files::is_of_a_process;
 use super::form::Form;
 use super::kept;
 use super::permissions::Rules;
-use super::walk::{self, Pattern};
+use super::walk::{self, Passed, Pattern};
 use super::workplace::{Place, Side, Workplace};
 use super::{Job, Outcome, Risk, Target, Tool};
+use crate::dir::Opened;
 
 const MOST_MATCHES: usize = 200;
 const MOST_BYTES: usize = 48 * 1024;
@@ -27,6 +28,10 @@ const MOST_IN_A_LINE: usize = 400;
 const MOST_CONTEXT: usize = 20;
 /// A file that is one endless line is not searched.
 const MOST_MEMORY: usize = 32 * 1024 * 1024;
+/// The longest expression, and the most that it and its states may take once
+/// they are compiled.
+const MOST_PATTERN: usize = 4096;
+const MOST_COMPILED: usize = 4 * 1024 * 1024;
 
 const FORM: Form = Form {
     name: "grep",
@@ -51,7 +56,6 @@ pub(crate) struct Grep {
 }
 
 struct Searching {
-    work: Workplace,
     rules: Arc<Rules>,
     place: Place,
     matcher: RegexMatcher,
@@ -66,15 +70,12 @@ impl Tool for Grep {
 
     fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
         let Arguments { pattern, path, glob, ignore_case, context } = FORM.read(arguments)?;
-        let mut builder = RegexMatcherBuilder::new();
-        builder.case_insensitive(ignore_case == Some(true)).line_terminator(Some(b'\n'));
-        let matcher =
-            builder.build(&pattern).map_err(|error| format!("`{pattern}` is no regular expression: {error}"))?;
+        let matcher = matcher(&pattern, ignore_case == Some(true))?;
         let only = glob.as_deref().map(Pattern::parse).transpose()?;
         let place = self.work.place(path.as_deref().unwrap_or("."))?;
-        let (work, rules) = (self.work.clone(), Arc::clone(&self.rules));
+        let rules = Arc::clone(&self.rules);
         let context = context.unwrap_or(0).min(MOST_CONTEXT);
-        Ok(Box::new(Searching { work, rules, place, matcher, only, context }))
+        Ok(Box::new(Searching { rules, place, matcher, only, context }))
     }
 }
 
@@ -84,21 +85,22 @@ impl Job for Searching {
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
-        Box::pin(async move {
-            blocking(&cancel, move |stop| {
-                self.work.check_again(&self.place)?;
-                self.search(stop)
-            })
-            .await
-        })
+        Box::pin(async move { blocking(&cancel, move |stop| self.search(stop)).await })
     }
+}
+
+fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, String> {
+    if pattern.len() > MOST_PATTERN {
+        return Err(format!("the pattern has {} bytes; at most {MOST_PATTERN} are possible", pattern.len()));
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder.case_insensitive(ignore_case).line_terminator(Some(b'\n'));
+    builder.size_limit(MOST_COMPILED).dfa_size_limit(MOST_COMPILED);
+    builder.build(pattern).map_err(|error| format!("`{pattern}` is no regular expression: {error}"))
 }
 
 impl Searching {
     fn search(&self, stop: &CancellationToken) -> Outcome {
-        if !self.place.path.exists() {
-            return Err(files::about(&self.place, &io::ErrorKind::NotFound.into()));
-        }
         let mut searcher = SearcherBuilder::new()
             .line_number(true)
             .binary_detection(BinaryDetection::quit(0))
@@ -107,46 +109,43 @@ impl Searching {
             .heap_limit(Some(MOST_MEMORY))
             .build();
         let mut found = Found::default();
-        for entry in walk::below(&self.place) {
-            if stop.is_cancelled() {
-                return Err(STOPPED.to_owned());
+        let passed = walk::files(&self.place, stop, &mut |below| {
+            if self.only.as_ref().is_some_and(|only| !only.matches(&self.place, below)) {
+                return ControlFlow::Continue(());
             }
-            let Ok(entry) = entry else {
-                found.unread += 1;
-                continue;
-            };
-            if !walk::is_file(&entry) || !self.wants(entry.path()) {
-                continue;
-            }
-            found.file = walk::name(&self.place, entry.path());
-            if !self.may_show(&found.file) {
+            found.file = walk::name(&self.place, below);
+            if !self.may_show(&found.file, below) {
                 found.kept_back += 1;
-                continue;
+                return ControlFlow::Continue(());
             }
-            let file = File::open(entry.path()).map(|file| Stoppable { file, stop });
-            let searched = file.and_then(|file| searcher.search_reader(&self.matcher, file, &mut found));
-            if stop.is_cancelled() {
-                return Err(STOPPED.to_owned());
-            }
+            // Opened anew from the folder that was judged, never through a link.
+            let searched = match self.place.from.look(&walk::join(&self.place.below, below)) {
+                Ok(Opened::File(file, _)) => {
+                    searcher.search_reader(&self.matcher, Stoppable { file, stop }, &mut found)
+                }
+                Ok(Opened::Folder | Opened::Special) => Err(io::ErrorKind::InvalidInput.into()),
+                Err(error) => Err(error),
+            };
             if searched.is_err() {
                 found.unread += 1;
             }
-            if found.is_full() {
-                break;
-            }
+            if found.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if stop.is_cancelled() {
+            return Err(STOPPED.to_owned());
         }
-        Ok(found.text())
+        Ok(found.text(passed))
     }
 
-    fn wants(&self, path: &Path) -> bool {
-        self.only.as_ref().is_none_or(|only| only.matches(&self.place.path, path))
-    }
-
-    fn may_show(&self, name: &str) -> bool {
+    fn may_show(&self, name: &str, below: &Path) -> bool {
+        let whole = walk::join(&self.place.path, below);
+        let path = whole.display().to_string();
         match self.place.side {
-            Side::Inside => self.rules.lets_be_read(FORM.name, name),
-            // The user was asked about all of it.
-            Side::Outside => true,
+            Side::Inside => self.rules.lets_be_read(FORM.name, name, &path),
+            // The user was asked about all of it, but a rule that forbids counts.
+            Side::Outside => {
+                !is_of_a_process(&whole) && self.rules.forbids(&["read", FORM.name], name, &path).is_none()
+            }
         }
     }
 }
@@ -167,12 +166,11 @@ impl Found {
     }
 
     fn line(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes);
-        let text = kept::line(text.trim_end_matches(['\n', '\r']), MOST_IN_A_LINE);
+        let text = kept::bytes_of_line(bytes, MOST_IN_A_LINE);
         self.shown.push_str(&format!("{}{mark}{}{mark}{text}\n", self.file, number.unwrap_or(0)));
     }
 
-    fn text(mut self) -> String {
+    fn text(mut self, mut passed: Passed) -> String {
         if self.matches == 0 {
             self.shown.push_str("[no match]\n");
         }
@@ -182,8 +180,10 @@ impl Found {
         if self.kept_back > 0 {
             self.shown.push_str(&format!("[{} files may not be read and were not searched]\n", self.kept_back));
         }
-        if self.unread > 0 {
-            self.shown.push_str(&format!("[{} places could not be read]\n", self.unread));
+        passed.unread += self.unread;
+        for note in passed.notes() {
+            self.shown.push_str(&note);
+            self.shown.push('\n');
         }
         self.shown
     }
@@ -218,7 +218,7 @@ mod tests {
         let work = Workplace::open(scratch.path()).unwrap();
         let place = work.place(".").unwrap();
         let matcher = RegexMatcher::new("needle").unwrap();
-        let search = Searching { work, rules: Arc::default(), place, matcher, only: None, context: 0 };
+        let search = Searching { rules: Arc::default(), place, matcher, only: None, context: 0 };
         let stop = CancellationToken::new();
         assert_eq!(search.search(&stop), Ok("a:1:needle\n".to_owned()));
         stop.cancel();

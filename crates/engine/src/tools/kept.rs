@@ -66,15 +66,21 @@ fn from_whole_character(bytes: &[u8]) -> (usize, &[u8]) {
     bytes.split_at_checked(broken).map_or((0, bytes), |(_, rest)| (broken, rest))
 }
 
-/// The first characters of a line that may be very long.
-pub(crate) fn line(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some((end, _)) => {
-            let (shown, rest) = text.split_at(end);
-            format!("{shown} [… {} bytes of this line left out]", rest.len())
-        }
-    }
+/// The first characters of a line that may be very long and no UTF-8, without
+/// its end.
+pub(crate) fn bytes_of_line(line: &[u8], most: usize) -> String {
+    let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    let line = line.get(..end).unwrap_or(line);
+    // A character has at most four bytes, or is one byte that stands for none.
+    let (beginning, rest) = line.split_at_checked(most * 4 + 4).unwrap_or((line, &[]));
+    let text = String::from_utf8_lossy(beginning);
+    let shown = match text.char_indices().nth(most) {
+        None if rest.is_empty() => return text.into_owned(),
+        None => text.as_ref(),
+        Some((end, _)) => text.get(..end).unwrap_or(&text),
+    };
+    let valid = shown.chars().map(|c| if c == '\u{fffd}' { 1 } else { c.len_utf8() }).sum::<usize>();
+    format!("{shown} [… {} bytes of this line left out]", line.len().saturating_sub(valid))
 }
 
 #[cfg(test)]
@@ -106,7 +112,10 @@ mod tests {
 
     #[test]
     fn a_long_line_says_that_it_is_cut() {
-        assert_eq!(line("short", 10), "short");
+        let line = |text: &str, most| bytes_of_line(text.as_bytes(), most);
+        assert_eq!(line("short\r\n", 10), "short");
         assert_eq!(line("ééééé", 3), "ééé [… 4 bytes of this line left out]");
+        assert_eq!(line(&"é".repeat(1000), 3), "ééé [… 1994 bytes of this line left out]");
+        assert_eq!(bytes_of_line(b"a\xffb", 10), "a\u{fffd}b");
     }
 }

@@ -1,6 +1,7 @@
 //! `list`: what is in a folder.
 
-use std::fs;
+use std::collections::BinaryHeap;
+use std::ffi::OsString;
 
 use aside_core::conversation::Tool as Spec;
 use futures_util::future::BoxFuture;
@@ -12,8 +13,10 @@ use super::files;
 use super::form::Form;
 use super::workplace::{Place, Workplace};
 use super::{Job, Outcome, Risk, Target, Tool};
+use crate::dir::{Dir, Entry, Kind};
 
 const MOST: usize = 1000;
+const MOST_BYTES: usize = 48 * 1024;
 
 const FORM: Form = Form {
     name: "list",
@@ -30,7 +33,6 @@ struct Arguments {
 pub(crate) struct List(pub(crate) Workplace);
 
 struct Listing {
-    work: Workplace,
     place: Place,
 }
 
@@ -42,7 +44,7 @@ impl Tool for List {
     fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
         let Arguments { path } = FORM.read(arguments)?;
         let place = self.0.place(path.as_deref().unwrap_or("."))?;
-        Ok(Box::new(Listing { work: self.0.clone(), place }))
+        Ok(Box::new(Listing { place }))
     }
 }
 
@@ -52,45 +54,60 @@ impl Job for Listing {
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
-        Box::pin(async move {
-            blocking(&cancel, move |stop| {
-                self.work.check_again(&self.place)?;
-                list(&self.place, stop)
-            })
-            .await
-        })
+        Box::pin(async move { blocking(&cancel, move |stop| list(&self.place, stop)).await })
     }
 }
 
+/// Keeps the first names of the folder, however many there are.
 fn list(place: &Place, stop: &CancellationToken) -> Outcome {
     let fail = |error: std::io::Error| files::about(place, &error);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(&place.path).map_err(fail)? {
+    let folder = place.from.folder(&place.below).map_err(fail)?;
+    let (mut first, mut more) = (BinaryHeap::new(), 0);
+    for entry in folder.entries().map_err(fail)? {
         if stop.is_cancelled() {
             return Err(STOPPED.to_owned());
         }
-        names.push(name(&entry.map_err(fail)?));
+        let Entry { name, kind } = entry.map_err(fail)?;
+        first.push((sorted_as(name, kind), kind));
+        if first.len() > MOST {
+            first.pop();
+            more += 1;
+        }
     }
-    if names.is_empty() {
+    if first.is_empty() {
         return Ok("[an empty folder]".to_owned());
     }
-    names.sort_unstable();
-    let more = names.len().saturating_sub(MOST);
-    names.truncate(MOST);
+    let (mut names, mut bytes) = (Vec::new(), 0);
+    for (name, kind) in first.into_sorted_vec() {
+        let name = shown(&folder, name, kind);
+        bytes += name.len() + 1;
+        if bytes > MOST_BYTES {
+            more += 1;
+        } else {
+            names.push(name);
+        }
+    }
     if more > 0 {
         names.push(format!("[and {more} more]"));
     }
     Ok(names.join("\n"))
 }
 
-fn name(entry: &fs::DirEntry) -> String {
-    let name = entry.file_name().to_string_lossy().into_owned();
-    match entry.file_type() {
-        Ok(kind) if kind.is_dir() => format!("{name}/"),
-        Ok(kind) if kind.is_symlink() => match fs::read_link(entry.path()) {
-            Ok(target) => format!("{name} -> {}", target.display()),
-            Err(_) => name,
+/// A folder stands where its name with the slash does.
+fn sorted_as(mut name: OsString, kind: Kind) -> OsString {
+    if kind == Kind::Folder {
+        name.push("/");
+    }
+    name
+}
+
+fn shown(folder: &Dir, name: OsString, kind: Kind) -> String {
+    let text = name.to_string_lossy();
+    match kind {
+        Kind::Link => match folder.link_target(&name) {
+            Ok(target) => format!("{text} -> {}", target.display()),
+            Err(_) => text.into_owned(),
         },
-        Ok(_) | Err(_) => name,
+        Kind::File | Kind::Folder | Kind::Special => text.into_owned(),
     }
 }

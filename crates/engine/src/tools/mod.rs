@@ -11,10 +11,12 @@ mod form;
 mod glob;
 mod grep;
 mod group;
+mod ignored;
 mod kept;
 mod list;
 pub mod permissions;
 mod process;
+mod protected;
 mod read;
 mod shell;
 mod toolbox;
@@ -30,7 +32,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use files::image_type;
 pub use group::Group;
 pub use kept::Kept;
-pub use permissions::{Mode, NotForgotten, Permissions, ProjectMemory, Ruled, Rules, Source, Verdict};
+pub use permissions::{
+    KnownTools, Mode, NotForgotten, Permissions, ProjectMemory, Ruled, Rules, Source, Verdict, server_pattern,
+};
 pub use toolbox::{Offered, Switch, Taken, Toolbox, UnknownTool};
 pub use workplace::Workplace;
 
@@ -110,6 +114,8 @@ pub struct Target {
     pub subject: String,
     pub risk: Risk,
     pub likeness: Likeness,
+    /// The whole path, where the subject is a path.
+    pub path: Option<String>,
     /// The protected path that it would change, which always asks.
     pub protected: Option<String>,
     pub standing: Standing,
@@ -118,7 +124,7 @@ pub struct Target {
 impl Target {
     /// About something that is no path.
     pub fn new(subject: String, risk: Risk, likeness: Likeness) -> Target {
-        Target { subject, risk, likeness, protected: None, standing: Standing::Counts }
+        Target { subject, risk, likeness, path: None, protected: None, standing: Standing::Counts }
     }
 }
 
@@ -133,10 +139,12 @@ pub enum Standing {
 }
 
 /// What counts as the same again when a yes is remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Likeness {
     /// Any use of the tool inside the working directory.
     Tool,
+    /// Any use of any tool of this server.
+    Server(String),
     /// This very subject.
     Subject,
 }

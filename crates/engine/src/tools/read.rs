@@ -1,6 +1,5 @@
 //! `read`: the lines of a text file.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Seek};
 
 use aside_core::conversation::Tool as Spec;
@@ -35,7 +34,6 @@ struct Arguments {
 pub(crate) struct Read(pub(crate) Workplace);
 
 struct Reading {
-    work: Workplace,
     place: Place,
     first: usize,
     limit: usize,
@@ -50,7 +48,7 @@ impl Tool for Read {
         let Arguments { path, offset, limit } = FORM.read(arguments)?;
         let place = self.0.place(&path)?;
         let limit = limit.unwrap_or(MOST_LINES).clamp(1, MOST_LINES);
-        Ok(Box::new(Reading { work: self.0.clone(), place, first: offset.unwrap_or(1).max(1), limit }))
+        Ok(Box::new(Reading { place, first: offset.unwrap_or(1).max(1), limit }))
     }
 }
 
@@ -62,7 +60,6 @@ impl Job for Reading {
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             blocking(&cancel, move |stop| {
-                self.work.check_again(&self.place)?;
                 let read = self.read(stop);
                 if stop.is_cancelled() { Err(STOPPED.to_owned()) } else { read }
             })
@@ -73,12 +70,12 @@ impl Job for Reading {
 
 impl Reading {
     fn read(&self, stop: &CancellationToken) -> Outcome {
-        let size = files::plain(&self.place)?.len();
+        let (mut file, metadata) = files::open(&self.place)?;
+        let size = metadata.len();
         let fail = |error: std::io::Error| files::about(&self.place, &error);
         if let Some(kind) = files::image_type(&self.place.path) {
             return Ok(format!("[{kind}, {size} bytes: an image, not shown here]"));
         }
-        let mut file = File::open(&self.place.path).map_err(fail)?;
         let mut beginning = Vec::new();
         file.by_ref().take(SNIFF as u64).read_to_end(&mut beginning).map_err(fail)?;
         if beginning.contains(&0) {

@@ -1,11 +1,13 @@
 //! The tools of a session and what they may do.
 
 use std::fmt;
+use std::sync::Arc;
 
 use aside_core::block::{Arguments, ToolCall, ToolResult};
 use aside_core::conversation::Tool as Spec;
 use tokio_util::sync::CancellationToken;
 
+use super::blocking::blocking;
 use super::edit::Edit;
 use super::glob::Glob;
 use super::grep::Grep;
@@ -15,7 +17,7 @@ use super::read::Read;
 use super::shell::Shell;
 use super::workplace::Workplace;
 use super::write::Write;
-use super::{Asker, Job, Outcome, Question, Risk, Tool};
+use super::{Asker, Job, Outcome, Question, Tool};
 
 pub struct Toolbox {
     tools: Vec<Held>,
@@ -28,7 +30,7 @@ pub struct Toolbox {
 
 struct Held {
     spec: Spec,
-    tool: Box<dyn Tool>,
+    tool: Arc<dyn Tool>,
     switch: Switch,
 }
 
@@ -76,10 +78,10 @@ impl Toolbox {
             Box::new(Read(work.clone())),
             Box::new(List(work.clone())),
             Box::new(Glob(work.clone())),
-            Box::new(Grep { work: work.clone(), rules }),
+            Box::new(Grep { work: work.clone(), rules: Arc::clone(&rules) }),
             Box::new(Edit(work.clone())),
-            Box::new(Write(work.clone())),
-            Box::new(Shell::new(work.clone(), permissions.rules())),
+            Box::new(Write { work: work.clone(), rules: Arc::clone(&rules) }),
+            Box::new(Shell::new(work.clone(), rules)),
         ];
         let mut toolbox = Toolbox::with(permissions);
         for tool in tools {
@@ -101,7 +103,7 @@ impl Toolbox {
         if self.usual == Switch::On {
             self.specs.push(spec.clone());
         }
-        self.tools.push(Held { spec, tool, switch: self.usual });
+        self.tools.push(Held { spec, tool: tool.into(), switch: self.usual });
     }
 
     /// All of them, on or off.
@@ -154,14 +156,20 @@ impl Toolbox {
 
     async fn carry_out(&self, call: &ToolCall, asker: &dyn Asker, cancel: &CancellationToken) -> Outcome {
         let tool = self.find(&call.name)?;
-        let job = match &call.arguments {
-            Arguments::Json(arguments) => tool.plan(arguments)?,
+        let arguments = match &call.arguments {
+            Arguments::Json(arguments) => arguments.clone(),
             Arguments::Broken(_) => return Err("the arguments are no JSON; nothing was done".to_owned()),
+        };
+        let planning = Arc::clone(&tool);
+        let cleared = async {
+            // Reading arguments and following links takes time too.
+            let job = blocking(cancel, move |_| planning.plan(&arguments)).await?;
+            self.clear(call, job, asker).await
         };
         let job = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Denied::Interrupted.to_string()),
-            cleared = self.clear(call, job, asker) => cleared?,
+            cleared = cleared => cleared?,
         };
         let outcome = job.run(cancel.clone()).await;
         tool.notices().iter().for_each(|notice| asker.trouble(notice));
@@ -194,8 +202,9 @@ impl Toolbox {
                     job.approved();
                 }
             }
-            // What stands in a file outside is not told before the user agreed.
-            (Need::Question, Err(why)) if target.risk == Risk::Outside => {
+            // What stands in a file that may not be read is not told before the
+            // user agreed.
+            (Need::Question, Err(why)) if !self.permissions.may_tell(&target) => {
                 let _: Allowed = ask(Some(why.clone())).await?;
                 return Err(why);
             }
@@ -204,10 +213,10 @@ impl Toolbox {
         Ok(job)
     }
 
-    fn find(&self, name: &str) -> Result<&dyn Tool, String> {
+    fn find(&self, name: &str) -> Result<Arc<dyn Tool>, String> {
         let found = self.tools.iter().find(|held| held.spec.name == name);
         match found {
-            Some(Held { tool, switch: Switch::On, .. }) => return Ok(tool.as_ref()),
+            Some(Held { tool, switch: Switch::On, .. }) => return Ok(Arc::clone(tool)),
             Some(Held { switch: Switch::Off, .. }) => return Err(format!("the user has switched `{name}` off")),
             None => (),
         }

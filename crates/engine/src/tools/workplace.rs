@@ -10,15 +10,22 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use aside_confine::{Confine, Helper, Places, Wish};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
+use super::protected::Protected;
 use super::{Likeness, Risk, Target};
+use crate::dir::Dir;
 
 /// As many as Linux follows.
 const MOST_LINKS: usize = 40;
+/// As long as Linux takes.
+const MOST_PATH: usize = 4096;
 
 /// The working directory of a session.
 #[derive(Debug, Clone)]
 pub struct Workplace {
     root: PathBuf,
+    /// Held open, so that nobody can put another folder in its place.
+    folder: Arc<Dir>,
+    protected: Arc<Protected>,
     hidden_variables: Vec<String>,
     locks: Arc<Mutex<Locks>>,
     confine: Arc<Confine>,
@@ -27,12 +34,17 @@ pub struct Workplace {
 type Locks = HashMap<PathBuf, Weak<AsyncMutex<()>>>;
 
 /// Where a path leads when every link in it is followed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     /// Below the root if it is inside, whole if it is not.
     pub(crate) name: String,
     pub(crate) side: Side,
+    /// The folder it is opened from, and the way from there.
+    pub(crate) from: Arc<Dir>,
+    pub(crate) below: PathBuf,
+    /// Whether a change to it decides what runs next.
+    is_protected: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,14 +59,36 @@ impl Workplace {
         if !root.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no folder", root.display())));
         }
+        let folder = Arc::new(Dir::open(&root)?);
         let confine = Confine::new(Helper::this_program(), Wish::Auto, Places::here(root.clone()));
-        let confine = Arc::new(confine);
-        Ok(Workplace { root, hidden_variables: Vec::new(), locks: Arc::default(), confine })
+        Ok(Workplace {
+            root,
+            folder,
+            protected: Arc::default(),
+            hidden_variables: Vec::new(),
+            locks: Arc::default(),
+            confine: Arc::new(confine),
+        })
     }
 
     /// Commands are confined in this way.
     pub fn confined(mut self, confine: Arc<Confine>) -> Workplace {
         self.confine = confine;
+        self
+    }
+
+    /// Folders and names of files that are written to only after a question,
+    /// beside those that are protected everywhere.
+    pub fn protecting(
+        mut self,
+        folders: impl IntoIterator<Item = PathBuf>,
+        names: impl IntoIterator<Item = String>,
+    ) -> Workplace {
+        let folders = folders.into_iter().map(|folder| match std::path::absolute(&folder) {
+            Ok(folder) => follow(&folder).unwrap_or(folder),
+            Err(_) => folder,
+        });
+        self.protected = Arc::new(Protected::new(folders, names));
         self
     }
 
@@ -81,21 +115,22 @@ impl Workplace {
         if path.contains('\0') {
             return Err("a path has no NUL in it".to_owned());
         }
-        let path = follow(&self.root.join(path))?;
-        let (name, side) = match path.strip_prefix(&self.root) {
-            Ok(below) if below.as_os_str().is_empty() => (".".to_owned(), Side::Inside),
-            Ok(below) => (below.display().to_string(), Side::Inside),
-            Err(_) => (path.display().to_string(), Side::Outside),
-        };
-        Ok(Place { path, name, side })
-    }
-
-    /// Between the question and the deed somebody may have put a link there.
-    pub(crate) fn check_again(&self, place: &Place) -> Result<(), String> {
-        match follow(&place.path)? == place.path {
-            true => Ok(()),
-            false => Err(format!("`{}` leads elsewhere since it was looked at; nothing was done", place.name)),
+        if path.len() > MOST_PATH {
+            return Err(format!("the path has {} bytes; at most {MOST_PATH} are possible", path.len()));
         }
+        let path = follow(&self.root.join(path))?;
+        let inside = path.strip_prefix(&self.root).map(Path::to_owned);
+        let is_protected = self.protected.covers(&path, inside.as_deref().unwrap_or(&path));
+        let (name, side, from, below) = match inside {
+            Ok(below) if below.as_os_str().is_empty() => (".".to_owned(), Side::Inside, self.folder.clone(), below),
+            Ok(below) => (below.display().to_string(), Side::Inside, self.folder.clone(), below),
+            Err(_) => {
+                let top = Dir::open(Path::new("/")).map_err(|error| format!("`/` cannot be opened: {error}"))?;
+                let below = path.strip_prefix("/").map(Path::to_owned).unwrap_or_default();
+                (path.display().to_string(), Side::Outside, Arc::new(top), below)
+            }
+        };
+        Ok(Place { path, name, side, from, below, is_protected })
     }
 
     /// One at a time for each file, so that no change undoes another.
@@ -116,11 +151,15 @@ impl Workplace {
 
 impl Place {
     pub(crate) fn target(&self, risk: Risk) -> Target {
+        let changes = risk == Risk::Writes;
         let risk = match self.side {
             Side::Inside => risk,
             Side::Outside => Risk::Outside,
         };
-        Target::new(self.name.clone(), risk, Likeness::Tool)
+        let mut target = Target::new(self.name.clone(), risk, Likeness::Tool);
+        target.path = Some(self.path.display().to_string());
+        target.protected = (changes && self.is_protected).then(|| self.name.clone());
+        target
     }
 }
 
@@ -200,15 +239,9 @@ mod tests {
     }
 
     #[test]
-    fn l3_a_link_put_there_after_the_question_is_noticed() {
-        let scratch = Scratch::new("swapped");
-        let root = scratch.path().join("root");
-        fs::create_dir_all(root.join("docs")).unwrap();
-        let work = Workplace::open(&root).unwrap();
-        let place = work.place("docs/new").unwrap();
-        assert_eq!(work.check_again(&place), Ok(()));
-        fs::remove_dir(root.join("docs")).unwrap();
-        symlink("/tmp", root.join("docs")).unwrap();
-        assert!(work.check_again(&place).unwrap_err().contains("leads elsewhere"));
+    fn l3_a_path_that_is_too_long_is_refused_before_it_is_followed() {
+        let scratch = Scratch::new("long-path");
+        let work = Workplace::open(scratch.path()).unwrap();
+        assert!(work.place(&"a/".repeat(1_000_000)).unwrap_err().contains("2000000 bytes"));
     }
 }

@@ -1,6 +1,6 @@
 //! `write`: a whole file, new or in the place of another.
 
-use std::fs;
+use std::sync::Arc;
 
 use aside_core::conversation::Tool as Spec;
 use futures_util::future::BoxFuture;
@@ -10,11 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::blocking::blocking;
 use super::diff;
-use super::files::{self, Document, Found};
+use super::files::{self, Document, Found, MOST_BYTES};
 use super::form::Form;
+use super::permissions::Rules;
 use super::workplace::{Place, Workplace};
 use super::{Job, Outcome, Risk, Target, Tool};
-use crate::atomic::{self, Access};
+use crate::dir::Access;
 
 const FORM: Form = Form {
     name: "write",
@@ -29,12 +30,17 @@ struct Arguments {
     content: String,
 }
 
-pub(crate) struct Write(pub(crate) Workplace);
+pub(crate) struct Write {
+    pub(crate) work: Workplace,
+    /// What `read` may not show, a diff does not show to the model either.
+    pub(crate) rules: Arc<Rules>,
+}
 
 struct Writing {
     work: Workplace,
+    rules: Arc<Rules>,
     place: Place,
-    content: String,
+    content: Arc<String>,
     seen: Option<Seen>,
 }
 
@@ -42,6 +48,8 @@ struct Writing {
 /// touches the file meanwhile.
 struct Seen {
     found: Found,
+    /// What the model is told once it is done.
+    said: String,
     _alone: OwnedMutexGuard<()>,
 }
 
@@ -52,8 +60,12 @@ impl Tool for Write {
 
     fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
         let Arguments { path, content } = FORM.read(arguments)?;
-        let place = self.0.place(&path)?;
-        Ok(Box::new(Writing { work: self.0.clone(), place, content, seen: None }))
+        if content.len() > MOST_BYTES {
+            return Err(format!("the content has {} bytes; at most {MOST_BYTES} are possible", content.len()));
+        }
+        let place = self.work.place(&path)?;
+        let (work, rules) = (self.work.clone(), Arc::clone(&self.rules));
+        Ok(Box::new(Writing { work, rules, place, content: Arc::new(content), seen: None }))
     }
 }
 
@@ -65,14 +77,17 @@ impl Job for Writing {
     fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async move {
             let alone = self.work.lock(&self.place.path).await;
-            let place = self.place.clone();
-            let found = blocking(&CancellationToken::new(), move |_| files::find(&place)).await?;
-            let preview = match &found {
-                Found::Nothing => diff::unified(&self.place.name, "", &self.content),
-                Found::Text(before) => diff::unified(&self.place.name, &before.text, &self.content),
-                Found::Other { bytes, .. } => format!("replaces {bytes} bytes that are no text"),
-            };
-            self.seen = Some(Seen { found, _alone: alone });
+            let (place, content) = (self.place.clone(), Arc::clone(&self.content));
+            let may_be_read = self.rules.lets_be_read("read", &place.name, &place.path.display().to_string());
+            let stop = CancellationToken::new();
+            let looked = blocking(&stop, move |_| {
+                let found = files::find(&place)?;
+                let preview = preview(&place, &found, &content);
+                let said = said(&place, &found, &content, &preview, may_be_read);
+                Ok((found, said, preview))
+            });
+            let (found, said, preview) = looked.await?;
+            self.seen = Some(Seen { found, said, _alone: alone });
             Ok(Some(preview))
         })
     }
@@ -80,25 +95,36 @@ impl Job for Writing {
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let Some(seen) = self.seen else { return Err("nobody looked at the file first".to_owned()) };
-            let (work, place, content) = (self.work, self.place, self.content);
+            let (place, content) = (self.place, self.content);
             blocking(&cancel, move |_| {
-                work.check_again(&place)?;
                 put(&place, &seen.found, &content)?;
-                Ok(said(&place, &seen.found, &content))
+                Ok(seen.said)
             })
             .await
         })
     }
 }
 
-fn said(place: &Place, before: &Found, content: &str) -> String {
+/// What the user reads before the answer, whole. Of what is no text, the new
+/// content is shown.
+fn preview(place: &Place, before: &Found, content: &str) -> String {
+    match before {
+        Found::Nothing => diff::unified(&place.name, "", content),
+        Found::Text(before) => diff::unified(&place.name, &before.text, content),
+        Found::Other { bytes, .. } => {
+            format!("replaces {bytes} bytes that are not text\n{}", diff::unified(&place.name, "", content))
+        }
+    }
+}
+
+/// What the model is told. What it may not read, the answer does not show.
+fn said(place: &Place, before: &Found, content: &str, diff: &str, may_be_read: bool) -> String {
     let lines = content.lines().count();
     match before {
         Found::Nothing => format!("created `{}`, {lines} lines", place.name),
+        Found::Text(_) | Found::Other { .. } if !may_be_read => format!("replaced `{}`, {lines} lines", place.name),
         Found::Text(before) if before.text == content => format!("`{}` was the same already", place.name),
-        Found::Text(before) => {
-            format!("replaced `{}`, {lines} lines\n{}", place.name, diff::unified(&place.name, &before.text, content))
-        }
+        Found::Text(_) => format!("replaced `{}`, {lines} lines\n{}", place.name, diff::for_model(diff)),
         Found::Other { bytes, .. } => format!("replaced `{}`, {lines} lines; {bytes} bytes before", place.name),
     }
 }
@@ -121,8 +147,9 @@ pub(crate) fn put(place: &Place, seen: &Found, content: &str) -> Result<(), Stri
         }
     };
     let fail = |error: std::io::Error| files::about(place, &error);
-    if let Some(folder) = place.path.parent() {
-        fs::create_dir_all(folder).map_err(fail)?;
-    }
-    atomic::write(&place.path, content.as_bytes(), access).map_err(fail)
+    let (Some(folder), Some(name)) = (place.below.parent(), place.below.file_name()) else {
+        return Err(format!("`{}` is a folder; use `list`", place.name));
+    };
+    let folder = place.from.make_folders(folder).map_err(fail)?;
+    folder.replace(name, content.as_bytes(), access).map_err(fail)
 }

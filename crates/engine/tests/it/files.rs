@@ -136,7 +136,7 @@ async fn l2_edit_replaces_one_exact_text_and_shows_the_diff() {
     let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n-let a = 1;\n+let a = 2;\n let b = 1;\n";
     let edit = |old: &str, new: &str| json!({"path": "a.rs", "old": old, "new": new});
     assert_eq!(ok(&tools, "edit", edit("a = 1", "a = 2")).await, format!("edited `a.rs` in 1 place\n{diff}"));
-    assert!(fails(&tools, "edit", edit("let ", "const ")).await.contains("in the file 2 times"));
+    assert!(fails(&tools, "edit", edit("let ", "const ")).await.contains("in the file more than once"));
     assert!(fails(&tools, "edit", edit("a  = 2", "")).await.contains("not in the file"));
     assert!(fails(&tools, "edit", edit("", "x")).await.contains("`old` is empty"));
     assert!(fails(&tools, "edit", edit("x", "x")).await.contains("nothing would change"));

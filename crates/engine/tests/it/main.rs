@@ -8,12 +8,15 @@
     reason = "a test fails loudly"
 )]
 
+mod bounds;
 mod confined;
 mod files;
 mod hurried;
 mod listed;
 mod permissions;
 mod probe;
+mod protected;
+mod race;
 mod search;
 mod server;
 mod shell;

@@ -1,6 +1,8 @@
 //! Who is asked, what is remembered, and what never happens.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -206,6 +208,112 @@ async fn l3_a_memory_that_cannot_be_read_or_written_is_said_and_left() {
     let asker = Scripted::new([Permit::Project]);
     assert!(!run(&without, &asker, "write", write("a")).await.is_error);
     assert_eq!(asker.troubles(), ["allowed for this session only: there is no place to remember it"]);
+}
+
+#[tokio::test]
+async fn l3_two_folders_whose_names_are_no_text_do_not_share_a_memory() {
+    let scratch = Scratch::new("odd-names");
+    let folder = |name: &[u8]| {
+        let path = scratch.beside("odd").join(OsStr::from_bytes(name));
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let names: [&[u8]; 4] = [b"a\xff", b"a\xfe", "a\u{fffd}".as_bytes(), b"a"];
+    let [first, others @ ..] = names.map(folder);
+    // What an older version stored for any of them may be another's.
+    let file = scratch.beside("data/permissions.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let old = first.display().to_string();
+    fs::write(&file, json!({"allowed": {old: [{"tool": "write"}]}}).to_string()).unwrap();
+    fails(&remembering(&scratch, &first), "write", write("a")).await;
+    let asker = Scripted::new([Permit::Project]);
+    assert!(!run(&remembering(&scratch, &first), &asker, "write", write("a")).await.is_error);
+    ok(&remembering(&scratch, &first), "write", write("b")).await;
+    for other in others {
+        fails(&remembering(&scratch, &other), "write", write("c")).await;
+    }
+}
+
+#[tokio::test]
+async fn l3_a_memory_that_is_a_link_is_neither_read_nor_written_through() {
+    let scratch = Scratch::new("memory-link");
+    let (file, theirs) = (scratch.beside("permissions.json"), scratch.beside("theirs.json"));
+    let root = scratch.root().display().to_string();
+    fs::write(&theirs, json!({"allowed": {root: [{"tool": "shell"}]}}).to_string()).unwrap();
+    symlink(&theirs, &file).unwrap();
+    let error = ProjectMemory::open(&file, &scratch.root()).unwrap_err().to_string();
+    assert!(error.contains("is a link or no plain file"), "{error}");
+    fs::remove_file(&file).unwrap();
+    let memory = ProjectMemory::open(&file, &scratch.root()).unwrap();
+    symlink(&theirs, &file).unwrap();
+    let tools = Toolbox::standard(&scratch.work(), Permissions::new(Rules::new(), Mode::Ask).remembering(memory));
+    let (before, asker) = (fs::read_to_string(&theirs).unwrap(), Scripted::new([Permit::Project]));
+    assert!(!run(&tools, &asker, "write", write("a")).await.is_error);
+    assert!(asker.troubles()[0].starts_with("allowed for this session only: "), "{:?}", asker.troubles());
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), before);
+}
+
+#[tokio::test]
+async fn l3_what_may_not_be_read_is_not_shown_by_edit_or_by_the_diff_of_a_write() {
+    let scratch = Scratch::new("unread");
+    scratch.file(".env", "KEY=hunter2\nKEY=hunter2\n");
+    symlink(".env", scratch.root().join("link-to")).unwrap();
+    let tools = scratch.tools_under(&[("read:.env*", "deny"), ("write", "allow")], Mode::AllowAll);
+    // Neither what stands there, nor whether or how often something does.
+    for old in ["KEY=", "no such text", "hunter2\nKEY"] {
+        for path in [".env", "link-to"] {
+            let said = fails(&tools, "edit", json!({"path": path, "old": old, "new": "x"})).await;
+            assert_eq!(said, "denied by the rule `read:.env*`; nothing was done", "{path} {old}");
+        }
+    }
+    for content in ["KEY=hunter2\nKEY=hunter2\n", "KEY=other\nKEY=hunter2\n"] {
+        let said = ok(&tools, "write", json!({"path": ".env", "content": content})).await;
+        assert_eq!(said, "replaced `.env`, 2 lines");
+    }
+    // Where reading asks, nothing of the file is told before the answer either.
+    let asking = scratch.tools_under(&[("read:.env*", "ask"), ("write", "allow")], Mode::Ask);
+    let said = fails(&asking, "edit", json!({"path": ".env", "old": "no such text", "new": "x"})).await;
+    assert_eq!(said, "denied: it needs permission and there is nobody to ask; nothing was done");
+    let asked = scratch.tools_under(&[("read:.env*", "deny")], Mode::Ask);
+    let asker = Scripted::new([Permit::Once]);
+    run(&asked, &asker, "write", json!({"path": ".env", "content": "x"})).await;
+    assert!(asker.questions()[0].preview.as_deref().unwrap().contains("-KEY=hunter2"), "the user sees it");
+    let absolute = scratch.beside("dir");
+    fs::create_dir(&absolute).unwrap();
+    fs::write(absolute.join("key"), "hunter2\n").unwrap();
+    let rule = format!("read:{}/key", absolute.display());
+    let tools = scratch.tools_under(&[(&rule, "deny")], Mode::Ask);
+    let grep = json!({"pattern": "hunter", "path": absolute.display().to_string()});
+    let found = run(&tools, &Scripted::new([Permit::Once]), "grep", grep).await.content;
+    assert_eq!(found, "[no match]\n[1 files may not be read and were not searched]\n");
+}
+
+#[tokio::test]
+async fn l3_a_yes_for_longer_is_offered_only_where_it_would_hold() {
+    let scratch = Scratch::new("offered");
+    let tools = scratch.tools_under(&[("write:docs/*", "ask")], Mode::Ask);
+    #[rustfmt::skip]
+    let cases = [
+        ("shell", json!({"command": "make"}),             Some("shell:make")),
+        ("shell", json!({"command": "make > log"}),       Some("shell:make > log")),
+        ("shell", json!({"command": "make $(id)"}),       None),
+        ("shell", json!({"command": "make ${A}"}),        None),
+        ("shell", json!({"command": "make\u{9d}"}),       None),
+        ("write", write("a.txt"),                         Some("write")),
+        ("write", write("docs/a.txt"),                    None),
+        ("write", write(".envrc"),                        None),
+        ("write", write("../a.txt"),                      None),
+    ];
+    for (tool, arguments, covers) in cases {
+        let asker = Scripted::new([]);
+        run(&tools, &asker, tool, arguments.clone()).await;
+        assert_eq!(asker.questions()[0].covers.as_deref(), covers, "{tool} {arguments}");
+    }
+    let asker = Scripted::new([Permit::Session]);
+    assert!(!run(&tools, &asker, "shell", json!({"command": "true"})).await.is_error);
+    let elsewhere = json!({"command": "cd / && true"});
+    assert!(run(&tools, &asker, "shell", elsewhere).await.is_error);
+    assert_eq!(asker.questions().len(), 2);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use aside_core::settings::Layer;
 use aside_core::turn::{Told, TurnEnd};
 use aside_engine::Timeouts;
 use aside_engine::tools::{Arrived, Job, Tool};
@@ -79,6 +80,23 @@ async fn nothing_is_sent_again_after_something_was_shown() {
     assert_eq!(end, TurnEnd::CutOff);
     assert_eq!(heard.text, "Fo");
     assert_eq!(server.requests().len(), 1);
+    let branch = session.history.branch();
+    assert!(branch.last().unwrap().1.interrupted, "what came is kept and marked");
+}
+
+#[tokio::test]
+async fn a_reply_over_its_bound_is_kept_up_to_there_and_the_connection_is_closed() {
+    let delta = |text: &str| {
+        let text = text.repeat(1000);
+        Play::Bytes(format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n").into_bytes())
+    };
+    // The provider would wait for ever: only a closed connection ends the turn.
+    let server = Server::playing(vec![vec![stream_head(), delta("ab"), delta("cd"), Play::UntilGone]]).await;
+    let mut session = session(&server.url, "deepseek", MODEL);
+    session.settings.set(Layer::Session, "reply.maxBytes", "3256").unwrap();
+    let (end, heard) = say(&mut session, "hi").await;
+    assert_eq!(end, TurnEnd::Oversized { most: 3256 });
+    assert_eq!(heard.text, format!("{}{}", "ab".repeat(1000), "cd".repeat(500)));
     let branch = session.history.branch();
     assert!(branch.last().unwrap().1.interrupted, "what came is kept and marked");
 }

@@ -37,6 +37,13 @@ fn speak(part: &str) {
     println!("\nthis is no JSON");
     for line in std::io::stdin().lines() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if message["params"]["name"] == "env" && message["params"]["arguments"]["name"] == "FLOOD" {
+            // One message that never ends; whoever reads it must stop.
+            let piece = "x".repeat(1 << 20);
+            while std::io::stdout().write_all(piece.as_bytes()).is_ok() {}
+            note("not read any more");
+            return;
+        }
         if message["params"]["name"] == "crash" {
             eprintln!("out of cheese");
             std::process::exit(3);
@@ -77,6 +84,11 @@ pub(crate) fn answer(part: &str, message: &Value) -> Option<Value> {
             "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
             "ttlMs": 0, "cacheScope": "private",
         }),
+        "tools/list" if part == "endless" => endless(message),
+        "tools/list" if part == "verbose" => json!({ "tools": [
+            { "name": "long", "description": "x".repeat(100_000), "inputSchema": {} },
+            { "name": "huge", "inputSchema": { "title": "y".repeat(100_000) } },
+        ] }),
         "tools/list" => list(message),
         "tools/call" => return call(id, message),
         _ => return Some(refusal(id, -32601, "no such method")),
@@ -107,12 +119,23 @@ fn list(message: &Value) -> Value {
     })
 }
 
+/// A page that is always followed by another.
+fn endless(message: &Value) -> Value {
+    let page = message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse::<usize>().unwrap());
+    note("page");
+    let tool = json!({ "name": format!("tool{page}"), "inputSchema": {} });
+    json!({ "tools": [tool], "nextCursor": (page + 1).to_string() })
+}
+
 fn call(id: &Value, message: &Value) -> Option<Value> {
     let arguments = &message["params"]["arguments"];
     let text = |text: String| json!({ "content": [{ "type": "text", "text": text }] });
     let result = match message["params"]["name"].as_str().unwrap() {
         "list.things" => text(format!("things of {}", arguments["of"].as_str().unwrap())),
-        "write_thing" => text("written".to_owned()),
+        "write_thing" => {
+            note(&format!("writes {arguments}"));
+            text("written".to_owned())
+        }
         "fail" => json!({ "content": [{ "type": "text", "text": "the disk is full" }], "isError": true }),
         "picture" => json!({ "content": [{ "type": "image", "data": "AAAAAAAA", "mimeType": "image/png" }] }),
         "env" => text(std::env::var(arguments["name"].as_str().unwrap()).unwrap_or_else(|_| "not set".to_owned())),
@@ -162,6 +185,11 @@ fn serve(stream: TcpStream, wanted: &str, seen: &Mutex<Vec<String>>) {
     let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).unwrap();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if let Some(kind) = message["params"]["arguments"]["flood"].as_str() {
+        flood(reader.get_mut(), kind);
+        return;
+    }
     let (status, extra, body) = if !head.to_lowercase().contains(wanted) {
         ("401 Unauthorized", "www-authenticate: Bearer\r\n", String::new())
     } else if !head.starts_with("POST") {
@@ -175,4 +203,15 @@ fn serve(stream: TcpStream, wanted: &str, seen: &Mutex<Vec<String>>) {
     let head = format!("HTTP/1.1 {status}\r\n{extra}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
     // A client that is gone is not our business.
     drop(reader.get_mut().write_all((head + &body).as_bytes()));
+}
+
+/// An answer that never ends; whoever reads it must stop.
+fn flood(stream: &mut TcpStream, kind: &str) {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+    let piece = "x".repeat(1 << 20);
+    let begun = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(b"data: "));
+    let mut sent = begun.map(|()| 0);
+    while let Ok(count) = sent {
+        sent = stream.write_all(piece.as_bytes()).map(|()| count + 1);
+    }
 }

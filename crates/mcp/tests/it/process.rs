@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use aside_confine::Want;
-use aside_engine::tools::Mode;
+use aside_engine::tools::{Mode, Permissions, Permit, Rules, Toolbox};
 use aside_mcp::{Server, Servers, Surroundings, Way, look};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Diary, around, call, call_until, is_alive, playing, tools, wait_until_gone};
+use crate::support::{
+    Answering, Diary, around, call, call_asking, call_until, is_alive, playing, tools, wait_until_gone,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -59,14 +61,87 @@ async fn l2_a_call_comes_to_what_the_server_says() {
 }
 
 #[tokio::test]
-async fn l3_what_only_reads_is_allowed_and_the_rest_asks() {
+async fn l3_the_tools_of_a_server_ask_whatever_it_says_of_them_until_it_is_trusted() {
     let diary = Diary::new("asks");
     let mut servers = Servers::start(vec![playing("play", "plain", &diary)], around(PATIENCE));
-    let (tools, _) = tools(&mut servers, Mode::Ask).await;
-    assert!(!call(&tools, "play__list_things", json!({ "of": "x" })).await.is_error);
-    let denied = call(&tools, "play__write_thing", json!({})).await;
-    assert!(denied.is_error && denied.content.contains("nobody to ask"), "{}", denied.content);
+    let arrived = servers.tools().await;
+    let mut asking = Toolbox::with(Permissions::new(Rules::new(), Mode::Ask));
+    arrived.tools.into_iter().for_each(|tool| asking.add(tool).unwrap());
+    // One of the two says that it only reads.
+    for (tool, arguments) in [("play__list_things", json!({ "of": "x" })), ("play__write_thing", json!({}))] {
+        let denied = call(&asking, tool, arguments).await;
+        assert!(denied.is_error && denied.content.contains("nobody to ask"), "{}", denied.content);
+    }
+    // The question shows the arguments whole, and a longer yes is about the server.
+    let long = "y".repeat(50_000);
+    let asker = Answering::new(Permit::Session);
+    let written = call_asking(&asking, "play__write_thing", json!({ "text": long }), &asker).await;
+    assert_eq!(written.content, "written");
+    let question = asker.question();
+    assert_eq!(question.covers.as_deref(), Some("play__*"));
+    assert!(question.preview.unwrap().contains(&long));
+    assert!(!call(&asking, "play__list_things", json!({ "of": "x" })).await.is_error, "the server is trusted now");
     servers.close().await;
+}
+
+#[tokio::test]
+async fn l3_a_server_that_the_config_trusts_is_not_asked_about_and_deny_denies_the_others() {
+    let mut trusting = Rules::new();
+    trusting.trust_server("play");
+    let mut narrowed = trusting.clone();
+    narrowed.add("play__write_thing", "ask").unwrap();
+    let mut forbidding = trusting.clone();
+    forbidding.add("play__write_thing", "deny").unwrap();
+    #[rustfmt::skip]
+    let cases = [
+        ("trusted",           trusting.clone(), Mode::Ask,     false),
+        ("trusted",           trusting,         Mode::DenyAll, false),
+        ("asked by a rule",   narrowed,         Mode::Ask,     true),
+        ("denied by a rule",  forbidding,       Mode::AllowAll, true),
+        ("not trusted",       Rules::new(),     Mode::DenyAll, true),
+        ("with a yes to all", Rules::new(),     Mode::AllowAll, false),
+    ];
+    for (nth, (name, rules, mode, is_error)) in cases.into_iter().enumerate() {
+        let diary = Diary::new(&format!("trust-{nth}"));
+        let mut servers = Servers::start(vec![playing("play", "plain", &diary)], around(PATIENCE));
+        let mut tools = Toolbox::with(Permissions::new(rules, mode));
+        servers.tools().await.tools.into_iter().for_each(|tool| tools.add(tool).unwrap());
+        let result = call(&tools, "play__write_thing", json!({})).await;
+        assert_eq!(result.is_error, is_error, "{name} {mode:?}: {}", result.content);
+        assert_eq!(diary.lines().iter().any(|line| line.starts_with("writes")), !is_error, "{name}");
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
+async fn l4_what_a_server_lists_is_bounded_and_what_is_left_out_is_said() {
+    let diary = Diary::new("endless");
+    let mut servers = Servers::start(vec![playing("play", "endless", &diary)], around(PATIENCE));
+    let (offered, notes) = tools(&mut servers, Mode::AllowAll).await;
+    assert_eq!((offered.specs().len(), diary.lines().iter().filter(|line| *line == "page").count()), (50, 50));
+    assert_eq!(notes, ["the MCP server `play`: it lists more than 50 pages of tools; the rest is not read"]);
+    servers.close().await;
+
+    let diary = Diary::new("verbose");
+    let mut servers = Servers::start(vec![playing("play", "verbose", &diary)], around(PATIENCE));
+    let (offered, notes) = tools(&mut servers, Mode::AllowAll).await;
+    assert_eq!((offered.specs().len(), notes.len()), (1, 2), "{notes:?}");
+    assert!(offered.specs()[0].description.ends_with("[… 95904 bytes left out]"));
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn l4_a_message_that_does_not_end_is_not_read_to_its_end() {
+    let diary = Diary::new("flood");
+    let mut servers = Servers::start(vec![playing("play", "plain", &diary)], around(PATIENCE));
+    let (tools, _) = tools(&mut servers, Mode::AllowAll).await;
+    let result = call(&tools, "play__env", json!({ "name": "FLOOD" })).await;
+    let said = "ended during the call (it sent a message of more than 8388608 bytes)";
+    assert!(result.is_error && result.content.contains(said), "{}", result.content);
+    assert_eq!(call(&tools, "play__write_thing", json!({})).await.content, "written", "it is started again");
+    let first = diary.processes()[0];
+    servers.close().await;
+    wait_until_gone(&[first]).await;
 }
 
 #[tokio::test]

@@ -48,7 +48,9 @@ async fn l2_a_model_goes_round_a_loop_with_a_servers_tools() {
     let diary = Diary::new("session");
     let mut servers = Servers::start(vec![playing("play", "plain", &diary)], around(Duration::from_secs(20)));
     let mut session = Session::new(dialects, endpoint, Settings::new(), Http::default());
-    session.tools = Toolbox::with(Permissions::new(Rules::new(), Mode::Ask));
+    let mut rules = Rules::new();
+    rules.trust_server("play");
+    session.tools = Toolbox::with(Permissions::new(rules, Mode::Ask));
     session.expect_tools(servers.tools());
     let mut heard = Heard::default();
     let prompt = Block::Text(Text { text: "sim: tool-loop 2".to_owned(), ..Text::default() });

@@ -1,14 +1,15 @@
 //! Servers of the tests, and a toolbox that holds what they offer.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use aside_confine::{Confine, Helper, Limit, Places, Want, Wish};
 use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
 use aside_core::question::Tier;
-use aside_engine::tools::{Mode, NobodyToAsk, Permissions, Rules, Toolbox};
+use aside_engine::tools::{Asker, Mode, NobodyToAsk, Permissions, Permit, Question, Rules, Toolbox};
 use aside_mcp::{Server, Servers, Surroundings, Way};
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -97,18 +98,48 @@ pub(crate) async fn call(tools: &Toolbox, tool: &str, arguments: Value) -> ToolR
     call_until(tools, tool, arguments, &CancellationToken::new()).await
 }
 
+pub(crate) async fn call_asking(tools: &Toolbox, tool: &str, arguments: Value, asker: &dyn Asker) -> ToolResult {
+    tools.run(&tool_call(tool, &arguments), asker, &CancellationToken::new()).await
+}
+
 pub(crate) async fn call_until(
     tools: &Toolbox,
     tool: &str,
     arguments: Value,
     cancel: &CancellationToken,
 ) -> ToolResult {
-    let call = ToolCall {
+    tools.run(&tool_call(tool, &arguments), &NobodyToAsk, cancel).await
+}
+
+fn tool_call(tool: &str, arguments: &Value) -> ToolCall {
+    ToolCall {
         id: CallId::Given("c1".to_owned()),
         name: tool.to_owned(),
         arguments: Arguments::parse(arguments.to_string()),
         seal: None,
         native: None,
-    };
-    tools.run(&call, &NobodyToAsk, cancel).await
+    }
+}
+
+/// Gives one answer to everything, and remembers the last question.
+pub(crate) struct Answering {
+    permit: Permit,
+    question: Mutex<Option<Question>>,
+}
+
+impl Answering {
+    pub(crate) fn new(permit: Permit) -> Answering {
+        Answering { permit, question: Mutex::default() }
+    }
+
+    pub(crate) fn question(&self) -> Question {
+        self.question.lock().unwrap().take().unwrap()
+    }
+}
+
+impl Asker for Answering {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Permit> {
+        *self.question.lock().unwrap() = Some(question);
+        Box::pin(async { self.permit.clone() })
+    }
 }

@@ -57,3 +57,18 @@ async fn l2_a_server_that_wants_a_key_or_is_not_there_is_said_with_a_remedy() {
         assert!(trouble.what.contains(what) && trouble.remedy.contains(remedy), "{shown}: {trouble:?}");
     }
 }
+
+#[tokio::test]
+async fn l4_an_answer_that_does_not_end_is_not_read_to_its_end() {
+    for kind in ["application/json", "text/event-stream"] {
+        let web = Web::wanting("host:");
+        let mut servers = Servers::start(vec![at(&web.url, &[])], around(PATIENCE));
+        let (tools, notes) = tools(&mut servers, Mode::AllowAll).await;
+        assert_eq!(notes, [""; 0]);
+        let result = call(&tools, "web__write_thing", json!({ "flood": kind })).await;
+        assert!(result.is_error && result.content.len() < 1000, "{kind}: {}", result.content);
+        assert!(result.content.contains("more than 8388608 bytes"), "{kind}: {}", result.content);
+        assert_eq!(call(&tools, "web__write_thing", json!({})).await.content, "written", "{kind}: it still serves");
+        servers.close().await;
+    }
+}

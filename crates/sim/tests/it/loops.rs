@@ -242,14 +242,15 @@ fn x1_a_thought_that_is_bound_to_what_came_before_it_minds_a_change() {
     let mut encoded = desk.encoded();
     assert!(encoded.body.contains("prefix_mismatch_behavior"), "{}", encoded.body);
     let body = encoded.body.replace("Be brief.", "Be long.");
-    encoded.body.clone_from(&body);
+    encoded.body = body.clone().into();
     assert_eq!(desk.send(&encoded).status, 200, "the request asks for the thought to be dropped");
-    encoded.body = changed(&body, |body| drop(body["thinking"].as_object_mut().unwrap().remove("block_binding")));
+    encoded.body =
+        changed(&body, |body| drop(body["thinking"].as_object_mut().unwrap().remove("block_binding"))).into();
     encoded.headers.clear();
     let answer = desk.send(&encoded);
     assert_eq!(answer.status, 400, "{}", answer.text());
     assert!(message(&answer).contains("bound to a different conversation"), "{}", answer.text());
-    encoded.body = encoded.body.replace("Be long.", "Be brief.");
+    encoded.body = encoded.body.replace("Be long.", "Be brief.").into();
     assert_eq!(desk.send(&encoded).status, 200);
 }
 

@@ -11,6 +11,7 @@
 )]
 
 mod behaviours;
+mod bounds;
 mod faults;
 mod loops;
 mod replies;

@@ -12,7 +12,7 @@ use aside_core::fold::Fold;
 use aside_core::message::{Message, Role};
 use aside_core::settings::Settings;
 use aside_core::wire::{Decoder, Encoded, Request, encode};
-use aside_sim::{Options, Simulator, Stage};
+use aside_sim::{Bounds, Options, Simulator, Stage};
 use serde_json::Value;
 
 static DIALECTS: LazyLock<Dialects> = LazyLock::new(|| Dialects::builtin().expect("the built-in dialects are valid"));
@@ -42,13 +42,17 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(options: Options) -> Server {
+        Server::within(options, Bounds::default())
+    }
+
+    pub(crate) fn within(options: Options, bounds: Bounds) -> Server {
         let (told, hears) = channel();
         let (stop, stopped) = channel::<()>();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let stage = Stage::new(dialects().clone(), options);
-                let simulator = Simulator::bind("127.0.0.1:0".parse().unwrap(), stage).await.unwrap();
+                let simulator = Simulator::bind_within("127.0.0.1:0".parse().unwrap(), stage, bounds).await.unwrap();
                 told.send(simulator.address()).unwrap();
                 let ended = tokio::task::spawn_blocking(move || stopped.recv().is_ok());
                 simulator.run(async { assert!(!ended.await.unwrap()) }).await;
@@ -120,7 +124,7 @@ pub(crate) fn exchange(address: SocketAddr, method: &str, path: &str, headers: &
     read_answer(BufReader::new(socket))
 }
 
-fn read_answer(mut socket: BufReader<TcpStream>) -> Answer {
+pub(crate) fn read_answer(mut socket: BufReader<TcpStream>) -> Answer {
     let mut line = String::new();
     socket.read_line(&mut line).unwrap();
     let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no status in {line:?}")).parse().unwrap();
@@ -132,7 +136,9 @@ fn read_answer(mut socket: BufReader<TcpStream>) -> Answer {
         headers.push((name.to_lowercase(), value.to_owned()));
     }
     let mut answer = Answer { status, headers, pieces: Vec::new(), complete: false };
-    if answer.header("transfer-encoding") == "chunked" {
+    if status == 204 {
+        answer.complete = true;
+    } else if answer.header("transfer-encoding") == "chunked" {
         answer.complete = read_chunks(&mut socket, &mut answer.pieces).is_some();
     } else {
         let length: usize = answer.header("content-length").parse().unwrap();
@@ -221,7 +227,7 @@ impl Desk {
     pub(crate) fn send(&self, encoded: &Encoded) -> Answer {
         let mut headers = vec![("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")];
         headers.extend(encoded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let (mut path, mut body) = (encoded.path.clone(), encoded.body.clone());
+        let (mut path, mut body) = (encoded.path.clone(), encoded.body.to_string());
         if self.model != self.dialect.id {
             // One model of a dialect has a name with both.
             let named = format!("sim/{}/{}", self.dialect.id, self.model);

@@ -19,7 +19,7 @@ use super::sessions::{self, row_of, signed, touch};
 use crate::error::{Result, StoreError};
 use crate::journal::StoredEnding;
 use crate::session::{Kept, Loaded, MessageId, NewSession, Parent, SessionId, Tail, Window, title_of};
-use crate::stored::{FORM, Packed, Shape, StoredBlock, Unreadable, facts_of};
+use crate::stored::{FORM, LONG, Packed, Shape, StoredBlock, Unreadable, facts_of};
 
 /// The numbers are stored and never change.
 pub(super) const USER: i64 = 2;
@@ -192,23 +192,61 @@ pub(super) fn fill(db: &Connection, session: i64, row: i64, message: &Message) -
     let said = Said { session, origin, stamp, by_assistant: message.role == Role::Assistant };
     for (position, block) in message.blocks.iter().enumerate() {
         let stored = StoredBlock::of(block);
-        let text = Packed::of(Cow::Borrowed(&*stored.text));
-        db.prepare_cached(
-            "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            row,
-            position as i64,
-            FORM,
-            stored.shape as i64,
-            stored.text.len() as i64,
-            stored.facts.pack(),
-            text
-        ])?;
-        index_block(db, db.last_insert_rowid(), &stored, &said)?;
+        let block = insert_block(db, row, position, &stored)?;
+        index_block(db, block, &stored, &said)?;
     }
     Ok(())
+}
+
+fn insert_block(db: &Connection, message: i64, position: usize, stored: &StoredBlock<'_>) -> Result<i64, Fault> {
+    let (facts, text) = (stored.facts.pack(), Packed::of(Cow::Borrowed(&*stored.text)));
+    db.prepare_cached(
+        "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        message,
+        position as i64,
+        FORM,
+        stored.shape as i64,
+        stored.text.len() as i64,
+        Room::of(&facts),
+        Room::of(&text)
+    ])?;
+    let row = db.last_insert_rowid();
+    for (column, value) in [("facts", facts), ("text", text)] {
+        if let (Packed::Bytes(bytes), Room::Empty(_)) = (&value, Room::of(&value)) {
+            let mut blob = db.blob_open(rusqlite::MAIN_DB, "block", column, row, false)?;
+            blob.write_at(bytes, 0)?;
+        }
+    }
+    Ok(row)
+}
+
+/// A value of a row as it is inserted. SQLite copies what it is given, and then
+/// once more; of a long value it gets the length first, and the bytes are
+/// written into its place.
+enum Room<'a> {
+    Value(&'a Packed<'a>),
+    Empty(u64),
+}
+
+impl<'a> Room<'a> {
+    fn of(packed: &'a Packed<'a>) -> Room<'a> {
+        match packed {
+            Packed::Bytes(bytes) if bytes.len() >= LONG => Room::Empty(bytes.len() as u64),
+            Packed::Bytes(_) | Packed::Text(_) => Room::Value(packed),
+        }
+    }
+}
+
+impl ToSql for Room<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Room::Value(packed) => packed.to_sql(),
+            Room::Empty(length) => Ok(ToSqlOutput::ZeroBlob(*length)),
+        }
+    }
 }
 
 /// What search has to know about the message around a block.

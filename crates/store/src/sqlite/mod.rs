@@ -251,8 +251,7 @@ impl Store for SqliteStore {
     }
 
     fn extend(&self, reply: MessageId, batch: &Batch) -> Result<()> {
-        let json = batch.to_json();
-        self.write(|db| replies::extend(db, reply, &json))
+        self.write(|db| batch.rows().try_for_each(|row| replies::extend(db, reply, &row)))
     }
 
     fn finish(&self, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<()> {

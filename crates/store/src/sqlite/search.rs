@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use aside_core::block::Time;
+use aside_core::text::split_within;
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
@@ -30,6 +31,10 @@ const MOST_COUNTED: usize = 16;
 /// How many of the newest blocks are looked at first where all words are common.
 const FIRST_STRETCH: i64 = 50_000;
 
+/// How much of one block can be found. The index of a text takes many times its
+/// size in memory while it is made; this much is a long book.
+const INDEXED_BYTES: usize = 2 << 20;
+
 /// How much text is weighed to rank the hits of one search.
 const WEIGHED_BYTES: usize = 8 << 20;
 
@@ -51,7 +56,8 @@ pub(super) fn index_block(db: &Connection, row: i64, stored: &StoredBlock<'_>, s
     if text.is_empty() {
         return Ok(());
     }
-    let Indexed { words, pieces } = Indexed::of(&text);
+    let (text, _) = split_within(&text, INDEXED_BYTES);
+    let Indexed { words, pieces } = Indexed::of(text);
     let mut meta = format!("{} s{}", meta_kind(kind), said.session);
     if let Some(origin) = said.origin {
         meta.push_str(&format!(" m{origin}"));

@@ -239,7 +239,7 @@ fn p3_a_replayed_journal_is_the_live_reply_however_it_was_cut() {
                 }
             }
             batches.push(batch);
-            let stored: Vec<String> = batches.iter().map(Batch::to_json).collect();
+            let stored: Vec<String> = batches.iter().flat_map(Batch::rows).collect();
             let read = stored.iter().map(|json| Batch::from_json(json).unwrap());
             prop_assert_eq!(Batch::replay(read), live.finish());
             Ok(())

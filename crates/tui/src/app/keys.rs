@@ -1,6 +1,7 @@
 //! Keys, the mouse and pastes.
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
 
+use aside_core::mention::literal_behind;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::asking::Answered;
@@ -278,13 +279,19 @@ impl App {
 
     pub(super) fn paste(&mut self, text: &str) -> Vec<Command> {
         match self.mode() {
-            Mode::Write => self.composer.editor.paste(text),
+            Mode::Write => self.paste_prompt(text),
             Mode::Browse => {
                 self.end_browsing();
-                self.composer.editor.paste(text);
+                self.paste_prompt(text);
             }
             Mode::Asked | Mode::Message => self.asking.paste(text),
         }
         Vec::new()
+    }
+
+    /// What is pasted names no files: whoever wrote it may be somebody else.
+    fn paste_prompt(&mut self, text: &str) {
+        let editor = &mut self.composer.editor;
+        editor.paste(&literal_behind(editor.before_cursor(), text));
     }
 }

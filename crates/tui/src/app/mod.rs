@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use aside_core::block::Time;
 use aside_core::event::Usage;
+use aside_core::mention::unescaped;
 use aside_core::screen::neutral_line;
 use aside_core::settings::Display;
 use crossterm::event::{KeyEvent, MouseEvent};
@@ -365,7 +366,7 @@ impl App {
     /// Begins a turn. Whoever reads further up is left alone.
     fn begin(&mut self, text: String) -> Vec<Command> {
         self.turn = Turn::Running { since: self.now };
-        self.transcript.say(&text);
+        self.transcript.say(&unescaped(&text));
         vec![Command::Say(text)]
     }
 

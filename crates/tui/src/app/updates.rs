@@ -91,6 +91,7 @@ impl App {
                 self.usage = usage.unwrap_or_default();
                 self.transcript.restore(messages);
             }
+            Update::NotSent { text, what, hint } => self.not_sent(&text, what, hint),
             Update::TakenBack(question) => self.taken_back(&question),
             Update::GoTo { message, part } => self.transcript.go_to(message, part),
             Update::Status(status) => self.hear_status(*status),
@@ -158,6 +159,16 @@ impl App {
             Some(text) => self.begin(text),
             None => Vec::new(),
         }
+    }
+
+    /// The prompt goes back into the input, before what was written since.
+    fn not_sent(&mut self, text: &str, what: String, hint: Option<String>) {
+        (self.turn, self.doing) = (Turn::Idle, Doing::Nothing);
+        self.transcript.not_sent();
+        let written = self.composer.editor.take();
+        let text = if written.is_empty() { text.to_owned() } else { format!("{text}\n{written}") };
+        self.composer.editor.fill(&text);
+        self.said(Said::Wrong { what, hint });
     }
 
     /// The question comes back to be asked in other words, unless something is

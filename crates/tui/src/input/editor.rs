@@ -91,6 +91,10 @@ impl Editor {
         self.goal = None;
     }
 
+    pub fn before_cursor(&self) -> Option<char> {
+        self.head().chars().next_back()
+    }
+
     pub fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let is_large = text.lines().count() > LARGE_LINES || text.len() > LARGE_BYTES;

@@ -202,6 +202,11 @@ impl Plain {
             Update::Withdrawn(id) => self.questions.retain(|question| question.id != id),
             Update::Said(said) => self.said(&said),
             Update::Restored(messages) => self.restored(&messages),
+            Update::NotSent { what, hint, .. } => {
+                self.turn = Turn::Idle;
+                self.troubles.failed = true;
+                self.said(&Said::Wrong { what, hint });
+            }
             Update::TakenBack(question) => {
                 self.speech.line(&format!("{}; /retry asks it again", taken_back_words(&question)));
             }
@@ -344,6 +349,7 @@ impl Plain {
             TurnEnd::Empty
             | TurnEnd::Declined(_)
             | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
             | TurnEnd::Failed(_)
             | TurnEnd::Unreachable(_)
             | TurnEnd::OutOfSteps(_) => true,

@@ -3,6 +3,7 @@
 use super::{Input, Plain, Turn, Typist, words};
 use crate::app::{explained, next_view};
 use crate::commands::{self, COMMANDS, Local, Parsed};
+use aside_core::mention::literal;
 use aside_core::question::Layout;
 
 use crate::seam::{Command, Permit, Question, Said, TerminalAct};
@@ -127,6 +128,11 @@ impl Plain {
 
     pub(super) fn begin(&mut self, text: String) -> Vec<Command> {
         self.turn = Turn::Running;
+        // A script's lines are not typed by a person, and name no files.
+        let text = match self.typist {
+            Typist::Person => text,
+            Typist::Pipe => literal(&text).into_owned(),
+        };
         self.send(Command::Say(text))
     }
 

@@ -27,6 +27,11 @@ impl Transcript {
         self.echoed += 1;
     }
 
+    /// What was said last is not sent, so it will not come back as recorded.
+    pub fn not_sent(&mut self) {
+        self.echoed = self.echoed.saturating_sub(1);
+    }
+
     fn begin_turn(&mut self) {
         self.turn_from = self.items.len();
         self.calls.clear();
@@ -264,7 +269,11 @@ impl Transcript {
 
     pub fn turn_ended(&mut self, end: &TurnEnd) {
         let interrupted = match end {
-            TurnEnd::Interrupted | TurnEnd::CutOff | TurnEnd::Failed(_) | TurnEnd::Unreachable(_) => true,
+            TurnEnd::Interrupted
+            | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
+            | TurnEnd::Failed(_)
+            | TurnEnd::Unreachable(_) => true,
             TurnEnd::Answered
             | TurnEnd::ThinkingOnly { .. }
             | TurnEnd::Empty
@@ -467,6 +476,10 @@ pub(crate) fn ending(end: &TurnEnd) -> Option<(Ink, String)> {
         TurnEnd::CutOff => {
             let what = "the answer stops before the provider said that it was done";
             (Ink::Bad, format!("{what}\nhint: what came is kept; /retry asks again"))
+        }
+        TurnEnd::Oversized { most } => {
+            let what = format!("the answer was cut at {most} bytes, which is reply.maxBytes");
+            (Ink::Bad, format!("{what}\nhint: what came is kept; raise it with /set reply.maxBytes=N, 0 for no limit"))
         }
         TurnEnd::Failed(error) => {
             let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();

@@ -93,7 +93,14 @@ fn origin_of(dialect: &Dialect, model: Option<&str>) -> Origin {
 /// would; nothing where it is none.
 fn messages_of(dialect: &Dialect, model: Option<&str>, body: &str) -> Vec<Message> {
     let rules = dialect.rules(model);
-    read_request(dialect.protocol, rules, body).map(|incoming| incoming.messages).unwrap_or_default()
+    let mut messages =
+        read_request(dialect.protocol, rules, body).map(|incoming| incoming.messages).unwrap_or_default();
+    for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
+        if let Block::ToolCall(call) = block {
+            call.arguments = std::mem::take(&mut call.arguments).compact();
+        }
+    }
+    messages
 }
 
 /// Says so where seals are worth nothing under another account.

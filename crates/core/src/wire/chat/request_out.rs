@@ -6,7 +6,7 @@ use crate::dialect::{Carrier, EmptyContent};
 use crate::message::{Message, Role};
 use crate::rules::{Action, Step, field_name};
 use crate::wire::draft::{Draft, arguments_text, joined, sent, text_of};
-use crate::wire::json::{ObjectWriter, compact, quote};
+use crate::wire::json::{ObjectWriter, compact, list_of, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     let mut body = draft.begin();
@@ -30,19 +30,15 @@ fn tool_result(draft: &Draft<'_>, block: &Block, step: &Step) -> Option<String> 
     let mut out = ObjectWriter::default();
     out.push("role", "\"tool\"");
     out.push("tool_call_id", &draft.call_id(&result.id, step));
-    out.push_raw("content", &quote(&result.content));
+    out.push_text("content", &result.content);
     Some(out.finish())
 }
 
 /// Text as one string; with images as a list of parts.
 fn plain(role: &str, message: &Message) -> String {
     let has_image = message.blocks.iter().any(|block| matches!(block, Block::Image(_)));
-    let content = if has_image {
-        let parts: Vec<String> = message.blocks.iter().filter_map(part).collect();
-        format!("[{}]", parts.join(","))
-    } else {
-        quote(&text_of(&message.blocks))
-    };
+    let content =
+        if has_image { list_of(message.blocks.iter().filter_map(part)) } else { quote(&text_of(&message.blocks)) };
     let mut out = ObjectWriter::default();
     out.push("role", &quote(role));
     out.push_raw("content", &content);
@@ -63,13 +59,13 @@ fn part(block: &Block) -> Option<String> {
 fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
     let mut out = ObjectWriter::default();
     out.push("role", "\"assistant\"");
-    let calls: Vec<String> = calls(draft, message, step);
-    if let Some(content) = content(draft, message, step, !calls.is_empty()) {
+    let has_calls = sent(message, step).any(|(block, _)| matches!(block, Block::ToolCall(_)));
+    if let Some(content) = content(draft, message, step, has_calls) {
         out.push_raw("content", &content);
     }
     thinking(draft, message, step, &mut out);
-    if !calls.is_empty() {
-        out.push_raw("tool_calls", &format!("[{}]", calls.join(",")));
+    if has_calls {
+        out.push_list("tool_calls", calls(draft, message, step));
     }
     out.finish()
 }
@@ -78,8 +74,7 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
 fn content(draft: &Draft<'_>, message: &Message, step: &Step, has_calls: bool) -> Option<String> {
     let sent = message.blocks.iter().zip(&step.actions);
     if draft.rules.echo.carrier == Carrier::ContentChunks && sent.clone().any(is_sent_thought) {
-        let chunks: Vec<String> = sent.filter_map(|(block, action)| chunk(block, *action)).collect();
-        return Some(format!("[{}]", chunks.join(",")));
+        return Some(list_of(sent.filter_map(|(block, action)| chunk(block, *action))));
     }
     let mut text = String::new();
     for (block, action) in sent {
@@ -135,7 +130,7 @@ fn thinking(draft: &Draft<'_>, message: &Message, step: &Step, out: &mut ObjectW
         }
     }
     if !entries.is_empty() {
-        out.push_raw(list, &format!("[{}]", entries.join(",")));
+        out.push_list(list, entries);
     }
     if !text.is_empty() {
         out.push_raw(&field_name(draft.rules, draft.wishes, source.or(Some(""))), &quote(&text));
@@ -171,15 +166,12 @@ fn chunk(block: &Block, action: Action) -> Option<String> {
     }
 }
 
-fn calls(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
-    let mut calls = Vec::new();
-    for (block, _) in sent(message, step) {
-        if let Block::ToolCall(tool) = block {
-            let dummy = dummy_seal(draft).filter(|_| calls.is_empty());
-            calls.push(call(draft, tool, step, dummy));
-        }
-    }
-    calls
+fn calls<'a>(draft: &'a Draft<'_>, message: &'a Message, step: &'a Step) -> impl Iterator<Item = String> + 'a {
+    let tools = sent(message, step).filter_map(|(block, _)| match block {
+        Block::ToolCall(tool) => Some(tool),
+        Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+    });
+    tools.enumerate().map(move |(at, tool)| call(draft, tool, step, dummy_seal(draft).filter(|_| at == 0)))
 }
 
 /// The documented stand-in for a seal on a call, as members of the call.
@@ -194,8 +186,10 @@ fn call(draft: &Draft<'_>, tool: &ToolCall, step: &Step, dummy: Option<String>) 
     let mut out = ObjectWriter::default();
     out.push("id", &draft.call_id(id.as_str(), step));
     out.push("type", "\"function\"");
-    let arguments = quote(arguments_text(arguments));
-    out.push_raw("function", &format!(r#"{{"name":{},"arguments":{arguments}}}"#, quote(name)));
+    let mut function = ObjectWriter::default();
+    function.push_text("name", name);
+    function.push_text("arguments", arguments_text(arguments));
+    out.push_raw("function", &function.finish());
     // Members that only their maker knows, seals among them.
     let own = native.as_ref().filter(|_| step.seals).map(|native| native.json.clone());
     if let Some(members) = own.or(dummy) {

@@ -8,7 +8,7 @@ use super::place::{Course, Place, Tags, family, place, tags};
 use crate::block::{Block, Reply, Thinking, ToolCall, Unmodelled};
 use crate::dialect::{Carrier, DeltaMode, Rules};
 use crate::wire::ReplyHead;
-use crate::wire::draft::{arguments_text, encrypted, list, object, signature};
+use crate::wire::draft::{arguments_text, encrypted, object, signature};
 use crate::wire::failure_out::error_in_stream;
 use crate::wire::json::{ObjectWriter, Raw, quote};
 use crate::wire::out::is_unknown;
@@ -209,7 +209,7 @@ impl Whole {
             message.push_raw("content", &if nothing { "null".to_owned() } else { quote(&self.text) });
         } else {
             self.flush_text();
-            message.push_raw("content", &list(&self.chunks));
+            message.push_list("content", &self.chunks);
         }
         for (name, text) in &self.fields {
             message.push_raw(name, &quote(text));
@@ -218,14 +218,14 @@ impl Whole {
             let entries: Vec<String> =
                 self.entries.iter().filter(|(of, _)| *of == family).map(|(_, entry)| entry.clone()).collect();
             if !entries.is_empty() {
-                message.push_raw(family.field(), &list(&entries));
+                message.push_list(family.field(), entries);
             }
         }
         for beside in self.beside.iter().filter(|beside| Raw::of(beside).is_ok()) {
             message.push_members(beside);
         }
         if !self.calls.is_empty() {
-            message.push_raw("tool_calls", &list(&self.calls));
+            message.push_list("tool_calls", &self.calls);
         }
         message.finish()
     }

@@ -51,13 +51,13 @@ fn assistant(message: &Message, step: &Step) -> String {
     let mut out = ObjectWriter::default();
     out.push("role", "\"assistant\"");
     if let Some(plan) = plan {
-        out.push_raw("tool_plan", &quote(&plan));
+        out.push_text("tool_plan", &plan);
     }
     if !content.is_empty() {
-        out.push_raw("content", &list(&content));
+        out.push_list("content", content);
     }
     if !calls.is_empty() {
-        out.push_raw("tool_calls", &list(&calls));
+        out.push_list("tool_calls", calls);
     }
     out.finish()
 }

@@ -53,7 +53,7 @@ fn part(draft: &Draft<'_>, block: &Block, step: &Step, first_call: &mut bool) ->
             if text.text.is_empty() && seal.is_none() {
                 return None;
             }
-            out.push_raw("text", &quote(&text.text));
+            out.push_text("text", &text.text);
             push_signature(seal, &mut out);
         }
         Block::ToolCall(call) => {

@@ -22,7 +22,7 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
         body.push_raw("tools", &tools);
     }
     if let Some(system) = draft.system() {
-        body.push_raw("system", &quote(&system));
+        body.push_text("system", &system);
     }
     draft.finish_runs(body, "messages", turn_taker, content)
 }
@@ -71,7 +71,7 @@ fn content_block(block: &Block, step: &Step) -> Option<String> {
             let mut out = ObjectWriter::default();
             out.push("type", "\"tool_result\"");
             out.push("tool_use_id", &call_id(&result.id, step));
-            out.push_raw("content", &quote(&result.content));
+            out.push_text("content", &result.content);
             if result.is_error {
                 out.push("is_error", "true");
             }

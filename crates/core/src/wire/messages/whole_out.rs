@@ -68,7 +68,7 @@ fn call_block(call: &ToolCall) -> String {
     let mut block = ObjectWriter::default();
     block.push_raw("type", "\"tool_use\"");
     block.push_raw("id", &quote(call.id.as_str()));
-    block.push_raw("name", &quote(&call.name));
+    block.push_text("name", &call.name);
     block.push_raw("input", &input);
     if let Some(native) = own(call.native.as_ref(), "tool_use") {
         block.push_new_members(&native.json);
@@ -80,8 +80,8 @@ fn call_block(call: &ToolCall) -> String {
 pub(super) fn call_start(id: &str, name: &str) -> ObjectWriter {
     let mut block = ObjectWriter::default();
     block.push_raw("type", "\"tool_use\"");
-    block.push_raw("id", &quote(id));
-    block.push_raw("name", &quote(name));
+    block.push_text("id", id);
+    block.push_text("name", name);
     block.push_raw("input", "{}");
     block
 }

@@ -3,7 +3,7 @@
 use crate::block::Block;
 use crate::message::{Message, Role};
 use crate::rules::Step;
-use crate::wire::draft::{Draft, arguments_object, joined, list, object, sent, text_of};
+use crate::wire::draft::{Draft, arguments_object, joined, object, sent, text_of};
 use crate::wire::json::{ObjectWriter, quote};
 
 pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
@@ -32,7 +32,7 @@ fn spoken(role: &str, message: &Message) -> String {
         .filter_map(|block| if let Block::Image(image) = block { Some(quote(&image.data)) } else { None })
         .collect();
     if !images.is_empty() {
-        out.push_raw("images", &list(&images));
+        out.push_list("images", images);
     }
     out.finish()
 }
@@ -58,7 +58,7 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
         out.push_raw(field, &quote(&thinking));
     }
     if !calls.is_empty() {
-        out.push_raw("tool_calls", &list(&calls));
+        out.push_list("tool_calls", calls);
     }
     out.finish()
 }
@@ -68,6 +68,6 @@ fn result(block: &Block) -> Option<String> {
     let mut out = ObjectWriter::default();
     out.push("role", "\"tool\"");
     out.push("tool_name", &quote(&result.name));
-    out.push_raw("content", &quote(&result.content));
+    out.push_text("content", &result.content);
     Some(out.finish())
 }

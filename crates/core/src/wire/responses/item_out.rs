@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::event::Part;
-use crate::wire::draft::{list, object, typed_text};
+use crate::wire::draft::{object, typed_text};
 use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
 
 #[derive(Debug)]
@@ -178,12 +178,12 @@ impl ItemOut {
         item.push_raw("id", id);
         item.push_raw("type", "\"reasoning\"");
         let parts: Vec<String> = self.items.iter().map(|part| typed_text("summary_text", &part.text)).collect();
-        item.push_raw("summary", &list(&parts));
+        item.push_list("summary", parts);
         if !self.text.is_empty() {
             item.push_raw("content", &format!("[{}]", typed_text("reasoning_text", &self.text)));
         }
         if let Some(payload) = &self.encrypted {
-            item.push_raw("encrypted_content", &quote(payload));
+            item.push_text("encrypted_content", payload);
         }
         item.finish()
     }

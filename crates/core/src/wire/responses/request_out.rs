@@ -28,7 +28,7 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
         body.push_raw("tools", &tools);
     }
     if let Some(system) = draft.system() {
-        body.push_raw("instructions", &quote(&system));
+        body.push_text("instructions", &system);
     }
     draft.finish(body, "input", message)
 }
@@ -155,7 +155,7 @@ fn thought(thinking: &Thinking, ids: Ids, echo: &EchoRules) -> String {
         .filter_map(|range| thinking.text().get(range.clone()))
         .map(|text| typed_text("summary_text", text))
         .collect();
-    out.push_raw("summary", &list(&summary));
+    out.push_list("summary", summary);
     if let Some(payload) = encrypted(thinking) {
         out.push("encrypted_content", &quote(payload));
     }
@@ -171,7 +171,7 @@ fn raw_thought(text: &str, id: Option<&str>, place: ItemText) -> String {
     out.push("summary", "[]");
     match place {
         ItemText::Content => out.push_raw("content", &list(&[typed_text("reasoning_text", text)])),
-        ItemText::Encrypted => out.push_raw("encrypted_content", &quote(text)),
+        ItemText::Encrypted => out.push_text("encrypted_content", text),
     }
     out.finish()
 }

@@ -5,7 +5,9 @@ use aside_core::block::{
     ToolResult,
 };
 use aside_core::conversation::Conversation;
-use aside_core::exchange::{ImportError, ThinkingAs, left_out_of_markdown, read_markdown, write_markdown};
+use aside_core::exchange::{
+    ImportError, Opaque, ThinkingAs, left_out_of_markdown, read_markdown, write_lines, write_markdown,
+};
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
 use expect_test::expect;
@@ -241,5 +243,23 @@ fn p5_what_a_person_broke_in_a_file_is_told_and_the_rest_is_read() {
         let imported = read_markdown(&file).unwrap();
         assert_eq!(imported.notes[1..], [note], "{name}");
         assert_eq!(imported.conversation.history.branch()[0].1.blocks, blocks, "{name}");
+    }
+}
+
+#[test]
+fn p5_white_space_around_the_arguments_of_a_call_is_not_part_of_them() {
+    let call = "<!-- aside:call {\"id\":\"c\",\"name\":\"n\"} -->\n\n**Tool call** `n`\n\n";
+    #[rustfmt::skip]
+    let cases = [
+        ("a line break before",  "```json\n\n{}\n```",               "{}"),
+        ("laid out by a person", "```json\n{\n  \"a b\": [1, 2]\n}\n```", "{\"a b\":[1,2]}"),
+    ];
+    for (name, body, expected) in cases {
+        let file = format!("---\naside: 1\n---\n<!-- aside:message {{\"role\":\"assistant\"}} -->\n\n{call}{body}\n");
+        let imported = read_markdown(&file).unwrap().conversation;
+        let Block::ToolCall(call) = &imported.history.branch()[0].1.blocks[0] else { panic!("{name}") };
+        assert_eq!(call.arguments, Arguments::Json(expected.into()), "{name}");
+        let lines = write_lines(&imported, Opaque::Keep);
+        assert_eq!(Conversation::parse(&lines).unwrap(), imported, "{name}");
     }
 }

@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::rules::Rule;
 use crate::atomic::{self, Access};
+use crate::dir::{self, Dir, Opened};
+
+/// Far more than answers ever take.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What the user allowed for good in one project.
 #[derive(Debug)]
 pub struct ProjectMemory {
     file: PathBuf,
-    /// The project, by the path of its root with every link followed.
+    /// The project, by the path of its root with every link followed; see [`key`].
     project: String,
     answers: Vec<Answer>,
 }
@@ -23,6 +28,8 @@ pub struct ProjectMemory {
 pub enum MemoryError {
     #[error("{}: {problem}", .file.display())]
     Io { file: PathBuf, problem: io::Error },
+    #[error("{} is a link or no plain file; move it away, it is not used", .file.display())]
+    NotPlain { file: PathBuf },
     #[error("{} is not understood, and is left as it is: {problem}", .file.display())]
     NotUnderstood { file: PathBuf, problem: serde_json::Error },
 }
@@ -43,7 +50,7 @@ pub(crate) struct Answer {
 impl ProjectMemory {
     /// Reads what is remembered; a file that is not there yet remembers nothing.
     pub fn open(file: &Path, root: &Path) -> Result<ProjectMemory, MemoryError> {
-        let project = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()).display().to_string();
+        let project = key(&fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
         let mut stored = read(file)?;
         let answers = stored.allowed.remove(&project).unwrap_or_default();
         Ok(ProjectMemory { file: file.to_owned(), project, answers })
@@ -85,20 +92,41 @@ impl ProjectMemory {
         if let Some(folder) = self.file.parent() {
             private_folder(folder).map_err(fail)?;
         }
-        // A link into a folder of dotfiles stays a link.
-        let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
-        atomic::write(&file, text.as_bytes(), Access::Private).map_err(fail)
+        atomic::write(&self.file, text.as_bytes(), Access::Private).map_err(fail)
     }
 }
 
-fn read(file: &Path) -> Result<Stored, MemoryError> {
-    match fs::read_to_string(file) {
-        Ok(text) => {
-            serde_json::from_str(&text).map_err(|problem| MemoryError::NotUnderstood { file: file.to_owned(), problem })
+/// What a project is stored under. No two paths have the same key: one that is
+/// not UTF-8, or that looks as if it had been made UTF-8, is written as bytes. A
+/// whole path begins with a slash and so is never taken for such a key.
+fn key(root: &Path) -> String {
+    match root.to_str() {
+        Some(path) if !path.contains(char::REPLACEMENT_CHARACTER) => path.to_owned(),
+        Some(_) | None => {
+            let digits = root.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}"));
+            format!("bytes:{}", digits.collect::<String>())
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Stored::default()),
-        Err(problem) => Err(MemoryError::Io { file: file.to_owned(), problem }),
     }
+}
+
+/// Links are not followed: whoever could put one there would choose the answers.
+fn read(file: &Path) -> Result<Stored, MemoryError> {
+    let fail = |problem: io::Error| match dir::is_elsewhere(&problem) {
+        true => MemoryError::NotPlain { file: file.to_owned() },
+        false => MemoryError::Io { file: file.to_owned(), problem },
+    };
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
+        return Err(fail(io::ErrorKind::InvalidInput.into()));
+    };
+    let opened = match Dir::open(folder).and_then(|folder| folder.look(Path::new(name))) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::default()),
+        Err(error) => return Err(fail(error)),
+    };
+    let Opened::File(opened, _) = opened else { return Err(MemoryError::NotPlain { file: file.to_owned() }) };
+    let mut text = String::new();
+    opened.take(MOST_BYTES).read_to_string(&mut text).map_err(fail)?;
+    serde_json::from_str(&text).map_err(|problem| MemoryError::NotUnderstood { file: file.to_owned(), problem })
 }
 
 fn private_folder(folder: &Path) -> io::Result<()> {

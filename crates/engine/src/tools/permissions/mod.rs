@@ -3,6 +3,7 @@
 mod command;
 mod list;
 mod memory;
+mod names;
 mod rules;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,7 @@ use super::{Asker, Likeness, Permit, Question, Risk, Standing, Target};
 pub use list::{NotForgotten, Ruled, Source};
 use memory::Answer;
 pub use memory::{MemoryError, ProjectMemory};
+pub use names::{KnownTools, server_pattern};
 pub(crate) use rules::Rule;
 pub use rules::{RuleError, Rules, Verdict};
 
@@ -19,7 +21,8 @@ pub use rules::{RuleError, Rules, Verdict};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Ask,
-    /// Everything inside the working directory is allowed; outside still asks.
+    /// Everything inside the working directory is allowed; outside and protected
+    /// paths still ask.
     AllowAll,
     /// Whatever would ask is denied.
     DenyAll,
@@ -113,15 +116,28 @@ impl Permissions {
 
     pub(crate) fn need(&self, tool: &str, target: &Target) -> Result<Need, Denied> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let (verdict, rule) = self.rules.judge(&answers, tool, &target.subject, target.risk);
+        self.need_with(&answers, tool, target)
+    }
+
+    fn need_with(&self, answers: &[Rule], tool: &str, target: &Target) -> Result<Need, Denied> {
+        let (verdict, rule) = self.rules.judge(answers, tool, target);
+        // Nothing but a rule that names the very path lifts the protection.
+        let is_protected = target.protected.is_some() && !self.rules.allows_exactly(tool, target);
+        let always_asks = is_protected || target.risk == Risk::Outside;
         let (verdict, mode) = target.standing.limits(verdict, self.mode);
-        match (verdict, mode, target.risk) {
-            (Verdict::Allow, _, _) => Ok(Need::Nothing),
-            (Verdict::Deny, _, _) => Err(Denied::ByRule(rule.map(ToString::to_string).unwrap_or_default())),
-            (Verdict::Ask, Mode::DenyAll, _) => Err(Denied::ByMode),
-            (Verdict::Ask, Mode::AllowAll, Risk::Reads | Risk::Writes | Risk::Runs) => Ok(Need::Nothing),
-            (Verdict::Ask, Mode::AllowAll, Risk::Outside) | (Verdict::Ask, Mode::Ask, _) => Ok(Need::Question),
+        match (verdict, mode) {
+            (Verdict::Deny, _) => Err(Denied::ByRule(rule.map(ToString::to_string).unwrap_or_default())),
+            (Verdict::Allow, _) if !always_asks => Ok(Need::Nothing),
+            (Verdict::Allow | Verdict::Ask, Mode::DenyAll) => Err(Denied::ByMode),
+            (Verdict::Ask, Mode::AllowAll) if !always_asks => Ok(Need::Nothing),
+            (Verdict::Allow | Verdict::Ask, Mode::AllowAll | Mode::Ask) => Ok(Need::Question),
         }
+    }
+
+    /// Whether the model may learn something of a file without a question.
+    pub(crate) fn may_tell(&self, target: &Target) -> bool {
+        let may_be_read = |path: &String| self.rules.lets_be_read("read", &target.subject, path);
+        target.risk != Risk::Outside && target.path.as_ref().is_none_or(may_be_read)
     }
 
     /// Asks, unless the answer to the question before covers this one too.
@@ -133,6 +149,7 @@ impl Permissions {
         }
         // What could not be read as it is, is answered for this once.
         let answer = lasting(&question.tool, target).filter(|_| !question.is_marked());
+        let answer = answer.filter(|answer| self.would_do(answer, &question.tool, target));
         let covers = answer.as_ref().map(|answer| Rule::answer(&answer.tool, answer.subject.as_deref()).to_string());
         match asker.ask(Question { covers, ..question }).await {
             Permit::Once => (),
@@ -142,6 +159,13 @@ impl Permissions {
             Permit::Nobody => return Err(Denied::NobodyToAsk),
         }
         Ok(Allowed::Asked)
+    }
+
+    /// Whether the same question would not be asked again with this answer. A
+    /// line that no rule can allow is asked about every time.
+    fn would_do(&self, answer: &Answer, tool: &str, target: &Target) -> bool {
+        let answer = Rule::answer(&answer.tool, answer.subject.as_deref());
+        self.need_with(&[answer], tool, target) == Ok(Need::Nothing)
     }
 
     fn hold(&self, answer: Option<Answer>) {
@@ -174,10 +198,11 @@ fn lasting(tool: &str, target: &Target) -> Option<Answer> {
     if target.protected.is_some() || target.standing != Standing::Counts {
         return None;
     }
-    let subject = match (target.risk, target.likeness) {
+    let (tool, subject) = match (target.risk, &target.likeness) {
         (Risk::Outside, _) => return None,
-        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Tool) => None,
-        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Subject) => Some(target.subject.clone()),
+        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Tool) => (tool.to_owned(), None),
+        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Server(server)) => (server_pattern(server), None),
+        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Subject) => (tool.to_owned(), Some(target.subject.clone())),
     };
-    Some(Answer { tool: tool.to_owned(), subject })
+    Some(Answer { tool, subject })
 }

@@ -1,14 +1,20 @@
 //! Rules of permission, as they stand in `[permissions]`.
 //!
-//! Those about commands keep honest mistakes away. They are no wall: a command
-//! that is allowed can do whatever the user can.
+//! Those about commands keep honest mistakes away. They are a seat belt, not a
+//! wall: a command can be written in more ways than a rule can name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::command::Command;
-use crate::tools::Risk;
+use aside_core::question::is_invisible;
+
+use super::command::{Clarity, Command, spellings};
+use super::names::{SERVER_MARK, server_pattern};
+use crate::tools::{Risk, Target};
+
+/// The tool whose subject is a command line.
+const SHELL: &str = "shell";
 
 /// What is done about something that needs permission. The later, the stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +24,10 @@ pub enum Verdict {
     Deny,
 }
 
-/// All rules of a session. The most specific one that fits wins; among equals
-/// the strictest. The second list has those that open the network too.
+/// All rules of a session. One that denies a pattern wins over all that allow.
+/// Else a rule with a pattern comes before a bare one, which is the default of
+/// its tool; the more specific pattern counts, and of equals the strictest.
+/// The second list has those that open the network too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Rule>, Vec<Rule>);
 
@@ -65,6 +73,13 @@ impl Rules {
         Ok(())
     }
 
+    /// Lets every tool of a server be used without a question, unless a rule
+    /// names one of them.
+    pub fn trust_server(&mut self, server: &str) {
+        let tool = server_pattern(server);
+        self.0.push(Rule { tool, subject: Subject::Any, verdict: Verdict::Allow, by: By::Config });
+    }
+
     /// Adds a rule that switches network on for what it allows.
     pub fn add_with_network(&mut self, key: &str) -> Result<(), RuleError> {
         let rule = Rule::parse(key, Verdict::Allow)?;
@@ -98,13 +113,23 @@ impl Rules {
     }
 
     /// What becomes of it, and by which rule if there is one.
-    pub(crate) fn judge<'a>(
-        &'a self,
-        answers: &'a [Rule],
-        tool: &str,
-        subject: &str,
-        risk: Risk,
-    ) -> (Verdict, Option<&'a Rule>) {
+    pub(crate) fn judge<'a>(&'a self, answers: &'a [Rule], tool: &str, target: &Target) -> (Verdict, Option<&'a Rule>) {
+        let judged = self.judge_alone(answers, tool, target);
+        match (judged.0, reveals(tool)) {
+            (Verdict::Allow | Verdict::Ask, true) => {
+                let reading = Target { risk: as_reading(target.risk), ..target.clone() };
+                let read = self.judge_alone(&[], "read", &reading);
+                if read.0 > judged.0 { read } else { judged }
+            }
+            (Verdict::Deny, _) | (Verdict::Allow | Verdict::Ask, false) => judged,
+        }
+    }
+
+    fn judge_alone<'a>(&'a self, answers: &'a [Rule], tool: &str, target: &Target) -> (Verdict, Option<&'a Rule>) {
+        if let Some(rule) = self.denying(tool, &target.subject, target.path.as_deref()) {
+            return (Verdict::Deny, Some(rule));
+        }
+        let (subject, risk) = (target.subject.as_str(), target.risk);
         let (verdict, rule) = strictest(&self.0, tool, subject, risk);
         match (verdict, risk) {
             (Verdict::Deny, _) => (verdict, rule),
@@ -116,10 +141,74 @@ impl Rules {
         }
     }
 
-    /// Whether a tool that goes through many files may show this one.
-    pub(crate) fn lets_be_read(&self, tool: &str, path: &str) -> bool {
-        ["read", tool].iter().all(|tool| strictest(&self.0, tool, path, Risk::Reads).0 == Verdict::Allow)
+    /// The rule with a pattern that denies this, if there is one. A path is
+    /// known by its name below the working directory and by its whole path.
+    fn denying(&self, tool: &str, subject: &str, path: Option<&str>) -> Option<&Rule> {
+        let mut rules = self.0.iter().filter(|rule| rule.verdict == Verdict::Deny && rule.is_about(tool)).peekable();
+        rules.peek()?;
+        let command = command_of(tool, subject);
+        let mut names: Vec<String> = vec![command.text.to_owned()];
+        names.extend(path.map(str::to_owned));
+        if tool == SHELL {
+            names.extend(command.parts.iter().flat_map(|part| spellings(part)));
+            names.extend(command.parts.iter().map(|part| (*part).to_owned()));
+        }
+        rules.find(|rule| names.iter().any(|name| rule.subject.is_like(name) || rule.subject.is_like_folded(name)))
     }
+
+    /// The rule that forbids one of these tools to show a file, if there is one.
+    pub(crate) fn forbids(&self, tools: &[&str], name: &str, path: &str) -> Option<&Rule> {
+        tools.iter().find_map(|tool| {
+            let (verdict, rule) = strictest(&self.0, tool, name, Risk::Reads);
+            self.denying(tool, name, Some(path)).or_else(|| rule.filter(|_| verdict == Verdict::Deny))
+        })
+    }
+
+    /// Whether a tool may show what stands in this file without a question.
+    pub(crate) fn lets_be_read(&self, tool: &str, name: &str, path: &str) -> bool {
+        let allowed = |tool: &&str| strictest(&self.0, tool, name, Risk::Reads).0 == Verdict::Allow;
+        self.forbids(&["read", tool], name, path).is_none() && ["read", tool].iter().all(allowed)
+    }
+
+    /// Whether a rule without a star allows exactly this.
+    pub(crate) fn allows_exactly(&self, tool: &str, target: &Target) -> bool {
+        let is_it = |subject: &Subject| match subject {
+            Subject::Exactly(subject) => *subject == target.subject || Some(subject) == target.path.as_ref(),
+            Subject::Any | Subject::Like(_) => false,
+        };
+        let mut rules = self.0.iter().filter(|rule| rule.verdict == Verdict::Allow && rule.names(tool));
+        rules.any(|rule| is_it(&rule.subject))
+    }
+}
+
+/// Tools whose rules hold for this one too.
+fn governed_by(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "edit" => &["write"],
+        _ => &[],
+    }
+}
+
+/// Whether what a tool answers shows what stood in the file.
+fn reveals(tool: &str) -> bool {
+    tool == "edit"
+}
+
+fn as_reading(risk: Risk) -> Risk {
+    match risk {
+        Risk::Outside => Risk::Outside,
+        Risk::Reads | Risk::Writes | Risk::Runs => Risk::Reads,
+    }
+}
+
+fn command_of<'a>(tool: &str, subject: &'a str) -> Command<'a> {
+    if tool == SHELL { Command::parse(subject) } else { Command::plain(subject) }
+}
+
+/// Characters that a reader does not see, or that a terminal obeys. A command
+/// may have several lines; any other subject is one.
+fn has_hidden(tool: &str, subject: &str) -> bool {
+    subject.chars().any(|c| is_invisible(c) && !(c == '\n' && tool == SHELL))
 }
 
 /// A command of several parts is as dangerous as the worst of them.
@@ -129,13 +218,17 @@ fn strictest<'a>(
     subject: &str,
     risk: Risk,
 ) -> (Verdict, Option<&'a Rule>) {
-    let subject = match risk {
-        Risk::Runs => Command::parse(subject),
-        Risk::Reads | Risk::Writes | Risk::Outside => Command::plain(subject),
-    };
+    // Arguments of a server's tool may well hold such characters; they matter
+    // only where a rule is about the arguments.
+    let hidden = has_hidden(tool, subject);
+    let is_server_tool = tool.contains(SERVER_MARK);
+    let subject = command_of(tool, subject);
     let judge = |part: &&str| {
         let fitting = rules.clone().into_iter().filter(|rule| rule.fits(tool, &subject, part));
-        match fitting.max_by_key(|rule| rule.rank()) {
+        let fitting = fitting.filter(|rule| {
+            !hidden || rule.verdict != Verdict::Allow || (is_server_tool && rule.subject == Subject::Any)
+        });
+        match fitting.max_by_key(|rule| rule.rank(tool)) {
             Some(rule) => (rule.verdict, Some(rule)),
             None => (usual(risk), None),
         }
@@ -163,7 +256,7 @@ impl Rule {
             return Err(RuleError::Key(key.to_owned()));
         }
         let subject = match subject {
-            None | Some("*") => Subject::Any,
+            None => Subject::Any,
             Some(pattern) if pattern.contains('*') => Subject::Like(pattern.to_owned()),
             Some(exact) => Subject::Exactly(exact.to_owned()),
         };
@@ -180,29 +273,49 @@ impl Rule {
         self.verdict
     }
 
+    fn is_about(&self, tool: &str) -> bool {
+        like(&self.tool, tool) || governed_by(tool).iter().any(|other| self.by == By::Config && like(&self.tool, other))
+    }
+
+    /// Without a star.
+    fn names(&self, tool: &str) -> bool {
+        self.tool == tool || governed_by(tool).contains(&self.tool.as_str())
+    }
+
     fn fits(&self, tool: &str, whole: &Command<'_>, part: &str) -> bool {
-        if !like(&self.tool, tool) {
+        if !self.is_about(tool) {
             return false;
         }
-        // What is allowed for a command says nothing of what hides in it.
-        let part_counts = self.verdict != Verdict::Allow || !whole.is_tangled;
-        match &self.subject {
-            Subject::Any => true,
-            Subject::Exactly(subject) => subject == whole.text || (part_counts && subject == part),
-            Subject::Like(pattern) => {
-                (part_counts && like(pattern, part)) || (self.verdict != Verdict::Allow && like(pattern, whole.text))
+        let plain = whole.clarity == Clarity::Plain;
+        match (&self.subject, self.verdict, self.by) {
+            (Subject::Any, _, _) => true,
+            // What the user said yes to is the whole line, not a part of another.
+            (Subject::Exactly(subject), Verdict::Allow, By::Answer) => {
+                subject == whole.text && whole.clarity != Clarity::Opaque
+            }
+            (Subject::Exactly(subject), Verdict::Allow, By::Config) => {
+                (subject == whole.text && whole.clarity != Clarity::Opaque) || (plain && subject == part)
+            }
+            // What is allowed for a command says nothing of what hides in it.
+            (Subject::Like(pattern), Verdict::Allow, _) => plain && like(pattern, part),
+            (Subject::Exactly(_) | Subject::Like(_), Verdict::Ask | Verdict::Deny, _) => {
+                self.subject.is_like(part) || self.subject.is_like(whole.text)
             }
         }
     }
 
     /// How specific it is; among equals the strict one, but an answer of the
     /// user comes before a rule that only says to ask.
-    fn rank(&self) -> (u8, usize, usize, u8) {
+    fn rank(&self, tool: &str) -> (u8, usize, u8, usize, u8) {
         let literal = |pattern: &str| pattern.chars().filter(|c| *c != '*').count();
         let (kind, length) = match &self.subject {
             Subject::Any => (0, 0),
             Subject::Like(pattern) => (1, literal(pattern)),
             Subject::Exactly(_) => (2, 0),
+        };
+        let of_the_tool = match self.tool == tool {
+            true => 2,
+            false => u8::from(self.names(tool)),
         };
         let weight = match (self.by, self.verdict) {
             (By::Config, Verdict::Allow) => 0,
@@ -210,7 +323,31 @@ impl Rule {
             (By::Answer, _) => 2,
             (By::Config, Verdict::Deny) => 3,
         };
-        (kind, length, literal(&self.tool), weight)
+        (kind, length, of_the_tool, literal(&self.tool), weight)
+    }
+}
+
+/// Where two cases of a name are one file, a rule about one is about both.
+const FOLDS_CASE: bool = cfg!(target_os = "macos");
+
+impl Subject {
+    fn is_like_folded(&self, text: &str) -> bool {
+        FOLDS_CASE
+            && match self {
+                Subject::Any => false,
+                Subject::Like(pattern) | Subject::Exactly(pattern) => {
+                    like(&pattern.to_lowercase(), &text.to_lowercase())
+                }
+            }
+    }
+
+    /// Whether a pattern fits; a bare rule has none.
+    fn is_like(&self, text: &str) -> bool {
+        match self {
+            Subject::Any => false,
+            Subject::Like(pattern) => like(pattern, text),
+            Subject::Exactly(subject) => subject == text,
+        }
     }
 }
 
@@ -248,7 +385,7 @@ impl FromStr for Verdict {
 }
 
 /// `*` is any run of characters, slashes and line ends too.
-fn like(pattern: &str, text: &str) -> bool {
+pub(super) fn like(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(rest) = text.strip_prefix(pieces.next().unwrap_or("")) else { return false };
     let Some(last) = pieces.next_back() else { return rest.is_empty() };

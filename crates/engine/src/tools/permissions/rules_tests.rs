@@ -1,4 +1,5 @@
 use super::*;
+use crate::tools::Likeness;
 
 fn rules(rows: &[(&str, &str)]) -> Rules {
     let mut rules = Rules::new();
@@ -6,6 +7,11 @@ fn rules(rows: &[(&str, &str)]) -> Rules {
         rules.add(key, word).unwrap();
     }
     rules
+}
+
+/// About a subject that is known by no other name.
+fn about(subject: &str, risk: Risk) -> Target {
+    Target::new(subject.to_owned(), risk, Likeness::Subject)
 }
 
 #[test]
@@ -19,12 +25,12 @@ fn l3_without_rules_reads_are_allowed_and_the_rest_asks() {
         ("read",  Risk::Outside, Verdict::Ask),
     ];
     for (tool, risk, expected) in cases {
-        assert_eq!(none.judge(&[], tool, "x", risk).0, expected, "{tool} {risk:?}");
+        assert_eq!(none.judge(&[], tool, &about("x", risk)).0, expected, "{tool} {risk:?}");
     }
 }
 
 #[test]
-fn l3_the_most_specific_rule_wins_and_deny_wins_among_equals() {
+fn l3_a_deny_with_a_pattern_beats_every_allow_and_a_bare_one_is_a_default() {
     let rules = rules(&[
         ("shell", "ask"),
         ("shell:git *", "allow"),
@@ -45,7 +51,7 @@ fn l3_the_most_specific_rule_wins_and_deny_wins_among_equals() {
         ("shell", "ls",                   Risk::Runs,    Verdict::Ask),
         ("shell", "git log -1",           Risk::Runs,    Verdict::Allow),
         ("shell", "git push origin",      Risk::Runs,    Verdict::Deny),
-        ("shell", "git push --dry-run",   Risk::Runs,    Verdict::Allow),
+        ("shell", "git push --dry-run",   Risk::Runs,    Verdict::Deny),
         ("write", "docs/a.md",            Risk::Writes,  Verdict::Deny),
         ("write", "src/a.rs",             Risk::Writes,  Verdict::Deny),
         ("edit",  "src/a.rs",             Risk::Writes,  Verdict::Allow),
@@ -57,11 +63,11 @@ fn l3_the_most_specific_rule_wins_and_deny_wins_among_equals() {
         ("read",  "/etc/shadow",          Risk::Outside, Verdict::Deny),
     ];
     for (tool, subject, risk, expected) in cases {
-        assert_eq!(rules.judge(&[], tool, subject, risk).0, expected, "{tool} {subject}");
+        assert_eq!(rules.judge(&[], tool, &about(subject, risk)).0, expected, "{tool} {subject}");
     }
-    let (_, rule) = rules.judge(&[], "shell", "git push origin", Risk::Runs);
+    let (_, rule) = rules.judge(&[], "shell", &about("git push origin", Risk::Runs));
     assert_eq!(rule.map(ToString::to_string).as_deref(), Some("shell:git push*"));
-    assert!(rules.lets_be_read("read", "src/a.rs") && !rules.lets_be_read("read", ".env"));
+    assert!(rules.lets_be_read("read", "src/a.rs", "/w/src/a.rs") && !rules.lets_be_read("read", ".env", "/w/.env"));
 }
 
 #[test]
@@ -96,7 +102,7 @@ fn l3_a_command_does_not_ride_on_what_is_allowed_for_its_first_word() {
         ("ls x; (cd y; rm -r x)",             Verdict::Deny),
     ];
     for (command, expected) in cases {
-        assert_eq!(rules.judge(&[], "shell", command, Risk::Runs).0, expected, "{command:?}");
+        assert_eq!(rules.judge(&[], "shell", &about(command, Risk::Runs)).0, expected, "{command:?}");
     }
 }
 
@@ -124,8 +130,107 @@ fn l3_an_answer_outweighs_a_rule_to_ask_but_never_a_no() {
         ("edit",  "/etc/hosts",            Risk::Outside, Verdict::Ask),
     ];
     for (tool, subject, risk, expected) in cases {
-        assert_eq!(rules.judge(&answers, tool, subject, risk).0, expected, "{tool} {subject}");
+        assert_eq!(rules.judge(&answers, tool, &about(subject, risk)).0, expected, "{tool} {subject}");
     }
+}
+
+#[test]
+fn l3_rules_of_write_cover_edit_and_those_of_read_what_edit_shows() {
+    let rules = rules(&[
+        ("*", "ask"),
+        ("write", "allow"),
+        ("read", "allow"),
+        ("write:docs/*", "deny"),
+        ("write:src/*", "ask"),
+        ("edit:src/a.rs", "allow"),
+        ("read:.env*", "deny"),
+        ("read:private/*", "ask"),
+    ]);
+    #[rustfmt::skip]
+    let cases = [
+        ("edit",  "a.txt",      Verdict::Allow, Some("write")),
+        ("edit",  "docs/a",     Verdict::Deny,  Some("write:docs/*")),
+        ("edit",  "src/b.rs",   Verdict::Ask,   Some("write:src/*")),
+        ("edit",  "src/a.rs",   Verdict::Allow, Some("edit:src/a.rs")),
+        ("edit",  ".env",       Verdict::Deny,  Some("read:.env*")),
+        ("edit",  "private/a",  Verdict::Ask,   Some("read:private/*")),
+        ("write", ".env",       Verdict::Allow, Some("write")),
+        ("write", "src/a.rs",   Verdict::Ask,   Some("write:src/*")),
+    ];
+    for (tool, subject, verdict, by) in cases {
+        let (judged, rule) = rules.judge(&[], tool, &about(subject, Risk::Writes));
+        assert_eq!((judged, rule.map(ToString::to_string).as_deref()), (verdict, by), "{tool} {subject}");
+    }
+    let only_reading = self::rules(&[("write", "deny")]);
+    assert_eq!(only_reading.judge(&[], "edit", &about("a", Risk::Writes)).0, Verdict::Deny);
+    let edits = self::rules(&[("write", "deny"), ("edit", "allow")]);
+    assert_eq!(edits.judge(&[], "edit", &about("a", Risk::Writes)).0, Verdict::Allow);
+}
+
+#[test]
+fn l3_a_path_that_is_denied_whole_is_denied_by_its_short_name_too() {
+    let rules = rules(&[("read:/home/me/.ssh/*", "deny"), ("read", "allow")]);
+    let target = Target { path: Some("/home/me/.ssh/id".to_owned()), ..about(".ssh/id", Risk::Reads) };
+    assert_eq!(rules.judge(&[], "read", &target).0, Verdict::Deny);
+    assert!(!rules.lets_be_read("grep", ".ssh/id", "/home/me/.ssh/id"));
+    assert!(rules.lets_be_read("grep", ".ssh2/id", "/home/me/.ssh2/id"));
+}
+
+#[test]
+fn l3_what_is_not_fully_understood_is_asked_about_and_what_is_denied_is_found_in_it() {
+    let rules = rules(&[("shell:*", "allow"), ("shell:echo ${A}", "allow"), ("shell:rm *", "deny")]);
+    #[rustfmt::skip]
+    let cases = [
+        ("echo a",                     Verdict::Allow),
+        ("echo $A",                    Verdict::Allow),
+        ("echo a\necho b",             Verdict::Allow),
+        ("echo ${A}",                  Verdict::Ask),
+        ("echo $'a'",                  Verdict::Ask),
+        ("echo $(id)",                 Verdict::Ask),
+        ("echo `id`",                  Verdict::Ask),
+        ("diff <(a) b",                Verdict::Ask),
+        ("cat <<E\nx\nE",              Verdict::Ask),
+        ("echo 'a",                    Verdict::Ask),
+        ("echo a > b",                 Verdict::Ask),
+        ("for a in b; do c; done",     Verdict::Ask),
+        // Characters that are not seen, or that a terminal obeys.
+        ("echo a\u{9d};b\u{9c}",       Verdict::Ask),
+        ("echo \u{1b}[2K",             Verdict::Ask),
+        ("echo \u{202e}a",             Verdict::Ask),
+        ("echo a\rb",                  Verdict::Ask),
+        ("echo a\tb",                  Verdict::Ask),
+        ("echo ${A}; sudo rm -r x",    Verdict::Deny),
+        ("echo $(rm -r x)",            Verdict::Deny),
+        ("A=1 /bin/rm -r x",           Verdict::Deny),
+        ("sh -c 'rm -r x'",            Verdict::Deny),
+        ("echo a\u{9d};rm -r x",       Verdict::Deny),
+    ];
+    for (command, expected) in cases {
+        assert_eq!(rules.judge(&[], "shell", &about(command, Risk::Runs)).0, expected, "{command:?}");
+    }
+    // A tool that may do everything needs no rule about what it does.
+    let everything = self::rules(&[("shell", "allow")]);
+    assert_eq!(everything.judge(&[], "shell", &about("echo $(id)", Risk::Runs)).0, Verdict::Allow);
+    assert_eq!(everything.judge(&[], "shell", &about("echo \u{9d}", Risk::Runs)).0, Verdict::Ask);
+}
+
+#[test]
+fn l3_a_remembered_command_is_the_whole_line_and_no_part_of_another() {
+    let answers = [Rule::answer("shell", Some("make")), Rule::answer("shell", Some("cd /elsewhere"))];
+    #[rustfmt::skip]
+    let cases = [
+        ("make",                   Verdict::Allow),
+        (" make ",                 Verdict::Allow),
+        ("cd /elsewhere && make",  Verdict::Ask),
+        ("make; make",             Verdict::Ask),
+        ("make $(id)",             Verdict::Ask),
+        ("\u{200b}make",           Verdict::Ask),
+    ];
+    for (command, expected) in cases {
+        assert_eq!(Rules::new().judge(&answers, "shell", &about(command, Risk::Runs)).0, expected, "{command:?}");
+    }
+    let hidden = Rule::answer("shell", Some("make\u{9d}"));
+    assert_eq!(Rules::new().judge(&[hidden], "shell", &about("make\u{9d}", Risk::Runs)).0, Verdict::Ask);
 }
 
 #[test]

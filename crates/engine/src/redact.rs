@@ -1,0 +1,161 @@
+//! Keys that providers and servers echo in their errors, replaced wherever an
+//! error, a notice, a log or a recording is written. What a model said is not
+//! touched: blocks stay as they came.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use aside_core::event::{End, Note, ProviderError};
+use memchr::memmem;
+
+/// Shorter values stand for themselves too often.
+const SHORTEST: usize = 16;
+const REPLACEMENT: &str = "***";
+
+/// Replaces the values of known keys.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    /// The longest first, so that no part of one is left.
+    values: Arc<[String]>,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor of {} values", self.values.len())
+    }
+}
+
+impl Redactor {
+    pub fn new(values: impl IntoIterator<Item = String>) -> Redactor {
+        let long = values.into_iter().map(|value| value.trim().to_owned()).filter(|value| value.len() >= SHORTEST);
+        let mut values: Vec<String> = long.collect();
+        values.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        values.dedup();
+        Redactor { values: values.into() }
+    }
+
+    /// These and more.
+    pub fn with(&self, more: impl IntoIterator<Item = String>) -> Redactor {
+        Redactor::new(self.values.iter().cloned().chain(more))
+    }
+
+    /// The same text without them. Text that has none is not copied.
+    pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut cleaned = Cow::Borrowed(text);
+        for value in self.values.iter() {
+            if memmem::find(cleaned.as_bytes(), value.as_bytes()).is_some() {
+                cleaned = Cow::Owned(cleaned.replace(value.as_str(), REPLACEMENT));
+            }
+        }
+        cleaned
+    }
+
+    pub(crate) fn error(&self, error: ProviderError) -> ProviderError {
+        let code = error.code.map(|code| self.clean(&code).into_owned());
+        ProviderError { message: self.clean(&error.message).into_owned(), code, ..error }
+    }
+
+    pub(crate) fn end(&self, end: &End) -> End {
+        End { error: end.error.clone().map(|error| self.error(error)), ..end.clone() }
+    }
+
+    pub(crate) fn note(&self, note: &Note) -> Note {
+        Note { message: self.clean(&note.message).into_owned(), ..note.clone() }
+    }
+
+    /// For bytes that come in pieces.
+    pub fn stream(&self) -> RedactedStream {
+        RedactedStream { redactor: self.clone(), held: Vec::new() }
+    }
+
+    fn clean_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.values.iter().fold(bytes, |bytes, value| {
+            let value = value.as_bytes();
+            if memmem::find(&bytes, value).is_none() {
+                return bytes;
+            }
+            let mut cleaned = Vec::with_capacity(bytes.len());
+            let mut rest = bytes.as_slice();
+            while let Some((before, behind)) = split_at(rest, value) {
+                cleaned.extend_from_slice(before);
+                cleaned.extend_from_slice(REPLACEMENT.as_bytes());
+                rest = behind;
+            }
+            cleaned.extend_from_slice(rest);
+            cleaned
+        })
+    }
+
+    /// How much of the end may be the beginning of a value.
+    fn open_end(&self, bytes: &[u8]) -> usize {
+        let longest = self.values.first().map_or(0, |value| value.len() - 1).min(bytes.len());
+        let is_open = |length: &usize| {
+            let end = bytes.len().checked_sub(*length).and_then(|from| bytes.get(from..)).unwrap_or_default();
+            self.values.iter().any(|value| value.as_bytes().starts_with(end))
+        };
+        (1..=longest).rev().find(is_open).unwrap_or(0)
+    }
+}
+
+fn split_at<'a>(bytes: &'a [u8], value: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = memmem::find(bytes, value)?;
+    Some((bytes.get(..at)?, bytes.get(at + value.len()..)?))
+}
+
+/// Holds back what may be the beginning of a key until more comes.
+#[derive(Debug)]
+pub struct RedactedStream {
+    redactor: Redactor,
+    held: Vec<u8>,
+}
+
+impl RedactedStream {
+    /// What can be written of all that came so far.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        if self.redactor.values.is_empty() {
+            return bytes.to_vec();
+        }
+        let mut whole = std::mem::take(&mut self.held);
+        whole.extend_from_slice(bytes);
+        let mut cleaned = self.redactor.clean_bytes(whole);
+        self.held = cleaned.split_off(cleaned.len() - self.redactor.open_end(&cleaned));
+        cleaned
+    }
+
+    /// Nothing more comes.
+    pub fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-0123456789abcdef";
+
+    #[test]
+    fn keys_are_replaced_and_short_values_are_not() {
+        let redactor = Redactor::new([KEY.to_owned(), "short".to_owned(), format!("{KEY}-longer")]);
+        let cleaned =
+            redactor.clean("Incorrect API key provided: sk-0123456789abcdef. short sk-0123456789abcdef-longer");
+        assert_eq!(cleaned, "Incorrect API key provided: ***. short ***");
+        assert!(matches!(redactor.clean("nothing here"), Cow::Borrowed(_)));
+        assert!(!format!("{redactor:?}").contains("sk-"));
+    }
+
+    #[test]
+    fn a_key_cut_anywhere_is_replaced_in_a_stream() {
+        let redactor = Redactor::new([KEY.to_owned()]);
+        let text = format!("data: {KEY} and {KEY}{KEY} sk-0123 end sk-01");
+        for at in 0..text.len() {
+            let mut stream = redactor.stream();
+            let (first, second) = text.as_bytes().split_at(at);
+            let mut written = stream.push(first);
+            written.extend(stream.push(second));
+            written.extend(stream.finish());
+            assert_eq!(String::from_utf8(written).unwrap(), "data: *** and ****** sk-0123 end sk-01", "{at}");
+        }
+    }
+}
