@@ -127,7 +127,7 @@ def with_simulator(attack):
 
 @with_simulator
 def slow_streams(simulator):
-    body = json.dumps({"model": "generic:think tokens=2000000 rate=10", "stream": True, "messages": [{"role": "user", "content": "hi"}]})
+    body = json.dumps({"model": "generic:think tokens=1000000 rate=10", "stream": True, "messages": [{"role": "user", "content": "hi"}]})
     request = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
     streams = []
     for _ in range(60):
