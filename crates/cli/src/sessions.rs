@@ -1,18 +1,20 @@
 //! `aside sessions`: what was said, listed, shown, taken elsewhere and brought in.
 
 use std::fs;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use aside_core::block::{Arguments as CallArguments, Block, Thinking};
 use aside_core::exchange::{File, Opaque, ThinkingAs, import, write_lines, write_markdown};
 use aside_core::message::{Message, Role};
-use aside_core::screen::{neutral, neutral_line};
+use aside_core::safe_json;
+use aside_core::screen::neutral_line;
 use aside_store::{SqliteStore, Store};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::keep::{self, Which};
+use crate::output;
 use crate::report::{Report, tell};
 use crate::times;
 use crate::{Outcome, user_files};
@@ -120,7 +122,7 @@ fn which(id: Option<&str>) -> Which<'_> {
 fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
     let store = keep::store()?;
     let sessions = store.sessions(most).map_err(|error| keep::trouble(&error))?;
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     if sessions.is_empty() && !as_json {
         tell("there is no session yet; aside ask begins one");
     }
@@ -131,7 +133,7 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
         if as_json {
             let (created, changed) = (times::rfc3339(session.created), times::rfc3339(session.changed));
             let line = json!({ "id": id, "title": title, "model": model, "messages": messages, "created": created, "changed": changed });
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", safe_json::to_string(&line))?;
         } else {
             let changed = times::local(session.changed);
             writeln!(out, "{id}  {changed}  {messages:>5}  {:<28} {}", neutral_line(model), neutral_line(title))?;
@@ -143,12 +145,9 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
 fn show(id: Option<&str>, fold: Fold) -> anyhow::Result<()> {
     let store = keep::store()?;
     let Some(resumed) = keep::resume(&store, which(id))? else { return Ok(()) };
-    let is_terminal = std::io::stdout().is_terminal();
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     for (_, message) in resumed.conversation.history.branch() {
-        let text = transcript(message, fold);
-        let text = if is_terminal { neutral(&text).into_owned() } else { text };
-        out.write_all(text.as_bytes())?;
+        out.write_all(transcript(message, fold).as_bytes())?;
     }
     Ok(())
 }
@@ -241,7 +240,7 @@ fn write(text: &str, output: Option<&Path>) -> anyhow::Result<()> {
     match output {
         Some(path) => crate::atomic::write(path, text)
             .map_err(|error| Report::new(format!("cannot write {}: {error}", path.display())).into()),
-        None => Ok(std::io::stdout().lock().write_all(text.as_bytes())?),
+        None => Ok(output::stdout().write_all(text.as_bytes())?),
     }
 }
 
@@ -268,7 +267,7 @@ fn bring_in(names: &[String]) -> anyhow::Result<()> {
             tell(&format!("note: {note}"));
         }
         let id = store.import(&imported.conversation, Some(keep::now())).map_err(|error| keep::trouble(&error))?;
-        writeln!(std::io::stdout().lock(), "{id}")?;
+        writeln!(output::stdout(), "{id}")?;
     }
     Ok(())
 }

@@ -274,13 +274,17 @@ impl Confine {
         let unreadable = self.places.unreadable();
         let mut protected = protected::paths(&opened, &git_folders);
         protected.extend(self.places.protected.iter().filter_map(|path| fs::canonicalize(path).ok()));
-        Policy {
-            writable,
-            protected,
-            unreadable: unreadable.iter().filter_map(|path| fs::canonicalize(path).ok()).collect(),
-            network,
-        }
+        // What the person opened as a whole is open.
+        let unreadable = unreadable.iter().filter_map(|path| fs::canonicalize(path).ok());
+        let unreadable: Vec<PathBuf> = unreadable.filter(|path| !writable.contains(path)).collect();
+        protected.retain(|path| !writable.contains(path) && depth(path, &writable) > depth(path, &unreadable));
+        Policy { writable, protected, unreadable, network }
     }
+}
+
+/// How deep the innermost of the folders is that the path lies in.
+fn depth(path: &Path, folders: &[PathBuf]) -> Option<usize> {
+    folders.iter().filter(|folder| path.starts_with(folder)).map(|folder| folder.components().count()).max()
 }
 
 /// What a test leaves of a machine's abilities, to see how it is on a worse one.
