@@ -6,6 +6,7 @@ use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::rules::{Action, Decision};
 use aside_core::safe_json;
+use aside_core::text::split_within;
 use aside_core::tokens::{self, Count};
 use serde_json::{Value, json};
 
@@ -162,6 +163,7 @@ fn text_of(block: &Block) -> String {
 
 /// The first words, on one line.
 fn beginning(text: &str) -> String {
+    let (text, _) = split_within(text.trim_start(), 1000);
     let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.chars().count() <= 44 {
         return words;

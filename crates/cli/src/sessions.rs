@@ -5,10 +5,14 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use aside_core::block::{Arguments as CallArguments, Block, Thinking};
-use aside_core::exchange::{File, Opaque, ThinkingAs, import, write_lines, write_markdown};
+use aside_core::conversation::Conversation;
+use aside_core::dialect::Dialects;
+use aside_core::exchange::{File, ImportError, Imported, Opaque, ThinkingAs, import, write_lines, write_markdown};
 use aside_core::message::{Message, Role};
 use aside_core::safe_json;
 use aside_core::screen::neutral_line;
+use aside_core::settings::Change;
+use aside_core::text::split_within;
 use aside_store::{SqliteStore, Store};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
@@ -16,8 +20,9 @@ use serde_json::json;
 use crate::keep::{self, Which};
 use crate::output;
 use crate::report::{Report, tell};
+use crate::settings::refused;
 use crate::times;
-use crate::{Outcome, user_files};
+use crate::{Outcome, log, user_files};
 
 /// List, show, export, import and delete sessions
 #[derive(Debug, clap::Args)]
@@ -207,6 +212,7 @@ fn thought(thinking: &Thinking, fold: Fold) -> String {
 
 /// About forty letters, cut at a word.
 fn first_words(text: &str) -> String {
+    let (text, _) = split_within(text.trim_start(), 1000);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(40) {
         None => line,
@@ -247,29 +253,54 @@ fn write(text: &str, output: Option<&Path>) -> anyhow::Result<()> {
 fn bring_in(names: &[String]) -> anyhow::Result<()> {
     let dialects = user_files::dialects()?;
     let store = keep::store()?;
-    let texts: Vec<String> = names.iter().map(|name| read(name)).collect::<Result<_, Report>>()?;
-    let files: Vec<File<'_>> = names.iter().zip(&texts).map(|(name, text)| File { name, text }).collect();
-    // Several files are one session only where a program keeps it in pieces.
-    let whole = import(&files, &dialects);
-    let groups: Vec<&[File<'_>]> = match (&whole, files.as_slice()) {
-        (Ok(_), all) => vec![all],
-        (Err(_), all) => all.chunks(1).collect(),
-    };
-    for group in groups {
-        let imported = import(group, &dialects).map_err(|error| {
-            let names: Vec<&str> = group.iter().map(|file| file.name).collect();
-            let report = Report::new(format!("{}: {error}", names.join(", ")));
-            error
-                .hint()
-                .map_or_else(|| Report::new(report.to_string()), |hint| Report::new(report.to_string()).hint(hint))
-        })?;
+    // All or nothing: what cannot be imported is known before anything is.
+    let all = read_all(names, &dialects)?;
+    for (names, imported) in all {
         for note in &imported.notes {
             tell(&format!("note: {note}"));
         }
         let id = store.import(&imported.conversation, Some(keep::now())).map_err(|error| keep::trouble(&error))?;
+        log::note(log::Level::Info, || format!("imported {names} as {id}"));
         writeln!(output::stdout(), "{id}")?;
     }
     Ok(())
+}
+
+/// Each session with the names of the files it stood in.
+fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Imported)>, Report> {
+    let texts: Vec<String> = names.iter().map(|name| read(name)).collect::<Result<_, Report>>()?;
+    let files: Vec<File<'_>> = names.iter().zip(&texts).map(|(name, text)| File { name, text }).collect();
+    // Several files are one session only where a program keeps it in pieces.
+    let all = match import(&files, dialects) {
+        Ok(imported) => vec![(names.join(", "), imported)],
+        Err(error) if files.len() == 1 => return Err(not_imported(&names.join(", "), &error)),
+        Err(_) => {
+            let one = |file: &File<'_>| {
+                let imported = import(&[*file], dialects).map_err(|error| not_imported(file.name, &error))?;
+                Ok((file.name.to_owned(), imported))
+            };
+            files.iter().map(one).collect::<Result<_, Report>>()?
+        }
+    };
+    for (name, imported) in &all {
+        valid_settings(&imported.conversation).map_err(|report| report.about(name))?;
+    }
+    Ok(all)
+}
+
+fn not_imported(name: &str, error: &ImportError) -> Report {
+    let report = Report::new(format!("{name}: {error}"));
+    match error.hint() {
+        Some(hint) => report.hint(hint),
+        None => report,
+    }
+}
+
+/// A file may be anybody's: what it sets must be a setting, with a value that
+/// it takes. Tools and permissions are none.
+fn valid_settings(conversation: &Conversation) -> Result<(), Report> {
+    let wrong = conversation.settings.iter().find_map(|(key, value)| Change::parse(key, value).err());
+    wrong.map_or(Ok(()), |error| Err(refused(&error)))
 }
 
 fn read(name: &str) -> Result<String, Report> {
