@@ -17,9 +17,10 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     atomic::write(&folder.join(name), text.as_bytes(), Access::Private)
 }
 
-/// A file of our own that grows; nobody else reads it.
+/// A new file that grows; nobody else reads it. What is there already stays as
+/// it is, and no link is followed to somewhere else.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
-    open_private(path, OpenOptions::new().write(true).create(true).truncate(true))
+    open_private(path, OpenOptions::new().write(true).create_new(true))
 }
 
 /// The same, which goes on where it ended.

@@ -1,11 +1,12 @@
 //! `aside config`: what is set, who set it, and changing it.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use aside_core::settings::{Builtin, Change, Key, Layer, SettingError, Value};
 use clap::Subcommand;
 
 use crate::choice::{Named, choose};
+use crate::output;
 use crate::providers::{Providers, environment};
 use crate::report::{Report, tell};
 use crate::settings::{self, Loaded, Overrides, refused};
@@ -124,7 +125,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Command::Unset { key } => unset(key)?,
         Command::Explain { key: Some(key), about } => explain(key, &about.load()?)?,
         Command::Explain { key: None, about } => explain_all(&about.load()?)?,
-        Command::Path => writeln!(io::stdout().lock(), "{}", settings::folder()?.display())?,
+        Command::Path => writeln!(output::stdout(), "{}", settings::folder()?.display())?,
     }
     Ok(Outcome::Done)
 }
@@ -136,7 +137,7 @@ fn get(name: &str, loaded: &Loaded) -> anyhow::Result<()> {
         Target::Setting(key) => loaded.settings.get(key).map(|(value, _)| value.to_string()),
     };
     match found {
-        Some(text) => writeln!(io::stdout().lock(), "{text}")?,
+        Some(text) => writeln!(output::stdout(), "{text}")?,
         // Nothing is not a value, so it is not printed as one.
         None => tell(&format!("{name} is unset")),
     }
@@ -207,7 +208,7 @@ fn unset(name: &str) -> Result<(), Report> {
 }
 
 fn explain(name: &str, loaded: &Loaded) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     let key = match Target::parse(name)? {
         Target::Setting(key) => key,
         Target::Model => {
@@ -257,7 +258,7 @@ fn explain_choice(out: &mut impl Write, loaded: &Loaded) -> anyhow::Result<()> {
 }
 
 fn explain_all(loaded: &Loaded) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     for key in Key::ALL {
         writeln!(out, "{}\n  {}", headline(*key, loaded), key.entry().doc)?;
     }

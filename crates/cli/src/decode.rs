@@ -12,9 +12,11 @@ use aside_core::frame::DEFAULT_FRAME_LIMIT;
 use aside_core::json::{self, Layout};
 use aside_core::protocol::Protocol;
 use aside_core::rules::reading;
+use aside_core::safe_json;
 use aside_core::settings::TagsMode;
 use aside_core::wire::{Decoder, NotUnderstood, guess_protocol};
 
+use crate::output;
 use crate::report::Report;
 use crate::settings::Overrides;
 use crate::{Outcome, user_files};
@@ -73,7 +75,7 @@ struct Plan {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let dialects = user_files::dialects()?;
     let tags = arguments.overrides.load()?.settings.tags();
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(output::stdout());
     let mut worst = Outcome::Done;
     for name in &arguments.files {
         let outcome = match decode_file(arguments, &dialects, tags, name, &mut out) {
@@ -167,7 +169,7 @@ impl<W: Write> Sink for Reader<'_, W> {
         let Some(line) = json::event(&event, &self.fold) else { return };
         let labelled = lines.label.zip(line.strip_prefix('{'));
         let written = match labelled {
-            Some((label, rest)) => writeln!(lines.out, "{{\"file\":{},{rest}", serde_json::Value::from(label)),
+            Some((label, rest)) => writeln!(lines.out, "{{\"file\":{},{rest}", safe_json::to_string(&label)),
             None => writeln!(lines.out, "{line}"),
         };
         if let Err(error) = written {

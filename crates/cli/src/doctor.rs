@@ -10,8 +10,8 @@ use aside_engine::probe::Found;
 use aside_store::Store;
 
 use crate::choice::{self, Named};
+use crate::output;
 use crate::providers::{Endpoint, Providers, environment};
-use crate::report::for_stdout;
 use crate::settings::Overrides;
 use crate::{Outcome, confinement, keep, local, mcp, run, user_files};
 
@@ -78,16 +78,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn print(findings: &[Finding]) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     for finding in findings {
         let mark = match finding.health {
             Health::Well => "ok    ",
             Health::Could => "could ",
             Health::Broken => "broken",
         };
-        writeln!(out, "{mark}  {}", for_stdout(&finding.what))?;
+        writeln!(out, "{mark}  {}", finding.what)?;
         if let Some(remedy) = &finding.remedy {
-            writeln!(out, "        → {}", for_stdout(remedy))?;
+            writeln!(out, "        → {}", remedy)?;
         }
     }
     Ok(())

@@ -1,14 +1,16 @@
 //! `aside encode`: a conversation into the request that would be sent.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
+use aside_core::safe_json;
 use aside_core::wire::merge_body;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::outgoing::{self, Counting, Outgoing};
+use crate::output;
 use crate::report::tell;
 
 /// What stands where a key would.
@@ -42,7 +44,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         true => Arc::new(full(&outgoing)?),
         false => merge_body(&outgoing.encoded.body, &outgoing.provider.extra_body),
     };
-    writeln!(std::io::stdout().lock(), "{text}")?;
+    // To the byte, unless somebody reads it on a terminal.
+    let is_terminal = std::io::stdout().is_terminal();
+    let shown = if is_terminal { safe_json::escaped(&text) } else { text.as_str().into() };
+    writeln!(output::stdout(), "{shown}")?;
     // What is worth knowing goes beside the data, not into it.
     for note in &outgoing.encoded.notes {
         tell(&format!("note: {note}"));

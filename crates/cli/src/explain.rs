@@ -5,12 +5,14 @@ use std::io::Write;
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::rules::{Action, Decision};
+use aside_core::safe_json;
+use aside_core::text::split_within;
 use aside_core::tokens::{self, Count};
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::outgoing::{self, Counting, Outgoing};
-use crate::report::for_stdout;
+use crate::output;
 
 /// Say what the next request would send, block by block, and why
 #[derive(Debug, clap::Args)]
@@ -32,11 +34,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         outgoing.conversation.history.branch().into_iter().map(|(_, message)| message).collect();
     let decisions = outgoing.encoded.decisions.iter();
     let rows: Vec<Row> = decisions.map(|decision| Row::of(decision, &branch, &outgoing)).collect();
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     if arguments.json {
-        writeln!(out, "{}", as_json(&outgoing, &rows))?;
+        writeln!(out, "{}", safe_json::to_string(&as_json(&outgoing, &rows)))?;
     } else {
-        write!(out, "{}", for_stdout(&as_table(&outgoing, &rows)))?;
+        write!(out, "{}", as_table(&outgoing, &rows))?;
     }
     Ok(Outcome::Done)
 }
@@ -161,6 +163,7 @@ fn text_of(block: &Block) -> String {
 
 /// The first words, on one line.
 fn beginning(text: &str) -> String {
+    let (text, _) = split_within(text.trim_start(), 1000);
     let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.chars().count() <= 44 {
         return words;

@@ -6,8 +6,10 @@ use std::io::{Read, Write};
 use aside_core::conversation::Conversation;
 use aside_core::message::{Message, Role};
 use aside_core::rules::{Issued, Verdict, judge};
+use aside_core::safe_json;
 use serde_json::{Value, json};
 
+use crate::output;
 use crate::report::Report;
 use crate::{Outcome, user_files};
 
@@ -62,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let issued = issued.as_deref().map_or(Issued::Unknown, Issued::Messages);
     let verdict = judge(dialect, &model, &[], &body, issued)
         .map_err(|error| Report::new(format!("{}: {error}", arguments.file)))?;
-    writeln!(std::io::stdout().lock(), "{}", as_json(&verdict))?;
+    writeln!(output::stdout(), "{}", safe_json::to_string(&as_json(&verdict)))?;
     Ok(if verdict.is_ok() { Outcome::Done } else { Outcome::ProviderFailed })
 }
 

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Read, Write};
 
 use clap::Subcommand;
 
+use crate::output;
 use crate::providers::{KeySource, Provider, Providers, environment};
 use crate::report::{Report, tell};
 use crate::settings::Overrides;
@@ -88,7 +89,7 @@ fn list() -> anyhow::Result<()> {
     let mut ids: Vec<String> = loaded.providers.iter().map(|table| table.name.clone()).chain(presets).collect();
     ids.sort();
     ids.dedup();
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     for id in ids {
         let Ok(provider) = providers.resolve(&format!("{id}/any"), None) else { continue };
         if let Some(place) = place(&provider) {

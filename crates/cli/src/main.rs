@@ -22,6 +22,7 @@ mod mcp;
 mod mcp_tables;
 mod models;
 mod outgoing;
+mod output;
 mod own_models;
 mod pages;
 mod permission_table;
@@ -115,7 +116,10 @@ fn main() -> ExitCode {
         return code;
     }
     aside_confine::hide_this_process();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
     let outcome = log::begin().map_err(anyhow::Error::from).and_then(|()| obey(arguments));
     let code = match outcome {
         Ok(outcome) => outcome,
@@ -154,6 +158,18 @@ fn obey(arguments: Arguments) -> anyhow::Result<Outcome> {
         Some(Command::Sim(arguments)) => sim::run(&arguments),
         Some(Command::Trust(arguments)) => trust::run(&arguments),
     }
+}
+
+/// The help, or what is wrong with the arguments. That quotes them, and so may
+/// hold what a terminal would obey.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        report::tell(error.render().to_string().trim_end());
+        return ExitCode::from(Outcome::AskedWrongly as u8);
+    }
+    // Whoever reads our output may have seen enough.
+    drop(error.print());
+    ExitCode::from(Outcome::Done as u8)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,15 +1,17 @@
 //! `aside models`: what each dialect knows about its provider and models.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 
 use anyhow::Context;
 use aside_core::dialect::{
     AskDefault, AskRules, Auth, BindModel, BindRules, Carrier, Details, Dialect, Dialects, Duty, EchoField, EchoRules,
     FillEmpty, Foreign, Off, Patch, PrefixCheck, ReadRules, Removal, Rules, Tokenizer, TurnsIf,
 };
+use aside_core::safe_json;
 use aside_core::tags::Start;
 use serde_json::{Value, json};
 
+use crate::output;
 use crate::own_models::{own_json, own_text};
 use crate::provider_tables::ProviderTable;
 use crate::report::Report;
@@ -59,11 +61,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         // A table of one's own may stand for a name that no dialect has.
         false => choose(&dialects, arguments.id.as_deref()).unwrap_or_default(),
     };
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(output::stdout());
     let written = if arguments.json {
         let list: Value =
             chosen.iter().map(|dialect| as_json(dialect)).chain(own.iter().map(|table| own_json(table))).collect();
-        writeln!(out, "{list:#}")
+        writeln!(out, "{}", safe_json::escaped(&format!("{list:#}")))
     } else {
         let texts: Vec<String> =
             chosen.iter().map(|dialect| as_text(dialect)).chain(own.iter().map(|table| own_text(table))).collect();

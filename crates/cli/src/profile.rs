@@ -1,12 +1,13 @@
 //! `aside profile`: settings about thinking, and a model, under a name.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use aside_core::settings::{Key, Settings};
 use clap::Subcommand;
 
+use crate::output;
 use crate::report::{Report, tell};
 use crate::settings::{self, Overrides, ProfileName};
 use crate::{Outcome, config};
@@ -123,7 +124,7 @@ fn list() -> anyhow::Result<()> {
     if names.is_empty() {
         tell("there are none yet; aside profile save NAME makes one");
     }
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     for name in names {
         let mark = if active.as_deref() == Some(&name.to_string()) { " (active)" } else { "" };
         writeln!(out, "{name}{mark}")?;
@@ -133,7 +134,7 @@ fn list() -> anyhow::Result<()> {
 
 fn show(name: &ProfileName) -> anyhow::Result<()> {
     let contents = settings::existing_profile(&settings::folder()?, name)?.contents()?;
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if let Some(model) = contents.model {
         writeln!(out, "model = {model}")?;
     }

@@ -101,8 +101,3 @@ pub(crate) fn tell(text: &str) {
 fn for_stderr(text: &str) -> Cow<'_, str> {
     if std::io::stderr().is_terminal() { neutral(text) } else { Cow::Borrowed(text) }
 }
-
-/// The same for standard output.
-pub(crate) fn for_stdout(text: &str) -> Cow<'_, str> {
-    if std::io::stdout().is_terminal() { neutral(text) } else { Cow::Borrowed(text) }
-}

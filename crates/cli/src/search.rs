@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use aside_core::safe_json;
 use aside_core::screen::{neutral, neutral_line};
 use aside_store::Store;
 use aside_store::search::{Count, Found, Hit, Order, Query, Scope};
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     for hit in &found.hits {
         match arguments.json {
-            true => writeln!(out, "{}", as_json(hit))?,
+            true => writeln!(out, "{}", safe_json::to_string(&as_json(hit)))?,
             false => writeln!(out, "{}", as_text(hit, colour))?,
         }
     }

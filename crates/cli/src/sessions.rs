@@ -1,21 +1,28 @@
 //! `aside sessions`: what was said, listed, shown, taken elsewhere and brought in.
 
 use std::fs;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use aside_core::block::{Arguments as CallArguments, Block, Thinking};
-use aside_core::exchange::{File, Opaque, ThinkingAs, import, write_lines, write_markdown};
+use aside_core::conversation::Conversation;
+use aside_core::dialect::Dialects;
+use aside_core::exchange::{File, ImportError, Imported, Opaque, ThinkingAs, import, write_lines, write_markdown};
 use aside_core::message::{Message, Role};
-use aside_core::screen::{neutral, neutral_line};
+use aside_core::safe_json;
+use aside_core::screen::neutral_line;
+use aside_core::settings::Change;
+use aside_core::text::split_within;
 use aside_store::{SqliteStore, Store};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::keep::{self, Which};
+use crate::output;
 use crate::report::{Report, tell};
+use crate::settings::refused;
 use crate::times;
-use crate::{Outcome, user_files};
+use crate::{Outcome, log, user_files};
 
 /// List, show, export, import and delete sessions
 #[derive(Debug, clap::Args)]
@@ -120,7 +127,7 @@ fn which(id: Option<&str>) -> Which<'_> {
 fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
     let store = keep::store()?;
     let sessions = store.sessions(most).map_err(|error| keep::trouble(&error))?;
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     if sessions.is_empty() && !as_json {
         tell("there is no session yet; aside ask begins one");
     }
@@ -131,7 +138,7 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
         if as_json {
             let (created, changed) = (times::rfc3339(session.created), times::rfc3339(session.changed));
             let line = json!({ "id": id, "title": title, "model": model, "messages": messages, "created": created, "changed": changed });
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", safe_json::to_string(&line))?;
         } else {
             let changed = times::local(session.changed);
             writeln!(out, "{id}  {changed}  {messages:>5}  {:<28} {}", neutral_line(model), neutral_line(title))?;
@@ -143,12 +150,9 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
 fn show(id: Option<&str>, fold: Fold) -> anyhow::Result<()> {
     let store = keep::store()?;
     let Some(resumed) = keep::resume(&store, which(id))? else { return Ok(()) };
-    let is_terminal = std::io::stdout().is_terminal();
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     for (_, message) in resumed.conversation.history.branch() {
-        let text = transcript(message, fold);
-        let text = if is_terminal { neutral(&text).into_owned() } else { text };
-        out.write_all(text.as_bytes())?;
+        out.write_all(transcript(message, fold).as_bytes())?;
     }
     Ok(())
 }
@@ -208,6 +212,7 @@ fn thought(thinking: &Thinking, fold: Fold) -> String {
 
 /// About forty letters, cut at a word.
 fn first_words(text: &str) -> String {
+    let (text, _) = split_within(text.trim_start(), 1000);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(40) {
         None => line,
@@ -241,36 +246,61 @@ fn write(text: &str, output: Option<&Path>) -> anyhow::Result<()> {
     match output {
         Some(path) => crate::atomic::write(path, text)
             .map_err(|error| Report::new(format!("cannot write {}: {error}", path.display())).into()),
-        None => Ok(std::io::stdout().lock().write_all(text.as_bytes())?),
+        None => Ok(output::stdout().write_all(text.as_bytes())?),
     }
 }
 
 fn bring_in(names: &[String]) -> anyhow::Result<()> {
     let dialects = user_files::dialects()?;
     let store = keep::store()?;
-    let texts: Vec<String> = names.iter().map(|name| read(name)).collect::<Result<_, Report>>()?;
-    let files: Vec<File<'_>> = names.iter().zip(&texts).map(|(name, text)| File { name, text }).collect();
-    // Several files are one session only where a program keeps it in pieces.
-    let whole = import(&files, &dialects);
-    let groups: Vec<&[File<'_>]> = match (&whole, files.as_slice()) {
-        (Ok(_), all) => vec![all],
-        (Err(_), all) => all.chunks(1).collect(),
-    };
-    for group in groups {
-        let imported = import(group, &dialects).map_err(|error| {
-            let names: Vec<&str> = group.iter().map(|file| file.name).collect();
-            let report = Report::new(format!("{}: {error}", names.join(", ")));
-            error
-                .hint()
-                .map_or_else(|| Report::new(report.to_string()), |hint| Report::new(report.to_string()).hint(hint))
-        })?;
+    // All or nothing: what cannot be imported is known before anything is.
+    let all = read_all(names, &dialects)?;
+    for (names, imported) in all {
         for note in &imported.notes {
             tell(&format!("note: {note}"));
         }
         let id = store.import(&imported.conversation, Some(keep::now())).map_err(|error| keep::trouble(&error))?;
-        writeln!(std::io::stdout().lock(), "{id}")?;
+        log::note(log::Level::Info, || format!("imported {names} as {id}"));
+        writeln!(output::stdout(), "{id}")?;
     }
     Ok(())
+}
+
+/// Each session with the names of the files it stood in.
+fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Imported)>, Report> {
+    let texts: Vec<String> = names.iter().map(|name| read(name)).collect::<Result<_, Report>>()?;
+    let files: Vec<File<'_>> = names.iter().zip(&texts).map(|(name, text)| File { name, text }).collect();
+    // Several files are one session only where a program keeps it in pieces.
+    let all = match import(&files, dialects) {
+        Ok(imported) => vec![(names.join(", "), imported)],
+        Err(error) if files.len() == 1 => return Err(not_imported(&names.join(", "), &error)),
+        Err(_) => {
+            let one = |file: &File<'_>| {
+                let imported = import(&[*file], dialects).map_err(|error| not_imported(file.name, &error))?;
+                Ok((file.name.to_owned(), imported))
+            };
+            files.iter().map(one).collect::<Result<_, Report>>()?
+        }
+    };
+    for (name, imported) in &all {
+        valid_settings(&imported.conversation).map_err(|report| report.about(name))?;
+    }
+    Ok(all)
+}
+
+fn not_imported(name: &str, error: &ImportError) -> Report {
+    let report = Report::new(format!("{name}: {error}"));
+    match error.hint() {
+        Some(hint) => report.hint(hint),
+        None => report,
+    }
+}
+
+/// A file may be anybody's: what it sets must be a setting, with a value that
+/// it takes. Tools and permissions are none.
+fn valid_settings(conversation: &Conversation) -> Result<(), Report> {
+    let wrong = conversation.settings.iter().find_map(|(key, value)| Change::parse(key, value).err());
+    wrong.map_or(Ok(()), |error| Err(refused(&error)))
 }
 
 fn read(name: &str) -> Result<String, Report> {

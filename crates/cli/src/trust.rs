@@ -2,7 +2,7 @@
 //! clones a repository has not read what it tells the model to do.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use aside_core::question::{Permit, Question, Risk};
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::Asker;
 
-use crate::report::{Report, for_stdout};
+use crate::output;
+use crate::report::Report;
 use crate::{Outcome, atomic, user_files};
 
 /// Trust a folder, so that its AGENTS.md is sent to the model
@@ -32,12 +33,11 @@ pub(crate) struct Arguments {
     list: bool,
 }
 
-#[expect(clippy::print_stdout, reason = "the list is the output of the command")]
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut folders = TrustedFolders::open()?;
     if arguments.list {
         for folder in &folders.folders {
-            println!("{}", for_stdout(&folder.display().to_string()));
+            writeln!(output::stdout(), "{}", folder.display())?;
         }
         return Ok(Outcome::Done);
     }
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         false => folders.add(&root)?,
     }
     let is = if arguments.forget { "is no longer trusted" } else { "is trusted" };
-    println!("{} {is}", for_stdout(&root.display().to_string()));
+    writeln!(output::stdout(), "{} {is}", root.display())?;
     Ok(Outcome::Done)
 }
 

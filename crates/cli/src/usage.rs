@@ -4,12 +4,14 @@ use std::io::Write;
 
 use aside_core::block::Origin;
 use aside_core::dialect::Dialects;
+use aside_core::safe_json;
 use aside_core::screen::neutral_line;
 use aside_store::Store;
 use aside_store::ledger::{By, Cost, Counting, Group, LedgerLine, LedgerQuery, Price, Terms, Tokens};
 use clap::ValueEnum;
 use serde_json::json;
 
+use crate::output;
 use crate::providers::{Providers, environment};
 use crate::report::{Report, tell};
 use crate::settings::Overrides;
@@ -66,10 +68,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         minutes_ahead: times::minutes_ahead(),
     };
     let lines = store.ledger(&query).map_err(|error| keep::trouble(&error))?;
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     if arguments.json {
         for line in &lines {
-            writeln!(out, "{}", as_json(line))?;
+            writeln!(out, "{}", safe_json::to_string(&as_json(line)))?;
         }
         return Ok(Outcome::Done);
     }

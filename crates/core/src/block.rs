@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::event::{End, Note, Usage};
-use crate::wire::json::compact;
+use crate::wire::json::canonical;
 
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -279,11 +279,11 @@ impl Arguments {
         }
     }
 
-    /// Without white space between the values, as JSON lines hold them: what is
-    /// imported must be the same after it was written out and read again.
-    pub(crate) fn compact(self) -> Arguments {
+    /// As JSON lines hold them: what is imported must be the same after it was
+    /// written out and read again.
+    pub(crate) fn canonical(self) -> Arguments {
         match self {
-            Arguments::Json(text) => match compact(&text) {
+            Arguments::Json(text) => match canonical(&text) {
                 Cow::Borrowed(_) => Arguments::Json(text),
                 Cow::Owned(shorter) => Arguments::Json(shorter),
             },

@@ -12,7 +12,9 @@ use crate::event::{Ending, Usage};
 use crate::history::{EntryId, History};
 use crate::message::{Message, Role};
 use crate::text::JsonText;
-use crate::wire::json::{Kind, Raw, compact, count_of, each_element, each_entry, member, quote, text_member, text_of};
+use crate::wire::json::{
+    Kind, Raw, canonical, compact, count_of, each_element, each_entry, member, quote, text_member, text_of,
+};
 
 /// A whole conversation file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,7 +92,7 @@ impl Conversation {
     fn read_header(&mut self, header: Raw<'_>) {
         each_entry(header, |key, value| {
             if !KNOWN_IN_HEADER.contains(&key) && value.kind() != Kind::Null {
-                self.extra.push((key.to_owned(), compact(value.get()).into_owned()));
+                self.extra.push((key.to_owned(), canonical(value.get()).into_owned()));
             }
         });
         self.model = text_member(header, "model");
@@ -100,14 +102,16 @@ impl Conversation {
                 self.tools.push(Tool {
                     name: text_member(tool, "name").unwrap_or_default(),
                     description: text_member(tool, "description").unwrap_or_default(),
-                    parameters: member(tool, "parameters").map_or("{}".into(), |json| compact(json.get())).into_owned(),
+                    parameters: member(tool, "parameters")
+                        .map_or("{}".into(), |json| canonical(json.get()))
+                        .into_owned(),
                 });
             });
         }
         if let Some(settings) = member(header, "settings") {
             each_entry(settings, |key, value| {
                 let text = JsonText::of(value).map(JsonText::to_owned_text);
-                self.settings.insert(key.to_owned(), text.unwrap_or_else(|| compact(value.get()).into_owned()));
+                self.settings.insert(key.to_owned(), text.unwrap_or_else(|| canonical(value.get()).into_owned()));
             });
         }
     }
@@ -184,7 +188,7 @@ pub(crate) fn read_message(raw: Raw<'_>) -> Result<Message, String> {
     let told = |key: &str, value: Raw<'_>| key == "model" && text_of(value).as_deref() == model;
     each_entry(raw, |key, value| {
         if !KNOWN.contains(&key) && value.kind() != Kind::Null && !told(key, value) {
-            message.extra.push((key.to_owned(), compact(value.get()).into_owned()));
+            message.extra.push((key.to_owned(), canonical(value.get()).into_owned()));
         }
     });
     Ok(message)
@@ -210,7 +214,7 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
                 Some((Kind::Text, value)) if member(raw, "parsed").is_none() => {
                     Arguments::Broken(text_of(value).unwrap_or_default())
                 }
-                Some((_, value)) => Arguments::Json(compact(value.get()).into_owned()),
+                Some((_, value)) => Arguments::Json(canonical(value.get()).into_owned()),
                 None => Arguments::Json("{}".to_owned()),
             };
             Ok(Block::ToolCall(ToolCall {
@@ -232,7 +236,7 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
         Some("image") => Ok(Block::Image(Image { media_type: owned("mediaType"), data: owned("data") })),
         Some("unmodelled") => {
             let native = member(raw, "native").filter(|native| native.kind() != Kind::Null);
-            let json = compact(native.ok_or("an unmodelled block needs its native item")?.get()).into_owned();
+            let json = canonical(native.ok_or("an unmodelled block needs its native item")?.get()).into_owned();
             Ok(Block::Unmodelled(Unmodelled { native: Native { json, text_member: None } }))
         }
         Some(other) => {
@@ -328,7 +332,7 @@ fn read_native(raw: Raw<'_>, text: Option<&str>) -> Option<Native> {
     let native = member(raw, "native").filter(|native| native.kind() == Kind::Object)?;
     let said = member(raw, "nativeText").and_then(JsonText::of).map(JsonText::to_owned_text);
     Some(match said {
-        Some(name) if name.is_empty() => Native { json: compact(native.get()).into_owned(), text_member: None },
+        Some(name) if name.is_empty() => Native { json: canonical(native.get()).into_owned(), text_member: None },
         Some(name) => without_text(native, text.unwrap_or(""), &|key| key == name),
         None => native_of(native, text),
     })
@@ -338,12 +342,12 @@ fn read_native(raw: Raw<'_>, text: Option<&str>) -> Option<Native> {
 pub(crate) fn native_of(native: Raw<'_>, text: Option<&str>) -> Native {
     match text {
         Some(text) => without_text(native, text, &|key| matches!(key, "text" | "summary" | "thinking")),
-        None => Native { json: compact(native.get()).into_owned(), text_member: None },
+        None => Native { json: canonical(native.get()).into_owned(), text_member: None },
     }
 }
 
 fn without_text(native: Raw<'_>, text: &str, may_hold: &dyn Fn(&str) -> bool) -> Native {
-    let whole = compact(native.get());
+    let whole = canonical(native.get());
     let mut holder = None;
     each_entry(native, |key, value| {
         let is_text = || JsonText::of(value).is_some_and(|value| value.to_owned_text() == text);

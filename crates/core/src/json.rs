@@ -1,6 +1,9 @@
 //! The JSON that other programs rely on: blocks, replies and events. Names
 //! live here and nowhere else.
 
+use std::borrow::Cow;
+use std::io;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -8,6 +11,7 @@ use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thin
 use crate::conversation::{item_ranges, native_of};
 use crate::event::{End, Ending, Event, Note, Opening, ProviderError, Side, Usage};
 use crate::fold::Fold;
+use crate::safe_json;
 use crate::wire::json::{Raw, compact};
 
 /// How a reply is laid out.
@@ -33,7 +37,13 @@ pub fn reply(reply: &Reply, origin: Option<&Origin>, file: Option<&str>, layout:
     };
     match layout {
         Layout::OneLine => line(&view),
-        Layout::Indented => serde_json::to_string_pretty(&view).unwrap_or_default(),
+        Layout::Indented => match serde_json::to_string_pretty(&view) {
+            Ok(json) => match safe_json::escaped(&json) {
+                Cow::Borrowed(_) => json,
+                Cow::Owned(escaped) => escaped,
+            },
+            Err(_) => String::new(),
+        },
     }
 }
 
@@ -45,6 +55,14 @@ pub fn block(block: &Block) -> String {
 /// An event as one line; none for those that only the fold needs. The fold
 /// must have taken the event already.
 pub fn event(event: &Event<'_>, fold: &Fold) -> Option<String> {
+    let mut out = Vec::new();
+    // Writing into memory does not fail, and what is written is UTF-8.
+    let is_told = write_event(event, fold, &mut out).unwrap_or_default();
+    is_told.then(|| String::from_utf8(out).unwrap_or_default())
+}
+
+/// The same into anything, without its line end; false where nothing is told.
+pub fn write_event(event: &Event<'_>, fold: &Fold, out: &mut impl io::Write) -> io::Result<bool> {
     let view = match *event {
         Event::Opened { block, opening } => EventView::opened(block.0, opening),
         Event::Item { block, index } => EventView::Item { block: block.0, index },
@@ -56,13 +74,14 @@ pub fn event(event: &Event<'_>, fold: &Fold) -> Option<String> {
             };
             let late = if fold.is_closed(block) { fold.block(block) } else { None };
             let value = late.as_ref().map(BlockView::of);
-            return Some(line(&EventView::Sealed { block: block.0, signature, encrypted, value }));
+            let view = EventView::Sealed { block: block.0, signature, encrypted, value };
+            return safe_json::write(out, &view).map(|()| true);
         }
         Event::Refiled { block, to } => EventView::Refiled { block: block.0, to: side(to) },
         Event::Closed { block } => {
             let value = fold.block(block);
             let value = value.as_ref().map(BlockView::of);
-            return Some(line(&EventView::Closed { block: block.0, value }));
+            return safe_json::write(out, &EventView::Closed { block: block.0, value }).map(|()| true);
         }
         Event::Usage(usage) => EventView::Usage(UsageView::of(usage)),
         Event::Noted(note) => EventView::Notice(NoteView::of(note)),
@@ -73,14 +92,13 @@ pub fn event(event: &Event<'_>, fold: &Fold) -> Option<String> {
         | Event::Identified { .. }
         | Event::Restated { .. }
         | Event::Kept { .. }
-        | Event::Seen { .. } => return None,
+        | Event::Seen { .. } => return Ok(false),
     };
-    Some(line(&view))
+    safe_json::write(out, &view).map(|()| true)
 }
 
-/// Serializing plain data into memory does not fail.
 fn line(view: &impl Serialize) -> String {
-    serde_json::to_string(view).unwrap_or_default()
+    safe_json::to_string(view)
 }
 
 /// The counters of a message.
@@ -402,8 +420,9 @@ fn payload_of(kind: SealKind, seal: Option<&Seal>) -> Option<&str> {
     payload(seal.filter(|seal| seal.kind == kind))
 }
 
-/// The parsed value with its keys in order, or the raw text as a string.
-fn arguments(arguments: &Arguments) -> Box<RawValue> {
+/// The arguments of a call as one line of JSON: the value with its keys in
+/// order, or the text that came instead of one.
+pub fn arguments(arguments: &Arguments) -> Box<RawValue> {
     let json = match arguments {
         Arguments::Json(text) => compact(text).into_owned(),
         Arguments::Broken(text) => line(&text),

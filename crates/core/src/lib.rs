@@ -64,6 +64,7 @@ pub mod message;
 pub mod protocol;
 pub mod question;
 pub mod rules;
+pub mod safe_json;
 pub mod screen;
 pub mod settings;
 pub mod tags;

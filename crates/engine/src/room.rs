@@ -39,8 +39,10 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Compacted {
         let encoded = self.encode(&[]);
-        let owned: Vec<Message> = self.history.branch().into_iter().map(|(_, message)| message.clone()).collect();
-        let branch: Vec<&Message> = owned.iter().collect();
+        let messages = |history: &History| -> Vec<Message> {
+            history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+        };
+        let branch: Vec<&Message> = self.history.branch().into_iter().map(|(_, message)| message).collect();
         let room = Room {
             counted: encoded.tokens,
             // A session that goes on has the count of its last answer at first.
@@ -56,6 +58,10 @@ impl Session {
             Plan::Nothing(why) => return Compacted::Nothing(why),
             Plan::Compact(compaction) => compaction,
         };
+        drop(encoded);
+        // Only now: most turns compact nothing, and a conversation may be long.
+        let owned = messages(&self.history);
+        let branch: Vec<&Message> = owned.iter().collect();
         let summary = match self.summary(compaction.request(&branch), cancel).await {
             Ok(summary) => summary,
             Err(why) => return Compacted::Failed(why),

@@ -187,6 +187,8 @@ async fn serve(socket: TcpStream, house: Arc<House>) {
         .header_read_timeout(header_time)
         .max_headers(MOST_HEADERS)
         .max_buf_size(headers)
+        // It panics if the clock stands before 1970, and says nothing we need.
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(socket), service)
         .await;
 }

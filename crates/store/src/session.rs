@@ -6,6 +6,7 @@ use std::fmt;
 use aside_core::block::{Block, Origin, Time};
 use aside_core::conversation::{Conversation, Tool};
 use aside_core::message::{Message, Role};
+use aside_core::text::split_within;
 
 /// The name of a session: short, random, never reused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,6 +158,8 @@ pub fn title_of(message: &Message) -> Option<String> {
         | Block::Unmodelled(_) => None,
     })?;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    // Of a long line no more is looked at than a title can hold.
+    let (line, _) = split_within(line, 16 * LONGEST_TITLE);
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ");
     if line.chars().count() <= LONGEST_TITLE {

@@ -3,13 +3,15 @@
 use std::io::Write;
 use std::time::Instant;
 
-use aside_core::block::{Arguments, Block};
+use aside_core::block::Block;
 use aside_core::json;
 use aside_core::message::{Message, Role};
 use aside_core::question::Question;
+use aside_core::safe_json;
 use aside_core::turn::{Told, TurnEnd};
 use aside_engine::{Front, Update};
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::say;
 
@@ -34,18 +36,23 @@ impl<O: Write> Events<O> {
         }
     }
 
-    /// Writes an object with the time in it.
-    fn line(&mut self, object: &str) {
+    /// Writes a line that holds an object, with the time in it. A long one is
+    /// written as it is made.
+    fn line(&mut self, write: impl FnOnce(&mut Timed<'_, O>) -> std::io::Result<bool>) {
         let at = self.began.elapsed().as_millis();
-        let rest = object.strip_prefix('{').unwrap_or(object);
-        let written = writeln!(self.out, "{{\"at\":{at},{rest}");
+        let mut timed = Timed { out: &mut self.out, opening: Some(format!("{{\"at\":{at},")) };
+        let written = match write(&mut timed) {
+            Ok(true) => self.out.write_all(b"\n"),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
         if let Err(error) = written {
             self.broken.get_or_insert(error);
         }
     }
 
-    fn value(&mut self, value: &Value) {
-        self.line(&value.to_string());
+    fn value(&mut self, value: &impl serde::Serialize) {
+        self.line(|out| safe_json::write(out, value).map(|()| true));
     }
 
     fn notice(&mut self, code: &str, message: &str) {
@@ -98,13 +105,44 @@ impl<O: Write> Events<O> {
     }
 }
 
+/// Members in the order of the other events, by their names.
+#[derive(serde::Serialize)]
+struct ToolStarted<'a> {
+    arguments: &'a RawValue,
+    event: &'static str,
+    id: &'a str,
+    name: &'a str,
+}
+
+/// Puts the time behind the first bracket of an object.
+struct Timed<'a, O> {
+    out: &'a mut O,
+    opening: Option<String>,
+}
+
+impl<O: Write> Write for Timed<'_, O> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let rest = match self.opening.take_if(|_| !bytes.is_empty()) {
+            Some(opening) => {
+                self.out.write_all(opening.as_bytes())?;
+                bytes.strip_prefix(b"{").unwrap_or(bytes)
+            }
+            None => bytes,
+        };
+        self.out.write_all(rest)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
 impl<O: Write> Front for Events<O> {
     fn hear(&mut self, update: Update<'_>) {
         match update {
             Update::Event { event, fold } => {
-                if let Some(line) = json::event(&event, fold) {
-                    self.line(&line);
-                }
+                self.line(|out| json::write_event(&event, fold, out));
             }
             Update::Sending { step, model, encoded, .. } => {
                 let (effort, tokens) = (&encoded.effort, encoded.tokens);
@@ -121,10 +159,13 @@ impl<O: Write> Front for Events<O> {
             Update::Told(told @ Told::BrokenCall { .. }) => self.notice("broken_call", &say::told(told)),
             Update::Noted(note) => self.notice("tools", note),
             Update::ToolStarted(call) => {
-                let (Arguments::Json(text) | Arguments::Broken(text)) = &call.arguments;
-                let arguments: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
-                let id = call.id.as_str();
-                self.value(&json!({ "event": "toolStarted", "id": id, "name": call.name, "arguments": arguments }));
+                let arguments = json::arguments(&call.arguments);
+                self.value(&ToolStarted {
+                    event: "toolStarted",
+                    id: call.id.as_str(),
+                    name: &call.name,
+                    arguments: &arguments,
+                });
             }
             Update::ToolEnded { result, .. } => {
                 let (id, content) = (&result.id, &result.content);

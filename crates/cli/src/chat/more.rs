@@ -160,10 +160,6 @@ impl Driver {
                 let stamped = format!("aside-{}.jsonl", times::file_stamp());
                 let name = if name.is_empty() { stamped.as_str() } else { name };
                 let path = Path::new(name);
-                // A recording is not worth somebody's file.
-                if path.exists() {
-                    return Err(Report::new(format!("{name} is there already")).hint("/record with another name"));
-                }
                 let session = &self.ready.session;
                 self.tape = Some(Tape::create(path, &ask::about(session), &session.redactor)?);
                 let line = format!("recording to {name} from the next request on; /record off ends it");

@@ -67,18 +67,22 @@ pub(crate) fn watch(front: Front, updates: Sender<Update>) -> anyhow::Result<Wat
     Ok(watch)
 }
 
+/// Stop from the terminal, which tokio has no name for. Its number differs from
+/// system to system.
+#[cfg(unix)]
+fn stop_number() -> i32 {
+    rustix::process::Signal::TSTP.as_raw()
+}
+
 #[cfg(unix)]
 async fn listen(front: Front, watch: &Watch, updates: &Sender<Update>) -> std::io::Result<()> {
     use tokio::signal::unix::{Signal, SignalKind, signal};
-
-    /// Stop from the terminal, which is no name of tokio's own.
-    const SIGTSTP: i32 = 20;
 
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let mut stop: Option<Signal> = match front {
-        Front::Screen => Some(signal(SignalKind::from_raw(SIGTSTP))?),
+        Front::Screen => Some(signal(SignalKind::from_raw(stop_number()))?),
         Front::Lines => None,
     };
     loop {
@@ -127,5 +131,15 @@ async fn listen(_front: Front, _watch: &Watch, updates: &Sender<Update>) -> std:
     loop {
         tokio::signal::ctrl_c().await?;
         drop(updates.send(Update::Interrupt));
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #[test]
+    fn the_number_of_a_signal_is_the_one_of_this_system() {
+        let command = format!("kill -l {}", super::stop_number());
+        let output = std::process::Command::new("sh").args(["-c", &command]).output().expect("a shell");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "TSTP");
     }
 }

@@ -130,7 +130,29 @@ fn a_recording_holds_the_bytes_and_no_key() {
     let bytes: String = lines.iter().filter_map(|line| line["text"].as_str()).collect();
     assert!(bytes.contains("data: [DONE]"), "{bytes}");
     // A key that was used is not in it.
-    let run = aside(&["ask", "-m", "work/m", "--record", path, "hello"], b"", Some(&config));
+    let other = config.0.join("other.jsonl");
+    let run = aside(&["ask", "-m", "work/m", "--record", other.to_str().unwrap(), "hello"], b"", Some(&config));
     assert_eq!(run.code, 1, "nobody listens: {}", run.stderr);
-    assert!(!fs::read_to_string(&file).unwrap().contains("sk-secret") && !run.stderr.contains("sk-secret"));
+    assert!(!fs::read_to_string(&other).unwrap().contains("sk-secret") && !run.stderr.contains("sk-secret"));
+}
+
+#[test]
+fn a_recording_is_a_new_file_of_its_owner_and_follows_no_link() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let config = Config::new("recording-new");
+    let record = |name: &str| {
+        let path = config.0.join(name);
+        let run = aside(&["ask", "-m", "sim/kimi", "--record", path.to_str().unwrap(), "hello"], b"", Some(&config));
+        (run.code, path)
+    };
+    let (code, path) = record("new.jsonl");
+    assert_eq!((code, fs::metadata(&path).unwrap().permissions().mode() & 0o777), (0, 0o600));
+    fs::write(config.0.join("precious"), "mine").unwrap();
+    symlink("precious", config.0.join("link")).unwrap();
+    symlink("nowhere", config.0.join("dangling")).unwrap();
+    for name in ["precious", "link", "dangling"] {
+        assert_eq!(record(name).0, 2, "{name}");
+    }
+    assert_eq!(fs::read_to_string(config.0.join("precious")).unwrap(), "mine");
+    assert!(!config.0.join("nowhere").exists(), "a link leads nowhere");
 }

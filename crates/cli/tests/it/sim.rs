@@ -43,7 +43,7 @@ fn start(arguments: &[&str]) -> Running {
 fn ask(address: &str) -> String {
     let body = r#"{"model":"sim/deepseek","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
     let mut socket = TcpStream::connect(address).unwrap();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
     write!(socket, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();

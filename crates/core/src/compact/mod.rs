@@ -105,9 +105,10 @@ pub fn plan(branch: Branch<'_>, room: Room, occasion: Occasion) -> Plan {
         let summary = branch.messages.iter().take(*last).any(|message| is_summary(message));
         return Plan::Nothing(if summary { WhyNot::OnlyASummary } else { WhyNot::OneTurn });
     };
-    let roomy =
-        older.iter().copied().filter(|start| *start > first_said).find(|start| keeps_room(branch, room, *start));
-    let everything_fits = keeps_room(branch, room, 0);
+    let tokens_before = tokens_before(branch);
+    let keeps_room = |from: usize| keeps_room(room, tokens_before.get(from).copied().unwrap_or_default());
+    let roomy = older.iter().copied().filter(|start| *start > first_said).find(|start| keeps_room(*start));
+    let everything_fits = keeps_room(0);
     let from = match occasion {
         Occasion::ByHand if everything_fits => *last,
         Occasion::Full | Occasion::ByHand => roomy.unwrap_or(*last),
@@ -133,12 +134,22 @@ fn turn_starts(messages: &[&Message]) -> Vec<usize> {
     starts
 }
 
-/// Whether what stays from there on leaves half of the room free, so that the
-/// next turns do not fill it at once. Without a limit nothing does.
-fn keeps_room(branch: Branch<'_>, room: Room, from: usize) -> bool {
+/// How many tokens stand before each message, without those that always stay.
+fn tokens_before(branch: Branch<'_>) -> Vec<u64> {
+    let mut sum = 0;
+    let before = branch.messages.iter().zip(branch.tokens).map(|(message, tokens)| {
+        let before = sum;
+        sum += if message.role == Role::System { 0 } else { *tokens };
+        before
+    });
+    before.collect()
+}
+
+/// Whether what stays without so many tokens leaves half of the room free, so
+/// that the next turns do not fill it at once. Without a limit nothing does.
+fn keeps_room(room: Room, old: u64) -> bool {
     let Some(trigger) = room.trigger() else { return false };
-    let old = branch.messages.iter().zip(branch.tokens).take(from).filter(|(message, _)| message.role != Role::System);
-    let kept = room.counted.saturating_sub(old.map(|(_, tokens)| tokens).sum());
+    let kept = room.counted.saturating_sub(old);
     let in_their_tokens = room.used as f64 / room.counted.max(1) as f64;
     kept as f64 * in_their_tokens <= trigger / 2.0
 }

@@ -9,6 +9,7 @@ use crate::event::Ending;
 use crate::history::{Entry, EntryId, History};
 use crate::json;
 use crate::message::{Message, Role};
+use crate::safe_json::escaped;
 use crate::wire::json::{ObjectWriter, quote};
 
 /// What happens to signatures, encrypted payloads and native items.
@@ -31,10 +32,10 @@ pub fn write_lines(conversation: &Conversation, opaque: Opaque) -> String {
         }
     };
     let names = Names::of(&conversation.history);
-    let mut out = header(conversation, &names);
+    let mut out = escaped(&header(conversation, &names)).into_owned();
     out.push('\n');
     for (at, entry) in conversation.history.entries().iter().enumerate() {
-        out.push_str(&line(at, entry, &names));
+        out.push_str(&escaped(&line(at, entry, &names)));
         out.push('\n');
     }
     out

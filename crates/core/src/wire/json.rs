@@ -6,6 +6,7 @@ use std::borrow::Cow;
 pub(crate) use super::scan::Raw;
 pub(super) use super::scan::{FromWalk, NotJson, Walk};
 pub(crate) use super::scan::{Kind, each_element, each_entry};
+use crate::safe_json::escaped;
 use crate::text::JsonText;
 
 /// A string; any other kind of value is nothing.
@@ -197,6 +198,19 @@ pub(crate) fn compact(json: &str) -> Cow<'_, str> {
         true
     };
     Cow::Owned(json.chars().filter(|c| keep(c)).collect())
+}
+
+/// JSON as our own files hold it: without white space between the values, and
+/// with what no terminal should see as escapes. What is read from a file is kept
+/// in this form, so that it is the same after it was written and read again.
+pub(crate) fn canonical(json: &str) -> Cow<'_, str> {
+    match compact(json) {
+        Cow::Borrowed(json) => escaped(json),
+        Cow::Owned(json) => match escaped(&json) {
+            Cow::Owned(json) => Cow::Owned(json),
+            Cow::Borrowed(_) => Cow::Owned(json),
+        },
+    }
 }
 
 /// Builds one JSON object, member by member, from values that are JSON already.

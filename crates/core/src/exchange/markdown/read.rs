@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         Block::ToolCall(ToolCall {
             id: CallId::known(member_text("id")),
             name: member_text("name"),
-            arguments: if broken { Arguments::Broken(content) } else { Arguments::parse(content).compact() },
+            arguments: if broken { Arguments::Broken(content) } else { Arguments::parse(content).canonical() },
             seal: None,
             native: None,
         })

@@ -209,15 +209,20 @@ impl<'d> Session<'d> {
 
     /// The nearest answer on the branch, unless the user spoke since.
     fn answer_before(&self, head: usize) -> Option<usize> {
-        let answer = self.before(head, Role::Assistant)?;
-        self.before(head, Role::User).is_none_or(|user| user < answer).then_some(answer)
+        // Counts come after every step: each looks back no further than the turn.
+        let at = self.find_before(head, |role| matches!(role, Role::Assistant | Role::User))?;
+        self.log.get(at).is_some_and(|(_, message)| message.role == Role::Assistant).then_some(at)
     }
 
     fn before(&self, head: usize, role: Role) -> Option<usize> {
+        self.find_before(head, |found| found == role)
+    }
+
+    fn find_before(&self, head: usize, is_it: impl Fn(Role) -> bool) -> Option<usize> {
         let mut next = Some(head);
         while let Some(at) = next {
             let (parent, message) = self.log.get(at)?;
-            if message.role == role {
+            if is_it(message.role) {
                 return Some(at);
             }
             next = *parent;

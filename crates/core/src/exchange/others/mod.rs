@@ -16,7 +16,7 @@ use crate::dialect::{Dialect, Dialects};
 use crate::exchange::Imported;
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::wire::json::{Kind, Raw};
+use crate::wire::json::{Kind, Raw, canonical};
 use crate::wire::read_request;
 
 /// How many broken lines are told one by one.
@@ -95,12 +95,24 @@ fn messages_of(dialect: &Dialect, model: Option<&str>, body: &str) -> Vec<Messag
     let rules = dialect.rules(model);
     let mut messages =
         read_request(dialect.protocol, rules, body).map(|incoming| incoming.messages).unwrap_or_default();
-    for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
-        if let Block::ToolCall(call) = block {
-            call.arguments = std::mem::take(&mut call.arguments).compact();
-        }
-    }
+    messages.iter_mut().flat_map(|message| &mut message.blocks).for_each(make_canonical);
     messages
+}
+
+fn make_canonical(block: &mut Block) {
+    let native = match block {
+        Block::Text(text) => text.native.as_mut(),
+        Block::Thinking(thinking) => thinking.native.as_mut(),
+        Block::ToolCall(call) => {
+            call.arguments = std::mem::take(&mut call.arguments).canonical();
+            call.native.as_mut()
+        }
+        Block::Unmodelled(unmodelled) => Some(&mut unmodelled.native),
+        Block::ToolResult(_) | Block::Image(_) => None,
+    };
+    if let Some(native) = native {
+        native.json = canonical(&native.json).into_owned();
+    }
 }
 
 /// Says so where seals are worth nothing under another account.

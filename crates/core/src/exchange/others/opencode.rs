@@ -24,8 +24,8 @@ use crate::exchange::{File, ImportError, Imported, Kind};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 use crate::wire::json::{
-    Kind as Json, ObjectWriter, Raw, at_path, compact, count_of, each_element, each_entry, member, quote, text_member,
-    text_of,
+    Kind as Json, ObjectWriter, Raw, at_path, canonical, count_of, each_element, each_entry, member, quote,
+    text_member, text_of,
 };
 
 pub(in crate::exchange) fn read_opencode(files: &[File<'_>], dialects: &Dialects) -> Result<Imported, ImportError> {
@@ -411,7 +411,7 @@ fn is_kind(part: Raw<'_>, kind: &str) -> bool {
 }
 
 fn input(part: Raw<'_>) -> String {
-    at_path(part, "state.input").map_or("{}".into(), |input| compact(input.get())).into_owned()
+    at_path(part, "state.input").map_or("{}".into(), |input| canonical(input.get())).into_owned()
 }
 
 /// What a tool gave; that it never ended is an answer too, as the program

@@ -9,6 +9,7 @@ use aside_core::conversation::{Conversation, Tool};
 use aside_core::event::{Ending, Usage};
 use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
+use aside_core::safe_json;
 use proptest::option;
 use proptest::prelude::*;
 
@@ -85,7 +86,8 @@ fn json() -> impl Strategy<Value = String> {
         Just("1".to_owned()),
         Just("[]".to_owned()),
         Just("{\"a\":[true,-1.5e3]}".to_owned()),
-        nasty().prop_map(|text| serde_json::to_string(&text).unwrap()),
+        // As we write it: then every byte of it comes back.
+        nasty().prop_map(|text| safe_json::to_string(&text)),
     ];
     prop::collection::vec(("[a-z]{1,5}", value), 0..4).prop_map(|members| {
         let members: Vec<String> = members.into_iter().map(|(key, value)| format!("\"x{key}\":{value}")).collect();
@@ -112,7 +114,7 @@ fn native(text: String) -> impl Strategy<Value = Option<Native>> {
     let lookalike = prop::bool::weighted(0.2);
     option::of((json(), holder, lookalike).prop_map(move |(json, text_member, lookalike)| {
         // A member that says the same as the block is not always the block's.
-        let twin = format!("{{\"text\":{},", serde_json::to_string(&text).unwrap());
+        let twin = format!("{{\"text\":{},", safe_json::to_string(&text));
         let json =
             if lookalike && text_member.is_none() { json.replacen('{', &twin, 1).replace(",}", "}") } else { json };
         Native { json, text_member }
@@ -157,7 +159,7 @@ fn text() -> impl Strategy<Value = Block> {
 fn call() -> impl Strategy<Value = Block> {
     let arguments = prop_oneof![
         4 => json().prop_map(Arguments::Json),
-        1 => nasty().prop_map(|text| Arguments::Json(serde_json::to_string(&text).unwrap())),
+        1 => nasty().prop_map(|text| Arguments::Json(safe_json::to_string(&text))),
         1 => nasty_or_empty().prop_map(Arguments::Broken),
     ];
     let id = prop_oneof![
