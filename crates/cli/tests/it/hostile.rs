@@ -21,6 +21,7 @@ fn on_a_terminal(config: &Config, arguments: &[&str]) -> String {
         .args(arguments)
         .env("ASIDE_CONFIG_DIR", &config.0)
         .env("ASIDE_DATA_DIR", config.0.join("data"))
+        .current_dir(config.project())
         .stdin(Stdio::null())
         .stdout(end())
         .stderr(end())
@@ -77,4 +78,64 @@ fn t9_what_others_wrote_is_not_obeyed_on_a_terminal() {
         let control = shown.chars().find(|letter| letter.is_control() && !matches!(letter, '\r' | '\n'));
         assert_eq!(control, None, "{name}: {shown:?}");
     }
+}
+
+#[test]
+fn t9_nothing_that_is_printed_steers_a_terminal() {
+    let config = Config::new("terminal-all");
+    let hostile = "Left\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}2J\u{9d}0;owned\u{9c}\u{7f}\u{202e}\u{2066}\u{200b}\u{2028}\u{e0041}Right";
+    on_a_terminal(&config, &["ask", "-m", "sim/generic:echo", "--record", "tape", hostile]);
+    let tape = config.project().join("tape");
+    let response = config.0.join("response.json");
+    let body = serde_json::json!({ "choices": [{ "message": { "content": hostile }, "finish_reason": "stop" }] });
+    std::fs::write(&response, body.to_string()).unwrap();
+    let conversation = config.0.join("conversation.jsonl");
+    let line = serde_json::json!({ "role": "user", "blocks": [{ "type": "text", "text": hostile }] });
+    std::fs::write(&conversation, line.to_string()).unwrap();
+    let (tape, response) = (tape.to_str().unwrap(), response.to_str().unwrap());
+    let conversation = conversation.to_str().unwrap();
+    let nowhere = format!("nowhere-{hostile}");
+    #[rustfmt::skip]
+    let runs: [(&str, Vec<&str>); 17] = [
+        ("ask --json",        vec!["ask", "--json", "-m", "sim/generic:echo", hostile]),
+        ("export markdown",   vec!["sessions", "export"]),
+        ("export jsonl",      vec!["sessions", "export", "--format", "jsonl"]),
+        ("list --json",       vec!["sessions", "list", "--json"]),
+        ("search --json",     vec!["search", "--json", "Left"]),
+        ("usage --json",      vec!["usage", "--json", "--by", "session"]),
+        ("decode",            vec!["decode", response]),
+        ("decode --events",   vec!["decode", "--events", response]),
+        ("replay",            vec!["replay", "--speed", "0", tape]),
+        ("encode",            vec!["encode", "-m", "deepseek/deepseek-chat", conversation]),
+        ("explain",           vec!["explain", "-m", "deepseek/deepseek-chat", conversation]),
+        ("explain --json",    vec!["explain", "--json", "-m", "deepseek/deepseek-chat", conversation]),
+        ("a missing file",    vec!["decode", &nowhere]),
+        ("a missing import",  vec!["sessions", "import", &nowhere]),
+        ("an unknown option", vec!["ask", "--colour", hostile]),
+        ("a wrong value",     vec!["search", "x", "--in", hostile]),
+        ("an unknown word",   vec!["sessions", hostile]),
+    ];
+    for (name, arguments) in runs {
+        let shown = without_our_own(&on_a_terminal(&config, &arguments));
+        assert!(!shown.is_empty() && !shown.contains("FOREIGN"), "{name}: {shown:?}");
+        let wrong = |letter: &char| letter.is_control() && !matches!(letter, '\r' | '\n');
+        let hidden = |letter: &char| matches!(letter, '\u{202e}' | '\u{2066}' | '\u{2028}' | '\u{e0041}');
+        assert_eq!(shown.chars().find(|letter| wrong(letter) || hidden(letter)), None, "{name}: {shown:?}");
+    }
+}
+
+#[test]
+fn t9_json_is_escaped_in_a_pipe_too_and_says_the_same() {
+    let config = Config::new("pipe-json");
+    let hostile = "Left\u{9b}2J\u{7f}\u{202e}\u{200b}\u{2028}Right";
+    let run = |arguments: &[&str]| crate::support::aside(arguments, b"", Some(&config)).stdout;
+    let events = run(&["ask", "--json", "-m", "sim/generic:echo", hostile]);
+    let exported = run(&["sessions", "export", "--format", "jsonl"]);
+    for (name, text) in [("events", &events), ("export", &exported), ("list", &run(&["sessions", "list", "--json"]))] {
+        let raw =
+            text.chars().find(|letter| matches!(letter, '\u{7f}'..='\u{9f}' | '\u{202e}' | '\u{200b}' | '\u{2028}'));
+        assert_eq!(raw, None, "{name}");
+    }
+    let answer = events.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    assert!(answer.last().unwrap()["text"].as_str().unwrap().contains(hostile), "it means the same: {events}");
 }

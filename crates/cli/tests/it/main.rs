@@ -10,6 +10,8 @@
 )]
 
 mod ask;
+#[cfg(unix)]
+mod bounds;
 mod config;
 mod decode;
 mod doctor;

@@ -119,3 +119,54 @@ fn the_screen_wants_a_terminal_and_says_what_does_not() {
     assert!(refused.stderr.contains("the screen needs a terminal"), "{}", refused.stderr);
     assert!(refused.stderr.contains("aside ask"), "{}", refused.stderr);
 }
+
+#[test]
+fn p5_an_import_that_sets_what_is_no_setting_imports_nothing() {
+    let config = Config::new("sessions-settings");
+    let file = |name: &str, settings: &str| {
+        let path = config.0.join(name);
+        let header = format!("{{\"aside\":1,\"title\":\"{name}\",\"settings\":{settings}}}");
+        fs::write(
+            &path,
+            format!("{header}\n{{\"role\":\"user\",\"blocks\":[{{\"type\":\"text\",\"text\":\"hi\"}}]}}\n"),
+        )
+        .unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = file("good", r#"{"reasoning.effort":"low"}"#);
+    #[rustfmt::skip]
+    let cases = [
+        ("an unknown one",   r#"{"reasoning.efort":"low"}"#,       "reasoning.efort"),
+        ("a wrong value",    r#"{"reasoning.effort":"enormous"}"#, "enormous"),
+        ("confinement",      r#"{"tools.confine":"off"}"#,         "tools.confine"),
+        ("a permission",     r#"{"permissions.shell":"allow"}"#,   "permissions.shell"),
+    ];
+    for (name, settings, named) in cases {
+        let bad = file("bad", settings);
+        // The one that is all right is not imported either.
+        let refused = run(&config, &["sessions", "import", &good, &bad]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{name}");
+        assert!(refused.stderr.contains(named), "{name}: {}", refused.stderr);
+        assert_eq!(ok(&config, &["sessions", "list"]), "", "{name}");
+        let encoded = run(&config, &["encode", "-m", "deepseek/deepseek-chat", &bad]);
+        assert_eq!((encoded.code, encoded.stdout.as_str()), (2, ""), "{name}");
+        assert!(encoded.stderr.contains(named), "{name}: {}", encoded.stderr);
+    }
+    ok(&config, &["sessions", "import", &good]);
+    assert_eq!(ok(&config, &["sessions", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn s2_a_profile_sets_nothing_about_tools() {
+    let config = Config::new("profile-tools");
+    fs::create_dir_all(config.0.join("profiles")).unwrap();
+    for text in [
+        "[tools]\nconfine = \"off\"\n",
+        "[permissions]\nshell = \"allow\"\n",
+        "[settings]\n\"tools.confine\" = \"off\"\n",
+    ] {
+        fs::write(config.0.join("profiles/loose.toml"), text).unwrap();
+        let refused = run(&config, &["ask", "-m", "sim/kimi", "--profile", "loose", "hi"]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{text}: {}", refused.stderr);
+    }
+}

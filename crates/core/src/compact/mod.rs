@@ -293,4 +293,17 @@ mod tests {
     fn c3_an_empty_summary_is_none() {
         assert_eq!(summary_message(" \n"), None);
     }
+
+    #[test]
+    fn c3_three_hundred_thousand_messages_are_planned_in_one_go() {
+        // The work of one turn must not grow with the square of the history.
+        let owned = messages(&"ua".repeat(150_000));
+        let branch: Vec<&Message> = owned.iter().collect();
+        let tokens = vec![10; branch.len()];
+        let room = Room { counted: 3_000_000, used: 3_000_000, limit: Some(100_000), compact_at: Some(0.8) };
+        let Plan::Compact(plan) = plan(Branch { messages: &branch, tokens: &tokens }, room, Occasion::Full) else {
+            panic!("it is far too long")
+        };
+        assert_eq!((plan.from, plan.summarise.len()), (296_000, 296_000));
+    }
 }

@@ -33,7 +33,7 @@ const FIRST_STRETCH: i64 = 50_000;
 
 /// How much of one block can be found. The index of a text takes many times its
 /// size in memory while it is made; this much is a long book.
-const INDEXED_BYTES: usize = 2 << 20;
+const INDEXED_BYTES: usize = 1 << 20;
 
 /// How much text is weighed to rank the hits of one search.
 const WEIGHED_BYTES: usize = 8 << 20;
