@@ -14,6 +14,9 @@ use crate::user_files;
 
 const KEYS: [&str; 3] = ["confine", "caches", "directories"];
 
+/// What decides in the config folder what is run and where keys go.
+const OUR_FILES: [&str; 3] = ["config.toml", "profiles", "dialects"];
+
 /// `[tools]`, checked. It is read from the user's config and from nowhere else: a
 /// session, a profile or an import comes from others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,7 +68,8 @@ pub(crate) fn confine(here: &Path, table: &ToolsTable, unreadable: Vec<PathBuf>)
     let ours = [user_files::config_folder(), user_files::data_folder(), user_files::state_folder()];
     places.caches.extend(table.caches.iter().cloned());
     places.directories.extend(table.directories.iter().cloned());
-    places.protected.extend(user_files::config_folder());
+    let settings = user_files::config_folder().into_iter();
+    places.protected.extend(settings.flat_map(|folder| OUR_FILES.map(|name| folder.join(name))));
     places.protected.extend(user_files::data_folder().map(|folder| folder.join("permissions.json")));
     // Whoever works inside one of our own folders means to read it.
     let is_around = |path: &PathBuf| !places.root.starts_with(path);

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use aside_confine::Confine;
+use aside_confine::{Confine, Wish};
 use aside_core::conversation::Conversation;
 use aside_core::dialect::Dialects;
 use aside_core::history::History;
+use aside_core::question::Tier;
 use aside_core::settings::{Key, Layer};
 use aside_engine::attach::Attached;
 use aside_engine::project_files::ProjectFiles;
@@ -63,6 +64,7 @@ pub(crate) struct Ready {
     servers: mcp::Servers,
     /// The names of those in the config.
     pub(crate) server_names: Vec<String>,
+    confine: Arc<Confine>,
 }
 
 impl Ready {
@@ -70,6 +72,14 @@ impl Ready {
     /// all the same.
     pub(crate) async fn close(self) {
         self.servers.close().await;
+    }
+
+    /// How well commands are confined; nothing where the person switched that off.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        match self.confine.wish() {
+            Wish::Off => None,
+            Wish::Auto | Wish::Require | Wish::Strong => Some(self.confine.best()),
+        }
     }
 
     /// Another model from here on.
@@ -165,7 +175,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     session.redactor = redactor;
     if let Some(mode) = wanted.tools {
         let instructions = session.settings.project_files().to_vec();
-        session.tools = toolbox(&here, confine, keys, instructions, loaded.permissions, mode)?;
+        session.tools = toolbox(&here, Arc::clone(&confine), keys, instructions, loaded.permissions, mode)?;
     }
     if let Some(tools) = servers.tools() {
         session.expect_tools(tools);
@@ -174,7 +184,7 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
         Some(resumed) => session.go_on_with(resumed.history.clone()),
         None => instruct(&mut session, &here, wanted.tools.is_some(), &wanted.trust, wanted.tell).await?,
     }
-    Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers, server_names })
+    Ok(Ready { session, model: choice.name, tables: loaded.providers, simulator, servers, server_names, confine })
 }
 
 /// Every key that is known: it is printed nowhere, whoever echoes it.

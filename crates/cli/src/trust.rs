@@ -33,7 +33,6 @@ pub(crate) struct Arguments {
     list: bool,
 }
 
-#[expect(clippy::print_stdout, reason = "the list is the output of the command")]
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut folders = TrustedFolders::open()?;
     if arguments.list {

@@ -62,13 +62,13 @@ mod linux {
         Ok(command)
     }
 
+    /// The paths of a policy have no links in them. Where there is one now, another
+    /// command has put it there.
     fn kind(path: &Path) -> Kind {
-        match std::fs::symlink_metadata(path) {
-            Ok(about) if about.is_dir() => Kind::Folder,
-            // A link cannot be covered, and the paths of a policy have none.
-            Ok(about) if about.is_symlink() => Kind::Absent,
-            Ok(_) => Kind::File,
-            Err(_) => Kind::Absent,
+        match (std::fs::canonicalize(path), std::fs::symlink_metadata(path)) {
+            (Ok(reached), Ok(about)) if reached == path && about.is_dir() => Kind::Folder,
+            (Ok(reached), Ok(_)) if reached == path => Kind::File,
+            (Ok(_) | Err(_), Ok(_) | Err(_)) => Kind::Absent,
         }
     }
 }

@@ -142,7 +142,10 @@ impl Confine {
 
     /// What this machine can do. Takes a moment the first time after a boot.
     pub fn found(&self) -> &Found {
-        self.found.get_or_init(|| self.limit.applied(probe::remembered(&self.helper, self.memory.as_deref())))
+        // A finding that commands could have written is not believed.
+        let writable = || resolved(self.places.writable());
+        let memory = self.memory.as_deref().filter(|file| depth(file, &writable()).is_none());
+        self.found.get_or_init(|| self.limit.applied(probe::remembered(&self.helper, memory)))
     }
 
     /// The best tier of this machine, whatever is wished for.
@@ -263,24 +266,48 @@ impl Confine {
         for cache in &self.places.caches {
             drop(fs::create_dir_all(cache));
         }
-        let mut writable: Vec<PathBuf> = Vec::new();
-        for path in named.iter().chain(&git_folders).filter_map(|path| fs::canonicalize(path).ok()) {
-            if path != Path::new("/") && !writable.iter().any(|known| path.starts_with(known)) {
-                writable.push(path);
-            }
+        let mut writable: Vec<PathBuf> = named.into_iter().chain(git_folders.iter().cloned()).collect();
+        // It had no link in it when the session began.
+        if fs::canonicalize(&self.places.root).ok().as_ref() != Some(&self.places.root) {
+            writable.retain(|path| *path != self.places.root);
         }
+        let writable = resolved(writable);
         let mut opened = vec![self.places.root.clone()];
         opened.extend(self.places.directories.iter().filter_map(|path| fs::canonicalize(path).ok()));
         let unreadable = self.places.unreadable();
         let mut protected = protected::paths(&opened, &git_folders);
         protected.extend(self.places.protected.iter().filter_map(|path| fs::canonicalize(path).ok()));
-        Policy {
-            writable,
-            protected,
-            unreadable: unreadable.iter().filter_map(|path| fs::canonicalize(path).ok()).collect(),
-            network,
+        // What the person opened as a whole is open.
+        let unreadable = unreadable.iter().filter_map(|path| fs::canonicalize(path).ok());
+        let unreadable: Vec<PathBuf> = unreadable.filter(|path| !writable.contains(path)).collect();
+        protected.retain(|path| !writable.contains(path) && depth(path, &writable) > depth(path, &unreadable));
+        Policy { writable, protected, unreadable, network }
+    }
+}
+
+/// The folders with their links followed. One that lies in another is covered by
+/// it, and is not followed: a command could have put a link there.
+fn resolved(mut named: Vec<PathBuf>) -> Vec<PathBuf> {
+    named.sort_by_key(|path| path.components().count());
+    let mut all: Vec<PathBuf> = Vec::new();
+    for path in named {
+        let is_covered = |path: &Path| all.iter().any(|known| path.starts_with(known));
+        if is_covered(&path) {
+            continue;
+        }
+        if let Ok(path) = fs::canonicalize(&path)
+            && path != Path::new("/")
+            && !is_covered(&path)
+        {
+            all.push(path);
         }
     }
+    all
+}
+
+/// How deep the innermost of the folders is that the path lies in.
+fn depth(path: &Path, folders: &[PathBuf]) -> Option<usize> {
+    folders.iter().filter(|folder| path.starts_with(folder)).map(|folder| folder.components().count()).max()
 }
 
 /// What a test leaves of a machine's abilities, to see how it is on a worse one.

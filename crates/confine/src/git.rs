@@ -72,7 +72,7 @@ fn small(path: &Path) -> Option<String> {
 /// that name commands.
 pub(crate) fn protected(git: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
-        ["hooks", "config", "config.worktree", "info"].iter().map(|name| git.join(name)).collect();
+        ["hooks", "config", "config.worktree", "info", "commondir"].iter().map(|name| git.join(name)).collect();
     paths.extend(entries(&git.join("worktrees")).into_iter().map(|worktree| worktree.join("config.worktree")));
     modules(&git.join("modules"), &mut paths);
     paths
@@ -85,7 +85,7 @@ fn modules(folder: &Path, paths: &mut Vec<PathBuf>) {
             return;
         }
         if entry.join("HEAD").is_file() {
-            paths.extend([entry.join("hooks"), entry.join("config")]);
+            paths.extend(["hooks", "config", "commondir"].map(|name| entry.join(name)));
             modules(&entry.join("modules"), paths);
         } else {
             modules(&entry, paths);

@@ -66,6 +66,7 @@ enum Event {
 }
 
 fn supervise() -> ExitCode {
+    crate::hide_this_process();
     close_inherited();
     // A leader of a group cannot, and then it has what it needs but for the group.
     let _ = setsid();

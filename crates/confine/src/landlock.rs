@@ -1,12 +1,15 @@
 //! Files, connections and signals, by Landlock.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::SIGNALS;
 use crate::policy::{DEVICES, Network, Policy, SHARED_MEMORY};
@@ -51,10 +54,9 @@ fn rules(policy: &Policy, number: i32) -> Result<RulesetCreated, RulesetError> {
     for path in &readable {
         created = allow(created, path, AccessFs::from_read(abi))?;
     }
-    for path in &policy.writable {
-        created = allow(created, path, AccessFs::from_all(abi))?;
+    for path in policy.writable.iter().map(PathBuf::as_path).chain([Path::new(SHARED_MEMORY)]) {
+        created = allow_exactly(created, path, AccessFs::from_all(abi))?;
     }
-    created = allow(created, Path::new(SHARED_MEMORY), AccessFs::from_all(abi))?;
     let mut device = AccessFs::ReadFile | AccessFs::WriteFile;
     if number >= TRUNCATE {
         device |= AccessFs::Truncate;
@@ -72,6 +74,25 @@ fn rules(policy: &Policy, number: i32) -> Result<RulesetCreated, RulesetError> {
 fn allow(created: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
     let Ok(fd) = PathFd::new(path) else { return Ok(created) };
     let is_folder = fs::metadata(path).is_ok_and(|about| about.is_dir());
+    let access = if is_folder { access } else { access & AccessFs::from_file(ABI::V9) };
+    created.add_rule(PathBeneath::new(fd, access))
+}
+
+/// Opens a folder to writing, but not what a link in its place leads to: another
+/// command may have put one there.
+fn allow_exactly(
+    created: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(fd) = rustix::fs::open(path, flags, Mode::empty()) else { return Ok(created) };
+    let reached = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    let Ok(stat) = rustix::fs::fstat(&fd) else { return Ok(created) };
+    if reached.ok().as_deref() != Some(path) {
+        return Ok(created);
+    }
+    let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     let access = if is_folder { access } else { access & AccessFs::from_file(ABI::V9) };
     created.add_rule(PathBeneath::new(fd, access))
 }

@@ -202,7 +202,10 @@ pub(crate) fn remembered(helper: &Helper, file: Option<&Path>) -> Found {
     let key = file.and_then(|_| Key::now(helper));
     let (Some(file), Some(key)) = (file, key) else { return probe(helper) };
     let known = fs::read(file).ok().and_then(|json| serde_json::from_slice::<Remembered>(&json).ok());
-    if let Some(known) = known.filter(|known| known.key == key) {
+    let is_good = |known: &Remembered| {
+        known.key == key && known.found.bubblewrap.iter().all(|path| Some(path) == bubblewrap().as_ref())
+    };
+    if let Some(known) = known.filter(is_good) {
         return known.found;
     }
     let found = probe(helper);

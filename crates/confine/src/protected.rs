@@ -49,7 +49,12 @@ pub fn paths(folders: &[PathBuf], git_folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = Vec::new();
     for folder in folders {
         all.extend(NAMES.iter().map(|name| folder.join(name)));
-        all.extend(git::protected(&folder.join(".git")));
+        let git = folder.join(".git");
+        // A file that leads elsewhere, or that is put where there is none yet.
+        if !git.is_dir() {
+            all.push(git.clone());
+        }
+        all.extend(git::protected(&git));
     }
     all.extend(git_folders.iter().flat_map(|folder| git::protected(folder)));
     all.sort();

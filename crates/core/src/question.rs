@@ -9,6 +9,8 @@ use std::fmt;
 
 use unicode_width::UnicodeWidthChar;
 
+use crate::screen::is_harmless;
+
 /// Something that needs the person's permission before it is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -424,6 +426,18 @@ pub fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// A text with tokens for what a terminal would obey or be deceived by, for
+/// places where the rest may stay as it is.
+pub fn spelled_out(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        match is_harmless(c) {
+            true => shown.push(c),
+            false => shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
+        }
+        shown
+    })
 }
 
 /// Controls, format characters, separators other than the space, and everything

@@ -451,10 +451,12 @@ struct Tee<'a> {
 
 impl Sink for Tee<'_> {
     fn take(&mut self, event: Event<'_>) {
-        match event {
-            Event::Ended(end) if end.error.is_some() => self.pass_on(Event::Ended(&self.redactor.end(end))),
-            Event::Noted(note) => self.pass_on(Event::Noted(&self.redactor.note(note))),
-            event => self.pass_on(event),
+        if let Event::Ended(end) = event {
+            self.pass_on(Event::Ended(&self.redactor.end(end)));
+        } else if let Event::Noted(note) = event {
+            self.pass_on(Event::Noted(&self.redactor.note(note)));
+        } else {
+            self.pass_on(event);
         }
     }
 }

@@ -127,11 +127,12 @@ impl Drop for Process {
 /// The program as it would be found. The helper would say that it is not there,
 /// but only after everything else was set up.
 fn find(program: &str, path: Option<&OsStr>, folder: &Path) -> io::Result<()> {
+    let whole = folder.join(program);
     let is_there = match program.contains('/') {
-        true => folder.join(program).exists(),
+        true => whole.exists(),
         false => path.is_none_or(|path| std::env::split_paths(path).any(|place| place.join(program).exists())),
     };
-    if is_there { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, "there is no such program")) }
+    if is_there { Ok(()) } else { std::fs::metadata(whole).map(drop) }
 }
 
 /// Somebody must, or the server waits for room in the pipe.

@@ -9,7 +9,7 @@ use aside_core::event::{self, BlockId, End, Event, Note, NoteCode, Side, Usage};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
 use aside_core::question;
-pub use aside_core::question::Permit;
+pub use aside_core::question::{Permit, Tier};
 use aside_core::settings::Display;
 use aside_core::turn::{Told, TurnEnd};
 
@@ -218,6 +218,8 @@ pub struct Status {
     pub effort: Option<String>,
     /// What the settings make of `reasoning.display` and `reasoning.includeInResponse`.
     pub view: Display,
+    /// How well commands are confined; nothing where the person switched that off.
+    pub tier: Option<Tier>,
 }
 
 /// What can be completed, besides what the program knows by itself.

@@ -9,6 +9,7 @@ use aside_core::block::{Arguments, ToolCall, ToolResult};
 use aside_core::event::{BlockId, Event, Opening, Side};
 use aside_core::fold::Fold;
 use aside_core::loop_guard::LoopGuard;
+use aside_core::question::spelled_out;
 use aside_core::screen::Neutral;
 use aside_core::text::split_within;
 use aside_engine::{Front, Update};
@@ -340,7 +341,7 @@ impl<O: Write, E: Write> Plain<O, E> {
         let arguments = match &call.arguments {
             Arguments::Json(text) | Arguments::Broken(text) => text,
         };
-        self.say(&format!("→ {} {}", call.name, cut(arguments)));
+        self.say(&format!("→ {} {}", call.name, cut(&spelled_out(arguments))));
         self.start(Doing::RunningTools);
     }
 

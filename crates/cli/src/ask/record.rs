@@ -43,10 +43,12 @@ impl Tape {
     /// Begins a recording; `about` says who was asked.
     pub(crate) fn create(path: &Path, about: &Value, redactor: &Redactor) -> Result<Tape, Report> {
         let name = path.display().to_string();
-        let failed = |error: std::io::Error| match error.kind() {
-            ErrorKind::AlreadyExists => Report::new(format!("{name} is there already; a recording replaces no file"))
-                .hint("name another file, or delete that one first"),
-            _ => Report::new(format!("cannot write {name}: {error}")),
+        let failed = |error: std::io::Error| {
+            if error.kind() == ErrorKind::AlreadyExists {
+                return Report::new(format!("{name} is there already; a recording replaces no file"))
+                    .hint("name another file, or delete that one first");
+            }
+            Report::new(format!("cannot write {name}: {error}"))
         };
         let file = crate::atomic::create_private(path).map_err(failed)?;
         let (redactor, came) = (redactor.clone(), redactor.stream());

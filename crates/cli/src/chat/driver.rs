@@ -309,6 +309,7 @@ impl Driver {
             limit: settings.context_limit(),
             effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
             view: settings.display(),
+            tier: self.ready.tier(),
         }
     }
 

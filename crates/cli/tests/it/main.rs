@@ -39,6 +39,7 @@ mod providers;
 mod pty;
 #[cfg(target_os = "linux")]
 mod questions;
+mod sandbox;
 mod sessions;
 #[cfg(target_os = "linux")]
 mod signals;

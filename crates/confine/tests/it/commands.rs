@@ -1,9 +1,10 @@
 //! What confined commands can do, what they cannot, and that nothing is left.
 
 use std::fs;
+use std::time::Duration;
 
-use aside_confine::End;
 use aside_confine::launch::Barrier;
+use aside_confine::{Approval, End, Input, Want, run};
 
 use crate::support::{Scratch, barriers, shell};
 
@@ -27,4 +28,66 @@ fn k1_writes_stay_inside_and_work_goes_on() {
         let (_, said) = shell(&confine, &barrier, "cat ../home/.ssh/id");
         assert_eq!(said.contains("secret"), barrier == Barrier::None, "{barrier:?}: {said}");
     }
+}
+
+/// An argument for `sleep` that no other process has.
+fn mark(number: usize) -> String {
+    format!("85{:07}.{number:03}", std::process::id())
+}
+
+fn is_running(mark: &str) -> bool {
+    let lines = fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+    lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(mark))
+}
+
+#[test]
+fn l4_when_whoever_started_it_is_gone_everything_ends() {
+    let scratch = Scratch::new("gone");
+    let confine = scratch.confine();
+    for (at, barrier) in barriers(&confine).into_iter().enumerate() {
+        let mark = mark(at);
+        let line = format!("trap '' TERM HUP; (setsid sleep {mark} &); sleep {mark}; sleep {mark}");
+        let mut launch = confine.launch("sh", &["-c", &line], Want::Usual, Approval::Standing, Input::Nothing).unwrap();
+        launch.barrier = barrier.clone();
+        let (mut child, control) = run::start(&mut confine.helper().command(), &launch).unwrap();
+        while !is_running(&mark) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // As if this process had been killed.
+        drop(control);
+        child.wait().unwrap();
+        assert!(!is_running(&mark), "{barrier:?}");
+    }
+}
+
+#[test]
+fn l4_a_fork_bomb_ends_with_its_command() {
+    let scratch = Scratch::new("forks");
+    let confine = scratch.confine();
+    for (at, barrier) in barriers(&confine).into_iter().enumerate() {
+        let mark = mark(100 + at);
+        let line =
+            format!("for i in $(seq 60); do (setsid sh -c 'while :; do sleep {mark} & sleep 0.1; done' &); done");
+        let (report, _) = shell(&confine, &barrier, &line);
+        assert!(report.ended_others && report.left.is_empty(), "{barrier:?}: {report:?}");
+        assert!(!is_running(&mark), "{barrier:?}");
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_started_says_why() {
+    let scratch = Scratch::new("unstarted");
+    let confine = scratch.confine();
+    let launch = |program: &str, barrier: Barrier| {
+        let mut launch = confine.launch(program, &[], Want::Usual, Approval::Standing, Input::Nothing).unwrap();
+        launch.barrier = barrier;
+        run::pass_through(confine.helper().command(), &launch).unwrap().end
+    };
+    for barrier in [Barrier::None, Barrier::Kernel { abi: 99 }] {
+        let end = launch("/no/such/program", barrier);
+        assert!(matches!(&end, End::NotStarted(why) if !why.is_empty()), "{end:?}");
+    }
+    // Nothing runs where its barrier cannot be had.
+    let missing = Barrier::Bubblewrap { program: "/no/such/bwrap".into() };
+    assert!(matches!(launch("true", missing), End::NotStarted(_)));
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use aside_confine::launch::{Barrier, Protection};
+use aside_confine::launch::Barrier;
+use aside_confine::policy::Policy;
 use aside_confine::{Approval, Confine, Helper, Input, Places, Report, Want, Wish, launch, run};
 
 pub(crate) fn helper() -> Helper {
@@ -35,7 +36,11 @@ impl Scratch {
     }
 
     pub(crate) fn confine(&self) -> Confine {
-        Confine::new(helper(), Wish::Auto, self.places())
+        self.confine_in(self.places())
+    }
+
+    pub(crate) fn confine_in(&self, places: Places) -> Confine {
+        Confine::new(helper(), Wish::Auto, places)
     }
 }
 
@@ -55,13 +60,15 @@ pub(crate) fn barriers(confine: &Confine) -> Vec<Barrier> {
 
 /// Runs a line of shell behind the barrier.
 pub(crate) fn shell(confine: &Confine, barrier: &Barrier, line: &str) -> (Report, String) {
-    shell_as(confine, barrier, line, Approval::Standing)
+    shell_wanting(confine, barrier, line, Want::Usual)
 }
 
-pub(crate) fn shell_as(confine: &Confine, barrier: &Barrier, line: &str, approval: Approval) -> (Report, String) {
-    let mut launch = confine.launch("sh", &["-c", line], Want::Usual, approval, Input::Nothing).unwrap();
+pub(crate) fn shell_wanting(confine: &Confine, barrier: &Barrier, line: &str, want: Want) -> (Report, String) {
+    let mut launch = confine.launch("sh", &["-c", line], want, Approval::Standing, Input::Nothing).unwrap();
     launch.barrier = barrier.clone();
-    assert_eq!(launch.protection == Protection::Keep, approval == Approval::ByHand);
+    if *barrier == Barrier::None {
+        launch.policy = Policy::default();
+    }
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = confine.helper().command();
     command.stdout(writer.try_clone().unwrap()).stderr(writer);

@@ -6,9 +6,14 @@ use std::fs;
 use std::io;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
+
+/// How long the helper may take to end everything when nobody waits for it: it asks
+/// first, and kills half a second later.
+const AT_ONCE: Duration = Duration::from_millis(1500);
 
 /// Every process of a command inherits it. The helper knows its processes as its
 /// children; this is for those that it left behind because somebody killed it.
@@ -92,6 +97,27 @@ impl Group {
             }
         }
         ended
+    }
+}
+
+/// Whoever drops it does not wait for it any more, so it is ended here and now:
+/// this process may be about to leave.
+impl Drop for Group {
+    fn drop(&mut self) {
+        let Some(helper) = self.helper else { return };
+        self.ask_to_end();
+        let deadline = Instant::now() + AT_ONCE;
+        while is_running(helper) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// One that has ended and was not waited for yet does not run.
+fn is_running(pid: Pid) -> bool {
+    match fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
+        Ok(stat) => !stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X'])),
+        Err(_) => !std::path::Path::new("/proc/self").exists() && rustix::process::test_kill_process(pid).is_ok(),
     }
 }
 

@@ -1,10 +1,13 @@
 //! The tools of a session and what they may do.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use aside_core::block::{Arguments, ToolCall, ToolResult};
 use aside_core::conversation::Tool as Spec;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::blocking;
@@ -26,6 +29,8 @@ pub struct Toolbox {
     /// Of tools that are still to come.
     usual: Switch,
     permissions: Permissions,
+    /// Calls run side by side, but get at a file in the order they were made.
+    order: Mutex<()>,
 }
 
 struct Held {
@@ -68,7 +73,7 @@ impl Toolbox {
 
     /// No tools yet.
     pub fn with(permissions: Permissions) -> Toolbox {
-        Toolbox { tools: Vec::new(), specs: Vec::new(), usual: Switch::On, permissions }
+        Toolbox { tools: Vec::new(), specs: Vec::new(), usual: Switch::On, permissions, order: Mutex::default() }
     }
 
     /// The built-in tools, those that only read before the others.
@@ -162,9 +167,10 @@ impl Toolbox {
         };
         let planning = Arc::clone(&tool);
         let cleared = async {
+            let in_order = self.order.lock().await;
             // Reading arguments and following links takes time too.
             let job = blocking(cancel, move |_| planning.plan(&arguments)).await?;
-            self.clear(call, job, asker).await
+            self.clear(call, job, asker, in_order).await
         };
         let job = tokio::select! {
             biased;
@@ -177,10 +183,16 @@ impl Toolbox {
     }
 
     /// The job, if it may be done.
-    async fn clear(&self, call: &ToolCall, mut job: Box<dyn Job>, asker: &dyn Asker) -> Result<Box<dyn Job>, String> {
+    async fn clear(
+        &self,
+        call: &ToolCall,
+        mut job: Box<dyn Job>,
+        asker: &dyn Asker,
+        in_order: MutexGuard<'_, ()>,
+    ) -> Result<Box<dyn Job>, String> {
         let target = job.target();
         let need = self.permissions.need(&call.name, &target).map_err(|denied| denied.to_string())?;
-        let seen = job.look().await;
+        let seen = look(job.as_mut(), in_order).await;
         let question = |preview: Option<String>| Question {
             id: call.id.as_str().to_owned(),
             tool: call.name.clone(),
@@ -225,6 +237,18 @@ impl Toolbox {
             true => format!("there is no tool `{name}`; there are no tools in this conversation"),
             false => format!("there is no tool `{name}`; there are: {}", known.join(", ")),
         })
+    }
+}
+
+/// Looks, and lets the next call begin once this one stands in the queue for its
+/// file.
+async fn look(job: &mut dyn Job, in_order: MutexGuard<'_, ()>) -> Result<Option<String>, String> {
+    let mut looking = job.look();
+    let begun = poll_fn(|context| Poll::Ready(looking.as_mut().poll(context))).await;
+    drop(in_order);
+    match begun {
+        Poll::Ready(seen) => seen,
+        Poll::Pending => looking.await,
     }
 }
 

@@ -166,6 +166,21 @@ async fn l1_two_edits_of_one_file_at_once_are_both_kept() {
 }
 
 #[tokio::test]
+async fn l1_calls_get_at_a_file_in_the_order_they_were_made() {
+    for round in 0..50 {
+        let scratch = Scratch::new(&format!("in-order-{round}"));
+        let tools = scratch.tools(Mode::AllowAll);
+        let (write, edit, again) = futures_util::join!(
+            run(&tools, &Nobody, "write", json!({"path": "a.txt", "content": "one"})),
+            run(&tools, &Nobody, "edit", json!({"path": "a.txt", "old": "one", "new": "two"})),
+            run(&tools, &Nobody, "edit", json!({"path": "a.txt", "old": "two", "new": "three"})),
+        );
+        assert!(!write.is_error && !edit.is_error && !again.is_error, "{write:?} {edit:?} {again:?}");
+        assert_eq!(scratch.text("a.txt"), "three");
+    }
+}
+
+#[tokio::test]
 async fn l2_a_file_that_changes_under_the_question_is_not_overwritten() {
     let scratch = Scratch::new("changed");
     let path = scratch.file("a.txt", "one\n");

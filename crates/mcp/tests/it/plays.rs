@@ -134,7 +134,10 @@ fn call(id: &Value, message: &Value) -> Option<Value> {
         "list.things" => text(format!("things of {}", arguments["of"].as_str().unwrap())),
         "write_thing" => {
             note(&format!("writes {arguments}"));
-            text("written".to_owned())
+            match arguments["to"].as_str().map(|path| std::fs::write(path, "x")) {
+                None | Some(Ok(())) => text("written".to_owned()),
+                Some(Err(error)) => text(format!("not written: {}", error.kind())),
+            }
         }
         "fail" => json!({ "content": [{ "type": "text", "text": "the disk is full" }], "isError": true }),
         "picture" => json!({ "content": [{ "type": "image", "data": "AAAAAAAA", "mimeType": "image/png" }] }),

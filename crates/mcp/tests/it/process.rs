@@ -1,8 +1,10 @@
 //! Servers that are processes.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use aside_confine::Want;
+use aside_core::question::Tier;
 use aside_engine::tools::{Mode, Permissions, Permit, Rules, Toolbox};
 use aside_mcp::{Server, Servers, Surroundings, Way, look};
 use serde_json::{Value, json};
@@ -51,6 +53,7 @@ async fn l2_a_call_comes_to_what_the_server_says() {
         ("refuse",      json!({}),                           true,  "the MCP server `play` says: not today"),
         ("write_thing", json!([1]),                          true,  r#"play__write_thing takes a JSON object: {"properties":{},"type":"object"}"#),
         ("env",         json!({ "name": "CARGO_PKG_NAME" }), false, "not set"),
+        ("env",         json!({ "name": "CARGO_MANIFEST_DIR" }), false, "not set"),
         ("env",         json!({ "name": "GIVEN" }),          false, "yes"),
     ];
     for (tool, arguments, is_error, content) in cases {
@@ -256,4 +259,25 @@ async fn a_look_counts_tools_and_leaves_nothing_behind() {
     let found = look(vec![playing("play", "plain", &diary)], around(PATIENCE)).await;
     assert_eq!(found, [("play".to_owned(), Ok(8))]);
     wait_until_gone(&diary.processes()).await;
+}
+
+#[tokio::test]
+async fn k1_a_server_is_confined_unless_its_table_says_otherwise() {
+    let around = around(PATIENCE);
+    let is_confined = around.confine.tier().unwrap() != Tier::None;
+    for (want, writes) in [(Want::Usual, !is_confined), (Want::Network, !is_confined), (Want::Unconfined, true)] {
+        let diary = Diary::new(&format!("confined-{want:?}"));
+        let mut server = playing("play", "plain", &diary);
+        if let Way::Command { want: wanted, .. } = &mut server.way {
+            *wanted = want;
+        }
+        let mut servers = Servers::start(vec![server], around.clone());
+        let (tools, _) = tools(&mut servers, Mode::AllowAll).await;
+        // Beside this crate's folder, which is where it works.
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../written-by-a-test-{}", std::process::id()));
+        let said = call(&tools, "play__write_thing", json!({ "to": path })).await.content;
+        assert_eq!((path.exists(), said == "written"), (writes, writes), "{want:?}: {said}");
+        drop(std::fs::remove_file(&path));
+        servers.close().await;
+    }
 }

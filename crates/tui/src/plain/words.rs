@@ -3,7 +3,7 @@
 use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
 use aside_core::loop_guard::Finding;
 use aside_core::message::Message;
-use aside_core::question::{Layout, render};
+use aside_core::question::{Layout, render, spelled_out};
 
 use crate::seam::{Question, Said};
 use crate::transcript::hunks::{changed, has_diff};
@@ -13,7 +13,7 @@ pub(super) fn call(call: &ToolCall) -> String {
     let arguments = match &call.arguments {
         Arguments::Json(text) | Arguments::Broken(text) => text,
     };
-    format!("Tool: {} {}", one_line(&call.name), one_line(&subject(arguments))).trim_end().to_owned()
+    format!("Tool: {} {}", one_line(&call.name), one_line(&spelled_out(&subject(arguments)))).trim_end().to_owned()
 }
 
 /// A thought that goes in circles, and what can be done.

@@ -1,7 +1,8 @@
 //! A call of a tool with what came of it.
 
 use aside_core::block::{Arguments, Time, ToolCall, ToolResult};
-use aside_core::screen::{neutral, neutral_line};
+use aside_core::question::spelled_out;
+use aside_core::screen::neutral_line;
 use serde_json::Value;
 
 use super::Look;
@@ -101,8 +102,9 @@ impl Tool {
         let text = match &call.arguments {
             Arguments::Json(text) | Arguments::Broken(text) => text,
         };
-        self.subject = neutral_line(&subject(text));
-        self.arguments = neutral(text).into_owned();
+        // What a call does is not hidden by how it is written.
+        self.subject = neutral_line(&spelled_out(&subject(text)));
+        self.arguments = spelled_out(text);
         if self.state == State::Coming {
             self.state = State::Waiting;
         }
@@ -123,7 +125,7 @@ impl Tool {
     }
 
     pub fn is_about(&self, about: &str) -> bool {
-        subject(&self.arguments) == about
+        spelled_out(&subject(&self.arguments)) == spelled_out(about)
     }
 
     pub fn finish(&mut self, result: &ToolResult, now: Option<Time>) {

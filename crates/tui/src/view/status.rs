@@ -1,5 +1,6 @@
 //! The last row: which model, how hard it thinks, how full the context is.
 
+use aside_core::question::Tier;
 use aside_core::screen::neutral_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -46,6 +47,10 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     parts.extend(context.into_iter().chain(effort));
     let about = if app.rate.is_exact() { "" } else { "~" };
     parts.extend(app.rate.per_second().map(|rate| figure(format!("{about}{rate} tok/s"))));
+    parts.extend(app.status.tier.map(|tier| match tier {
+        Tier::None => Part { ink: Ink::Warn, text: "unconfined".to_owned(), kind: Kind::Figure },
+        Tier::Seatbelt | Tier::Kernel | Tier::Strong => figure(tier.to_string()),
+    }));
     let named = [&app.status.profile, &app.status.title];
     let name = |name: &String| Part { ink: Ink::Muted, text: neutral_line(name), kind: Kind::Name };
     parts.extend(named.into_iter().flatten().map(name));

@@ -6,7 +6,7 @@ use std::path::Path;
 use aside_core::block::Block;
 use aside_core::event::{BlockId, End, Ending, Note, NoteCode, ProviderError};
 use aside_core::message::{Message, Role};
-use aside_core::question::{is_invisible, visible};
+use aside_core::question::{is_invisible, spelled_out, visible};
 use aside_core::screen::is_harmless;
 use aside_core::settings::Display;
 use aside_core::turn::{Told, TurnEnd};
@@ -170,10 +170,11 @@ fn completions(stage: &mut Stage, text: &str) {
     stage.typed("/model m");
 }
 
-/// What a question shows of these bytes, if the place is part of one.
+/// What a question or a call shows of these bytes, if the place is part of one.
 fn asked(place: &str, bytes: &str) -> Option<String> {
-    let questions = ["a question's tool", "a question", "a preview", "a preview in full"];
-    questions.contains(&place).then(|| visible(bytes))
+    let asked = ["a question's tool", "a question", "a preview", "a preview in full"];
+    let calls = ["a call's subject", "a call's arguments", "a broken call"];
+    asked.contains(&place).then(|| visible(bytes)).or_else(|| calls.contains(&place).then(|| spelled_out(bytes)))
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn t9_no_sequence_in_any_place_reaches_the_terminal() {
             }
             let screen = crate::support::text_of(&buffer);
             if let Some(shown) = asked(place, bytes) {
-                // What is asked about is shown whole, in a form that does nothing.
+                // What is asked about or called is shown whole, in a form that does nothing.
                 assert!(screen.contains(&format!("Left{shown}Right")), "{place}, {sequence}:\n{screen}");
                 continue;
             }
@@ -202,8 +203,8 @@ fn t9_no_sequence_in_any_place_reaches_the_terminal() {
                 continue;
             }
             assert!(screen.contains(&format!("Left{shown}Right")), "{place}, {sequence}:\n{screen}");
-            // Spelled out in JSON it is text like any other.
-            let spelled = screen.contains("\\u00");
+            // Spelled out in JSON it is text like any other, and a history has a call.
+            let spelled = screen.contains("\\u00") || *place == "a history";
             for hidden in ["owned", "secret", "evil", "ZXZ"].into_iter().filter(|_| !spelled) {
                 assert!(!screen.contains(hidden), "{place}, {sequence}:\n{screen}");
             }

@@ -342,6 +342,7 @@ fn t11_the_status_line_says_what_is_sent_and_counted() {
         limit: Some(200_000),
         effort: None,
         view: Display::Live,
+        tier: None,
     };
     stage.tell(Update::Status(Box::new(status)));
     let last = |stage: &mut Stage| stage.rows().pop().unwrap();

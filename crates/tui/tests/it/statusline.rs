@@ -4,7 +4,7 @@
 use aside_core::event::Usage;
 use aside_core::settings::Display;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{Opening, Sending, Status, Update};
+use aside_tui::seam::{Opening, Sending, Status, Tier, Update};
 use ratatui::style::Color;
 
 use crate::support::{Stage, sending};
@@ -24,8 +24,8 @@ fn t11_everything_there_is_to_know_the_most_important_first() {
     #[rustfmt::skip]
     let cases = [
         (40,  "acme/deep · 12.4k/200k · effort high"),
-        (80,  "acme/deep · 12.4k/200k · effort high · 50 tok/s · quiet · Parsing headers"),
-        (200, "acme/deep · 12.4k/200k · effort high · 50 tok/s · quiet · Parsing headers"),
+        (80,  "acme/deep · 12.4k/200k · effort high · 50 tok/s · kernel · quiet · Parsing…"),
+        (200, "acme/deep · 12.4k/200k · effort high · 50 tok/s · kernel · quiet · Parsing headers"),
     ];
     for (width, expected) in cases {
         let mut stage = Stage::new(width, 10);
@@ -36,6 +36,7 @@ fn t11_everything_there_is_to_know_the_most_important_first() {
             limit: Some(200_000),
             effort: None,
             view: Display::Live,
+            tier: Some(Tier::Kernel),
         };
         stage.tell(Update::Status(Box::new(status_now)));
         wishing(&mut stage);
@@ -47,6 +48,15 @@ fn t11_everything_there_is_to_know_the_most_important_first() {
         stage.tell(Update::Usage(Usage { input: Some(12_300), output: Some(100), ..Usage::default() }));
         stage.end(TurnEnd::Answered);
         assert_eq!(status(&mut stage), expected, "{width}");
+    }
+}
+
+#[test]
+fn k1_that_nothing_is_confined_is_said_and_a_choice_is_not() {
+    for (tier, expected) in [(Some(Tier::None), "acme/deep · unconfined"), (None, "acme/deep")] {
+        let mut stage = Stage::new(80, 10);
+        stage.tell(Update::Status(Box::new(Status { model: "acme/deep".into(), tier, ..Status::default() })));
+        assert_eq!(status(&mut stage), expected);
     }
 }
 

@@ -85,7 +85,7 @@ fn picture(name: &str, ground: Ground) {
     let folder = Folder::new(name)
         .config(&format!(
             "{}\n[providers.demo.models.\"*\"]\ncontext_limit = 200_000\n\n\
-             [permissions]\nedit = \"allow\"\n\n[settings]\n\"reasoning.effort\" = \"high\"\n",
+             [permissions]\nedit = \"allow\"\n\n[tools]\nconfine = \"off\"\n\n[settings]\n\"reasoning.effort\" = \"high\"\n",
             provider.config_named("demo")
         ))
         .file("src/retry.rs", SOURCE);

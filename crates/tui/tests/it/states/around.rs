@@ -70,6 +70,7 @@ fn status(stage: &mut Stage, model: &str, profile: &str, title: &str) {
         limit: Some(200_000),
         effort: Some("high".into()),
         view: Display::Live,
+        tier: None,
     })));
     let sending = Sending {
         step: 1,

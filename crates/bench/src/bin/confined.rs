@@ -1,0 +1,83 @@
+//! What confinement costs a command, over `sh -c :` in the same run.
+//!
+//!     confined PROGRAM [COUNT]
+//!
+//! PROGRAM is an `aside`, which is its own helper.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use aside_confine::launch::Barrier;
+use aside_confine::{Approval, Confine, Helper, Input, Places, Want, Wish, run};
+
+/// What a tier may cost, median against median.
+const MOST_KERNEL: Duration = Duration::from_micros(2500);
+const MOST_STRONG: Duration = Duration::from_millis(20);
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a measurement is read")]
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let Some(program) = arguments.next() else {
+        eprintln!("usage: confined PROGRAM [COUNT]");
+        return ExitCode::from(2);
+    };
+    let count = arguments.next().and_then(|count| count.to_str()?.parse().ok()).unwrap_or(500);
+    let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let confine = Confine::new(Helper::at(program), Wish::Auto, Places::here(folder));
+    let found = confine.found();
+    let strong = found.bubblewrap.iter().map(|path| (Barrier::Bubblewrap { program: path.as_path().into() }, "strong"));
+    let kernel = found.landlock.iter().map(|abi| (Barrier::Kernel { abi: *abi }, "kernel"));
+    let tiers: Vec<(Barrier, &str)> = [(Barrier::None, "none")].into_iter().chain(kernel).chain(strong).collect();
+    // In turns, so that whatever else the machine does falls on all of them.
+    let mut plain = Vec::new();
+    let mut confined = vec![Vec::new(); tiers.len()];
+    for _ in 0..count {
+        plain.push(time(|| bare().is_some_and(|success| success)));
+        for ((barrier, _), times) in tiers.iter().zip(&mut confined) {
+            times.push(time(|| behind(&confine, barrier)));
+        }
+    }
+    let plain = median(plain);
+    println!("sh -c :        {:>8.3} ms, median of {count}", milliseconds(plain));
+    let mut is_over = false;
+    for ((_, name), times) in tiers.iter().zip(confined) {
+        let added = median(times).saturating_sub(plain);
+        let most = match *name {
+            "kernel" => Some(MOST_KERNEL),
+            "strong" => Some(MOST_STRONG),
+            _ => None,
+        };
+        let bound = most.map(|most| format!(", at most {:.1}", milliseconds(most))).unwrap_or_default();
+        println!("{name:<8} adds  {:>8.3} ms{bound}", milliseconds(added));
+        is_over |= most.is_some_and(|most| added > most);
+    }
+    if is_over { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn bare() -> Option<bool> {
+    Some(Command::new("sh").args(["-c", ":"]).stdin(Stdio::null()).status().ok()?.success())
+}
+
+fn behind(confine: &Confine, barrier: &Barrier) -> bool {
+    let launch = confine.launch("sh", &["-c", ":"], Want::Usual, Approval::Standing, Input::Nothing);
+    let Ok(mut launch) = launch else { return false };
+    launch.barrier = barrier.clone();
+    let report = run::pass_through(confine.helper().command(), &launch);
+    report.is_ok_and(|report| report.end == aside_confine::End::Exited(0))
+}
+
+/// A command that failed has no time.
+fn time(run: impl FnOnce() -> bool) -> Duration {
+    let begun = Instant::now();
+    if run() { begun.elapsed() } else { Duration::MAX }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or(Duration::MAX)
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

@@ -1,0 +1,197 @@
+"""Sizes, and bytes that would steer a terminal."""
+
+import http.client
+import json
+import os
+import resource
+import socket
+import subprocess
+import threading
+import time
+
+from world import BINARY, World, call, encode, say
+
+MB = 1024 * 1024
+
+
+def peak(world, *arguments):
+    """Peak memory of one run in bytes, and the run."""
+    process = subprocess.Popen(
+        [BINARY, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=world.project, env=world.env, start_new_session=True)
+    out, err = [], []
+    threads = [threading.Thread(target=lambda: out.append(process.stdout.read())), threading.Thread(target=lambda: err.append(process.stderr.read()))]
+    for thread in threads:
+        thread.start()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    for thread in threads:
+        thread.join()
+    return usage.ru_maxrss * 1024, process.returncode, out[0], err[0]
+
+
+def large_reply(size, times, setting=()):
+    def attack():
+        with World([say("x" * size)]) as world:
+            memory, code, out, err = peak(world, "ask", "-m", "evil/m", "--no-tools", *setting, "go")
+            assert memory < times * size + 40 * MB, f"{memory / MB:.0f} MB for {size / MB:.0f} MB"
+            assert out.strip().startswith(b"xxx"), (code, err[-400:])
+    return attack
+
+
+def oversized():
+    with World([say("x" * (8 * MB))]) as world:
+        said = world.ask("--no-tools", "--json", "--set", "reply.maxBytes=1000000", "go")
+        events = [json.loads(line) for line in said.stdout.splitlines()]
+        assert any(event.get("code") == "oversized" for event in events), events[-3:]
+        grown = sum(len(event["text"]) for event in events if event["event"] == "grew")
+        assert 0 < grown <= 1_000_000, grown
+
+
+def escapes(arguments, prepare=None):
+    """No control of the provider reaches the terminal."""
+    def attack():
+        evil = "a\x1b]0;owned\x07b\x1b[2Jc\u009d0;owned\u009cd\u202ee"
+        with World([say(evil)]) as world:
+            world.ask("hello " + evil)
+            terminal = world.terminal(*arguments)
+            terminal.end()
+            for sequence in (b"\x1b]0;owned", b"\x1b[2J", "\u009d".encode(), "\u202e".encode()):
+                assert sequence not in terminal.bytes, terminal.bytes
+    return attack
+
+
+def error_escapes():
+    body = json.dumps({"error": {"message": "no\x1b]0;owned\x07\u009dx\u009c\x1b[2J"}}).encode()
+    with World(raw=(400, "application/json", body)) as world:
+        terminal = world.terminal("ask", "-m", "evil/m", "hello")
+        terminal.end()
+        assert b"\x1b]0;owned" not in terminal.bytes and "\u009d".encode() not in terminal.bytes
+
+
+def argument_escapes():
+    with World() as world:
+        terminal = world.terminal("decode", "no\x1b]0;owned\x07such")
+        assert terminal.end() == 2
+        assert b"\x1b]0;owned" not in terminal.bytes
+
+
+class Simulator:
+    def __init__(self, world):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process = subprocess.Popen(
+            [BINARY, "sim", "--listen", f"127.0.0.1:{self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=world.env, start_new_session=True)
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError("the simulator does not listen")
+
+    def memory(self):
+        with open(f"/proc/{self.process.pid}/status") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+
+    def request(self, headers, method="POST", path="/v1/chat/completions"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        body = json.dumps({"model": "generic", "messages": [{"role": "user", "content": "hi"}]})
+        connection.putrequest(method, path, skip_host=True)
+        headers = {"content-length": str(len(body)), "host": f"127.0.0.1:{self.port}", **headers}
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders(body.encode())
+        response = connection.getresponse()
+        response.read()
+        return response
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def with_simulator(attack):
+    def run():
+        with World() as world:
+            simulator = Simulator(world)
+            try:
+                attack(simulator)
+                assert simulator.process.poll() is None, "the simulator ended"
+            finally:
+                simulator.end()
+    return run
+
+
+@with_simulator
+def slow_streams(simulator):
+    body = json.dumps({"model": "generic:think tokens=1000000 rate=10", "stream": True, "messages": [{"role": "user", "content": "hi"}]})
+    request = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
+    streams = []
+    for _ in range(60):
+        stream = socket.create_connection(("127.0.0.1", simulator.port))
+        stream.sendall(request)
+        streams.append(stream)
+    time.sleep(3)
+    for stream in streams:
+        assert stream.recv(64).startswith(b"HTTP/1.1 200"), "each is answered"
+        stream.close()
+    assert simulator.memory() < 300 * MB, f"{simulator.memory() / MB:.0f} MB"
+
+
+@with_simulator
+def hosts(simulator):
+    assert simulator.request({}).status == 200
+    assert simulator.request({"host": "evil.example"}).status == 421
+    assert simulator.request({"origin": "https://evil.example"}).status == 403
+    allowed = simulator.request({"origin": "http://localhost:3000"})
+    assert allowed.status == 200 and allowed.getheader("access-control-allow-origin")
+
+
+@with_simulator
+def large_bodies(simulator):
+    stream = socket.create_connection(("127.0.0.1", simulator.port))
+    stream.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9000000000\r\n\r\n")
+    try:
+        for _ in range(400):
+            stream.sendall(b"x" * MB)
+    except OSError:
+        pass
+    assert simulator.memory() < 400 * MB, f"{simulator.memory() / MB:.0f} MB"
+    assert simulator.request({}).status == 200
+
+
+def bad_import():
+    with World() as world:
+        path = world.file("talk.jsonl", '{"aside":1,"settings":{"reasoning.effort":"infinite"}}\n')
+        assert world.run("sessions", "import", path).returncode == 2
+
+
+def loosening_import():
+    """A session of somebody else does not loosen what tools may do."""
+    with World() as world:
+        path = world.file("talk.jsonl", '{"aside":1,"settings":{"tools.confine":"off","permissions.shell":"allow"}}\n')
+        world.run("sessions", "import", path)
+        world.provider.bodies.clear()
+        with open(world.path("config/config.toml")) as file:
+            assert "confine" not in file.read()
+
+
+def cases():
+    yield "a reply of 40 MB in one piece takes three times its size", large_reply(40 * MB, 3)
+    yield "a reply over reply.maxBytes is cut, and said", oversized
+    for name, arguments in {
+        "sessions show": ("sessions", "show"), "sessions list": ("sessions", "list"),
+        "sessions export": ("sessions", "export"), "sessions export --format jsonl": ("sessions", "export", "--format", "jsonl"),
+        "search": ("search", "hello"),
+    }.items():
+        yield f"{name} puts no control on a terminal", escapes(arguments)
+    yield "a provider's error puts no control on a terminal", error_escapes
+    yield "a file name in an error puts no control on a terminal", argument_escapes
+    yield "60 slow streams of the simulator", slow_streams
+    yield "the simulator checks Host and Origin", hosts
+    yield "the simulator limits bodies", large_bodies
+    yield "an import with a setting that is not valid is refused", bad_import
+    yield "an import does not loosen permissions", loosening_import

@@ -1,0 +1,51 @@
+"""Runs every attack, or those whose name contains a word, and counts what held."""
+
+import concurrent.futures
+import sys
+import time
+import traceback
+
+import bounds
+import leaks
+import processes
+import questions
+import tools
+
+GROUPS = {"questions": questions, "leaks": leaks, "tools": tools, "processes": processes, "bounds": bounds}
+# Most attacks wait for a person's moment to pass, so several run at once.
+AT_ONCE = 4
+
+
+def cases():
+    return [(f"{group}: {name}", attack) for group, module in GROUPS.items() for name, attack in module.cases()]
+
+
+def run(index):
+    """What went wrong, if anything did."""
+    name, attack = cases()[index]
+    try:
+        attack()
+    except Exception as error:
+        return "".join(traceback.format_exception(error, limit=-2))
+    return None
+
+
+def main(words):
+    chosen = [index for index, (name, _) in enumerate(cases()) if not words or any(word in name for word in words)]
+    names = [name for name, _ in cases()]
+    began, broken = time.time(), []
+    with concurrent.futures.ProcessPoolExecutor(AT_ONCE) as pool:
+        for index, wrong in zip(chosen, pool.map(run, chosen)):
+            print(f"{'BROKEN' if wrong else 'held  '} {names[index]}", flush=True)
+            if wrong:
+                broken.append(names[index])
+                print(wrong, flush=True)
+    print(f"{len(chosen)} tried, {len(chosen) - len(broken)} held, {time.time() - began:.0f} s")
+    for name in broken:
+        print(f"broken: {name}")
+    print(f"{len(chosen) - len(broken)} passed, {len(broken)} failed")
+    return 1 if broken or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
