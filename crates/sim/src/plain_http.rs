@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::access::{access, cors};
 use crate::server::{Counted, House, Unread, refused};
 use crate::stage::{Answer, Asked};
-use crate::stream::Next;
+use crate::stream::{Next, Stream};
 
 pub(crate) fn is_needed() -> bool {
     SystemTime::now().duration_since(UNIX_EPOCH).is_err()
@@ -187,8 +187,15 @@ async fn send(socket: &mut TcpStream, answer: Answer) -> io::Result<()> {
     let has_body = answer.status != 204;
     head.push_str(if has_body { "transfer-encoding: chunked\r\n\r\n" } else { "\r\n" });
     socket.write_all(head.as_bytes()).await?;
-    let mut stream = answer.body;
-    while has_body {
+    if has_body && !send_body(socket, answer.body).await? {
+        return Ok(());
+    }
+    socket.shutdown().await
+}
+
+/// False where the connection is to break.
+async fn send_body(socket: &mut TcpStream, mut stream: Stream) -> io::Result<bool> {
+    loop {
         match stream.step() {
             Next::Bytes(bytes) if bytes.is_empty() => (),
             Next::Bytes(bytes) => {
@@ -197,14 +204,10 @@ async fn send(socket: &mut TcpStream, answer: Answer) -> io::Result<()> {
                 socket.write_all(b"\r\n").await?;
             }
             Next::Wait(time) => tokio::time::sleep(time).await,
-            Next::Abort => return Ok(()),
-            Next::End => {
-                socket.write_all(b"0\r\n\r\n").await?;
-                break;
-            }
+            Next::Abort => return Ok(false),
+            Next::End => return socket.write_all(b"0\r\n\r\n").await.map(|()| true),
         }
     }
-    socket.shutdown().await
 }
 
 #[cfg(test)]
