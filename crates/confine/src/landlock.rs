@@ -21,7 +21,7 @@ const DEVICE_REQUESTS: i32 = 5;
 
 /// More entries than this in a folder with a secret in it cost more time than a
 /// command is worth; then that folder is closed but for what is opened in it.
-const MOST_LISTED: usize = 4000;
+const MOST_LISTED: usize = 20_000;
 
 /// Confines this thread and whatever it starts. All of it, or an error.
 pub(crate) fn confine(policy: &Policy, abi: i32) -> Result<(), String> {

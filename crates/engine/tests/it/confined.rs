@@ -230,3 +230,27 @@ async fn k4_old_landlock_says_what_it_cannot_hold() {
         assert_eq!(shown.contains("can signal your processes"), warns, "{abi}: {shown}");
     }
 }
+
+#[tokio::test]
+async fn l4_a_command_that_kills_its_helper_is_ended_by_its_mark() {
+    let scratch = Scratch::new("l4-helper");
+    for tier in scratch.tiers() {
+        let mark = format!("88{:07}.{}", std::process::id(), u8::from(tier == Tier::None));
+        let tools = scratch.tools_at(tier, &[], Mode::AllowAll);
+        let command =
+            format!("setsid sleep {mark} >/dev/null 2>&1 & kill -9 $PPID; sleep 0.3; touch lived-{tier}; exit 5");
+        let said = fails(&tools, "shell", json!({ "command": command })).await;
+        let lived = scratch.root().join(format!("lived-{tier}")).exists();
+        // Where it can be reached, the command does not outlive it.
+        assert_eq!(said.contains("watches over it was killed"), !lived, "{tier}: {said}");
+        let is_out_of_reach = match tier {
+            Tier::None => false,
+            Tier::Kernel => scratch.at_most(tier).found().landlock >= Some(6),
+            Tier::Seatbelt | Tier::Strong => true,
+        };
+        assert!(lived || !is_out_of_reach, "{tier}: {said}");
+        let lines = fs::read_dir("/proc").unwrap();
+        let lines = lines.filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+        assert!(!lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(&mark)), "{tier}");
+    }
+}

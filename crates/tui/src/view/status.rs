@@ -45,12 +45,12 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         parts.push(Part { ink: Ink::Warn, text: "! no thinking came".to_owned(), kind: Kind::Figure });
     }
     parts.extend(context.into_iter().chain(effort));
-    let about = if app.rate.is_exact() { "" } else { "~" };
-    parts.extend(app.rate.per_second().map(|rate| figure(format!("{about}{rate} tok/s"))));
     parts.extend(app.status.tier.map(|tier| match tier {
         Tier::None => Part { ink: Ink::Warn, text: "unconfined".to_owned(), kind: Kind::Figure },
         Tier::Seatbelt | Tier::Kernel | Tier::Strong => figure(tier.to_string()),
     }));
+    let about = if app.rate.is_exact() { "" } else { "~" };
+    parts.extend(app.rate.per_second().map(|rate| figure(format!("{about}{rate} tok/s"))));
     let named = [&app.status.profile, &app.status.title];
     let name = |name: &String| Part { ink: Ink::Muted, text: neutral_line(name), kind: Kind::Name };
     parts.extend(named.into_iter().flatten().map(name));

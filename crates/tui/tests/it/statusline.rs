@@ -24,8 +24,8 @@ fn t11_everything_there_is_to_know_the_most_important_first() {
     #[rustfmt::skip]
     let cases = [
         (40,  "acme/deep · 12.4k/200k · effort high"),
-        (80,  "acme/deep · 12.4k/200k · effort high · 50 tok/s · kernel · quiet · Parsing…"),
-        (200, "acme/deep · 12.4k/200k · effort high · 50 tok/s · kernel · quiet · Parsing headers"),
+        (80,  "acme/deep · 12.4k/200k · effort high · kernel · 50 tok/s · quiet · Parsing…"),
+        (200, "acme/deep · 12.4k/200k · effort high · kernel · 50 tok/s · quiet · Parsing headers"),
     ];
     for (width, expected) in cases {
         let mut stage = Stage::new(width, 10);
