@@ -202,6 +202,10 @@ impl NoteCode {
 /// Whoever listens to a decoder.
 pub trait Sink {
     fn take(&mut self, event: Event<'_>);
+
+    /// So many bytes came that are kept and not told yet. Who bounds the memory
+    /// of a reply counts them.
+    fn hold(&mut self, _bytes: usize) {}
 }
 
 impl<F: FnMut(Event<'_>)> Sink for F {

@@ -12,6 +12,7 @@ mod access;
 mod beats;
 mod court;
 mod members;
+mod plain_http;
 mod play;
 mod route;
 mod script;

@@ -20,6 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Sleep;
 
 use crate::access::{Access, access, cors};
+use crate::plain_http;
 use crate::stage::{Answer, Asked, Stage};
 use crate::stream::{Next, Stream};
 
@@ -76,11 +77,17 @@ pub struct Simulator {
 
 /// What all connections share.
 #[derive(Debug)]
-struct House {
-    stage: Stage,
-    bounds: Bounds,
+pub(crate) struct House {
+    pub(crate) stage: Stage,
+    pub(crate) bounds: Bounds,
     /// Bytes of bodies that are being read.
     reading: AtomicUsize,
+}
+
+impl House {
+    pub(crate) fn new(stage: Stage, bounds: Bounds) -> House {
+        House { stage, bounds, reading: AtomicUsize::new(0) }
+    }
 }
 
 /// A simulator that runs beside other work; it stops when this is dropped.
@@ -99,7 +106,7 @@ impl Simulator {
     pub async fn bind_within(address: SocketAddr, stage: Stage, bounds: Bounds) -> io::Result<Simulator> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        Ok(Simulator { listener, address, house: Arc::new(House { stage, bounds, reading: AtomicUsize::new(0) }) })
+        Ok(Simulator { listener, address, house: Arc::new(House::new(stage, bounds)) })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -179,6 +186,11 @@ async fn serve(socket: TcpStream, house: Arc<House>) {
     // Each piece is to arrive when it is sent; without it all still works.
     let _as_it_is = socket.set_nodelay(true);
     let Ok(local) = socket.local_addr() else { return };
+    if plain_http::is_needed() {
+        // A client that hangs up ends its own connection only.
+        let _gone = plain_http::serve(socket, local.ip(), &house).await;
+        return;
+    }
     let Bounds { headers, header_time, .. } = house.bounds;
     let service = service_fn(move |request| answer(request, local.ip(), Arc::clone(&house)));
     // A client that hangs up, or speaks no HTTP, ends its own connection only.
@@ -187,8 +199,6 @@ async fn serve(socket: TcpStream, house: Arc<House>) {
         .header_read_timeout(header_time)
         .max_headers(MOST_HEADERS)
         .max_buf_size(headers)
-        // It panics if the clock stands before 1970, and says nothing we need.
-        .auto_date_header(false)
         .serve_connection(TokioIo::new(socket), service)
         .await;
 }
@@ -201,11 +211,9 @@ async fn answer(request: Request<Incoming>, local: IpAddr, house: Arc<House>) ->
         .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect();
     let access = access(head.method.as_str(), &headers, head.uri.authority().map(|host| host.as_str()), local);
-    let mut answer = match access {
-        Access::OtherHost => Answer::refused(421, "the Host header names another machine than this one"),
-        Access::OtherOrigin => Answer::refused(403, "only web pages of this machine are answered"),
-        Access::Preflight => Answer::empty(204),
-        Access::Granted | Access::Page => match collected(body, &house).await {
+    let mut answer = match refused(access) {
+        Some(answer) => answer,
+        None => match collected(body, &house).await {
             Ok(body) => house.stage.answer(&Asked {
                 method: head.method.as_str(),
                 path: head.uri.path(),
@@ -228,8 +236,18 @@ async fn answer(request: Request<Incoming>, local: IpAddr, house: Arc<House>) ->
     Ok(response.body(told).unwrap_or_else(|_| Response::new(Told::nothing())))
 }
 
+/// What is answered without looking at the request any further.
+pub(crate) fn refused(access: Access) -> Option<Answer> {
+    match access {
+        Access::OtherHost => Some(Answer::refused(421, "the Host header names another machine than this one")),
+        Access::OtherOrigin => Some(Answer::refused(403, "only web pages of this machine are answered")),
+        Access::Preflight => Some(Answer::empty(204)),
+        Access::Granted | Access::Page => None,
+    }
+}
+
 /// Why a body was not read.
-enum Unread {
+pub(crate) enum Unread {
     TooLong,
     TooSlow,
     TooMuchAtOnce,
@@ -237,7 +255,7 @@ enum Unread {
 }
 
 impl Unread {
-    fn answer(&self) -> Answer {
+    pub(crate) fn answer(&self) -> Answer {
         match self {
             Unread::TooLong => Answer::refused(413, "the request is too long"),
             Unread::TooSlow => Answer::refused(408, "the request did not go on"),
@@ -248,9 +266,27 @@ impl Unread {
 }
 
 /// Bytes that are counted while they are held.
-struct Counted<'a> {
-    bytes: Vec<u8>,
+pub(crate) struct Counted<'a> {
+    pub(crate) bytes: Vec<u8>,
     reading: &'a AtomicUsize,
+}
+
+impl Counted<'_> {
+    pub(crate) fn new(house: &House) -> Counted<'_> {
+        Counted { bytes: Vec::new(), reading: &house.reading }
+    }
+
+    pub(crate) fn add(&mut self, data: &[u8], house: &House) -> Result<(), Unread> {
+        if self.bytes.len() + data.len() > house.bounds.body {
+            return Err(Unread::TooLong);
+        }
+        if self.reading.fetch_add(data.len(), Ordering::Relaxed) + data.len() > house.bounds.bodies {
+            self.reading.fetch_sub(data.len(), Ordering::Relaxed);
+            return Err(Unread::TooMuchAtOnce);
+        }
+        self.bytes.extend_from_slice(data);
+        Ok(())
+    }
 }
 
 impl Drop for Counted<'_> {
@@ -261,24 +297,17 @@ impl Drop for Counted<'_> {
 
 /// The whole body.
 async fn collected(mut body: Incoming, house: &House) -> Result<Counted<'_>, Unread> {
-    let Bounds { body: most, bodies, body_time, .. } = house.bounds;
+    let Bounds { body: most, body_time, .. } = house.bounds;
     if body.size_hint().lower() > most as u64 {
         return Err(Unread::TooLong);
     }
-    let mut counted = Counted { bytes: Vec::new(), reading: &house.reading };
+    let mut counted = Counted::new(house);
     loop {
         let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
         let Ok(frame) = tokio::time::timeout(body_time, next).await else { return Err(Unread::TooSlow) };
         let Some(frame) = frame else { return Ok(counted) };
         let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else { continue };
-        if counted.bytes.len() + data.len() > most {
-            return Err(Unread::TooLong);
-        }
-        if house.reading.fetch_add(data.len(), Ordering::Relaxed) + data.len() > bodies {
-            house.reading.fetch_sub(data.len(), Ordering::Relaxed);
-            return Err(Unread::TooMuchAtOnce);
-        }
-        counted.bytes.extend_from_slice(&data);
+        counted.add(&data, house)?;
     }
 }
 

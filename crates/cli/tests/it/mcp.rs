@@ -46,7 +46,7 @@ fn all_over(diary: &Path) {
     let begun = Instant::now();
     for process in processes {
         while fs::read_to_string(format!("/proc/{process}/cmdline")).is_ok_and(|words| !words.is_empty()) {
-            assert!(begun.elapsed() < Duration::from_secs(10), "{process} still runs: {lines}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{process} still runs: {lines}");
         }
     }
     fs::remove_file(diary).unwrap();
@@ -137,7 +137,7 @@ fn l2_leaving_at_once_leaves_nothing_running() {
     interrupt();
     let begun = Instant::now();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     all_over(&diary);
 }
 

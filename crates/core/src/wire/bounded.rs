@@ -159,6 +159,12 @@ impl Sink for Bounded<'_> {
             self.sink.take(event);
         }
     }
+
+    fn hold(&mut self, bytes: usize) {
+        if !self.room.is_full {
+            self.room.takes(bytes as u64);
+        }
+    }
 }
 
 fn opening_bytes(opening: Opening<'_>) -> u64 {

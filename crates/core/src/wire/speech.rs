@@ -134,8 +134,9 @@ impl Speech {
     }
 
     /// White space that came as answer while a thought told by other means is open.
-    pub(super) fn defer(&mut self, text: &str) {
+    pub(super) fn defer(&mut self, text: &str, sink: &mut dyn Sink) {
         self.deferred.push_str(text);
+        sink.hold(text.len());
     }
 
     /// A payload for the thought that is open, or for one that has no text.
@@ -217,6 +218,7 @@ impl Speech {
         }
         if text.trim().is_empty() {
             self.held.push_str(text);
+            sink.hold(text.len());
             return;
         }
         self.close_open(sink);
@@ -240,7 +242,7 @@ impl Speech {
                 self.held.clear();
                 sink.take(Event::Grew { block, text });
             }
-            Prose::Thinking(_) if text.trim().is_empty() => self.deferred.push_str(text),
+            Prose::Thinking(_) if text.trim().is_empty() => self.defer(text, sink),
             Prose::Thinking(_) | Prose::Closed => {
                 let deferred = std::mem::take(&mut self.deferred);
                 self.held.clear();

@@ -94,4 +94,8 @@ impl Sink for Watched<'_> {
             self.sink.take(Event::Noted(&note));
         }
     }
+
+    fn hold(&mut self, bytes: usize) {
+        self.sink.hold(bytes);
+    }
 }

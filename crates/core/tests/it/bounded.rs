@@ -170,3 +170,35 @@ fn without_a_bound_everything_is_told() {
         assert!(!is_oversized(&reply) && held(&reply) >= filler.len(), "{name}: {}", held(&reply));
     }
 }
+
+#[test]
+fn what_is_kept_before_it_is_told_counts_too() {
+    let piece = "x".repeat(10_000);
+    let blank = " ".repeat(10_000);
+    let sse = |json: String| format!("data: {json}\n\n");
+    let chat = |delta: String| sse(format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#));
+    let begin =
+        sse(r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#.into());
+    let signature = sse(format!(
+        r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"signature_delta","signature":"{piece}"}}}}"#
+    ));
+    let nameless = chat(format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":"{piece}"}}}}]}}"#));
+    let plan = sse(format!(r#"{{"type":"tool-plan-delta","delta":{{"message":{{"tool_plan":"{piece}"}}}}}}"#));
+    let cases = [
+        ("a call without a name", Protocol::OpenaiChat, String::new(), nameless),
+        (
+            "blanks before a thought",
+            Protocol::OpenaiChat,
+            String::new(),
+            chat(format!(r#"{{"reasoning_content":"{blank}"}}"#)),
+        ),
+        ("a signature in pieces", Protocol::Anthropic, begin, signature),
+        ("a plan", Protocol::Cohere, String::new(), plan),
+    ];
+    for (name, protocol, begin, repeated) in cases {
+        let body = begin + &repeated.repeat(100);
+        let (reply, read) = bounded(protocol, body.as_bytes(), 4096, 100_000);
+        assert!(is_oversized(&reply), "{name}");
+        assert!(read < 200_000, "{name}: {read} bytes were read");
+    }
+}

@@ -1,7 +1,7 @@
 //! Every dialect against the strict simulator, over real sockets: what comes,
 //! what goes back, and how each fault ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
@@ -182,12 +182,11 @@ async fn a_stopped_turn_leaves_nothing_running_upstream() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         stop.cancel();
     });
-    let began = Instant::now();
     let mut heard = Heard::default();
-    let message = crate::talk::user("sim: think rate=30 tokens=500");
+    // It would go on for hours.
+    let message = crate::talk::user("sim: think rate=30 tokens=500000");
     let end = session.turn(message, &mut heard, &crate::talk::Nobody, &cancel).await;
     assert_eq!(end, TurnEnd::Interrupted);
-    assert!(began.elapsed() < Duration::from_secs(4), "it stops at once: {:?}", began.elapsed());
     assert!(branch(&session).last().unwrap().interrupted, "what came is kept");
     let (end, heard) = say(&mut session, "go on").await;
     assert_eq!(end, TurnEnd::Answered, "and the session goes on: {:?}", heard.lines);

@@ -148,7 +148,7 @@ async fn cancelling_closes_the_socket_and_keeps_what_came() {
     let end = session.turn(user("hi"), &mut heard, &Nobody, &cancel).await;
     assert_eq!(end, TurnEnd::Interrupted);
     while !server.client_is_gone() {
-        assert!(began.elapsed() < Duration::from_secs(5), "the provider still sees an open socket");
+        assert!(began.elapsed() < Duration::from_secs(60), "the provider still sees an open socket");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let branch = session.history.branch();

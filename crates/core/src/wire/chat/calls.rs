@@ -149,7 +149,10 @@ impl Slot {
         let text = JsonText::of(arguments).unwrap_or(JsonText::plain(arguments.get()));
         match &mut self.state {
             State::Open(block) => text.pieces(scratch, |text| sink.take(Event::Grew { block: *block, text })),
-            State::Unnamed { arguments } => text.pieces(scratch, |text| arguments.push_str(text)),
+            State::Unnamed { arguments } => text.pieces(scratch, |text| {
+                arguments.push_str(text);
+                sink.hold(text.len());
+            }),
         }
     }
 

@@ -106,10 +106,15 @@ impl Details {
         slot.text_member = entry.text.map(|(member, _)| member).or(slot.text_member);
         match text {
             Some(text) if show => slot.grow(text, ids, &mut self.scratch, sink),
-            Some(text) => slot.silent.push_str(&text.to_owned_text()),
+            Some(text) => {
+                let text = text.to_owned_text();
+                sink.hold(text.len());
+                slot.silent.push_str(&text);
+            }
             None => (),
         }
         slot.learn(&entry);
+        sink.hold(entry.data.map_or(0, |data| usize::try_from(data.len()).unwrap_or(usize::MAX)));
         if slot.changed && slot.block.is_none() && (slot.is_sealed() || slot.unusual) {
             slot.open_block(ids, sink);
         }
@@ -231,6 +236,7 @@ impl Slot {
             }
         } else if text.trim().is_empty() {
             self.held.push_str(text);
+            sink.hold(text.len());
         } else {
             self.open_block(ids, sink);
             if let Some(block) = self.block {

@@ -1,6 +1,7 @@
 //! Chat Completions, bytes to events. A whole body is a stream of one chunk
 //! whose `message` is its only delta.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::calls::{Calls, Place, seal_in, seal_path};
@@ -44,7 +45,7 @@ pub(in crate::wire) struct ChatDecoder {
     freshness: Freshness,
     content_freshness: Freshness,
     /// Payloads of the whole message that were told.
-    told_opaque: Vec<String>,
+    told_opaque: HashSet<String>,
     /// The best source that has spoken: 0 is `reasoning_details`, then the
     /// dialect's fields in order. A lower one repeats it and is not shown.
     rank: Option<usize>,
@@ -88,7 +89,7 @@ impl ChatDecoder {
             tally: Tally::new(&COUNTERS, rules.usage.clone()),
             freshness: Freshness::new(rules.read.delta_mode),
             content_freshness: Freshness::new(rules.read.delta_mode),
-            told_opaque: Vec::new(),
+            told_opaque: HashSet::new(),
             rank: None,
             spoken: std::array::from_fn(|_| Spoken::new(rules.read.delta_mode)),
             finish_word: None,
@@ -314,6 +315,7 @@ impl ChatDecoder {
         if self.told_opaque.contains(&payload) {
             return;
         }
+        sink.hold(payload.len());
         // It belongs to the message, not to a place in it: prose goes on.
         self.speech.end_thought(sink);
         self.speech.told_thought();
@@ -324,7 +326,7 @@ impl ChatDecoder {
         native.push(name, raw.get());
         sink.take(Event::Kept { block, json: &native.finish(), text_member: None });
         sink.take(Event::Closed { block });
-        self.told_opaque.push(payload);
+        self.told_opaque.insert(payload);
     }
 
     fn content(&mut self, raw: Raw<'_>, sink: &mut dyn Sink) {
@@ -352,7 +354,7 @@ impl ChatDecoder {
             if self.details.is_open() {
                 // White space does not end a thought.
                 if piece.trim().is_empty() {
-                    self.speech.defer(piece);
+                    self.speech.defer(piece, sink);
                     return;
                 }
                 self.details.close_open(sink);

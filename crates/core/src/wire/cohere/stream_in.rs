@@ -68,7 +68,10 @@ impl CohereDecoder {
             Some("content-end") => self.end_content(sink),
             Some("tool-plan-delta") => {
                 if let Some(text) = message.tool_plan.and_then(JsonText::of) {
-                    text.pieces(&mut self.scratch, |piece| self.plan.push_str(piece));
+                    text.pieces(&mut self.scratch, |piece| {
+                        self.plan.push_str(piece);
+                        sink.hold(piece.len());
+                    });
                 }
             }
             Some("tool-call-start") => {

@@ -257,14 +257,22 @@ impl ConverseDecoder {
             text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text }));
         }
         if let Some(thinking) = &delta.reasoning_content {
-            slot.signature.extend(thinking.signature.and_then(text_of));
-            slot.redacted.extend(thinking.redacted_content.and_then(text_of));
+            for (held, came) in
+                [(&mut slot.signature, thinking.signature), (&mut slot.redacted, thinking.redacted_content)]
+            {
+                let text = came.and_then(text_of).unwrap_or_default();
+                held.push_str(&text);
+                sink.hold(text.len());
+            }
         }
         if let Some(input) = delta.tool_use.and_then(|call| member(call, "input")).and_then(JsonText::of) {
             match slot.kind {
                 Kind::Call => input.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text })),
                 Kind::Text | Kind::Thinking | Kind::Unmodelled => {
-                    input.pieces(&mut self.scratch, |text| slot.input.push_str(text))
+                    input.pieces(&mut self.scratch, |text| {
+                        slot.input.push_str(text);
+                        sink.hold(text.len());
+                    });
                 }
             }
         }

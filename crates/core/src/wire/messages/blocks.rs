@@ -112,10 +112,14 @@ impl Blocks {
             slot.grow_input(json, &mut self.scratch, sink);
         }
         if let Some(signature) = delta.signature.and_then(JsonText::of) {
-            signature.pieces(&mut self.scratch, |piece| slot.signature.push_str(piece));
+            signature.pieces(&mut self.scratch, |piece| {
+                slot.signature.push_str(piece);
+                sink.hold(piece.len());
+            });
         }
         if let Some(citation) = delta.citation {
             slot.citations.push(citation.get().to_owned());
+            sink.hold(citation.get().len());
         }
     }
 
@@ -209,7 +213,10 @@ impl Slot {
         }
         match (self.kind, self.block) {
             (Kind::ToolUse, Some(block)) => text.pieces(scratch, |text| sink.take(Event::Grew { block, text })),
-            _ => text.pieces(scratch, |text| self.input.push_str(text)),
+            _ => text.pieces(scratch, |text| {
+                self.input.push_str(text);
+                sink.hold(text.len());
+            }),
         }
     }
 
