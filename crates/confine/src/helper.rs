@@ -94,6 +94,7 @@ fn oversee(launch: Launch) -> Report {
         Ok(child) => child,
         Err(why) => return Report::not_started(why),
     };
+    let_go_of_outputs();
     let mut report = Overseer { child, signals, input: launch.input, first: first_depth(&launch.barrier) }.attend();
     let Findings { changed, restored, troubles } = match launch.protection {
         Protection::Restore => guard.restore(),
@@ -101,6 +102,14 @@ fn oversee(launch: Launch) -> Report {
     };
     (report.changed, report.restored, report.troubles) = (changed, restored, troubles);
     report
+}
+
+/// From here on the outputs are the command's, and end with it.
+fn let_go_of_outputs() {
+    if let Ok(nothing) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&nothing);
+        let _ = rustix::stdio::dup2_stderr(&nothing);
+    }
 }
 
 /// Whose depth below the helper is greater belongs to the command itself.
