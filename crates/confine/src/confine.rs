@@ -114,11 +114,29 @@ pub struct Confine {
     memory: Option<PathBuf>,
     limit: Limit,
     found: OnceLock<Found>,
+    /// With links followed, as they were when first asked for.
+    opened: OnceLock<Opened>,
+}
+
+/// What is opened to every command of a session.
+#[derive(Debug)]
+struct Opened {
+    writable: Vec<PathBuf>,
+    /// The working directory and the folders beside it, whose protected paths count.
+    watched: Vec<PathBuf>,
 }
 
 impl Confine {
     pub fn new(helper: Helper, wish: Wish, places: Places) -> Confine {
-        Confine { helper, wish, places, memory: None, limit: Limit::NONE, found: OnceLock::new() }
+        Confine {
+            helper,
+            wish,
+            places,
+            memory: None,
+            limit: Limit::NONE,
+            found: OnceLock::new(),
+            opened: OnceLock::new(),
+        }
     }
 
     /// Remembers in this folder of aside's own what was found in this boot.
@@ -143,9 +161,10 @@ impl Confine {
     /// What this machine can do. Takes a moment the first time after a boot.
     pub fn found(&self) -> &Found {
         // A finding that commands could have written is not believed.
-        let writable = || resolved(self.places.writable());
-        let memory = self.memory.as_deref().filter(|file| depth(file, &writable()).is_none());
-        self.found.get_or_init(|| self.limit.applied(probe::remembered(&self.helper, memory)))
+        self.found.get_or_init(|| {
+            let memory = self.memory.as_deref().filter(|file| depth(file, &self.opened().writable).is_none());
+            self.limit.applied(probe::remembered(&self.helper, memory))
+        })
     }
 
     /// The best tier of this machine, whatever is wished for.
@@ -258,38 +277,62 @@ impl Confine {
         }
     }
 
-    /// The policy as the files are now. Caches that are missing are made, so that
-    /// the first build can fill them.
+    /// What is opened to every command. Caches that are named and missing are made,
+    /// so that the first build can fill them.
+    fn opened(&self) -> &Opened {
+        self.opened.get_or_init(|| {
+            for cache in &self.places.caches {
+                drop(fs::create_dir_all(cache));
+            }
+            let mut watched = vec![self.places.root.clone()];
+            watched.extend(self.places.directories.iter().filter_map(|path| fs::canonicalize(path).ok()));
+            // The working directory had no link in it when the session began; one that
+            // is there now is not followed.
+            let mut named = self.places.writable();
+            named.retain(|path| *path != self.places.root);
+            Opened { writable: resolved(named, self.places.root.clone()), watched }
+        })
+    }
+
+    /// The policy as the files are now.
     pub fn policy(&self, network: Network) -> Policy {
+        let Opened { writable, watched } = self.opened();
         let git_folders = git::folders(&self.places.root);
-        let named = self.places.writable();
-        for cache in &self.places.caches {
-            drop(fs::create_dir_all(cache));
-        }
-        let mut writable: Vec<PathBuf> = named.into_iter().chain(git_folders.iter().cloned()).collect();
-        // It had no link in it when the session began.
+        let mut named = writable.clone();
+        named.extend(git_folders.iter().cloned());
         if fs::canonicalize(&self.places.root).ok().as_ref() != Some(&self.places.root) {
-            writable.retain(|path| *path != self.places.root);
+            named.retain(|path| *path != self.places.root);
         }
-        let writable = resolved(writable);
-        let mut opened = vec![self.places.root.clone()];
-        opened.extend(self.places.directories.iter().filter_map(|path| fs::canonicalize(path).ok()));
-        let unreadable = self.places.unreadable();
-        let mut protected = protected::paths(&opened, &git_folders);
-        protected.extend(self.places.protected.iter().filter_map(|path| fs::canonicalize(path).ok()));
+        let writable = outermost(named);
         // What the person opened as a whole is open.
-        let unreadable = unreadable.iter().filter_map(|path| fs::canonicalize(path).ok());
+        let there = self.places.unreadable().into_iter().filter(|path| path.symlink_metadata().is_ok());
+        let unreadable = there.filter_map(|path| fs::canonicalize(path).ok());
         let unreadable: Vec<PathBuf> = unreadable.filter(|path| !writable.contains(path)).collect();
+        let mut protected = protected::paths(watched, &git_folders);
+        let ours = self.places.protected.iter().filter(|path| path.symlink_metadata().is_ok());
+        protected.extend(ours.filter_map(|path| fs::canonicalize(path).ok()));
         protected.retain(|path| !writable.contains(path) && depth(path, &writable) > depth(path, &unreadable));
         Policy { writable, protected, unreadable, network }
     }
 }
 
+/// Without those that lie in another.
+fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort_by_key(|path| path.components().count());
+    let mut all: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if !all.iter().any(|known| path.starts_with(known)) {
+            all.push(path);
+        }
+    }
+    all
+}
+
 /// The folders with their links followed. One that lies in another is covered by
 /// it, and is not followed: a command could have put a link there.
-fn resolved(mut named: Vec<PathBuf>) -> Vec<PathBuf> {
+fn resolved(mut named: Vec<PathBuf>, root: PathBuf) -> Vec<PathBuf> {
     named.sort_by_key(|path| path.components().count());
-    let mut all: Vec<PathBuf> = Vec::new();
+    let mut all = vec![root];
     for path in named {
         let is_covered = |path: &Path| all.iter().any(|known| path.starts_with(known));
         if is_covered(&path) {

@@ -45,14 +45,16 @@ fn rules(policy: &Policy, number: i32) -> Result<RulesetCreated, RulesetError> {
         ruleset = ruleset.scope(Scope::from_all(abi))?;
     }
     let mut created = ruleset.create()?;
+    let file = AccessFs::from_file(abi);
     // Names may be listed everywhere; what files hold is another matter.
     created = allow(created, Path::new("/"), AccessFs::ReadDir.into())?;
     let mut readable = Vec::new();
     let mut closed: Vec<&Path> = policy.unreadable.iter().map(PathBuf::as_path).collect();
     closed.push(Path::new("/dev"));
-    around(Path::new("/"), &closed, &mut readable);
-    for path in &readable {
-        created = allow(created, path, AccessFs::from_read(abi))?;
+    around(Path::new("/"), Kind::Folder, &closed, &mut readable);
+    for (path, kind) in &readable {
+        let access = AccessFs::from_read(abi);
+        created = allow(created, path, if *kind == Kind::Folder { access } else { access & file })?;
     }
     for path in policy.writable.iter().map(PathBuf::as_path).chain([Path::new(SHARED_MEMORY)]) {
         created = allow_exactly(created, path, AccessFs::from_all(abi))?;
@@ -72,10 +74,10 @@ fn rules(policy: &Policy, number: i32) -> Result<RulesetCreated, RulesetError> {
 
 /// What does not exist, or goes away at this moment, is passed over.
 fn allow(created: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
-    let Ok(fd) = PathFd::new(path) else { return Ok(created) };
-    let is_folder = fs::metadata(path).is_ok_and(|about| about.is_dir());
-    let access = if is_folder { access } else { access & AccessFs::from_file(ABI::V9) };
-    created.add_rule(PathBeneath::new(fd, access))
+    match PathFd::new(path) {
+        Ok(fd) => created.add_rule(PathBeneath::new(fd, access)),
+        Err(_) => Ok(created),
+    }
 }
 
 /// Opens a folder to writing, but not what a link in its place leads to: another
@@ -97,21 +99,31 @@ fn allow_exactly(
     created.add_rule(PathBeneath::new(fd, access))
 }
 
+/// Whether a path holds others. Rights of folders are refused for anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Folder,
+    Other,
+}
+
 /// The largest parts of a folder that have none of the closed paths in them.
-fn around(folder: &Path, closed: &[&Path], found: &mut Vec<PathBuf>) {
-    let below: Vec<&Path> = closed.iter().copied().filter(|path| path.starts_with(folder)).collect();
+fn around(path: &Path, kind: Kind, closed: &[&Path], found: &mut Vec<(PathBuf, Kind)>) {
+    let below: Vec<&Path> = closed.iter().copied().filter(|closed| closed.starts_with(path)).collect();
     if below.is_empty() {
-        found.push(folder.to_owned());
+        found.push((path.to_owned(), kind));
         return;
     }
-    if below.contains(&folder) {
+    if below.contains(&path) {
         return;
     }
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(path) else { return };
     for entry in entries.filter_map(Result::ok).take(MOST_LISTED) {
         // A link opens nothing: what it leads to is judged where it is.
-        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            around(&entry.path(), &below, found);
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => (),
+            Ok(kind) if kind.is_dir() => around(&entry.path(), Kind::Folder, &below, found),
+            Ok(_) => around(&entry.path(), Kind::Other, &below, found),
+            Err(_) => (),
         }
     }
 }
@@ -142,9 +154,9 @@ mod tests {
         fs::write(top.join("a/open"), "").unwrap();
         std::os::unix::fs::symlink("secret", top.join("a/link")).unwrap();
         let mut found = Vec::new();
-        around(&top, &[&top.join("a/secret"), Path::new("/elsewhere")], &mut found);
+        around(&top, Kind::Folder, &[&top.join("a/secret"), Path::new("/elsewhere")], &mut found);
         found.sort();
-        assert_eq!(found, [top.join("a/open"), top.join("b")]);
+        assert_eq!(found, [(top.join("a/open"), Kind::Other), (top.join("b"), Kind::Folder)]);
         fs::remove_dir_all(top).unwrap();
     }
 }

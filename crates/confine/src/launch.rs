@@ -15,6 +15,9 @@ use crate::policy::Policy;
 /// A policy has some hundred paths at the most.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
+/// A frame of this length is taken by any socket or pipe before it is read.
+pub const FITS: usize = 48 * 1024;
+
 /// One command and how it is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {

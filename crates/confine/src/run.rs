@@ -1,6 +1,6 @@
 //! Starting the helper, for callers that can wait.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
@@ -15,10 +15,14 @@ const MOST_OUTPUT: u64 = 64 * 1024;
 /// the command may run: when it is closed, everything is ended.
 pub fn start(command: &mut Command, launch: &Launch) -> io::Result<(Child, UnixStream)> {
     let (mut ours, theirs) = UnixStream::pair()?;
+    let frame = launch::framed(launch)?;
+    // What fits into the socket is there before anybody has to wait for it.
+    let (early, late) = frame.split_at(if frame.len() <= launch::FITS { frame.len() } else { 0 });
+    ours.write_all(early)?;
     let child = command.stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
     // It holds the other end, and the report would never end.
     command.stdin(Stdio::null());
-    launch::write(&mut ours, launch)?;
+    ours.write_all(late)?;
     Ok((child, ours))
 }
 

@@ -1,6 +1,6 @@
 //! One command, run to its end with everything it started.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::process::{Command, Stdio};
@@ -67,18 +67,21 @@ pub(crate) async fn run(
     // One pipe for both, so that lines stand in the order they were written.
     let (reader, writer) = io::pipe()?;
     let mut pipe = Receiver::from_owned_fd(reader.into())?;
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    let frame = launch::framed(launch)?;
+    // What fits into the socket is there before anybody has to wait for it.
+    let (early, late) = frame.split_at(if frame.len() <= launch::FITS { frame.len() } else { 0 });
+    ours.write_all(early)?;
     ours.set_nonblocking(true)?;
     let (hear, mut tell) = UnixStream::from_std(ours)?.into_split();
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(writer.try_clone()?).stderr(writer);
-    let frame = launch::framed(launch)?;
     // The command holds our ends of the pipes, and they would never close.
     let (mut child, mut group) = Group::start(command)?;
     let mut output = Kept::new(most_output);
     let (report, early) = {
         let mut attended = pin!(attend(hear, &mut pipe, &mut output));
         let launched = async {
-            drop(timeout(ENDING, tell.write_all(&frame)).await);
+            drop(timeout(ENDING, tell.write_all(late)).await);
             attended.as_mut().await
         };
         let asked = tokio::select! {
