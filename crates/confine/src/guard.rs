@@ -366,7 +366,7 @@ fn discard(base: &OwnedFd, folder: BorrowedFd<'_>, name: &Path) -> rustix::io::R
 fn set_aside(base: &OwnedFd, folder: BorrowedFd<'_>, name: &Path) -> rustix::io::Result<OsString> {
     // A folder that may not be written to cannot be moved.
     if FileType::from_raw_mode(fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode) == FileType::Directory {
-        drop(fs::chmodat(folder, name, Mode::RWXU, AtFlags::empty()));
+        let _ = fs::chmodat(folder, name, Mode::RWXU, AtFlags::empty());
     }
     for number in 0..MOST_SET_ASIDE {
         let moved = OsString::from(format!(".removed-by-aside-{}-{number}", std::process::id()));
@@ -382,7 +382,7 @@ fn set_aside(base: &OwnedFd, folder: BorrowedFd<'_>, name: &Path) -> rustix::io:
 /// What stays has a name that says where it comes from.
 fn remove_what_can_be(base: &OwnedFd, name: &OsString) {
     let mut left = MOST_REMOVED;
-    drop(remove(base.as_fd(), Path::new(name), 0, &mut left));
+    let _ = remove(base.as_fd(), Path::new(name), 0, &mut left);
 }
 
 /// Every level is an open folder and a frame of the stack.
@@ -395,7 +395,7 @@ fn remove(folder: BorrowedFd<'_>, name: &Path, depth: usize, left: &mut usize) -
     if depth >= DEEPEST_REMOVED {
         return Err(Errno::NAMETOOLONG);
     }
-    drop(fs::chmodat(folder, name, Mode::RWXU, AtFlags::empty()));
+    let _ = fs::chmodat(folder, name, Mode::RWXU, AtFlags::empty());
     let own = open_folder_at(folder, name)?;
     // One at a time: there may be more names than fit into memory.
     for entry in fs::Dir::read_from(&own)? {

@@ -93,7 +93,18 @@ impl Loop {
             if !self.is_reading && self.plain.wants_line() {
                 self.is_reading = self.lines.send(()).is_ok();
             }
-            let commands = match inbox.recv() {
+            let heard = match self.until_answers_count() {
+                Some(left) => match inbox.recv_timeout(left) {
+                    Ok(heard) => Ok(heard),
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.forget_typed();
+                        continue;
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => Err(mpsc::RecvError),
+                },
+                None => inbox.recv(),
+            };
+            let commands = match heard {
                 Ok(Heard::Line(line)) => {
                     self.is_reading = false;
                     if self.is_too_early() {
@@ -127,7 +138,21 @@ impl Loop {
             return;
         }
         self.asked = shown.map(|id| (id, Instant::now()));
-        if self.asked.is_some() && self.typist == Typist::Person {
+        if self.asked.is_some() {
+            self.forget_typed();
+        }
+    }
+
+    /// How long keys are still typed too early. A line may be begun by then that
+    /// is ended later.
+    fn until_answers_count(&mut self) -> Option<Duration> {
+        let (_, since) = self.asked.filter(|_| self.typist == Typist::Person)?;
+        let left = Duration::from_millis(TOO_EARLY_MS).saturating_sub(since.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn forget_typed(&self) {
+        if self.typist == Typist::Person {
             // A terminal that cannot be flushed still has the delay.
             let _: rustix::io::Result<()> = tcflush(io::stdin(), QueueSelector::IFlush);
         }
