@@ -85,7 +85,8 @@ pub(crate) fn arguments(
         all.add(["--remount-ro"]);
         all.add([path]);
     }
-    all.add(["--remount-ro", "/dev"]);
+    // Root would change settings of the whole machine in `/proc/sys`.
+    all.add(["--remount-ro", "/proc", "--remount-ro", "/dev"]);
     all.add(["--seccomp".to_owned(), seccomp.to_string()]);
     all.0
 }
@@ -175,6 +176,7 @@ mod tests {
 --bind /home/ann/.config/aside/scratch /home/ann/.config/aside/scratch
 --ro-bind /home/ann/site/.git/hooks /home/ann/site/.git/hooks
 --remount-ro /home/ann/.config/aside
+--remount-ro /proc
 --remount-ro /dev
 --seccomp 7";
         assert_eq!(line(Network::Off, User::Other), expected);
