@@ -188,6 +188,10 @@ fn open_folder_at(at: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
 
 /// What stands at a path below the base. A link on the way is no folder.
 fn look(base: &OwnedFd, name: &Path, known: Option<&Kept>, budget: &mut Budget) -> Result<Kept, String> {
+    // Most are not there. A link on the way that leads to nothing is the same.
+    if let Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) = fs::statat(base, name, AtFlags::SYMLINK_NOFOLLOW) {
+        return Ok(Kept::Absent);
+    }
     let mut parts: Vec<&std::ffi::OsStr> = names(name);
     let Some(last) = parts.pop() else { return Ok(Kept::Other) };
     let mut folder = base.try_clone().map_err(|error| error.to_string())?;

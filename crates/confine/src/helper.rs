@@ -7,18 +7,19 @@
 //! capabilities belong to a thread and are inherited from it.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigSet, Signal as Number};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, setsid, wait};
 use rustix::stdio::stdin;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::low_level::pipe::register;
 
 use crate::guard::{Findings, Guard};
 use crate::launch::{self, Barrier, End, Input, Launch, Protection, Report};
@@ -48,21 +49,6 @@ pub fn run_if_asked() -> Option<ExitCode> {
         Some("abi") => Some(crate::attempt::abi()),
         Some(_) | None => Some(supervise()),
     }
-}
-
-/// What happens to a command.
-enum Event {
-    Started,
-    NotStarted(String),
-    Ended(End),
-    /// It has ended, and something of it has not.
-    Leftovers,
-    /// Nothing is below this process any more.
-    Empty,
-    /// Whoever started it is gone, or closed the input of its server.
-    HungUp,
-    /// It should end now.
-    Told,
 }
 
 fn supervise() -> ExitCode {
@@ -98,31 +84,19 @@ fn code(end: &End) -> ExitCode {
 }
 
 fn oversee(launch: Launch) -> Report {
-    let told = [Number::SIGTERM, Number::SIGINT, Number::SIGHUP, Number::SIGQUIT];
-    let told: SigSet = told.into_iter().collect();
-    // For every thread that follows; a child gets none of it.
-    if let Err(error) = told.thread_block() {
-        return Report::not_started(format!("signals cannot be held back: {error}"));
-    }
-    let guard = Guard::new(&launch.policy);
-    let protection = launch.protection;
-    let skipped = match launch.barrier {
-        // bubblewrap and its first process; the command ends with them.
-        Barrier::Bubblewrap { .. } => 2,
-        Barrier::None | Barrier::Kernel { .. } | Barrier::Seatbelt => 0,
+    // Before anything is started, so that nothing is missed.
+    let signals = match Signals::new() {
+        Ok(signals) => signals,
+        Err(error) => return Report::not_started(format!("signals cannot be heard: {error}")),
     };
-    let input = launch.input;
-    let (tell, events) = channel();
-    let (watching, signals) = (tell.clone(), tell.clone());
-    std::thread::spawn(move || run(launch, &tell));
-    std::thread::spawn(move || watch_input(input, &watching));
-    std::thread::spawn(move || {
-        while told.wait().is_ok() {
-            drop(signals.send(Event::Told));
-        }
-    });
-    let mut report = attend(&events, input, skipped);
-    let Findings { changed, restored, troubles } = match protection {
+    let guard = Guard::new(&launch.policy);
+    let child = match started(&launch) {
+        Ok(child) => child,
+        Err(why) => return Report::not_started(why),
+    };
+    let_go_of_outputs();
+    let mut report = Overseer { child, signals, input: launch.input, first: first_depth(&launch.barrier) }.attend();
+    let Findings { changed, restored, troubles } = match launch.protection {
         Protection::Restore => guard.restore(),
         Protection::Keep => guard.changes(),
     };
@@ -130,107 +104,209 @@ fn oversee(launch: Launch) -> Report {
     report
 }
 
-/// Waits for the end of the command and ends what is left of it.
-fn attend(events: &Receiver<Event>, input: Input, skipped: usize) -> Report {
-    let mut report = Report::not_started("its helper gave up");
-    let mut deadline: Option<(Instant, Step)> = None;
-    loop {
-        let event = match deadline {
-            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some((at, _)) => events.recv_timeout(at.saturating_duration_since(Instant::now())),
-        };
-        let later = |wait: Duration, step: Step| Some((Instant::now() + wait, step));
-        match event {
-            Ok(Event::Started) => report.end = End::Stopped,
-            Ok(Event::NotStarted(why)) => return Report::not_started(why),
-            Ok(Event::Ended(end)) => {
-                if deadline.is_none() {
-                    report.end = end;
-                }
-            }
-            Ok(Event::Leftovers) => deadline = deadline.or(later(LAST_WORDS, Step::KillOthers)),
-            Ok(Event::Empty) => return report,
-            Ok(Event::HungUp) if deadline.is_none() && input == Input::Passed => {
-                deadline = later(CLOSED_GRACE, Step::Ask);
-            }
-            Ok(Event::HungUp | Event::Told) => {
-                if !matches!(deadline, Some((_, Step::Kill))) {
-                    tree::signal(Signal::TERM, skipped);
-                    deadline = later(GRACE, Step::Kill);
-                }
-            }
-            Err(RecvTimeoutError::Disconnected) => return report,
-            Err(RecvTimeoutError::Timeout) => {
-                deadline = match deadline.map(|(_, step)| step) {
-                    None => None,
-                    Some(Step::Ask) => {
-                        tree::signal(Signal::TERM, skipped);
-                        later(GRACE, Step::Kill)
-                    }
-                    Some(step @ (Step::Kill | Step::KillOthers)) => {
-                        report.ended_others |= step == Step::KillOthers && tree::below().iter().any(|one| !one.is_dead);
-                        end_all(events, &mut report);
-                        return report;
-                    }
-                };
-            }
-        }
+/// From here on the outputs are the command's, and end with it.
+fn let_go_of_outputs() {
+    if let Ok(nothing) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&nothing);
+        let _ = rustix::stdio::dup2_stderr(&nothing);
     }
 }
 
+/// Whose depth below the helper is greater belongs to the command itself.
+fn first_depth(barrier: &Barrier) -> usize {
+    match barrier {
+        // bubblewrap and its first process; the command ends with them.
+        Barrier::Bubblewrap { .. } => 2,
+        Barrier::None | Barrier::Kernel { .. } | Barrier::Seatbelt => 0,
+    }
+}
+
+/// Signals, as pipes that can be waited for. They are caught and not blocked: what
+/// is blocked stays blocked in the command.
+struct Signals {
+    /// It should end.
+    told: UnixStream,
+    /// A child has ended.
+    child: UnixStream,
+}
+
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        let (told, tell) = UnixStream::pair()?;
+        for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+            register(signal, tell.try_clone()?)?;
+        }
+        let (child, ended) = UnixStream::pair()?;
+        register(SIGCHLD, ended)?;
+        told.set_nonblocking(true)?;
+        child.set_nonblocking(true)?;
+        Ok(Signals { told, child })
+    }
+}
+
+/// Takes out what a pipe holds, so that the next wait is for something new.
+fn clear(mut pipe: &UnixStream) {
+    let mut bytes = [0; 64];
+    while let Ok(1..) = pipe.read(&mut bytes) {}
+}
+
+/// How far the end has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Tell all to end.
-    Ask,
-    Kill,
-    /// The command has ended by itself, what it left behind has not.
-    KillOthers,
+    Running,
+    /// Its input was closed; it may end by itself until then.
+    Closed(Instant),
+    /// All were asked to end, and are killed then.
+    Asked(Instant),
+    /// The command has ended, what it left behind may still say something.
+    Leftovers(Instant),
 }
 
-/// Kills until nothing is left. Something may fork while we look, so this is
-/// done again and again.
-fn end_all(events: &Receiver<Event>, report: &mut Report) {
-    let deadline = Instant::now() + DYING;
-    let mut pause = Duration::from_millis(2);
-    loop {
-        tree::kill();
-        match events.recv_timeout(pause) {
-            Ok(Event::Empty) | Err(RecvTimeoutError::Disconnected) => return,
-            Ok(_) => (),
-            Err(RecvTimeoutError::Timeout) => pause = (pause * 2).min(Duration::from_millis(50)),
-        }
-        if Instant::now() >= deadline {
-            let left = tree::below().into_iter().filter(|one| !one.is_dead);
-            report.left = left.map(|one| one.pid.as_raw_nonzero().get()).collect();
-            return;
+impl Step {
+    fn deadline(self) -> Option<Instant> {
+        match self {
+            Step::Running => None,
+            Step::Closed(at) | Step::Asked(at) | Step::Leftovers(at) => Some(at),
         }
     }
 }
 
-/// Starts the command and waits for it and for every orphan it leaves.
-fn run(launch: Launch, tell: &Sender<Event>) {
-    let send = |event| {
-        drop(tell.send(event));
-    };
-    let child = match start(launch) {
-        Ok(child) => child,
-        Err(why) => return send(Event::NotStarted(why)),
-    };
-    send(Event::Started);
-    let mut options = WaitOptions::empty();
-    loop {
-        match wait(options) {
-            Ok(Some((pid, status))) if pid == child => {
-                send(Event::Ended(ended(status)));
-                options = WaitOptions::NOHANG;
+/// What one wait came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Nothing,
+    /// Whoever started it is gone, or closed the input of its server.
+    HungUp,
+    /// It should end now.
+    Told,
+}
+
+/// What is left below this process.
+enum Left {
+    Nothing,
+    Something,
+}
+
+struct Overseer {
+    child: Pid,
+    signals: Signals,
+    input: Input,
+    first: usize,
+}
+
+impl Overseer {
+    /// Waits for the end of the command and ends what is left of it.
+    fn attend(self) -> Report {
+        let mut report = Report { end: End::Stopped, ..Report::not_started("") };
+        let mut step = Step::Running;
+        let mut is_open = true;
+        loop {
+            let (left, ended) = self.reap();
+            if let (Some(end), Step::Running | Step::Closed(_)) = (ended, step) {
+                report.end = end;
+                step = Step::Leftovers(Instant::now() + LAST_WORDS);
             }
-            Ok(Some(_)) | Err(Errno::INTR) => (),
-            Ok(None) => {
-                send(Event::Leftovers);
-                options = WaitOptions::empty();
+            if matches!(left, Left::Nothing) {
+                return report;
             }
-            Err(_) => return send(Event::Empty),
+            let heard = self.wait(step.deadline(), is_open);
+            is_open &= heard != Heard::HungUp;
+            step = match (heard, step, self.input) {
+                (Heard::HungUp, Step::Running, Input::Passed) => Step::Closed(Instant::now() + CLOSED_GRACE),
+                (Heard::HungUp, _, Input::Passed) | (_, Step::Asked(_), _) | (Heard::Nothing, _, _) => step,
+                (Heard::HungUp | Heard::Told, Step::Running | Step::Closed(_) | Step::Leftovers(_), _) => self.ask(),
+            };
+            if step.deadline().is_none_or(|at| Instant::now() < at) {
+                continue;
+            }
+            match step {
+                Step::Running => (),
+                Step::Closed(_) => step = self.ask(),
+                Step::Asked(_) => return self.end_all(report),
+                Step::Leftovers(_) => {
+                    report.ended_others = tree::below().iter().any(|one| !one.is_dead);
+                    return self.end_all(report);
+                }
+            }
         }
+    }
+
+    fn ask(&self) -> Step {
+        tree::signal(Signal::TERM, self.first);
+        Step::Asked(Instant::now() + GRACE)
+    }
+
+    /// Waits for whatever comes first; a child that ended is `Nothing` too.
+    fn wait(&self, until: Option<Instant>, is_open: bool) -> Heard {
+        let interest = match self.input {
+            // Nothing more is said there, so what comes is the end.
+            Input::Nothing => PollFlags::IN,
+            // What comes is for the command.
+            Input::Passed => PollFlags::empty(),
+        };
+        let mut fds =
+            vec![PollFd::new(&self.signals.told, PollFlags::IN), PollFd::new(&self.signals.child, PollFlags::IN)];
+        if is_open {
+            fds.push(PollFd::from_borrowed_fd(stdin(), interest));
+        }
+        let wait = until.map(|at| at.saturating_duration_since(Instant::now()));
+        let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        // An interrupted wait is followed by another one.
+        if poll(&mut fds, wait.as_ref()).is_err() {
+            return Heard::Nothing;
+        }
+        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        match (is_ready(0), is_ready(2)) {
+            (true, _) => {
+                clear(&self.signals.told);
+                Heard::Told
+            }
+            (false, true) => Heard::HungUp,
+            (false, false) => Heard::Nothing,
+        }
+    }
+
+    /// Takes note of every process that ended, orphans of the command included.
+    fn reap(&self) -> (Left, Option<End>) {
+        clear(&self.signals.child);
+        let mut end = None;
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.child => end = Some(ended(status)),
+                Ok(Some(_)) | Err(Errno::INTR) => (),
+                Ok(None) => return (Left::Something, end),
+                Err(_) => return (Left::Nothing, end),
+            }
+        }
+    }
+
+    /// Kills until nothing is left. Something may fork while we look, so this is
+    /// done again and again.
+    fn end_all(self, mut report: Report) -> Report {
+        let deadline = Instant::now() + DYING;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            tree::kill();
+            if let (Left::Nothing, _) = self.reap() {
+                return report;
+            }
+            if Instant::now() >= deadline {
+                let left = tree::below().into_iter().filter(|one| !one.is_dead);
+                report.left = left.map(|one| one.pid.as_raw_nonzero().get()).collect();
+                return report;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+}
+
+/// The command, started from a thread of its own where that thread is confined.
+fn started(launch: &Launch) -> Result<Pid, String> {
+    match launch.barrier {
+        Barrier::Kernel { .. } => std::thread::scope(|scope| scope.spawn(|| start(launch)).join())
+            .unwrap_or_else(|_| Err("its helper failed".to_owned())),
+        Barrier::None | Barrier::Bubblewrap { .. } | Barrier::Seatbelt => start(launch),
     }
 }
 
@@ -243,7 +319,7 @@ fn ended(status: WaitStatus) -> End {
 }
 
 /// Confines this thread and starts the command from it.
-fn start(launch: Launch) -> Result<Pid, String> {
+fn start(launch: &Launch) -> Result<Pid, String> {
     let program = launch.program.to_os();
     let arguments: Vec<OsString> = launch.arguments.iter().map(|argument| argument.to_os()).collect();
     let mut command = match &launch.barrier {
@@ -253,7 +329,7 @@ fn start(launch: Launch) -> Result<Pid, String> {
             plain(&program, &arguments)
         }
         Barrier::Bubblewrap { program: wrapper } => {
-            crate::barrier::bubblewrap(&launch, &wrapper.to_os(), &program, &arguments)?
+            crate::barrier::bubblewrap(launch, &wrapper.to_os(), &program, &arguments)?
         }
         Barrier::Seatbelt => {
             let mut command = Command::new("/usr/bin/sandbox-exec");
@@ -278,27 +354,6 @@ fn plain(program: &OsStr, arguments: &[OsString]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);
     command
-}
-
-/// Hears that whoever started the helper is gone.
-fn watch_input(input: Input, tell: &Sender<Event>) {
-    let interest = match input {
-        // Nothing more is said there, so what comes is the end.
-        Input::Nothing => PollFlags::IN,
-        // What comes is for the command.
-        Input::Passed => PollFlags::empty(),
-    };
-    loop {
-        let mut fds = [PollFd::from_borrowed_fd(stdin(), interest)];
-        match poll(&mut fds, None) {
-            Ok(_) => {
-                drop(tell.send(Event::HungUp));
-                return;
-            }
-            Err(Errno::INTR) => (),
-            Err(_) => return,
-        }
-    }
 }
 
 /// Files that whoever started aside left open are none of the command's business,

@@ -22,12 +22,18 @@ pub fn start(command: &mut Command, launch: &Launch) -> io::Result<(Child, UnixS
     Ok((child, ours))
 }
 
-/// Runs it to its end with our own outputs.
-pub fn pass_through(mut helper: Command, launch: &Launch) -> io::Result<Report> {
-    let (mut child, mut control) = start(&mut helper, launch)?;
-    let report = launch::read(&mut control);
+/// Runs it to its end with our own outputs. The helper, which then has nothing more
+/// to do, may still be there.
+pub fn run(mut helper: Command, launch: &Launch) -> io::Result<(Child, Report)> {
+    let (child, mut control) = start(&mut helper, launch)?;
+    Ok((child, launch::read(&mut control)?))
+}
+
+/// The same, with the helper waited for.
+pub fn pass_through(helper: Command, launch: &Launch) -> io::Result<Report> {
+    let (mut child, report) = run(helper, launch)?;
     child.wait()?;
-    report
+    Ok(report)
 }
 
 /// Runs it to its end; what it says on both outputs.

@@ -91,3 +91,18 @@ fn a_command_that_cannot_be_started_says_why() {
     let missing = Barrier::Bubblewrap { program: "/no/such/bwrap".into() };
     assert!(matches!(launch("true", missing), End::NotStarted(_)));
 }
+
+#[test]
+fn a_command_begins_with_every_signal_as_usual() {
+    let scratch = Scratch::new("signals");
+    let confine = scratch.confine();
+    for barrier in barriers(&confine) {
+        let (_, said) =
+            shell(&confine, &barrier, "grep -E '^Sig(Blk|Ign)' /proc/self/status; kill -TERM $$; echo lived");
+        let (masks, lived) = said.split_at(said.find("lived").unwrap_or(said.len()));
+        // HUP, INT, QUIT, PIPE, TERM and CHLD; whoever runs the tests may ignore others.
+        let mask = |line: &str| u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
+        assert!(masks.lines().all(|line| mask(line) & 0x15007 == 0), "{barrier:?}: {said}");
+        assert_eq!((masks.lines().count(), lived), (2, ""), "{barrier:?}: {said}");
+    }
+}

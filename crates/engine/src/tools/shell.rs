@@ -21,6 +21,9 @@ const USUAL_SECONDS: u64 = 120;
 const MOST_SECONDS: u64 = 600;
 const MOST_OUTPUT: usize = 32 * 1024;
 
+/// Where every system has it: no folder of `PATH` comes before it.
+const SHELL: &str = "/bin/sh";
+
 /// So that nothing waits for a key that nobody can press.
 const QUIET: [(&str, &str); 4] =
     [("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("TERM", "dumb")];
@@ -180,7 +183,7 @@ impl Job for Running {
             let confine = self.work.confine();
             let arguments = ["-c", self.command.as_str()];
             let launch = confine
-                .launch("sh", &arguments, self.want, self.approval, Input::Nothing)
+                .launch(SHELL, &arguments, self.want, self.approval, Input::Nothing)
                 .map_err(|refused| refused.to_string())?;
             let mut helper = confine.helper().command();
             helper.current_dir(self.work.root()).envs(QUIET);
