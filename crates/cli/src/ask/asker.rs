@@ -12,8 +12,8 @@ use super::terminal::{Key, Keys, Lines, Terminal};
 use crate::report::tell;
 
 /// What is above and below the command or diff of a question.
-const ROWS_AROUND: usize = 8;
-const FEWEST_ROWS: usize = 5;
+pub(crate) const ROWS_AROUND: usize = 8;
+pub(crate) const FEWEST_ROWS: usize = 5;
 
 /// The person, if there is one. Ctrl+C at a question also stops the turn.
 pub(crate) fn on_this_terminal(stop: &CancellationToken) -> Box<dyn Asker> {

@@ -10,6 +10,7 @@ use aside_tui::seam::{Command, QuestionId, Status, TerminalAct, Update};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::Outcome;
+use crate::ask::asker::{FEWEST_ROWS, ROWS_AROUND};
 
 enum Heard {
     Line(String),
@@ -81,8 +82,7 @@ struct Loop {
     asked: Option<(QuestionId, Instant)>,
 }
 
-/// Rows of a command or diff before a question says that there is more.
-const QUESTION_ROWS: usize = 40;
+const USUAL_HEIGHT: usize = 24;
 
 impl Loop {
     fn run(mut self, inbox: &Receiver<Heard>) -> io::Result<Troubles> {
@@ -125,9 +125,12 @@ impl Loop {
 
     fn lay_out(&mut self) {
         if self.typist == Typist::Person {
-            let width = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
-            let width = width.ok().filter(|width| *width > 0);
-            self.plain.set_layout(Layout { width, rows: Some(QUESTION_ROWS) });
+            let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+            let of = |size: u16| Some(usize::from(size)).filter(|size| *size > 0);
+            let width = size.and_then(|size| of(size.ws_col));
+            let height = size.and_then(|size| of(size.ws_row)).unwrap_or(USUAL_HEIGHT);
+            let rows = height.saturating_sub(ROWS_AROUND).max(FEWEST_ROWS);
+            self.plain.set_layout(Layout { width, rows: Some(rows) });
         }
     }
 
