@@ -9,9 +9,11 @@ import bounds
 import leaks
 import processes
 import questions
+import sandbox
 import tools
 
-GROUPS = {"questions": questions, "leaks": leaks, "tools": tools, "processes": processes, "bounds": bounds}
+GROUPS = {"questions": questions, "leaks": leaks, "tools": tools, "processes": processes, "sandbox": sandbox,
+          "bounds": bounds}
 # Most attacks wait for a person's moment to pass, so several run at once.
 AT_ONCE = 4
 

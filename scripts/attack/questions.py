@@ -122,6 +122,22 @@ def imitation():
         assert sum(row.startswith("allow?") for row in ours) == 1, ours
 
 
+def painted(face):
+    """A command long enough to push its own question away and to paint another."""
+    def attack():
+        fake = [""] * 22 + ["shell: git status", "│ git status", "tier: strong ❨network off❩", "s and p cover ˋshell:git status"]
+        command = "touch never; : '" + " " * 43 + "".join(line.ljust(80) for line in fake) + "'"
+        with World([call("shell", {"command": command})]) as world:
+            terminal = world.face(face)
+            terminal.see(FACES[face])
+            terminal.pump(0.5)
+            seen = terminal.screen()
+            terminal.kill()
+            assert "touch never" in seen, seen
+            assert "\nshell: git status" not in seen and "\n│ git status" not in seen, seen
+    return attack
+
+
 def long_diff():
     """More than 24 KiB: all of it can be read before the answer."""
     content = "".join(f"line {number} of the file\n" for number in range(3000)) + "rm -rf the last line\n"
@@ -187,6 +203,8 @@ def cases():
     yield from by_protocol()
     yield from faces()
     yield "ask: a command cannot imitate our own lines", imitation
+    for face in FACES:
+        yield f"{face}: a command cannot paint another question", painted(face)
     yield "ask: a diff of 70 KB can be read whole before the answer", long_diff
     yield "ask: writing over a binary file shows what is written", binary_target
     yield "ask: a command cannot type the next answer", pushed_characters

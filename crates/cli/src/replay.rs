@@ -126,7 +126,7 @@ fn play(tape: &Tape, speed: f64, front: &mut dyn Front) {
                 let pause = at.saturating_sub(now);
                 now = *at;
                 if speed > 0.0 {
-                    std::thread::sleep(Duration::from_millis(pause).div_f64(speed));
+                    std::thread::sleep(wait(pause, speed));
                 }
                 let (decoder, fold) = running.get_or_insert_with(fresh);
                 fold.set_now(Time(*at));
@@ -136,6 +136,12 @@ fn play(tape: &Tape, speed: f64, front: &mut dyn Front) {
         }
     }
     end(running, front);
+}
+
+/// A recording may be anybody's: no time in it is too long to be told.
+fn wait(millis: u64, speed: f64) -> Duration {
+    let seconds = Duration::from_millis(millis).as_secs_f64() / speed;
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 fn end(running: Option<(Decoder, Fold)>, front: &mut dyn Front) {
@@ -155,5 +161,17 @@ impl Sink for Tee<'_> {
     fn take(&mut self, event: Event<'_>) {
         self.fold.take(event);
         self.front.hear(Update::Event { event, fold: self.fold });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_in_a_recording_is_too_long() {
+        assert_eq!(wait(3000, 2.0), Duration::from_millis(1500));
+        assert_eq!(wait(u64::MAX, f64::MIN_POSITIVE), Duration::MAX);
+        assert_eq!(wait(0, f64::MIN_POSITIVE), Duration::ZERO);
     }
 }

@@ -157,8 +157,9 @@ pub(crate) async fn session(wanted: &Wanted<'_>, overrides: &Overrides) -> anyho
     provider.lay_defaults(&mut settings);
     for (key, value) in wanted.resumed.iter().flat_map(|resumed| &resumed.settings) {
         // A session may be somebody else's, and must not have a file sent.
-        if key == Key::SystemPrompt.name() && value.starts_with('@') {
-            (wanted.tell)(&format!("note: {key} of the session names a file and is not used"));
+        let names_files = key == Key::SystemPrompt.name() && value.starts_with('@') || key == Key::ProjectFiles.name();
+        if names_files {
+            (wanted.tell)(&format!("note: {key} of the session names files and is not used"));
             continue;
         }
         settings.set(Layer::Session, key, value).map_err(|error| refused(&error))?;

@@ -16,7 +16,7 @@ use crate::times;
 /// Find words in prompts, answers, thinking and tools
 ///
 /// All words must occur; "quoted words" must follow each other. Every hit names
-/// the session and message to jump to.
+/// the session and message to jump to. The first MiB of each text is searched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside search parse_header

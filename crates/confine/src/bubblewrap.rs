@@ -14,11 +14,6 @@ enum View {
     Hidden,
 }
 
-/// Written by root without any capability, and decides what the kernel runs.
-/// bubblewrap covers only some of it.
-const KERNEL_SETTINGS: [&str; 7] =
-    ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"];
-
 /// What a path is at this moment; the arguments depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -60,11 +55,7 @@ pub(crate) fn arguments(
     if policy.network == Network::Off {
         all.add(["--unshare-net"]);
     }
-    all.add(["--ro-bind", "/", "/", "--proc", "/proc"]);
-    for name in KERNEL_SETTINGS {
-        all.add(["--ro-bind-try", name, name]);
-    }
-    all.add(["--tmpfs", "/dev"]);
+    all.add(["--ro-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/dev"]);
     for device in DEVICES {
         all.add(["--dev-bind", device, device]);
     }
@@ -94,7 +85,9 @@ pub(crate) fn arguments(
         all.add(["--remount-ro"]);
         all.add([path]);
     }
-    all.add(["--remount-ro", "/dev"]);
+    // Root needs no capability to write `/proc/sys`, which decides what the kernel
+    // runs; bubblewrap covers only some of it.
+    all.add(["--remount-ro", "/proc", "--remount-ro", "/dev"]);
     all.add(["--seccomp".to_owned(), seccomp.to_string()]);
     all.0
 }
@@ -164,13 +157,6 @@ mod tests {
 --unshare-net
 --ro-bind / /
 --proc /proc
---ro-bind-try /proc/sys /proc/sys
---ro-bind-try /proc/sysrq-trigger /proc/sysrq-trigger
---ro-bind-try /proc/irq /proc/irq
---ro-bind-try /proc/bus /proc/bus
---ro-bind-try /proc/fs /proc/fs
---ro-bind-try /proc/acpi /proc/acpi
---ro-bind-try /proc/scsi /proc/scsi
 --tmpfs /dev
 --dev-bind /dev/null /dev/null
 --dev-bind /dev/zero /dev/zero
@@ -191,6 +177,7 @@ mod tests {
 --bind /home/ann/.config/aside/scratch /home/ann/.config/aside/scratch
 --ro-bind /home/ann/site/.git/hooks /home/ann/site/.git/hooks
 --remount-ro /home/ann/.config/aside
+--remount-ro /proc
 --remount-ro /dev
 --seccomp 7";
         assert_eq!(line(Network::Off, User::Other), expected);

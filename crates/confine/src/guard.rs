@@ -24,6 +24,9 @@ const MOST_ENTRIES: usize = 4096;
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
 const DEEPEST: usize = 16;
 const DEEPEST_REMOVED: usize = 128;
+/// Entries that are removed of what a command left in place of a protected path.
+const MOST_REMOVED: usize = 10_000;
+const MOST_SET_ASIDE: usize = 10_000;
 
 /// The protected paths as they were.
 pub(crate) struct Guard {
@@ -116,7 +119,11 @@ impl Guard {
         let mut guard = Guard { watched: Vec::new(), troubles: Vec::new() };
         let mut budget = Budget { entries: MOST_ENTRIES, bytes: MOST_BYTES };
         let mut bases: HashMap<&Path, Rc<OwnedFd>> = HashMap::new();
-        for path in &policy.protected {
+        // A command can make as many submodules as it likes; they must not take the
+        // room of what is always there.
+        let mut paths: Vec<&PathBuf> = policy.protected.iter().collect();
+        paths.sort_by_key(|path| path.components().count());
+        for path in paths {
             let Some((root, name)) = below(path, &policy.writable) else { continue };
             let base = match bases.get(root) {
                 Some(base) => Rc::clone(base),
@@ -286,6 +293,10 @@ fn put_back(base: &OwnedFd, name: &Path, before: &Kept) -> rustix::io::Result<()
             Ok(folder) => folder,
             // Without the folders on the way it is absent, as it was.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if *before == Kept::Absent => return Ok(()),
+            Err(Errno::ACCESS) => {
+                fs::chmodat(&folder, part, Mode::RWXU, AtFlags::empty())?;
+                open_folder_at(&folder, part)?
+            }
             Err(Errno::NOENT) => make_folder(&folder, part, Mode::from_raw_mode(0o755))?,
             Err(Errno::NOTDIR | Errno::LOOP) => {
                 fs::unlinkat(&folder, part, AtFlags::empty())?;
@@ -294,7 +305,7 @@ fn put_back(base: &OwnedFd, name: &Path, before: &Kept) -> rustix::io::Result<()
             Err(error) => return Err(error),
         };
     }
-    make(folder.as_fd(), Path::new(last), before)
+    make(base, folder.as_fd(), Path::new(last), before)
 }
 
 fn make_folder(at: impl AsFd, name: &Path, mode: Mode) -> rustix::io::Result<OwnedFd> {
@@ -303,21 +314,21 @@ fn make_folder(at: impl AsFd, name: &Path, mode: Mode) -> rustix::io::Result<Own
 }
 
 /// Makes one entry what it was, whatever stands there now.
-fn make(folder: BorrowedFd<'_>, name: &Path, before: &Kept) -> rustix::io::Result<()> {
+fn make(base: &OwnedFd, folder: BorrowedFd<'_>, name: &Path, before: &Kept) -> rustix::io::Result<()> {
     let now = match fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Some(FileType::from_raw_mode(stat.st_mode)),
         Err(Errno::NOENT) => None,
         Err(error) => return Err(error),
     };
     match before {
-        Kept::Absent => now.map_or(Ok(()), |_| remove(folder, name, 0)),
+        Kept::Absent => now.map_or(Ok(()), |_| discard(base, folder, name)),
         Kept::Other => Ok(()),
         Kept::Link { target } => {
-            now.map_or(Ok(()), |_| remove(folder, name, 0))?;
+            now.map_or(Ok(()), |_| discard(base, folder, name))?;
             fs::symlinkat(target.as_slice(), folder, name)
         }
         Kept::File { content, mode, .. } => {
-            now.map_or(Ok(()), |_| remove(folder, name, 0))?;
+            now.map_or(Ok(()), |_| discard(base, folder, name))?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = fs::openat(folder, name, flags, Mode::from_raw_mode(0o600))?;
             let mut file = std::fs::File::from(file);
@@ -325,40 +336,62 @@ fn make(folder: BorrowedFd<'_>, name: &Path, before: &Kept) -> rustix::io::Resul
             fs::fchmod(&file, *mode)
         }
         Kept::Folder { mode, entries } => {
-            let own = match now {
-                Some(FileType::Directory) => open_folder_at(folder, name)?,
-                Some(_) => {
-                    remove(folder, name, 0)?;
-                    make_folder(folder, name, Mode::from_raw_mode(0o700))?
-                }
-                None => make_folder(folder, name, Mode::from_raw_mode(0o700))?,
-            };
-            for entry in listed(&own)? {
-                if !entries.contains_key(&entry) {
-                    remove(own.as_fd(), Path::new(&entry), 0)?;
+            // However much was put into it: a folder of another name holds it first.
+            let moved = now.map(|_| set_aside(base, folder, name)).transpose()?;
+            let own = make_folder(folder, name, Mode::RWXU)?;
+            for (entry, before) in entries {
+                match (before, &moved) {
+                    // What was not copied is taken from where it is.
+                    (Kept::Other, Some(moved)) => {
+                        let at = Path::new(moved).join(entry);
+                        let taken = fs::renameat(base, &at, &own, Path::new(entry));
+                        taken.or_else(|error| if error == Errno::NOENT { Ok(()) } else { Err(error) })?;
+                    }
+                    (before, _) => make(base, own.as_fd(), Path::new(entry), before)?,
                 }
             }
-            for (entry, before) in entries {
-                make(own.as_fd(), Path::new(entry), before)?;
+            if let Some(moved) = moved {
+                remove_what_can_be(base, &moved);
             }
             fs::fchmod(&own, *mode)
         }
     }
 }
 
-fn listed(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    for entry in fs::Dir::read_from(folder)? {
-        let name = std::ffi::OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
-        if name != "." && name != ".." {
-            names.push(name);
+/// Out of the way at once, and then gone as far as that can be done in time.
+fn discard(base: &OwnedFd, folder: BorrowedFd<'_>, name: &Path) -> rustix::io::Result<()> {
+    let moved = set_aside(base, folder, name)?;
+    remove_what_can_be(base, &moved);
+    Ok(())
+}
+
+/// Gives it a name in the base that means nothing to anybody. That takes no longer
+/// for a large folder than for a small one.
+fn set_aside(base: &OwnedFd, folder: BorrowedFd<'_>, name: &Path) -> rustix::io::Result<OsString> {
+    // A folder that may not be written to cannot be moved.
+    if FileType::from_raw_mode(fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode) == FileType::Directory {
+        let _ = fs::chmodat(folder, name, Mode::RWXU, AtFlags::empty());
+    }
+    for number in 0..MOST_SET_ASIDE {
+        let moved = OsString::from(format!(".removed-by-aside-{}-{number}", std::process::id()));
+        match fs::renameat_with(folder, name, base, Path::new(&moved), fs::RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(moved),
+            Err(Errno::EXIST) => (),
+            Err(error) => return Err(error),
         }
     }
-    Ok(names)
+    Err(Errno::EXIST)
+}
+
+/// What stays has a name that says where it comes from.
+fn remove_what_can_be(base: &OwnedFd, name: &OsString) {
+    let mut left = MOST_REMOVED;
+    let _ = remove(base.as_fd(), Path::new(name), 0, &mut left);
 }
 
 /// Every level is an open folder and a frame of the stack.
-fn remove(folder: BorrowedFd<'_>, name: &Path, depth: usize) -> rustix::io::Result<()> {
+fn remove(folder: BorrowedFd<'_>, name: &Path, depth: usize, left: &mut usize) -> rustix::io::Result<()> {
+    *left = left.checked_sub(1).ok_or(Errno::NOSPC)?;
     let stat = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return fs::unlinkat(folder, name, AtFlags::empty());
@@ -366,9 +399,14 @@ fn remove(folder: BorrowedFd<'_>, name: &Path, depth: usize) -> rustix::io::Resu
     if depth >= DEEPEST_REMOVED {
         return Err(Errno::NAMETOOLONG);
     }
+    let _ = fs::chmodat(folder, name, Mode::RWXU, AtFlags::empty());
     let own = open_folder_at(folder, name)?;
-    for entry in listed(&own)? {
-        remove(own.as_fd(), Path::new(&entry), depth + 1)?;
+    // One at a time: there may be more names than fit into memory.
+    for entry in fs::Dir::read_from(&own)? {
+        let entry = std::ffi::OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+        if entry != "." && entry != ".." {
+            remove(own.as_fd(), Path::new(&entry), depth + 1, left)?;
+        }
     }
     fs::unlinkat(folder, name, AtFlags::REMOVEDIR)
 }
@@ -401,13 +439,28 @@ mod tests {
     fn k1_a_changed_protected_path_is_as_before() {
         type Attack = fn(&Path);
         #[rustfmt::skip]
-        let attacks: [(&str, Attack); 9] = [
+        let attacks: [(&str, Attack); 12] = [
             ("rewritten",      |root| fs::write(root.join(".git/hooks/pre-commit"), "evil").unwrap()),
             ("new hook",       |root| fs::write(root.join(".git/hooks/post-merge"), "evil").unwrap()),
             ("mode",           |root| fs::set_permissions(root.join(".git/config"), fs::Permissions::from_mode(0o777)).unwrap()),
             ("removed",        |root| fs::remove_dir_all(root.join(".git/hooks")).unwrap()),
             ("made",           |root| fs::write(root.join(".envrc"), "evil").unwrap()),
             ("folder made",    |root| fs::create_dir_all(root.join("AGENTS.md/deep/er")).unwrap()),
+            ("nested deeply",  |root| {
+                fs::write(root.join(".git/hooks/pre-commit"), "evil").unwrap();
+                fs::create_dir_all(root.join(".git/hooks").join("d/".repeat(200))).unwrap();
+            }),
+            ("many files",     |root| {
+                fs::write(root.join(".git/hooks/pre-commit"), "evil").unwrap();
+                for number in 0..12_000 {
+                    fs::write(root.join(format!(".git/hooks/{number}")), "").unwrap();
+                }
+            }),
+            ("closed",         |root| {
+                fs::write(root.join(".git/hooks/pre-commit"), "evil").unwrap();
+                fs::set_permissions(root.join(".git/hooks"), fs::Permissions::from_mode(0o111)).unwrap();
+                fs::set_permissions(root.join(".git"), fs::Permissions::from_mode(0o0)).unwrap();
+            }),
             ("git replaced",   |root| {
                 fs::rename(root.join(".git"), root.join("old")).unwrap();
                 fs::create_dir_all(root.join(".git/hooks")).unwrap();

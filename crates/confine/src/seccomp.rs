@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use libc::{
-    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWUSER, EPERM, SOCK_DGRAM, SYS_add_key, SYS_bpf, SYS_clone,
-    SYS_clone3, SYS_connect, SYS_io_uring_setup, SYS_ioctl, SYS_keyctl, SYS_perf_event_open, SYS_pidfd_getfd,
-    SYS_process_vm_readv, SYS_process_vm_writev, SYS_ptrace, SYS_request_key, SYS_setns, SYS_socket, SYS_socketpair,
-    SYS_truncate, SYS_unshare, SYS_userfaultfd,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWUSER, EPERM, SOCK_DGRAM, SOCK_RAW, SOCK_RDM, SYS_add_key, SYS_bpf,
+    SYS_clone, SYS_clone3, SYS_connect, SYS_io_uring_setup, SYS_ioctl, SYS_keyctl, SYS_perf_event_open,
+    SYS_pidfd_getfd, SYS_prlimit64, SYS_process_vm_readv, SYS_process_vm_writev, SYS_ptrace, SYS_request_key,
+    SYS_setns, SYS_socket, SYS_socketpair, SYS_truncate, SYS_unshare, SYS_userfaultfd,
 };
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -80,16 +80,16 @@ pub(crate) fn program(calls: Calls) -> Result<BpfProgram, BackendError> {
     rules.insert(SYS_clone, vec![SeccompRule::new(vec![new_users])?]);
     let requests = TERMINAL_REQUESTS.iter().map(|request| rule([is(1, *request)]));
     rules.insert(SYS_ioctl, requests.collect::<Result<_, _>>()?);
+    // Limits of another process end it as surely as a signal does.
+    rules.insert(SYS_prlimit64, vec![rule([is_not(0, 0)])?]);
     if calls.truncate == Truncate::Refused {
         rules.insert(SYS_truncate, Vec::new());
     }
     match (calls.network, calls.unix_sockets) {
         (Network::Off, _) => {
-            // A datagram is sent to any address without `connect`.
-            let datagram = || rule([bits(1, SOCKET_KIND, SOCK_DGRAM as u64)]);
             let foreign = || rule([is_not(0, AF_UNIX)]);
-            rules.insert(SYS_socket, vec![foreign()?, datagram()?]);
-            rules.insert(SYS_socketpair, vec![foreign()?, datagram()?]);
+            rules.insert(SYS_socket, with_datagrams(vec![foreign()?])?);
+            rules.insert(SYS_socketpair, with_datagrams(vec![foreign()?])?);
             rules.insert(SYS_connect, Vec::new());
         }
         (Network::On, unix_sockets) => {
@@ -97,8 +97,7 @@ pub(crate) fn program(calls: Calls) -> Result<BpfProgram, BackendError> {
             if unix_sockets == UnixSockets::Open {
                 families.push(is_not(0, AF_UNIX));
             } else {
-                let datagram = rule([bits(1, SOCKET_KIND, SOCK_DGRAM as u64)])?;
-                rules.insert(SYS_socketpair, vec![datagram]);
+                rules.insert(SYS_socketpair, with_datagrams(Vec::new())?);
             }
             rules.insert(SYS_socket, vec![rule(families)?]);
         }
@@ -131,6 +130,15 @@ pub(crate) fn bytes(program: &BpfProgram) -> Vec<u8> {
         [a, b, step.jt, step.jf, c, d, e, f]
     };
     program.iter().flat_map(one).collect()
+}
+
+/// These, and every kind of socket whose datagrams go to any address without
+/// `connect`. The kernel makes a datagram socket of a raw one.
+fn with_datagrams(mut rules: Vec<SeccompRule>) -> Result<Vec<SeccompRule>, BackendError> {
+    for kind in [SOCK_DGRAM, SOCK_RAW, SOCK_RDM] {
+        rules.push(rule([bits(1, SOCKET_KIND, kind as u64)])?);
+    }
+    Ok(rules)
 }
 
 type Condition = Result<SeccompCondition, BackendError>;

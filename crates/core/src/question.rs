@@ -288,6 +288,9 @@ pub struct Rendered {
     pub facts: Vec<String>,
     /// Lines of the body that are not shown whole.
     pub hidden: usize,
+    /// What an answer that holds on would cover, on one line; none where there is
+    /// no such answer.
+    pub covers: Option<String>,
 }
 
 /// A row of a command or diff. It stands behind a gutter, so that no text in it
@@ -355,8 +358,20 @@ pub fn render(question: &Question, layout: Layout) -> Rendered {
         facts.push(format!("{hidden} lines not shown (v shows all), from line {first_hidden} on"));
     }
     let facts = facts.iter().map(|fact| fit(fact, layout.width)).collect();
-    Rendered { head, body: rows, facts, hidden }
+    Rendered { head, body: rows, facts, hidden, covers: covers(question, layout.width) }
 }
+
+/// The command itself is not written a second time, outside of its gutter: long
+/// enough, it would push the question off the screen and put another in its place.
+fn covers(question: &Question, width: Option<usize>) -> Option<String> {
+    let covers = question.offered_cover()?;
+    let line = format!("s and p cover `{covers}`");
+    let is_short = covers.chars().count() <= LONGEST_COVER && fit(&line, width) == line;
+    Some(if is_short { line } else { fit("s and p cover exactly this", width) })
+}
+
+/// Longer ones are told from the question itself.
+const LONGEST_COVER: usize = 60;
 
 struct Body {
     rows: Vec<BodyRow>,
@@ -489,16 +504,16 @@ fn fit(line: &str, width: Option<usize>) -> String {
 
 /// The rows of a line behind its gutter; an empty line is a row too.
 fn wrap(line: &str, width: Option<usize>) -> impl Iterator<Item = &str> {
-    // However narrow the terminal is, a row holds something.
     let gutter = 2 + CONTINUED.chars().map(columns).sum::<usize>();
-    let room = width.map_or(usize::MAX, |width| width.saturating_sub(gutter).max(8));
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(gutter).max(1));
     let mut rest = Some(line);
     std::iter::from_fn(move || {
         let line = rest?;
         let mut used = 0;
-        let cut = line.char_indices().find(|(_, c)| {
+        // A character that is wider than all there is stands alone.
+        let cut = line.char_indices().find(|(at, c)| {
             used += columns(*c);
-            used > room
+            used > room && *at > 0
         });
         let (row, behind) = match cut {
             Some((at, _)) => line.split_at_checked(at).map_or((line, None), |(row, behind)| (row, Some(behind))),

@@ -76,6 +76,24 @@ fn what_a_command_says_cannot_pass_for_a_line_of_ours() {
 }
 
 #[test]
+fn a_terminal_of_any_width_shows_all_of_it() {
+    for width in 0..12 {
+        let rows = whole_body(&command("漢字 and a \u{1b}[2J"), Some(width));
+        let text: String = rows.iter().map(|row| row.text.as_str()).collect();
+        assert_eq!(text, "漢字 and a ␛[2J", "{width}");
+    }
+}
+
+#[test]
+fn what_an_answer_covers_is_one_short_line() {
+    let rendered = |text: &str| render(&command(text), Layout { width: Some(80), rows: Some(9) });
+    assert_eq!(rendered("make").covers.as_deref(), Some("s and p cover `shell:make`"));
+    let fake = format!("touch made; : '{}shell: git status'", " ".repeat(2000));
+    assert_eq!(rendered(&fake).covers.as_deref(), Some("s and p cover exactly this"));
+    assert_eq!(rendered("make \u{200b}").covers, None);
+}
+
+#[test]
 fn what_is_not_shown_is_counted_and_said() {
     let diff: String = (1..=30).map(|n| format!("+line {n}\n")).collect();
     let question = Question { protected: Some(".git/config".to_owned()), ..edit(".git/config", &diff) };

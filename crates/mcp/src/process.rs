@@ -50,7 +50,9 @@ impl Process {
         let path = path.or_else(|| std::env::var_os("PATH"));
         find(program, path.as_deref(), &around.folder)?;
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let launch = around.confine.launch(program, &words, want, Approval::Standing, Input::Passed);
+        // A server runs as long as the session: what the person changes meanwhile
+        // must not be taken for its work and undone.
+        let launch = around.confine.launch(program, &words, want, Approval::ByHand, Input::Passed);
         let mut launch = launch.map_err(io::Error::other)?;
         launch.folder = around.folder.as_path().into();
         let frame = launch::framed(&launch)?;

@@ -327,7 +327,9 @@ impl<'a> Facts<'a> {
                 continue;
             }
             if let Some(at) = json.find(&value) {
-                json.to_mut().replace_range(at..at + value.len(), "");
+                // What is left is short where the value is long.
+                let (before, after) = (json.get(..at).unwrap_or(""), json.get(at + value.len()..).unwrap_or(""));
+                json = Cow::Owned([before, after].concat());
                 cuts.push(Cut { at, what });
             }
         }
@@ -347,8 +349,11 @@ impl<'a> Facts<'a> {
             Repeated::Encrypted => self.encrypted.as_ref()?.payload.as_ref(),
             Repeated::Text(start, end) => text.get(start..end)?,
         };
-        let quoted = serde_json::to_string(value).ok()?;
-        Some(quoted.strip_prefix('"')?.strip_suffix('"')?.to_owned())
+        let mut quoted = serde_json::to_string(value).ok()?;
+        // Without its quotes, in place: it may be long.
+        quoted.pop();
+        quoted.drain(..1);
+        Some(quoted)
     }
 
     fn native(&self, text: &str) -> Result<Option<Native>, Unreadable> {

@@ -12,8 +12,8 @@ use super::terminal::{Key, Keys, Lines, Terminal};
 use crate::report::tell;
 
 /// What is above and below the command or diff of a question.
-const ROWS_AROUND: usize = 8;
-const FEWEST_ROWS: usize = 5;
+pub(crate) const ROWS_AROUND: usize = 8;
+pub(crate) const FEWEST_ROWS: usize = 5;
 
 /// The person, if there is one. Ctrl+C at a question also stops the turn.
 pub(crate) fn on_this_terminal(stop: &CancellationToken) -> Box<dyn Asker> {
@@ -23,7 +23,20 @@ pub(crate) fn on_this_terminal(stop: &CancellationToken) -> Box<dyn Asker> {
             let answers = if std::io::stdin().is_terminal() { Answers::Keys } else { Answers::Lines };
             Box::new(Person { terminal, answers, stop: stop.clone() })
         }
-        _ => Box::new(NobodyToAsk),
+        _ => Box::new(NobodyHere),
+    }
+}
+
+/// Nobody can be asked, but somebody may read what is said.
+struct NobodyHere;
+
+impl Asker for NobodyHere {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Permit> {
+        NobodyToAsk.ask(question)
+    }
+
+    fn trouble(&self, what: &str) {
+        tell(what);
     }
 }
 
@@ -70,8 +83,7 @@ impl Person {
     }
 
     fn show(&self, question: &Question, show: Show) -> std::io::Result<()> {
-        let rendered = render(question, self.layout(show));
-        put(&rendered, question)
+        put(&render(question, self.layout(show)))
     }
 
     async fn by_key(&self, question: &Question) -> std::io::Result<Permit> {
@@ -175,14 +187,14 @@ fn answer(line: &str, question: &Question) -> Option<Permit> {
     })
 }
 
-fn put(rendered: &Rendered, question: &Question) -> std::io::Result<()> {
+fn put(rendered: &Rendered) -> std::io::Result<()> {
     let mut err = std::io::stderr().lock();
     write!(err, "\r\x1b[2K")?;
     for line in rendered.lines() {
         writeln!(err, "{line}")?;
     }
-    if let Some(covers) = question.offered_cover() {
-        writeln!(err, "s and p cover `{covers}`")?;
+    if let Some(covers) = &rendered.covers {
+        writeln!(err, "{covers}")?;
     }
     err.flush()
 }

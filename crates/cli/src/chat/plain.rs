@@ -10,6 +10,7 @@ use aside_tui::seam::{Command, QuestionId, Status, TerminalAct, Update};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::Outcome;
+use crate::ask::asker::{FEWEST_ROWS, ROWS_AROUND};
 
 enum Heard {
     Line(String),
@@ -81,8 +82,7 @@ struct Loop {
     asked: Option<(QuestionId, Instant)>,
 }
 
-/// Rows of a command or diff before a question says that there is more.
-const QUESTION_ROWS: usize = 40;
+const USUAL_HEIGHT: usize = 24;
 
 impl Loop {
     fn run(mut self, inbox: &Receiver<Heard>) -> io::Result<Troubles> {
@@ -93,7 +93,18 @@ impl Loop {
             if !self.is_reading && self.plain.wants_line() {
                 self.is_reading = self.lines.send(()).is_ok();
             }
-            let commands = match inbox.recv() {
+            let heard = match self.until_answers_count() {
+                Some(left) => match inbox.recv_timeout(left) {
+                    Ok(heard) => Ok(heard),
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.forget_typed();
+                        continue;
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => Err(mpsc::RecvError),
+                },
+                None => inbox.recv(),
+            };
+            let commands = match heard {
                 Ok(Heard::Line(line)) => {
                     self.is_reading = false;
                     if self.is_too_early() {
@@ -114,9 +125,12 @@ impl Loop {
 
     fn lay_out(&mut self) {
         if self.typist == Typist::Person {
-            let width = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
-            let width = width.ok().filter(|width| *width > 0);
-            self.plain.set_layout(Layout { width, rows: Some(QUESTION_ROWS) });
+            let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+            let of = |size: u16| Some(usize::from(size)).filter(|size| *size > 0);
+            let width = size.and_then(|size| of(size.ws_col));
+            let height = size.and_then(|size| of(size.ws_row)).unwrap_or(USUAL_HEIGHT);
+            let rows = height.saturating_sub(ROWS_AROUND).max(FEWEST_ROWS);
+            self.plain.set_layout(Layout { width, rows: Some(rows) });
         }
     }
 
@@ -127,7 +141,21 @@ impl Loop {
             return;
         }
         self.asked = shown.map(|id| (id, Instant::now()));
-        if self.asked.is_some() && self.typist == Typist::Person {
+        if self.asked.is_some() {
+            self.forget_typed();
+        }
+    }
+
+    /// How long keys are still typed too early. A line may be begun by then that
+    /// is ended later.
+    fn until_answers_count(&mut self) -> Option<Duration> {
+        let (_, since) = self.asked.filter(|_| self.typist == Typist::Person)?;
+        let left = Duration::from_millis(TOO_EARLY_MS).saturating_sub(since.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn forget_typed(&self) {
+        if self.typist == Typist::Person {
             // A terminal that cannot be flushed still has the delay.
             let _: rustix::io::Result<()> = tcflush(io::stdin(), QueueSelector::IFlush);
         }

@@ -146,7 +146,11 @@ impl Sink for Bounded<'_> {
             }
             Event::Restated { block, part, text } => !self.room.is_full && self.room.restated(block, part, text.len()),
             Event::Sealed { payload, .. } => self.room.takes(payload.len() as u64),
-            Event::Kept { json, .. } => self.room.takes(json.len() as u64),
+            // An item repeats the text of its block; that is not a longer reply.
+            Event::Kept { block, json, .. } => {
+                let repeated = self.room.told(block).map_or(0, |told| told.text);
+                self.room.takes((json.len() as u64).saturating_sub(repeated))
+            }
             Event::Identified { id: words, .. } | Event::Started { model: words } | Event::Seen { field: words } => {
                 self.room.takes(words.len() as u64)
             }

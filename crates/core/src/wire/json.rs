@@ -303,19 +303,9 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// A text whose room is worth reserving.
-const LONG: usize = 1 << 20;
-
-/// The same, behind what is written already: a long text is not copied twice.
-pub(crate) fn quote_into(out: &mut String, text: &str) {
-    const PLAIN: u8 = 0;
-    // Growing by doubling would take the room of a long text twice.
-    if text.len() > LONG {
-        out.reserve_exact(text.len() + text.len() / 16);
-    }
-    out.push('"');
-    let mut rest = text;
-    let escape = |byte: u8| match byte {
+/// What stands behind the backslash for a byte.
+fn escape(byte: u8) -> u8 {
+    match byte {
         b'"' | b'\\' => byte,
         0x08 => b'b',
         0x0c => b'f',
@@ -324,7 +314,23 @@ pub(crate) fn quote_into(out: &mut String, text: &str) {
         b'\t' => b't',
         0x00..0x20 => b'u',
         _ => PLAIN,
-    };
+    }
+}
+
+/// A byte that is written as it is.
+const PLAIN: u8 = 0;
+
+/// A text whose room is worth reserving.
+const LONG: usize = 1 << 20;
+
+/// The same, behind what is written already: a long text is not copied twice.
+pub(crate) fn quote_into(out: &mut String, text: &str) {
+    // Growing by doubling would take the room of a long text twice.
+    if text.len() > LONG {
+        out.reserve_exact(text.len() + text.len() / 16);
+    }
+    out.push('"');
+    let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| escape(byte) != PLAIN) {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);

@@ -202,3 +202,29 @@ fn what_is_kept_before_it_is_told_counts_too() {
         assert!(read < 200_000, "{name}: {read} bytes were read");
     }
 }
+
+#[test]
+fn a_text_that_its_provider_says_several_times_counts_once() {
+    let text = "All work and no play. ".repeat(30_000);
+    let sse = |json: String| format!("data: {json}\n\n");
+    let item = format!(
+        r#"{{"type":"message","id":"m","role":"assistant","content":[{{"type":"output_text","annotations":[],"text":"{text}"}}]}}"#
+    );
+    let added =
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","content":[]}}"#;
+    let events = [
+        added.to_owned(),
+        format!(
+            r#"{{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"{text}"}}"#
+        ),
+        format!(
+            r#"{{"type":"response.output_text.done","item_id":"m","output_index":0,"content_index":0,"text":"{text}"}}"#
+        ),
+        format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{item}}}"#),
+        format!(r#"{{"type":"response.completed","response":{{"status":"completed","output":[{item}]}}}}"#),
+    ];
+    let body: String = events.into_iter().map(sse).collect();
+    let (reply, _) = bounded(Protocol::OpenaiResponses, body.as_bytes(), 16384, text.len() as u64 + 2000);
+    assert!(!is_oversized(&reply), "{:?}", reply.notes);
+    assert_eq!(reply.end.ending, Ending::Stop);
+}

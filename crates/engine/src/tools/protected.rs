@@ -114,10 +114,11 @@ impl Protected {
 /// and submodules that are kept apart.
 fn is_in_bare_repository(path: &Path, named: &Path) -> bool {
     let depth = named.components().count();
-    path.ancestors()
-        .skip(1)
-        .take(depth)
-        .any(|folder| folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir())
+    // With the file that would be written, so that the last piece of one asks.
+    path.ancestors().skip(1).take(depth).any(|folder| {
+        let has = |name: &str| path.starts_with(folder.join(name)) || folder.join(name).exists();
+        has("HEAD") && has("objects") && has("refs")
+    })
 }
 
 /// Whether the parts of a name follow one another in a path.
@@ -196,5 +197,7 @@ mod tests {
         let covers = |path: &str| Protected::default().covers(&root.join(path), Path::new(path));
         assert!(covers("store/config") && covers("store/hooks/pre-commit"));
         assert!(!covers("plain/refs/x") && !covers("store"));
+        fs::create_dir_all(root.join("plain/objects")).unwrap();
+        assert!(covers("plain/HEAD"), "the piece that makes it a repository");
     }
 }

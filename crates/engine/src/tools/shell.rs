@@ -190,6 +190,11 @@ impl Job for Running {
             for variable in self.work.hidden_variables() {
                 helper.env_remove(variable);
             }
+            // Side by side, one would take the other's changes for what was there before.
+            let _one_at_a_time = tokio::select! {
+                alone = self.work.lock(self.work.root()) => alone,
+                () = cancel.cancelled() => return Err("[ended by the user before it began]".to_owned()),
+            };
             let limit = Duration::from_secs(self.seconds);
             match process::run(helper, &launch, limit, MOST_OUTPUT, &cancel).await {
                 Ok(ran) => self.said(&ran),

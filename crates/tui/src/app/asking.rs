@@ -20,8 +20,17 @@ pub struct Asking {
     shown: Shown,
     /// The frame that shows it first is being written.
     is_first_frame: bool,
+    /// What would be done could be read, on the screen or with `v`.
+    was_read: bool,
     /// The question in front as it was laid out last.
     rendered: Option<(QuestionId, Layout, Rendered)>,
+}
+
+/// Whether there is room for the question on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readable {
+    Yes,
+    No,
 }
 
 /// Whether the question in front is on the screen.
@@ -84,7 +93,10 @@ impl Asking {
     }
 
     /// The question in front is part of a frame.
-    pub(crate) fn drawn(&mut self, now: Option<Time>) {
+    pub(crate) fn drawn(&mut self, now: Option<Time>, readable: Readable) {
+        if readable == Readable::Yes {
+            self.was_read = true;
+        }
         if self.shown == Shown::NotYet {
             self.hold(now);
             self.is_first_frame = true;
@@ -102,6 +114,7 @@ impl Asking {
         if self.question().is_some_and(|question| question.id == id) {
             self.message = None;
             self.shown = Shown::NotYet;
+            self.was_read = false;
         }
         self.questions.retain(|question| question.id != id);
     }
@@ -147,7 +160,10 @@ impl Asking {
         }
         let Some(choices) = self.choices() else { return Answered::NotYet };
         let chosen = match key.code {
-            KeyCode::Char('v') => return self.look(),
+            KeyCode::Char('v') => {
+                self.was_read = true;
+                return self.look();
+            }
             KeyCode::Right | KeyCode::Down | KeyCode::Tab => {
                 choices.select_next();
                 None
@@ -162,6 +178,8 @@ impl Asking {
         };
         match chosen {
             None => Answered::NotYet,
+            // Nobody can say yes to what cannot be seen.
+            Some(Choice::Once | Choice::Session | Choice::Project) if !self.was_read => Answered::NotYet,
             Some(Choice::Once) => self.answer(Permit::Once),
             Some(Choice::Session) => self.answer(Permit::Session),
             Some(Choice::Project) => self.answer(Permit::Project),
@@ -211,6 +229,7 @@ impl Asking {
         let Some(question) = self.questions.pop_front() else { return Answered::NotYet };
         // The keys of this answer are not meant for the next question.
         self.shown = Shown::NotYet;
+        self.was_read = false;
         Answered::With(Command::Answer { id: question.id, permit })
     }
 }

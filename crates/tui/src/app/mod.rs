@@ -219,8 +219,8 @@ impl App {
     }
 
     /// The question in front is part of the frame being drawn.
-    pub(crate) fn question_drawn(&mut self) {
-        self.asking.drawn(self.now);
+    pub(crate) fn question_drawn(&mut self, readable: asking::Readable) {
+        self.asking.drawn(self.now, readable);
     }
 
     /// The frame is on the screen. What was typed until now was typed before it

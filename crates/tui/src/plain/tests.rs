@@ -202,8 +202,9 @@ fn t13_tools_and_questions_are_asked_and_told_in_lines() {
         Question: edit: src/a.rs
         │ -old
         │ +new
-        Answer y: yes, once. s: yes to `edit src/*` for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
-        Allow? Answer y: yes, once. s: yes to `edit src/*` for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
+        s and p cover `edit src/*`
+        Answer y: yes, once. s: yes for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
+        Allow? Answer y: yes, once. s: yes for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
         Allow? Denied.
         Tool: edit src/a.rs
         Tool done: 2 lines

@@ -44,18 +44,20 @@ pub(super) fn question(question: &Question, layout: Layout) -> Vec<String> {
     // The word before it takes room too.
     const ASKED: &str = "Question: ";
     let width = layout.width.map(|width| width.saturating_sub(ASKED.len()));
-    let mut lines: Vec<String> = render(&question.about, Layout { width, ..layout }).lines().collect();
+    let rendered = render(&question.about, Layout { width, ..layout });
+    let mut lines: Vec<String> = rendered.lines().collect();
     if let Some(head) = lines.first_mut() {
         head.insert_str(0, ASKED);
     }
+    lines.extend(rendered.covers);
     lines.push(answers(question));
     lines
 }
 
 pub(super) fn answers(question: &Question) -> String {
     let longer = match question.about.offered_cover() {
-        Some(covers) => format!("s: yes to `{covers}` for this session. p: for this project. "),
-        None => String::new(),
+        Some(_) => "s: yes for this session. p: for this project. ",
+        None => "",
     };
     format!("Answer y: yes, once. {longer}n: no. n and a message: no, and the message goes to the model.")
 }

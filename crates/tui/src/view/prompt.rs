@@ -4,17 +4,21 @@ use aside_core::question::{BodyRow, Choice, Choices, Layout, Rendered, Selected}
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use crate::app::asking::Readable;
 use crate::app::{App, Mode};
 use crate::paint::paint_row;
 use crate::text::wrap::cut;
-use crate::text::{Break, Face, Ink, Margin, Row, Shade, Span, width_of, wrap};
+use crate::text::{Face, Ink, Row, Span, width_of};
 
 /// Paints the question at the bottom of the area; returns what is left above.
 pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
-    let Some(question) = app.asking.question() else { return area };
-    let covers = question.about.offered_cover();
+    if !app.asking.is_waiting() {
+        return area;
+    }
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mode = app.mode();
+    let whole_question = rendered(app, width, usize::MAX);
+    let (facts, covers) = whole_question.map_or((0, None), |whole| (whole.facts.len(), whole.covers.clone()));
     let answers = match (mode, app.asking.choices()) {
         (Mode::Message, _) => {
             vec![Row::new(vec![Span::new(Ink::Accent, cut("Enter says no with it, Esc goes back", width))])]
@@ -23,7 +27,6 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
         (Mode::Asked | Mode::Browse | Mode::Write, None) => Vec::new(),
     };
     // The line above, the head, the facts and the answers are always seen.
-    let facts = rendered(app, width, usize::MAX).map_or(0, |whole| whole.facts.len());
     let around = 2 + facts + answers.len();
     let room = (height * 2 / 3).max(around + 1).min(height).saturating_sub(around);
     let rows = match rendered(app, width, room) {
@@ -35,8 +38,9 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
         Some(rendered) => whole(rendered, answers, width),
         None => Vec::new(),
     };
-    let rows = if rows.len() > height && mode != Mode::Message { compact(app, width) } else { rows };
-    app.question_drawn();
+    let is_too_small = rows.len() > height && mode != Mode::Message;
+    let rows = if is_too_small { compact(app, width) } else { rows };
+    app.question_drawn(if is_too_small { Readable::No } else { Readable::Yes });
     paint(app, area, &rows, buffer)
 }
 
@@ -86,15 +90,14 @@ fn paint(app: &App, area: Rect, rows: &[Row], buffer: &mut Buffer) -> Rect {
     above
 }
 
-/// The question where there is no room for it in words: what it is about, and
-/// the keys. Answers that hold on are not offered there, since what they cover
-/// cannot be shown.
+/// The question where there is no room for it: what it is about, and the keys. A
+/// yes counts only once it was read with `v`, and for this once.
 fn compact(app: &mut App, width: usize) -> Vec<Row> {
     if let Some(choices) = app.asking.choices().filter(|choices| choices.offers_lasting()) {
         choices.without_lasting();
     }
     let Some(rendered) = rendered(app, width, 0) else { return Vec::new() };
-    vec![rule(width), head(rendered), Row::new(vec![Span::new(Ink::Accent, cut("y n w Esc, v for all", width))])]
+    vec![rule(width), head(rendered), Row::new(vec![Span::new(Ink::Accent, cut("v to read it, n, Esc", width))])]
 }
 
 fn answers(choices: &Choices, covers: Option<&str>, width: usize) -> Vec<Row> {
@@ -118,8 +121,7 @@ fn answers(choices: &Choices, covers: Option<&str>, width: usize) -> Vec<Row> {
         }
     }
     if let Some(covers) = covers.filter(|_| choices.offers_lasting()) {
-        let text = format!("s and p cover `{covers}`");
-        wrap(&[Span::new(Ink::Muted, text)], width, Break::Words, &Margin::default(), Shade::None, &mut rows);
+        rows.push(Row::new(vec![Span::new(Ink::Muted, covers)]));
     }
     rows
 }

@@ -16,10 +16,10 @@ fn asked(width: u16, height: u16, subject: &str, preview: Option<&str>, covers: 
 }
 
 #[test]
-fn t9_a_question_in_the_smallest_terminal_shows_what_it_is_about_and_every_answer() {
+fn t9_a_question_in_the_smallest_terminal_is_answered_once_it_was_read() {
     let line = "─".repeat(20);
     let long = "cargo test --workspace";
-    let keys = "y n w Esc, v for all";
+    let keys = "v to read it, n, Esc";
     let status = "acme/deep · 0/200k";
     #[rustfmt::skip]
     let cases = [
@@ -32,8 +32,11 @@ fn t9_a_question_in_the_smallest_terminal_shows_what_it_is_about_and_every_answe
     for (height, subject, preview, covers, expected) in cases {
         let mut stage = asked(20, height, subject, preview, covers);
         assert_eq!(stage.rows(), expected, "{subject}");
-        stage.typed("sp");
-        assert_eq!(stage.sent, [], "{subject}");
+        stage.typed("spy");
+        assert_eq!(stage.sent, [], "{subject}: nobody has read it");
+        stage.typed("v");
+        stage.key(KeyCode::Esc);
+        stage.pass(1_000);
         stage.key(KeyCode::Char('y'));
         assert_eq!(stage.sent, [Command::Answer { id: QuestionId(1), permit: Permit::Once }]);
     }
