@@ -163,11 +163,11 @@ mod tests {
 
     fn places() -> Places {
         Places {
-            root: "/home/ann/work/site".into(),
+            root: "/home/ann/code/site".into(),
             home: Some("/home/ann".into()),
             temp: vec!["/tmp".into()],
             caches: vec!["/big/target".into(), "/".into()],
-            directories: vec!["/home/ann/work/lib".into()],
+            directories: vec!["/home/ann/code/lib".into()],
             unreadable: vec!["/home/ann/.config/aside".into()],
             protected: Vec::new(),
         }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn k1_the_working_directory_temp_and_caches_are_writable() {
         let writable = places().writable();
-        for path in ["/home/ann/work/site", "/home/ann/work/lib", "/tmp", "/big/target", "/home/ann/.cargo/registry"] {
+        for path in ["/home/ann/code/site", "/home/ann/code/lib", "/tmp", "/big/target", "/home/ann/.cargo/registry"] {
             assert!(writable.iter().any(|found| found == Path::new(path)), "{path}");
         }
         // Programs, start-up files and settings with commands in them are not.
