@@ -1,4 +1,4 @@
-"""What the official SDKs make of the simulator. Run by scripts/sdk with its URL."""
+"""Checks the simulator with the official SDKs. Run by scripts/sdk with the simulator's URL."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ WEATHER = {
 
 
 def check(run):
-    """One check: its name is what holds. The first that does not hold ends the run."""
+    """Runs one check, named after what it verifies. The first failure ends the run."""
     run()
     PASSED.append(run.__name__)
     print(f"ok  {run.__name__.replace('_', ' ')}", flush=True)

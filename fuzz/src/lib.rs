@@ -1,8 +1,8 @@
-//! What must hold for any bytes. The fuzzer looks for input that breaks it,
-//! and the tests replay what it found.
+//! Properties that must hold for any bytes. The fuzzer looks for input that breaks
+//! them, and the tests replay its findings.
 
-#[path = "../../crates/core/tests/it/checks.rs"]
-mod checks;
+#[path = "../../crates/core/tests/it/fuzz_checks.rs"]
+mod fuzz_checks;
 #[path = "../../crates/core/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod support;
@@ -13,6 +13,6 @@ mod draws;
 pub fn check(target: &str, data: &[u8]) {
     match target {
         "screen" => draws::check(data),
-        target => checks::check(target, data),
+        target => fuzz_checks::check(target, data),
     }
 }

@@ -1,4 +1,4 @@
-"""Sizes, and bytes that would steer a terminal."""
+"""Size limits, and terminal control bytes."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ MB = 1024 * 1024
 
 
 def peak(world, *arguments):
-    """Peak memory of one run in bytes, and the run."""
+    """Runs aside; returns its peak memory in bytes, exit code and outputs."""
     process = subprocess.Popen(
         [BINARY, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         cwd=world.project, env=world.env, start_new_session=True)
@@ -49,7 +49,7 @@ def oversized():
 
 
 def escapes(arguments, prepare=None):
-    """No control of the provider reaches the terminal."""
+    """No control sequence from the provider reaches the terminal."""
     def attack():
         evil = "a\x1b]0;owned\x07b\x1b[2Jc\u009d0;owned\u009cd\u202ee"
         with World([say(evil)]) as world:
@@ -170,7 +170,7 @@ def bad_import():
 
 
 def loosening_import():
-    """A session of somebody else does not loosen what tools may do."""
+    """Importing another user's session does not loosen permissions."""
     with World() as world:
         path = world.file("talk.jsonl", '{"aside":1,"settings":{"tools.confine":"off","permissions.shell":"allow"}}\n')
         world.run("sessions", "import", path)
@@ -181,15 +181,15 @@ def loosening_import():
 
 def cases():
     yield "a reply of 40 MB in one piece takes three times its size", large_reply(40 * MB, 3)
-    yield "a reply over reply.maxBytes is cut, and said", oversized
+    yield "a reply over reply.maxBytes is cut, with a note", oversized
     for name, arguments in {
         "sessions show": ("sessions", "show"), "sessions list": ("sessions", "list"),
         "sessions export": ("sessions", "export"), "sessions export --format jsonl": ("sessions", "export", "--format", "jsonl"),
         "search": ("search", "hello"),
     }.items():
-        yield f"{name} puts no control on a terminal", escapes(arguments)
-    yield "a provider's error puts no control on a terminal", error_escapes
-    yield "a file name in an error puts no control on a terminal", argument_escapes
+        yield f"{name} writes no control sequence to a terminal", escapes(arguments)
+    yield "a provider's error writes no control sequence to a terminal", error_escapes
+    yield "a file name in an error writes no control sequence to a terminal", argument_escapes
     yield "60 slow streams of the simulator", slow_streams
     yield "the simulator checks Host and Origin", hosts
     yield "the simulator limits bodies", large_bodies

@@ -1,4 +1,4 @@
-"""As much of a terminal as is needed to read what is on the screen."""
+"""A minimal terminal emulator that tells what is on the screen."""
 
 import re
 import unicodedata
@@ -18,11 +18,11 @@ class Emulator:
         self.rest = ""
         at = 0
         while at < len(text):
-            letter = text[at]
-            if letter == "\x1b":
+            character = text[at]
+            if character == "\x1b":
                 found = SEQUENCE.match(text, at)
                 if not found:
-                    # A sequence that is cut off goes on with what comes next.
+                    # An incomplete sequence continues in the next chunk.
                     if len(text) - at < 64:
                         self.rest = text[at:]
                         return
@@ -32,7 +32,7 @@ class Emulator:
                     self.control(found.group(1), found.group(2), found.group(3))
                 at = found.end()
                 continue
-            self.letter(letter)
+            self.character(character)
             at += 1
 
     def control(self, private, numbers, final):
@@ -65,21 +65,21 @@ class Emulator:
             start, end = {0: (self.x, self.columns), 1: (0, self.x + 1), 2: (0, self.columns)}.get(first, (0, 0))
             self.cells[self.y][start:end] = [" "] * (end - start)
 
-    def letter(self, letter):
-        if letter == "\r":
+    def character(self, character):
+        if character == "\r":
             self.x = 0
-        elif letter == "\n":
+        elif character == "\n":
             self.line_feed()
-        elif letter == "\b":
+        elif character == "\b":
             self.x = max(self.x - 1, 0)
-        elif ord(letter) < 32 or unicodedata.combining(letter):
+        elif ord(character) < 32 or unicodedata.combining(character):
             return
         else:
-            wide = 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+            wide = 2 if unicodedata.east_asian_width(character) in "WF" else 1
             if self.x + wide > self.columns:
                 self.x = 0
                 self.line_feed()
-            self.cells[self.y][self.x] = letter
+            self.cells[self.y][self.x] = character
             if wide == 2 and self.x + 1 < self.columns:
                 self.cells[self.y][self.x + 1] = ""
             self.x += wide

@@ -1,4 +1,4 @@
-"""What leaves the machine, and where keys can be read."""
+"""What is sent to the provider, and where keys can be read."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def missing_file():
 
 
 def stored_mention():
-    """A session of somebody else must not have a file sent when it goes on."""
+    """Continuing another user's session must not send a file."""
     with World([say("one"), say("two")]) as world:
         world.file("secret.txt", "hunter2")
         world.ask("hello", stdin=b"@secret.txt")
@@ -77,7 +77,7 @@ def key_by(command):
 
 
 def key_of_mcp():
-    """A server's environment is what its table lists and a few harmless names."""
+    """A server's environment contains what its table lists and a few harmless variables."""
     server = (
         "import json,os,sys\n"
         "open(os.environ['TMPDIR']+'/env.json','w').write(json.dumps(dict(os.environ)))\n"
@@ -146,7 +146,7 @@ def cases():
     yield "a file that is missing is an error before anything is sent", missing_file
     yield "a file named in a stored session is not sent by /retry", stored_mention
     yield "instructions behind a link out of the project are not sent", linked_instructions
-    yield "instructions of a folder nobody trusted are not sent", untrusted_instructions
+    yield "instructions of an untrusted folder are not sent", untrusted_instructions
     yield "a key is not in a command's environment", key_by("env; set; export")
     yield "a key is not in /proc/PPID/environ", key_by("cat /proc/$PPID/environ | tr '\\0' '\\n'")
     yield "a key is in no environment that can be read", key_by(

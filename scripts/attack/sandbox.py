@@ -1,4 +1,4 @@
-"""Ways out that a command tried, and that no rule asks about. scripts/sandbox has the rest, tier by tier."""
+"""Escape attempts by commands that are allowed to run. scripts/sandbox has the rest, tier by tier."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ GOOD = "#!/bin/sh\necho good\n"
 
 
 def world_of(commands):
-    """A repository in which these commands are called for in one reply each."""
+    """A repository, and a model that calls one of these commands in each reply."""
     world = World([call("shell", {"command": command}, f"c{number}") for number, command in enumerate(commands)], config=ALLOW)
     subprocess.run(["git", "init", "-q", world.project], check=True, env={**os.environ, "HOME": world.home})
     world.file(".git/hooks/pre-commit", GOOD)
@@ -20,8 +20,8 @@ def world_of(commands):
     return world
 
 
-def kept(command):
-    """Protected files are as they were."""
+def restored_after(command):
+    """Protected files are restored after the command."""
     def attack():
         with world_of([command]) as world:
             world.ask("go", timeout=120)
@@ -73,7 +73,7 @@ def limits():
 
 
 def own_change():
-    """What the person changes while a server runs stays."""
+    """What the user changes while a server runs stays."""
     with world_of([]) as world:
         script = world.file("server.py", "import sys\nfor line in sys.stdin: pass\n")
         with open(world.path("config/config.toml"), "a") as file:
@@ -88,11 +88,11 @@ def own_change():
 
 
 def cases():
-    yield "a hook that a command changed is as before", kept(EVIL)
-    yield "and under folders nested deeply", kept(EVIL + "cd .git/hooks; for i in $(seq 200); do mkdir d; cd d; done; true")
-    yield "and under many files", kept(EVIL + "cd .git/hooks; seq 20000 | xargs touch; true")
-    yield "and in folders that were closed", kept(EVIL + "chmod 111 .git/hooks; chmod 0 .git; true")
-    yield "and where .git was moved away", kept("mv .git g; mkdir -p .git/hooks; echo EVIL > .git/hooks/pre-commit; true")
+    yield "a hook that a command changed is as before", restored_after(EVIL)
+    yield "and under folders nested deeply", restored_after(EVIL + "cd .git/hooks; for i in $(seq 200); do mkdir d; cd d; done; true")
+    yield "and under many files", restored_after(EVIL + "cd .git/hooks; seq 20000 | xargs touch; true")
+    yield "and in folders that were closed", restored_after(EVIL + "chmod 111 .git/hooks; chmod 0 .git; true")
+    yield "and where .git was moved away", restored_after("mv .git g; mkdir -p .git/hooks; echo EVIL > .git/hooks/pre-commit; true")
     yield "datagrams of Unix sockets stay inside", datagrams
     yield "limits and signals of other processes", limits
-    yield "what the person changes while a server runs stays", own_change
+    yield "what the user changes while a server runs stays", own_change

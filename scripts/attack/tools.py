@@ -12,7 +12,7 @@ ALLOW = '[permissions]\nwrite = "allow"\nedit = "allow"\nshell = "allow"\n'
 
 
 def survives(name, arguments, config=ALLOW, files=(), timeout=60):
-    """The process goes on to the next request."""
+    """aside survives the call and sends the next request."""
     def attack():
         with World([call(name, arguments)], config=config) as world:
             for path, content in files:
@@ -47,7 +47,7 @@ def linked_hook(world):
 
 
 def ruled(rules, name, arguments, made, files=(), flags=()):
-    """Whether something comes to pass under these rules, with nobody to ask."""
+    """Under these rules, and without a user to ask, the call does not run."""
     def attack():
         with World([call(name, arguments)], config="[permissions]\n" + rules) as world:
             for path, content in files:
@@ -72,7 +72,7 @@ def unknown_tool():
 
 
 def race():
-    """A folder inside is swapped for a link to one outside while tools write and read."""
+    """A folder is swapped for a link to one outside while tools write and read."""
     calls = []
     for number in range(60):
         calls.append(call("write", {"path": "folder/file.txt", "content": f"written {number}\n"}, f"w{number}"))
@@ -153,13 +153,13 @@ def server(kind, flags=(), called=False, extra="", timeout=120):
 
 
 def odd_folders():
-    """What is allowed in one folder is not allowed in another with a name as odd."""
+    """What is allowed in one folder is not allowed in another whose name is not UTF-8 either."""
     with World([call("shell", {"command": "touch made"}), say("done"), call("shell", {"command": "touch made"})]) as world:
         folders = [os.path.join(world.root.encode(), name) for name in (b"odd-\xff", b"odd-\xfe")]
         for folder in folders:
             os.mkdir(folder)
         world.project = folders[0]
-        terminal = world.face("ask")
+        terminal = world.front_end("ask")
         terminal.see("allow?")
         terminal.read_then_type("p")
         terminal.end()
@@ -193,7 +193,7 @@ def cases():
         yield f"an allow for git status* does not run {command!r}", ruled(
             '"shell:git status*" = "allow"\n', "shell", {"command": command}, "made")
     yield "a read that is denied is not read by grep", denied_read("grep", {"pattern": "hunter2.*"})
-    yield "a read that is denied is not told by edit", denied_read("edit", {"path": "secret.txt", "old": "hunter2 ", "new": "x"})
+    yield "a read that is denied is not revealed by edit", denied_read("edit", {"path": "secret.txt", "old": "hunter2 ", "new": "x"})
     yield "a read that is denied is not shown by a diff", denied_read("write", {"path": "secret.txt", "content": "x"})
     yield "a rule about a tool that does not exist is an error", unknown_tool
     yield "a folder swapped for a link leads nowhere", race
@@ -203,4 +203,4 @@ def cases():
     yield "an MCP server with a description of 50 MB", server("large")
     yield "an MCP server that lists without end", server("endless")
     yield "an MCP server that answers with 200 MB", server("floods", called=True, extra="trust = true\n")
-    yield "memory of a folder is not another's", odd_folders
+    yield "a permission for one folder does not apply to another", odd_folders

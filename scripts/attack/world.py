@@ -1,4 +1,4 @@
-"""What an attack needs: a folder of its own, a hostile provider, and aside in a terminal."""
+"""The environment of an attack: its own folder, a hostile provider, and aside in a terminal."""
 
 import codecs
 import fcntl
@@ -21,9 +21,9 @@ from emulator import Emulator
 
 BINARY = os.environ["ASIDE_BIN"]
 KEY = "sk-attack-0123456789abcdef"
-PATIENCE = 40
-# A person needs longer than keys are ignored for.
-READING = 0.9
+TIMEOUT = 40
+# How long a user takes to read: longer than aside ignores keys.
+READING_TIME = 0.9
 
 
 def call(name, arguments, id="c1"):
@@ -35,7 +35,7 @@ def say(text):
 
 
 def encode(protocol, reply):
-    """One reply as a whole body of the protocol."""
+    """Encodes one reply as a whole body of the protocol."""
     if reply[0] == "say":
         text = reply[1]
         return {
@@ -64,7 +64,7 @@ PROTOCOLS = ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama",
 
 
 class Provider:
-    """Answers each request with the next reply, and keeps what it was sent."""
+    """Answers each request with the next reply and records the request bodies."""
 
     def __init__(self, replies, protocol="openai-chat", raw=None):
         self.bodies, self.protocol = [], protocol
@@ -109,7 +109,7 @@ class Provider:
 
 
 class World:
-    """A folder with config, data and a project; everything in it is gone afterwards."""
+    """A folder with config, data and a project. It is removed afterwards."""
 
     def __init__(self, replies=(), protocol="openai-chat", config="", raw=None, key=True):
         self.root = tempfile.mkdtemp(prefix="aside-attack-")
@@ -118,7 +118,7 @@ class World:
             os.mkdir(self.path(folder))
         self.provider = Provider(replies, protocol, raw)
         with open(self.path("config/config.toml"), "w") as file:
-            # Tables of the config come behind those of the provider.
+            # The attack's own tables follow the provider's.
             file.write(self.provider.config() + config)
         kept = {name: os.environ[name] for name in ("PATH", "ASIDE_CONFINE_MAX") if name in os.environ}
         self.env = {
@@ -154,7 +154,7 @@ class World:
             return file.read().decode("utf-8", "replace")
 
     def run(self, *arguments, stdin=b"", timeout=60, cwd=None):
-        """Without a terminal."""
+        """Runs aside without a terminal."""
         return subprocess.run(
             [BINARY, *arguments], input=stdin, capture_output=True, cwd=cwd or self.project, env=self.env,
             timeout=timeout, start_new_session=True)
@@ -165,8 +165,8 @@ class World:
     def terminal(self, *arguments, size=(24, 80)):
         return Terminal([BINARY, *arguments], self.project, self.env, size)
 
-    def face(self, name):
-        """One of the three ways to be asked, at its first prompt answered with `go`."""
+    def front_end(self, name):
+        """Starts one of the three front ends and sends the prompt `go`."""
         if name == "ask":
             return self.terminal("ask", "-m", "evil/m", "go")
         terminal = self.terminal(*(["--plain"] if name == "plain" else []), "-m", "evil/m")
@@ -176,69 +176,69 @@ class World:
         return terminal
 
 
-FACES = {"ask": "allow?", "plain": "Allow?", "screen": "y once"}
+FRONT_ENDS = {"ask": "allow?", "plain": "Allow?", "screen": "y once"}
 
 
 class Terminal:
-    """A program whose controlling terminal is ours."""
+    """A program in a terminal that we control."""
 
     def __init__(self, command, cwd, env, size=(24, 80)):
-        self.pid, self.wire = pty.fork()
+        self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
             os.execve(command[0], command, env)
-        fcntl.ioctl(self.wire, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         self.bytes, self.status = b"", None
         self.emulator, self.decoder = Emulator(*size), codecs.getincrementaldecoder("utf-8")("replace")
 
     def pump(self, seconds):
         until = time.time() + seconds
         while (left := until - time.time()) > 0:
-            if select.select([self.wire], [], [], left)[0]:
+            if select.select([self.fd], [], [], left)[0]:
                 try:
-                    more = os.read(self.wire, 65536)
+                    more = os.read(self.fd, 65536)
                 except OSError:
                     return False
                 if not more:
                     return False
-                # What the screen asks a terminal is answered as xterm would.
+                # Answer terminal queries like xterm.
                 if b"\x1b[c" in more:
-                    os.write(self.wire, b"\x1b[?62;c")
+                    os.write(self.fd, b"\x1b[?62;c")
                 if b"\x1b]11;?" in more:
-                    os.write(self.wire, b"\x1b]11;rgb:0000/0000/0000\x07")
+                    os.write(self.fd, b"\x1b]11;rgb:0000/0000/0000\x07")
                 self.bytes += more
                 self.emulator.feed(self.decoder.decode(more))
         return True
 
     def text(self):
-        """What was written, without the sequences that place and colour it."""
+        """All output without cursor and colour sequences."""
         text = self.bytes.decode("utf-8", "replace")
         text = re.sub(r"\x1b\[\d+;\d+H|\x1b\[\d*[A-G]", "\n", text)
         return re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\)|[=>78])", "", text)
 
     def screen(self):
-        """What a person sees now."""
+        """The current contents of the screen."""
         return self.emulator.text()
 
     def shows(self, words):
         return words in self.screen() or words in self.text()
 
-    def see(self, words, patience=PATIENCE):
-        until = time.time() + patience
+    def see(self, words, timeout=TIMEOUT):
+        until = time.time() + timeout
         while not self.shows(words):
             if (time.time() > until or not self.pump(0.05)) and not self.shows(words):
                 raise AssertionError(f"`{words}` never came:\n{self.screen().strip()}")
 
     def type(self, keys):
-        os.write(self.wire, keys.encode())
+        os.write(self.fd, keys.encode())
 
     def read_then_type(self, keys):
-        self.pump(READING)
+        self.pump(READING_TIME)
         self.type(keys)
 
-    def end(self, patience=PATIENCE):
-        """Waits for the end; the exit code."""
-        until = time.time() + patience
+    def end(self, timeout=TIMEOUT):
+        """Waits for the program to end and returns its exit code."""
+        until = time.time() + timeout
         while time.time() < until:
             self.pump(0.05)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -259,11 +259,11 @@ class Terminal:
             except OSError:
                 pass
             self.status = -9
-        os.close(self.wire)
+        os.close(self.fd)
 
 
-def sleepers(mark):
-    """Processes that sleep for this very time."""
+def sleeping_processes(mark):
+    """Processes that run `sleep` with this mark."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -276,18 +276,18 @@ def sleepers(mark):
     return found
 
 
-def gone(mark, patience=5):
-    until = time.time() + patience
-    while sleepers(mark) and time.time() < until:
+def gone(mark, timeout=5):
+    until = time.time() + timeout
+    while sleeping_processes(mark) and time.time() < until:
         time.sleep(0.05)
-    left = sleepers(mark)
+    left = sleeping_processes(mark)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     return not left
 
 
-def wait_for(done, patience=PATIENCE):
-    until = time.time() + patience
+def wait_for(done, timeout=TIMEOUT):
+    until = time.time() + timeout
     while not done():
         if time.time() > until:
             raise AssertionError("it never happened")
@@ -298,6 +298,6 @@ COUNT = [0]
 
 
 def mark():
-    """A time nobody else sleeps for."""
+    """A unique argument for `sleep`, by which its process is found."""
     COUNT[0] += 1
     return f"86{os.getpid()}.{COUNT[0]:03d}"

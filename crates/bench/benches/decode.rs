@@ -1,10 +1,10 @@
-//! Times beside the instruction counts: not gated, and noisy on a shared
-//! machine. The least of several runs, floor and decoder by turns.
+//! Wall times, in addition to the instruction counts: noisy on a shared machine, so
+//! not gated. Takes the best of several runs, alternating floor and decoder.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use aside_bench::{Cut, generate, measured_floor, measured_full, rules};
+use aside_bench::{Chunking, generate, measured_floor, measured_full, rules};
 use aside_core::protocol::Protocol;
 
 const DELTAS: usize = 40_000;
@@ -15,11 +15,11 @@ fn main() {
     for protocol in Protocol::ALL {
         let bytes = generate::stream(protocol, DELTAS);
         let rules = rules(protocol);
-        for (name, cut) in [("1400", Cut::Even), ("odd", Cut::Odd)] {
+        for (name, chunking) in [("1400", Chunking::Even), ("odd", Chunking::Odd)] {
             let (mut floor, mut full) = (Duration::MAX, Duration::MAX);
             for _ in 0..RUNS {
-                floor = floor.min(time(|| drop(black_box(measured_floor(protocol, cut, &bytes)))));
-                full = full.min(time(|| drop(black_box(measured_full(protocol, &rules, cut, &bytes)))));
+                floor = floor.min(time(|| drop(black_box(measured_floor(protocol, chunking, &bytes)))));
+                full = full.min(time(|| drop(black_box(measured_full(protocol, &rules, chunking, &bytes)))));
             }
             let per_delta = |time: Duration| time.as_nanos() as f64 / DELTAS as f64;
             let speed = bytes.len() as f64 / full.as_secs_f64() / 1e6;

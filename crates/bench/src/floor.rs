@@ -1,9 +1,8 @@
-//! The least that any decoder must do: the same framer, a struct with every
-//! field the real decoder reads, and owned text. No order, no blocks, no tags,
-//! no rules.
+//! The minimum work of any decoder: the same framer, a struct with every field the
+//! real decoder reads, and owned text. No order, no blocks, no tags, no rules.
 //!
-//! Text is borrowed from the frame where it holds no escapes, and lists that
-//! have one element are read without a list: a floor that wastes nothing.
+//! Text without escapes is borrowed from the frame, and lists of one element are
+//! read without a `Vec`: the floor wastes nothing.
 
 #![allow(dead_code, reason = "what the decoder reads is read here too, used or not")]
 
@@ -17,54 +16,54 @@ use serde::Deserialize;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::Cut;
+use crate::Chunking;
 
-/// A string that is copied only if it must be unescaped.
+/// A string that is copied only if it has escapes.
 #[derive(Default)]
-struct Text<'a>(Cow<'a, str>);
+struct JsonStr<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Text<'a>, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
+impl<'de: 'a, 'a> Deserialize<'de> for JsonStr<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<JsonStr<'a>, D::Error> {
+        struct JsonStrVisitor;
+        impl<'de> Visitor<'de> for JsonStrVisitor {
+            type Value = JsonStr<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<JsonStr<'de>, E> {
+                Ok(JsonStr(Cow::Borrowed(text)))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<JsonStr<'de>, E> {
+                Ok(JsonStr(Cow::Owned(text.to_owned())))
             }
         }
-        deserializer.deserialize_str(TextVisitor)
+        deserializer.deserialize_str(JsonStrVisitor)
     }
 }
 
-/// Thinking and answer.
+/// The thinking and the answer of a reply.
 #[derive(Default)]
-struct Said {
+struct FloorReply {
     thinking: String,
     text: String,
 }
 
-impl Said {
-    fn thinking(&mut self, text: &Option<Text<'_>>) {
-        if let Some(Text(text)) = text {
+impl FloorReply {
+    fn thinking(&mut self, text: &Option<JsonStr<'_>>) {
+        if let Some(JsonStr(text)) = text {
             self.thinking.push_str(text);
         }
     }
 
-    fn text(&mut self, text: &Option<Text<'_>>) {
-        if let Some(Text(text)) = text {
+    fn text(&mut self, text: &Option<JsonStr<'_>>) {
+        if let Some(JsonStr(text)) = text {
             self.text.push_str(text);
         }
     }
 }
 
-pub fn decode(protocol: Protocol, cut: Cut, bytes: &[u8]) -> (String, String) {
-    let mut said = Said::default();
+pub fn decode(protocol: Protocol, chunking: Chunking, bytes: &[u8]) -> (String, String) {
+    let mut reply = FloorReply::default();
     let mut framer = match protocol {
         Protocol::Ollama => Framer::of_lines(DEFAULT_FRAME_LIMIT),
         _ => Framer::new(DEFAULT_FRAME_LIMIT),
@@ -73,23 +72,23 @@ pub fn decode(protocol: Protocol, cut: Cut, bytes: &[u8]) -> (String, String) {
         let Framed::Frame(frame) = framed else { return };
         let Ok(json) = std::str::from_utf8(frame.data) else { return };
         match protocol {
-            Protocol::OpenaiChat => chat(json, &mut said),
-            Protocol::OpenaiResponses => responses(json, &mut said),
-            Protocol::Anthropic => anthropic(json, &mut said),
-            Protocol::Gemini => gemini(json, &mut said),
-            Protocol::Ollama => ollama(json, &mut said),
-            Protocol::Cohere => cohere(json, &mut said),
-            Protocol::Bedrock => converse(json, &mut said),
+            Protocol::OpenaiChat => chat(json, &mut reply),
+            Protocol::OpenaiResponses => responses(json, &mut reply),
+            Protocol::Anthropic => anthropic(json, &mut reply),
+            Protocol::Gemini => gemini(json, &mut reply),
+            Protocol::Ollama => ollama(json, &mut reply),
+            Protocol::Cohere => cohere(json, &mut reply),
+            Protocol::Bedrock => converse(json, &mut reply),
         }
     };
-    for chunk in cut.chunks(bytes) {
+    for chunk in chunking.chunks(bytes) {
         framer.push(chunk, &mut take);
     }
     framer.finish(&mut take);
-    (said.thinking, said.text)
+    (reply.thinking, reply.text)
 }
 
-/// The only element of a list.
+/// The first element of a list; the others are skipped.
 struct First<T>(Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
@@ -110,8 +109,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     }
 }
 
-type Borrowed<'a> = Option<Text<'a>>;
-/// A member that is read only where it is not null.
+type Borrowed<'a> = Option<JsonStr<'a>>;
+/// A member that is parsed only if it is not null.
 type Rare<'a> = Option<&'a RawValue>;
 
 #[derive(Deserialize)]
@@ -165,11 +164,11 @@ struct ChatDelta<'a> {
     refusal: Borrowed<'a>,
 }
 
-fn chat(json: &str, said: &mut Said) {
+fn chat(json: &str, reply: &mut FloorReply) {
     let Ok(chunk) = serde_json::from_str::<ChatChunk<'_>>(json) else { return };
     let Some(choice) = chunk.choices.0 else { return };
-    said.thinking(&choice.delta.reasoning_content);
-    said.text(&choice.delta.content);
+    reply.thinking(&choice.delta.reasoning_content);
+    reply.text(&choice.delta.content);
 }
 
 #[derive(Deserialize)]
@@ -193,11 +192,11 @@ struct ResponsesEvent<'a> {
     object: Borrowed<'a>,
 }
 
-fn responses(json: &str, said: &mut Said) {
+fn responses(json: &str, reply: &mut FloorReply) {
     let Ok(event) = serde_json::from_str::<ResponsesEvent<'_>>(json) else { return };
-    match event.r#type.as_ref().map(|Text(kind)| kind.as_ref()) {
-        Some("response.reasoning_summary_text.delta") => said.thinking(&event.delta),
-        Some("response.output_text.delta") => said.text(&event.delta),
+    match event.r#type.as_ref().map(|JsonStr(kind)| kind.as_ref()) {
+        Some("response.reasoning_summary_text.delta") => reply.thinking(&event.delta),
+        Some("response.output_text.delta") => reply.text(&event.delta),
         _ => (),
     }
 }
@@ -237,11 +236,11 @@ struct AnthropicDelta<'a> {
     stop_reason: Borrowed<'a>,
 }
 
-fn anthropic(json: &str, said: &mut Said) {
+fn anthropic(json: &str, reply: &mut FloorReply) {
     let Ok(event) = serde_json::from_str::<AnthropicEvent<'_>>(json) else { return };
     let Some(delta) = event.delta else { return };
-    said.thinking(&delta.thinking);
-    said.text(&delta.text);
+    reply.thinking(&delta.thinking);
+    reply.text(&delta.text);
 }
 
 #[derive(Deserialize)]
@@ -296,12 +295,12 @@ struct GeminiPart<'a> {
     function_call: Rare<'a>,
 }
 
-fn gemini(json: &str, said: &mut Said) {
+fn gemini(json: &str, reply: &mut FloorReply) {
     let Ok(chunk) = serde_json::from_str::<GeminiChunk<'_>>(json) else { return };
     let candidate = chunk.candidates.and_then(|candidates| candidates.0);
     let parts = candidate.and_then(|candidate| candidate.content).and_then(|content| content.parts);
     let Some(part) = parts.and_then(|parts| parts.0) else { return };
-    if part.thought { said.thinking(&part.text) } else { said.text(&part.text) }
+    if part.thought { reply.thinking(&part.text) } else { reply.text(&part.text) }
 }
 
 #[derive(Deserialize)]
@@ -331,11 +330,11 @@ struct OllamaMessage<'a> {
     tool_calls: Rare<'a>,
 }
 
-fn ollama(json: &str, said: &mut Said) {
+fn ollama(json: &str, reply: &mut FloorReply) {
     let Ok(line) = serde_json::from_str::<OllamaLine<'_>>(json) else { return };
     let Some(message) = line.message else { return };
-    said.thinking(&message.thinking);
-    said.text(&message.content);
+    reply.thinking(&message.thinking);
+    reply.text(&message.content);
 }
 
 #[derive(Deserialize)]
@@ -384,12 +383,12 @@ struct CohereContent<'a> {
     text: Borrowed<'a>,
 }
 
-fn cohere(json: &str, said: &mut Said) {
+fn cohere(json: &str, reply: &mut FloorReply) {
     let Ok(event) = serde_json::from_str::<CohereEvent<'_>>(json) else { return };
     let message = event.delta.and_then(|delta| delta.message);
     let Some(content) = message.and_then(|message| message.content) else { return };
-    said.thinking(&content.thinking);
-    said.text(&content.text);
+    reply.thinking(&content.thinking);
+    reply.text(&content.text);
 }
 
 #[derive(Deserialize)]
@@ -426,11 +425,11 @@ struct ConverseThinking<'a> {
     redacted_content: Borrowed<'a>,
 }
 
-fn converse(json: &str, said: &mut Said) {
+fn converse(json: &str, reply: &mut FloorReply) {
     let Ok(event) = serde_json::from_str::<ConverseEvent<'_>>(json) else { return };
     let Some(delta) = event.delta else { return };
     if let Some(thinking) = &delta.reasoning_content {
-        said.thinking(&thinking.text);
+        reply.thinking(&thinking.text);
     }
-    said.text(&delta.text);
+    reply.text(&delta.text);
 }

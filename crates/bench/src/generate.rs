@@ -1,12 +1,12 @@
-//! Streams of any length: thinking first, then an answer, in the frames the
-//! real services send.
+//! Generates streams of any length: thinking, then an answer, in the frames of the
+//! real services.
 
 use std::fmt::Write;
 
 use aside_core::protocol::Protocol;
 use serde_json::Value;
 
-/// Words of different lengths, some with letters that JSON escapes.
+/// Words of different lengths, some with characters that JSON escapes.
 const WORDS: [&str; 10] =
     ["Let", " me look", " at this", " carefully", ".\n", " The \"first\" step", " is", " naïve", ", then", " 終わり"];
 
@@ -17,33 +17,33 @@ pub fn stream(protocol: Protocol, deltas: usize) -> Vec<u8> {
     frames(protocol, thinking.chain(text))
 }
 
-/// A stream that is one thought and nothing else.
-pub fn one_thought(protocol: Protocol, pieces: impl Iterator<Item = String>) -> Vec<u8> {
+/// A stream of one thinking block.
+pub fn one_thinking_block(protocol: Protocol, pieces: impl Iterator<Item = String>) -> Vec<u8> {
     frames(protocol, pieces.map(|piece| (true, piece)))
 }
 
 fn frames(protocol: Protocol, deltas: impl Iterator<Item = (bool, String)>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut side = None;
-    frame(protocol, Frame::Start, &mut out);
+    frame(protocol, GeneratedFrame::Start, &mut out);
     for (thinking, text) in deltas {
         if side != Some(thinking) {
             if let Some(before) = side {
-                frame(protocol, Frame::Close { thinking: before }, &mut out);
+                frame(protocol, GeneratedFrame::Close { thinking: before }, &mut out);
             }
-            frame(protocol, Frame::Open { thinking }, &mut out);
+            frame(protocol, GeneratedFrame::Open { thinking }, &mut out);
             side = Some(thinking);
         }
-        frame(protocol, Frame::Delta { thinking, text: &text }, &mut out);
+        frame(protocol, GeneratedFrame::Delta { thinking, text: &text }, &mut out);
     }
     if let Some(before) = side {
-        frame(protocol, Frame::Close { thinking: before }, &mut out);
+        frame(protocol, GeneratedFrame::Close { thinking: before }, &mut out);
     }
-    frame(protocol, Frame::End, &mut out);
+    frame(protocol, GeneratedFrame::End, &mut out);
     out
 }
 
-enum Frame<'a> {
+enum GeneratedFrame<'a> {
     Start,
     Open { thinking: bool },
     Delta { thinking: bool, text: &'a str },
@@ -51,7 +51,7 @@ enum Frame<'a> {
     End,
 }
 
-fn frame(protocol: Protocol, frame: Frame<'_>, out: &mut Vec<u8>) {
+fn frame(protocol: Protocol, frame: GeneratedFrame<'_>, out: &mut Vec<u8>) {
     match protocol {
         Protocol::OpenaiChat => sse(None, &chat(&frame), out),
         Protocol::OpenaiResponses => {
@@ -94,54 +94,56 @@ fn json(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-fn chat(frame: &Frame<'_>) -> String {
+fn chat(frame: &GeneratedFrame<'_>) -> String {
     let head = r#"{"id":"chatcmpl-0123456789abcdef","object":"chat.completion.chunk","created":1790000000,"model":"m-1","system_fingerprint":"fp_0","choices":[{"index":0,"delta":"#;
     let tail = r#","logprobs":null,"finish_reason":"#;
     match frame {
-        Frame::Start => format!(r#"{head}{{"role":"assistant","content":""}}{tail}null}}]}}"#),
-        Frame::Delta { thinking: true, text } => {
+        GeneratedFrame::Start => format!(r#"{head}{{"role":"assistant","content":""}}{tail}null}}]}}"#),
+        GeneratedFrame::Delta { thinking: true, text } => {
             format!(r#"{head}{{"content":null,"reasoning_content":{}}}{tail}null}}]}}"#, json(text))
         }
-        Frame::Delta { thinking: false, text } => format!(r#"{head}{{"content":{}}}{tail}null}}]}}"#, json(text)),
-        Frame::End => format!(
+        GeneratedFrame::Delta { thinking: false, text } => {
+            format!(r#"{head}{{"content":{}}}{tail}null}}]}}"#, json(text))
+        }
+        GeneratedFrame::End => format!(
             r#"{head}{{}}{tail}"stop"}}],"usage":{{"prompt_tokens":9,"completion_tokens":40000,"total_tokens":40009}}}}"#
         ),
-        Frame::Open { .. } | Frame::Close { .. } => String::new(),
+        GeneratedFrame::Open { .. } | GeneratedFrame::Close { .. } => String::new(),
     }
 }
 
-fn responses(frame: &Frame<'_>) -> (&'static str, String) {
+fn responses(frame: &GeneratedFrame<'_>) -> (&'static str, String) {
     match frame {
-        Frame::Start => (
+        GeneratedFrame::Start => (
             "response.created",
             r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","model":"m-1","output":[]}}"#
                 .to_owned(),
         ),
-        Frame::Open { thinking: true } => (
+        GeneratedFrame::Open { thinking: true } => (
             "response.output_item.added",
             r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}"#.to_owned(),
         ),
-        Frame::Open { thinking: false } => (
+        GeneratedFrame::Open { thinking: false } => (
             "response.output_item.added",
             r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"msg_1","type":"message","role":"assistant","content":[]}}"#
                 .to_owned(),
         ),
-        Frame::Delta { thinking: true, text } => (
+        GeneratedFrame::Delta { thinking: true, text } => (
             "response.reasoning_summary_text.delta",
             format!(
                 r#"{{"type":"response.reasoning_summary_text.delta","sequence_number":77,"item_id":"rs_0123456789abcdef0123456789abcdef","output_index":0,"summary_index":0,"delta":{},"obfuscation":"x9Kq"}}"#,
                 json(text)
             ),
         ),
-        Frame::Delta { thinking: false, text } => (
+        GeneratedFrame::Delta { thinking: false, text } => (
             "response.output_text.delta",
             format!(
                 r#"{{"type":"response.output_text.delta","sequence_number":78,"item_id":"msg_0123456789abcdef0123456789abcdef","output_index":1,"content_index":0,"delta":{},"logprobs":[],"obfuscation":"x9Kq"}}"#,
                 json(text)
             ),
         ),
-        Frame::Close { .. } => ("", String::new()),
-        Frame::End => (
+        GeneratedFrame::Close { .. } => ("", String::new()),
+        GeneratedFrame::End => (
             "response.completed",
             r#"{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":9,"output_tokens":40000,"output_tokens_details":{"reasoning_tokens":20000}}}}"#
                 .to_owned(),
@@ -149,23 +151,23 @@ fn responses(frame: &Frame<'_>) -> (&'static str, String) {
     }
 }
 
-fn anthropic(frame: &Frame<'_>) -> (&'static str, String) {
+fn anthropic(frame: &GeneratedFrame<'_>) -> (&'static str, String) {
     let index = |thinking: bool| usize::from(!thinking);
     match frame {
-        Frame::Start => (
+        GeneratedFrame::Start => (
             "message_start",
             r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m-1","content":[],"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":1}}}"#
                 .to_owned(),
         ),
-        Frame::Open { thinking: true } => (
+        GeneratedFrame::Open { thinking: true } => (
             "content_block_start",
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#.to_owned(),
         ),
-        Frame::Open { thinking: false } => (
+        GeneratedFrame::Open { thinking: false } => (
             "content_block_start",
             r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#.to_owned(),
         ),
-        Frame::Delta { thinking, text } => {
+        GeneratedFrame::Delta { thinking, text } => {
             let (kind, member) = if *thinking { ("thinking_delta", "thinking") } else { ("text_delta", "text") };
             let data = format!(
                 r#"{{"type":"content_block_delta","index":{},"delta":{{"type":"{kind}","{member}":{}}}             }}"#,
@@ -174,54 +176,56 @@ fn anthropic(frame: &Frame<'_>) -> (&'static str, String) {
             );
             ("content_block_delta", data)
         }
-        Frame::Close { thinking } => {
+        GeneratedFrame::Close { thinking } => {
             ("content_block_stop", format!(r#"{{"type":"content_block_stop","index":{}}}"#, index(*thinking)))
         }
-        Frame::End => (
+        GeneratedFrame::End => (
             "message_delta",
             r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":40000}}"#.to_owned(),
         ),
     }
 }
 
-fn gemini(frame: &Frame<'_>) -> String {
+fn gemini(frame: &GeneratedFrame<'_>) -> String {
     let tail = r#""usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":12,"totalTokenCount":400,"promptTokensDetails":[{"modality":"TEXT","tokenCount":9}],"thoughtsTokenCount":300},"modelVersion":"m-1","responseId":"r-0123456789"}"#;
     match frame {
-        Frame::Delta { thinking, text } => {
+        GeneratedFrame::Delta { thinking, text } => {
             let thought = if *thinking { r#","thought":true"# } else { "" };
             format!(
                 r#"{{"candidates":[{{"content":{{"parts":[{{"text":{}{thought}}}],"role":"model"}},"index":0}}],{tail}"#,
                 json(text)
             )
         }
-        Frame::End => format!(
+        GeneratedFrame::End => format!(
             r#"{{"candidates":[{{"content":{{"parts":[],"role":"model"}},"finishReason":"STOP","index":0}}],{tail}"#
         ),
-        Frame::Start | Frame::Open { .. } | Frame::Close { .. } => String::new(),
+        GeneratedFrame::Start | GeneratedFrame::Open { .. } | GeneratedFrame::Close { .. } => String::new(),
     }
 }
 
-fn ollama(frame: &Frame<'_>) -> String {
+fn ollama(frame: &GeneratedFrame<'_>) -> String {
     let head =
         r#"{"model":"m-1","created_at":"2026-11-15T09:30:00.123456789Z","message":{"role":"assistant","content":"#;
     match frame {
-        Frame::Delta { thinking: true, text } => format!(r#"{head}"","thinking":{}}},"done":false}}"#, json(text)),
-        Frame::Delta { thinking: false, text } => format!(r#"{head}{}}},"done":false}}"#, json(text)),
-        Frame::End => {
+        GeneratedFrame::Delta { thinking: true, text } => {
+            format!(r#"{head}"","thinking":{}}},"done":false}}"#, json(text))
+        }
+        GeneratedFrame::Delta { thinking: false, text } => format!(r#"{head}{}}},"done":false}}"#, json(text)),
+        GeneratedFrame::End => {
             format!(r#"{head}""}},"done":true,"done_reason":"stop","prompt_eval_count":9,"eval_count":40000}}"#)
         }
-        Frame::Start | Frame::Open { .. } | Frame::Close { .. } => String::new(),
+        GeneratedFrame::Start | GeneratedFrame::Open { .. } | GeneratedFrame::Close { .. } => String::new(),
     }
 }
 
-fn cohere(frame: &Frame<'_>) -> String {
+fn cohere(frame: &GeneratedFrame<'_>) -> String {
     match frame {
-        Frame::Start => r#"{"type":"message-start","id":"m1","delta":{"message":{"role":"assistant","content":[]}}}"#.to_owned(),
-        Frame::Open { thinking } => {
+        GeneratedFrame::Start => r#"{"type":"message-start","id":"m1","delta":{"message":{"role":"assistant","content":[]}}}"#.to_owned(),
+        GeneratedFrame::Open { thinking } => {
             let (index, kind) = if *thinking { (0, "thinking") } else { (1, "text") };
             format!(r#"{{"type":"content-start","index":{index},"delta":{{"message":{{"content":{{"type":"{kind}","{kind}":""}}}}}}}}"#)
         }
-        Frame::Delta { thinking, text } => {
+        GeneratedFrame::Delta { thinking, text } => {
             let (index, kind) = if *thinking { (0, "thinking") } else { (1, "text") };
             let mut out = String::new();
             let _ = write!(
@@ -231,33 +235,33 @@ fn cohere(frame: &Frame<'_>) -> String {
             );
             out
         }
-        Frame::Close { thinking } => format!(r#"{{"type":"content-end","index":{}}}"#, usize::from(!thinking)),
-        Frame::End => {
+        GeneratedFrame::Close { thinking } => format!(r#"{{"type":"content-end","index":{}}}"#, usize::from(!thinking)),
+        GeneratedFrame::End => {
             r#"{"type":"message-end","delta":{"finish_reason":"COMPLETE","usage":{"tokens":{"input_tokens":9,"output_tokens":40000}}}}"#
                 .to_owned()
         }
     }
 }
 
-fn converse(frame: &Frame<'_>) -> (&'static str, String) {
+fn converse(frame: &GeneratedFrame<'_>) -> (&'static str, String) {
     match frame {
-        Frame::Start => ("messageStart", r#"{"p":"abcdefghij","role":"assistant"}"#.to_owned()),
-        Frame::Open { .. } => ("", String::new()),
-        Frame::Delta { thinking: true, text } => (
+        GeneratedFrame::Start => ("messageStart", r#"{"p":"abcdefghij","role":"assistant"}"#.to_owned()),
+        GeneratedFrame::Open { .. } => ("", String::new()),
+        GeneratedFrame::Delta { thinking: true, text } => (
             "contentBlockDelta",
             format!(
                 r#"{{"contentBlockIndex":0,"delta":{{"reasoningContent":{{"text":{}}}}},"p":"abcdefghijklmnop"}}"#,
                 json(text)
             ),
         ),
-        Frame::Delta { thinking: false, text } => (
+        GeneratedFrame::Delta { thinking: false, text } => (
             "contentBlockDelta",
             format!(r#"{{"contentBlockIndex":1,"delta":{{"text":{}}},"p":"abcdefghijklmnop"}}"#, json(text)),
         ),
-        Frame::Close { thinking } => {
+        GeneratedFrame::Close { thinking } => {
             ("contentBlockStop", format!(r#"{{"contentBlockIndex":{},"p":"abc"}}"#, usize::from(!thinking)))
         }
-        Frame::End => ("messageStop", r#"{"p":"abc","stopReason":"end_turn"}"#.to_owned()),
+        GeneratedFrame::End => ("messageStop", r#"{"p":"abc","stopReason":"end_turn"}"#.to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
-//! What decoding costs, against a floor measured in the same run.
+//! Measures the cost of decoding against a floor in the same run.
 //!
-//! `generate` makes streams, `floor` does the least that any decoder must,
-//! `full` is aside, and `meter` counts what both allocate.
+//! `generate` makes streams, `floor` does the minimum work of any decoder, `full` is
+//! aside, and `meter` counts the allocations of both.
 
 pub mod floor;
 pub mod frames;
@@ -16,20 +16,20 @@ use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
 use aside_core::wire::Decoder;
 
-/// How a body is cut into reads.
+/// How a body is split into reads.
 #[derive(Debug, Clone, Copy)]
-pub enum Cut {
-    /// About one packet.
+pub enum Chunking {
+    /// About one network packet.
     Even,
-    /// Sizes that fall everywhere.
+    /// Sizes that split frames anywhere.
     Odd,
 }
 
-impl Cut {
+impl Chunking {
     pub fn chunks(self, bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         let sizes: &'static [usize] = match self {
-            Cut::Even => &[1400],
-            Cut::Odd => &[17, 1021, 3, 409, 2053, 89, 1, 733],
+            Chunking::Even => &[1400],
+            Chunking::Odd => &[17, 1021, 3, 409, 2053, 89, 1, 733],
         };
         let mut rest = bytes;
         sizes.iter().cycle().map_while(move |size| {
@@ -45,20 +45,20 @@ pub fn rules(protocol: Protocol) -> Rules {
     dialects.generic(protocol).expect("every protocol has a generic dialect").rules(None).clone()
 }
 
-/// Bytes to blocks, as every user of aside decodes.
+/// Decodes bytes to blocks, as every user of aside does.
 #[inline(never)]
-pub fn measured_full(protocol: Protocol, rules: &Rules, cut: Cut, bytes: &[u8]) -> Reply {
+pub fn measured_full(protocol: Protocol, rules: &Rules, chunking: Chunking, bytes: &[u8]) -> Reply {
     let mut fold = Fold::new();
     let mut decoder = Decoder::new(protocol, rules);
-    for chunk in cut.chunks(bytes) {
+    for chunk in chunking.chunks(bytes) {
         decoder.push(chunk, &mut fold);
     }
     decoder.finish(&mut fold).expect("a generated stream is understood");
     fold.finish()
 }
 
-/// The least that a decoder must do.
+/// Does the minimum work of any decoder.
 #[inline(never)]
-pub fn measured_floor(protocol: Protocol, cut: Cut, bytes: &[u8]) -> (String, String) {
-    floor::decode(protocol, cut, bytes)
+pub fn measured_floor(protocol: Protocol, chunking: Chunking, bytes: &[u8]) -> (String, String) {
+    floor::decode(protocol, chunking, bytes)
 }

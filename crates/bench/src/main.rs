@@ -1,25 +1,25 @@
-//! `costs instructions PROTOCOL DELTAS even|odd` decodes once with the floor
-//! and once with aside, to be run under callgrind. `costs memory` measures the
-//! heap and fails where a bound is broken. `costs rebuild COUNTER` builds two
-//! requests of one conversation, their tokens counted by letters or exactly.
-//! `costs screen VIEW` draws the terminal screen while deltas come, to be run
-//! under callgrind; `costs screen-memory` measures its heap.
-//! `costs serve PROTOCOL DELTAS` answers every request with one stream.
+//! `costs instructions PROTOCOL DELTAS even|odd` decodes once with the floor and once
+//! with aside; run it under callgrind. `costs memory` measures the heap and fails if a
+//! limit is exceeded. `costs rebuild COUNTER` builds two requests of one conversation
+//! and counts their tokens by letters or exactly. `costs screen VIEW` draws the
+//! terminal screen while deltas arrive; run it under callgrind. `costs screen-memory`
+//! measures its heap. `costs serve PROTOCOL DELTAS` answers every request with one
+//! stream.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use aside_bench::frames::{self, Stage};
+use aside_bench::frames::{self, ScreenBench};
 use aside_bench::meter::{self, Meter};
-use aside_bench::rebuild::{Desk, measured_first_build, measured_second_build};
-use aside_bench::{Cut, generate, measured_floor, measured_full, rules};
+use aside_bench::rebuild::{RebuildBench, measured_first_build, measured_second_build};
+use aside_bench::{Chunking, generate, measured_floor, measured_full, rules};
 use aside_core::block::{Block, Reply};
 use aside_core::dialect::Tokenizer;
 use aside_core::message::Message;
 use aside_core::protocol::Protocol;
-use aside_core::settings::Display;
-use aside_core::tokens::{Counter, Letters};
-use aside_tui::seam::Opening;
+use aside_core::settings::ThinkingDisplay;
+use aside_core::tokens::{EstimateCounter, TokenCounter};
+use aside_tui::seam::OpenedBlock;
 
 #[global_allocator]
 static METER: Meter = Meter;
@@ -30,15 +30,15 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["instructions", protocol, deltas, cut] => {
-            let cut = if *cut == "odd" { Cut::Odd } else { Cut::Even };
+        ["instructions", protocol, deltas, chunking] => {
+            let chunking = if *chunking == "odd" { Chunking::Odd } else { Chunking::Even };
             match (protocol.parse(), deltas.parse()) {
-                (Ok(protocol), Ok(deltas)) => instructions(protocol, deltas, cut),
+                (Ok(protocol), Ok(deltas)) => instructions(protocol, deltas, chunking),
                 _ => usage(),
             }
         }
         ["memory"] => memory(),
-        ["rebuild", "letters"] => rebuild(Arc::new(Letters)),
+        ["rebuild", "letters"] => rebuild(Arc::new(EstimateCounter)),
         ["rebuild", "exactly"] => rebuild(aside_tokens::counter(Tokenizer::O200k)),
         ["screen", view] => match view.parse() {
             Ok(view) => screen(view),
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A stream of so many deltas for everybody who asks; `scripts/speed` does.
+/// Answers every request with a stream of `deltas` deltas, for `scripts/speed`.
 fn serve(protocol: Protocol, deltas: usize) -> ExitCode {
     match aside_bench::serve::serve(&generate::stream(protocol, deltas)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -64,13 +64,13 @@ fn serve(protocol: Protocol, deltas: usize) -> ExitCode {
     }
 }
 
-/// One request, then the next one of the same conversation.
-fn rebuild(counter: Arc<dyn Counter>) -> ExitCode {
-    let mut desk = Desk::new(counter);
-    let first = measured_first_build(&mut desk);
-    desk.one_more_turn();
-    let second = measured_second_build(&mut desk);
-    // An encoder that forgets what was said would be fast.
+/// Builds one request, then the next one of the same conversation.
+fn rebuild(counter: Arc<dyn TokenCounter>) -> ExitCode {
+    let mut bench = RebuildBench::new(counter);
+    let first = measured_first_build(&mut bench);
+    bench.start_second_build();
+    let second = measured_second_build(&mut bench);
+    // An encoder that drops content would be fast.
     assert!(first.body.len() > 4 << 20, "{} bytes are less than the thinking", first.body.len());
     let prefix = first.body.strip_suffix("]}").expect("a list ends the body");
     assert!(second.body.starts_with(prefix), "the second request begins like the first");
@@ -79,29 +79,29 @@ fn rebuild(counter: Arc<dyn Counter>) -> ExitCode {
 }
 
 const LINES: usize = 200_000;
-/// Enough to fill the screen, so that all frames show as much.
+/// Enough to fill the screen, so that all frames draw the same amount.
 const WARM_UP: usize = 20;
 const FRAMES: usize = 40;
 
-/// Frames with nothing above, with 200,000 lines above, and inside one thought
-/// at its start and at its line 100,000; then every view in turn.
-fn screen(view: Display) -> ExitCode {
-    let mut empty = Stage::new(view, Vec::new());
-    empty.begin(Opening::Thinking);
+/// Draws frames with nothing above, with 200,000 lines above, and inside one thinking
+/// block at its start and at line 100,000; then in every view.
+fn screen(view: ThinkingDisplay) -> ExitCode {
+    let mut empty = ScreenBench::new(view, Vec::new());
+    empty.begin(OpenedBlock::Thinking);
     empty.frames(WARM_UP);
     let before = empty.written();
     frames::measured_empty_frames(&mut empty, FRAMES);
-    // A screen that shows nothing would be fast.
+    // A screen that draws nothing would be fast.
     assert!(empty.written() > before + FRAMES * 200, "only {} bytes", empty.written() - before);
-    let mut full = frames::measured_opening(view, frames::talk(LINES, 1_000));
-    full.begin(Opening::Thinking);
+    let mut full = frames::measured_opening(view, frames::long_conversation(LINES, 1_000));
+    full.begin(OpenedBlock::Thinking);
     full.frames(WARM_UP);
     frames::measured_full_frames(&mut full, FRAMES);
-    for _ in Display::ALL {
+    for _ in ThinkingDisplay::ALL {
         frames::measured_toggle(&mut full);
     }
-    let mut long = Stage::new(view, Vec::new());
-    long.begin(Opening::Thinking);
+    let mut long = ScreenBench::new(view, Vec::new());
+    long.begin(OpenedBlock::Thinking);
     long.lines(10);
     long.frames(WARM_UP);
     frames::measured_early_deltas(&mut long, FRAMES);
@@ -111,27 +111,27 @@ fn screen(view: Display) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the screen holds of a long transcript, over what it holds of none.
+/// Measures the heap that the screen needs for a long transcript.
 fn screen_memory() -> ExitCode {
     let mut held = true;
     println!("{:<12} {:<40} {:>12} {:>12} {:>6}", "view", "above", "text", "peak heap", "ratio");
-    for view in [Display::Live, Display::Full] {
+    for view in [ThinkingDisplay::Live, ThinkingDisplay::Full] {
         for (name, a_turn) in [("200 thoughts of 1,000 lines", 1_000), ("one thought of 200,000 lines", LINES)] {
-            let above = frames::talk(LINES, a_turn);
+            let above = frames::long_conversation(LINES, a_turn);
             let text: usize = above.iter().flat_map(Message::thinking).map(|thought| thought.text().len()).sum();
             let ((), heap) = meter::measure(|| {
-                let mut stage = Stage::new(view, above.clone());
-                stage.begin(Opening::Thinking);
-                stage.frames(WARM_UP);
+                let mut screen = ScreenBench::new(view, above.clone());
+                screen.begin(OpenedBlock::Thinking);
+                screen.frames(WARM_UP);
             });
             held &= memory_row(view.as_str(), name, text, heap.peak);
         }
         let ((), heap) = meter::measure(|| {
-            let mut stage = Stage::new(view, Vec::new());
-            stage.begin(Opening::Thinking);
+            let mut screen = ScreenBench::new(view, Vec::new());
+            screen.begin(OpenedBlock::Thinking);
             (0..LINES / 100).for_each(|_| {
-                stage.lines(100);
-                stage.frame();
+                screen.lines(100);
+                screen.frame();
             });
         });
         held &= memory_row(view.as_str(), "one thought that streams", LINES * 26, heap.peak);
@@ -159,17 +159,17 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-fn instructions(protocol: Protocol, deltas: usize, cut: Cut) -> ExitCode {
+fn instructions(protocol: Protocol, deltas: usize, chunking: Chunking) -> ExitCode {
     let bytes = generate::stream(protocol, deltas);
     let rules = rules(protocol);
-    let (thinking, text) = measured_floor(protocol, cut, &bytes);
-    let reply = measured_full(protocol, &rules, cut, &bytes);
-    // A decoder that loses text would be fast.
-    assert_eq!(said(&reply), (thinking, text), "floor and decoder read the same text");
+    let (thinking, text) = measured_floor(protocol, chunking, &bytes);
+    let reply = measured_full(protocol, &rules, chunking, &bytes);
+    // A decoder that drops text would be fast.
+    assert_eq!(reply_text(&reply), (thinking, text), "floor and decoder read the same text");
     ExitCode::SUCCESS
 }
 
-fn said(reply: &Reply) -> (String, String) {
+fn reply_text(reply: &Reply) -> (String, String) {
     let (mut thinking, mut text) = (String::new(), String::new());
     for block in &reply.blocks {
         match block {
@@ -189,20 +189,20 @@ fn memory() -> ExitCode {
     }
     for protocol in Protocol::ALL {
         let big = "All work and no play makes a dull thought.\n".repeat(64 * MIB / 43 + 1);
-        held &= one_thought(protocol, "one thought of 64 MiB, one frame", std::iter::once(big));
+        held &= one_thinking_block(protocol, "one thought of 64 MiB, one frame", std::iter::once(big));
         let small = std::iter::repeat_n("x".to_owned(), 1_000_000);
-        held &= one_thought(protocol, "1,000,000 deltas of one byte", small);
+        held &= one_thinking_block(protocol, "1,000,000 deltas of one byte", small);
     }
     if held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Ten times the deltas may cost the growth of a few buffers more, not one
-/// allocation a delta.
+/// Ten times the deltas may grow a few buffers more often, but must not allocate for
+/// each delta.
 fn allocations(protocol: Protocol) -> bool {
     let rules = rules(protocol);
     let calls = |deltas: usize| {
         let bytes = generate::stream(protocol, deltas);
-        meter::measure(|| drop(measured_full(protocol, &rules, Cut::Even, &bytes))).1.calls
+        meter::measure(|| drop(measured_full(protocol, &rules, Chunking::Even, &bytes))).1.calls
     };
     let (few, many) = (calls(4_000), calls(40_000));
     let held = many < few + 40;
@@ -211,11 +211,11 @@ fn allocations(protocol: Protocol) -> bool {
     held
 }
 
-fn one_thought(protocol: Protocol, name: &str, pieces: impl Iterator<Item = String>) -> bool {
-    let bytes = generate::one_thought(protocol, pieces);
+fn one_thinking_block(protocol: Protocol, name: &str, pieces: impl Iterator<Item = String>) -> bool {
+    let bytes = generate::one_thinking_block(protocol, pieces);
     let rules = rules(protocol);
-    let (reply, heap) = meter::measure(|| measured_full(protocol, &rules, Cut::Even, &bytes));
-    let content = said(&reply).0.len();
+    let (reply, heap) = meter::measure(|| measured_full(protocol, &rules, Chunking::Even, &bytes));
+    let content = reply_text(&reply).0.len();
     let bound = 3 * content + MIB;
     let held = heap.peak <= bound;
     let verdict = if held { "" } else { "  BROKEN: more than 3x + 1 MiB" };

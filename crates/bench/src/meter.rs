@@ -1,4 +1,4 @@
-//! An allocator that counts: how often, and how much is alive at once.
+//! An allocator that counts calls and the bytes in use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,16 +9,16 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 pub struct Meter;
 
-/// What happened between two looks.
+/// What happened during a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Heap {
-    /// Allocations and growths.
+    /// Allocations and reallocations.
     pub calls: usize,
-    /// Most bytes alive at once, above what was alive at the start.
+    /// The most bytes in use at once, above those in use at the start.
     pub peak: usize,
 }
 
-/// Runs something and tells what it did to the heap.
+/// Runs a function and measures its heap use.
 pub fn measure<T>(work: impl FnOnce() -> T) -> (T, Heap) {
     let (calls, live) = (CALLS.load(Relaxed), LIVE.load(Relaxed));
     PEAK.store(live, Relaxed);
@@ -37,7 +37,7 @@ fn shrank(bytes: usize) {
 }
 
 #[expect(unsafe_code, reason = "an allocator cannot be written without; every call goes to the system's")]
-// SAFETY: every request is handed to the system allocator unchanged.
+// SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Meter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grew(layout.size());

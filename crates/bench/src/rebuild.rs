@@ -1,42 +1,42 @@
-//! A long conversation as a request, and again after one more turn.
+//! Encodes a long conversation as a request, and again after one more turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aside_core::block::{Block, Content, Origin, Text, Thinking};
+use aside_core::block::{Block, Origin, Text, Thinking, ThinkingContent};
 use aside_core::dialect::Dialects;
 use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, Settings};
-use aside_core::tokens::{Count, Counter};
+use aside_core::tokens::{TokenCount, TokenCounter};
 use aside_core::wire::{Encoded, Encoder, Request};
 
 const MESSAGES: usize = 2_000;
 const THINKING_BYTES: usize = 4 << 20;
 
-/// A history with an encoder beside it.
-pub struct Desk {
+/// A history with its encoder.
+pub struct RebuildBench {
     dialects: Dialects,
     settings: Settings,
     history: History,
     encoder: Encoder,
-    counter: Arc<Watched>,
+    counter: Arc<NamedCounter>,
 }
 
-/// Counts under one name in the first build and under another in the second,
-/// so that counting can be told from building.
+/// Counts in functions with different names in the first and the second build, so
+/// that the profile separates counting from building.
 #[derive(Debug)]
-struct Watched {
-    counter: Arc<dyn Counter>,
+struct NamedCounter {
+    counter: Arc<dyn TokenCounter>,
     second: AtomicBool,
 }
 
-impl Counter for Watched {
+impl TokenCounter for NamedCounter {
     fn name(&self) -> &'static str {
         self.counter.name()
     }
 
-    fn count(&self, text: &str) -> Count {
+    fn count(&self, text: &str) -> TokenCount {
         if self.second.load(Ordering::Relaxed) {
             measured_second_count(self.counter.as_ref(), text)
         } else {
@@ -46,20 +46,20 @@ impl Counter for Watched {
 }
 
 #[inline(never)]
-fn measured_first_count(counter: &dyn Counter, text: &str) -> Count {
+fn measured_first_count(counter: &dyn TokenCounter, text: &str) -> TokenCount {
     std::hint::black_box("first");
     counter.count(text)
 }
 
 #[inline(never)]
-fn measured_second_count(counter: &dyn Counter, text: &str) -> Count {
+fn measured_second_count(counter: &dyn TokenCounter, text: &str) -> TokenCount {
     std::hint::black_box("second");
     counter.count(text)
 }
 
-impl Desk {
-    pub fn new(counter: Arc<dyn Counter>) -> Desk {
-        // Loading a vocabulary is no part of counting with it.
+impl RebuildBench {
+    pub fn new(counter: Arc<dyn TokenCounter>) -> RebuildBench {
+        // Loads the vocabulary now, so that loading is not measured.
         std::hint::black_box(counter.count("once"));
         let mut history = History::new();
         let words = "Some \"words\" of a thought, with\nlines in it. ";
@@ -70,12 +70,12 @@ impl Desk {
         let dialects = Dialects::builtin().expect("the built-in dialects are valid");
         let mut settings = Settings::new();
         settings.set(Layer::Session, "reasoning.includeInContext", "true").expect("a setting");
-        let counter = Arc::new(Watched { counter, second: AtomicBool::new(false) });
-        let encoder = Encoder::counting_with(Arc::<Watched>::clone(&counter));
-        Desk { dialects, settings, history, encoder, counter }
+        let counter = Arc::new(NamedCounter { counter, second: AtomicBool::new(false) });
+        let encoder = Encoder::counting_with(Arc::<NamedCounter>::clone(&counter));
+        RebuildBench { dialects, settings, history, encoder, counter }
     }
 
-    pub fn one_more_turn(&mut self) {
+    pub fn start_second_build(&mut self) {
         append_turn(&mut self.history, "One more thought.");
         self.counter.second.store(true, Ordering::Relaxed);
     }
@@ -110,7 +110,7 @@ fn origin() -> Origin {
 fn append_turn(history: &mut History, thought: &str) {
     let text = |words: &str| Block::Text(Text { text: words.to_owned(), ..Text::default() });
     let thought = Block::Thinking(Thinking {
-        content: Content::Open { text: thought.to_owned() },
+        content: ThinkingContent::Open { text: thought.to_owned() },
         source: "reasoning_content".to_owned(),
         id: None,
         items: Vec::new(),
@@ -123,14 +123,14 @@ fn append_turn(history: &mut History, thought: &str) {
 }
 
 #[inline(never)]
-pub fn measured_first_build(desk: &mut Desk) -> Encoded {
-    // Two functions with the same body would become one.
+pub fn measured_first_build(bench: &mut RebuildBench) -> Encoded {
+    // The compiler would merge two functions with the same body.
     std::hint::black_box("first");
-    desk.encode()
+    bench.encode()
 }
 
 #[inline(never)]
-pub fn measured_second_build(desk: &mut Desk) -> Encoded {
+pub fn measured_second_build(bench: &mut RebuildBench) -> Encoded {
     std::hint::black_box("second");
-    desk.encode()
+    bench.encode()
 }

@@ -1,13 +1,13 @@
-//! A tiny fast server: whatever is asked, the same stream is the answer. What a
-//! client costs is not hidden behind what its server costs.
+//! A small, fast server that answers every request with the same stream, so that the
+//! cost of the server does not hide the cost of the client.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// How much goes out in one write.
+/// The size of one write.
 const WRITE: usize = 1 << 16;
 
-/// Serves until it is killed. The address is the first line of output.
+/// Serves until it is killed. Prints its address as the first line.
 pub fn serve(body: &[u8]) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut out = io::stdout();
@@ -15,7 +15,7 @@ pub fn serve(body: &[u8]) -> io::Result<()> {
     out.flush()?;
     let answer = chunked(body);
     for stream in listener.incoming() {
-        // A client that goes away is its own business.
+        // A client may disconnect at any time.
         drop(stream.and_then(|stream| answer_one(stream, &answer)));
     }
     Ok(())
@@ -30,7 +30,7 @@ fn answer_one(mut stream: TcpStream, answer: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a request to its end, whatever it asks.
+/// Reads a request to its end and ignores its content.
 pub fn read_request(stream: &mut TcpStream) -> io::Result<()> {
     let mut request = Vec::new();
     let mut buffer = vec![0; 1 << 16];
@@ -54,7 +54,7 @@ fn is_whole(request: &[u8]) -> bool {
     request.len() >= end + 4 + length.unwrap_or(0)
 }
 
-/// One chunk an event, as providers send them.
+/// One chunk per event, as providers send them.
 fn chunked(body: &[u8]) -> Vec<u8> {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";

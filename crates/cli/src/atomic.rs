@@ -1,29 +1,28 @@
-//! Files of the user that are never half-written, and folders of our own.
+//! Atomic writes of the user's files, and private files and folders.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use aside_engine::atomic::{self, Access};
+use aside_engine::atomic::{self, FileMode};
 
-/// Puts the text where the path leads. Whatever fails, what was there before
-/// is still there whole.
+/// Replaces the file. On any failure the old content stays intact.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
-    // A link into a folder of dotfiles stays a link.
+    // Follow a symlink (often into a dotfiles repository) instead of replacing it.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     private_folder(folder)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    atomic::write(&folder.join(name), text.as_bytes(), Access::Private)
+    atomic::write(&folder.join(name), text.as_bytes(), FileMode::Private)
 }
 
-/// A new file that grows; nobody else reads it. What is there already stays as
-/// it is, and no link is followed to somewhere else.
+/// Creates a file that only the user can read. Fails if the path exists, even as a
+/// dangling symlink.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     open_private(path, OpenOptions::new().write(true).create_new(true))
 }
 
-/// The same, which goes on where it ended.
+/// Opens a private file for appending, and creates it if needed.
 pub(crate) fn append_private(path: &Path) -> io::Result<File> {
     open_private(path, OpenOptions::new().append(true).create(true))
 }

@@ -1,16 +1,16 @@
-//! `aside config`: what is set, who set it, and changing it.
+//! `aside config`: shows settings and their layers, and changes config.toml.
 
 use std::io::Write;
 
-use aside_core::settings::{Builtin, Change, Key, Layer, SettingError, Value};
+use aside_core::settings::{BuiltinDefault, Layer, SettingChange, SettingError, SettingKey, SettingValue};
 use clap::Subcommand;
 
-use crate::choice::{Named, choose};
+use crate::model_choice::{NamedModels, choose_model};
 use crate::output;
-use crate::providers::{Providers, environment};
-use crate::report::{Report, tell};
-use crate::settings::{self, Loaded, Overrides, refused};
-use crate::{Outcome, profile, user_files};
+use crate::providers::{Providers, env_var};
+use crate::report::{Report, print_notice};
+use crate::settings::{self, LoadedSettings, Overrides, setting_error};
+use crate::{ExitStatus, profile, user_files};
 
 /// Read and change settings
 ///
@@ -18,7 +18,7 @@ use crate::{Outcome, profile, user_files};
 /// model's dialect, config.toml, the profile, `--set`. `aside config explain`
 /// lists all settings. The keys `model` and `profile` work here too.
 ///
-/// Exit code: 0 done, 2 asked wrongly.
+/// Exit code: 0 done, 2 wrong usage.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   aside config set reasoning.effort high
@@ -26,51 +26,51 @@ use crate::{Outcome, profile, user_files};
   aside config explain reasoning.includeInContext -m kimi/kimi-k3")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ConfigCommand {
     /// Print the value of a setting
     #[command(after_help = "Example:\n  aside config get reasoning.effort")]
     Get {
         /// A setting such as reasoning.effort, or `model`, or `profile`
         key: String,
         #[command(flatten)]
-        about: About,
+        query: ConfigQuery,
     },
     /// Write a setting to config.toml; comments and order stay
     #[command(after_help = "Example:\n  aside config set reasoning.effort high")]
     Set {
         /// A setting such as reasoning.effort, or `model`, or `profile`
         key: String,
-        /// Its new value; `aside config explain KEY` says which are valid
+        /// The new value; `aside config explain KEY` lists the valid ones
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Take a setting out of config.toml
+    /// Remove a setting from config.toml
     #[command(after_help = "Example:\n  aside config unset reasoning.effort")]
     Unset {
         /// A setting such as reasoning.effort, or `model`, or `profile`
         key: String,
     },
-    /// Say what a setting does, which value counts and who said it; without a key, all of them
+    /// Explain a setting: its meaning, its value, and which layer set it; without a key, all settings
     #[command(after_help = "Example:\n  aside config explain reasoning.effort")]
     Explain {
         /// A setting such as reasoning.effort, or `model`, or `profile`
         key: Option<String>,
         #[command(flatten)]
-        about: About,
+        query: ConfigQuery,
     },
     /// Print the config folder
     #[command(after_help = "Example:\n  ls \"$(aside config path)\"")]
     Path,
 }
 
-/// Which values are asked about.
+/// The options of `get` and `explain`.
 #[derive(Debug, clap::Args)]
-struct About {
-    /// The model whose defaults count, as PROVIDER/MODEL; else the configured one
+struct ConfigQuery {
+    /// The model whose defaults apply, as PROVIDER/MODEL; by default the configured one
     #[arg(short, long, value_name = "MODEL")]
     model: Option<String>,
 
@@ -78,83 +78,83 @@ struct About {
     overrides: Overrides,
 }
 
-impl About {
-    /// The settings with the model's own below them.
-    fn load(&self) -> anyhow::Result<Loaded> {
+impl ConfigQuery {
+    /// Loads the settings with the model's defaults as the lowest layer.
+    fn load(&self) -> anyhow::Result<LoadedSettings> {
         let mut loaded = self.overrides.load()?;
-        let named = Named { flag: self.model.as_deref(), ..loaded.named() };
+        let named = NamedModels { flag: self.model.as_deref(), ..loaded.named_models() };
         let Some(choice) = named.first() else { return Ok(loaded) };
         let dialects = user_files::dialects()?;
-        let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
+        let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
         match providers.resolve(&choice.name, None) {
-            Ok(provider) => provider.lay_defaults(&mut loaded.settings),
+            Ok(provider) => provider.apply_defaults(&mut loaded.settings),
             Err(report) if self.model.is_some() => return Err(report.into()),
-            // Settings can be looked at before the model they are for is right.
-            Err(report) => tell(&format!("note: the model's own defaults are not known: {report}")),
+            // A wrong model in the config does not prevent a look at the settings.
+            Err(report) => print_notice(&format!("note: the model's own defaults are not known: {report}")),
         }
         Ok(loaded)
     }
 }
 
-/// What a key of the command line names.
+/// A KEY argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
+enum ConfigKey {
     Model,
     Profile,
-    Setting(Key),
+    Setting(SettingKey),
 }
 
-impl Target {
-    fn parse(name: &str) -> Result<Target, Report> {
+impl ConfigKey {
+    fn parse(name: &str) -> Result<ConfigKey, Report> {
         match name {
-            "model" => Ok(Target::Model),
-            "profile" => Ok(Target::Profile),
-            _ => name.parse().map(Target::Setting).map_err(|error| unknown(&error)),
+            "model" => Ok(ConfigKey::Model),
+            "profile" => Ok(ConfigKey::Profile),
+            _ => name.parse().map(ConfigKey::Setting).map_err(|error| unknown_key(&error)),
         }
     }
 }
 
-fn unknown(error: &SettingError) -> Report {
+fn unknown_key(error: &SettingError) -> Report {
     Report::new(error.what()).hint(format!("{}, model, profile", error.hint()))
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match &arguments.command {
-        Command::Get { key, about } => get(key, &about.load()?)?,
-        Command::Set { key, value } => set(key, value)?,
-        Command::Unset { key } => unset(key)?,
-        Command::Explain { key: Some(key), about } => explain(key, &about.load()?)?,
-        Command::Explain { key: None, about } => explain_all(&about.load()?)?,
-        Command::Path => writeln!(output::stdout(), "{}", settings::folder()?.display())?,
+        ConfigCommand::Get { key, query } => get(key, &query.load()?)?,
+        ConfigCommand::Set { key, value } => set(key, value)?,
+        ConfigCommand::Unset { key } => unset(key)?,
+        ConfigCommand::Explain { key: Some(key), query } => explain(key, &query.load()?)?,
+        ConfigCommand::Explain { key: None, query } => explain_all(&query.load()?)?,
+        ConfigCommand::Path => writeln!(output::stdout(), "{}", settings::folder()?.display())?,
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn get(name: &str, loaded: &Loaded) -> anyhow::Result<()> {
-    let found = match Target::parse(name)? {
-        Target::Model => loaded.model.as_ref().map(|(model, _)| model.clone()),
-        Target::Profile => loaded.profile.as_ref().map(|(name, _)| name.to_string()),
-        Target::Setting(key) => loaded.settings.get(key).map(|(value, _)| value.to_string()),
+fn get(name: &str, loaded: &LoadedSettings) -> anyhow::Result<()> {
+    let found = match ConfigKey::parse(name)? {
+        ConfigKey::Model => loaded.model.as_ref().map(|(model, _)| model.clone()),
+        ConfigKey::Profile => loaded.profile.as_ref().map(|(name, _)| name.to_string()),
+        ConfigKey::Setting(key) => loaded.settings.get(key).map(|(value, _)| value.to_string()),
     };
     match found {
         Some(text) => writeln!(output::stdout(), "{text}")?,
-        // Nothing is not a value, so it is not printed as one.
-        None => tell(&format!("{name} is unset")),
+        // An unset value is a notice, not data.
+        None => print_notice(&format!("{name} is unset")),
     }
     Ok(())
 }
 
 fn set(name: &str, text: &str) -> Result<(), Report> {
-    let target = Target::parse(name)?;
+    let target = ConfigKey::parse(name)?;
     let mut file = settings::config_file(&settings::folder()?)?;
-    let said = match target {
-        Target::Profile => return profile::load(&text.parse().map_err(asked_badly)?),
-        Target::Model => {
+    let confirmation = match target {
+        ConfigKey::Profile => return profile::load(&text.parse().map_err(usage_error)?),
+        ConfigKey::Model => {
             file.set_text("model", Some(checked_model(text)?))?;
             format!("model = {text}")
         }
-        Target::Setting(key) => {
-            let change = Change::parse(name, text).map_err(|error| refused(&error))?;
+        ConfigKey::Setting(key) => {
+            let change = SettingChange::parse(name, text).map_err(|error| setting_error(&error))?;
             match change.value() {
                 Some(value) => file.set(key, value)?,
                 None => drop(file.unset(key)?),
@@ -163,77 +163,77 @@ fn set(name: &str, text: &str) -> Result<(), Report> {
         }
     };
     file.write()?;
-    tell(&format!("{said} in {}", file.path().display()));
-    tell_if_outranked(target);
+    print_notice(&format!("{confirmation} in {}", file.path().display()));
+    warn_if_overridden(target);
     Ok(())
 }
 
-/// A profile may say otherwise, and then the change shows nowhere.
-fn tell_if_outranked(target: Target) {
+/// Warns if the profile overrides the value just changed.
+fn warn_if_overridden(target: ConfigKey) {
     let Ok(loaded) = Overrides::default().load() else { return };
     let wins = match target {
-        Target::Profile => None,
-        Target::Model => {
+        ConfigKey::Profile => None,
+        ConfigKey::Model => {
             loaded.model.as_ref().filter(|(_, layer)| *layer > Layer::Config).map(|(model, _)| model.clone())
         }
-        Target::Setting(key) => {
+        ConfigKey::Setting(key) => {
             let value = loaded.settings.get(key).filter(|(_, layer)| *layer > Layer::Config);
             value.map(|(value, _)| value.to_string())
         }
     };
     if let (Some(value), Some((profile, _))) = (wins, &loaded.profile) {
-        tell(&format!("note: profile `{profile}` says {value}, and that counts"));
+        print_notice(&format!("note: profile `{profile}` overrides it with {value}"));
     }
 }
 
 fn unset(name: &str) -> Result<(), Report> {
     let mut file = settings::config_file(&settings::folder()?)?;
-    let target = Target::parse(name);
+    let target = ConfigKey::parse(name);
     let removed = match &target {
-        Ok(Target::Model) => file.set_text("model", None)?,
-        Ok(Target::Profile) => file.set_text("profile", None)?,
-        Ok(Target::Setting(key)) => file.unset(*key)?,
-        // What is wrong in the file can be taken out by the name it has there.
+        Ok(ConfigKey::Model) => file.set_text("model", None)?,
+        Ok(ConfigKey::Profile) => file.set_text("profile", None)?,
+        Ok(ConfigKey::Setting(key)) => file.unset(*key)?,
+        // An unknown key in the file can be removed by its name.
         Err(_) => file.unset_name(name)?,
     };
     if removed {
         file.write()?;
-        tell(&format!("{name} is unset in {}", file.path().display()));
+        print_notice(&format!("{name} is unset in {}", file.path().display()));
         if let Ok(target) = target {
-            tell_if_outranked(target);
+            warn_if_overridden(target);
         }
         return Ok(());
     }
-    target.map(|_| tell(&format!("{name} was not set in {}", file.path().display())))
+    target.map(|_| print_notice(&format!("{name} was not set in {}", file.path().display())))
 }
 
-fn explain(name: &str, loaded: &Loaded) -> anyhow::Result<()> {
+fn explain(name: &str, loaded: &LoadedSettings) -> anyhow::Result<()> {
     let mut out = output::stdout();
-    let key = match Target::parse(name)? {
-        Target::Setting(key) => key,
-        Target::Model => {
-            let from = loaded.model.as_ref().map(|(model, layer)| (model.clone(), place(*layer, loaded)));
+    let key = match ConfigKey::parse(name)? {
+        ConfigKey::Setting(key) => key,
+        ConfigKey::Model => {
+            let from = loaded.model.as_ref().map(|(model, layer)| (model.clone(), layer_name(*layer, loaded)));
             let is_unset = from.is_none();
             explain_plain(&mut out, "model", "the model that runs, as PROVIDER/MODEL", from)?;
             return if is_unset { explain_choice(&mut out, loaded) } else { Ok(()) };
         }
-        Target::Profile => {
+        ConfigKey::Profile => {
             let active = loaded.profile.as_ref().map(|(name, layer)| (name.to_string(), layer.as_str().to_owned()));
             return explain_plain(&mut out, "profile", "the profile in use", active);
         }
     };
-    let entry = key.entry();
-    writeln!(out, "{}", headline(key, loaded))?;
+    let entry = key.info();
+    writeln!(out, "{}", value_line(key, loaded))?;
     writeln!(out, "  {}", entry.doc)?;
     writeln!(out, "  values: {}", entry.kind.valid())?;
-    if let Some(note) = interplay(key, loaded) {
+    if let Some(note) = related_setting_note(key, loaded) {
         writeln!(out, "  note: {note}")?;
     }
     writeln!(out)?;
-    for (layer, value) in loaded.settings.said(key) {
-        writeln!(out, "  {:<9} {:<11} {}", layer.as_str(), on_one_line(value), source(layer, loaded))?;
+    for (layer, value) in loaded.settings.values_of(key) {
+        writeln!(out, "  {:<9} {:<11} {}", layer.as_str(), on_one_line(value), layer_source(layer, loaded))?;
     }
-    if let Builtin::Unset(then) = entry.builtin {
+    if let BuiltinDefault::Unset(then) = entry.builtin {
         writeln!(out, "  {:<9} {:<11} {then}", Layer::Builtin.as_str(), "unset")?;
     }
     Ok(())
@@ -247,50 +247,49 @@ fn explain_plain(out: &mut impl Write, name: &str, doc: &str, from: Option<(Stri
     Ok(())
 }
 
-/// What would run instead. Whether a server answers on this machine is not
-/// asked here.
-fn explain_choice(out: &mut impl Write, loaded: &Loaded) -> anyhow::Result<()> {
+/// The model that would run instead. Does not look for local servers.
+fn explain_choice(out: &mut impl Write, loaded: &LoadedSettings) -> anyhow::Result<()> {
     let dialects = user_files::dialects()?;
-    let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
-    let choice = choose(&loaded.named(), &providers, None);
+    let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
+    let choice = choose_model(&loaded.named_models(), &providers, None);
     writeln!(out, "  now: {} ({})", choice.name, choice.why)?;
     Ok(())
 }
 
-fn explain_all(loaded: &Loaded) -> anyhow::Result<()> {
+fn explain_all(loaded: &LoadedSettings) -> anyhow::Result<()> {
     let mut out = output::stdout();
-    for key in Key::ALL {
-        writeln!(out, "{}\n  {}", headline(*key, loaded), key.entry().doc)?;
+    for key in SettingKey::ALL {
+        writeln!(out, "{}\n  {}", value_line(*key, loaded), key.info().doc)?;
     }
     Ok(())
 }
 
-/// The value that counts and who said it.
-fn headline(key: Key, loaded: &Loaded) -> String {
+/// The effective value and its layer.
+fn value_line(key: SettingKey, loaded: &LoadedSettings) -> String {
     match loaded.settings.get(key) {
-        Some((value, layer)) => format!("{key} = {}   ({})", on_one_line(value), place(layer, loaded)),
-        None => match key.entry().builtin {
-            Builtin::Unset(then) | Builtin::Is(then) => format!("{key} is unset   ({then})"),
+        Some((value, layer)) => format!("{key} = {}   ({})", on_one_line(value), layer_name(layer, loaded)),
+        None => match key.info().builtin {
+            BuiltinDefault::Unset(then) | BuiltinDefault::Is(then) => format!("{key} is unset   ({then})"),
         },
     }
 }
 
-/// Text of several lines is quoted, so that a list stays one.
-pub(crate) fn on_one_line(value: &Value) -> String {
+/// Text of several lines is quoted, so that each setting stays on its own line.
+pub(crate) fn on_one_line(value: &SettingValue) -> String {
     let text = value.to_string();
     if text.contains(char::is_control) { value.to_json().to_string() } else { text }
 }
 
-/// The layer, with the name it has for the user.
-fn place(layer: Layer, loaded: &Loaded) -> String {
+/// The layer's name for the user.
+fn layer_name(layer: Layer, loaded: &LoadedSettings) -> String {
     match (layer, &loaded.profile) {
         (Layer::Profile, Some((name, _))) => format!("profile {name}"),
         _ => layer.as_str().to_owned(),
     }
 }
 
-/// Where to look for a layer's word.
-fn source(layer: Layer, loaded: &Loaded) -> String {
+/// Where a layer's values come from.
+fn layer_source(layer: Layer, loaded: &LoadedSettings) -> String {
     match layer {
         Layer::Builtin => "default".to_owned(),
         Layer::Dialect => "of the model".to_owned(),
@@ -300,24 +299,38 @@ fn source(layer: Layer, loaded: &Loaded) -> String {
     }
 }
 
-/// A setting, another that decides along, its word, and what that means.
-const INTERPLAY: [(Key, Key, Value, &str); 3] = [
-    (Key::Enabled, Key::Effort, Value::Choice("none"), "reasoning.effort is none, so it counts as false"),
-    (Key::Effort, Key::Enabled, Value::Bool(false), "reasoning.enabled is false, so no effort is asked for"),
+/// A setting, a related setting, a value of that one, and its effect.
+const RELATED_SETTINGS: [(SettingKey, SettingKey, SettingValue, &str); 3] = [
     (
-        Key::Display,
-        Key::IncludeInResponse,
-        Value::Bool(false),
+        SettingKey::Enabled,
+        SettingKey::Effort,
+        SettingValue::Choice("none"),
+        "reasoning.effort is none, so it counts as false",
+    ),
+    (
+        SettingKey::Effort,
+        SettingKey::Enabled,
+        SettingValue::Bool(false),
+        "reasoning.enabled is false, so no effort is asked for",
+    ),
+    (
+        SettingKey::Display,
+        SettingKey::IncludeInResponse,
+        SettingValue::Bool(false),
         "reasoning.includeInResponse is false, so it counts as off",
     ),
 ];
 
-fn interplay(asked: Key, loaded: &Loaded) -> Option<&'static str> {
-    let says = |key: Key, word: &Value| loaded.settings.get(key).is_some_and(|(value, _)| value == word);
-    INTERPLAY.iter().find(|(key, other, word, _)| *key == asked && says(*other, word)).map(|(_, _, _, note)| *note)
+fn related_setting_note(queried: SettingKey, loaded: &LoadedSettings) -> Option<&'static str> {
+    let has_value =
+        |key: SettingKey, word: &SettingValue| loaded.settings.get(key).is_some_and(|(value, _)| value == word);
+    RELATED_SETTINGS
+        .iter()
+        .find(|(key, other, word, _)| *key == queried && has_value(*other, word))
+        .map(|(_, _, _, note)| *note)
 }
 
-/// A model's name is checked by who knows the providers; here only that it is one.
+/// Checks the form of a model's name. Whether the model exists is checked later.
 pub(crate) fn checked_model(text: &str) -> Result<&str, Report> {
     let is_name = !text.is_empty() && !text.contains(|one: char| one.is_whitespace() || one.is_control());
     match is_name {
@@ -326,6 +339,6 @@ pub(crate) fn checked_model(text: &str) -> Result<&str, Report> {
     }
 }
 
-fn asked_badly(error: impl std::error::Error) -> Report {
+fn usage_error(error: impl std::error::Error) -> Report {
     Report::new(error.to_string())
 }

@@ -1,84 +1,84 @@
-//! How what tools start is confined: `[tools]` of config.toml, and the folders of
-//! aside that no command reads.
+//! How commands of tools are confined: `[tools]` of config.toml, and the folders of
+//! aside that commands cannot read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aside_confine::{Confine, Helper, Limit, Places, Wish};
+use aside_confine::{Confine, ConfineSetting, Helper, PolicyPaths, TierLimit};
 use toml_edit::{Item, Table};
 
-use crate::provider_tables::Reader;
+use crate::provider_tables::TableReader;
 use crate::report::Report;
 use crate::settings_file::SettingsFile;
 use crate::user_files;
 
 const KEYS: [&str; 3] = ["confine", "caches", "directories"];
 
-/// What decides in the config folder what is run and where keys go.
+/// The files of the config folder that decide which programs run and where keys are sent.
 const OUR_FILES: [&str; 3] = ["config.toml", "profiles", "dialects"];
 
-/// `[tools]`, checked. It is read from the user's config and from nowhere else: a
-/// session, a profile or an import comes from others.
+/// The checked `[tools]` table. It is read only from the user's config, because
+/// sessions, profiles and imports may come from other people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ToolsTable {
-    pub(crate) confine: Wish,
-    /// Caches that commands may fill, beside the usual ones.
+    pub(crate) confine: ConfineSetting,
+    /// Cache folders that commands may write to, in addition to the usual ones.
     pub(crate) caches: Vec<PathBuf>,
-    /// Folders that commands may change, beside the working directory.
+    /// Folders that commands may write to, in addition to the working directory.
     pub(crate) directories: Vec<PathBuf>,
 }
 
 pub(crate) fn read(file: &SettingsFile, root: &Table) -> Result<ToolsTable, Report> {
-    let Some(reader) = Reader::of(file, root, "tools")? else { return Ok(ToolsTable::default()) };
-    reader.only(&KEYS)?;
-    let confine = match reader.text("confine")? {
-        None => Wish::default(),
-        Some(word) => Wish::parse(&word).ok_or_else(|| {
-            let words: Vec<String> = Wish::WORDS.iter().map(|word| format!("\"{word}\"")).collect();
-            reader.mistake("confine", &format!("unknown value `{word}`")).hint(format!("one of: {}", words.join(", ")))
+    let Some(reader) = TableReader::top_level(file, root, "tools")? else { return Ok(ToolsTable::default()) };
+    reader.reject_unknown_keys(&KEYS)?;
+    let confine = match reader.string("confine")? {
+        None => ConfineSetting::default(),
+        Some(word) => ConfineSetting::parse(&word).ok_or_else(|| {
+            let words: Vec<String> = ConfineSetting::VALUES.iter().map(|word| format!("\"{word}\"")).collect();
+            reader.error_at("confine", &format!("unknown value `{word}`")).hint(format!("one of: {}", words.join(", ")))
         })?,
     };
     Ok(ToolsTable { confine, caches: folders(&reader, "caches")?, directories: folders(&reader, "directories")? })
 }
 
-/// A list of folders, each whole or below the home folder.
-fn folders(reader: &Reader<'_>, key: &str) -> Result<Vec<PathBuf>, Report> {
+/// A list of folders, each absolute or below the home folder.
+fn folders(reader: &TableReader<'_>, key: &str) -> Result<Vec<PathBuf>, Report> {
     let Some(item) = reader.table.get(key) else { return Ok(Vec::new()) };
-    let mistake = || {
+    let error = || {
         let problem = "expected a list of folders, each beginning with / or ~/";
-        reader.mistake(key, problem).hint(format!("{key} = [\"~/.cache/other\"]"))
+        reader.error_at(key, problem).hint(format!("{key} = [\"~/.cache/other\"]"))
     };
-    let words = Item::as_array(item).ok_or_else(mistake)?;
-    words.iter().map(|word| word.as_str().and_then(folder).ok_or_else(mistake)).collect()
+    let words = Item::as_array(item).ok_or_else(error)?;
+    words.iter().map(|word| word.as_str().and_then(folder).ok_or_else(error)).collect()
 }
 
 fn folder(word: &str) -> Option<PathBuf> {
     let path = match word.strip_prefix("~/") {
-        Some(below) => PathBuf::from(std::env::var_os("HOME")?).join(below),
+        Some(subtable) => PathBuf::from(std::env::var_os("HOME")?).join(subtable),
         None => PathBuf::from(word),
     };
     (path.is_absolute() && !word.contains('\0')).then_some(path)
 }
 
-/// The confinement of what is started in this folder. `unreadable` is what rules
-/// forbid to be read.
+/// The confinement of commands started in this folder. `unreadable` are the paths
+/// that permission rules forbid to read.
 pub(crate) fn confine(here: &Path, table: &ToolsTable, unreadable: Vec<PathBuf>) -> Arc<Confine> {
     let root = std::fs::canonicalize(here).unwrap_or_else(|_| here.to_owned());
-    let mut places = Places::here(root);
+    let mut places = PolicyPaths::from_environment(root);
     let ours = [user_files::config_folder(), user_files::data_folder(), user_files::state_folder()];
     places.caches.extend(table.caches.iter().cloned());
     places.directories.extend(table.directories.iter().cloned());
     let settings = user_files::config_folder().into_iter();
     places.protected.extend(settings.flat_map(|folder| OUR_FILES.map(|name| folder.join(name))));
     places.protected.extend(user_files::data_folder().map(|folder| folder.join("permissions.json")));
-    // Whoever works inside one of our own folders means to read it.
+    // A user who works inside one of aside's folders wants commands to read it.
     let is_around = |path: &PathBuf| !places.root.starts_with(path);
     let ours = ours.into_iter().flatten().filter_map(|path| std::path::absolute(path).ok());
     places.unreadable = ours.filter(is_around).collect();
     places.unreadable.extend(unreadable);
-    let confine = Confine::new(Helper::this_program(), table.confine, places).limited(Limit::from_environment());
+    let confine = Confine::new(Helper::this_program(), table.confine, places).with_limit(TierLimit::from_environment());
     Arc::new(match user_files::state_folder() {
-        Some(folder) => confine.remembering(&folder),
+        Some(folder) => confine.with_cache_in(&folder),
         None => confine,
     })
 }

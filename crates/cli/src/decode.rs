@@ -1,4 +1,4 @@
-//! `aside decode`: a recorded response into neutral JSON.
+//! `aside decode`: converts a recorded response to neutral JSON.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -9,28 +9,28 @@ use aside_core::dialect::{Dialect, Dialects, Rules};
 use aside_core::event::{Event, Sink};
 use aside_core::fold::Fold;
 use aside_core::frame::DEFAULT_FRAME_LIMIT;
-use aside_core::json::{self, Layout};
+use aside_core::json::{self, JsonLayout};
 use aside_core::protocol::Protocol;
-use aside_core::rules::reading;
+use aside_core::rules::rules_with_tags;
 use aside_core::safe_json;
 use aside_core::settings::TagsMode;
-use aside_core::wire::{Decoder, NotUnderstood, guess_protocol};
+use aside_core::wire::{Decoder, NotUnderstood, detect_protocol};
 
 use crate::output;
 use crate::report::Report;
 use crate::settings::Overrides;
-use crate::{Outcome, user_files};
+use crate::{ExitStatus, user_files};
 
 const CHUNK: usize = 64 * 1024;
 
-/// How much is read ahead to tell the protocol and the model.
-const HEAD: usize = 1024 * 1024;
+/// How much to read ahead to detect the protocol and the model.
+const MAX_HEAD: usize = 1024 * 1024;
 
-/// Turn a recorded response into neutral JSON
+/// Convert a recorded response to neutral JSON
 ///
-/// Reads what a provider sent, streamed or whole, and prints the message it
-/// means: thinking, text and tool calls in order, with usage and how it ended.
-/// Protocol and framing are told from the bytes.
+/// Reads a provider's response, streamed or not, and prints its message:
+/// thinking, text and tool calls in order, with usage and finish reason.
+/// Protocol and framing are detected from the bytes.
 ///
 /// Exit code: 0 decoded, 1 decoded with an error of the provider inside, 2 not
 /// understood.
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P")]
     protocol: Option<Protocol>,
 
-    /// The provider's dialect, or `auto` to tell it from the model's name
+    /// The provider's dialect, or `auto` to detect it from the model's name
     #[arg(long, value_name = "D")]
     dialect: Option<String>,
 
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     overrides: Overrides,
 
-    /// Pass over a single event or body larger than this
+    /// Skip a single event or body larger than this
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_FRAME_LIMIT)]
     max_event: usize,
 
@@ -65,25 +65,25 @@ pub(crate) struct Arguments {
     files: Vec<String>,
 }
 
-/// How one input is to be read.
-struct Plan {
+/// How to read one input.
+struct DecodePlan {
     protocol: Protocol,
     rules: Rules,
     origin: Option<Origin>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let dialects = user_files::dialects()?;
     let tags = arguments.overrides.load()?.settings.tags();
     let mut out = BufWriter::new(output::stdout());
-    let mut worst = Outcome::Done;
+    let mut worst = ExitStatus::Done;
     for name in &arguments.files {
         let outcome = match decode_file(arguments, &dialects, tags, name, &mut out) {
             Ok(outcome) => outcome,
             Err(error) if error.is::<Report>() => {
                 out.flush()?;
                 Report::from(error).print();
-                Outcome::AskedWrongly
+                ExitStatus::UsageError
             }
             Err(error) => return Err(error),
         };
@@ -99,7 +99,7 @@ fn decode_file(
     tags: TagsMode,
     name: &str,
     out: &mut impl Write,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     let mut input: Box<dyn Read> = if name == "-" {
         Box::new(io::stdin().lock())
     } else {
@@ -109,38 +109,38 @@ fn decode_file(
     let unreadable = |error: io::Error| Report::new(format!("cannot read {name}: {error}"));
     let (head, protocol) = read_head(&mut input, arguments, dialects).map_err(unreadable)?;
     let mut plan = plan(arguments, dialects, name, &head, protocol)?;
-    plan.rules = reading(dialects, &plan.rules, tags);
+    plan.rules = rules_with_tags(dialects, &plan.rules, tags);
     let label = (arguments.files.len() > 1).then_some(name);
 
-    let mut reader = Reader {
+    let mut sink = DecodeSink {
         fold: Fold::new(),
         lines: arguments.events.then_some(EventLines { label, out: &mut *out, failed: None }),
     };
     let mut decoder = Decoder::with_limit(plan.protocol, &plan.rules, arguments.max_event);
     let mut chunk = head;
     while !chunk.is_empty() {
-        decoder.push(&chunk, &mut reader);
-        reader.flush()?;
+        decoder.push(&chunk, &mut sink);
+        sink.flush()?;
         chunk.resize(CHUNK, 0);
         let n_read = read_some(&mut input, &mut chunk).map_err(unreadable)?;
         chunk.truncate(n_read);
     }
-    let finished = decoder.finish(&mut reader);
-    reader.flush()?;
-    let reply = reader.fold.finish();
+    let finished = decoder.finish(&mut sink);
+    sink.flush()?;
+    let reply = sink.fold.finish();
     if let Err(error) = finished {
         return Err(not_understood(name, &plan, arguments, &reply, &error).into());
     }
     if !arguments.events {
-        let layout = if label.is_some() { Layout::OneLine } else { Layout::Indented };
+        let layout = if label.is_some() { JsonLayout::OneLine } else { JsonLayout::Indented };
         let origin = plan.origin.map(|origin| Origin { model: reply.model.clone(), ..origin });
         writeln!(out, "{}", json::reply(&reply, origin.as_ref(), label, layout)).context("cannot write the result")?;
     }
-    Ok(if reply.end.error.is_some() { Outcome::ProviderFailed } else { Outcome::Done })
+    Ok(if reply.end.error.is_some() { ExitStatus::ProviderFailed } else { ExitStatus::Done })
 }
 
-/// Folds events, and prints them where that was asked for.
-struct Reader<'a, W: Write> {
+/// Folds events, and prints them with `--events`.
+struct DecodeSink<'a, W: Write> {
     fold: Fold,
     lines: Option<EventLines<'a, W>>,
 }
@@ -148,11 +148,11 @@ struct Reader<'a, W: Write> {
 struct EventLines<'a, W: Write> {
     label: Option<&'a str>,
     out: &'a mut W,
-    /// A sink cannot fail; the first failure waits for the next flush.
+    /// `Sink::take` cannot fail, so the first error is kept until the next flush.
     failed: Option<io::Error>,
 }
 
-impl<W: Write> Reader<'_, W> {
+impl<W: Write> DecodeSink<'_, W> {
     fn flush(&mut self) -> anyhow::Result<()> {
         let Some(lines) = &mut self.lines else { return Ok(()) };
         match lines.failed.take() {
@@ -162,7 +162,7 @@ impl<W: Write> Reader<'_, W> {
     }
 }
 
-impl<W: Write> Sink for Reader<'_, W> {
+impl<W: Write> Sink for DecodeSink<'_, W> {
     fn take(&mut self, event: Event<'_>) {
         self.fold.take(event);
         let Some(lines) = &mut self.lines else { return };
@@ -178,24 +178,24 @@ impl<W: Write> Sink for Reader<'_, W> {
     }
 }
 
-/// Reads until the protocol shows, and the model where that is asked for.
+/// Reads until the protocol is clear, and the model too if `--dialect` is given.
 fn read_head(
     input: &mut dyn Read,
     arguments: &Arguments,
     dialects: &Dialects,
 ) -> io::Result<(Vec<u8>, Option<Protocol>)> {
     let mut head = Vec::new();
-    let said =
+    let declared =
         arguments.protocol.or_else(|| dialects.get(arguments.dialect.as_deref()?).map(|dialect| dialect.protocol));
     loop {
         let start = head.len();
         head.resize(start + CHUNK, 0);
         let n_read = read_some(input, head.get_mut(start..).unwrap_or(&mut []))?;
         head.truncate(start + n_read);
-        let protocol = said.or_else(|| guess_protocol(&head));
+        let protocol = declared.or_else(|| detect_protocol(&head));
         let model_known = || protocol.is_some_and(|protocol| peek_model(&head, protocol, dialects).is_some());
         let enough = protocol.is_some() && (arguments.dialect.is_none() || model_known());
-        if n_read == 0 || enough || head.len() >= HEAD {
+        if n_read == 0 || enough || head.len() >= MAX_HEAD {
             return Ok((head, protocol));
         }
     }
@@ -207,7 +207,7 @@ fn plan(
     name: &str,
     head: &[u8],
     protocol: Option<Protocol>,
-) -> Result<Plan, Report> {
+) -> Result<DecodePlan, Report> {
     let generic = |protocol: Protocol| {
         dialects.generic(protocol).ok_or_else(|| Report::new(format!("no dialect reads {protocol} in general")))
     };
@@ -242,34 +242,40 @@ fn plan(
         Some(dialect) => dialect,
         None => generic(protocol)?,
     };
-    Ok(Plan { protocol, rules: dialect.rules(model.as_deref()).clone(), origin })
+    Ok(DecodePlan { protocol, rules: dialect.rules(model.as_deref()).clone(), origin })
 }
 
-/// The model that the head of a response names.
+/// The model's name in the head of a response.
 fn peek_model(head: &[u8], protocol: Protocol, dialects: &Dialects) -> Option<String> {
     let mut model = None;
-    let mut look = |event: Event<'_>| {
+    let mut find_model = |event: Event<'_>| {
         if let Event::Started { model: name } = event {
             model.get_or_insert_with(|| name.to_owned());
         }
     };
     let mut decoder = Decoder::new(protocol, dialects.generic(protocol)?.rules(None));
-    decoder.push(head, &mut look);
-    // A head may well be cut off; only the name is wanted.
-    drop(decoder.finish(&mut look));
+    decoder.push(head, &mut find_model);
+    // The head may be cut off; only the model's name matters.
+    drop(decoder.finish(&mut find_model));
     model
 }
 
-fn not_understood(name: &str, plan: &Plan, arguments: &Arguments, reply: &Reply, error: &NotUnderstood) -> Report {
+fn not_understood(
+    name: &str,
+    plan: &DecodePlan,
+    arguments: &Arguments,
+    reply: &Reply,
+    error: &NotUnderstood,
+) -> Report {
     let name = display_name(name);
     let mut what =
         format!("{name} was not understood as {}: {}; expected {}", plan.protocol, error.found, error.expected);
     for note in reply.notes.iter().take(3) {
         what.push_str(&format!("\n  {}: {}", note.code.as_str(), note.message));
     }
-    let told = arguments.protocol.is_some() || arguments.dialect.is_some();
-    let hint = match told {
-        true => "leave --protocol and --dialect out to have the protocol told from the bytes",
+    let is_specified = arguments.protocol.is_some() || arguments.dialect.is_some();
+    let hint = match is_specified {
+        true => "leave --protocol and --dialect out to have the protocol detected from the bytes",
         false => "say --protocol P if it is of another protocol, --max-event BYTES if an event is too large",
     };
     Report::new(what).hint(hint)
@@ -284,7 +290,7 @@ fn display_name(name: &str) -> &str {
     if name == "-" { "standard input" } else { name }
 }
 
-/// One read that an interrupted system call does not end.
+/// Reads once, and retries if a signal interrupted the system call.
 fn read_some(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match input.read(buffer) {

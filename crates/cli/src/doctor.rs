@@ -1,24 +1,24 @@
-//! `aside doctor`: what is there, what is not, and what to do about it.
+//! `aside doctor`: checks the installation and suggests remedies.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use aside_confine::{Want, Wish};
+use aside_confine::{ConfineSetting, RequestedAccess};
 use aside_core::dialect::Dialects;
-use aside_core::question::Tier;
-use aside_engine::probe::Found;
+use aside_core::permission_question::Tier;
+use aside_engine::probe::LocalServer;
 use aside_store::Store;
 
-use crate::choice::{self, Named};
+use crate::model_choice::{self, NamedModels};
 use crate::output;
-use crate::providers::{Endpoint, Providers, environment};
+use crate::providers::{ProviderEndpoint, Providers, env_var};
 use crate::settings::Overrides;
-use crate::{Outcome, confinement, keep, local, mcp, run, user_files};
+use crate::{ExitStatus, confinement, local_servers, mcp, session_recorder, start, user_files};
 
-/// Look at config, keys, servers and the terminal
+/// Check config, keys, servers and the terminal
 ///
-/// Prints one line for each thing looked at; what wants doing has a remedy below
-/// it. Keys are never shown.
+/// Prints one line for each check, with a remedy below it where one is needed.
+/// Keys are never shown.
 ///
 /// Exit code: 0 all is well, 1 something is broken.
 #[derive(Debug, clap::Args)]
@@ -28,33 +28,33 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Health {
-    Well,
-    /// It works, and could be better.
-    Could,
+enum CheckStatus {
+    Ok,
+    /// It works, but could be better.
+    Suggestion,
     Broken,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Finding {
-    health: Health,
+struct CheckResult {
+    status: CheckStatus,
     what: String,
     remedy: Option<String>,
 }
 
-fn well(what: impl Into<String>) -> Finding {
-    Finding { health: Health::Well, what: what.into(), remedy: None }
+fn ok(what: impl Into<String>) -> CheckResult {
+    CheckResult { status: CheckStatus::Ok, what: what.into(), remedy: None }
 }
 
-fn could(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
-    Finding { health: Health::Could, what: what.into(), remedy: Some(remedy.into()) }
+fn suggestion(what: impl Into<String>, remedy: impl Into<String>) -> CheckResult {
+    CheckResult { status: CheckStatus::Suggestion, what: what.into(), remedy: Some(remedy.into()) }
 }
 
-fn broken(what: impl Into<String>, remedy: Option<String>) -> Finding {
-    Finding { health: Health::Broken, what: what.into(), remedy }
+fn broken(what: impl Into<String>, remedy: Option<String>) -> CheckResult {
+    CheckResult { status: CheckStatus::Broken, what: what.into(), remedy }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut findings = Vec::new();
     let dialects = match user_files::dialects() {
         Ok(dialects) => dialects,
@@ -63,27 +63,27 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Dialects::builtin()?
         }
     };
-    let runtime = run::runtime()?;
-    let servers = runtime.block_on(local::servers(&dialects));
+    let runtime = start::runtime()?;
+    let servers = runtime.block_on(local_servers::servers(&dialects));
     findings.extend(config(arguments, &dialects, &servers));
     findings.push(store());
     findings.push(keys(&dialects));
     findings.extend(servers_found(&servers));
-    findings.extend(confined(arguments));
+    findings.extend(confinement_tier(arguments));
     findings.extend(runtime.block_on(mcp_servers(arguments)));
     findings.extend(terminal());
     print(&findings)?;
-    let is_broken = findings.iter().any(|finding| finding.health == Health::Broken);
-    Ok(if is_broken { Outcome::ProviderFailed } else { Outcome::Done })
+    let is_broken = findings.iter().any(|finding| finding.status == CheckStatus::Broken);
+    Ok(if is_broken { ExitStatus::ProviderFailed } else { ExitStatus::Done })
 }
 
-fn print(findings: &[Finding]) -> std::io::Result<()> {
+fn print(findings: &[CheckResult]) -> std::io::Result<()> {
     let mut out = output::stdout();
     for finding in findings {
-        let mark = match finding.health {
-            Health::Well => "ok    ",
-            Health::Could => "could ",
-            Health::Broken => "broken",
+        let mark = match finding.status {
+            CheckStatus::Ok => "ok    ",
+            CheckStatus::Suggestion => "could ",
+            CheckStatus::Broken => "broken",
         };
         writeln!(out, "{mark}  {}", finding.what)?;
         if let Some(remedy) = &finding.remedy {
@@ -93,8 +93,8 @@ fn print(findings: &[Finding]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The files, and the model that would run by them.
-fn config(arguments: &Arguments, dialects: &Dialects, servers: &[Found]) -> Vec<Finding> {
+/// Checks the config files and the model they select.
+fn config(arguments: &Arguments, dialects: &Dialects, servers: &[LocalServer]) -> Vec<CheckResult> {
     let mut findings = Vec::new();
     match user_files::config_folder() {
         Some(folder) => findings.push(folder_line(&folder)),
@@ -105,142 +105,146 @@ fn config(arguments: &Arguments, dialects: &Dialects, servers: &[Found]) -> Vec<
     let loaded = match arguments.overrides.load() {
         Ok(loaded) => loaded,
         Err(report) => {
-            let remedy = report.remedy().unwrap_or("mend the line; aside config path says where");
+            let remedy = report.hint_text().unwrap_or("fix the line; aside config path says where");
             findings.push(broken(format!("config: {report}"), Some(remedy.to_owned())));
             return findings;
         }
     };
-    let providers = Providers { dialects, tables: &loaded.providers, env: &environment };
-    let local = local::first_model(servers);
-    let choice = choice::choose(&Named { ..loaded.named() }, &providers, local.as_deref());
+    let providers = Providers { dialects, tables: &loaded.providers, env: &env_var };
+    let local = local_servers::first_model(servers);
+    let choice = model_choice::choose_model(&NamedModels { ..loaded.named_models() }, &providers, local.as_deref());
     findings.push(match providers.resolve(&choice.name, None) {
         Err(report) => broken(
             format!("model: {} ({}): {report}", choice.name, choice.why),
             Some("name another with -m or aside config set model".to_owned()),
         ),
-        Ok(provider) => match (&provider.endpoint, provider.keys.is_empty(), crate::keys::is_there(&provider)) {
-            (Endpoint::Missing { what, remedy }, ..) => {
+        Ok(provider) => match (&provider.endpoint, provider.keys.is_empty(), crate::key_lookup::has_key(&provider)) {
+            (ProviderEndpoint::Missing { what, remedy }, ..) => {
                 broken(format!("model: {}: {what}", choice.name), Some(remedy.clone()))
             }
-            (Endpoint::At(_), false, false) => {
+            (ProviderEndpoint::At(_), false, false) => {
                 let remedy = "export its key; the line on keys names the variables".to_owned();
                 broken(format!("model: {} ({}) has no key", choice.name, choice.why), Some(remedy))
             }
-            (Endpoint::BuiltInSimulator, ..) => could(
+            (ProviderEndpoint::BuiltInSimulator, ..) => suggestion(
                 format!("model: {} ({})", choice.name, choice.why),
                 "export a provider's key, or start a local server",
             ),
-            (Endpoint::At(_), ..) => well(format!("model: {} ({})", choice.name, choice.why)),
+            (ProviderEndpoint::At(_), ..) => ok(format!("model: {} ({})", choice.name, choice.why)),
         },
     });
     findings
 }
 
-fn folder_line(folder: &Path) -> Finding {
+fn folder_line(folder: &Path) -> CheckResult {
     let file = folder.join("config.toml");
     match file.exists() {
-        true => well(format!("config: {}", file.display())),
-        false => well(format!("config: none yet; {} would be read", file.display())),
+        true => ok(format!("config: {}", file.display())),
+        false => ok(format!("config: none yet; {} would be read", file.display())),
     }
 }
 
-/// Whether sessions can be kept.
-fn store() -> Finding {
+/// Checks whether sessions can be saved.
+fn store() -> CheckResult {
     let Some(folder) = user_files::data_folder() else {
         return broken("sessions: there is no folder for them", Some("set HOME or ASIDE_DATA_DIR".to_owned()));
     };
-    match keep::writable_store().and_then(|store| store.sessions(1).map_err(|error| keep::trouble(&error))) {
-        Ok(sessions) if sessions.is_empty() => well(format!("sessions: none yet, in {}", folder.display())),
-        Ok(_) => well(format!("sessions: in {}", folder.display())),
+    match session_recorder::open_writable_store()
+        .and_then(|store| store.sessions(1).map_err(|error| session_recorder::store_error(&error)))
+    {
+        Ok(sessions) if sessions.is_empty() => ok(format!("sessions: none yet, in {}", folder.display())),
+        Ok(_) => ok(format!("sessions: in {}", folder.display())),
         Err(report) => broken(format!("sessions: {report}"), Some("ASIDE_DATA_DIR names another folder".to_owned())),
     }
 }
 
-/// Which keys are there. Their values are nobody's business.
-fn keys(dialects: &Dialects) -> Finding {
+/// Lists the keys that are set, but not their values.
+fn keys(dialects: &Dialects) -> CheckResult {
     let mut variables: Vec<&str> = dialects.iter().filter_map(|dialect| dialect.api_key_env.as_deref()).collect();
     variables.sort_unstable();
     variables.dedup();
-    let set: Vec<&str> = variables.iter().copied().filter(|name| environment(name).is_some()).collect();
+    let set: Vec<&str> = variables.iter().copied().filter(|name| env_var(name).is_some()).collect();
     match set.is_empty() {
-        true => could("keys: none is set", format!("export one of: {}", variables.join(", "))),
-        false => well(format!("keys: {}", set.join(", "))),
+        true => suggestion("keys: none is set", format!("export one of: {}", variables.join(", "))),
+        false => ok(format!("keys: {}", set.join(", "))),
     }
 }
 
-fn servers_found(servers: &[Found]) -> Vec<Finding> {
+fn servers_found(servers: &[LocalServer]) -> Vec<CheckResult> {
     if servers.is_empty() {
-        return vec![well("local servers: none answers on the usual ports of Ollama, LM Studio, llama.cpp and vLLM")];
+        return vec![ok("local servers: none answers on the usual ports of Ollama, LM Studio, llama.cpp and vLLM")];
     }
-    let line = |server: &Found| match server.models.as_slice() {
-        [] => could(format!("{} at {}: it has no model", server.id, server.base_url), "pull or load one there"),
-        models => well(format!("{} at {}: {}", server.id, server.base_url, models.join(", "))),
+    let line = |server: &LocalServer| match server.models.as_slice() {
+        [] => suggestion(format!("{} at {}: it has no model", server.id, server.base_url), "pull or load one there"),
+        models => ok(format!("{} at {}: {}", server.id, server.base_url, models.join(", "))),
     };
     servers.iter().map(line).collect()
 }
 
-/// How well commands are confined, and why not better.
-fn confined(arguments: &Arguments) -> Vec<Finding> {
-    // What is wrong with the config was said above.
+/// Checks how well commands are confined, and why not better.
+fn confinement_tier(arguments: &Arguments) -> Vec<CheckResult> {
+    // Errors in the config were reported above.
     let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
-    let Ok(here) = run::here() else { return Vec::new() };
+    let Ok(here) = start::working_directory() else { return Vec::new() };
     let confine = confinement::confine(&here, &loaded.tools, loaded.permissions.unreadable(&here));
-    let shown = match confine.confinement(Want::Usual) {
+    let shown = match confine.confinement(RequestedAccess::Standard) {
         Err(refused) => return vec![broken(format!("confinement: {refused}"), Some(BETTER.to_owned()))],
-        Ok(_) if confine.wish() == Wish::Off => {
-            let what = format!("confinement: off, by tools.confine; this machine has the tier {}", confine.best());
-            return vec![could(what, "take tools.confine out of config.toml")];
+        Ok(_) if confine.setting() == ConfineSetting::Off => {
+            let what = format!("confinement: off, by tools.confine; this machine has the tier {}", confine.best_tier());
+            return vec![suggestion(what, "remove tools.confine from config.toml")];
         }
         Ok(shown) => shown,
     };
-    let landlock = confine.found().landlock.map(|abi| format!("; Landlock ABI {abi}")).unwrap_or_default();
-    let missing = confine.found().missing.join("; ");
+    let landlock = confine.support().landlock.map(|abi| format!("; Landlock ABI {abi}")).unwrap_or_default();
+    let missing = confine.support().missing.join("; ");
     vec![match shown.tier {
-        Tier::Strong => well(format!("confinement: {shown}{landlock}")),
-        Tier::Kernel => could(format!("confinement: {shown}{landlock}; {missing}"), BETTER),
-        Tier::Seatbelt => could(format!("confinement: {shown}; untested"), "try it with aside sandbox, and tell us"),
-        Tier::None => could(format!("confinement: none, so every command is asked about; {missing}"), BETTER),
+        Tier::Strong => ok(format!("confinement: {shown}{landlock}")),
+        Tier::Kernel => suggestion(format!("confinement: {shown}{landlock}; {missing}"), BETTER),
+        Tier::Seatbelt => {
+            suggestion(format!("confinement: {shown}; untested"), "try it with aside sandbox, and tell us")
+        }
+        Tier::None => suggestion(format!("confinement: none, so every command is asked about; {missing}"), BETTER),
     }]
 }
 
 const BETTER: &str = "install bubblewrap (bwrap) and allow user namespaces; docs/security.md says more";
 
-/// Starts each server of the config and counts what it offers.
-async fn mcp_servers(arguments: &Arguments) -> Vec<Finding> {
-    // What is wrong with the config was said above.
+/// Starts each configured MCP server and counts its tools.
+async fn mcp_servers(arguments: &Arguments) -> Vec<CheckResult> {
+    // Errors in the config were reported above.
     let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
-    let Ok(here) = run::here() else { return Vec::new() };
+    let Ok(here) = start::working_directory() else { return Vec::new() };
     let off = loaded.mcp.iter().filter(|table| !table.enabled);
-    let mut findings: Vec<Finding> = off.map(|table| well(format!("mcp {}: enabled = false", table.name))).collect();
+    let mut findings: Vec<CheckResult> = off.map(|table| ok(format!("mcp {}: enabled = false", table.name))).collect();
     let confine = confinement::confine(&here, &loaded.tools, loaded.permissions.unreadable(&here));
-    for (name, found) in mcp::look(&loaded.mcp, &here, &confine).await {
+    for (name, found) in mcp::count_tools(&loaded.mcp, &here, &confine).await {
         findings.push(match found {
-            Ok(1) => well(format!("mcp {name}: 1 tool")),
-            Ok(tools) => well(format!("mcp {name}: {tools} tools")),
-            Err(trouble) => broken(format!("mcp {name}: {}", trouble.what), Some(trouble.remedy)),
+            Ok(1) => ok(format!("mcp {name}: 1 tool")),
+            Ok(tools) => ok(format!("mcp {name}: {tools} tools")),
+            Err(problem) => broken(format!("mcp {name}: {}", problem.what), Some(problem.remedy)),
         });
     }
     findings
 }
 
-fn terminal() -> Vec<Finding> {
+fn terminal() -> Vec<CheckResult> {
     let streams = [("output", std::io::stdout().is_terminal()), ("errors", std::io::stderr().is_terminal())];
     let shown: Vec<String> =
         streams.iter().map(|(name, yes)| format!("{name} {}", if *yes { "yes" } else { "no" })).collect();
-    let term = environment("TERM").unwrap_or_else(|| "not set".to_owned());
-    let mut findings = vec![well(format!("terminal: {}; TERM {term}", shown.join(", ")))];
-    let colour = match (environment("NO_COLOR"), environment("COLORTERM"), term.as_str()) {
-        (Some(_), ..) => well("colour: off, because NO_COLOR is set"),
-        (None, Some(depth), _) => well(format!("colour: {depth}")),
-        (None, None, "dumb" | "not set") => could("colour: none", "set TERM to what your terminal is"),
-        (None, None, _) => well("colour: by TERM"),
+    let term = env_var("TERM").unwrap_or_else(|| "not set".to_owned());
+    let mut findings = vec![ok(format!("terminal: {}; TERM {term}", shown.join(", ")))];
+    let colour = match (env_var("NO_COLOR"), env_var("COLORTERM"), term.as_str()) {
+        (Some(_), ..) => ok("colour: off, because NO_COLOR is set"),
+        (None, Some(depth), _) => ok(format!("colour: {depth}")),
+        (None, None, "dumb" | "not set") => suggestion("colour: none", "set TERM to what your terminal is"),
+        (None, None, _) => ok("colour: by TERM"),
     };
     findings.push(colour);
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| environment(name)).unwrap_or_default();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env_var(name)).unwrap_or_default();
     let is_utf8 = locale.to_lowercase().replace('-', "").contains("utf8");
     findings.push(match is_utf8 {
-        true => well(format!("letters: {locale}")),
-        false => could(format!("letters: the locale is `{locale}`"), "set LANG to one that ends in .UTF-8"),
+        true => ok(format!("letters: {locale}")),
+        false => suggestion(format!("letters: the locale is `{locale}`"), "set LANG to one that ends in .UTF-8"),
     });
     findings
 }

@@ -3,83 +3,82 @@
 use std::io::Write;
 
 use aside_core::block::Block;
+use aside_core::json_string::split_within;
 use aside_core::message::{Message, Role};
-use aside_core::rules::{Action, Decision};
+use aside_core::rules::{Decision, EgressAction};
 use aside_core::safe_json;
-use aside_core::text::split_within;
-use aside_core::tokens::{self, Count};
+use aside_core::tokens::{self, TokenCount};
 use serde_json::{Value, json};
 
-use crate::Outcome;
-use crate::outgoing::{self, Counting, Outgoing};
+use crate::ExitStatus;
 use crate::output;
+use crate::request_preview::{self, RequestPreview, TokenCounting};
 
-/// Say what the next request would send, block by block, and why
+/// Show what the next request would send, block by block, and why
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside explain -m deepseek/deepseek-v4-pro examples/conversation.jsonl
   aside explain -m anthropic/claude-sonnet-5 --json examples/conversation.jsonl")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    source: outgoing::Source,
+    request: request_preview::RequestArguments,
 
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let outgoing = arguments.source.build(Counting::InTheVocabulary)?;
-    let branch: Vec<&Message> =
-        outgoing.conversation.history.branch().into_iter().map(|(_, message)| message).collect();
-    let decisions = outgoing.encoded.decisions.iter();
-    let rows: Vec<Row> = decisions.map(|decision| Row::of(decision, &branch, &outgoing)).collect();
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let preview = arguments.request.build(TokenCounting::Exact)?;
+    let branch: Vec<&Message> = preview.conversation.history.branch().into_iter().map(|(_, message)| message).collect();
+    let decisions = preview.encoded.decisions.iter();
+    let rows: Vec<ExplainRow> = decisions.map(|decision| ExplainRow::of(decision, &branch, &preview)).collect();
     let mut out = output::stdout();
     if arguments.json {
-        writeln!(out, "{}", safe_json::to_string(&as_json(&outgoing, &rows)))?;
+        writeln!(out, "{}", safe_json::to_string(&as_json(&preview, &rows)))?;
     } else {
-        write!(out, "{}", as_table(&outgoing, &rows))?;
+        write!(out, "{}", as_table(&preview, &rows))?;
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// One decision with what a reader wants to know about its block.
-struct Row {
+/// One decision with the facts about its block.
+struct ExplainRow {
     message: usize,
     block: Option<usize>,
     role: &'static str,
     kind: &'static str,
-    begins: String,
+    excerpt: String,
     action: &'static str,
     field: Option<String>,
     rule: String,
     setting: Option<&'static str>,
     layer: Option<&'static str>,
-    /// Of the stored block, whether it is sent or not.
-    count: Count,
+    /// The token count of the stored block, even if it is not sent.
+    count: TokenCount,
     sent: bool,
 }
 
-impl Row {
-    fn of(decision: &Decision, branch: &[&Message], outgoing: &Outgoing) -> Row {
+impl ExplainRow {
+    fn of(decision: &Decision, branch: &[&Message], preview: &RequestPreview) -> ExplainRow {
         let message = branch.get(decision.message).copied();
         let block = message.zip(decision.block).and_then(|(message, at)| message.blocks.get(at));
         let text = block.map(text_of).unwrap_or_default();
-        let setting = decision.why.setting();
-        let layer = setting.and_then(|name| outgoing.settings.get(name.parse().ok()?)).map(|(_, layer)| layer.as_str());
-        Row {
+        let setting = decision.reason.setting();
+        let layer = setting.and_then(|name| preview.settings.get(name.parse().ok()?)).map(|(_, layer)| layer.as_str());
+        ExplainRow {
             message: decision.message,
             block: decision.block,
             role: message.map_or("", |message| role(message.role)),
             kind: block.map_or("filler", kind),
-            begins: beginning(&text),
+            excerpt: excerpt(&text),
             action: action(decision.action),
             field: decision.field.clone(),
-            rule: decision.why.rule(),
+            rule: decision.reason.rule(),
             setting,
             layer,
-            count: block.map_or(Count::Exact(0), |block| tokens::of_block(block, outgoing.counter.as_ref())),
-            sent: decision.action != Action::Dropped,
+            count: block.map_or(TokenCount::Exact(0), |block| tokens::count_block(block, preview.counter.as_ref())),
+            sent: decision.action != EgressAction::Dropped,
         }
     }
 
@@ -88,7 +87,7 @@ impl Row {
     }
 }
 
-fn as_json(outgoing: &Outgoing, rows: &[Row]) -> Value {
+fn as_json(preview: &RequestPreview, rows: &[ExplainRow]) -> Value {
     let decisions: Vec<Value> = rows
         .iter()
         .map(|row| {
@@ -100,31 +99,31 @@ fn as_json(outgoing: &Outgoing, rows: &[Row]) -> Value {
         })
         .collect();
     json!({
-        "model": outgoing.provider.model,
-        "dialect": outgoing.provider.dialect.id,
-        "tokens": outgoing.encoded.tokens,
-        "limit": outgoing.limit,
+        "model": preview.provider.model,
+        "dialect": preview.provider.dialect.id,
+        "tokens": preview.encoded.tokens,
+        "limit": preview.limit,
         "heldBack": held_back(rows).tokens(),
         "decisions": decisions,
-        "notices": notices(outgoing),
+        "notices": notices(preview),
     })
 }
 
-fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
-    let (dialect, model) = (&outgoing.provider.dialect.id, &outgoing.provider.model);
-    // Whatever counts, the words a provider puts around a request are its own.
-    let used = tokens::shown(Count::Estimated(outgoing.encoded.tokens), outgoing.limit);
+fn as_table(preview: &RequestPreview, rows: &[ExplainRow]) -> String {
+    let (dialect, model) = (&preview.provider.dialect.id, &preview.provider.model);
+    // Always an estimate: providers add tokens of their own to each request.
+    let used = tokens::format_usage(TokenCount::Estimated(preview.encoded.tokens), preview.limit);
     let held_back = held_back(rows);
     let held_back = match held_back.tokens() {
         0 => String::new(),
-        1.. => format!(", {} of thinking held back", tokens::shown(held_back, None)),
+        1.. => format!(", {} of thinking held back", tokens::format_usage(held_back, None)),
     };
     let mut out = format!("to {dialect}, model {model}: {used} tokens{held_back}\n\n");
     for row in rows {
-        let what = format!("{:>3} {:<9} {:<10} {:<8} {}", row.message, row.role, row.kind, row.action, row.begins);
+        let what = format!("{:>3} {:<9} {:<10} {:<8} {}", row.message, row.role, row.kind, row.action, row.excerpt);
         out.push_str(what.trim_end());
         out.push('\n');
-        // The conversation itself needs no reason.
+        // Text, calls and results are always sent, so they need no reason.
         if matches!(row.kind, "thinking" | "filler" | "unmodelled") {
             let field = row.field.as_ref().map(|field| format!("as {field}, ")).unwrap_or_default();
             let by = match (row.setting, row.layer) {
@@ -134,19 +133,19 @@ fn as_table(outgoing: &Outgoing, rows: &[Row]) -> String {
             out.push_str(&format!("      {field}because: {}{by}\n", row.rule));
         }
     }
-    for note in notices(outgoing) {
+    for note in notices(preview) {
         out.push_str(&format!("\nnote: {note}\n"));
     }
     out
 }
 
-/// What a reader should know first comes first.
-fn notices(outgoing: &Outgoing) -> Vec<&String> {
-    outgoing.encoded.unmet.iter().chain(&outgoing.encoded.notes).collect()
+/// Unmet demands first: they are more important than notes.
+fn notices(preview: &RequestPreview) -> Vec<&String> {
+    preview.encoded.unmet.iter().chain(&preview.encoded.notes).collect()
 }
 
-/// Thinking that is stored and not sent.
-fn held_back(rows: &[Row]) -> Count {
+/// The tokens of stored thinking that is not sent.
+fn held_back(rows: &[ExplainRow]) -> TokenCount {
     rows.iter().filter(|row| row.kind == "thinking" && !row.sent).map(|row| row.count).sum()
 }
 
@@ -162,7 +161,7 @@ fn text_of(block: &Block) -> String {
 }
 
 /// The first words, on one line.
-fn beginning(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     let (text, _) = split_within(text.trim_start(), 1000);
     let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.chars().count() <= 44 {
@@ -191,12 +190,12 @@ fn kind(block: &Block) -> &'static str {
     }
 }
 
-pub(crate) fn action(action: Action) -> &'static str {
+pub(crate) fn action(action: EgressAction) -> &'static str {
     match action {
-        Action::Verbatim => "verbatim",
-        Action::Field => "field",
-        Action::Tags => "tags",
-        Action::Filler => "filler",
-        Action::Dropped => "dropped",
+        EgressAction::Verbatim => "verbatim",
+        EgressAction::Field => "field",
+        EgressAction::Tags => "tags",
+        EgressAction::Filler => "filler",
+        EgressAction::Dropped => "dropped",
     }
 }

@@ -1,39 +1,39 @@
-//! `aside judge`: a request body against the rules of its provider.
+//! `aside judge`: checks a request body against its provider's rules.
 
 use std::fs;
 use std::io::{Read, Write};
 
 use aside_core::conversation::Conversation;
 use aside_core::message::{Message, Role};
-use aside_core::rules::{Issued, Verdict, judge};
+use aside_core::rules::{IssuedThinking, JudgeVerdict, judge};
 use aside_core::safe_json;
 use serde_json::{Value, json};
 
 use crate::output;
 use crate::report::Report;
-use crate::{Outcome, user_files};
+use crate::{ExitStatus, user_files};
 
-/// Say which of a provider's rules a request body breaks
+/// Check a request body against a provider's rules
 ///
-/// Reads a body as the provider would and prints what it would refuse, with its
-/// status and the shape of its error. With --after (the earlier turns as a
-/// conversation) it also sees whether what was issued came back unchanged.
+/// Reads a body as the provider would and prints each rule it breaks, with the
+/// status and body of the provider's error. With --after (the earlier turns as a
+/// conversation) it also checks that seals were sent back unchanged.
 ///
-/// Exit code: 0 accepted, 1 refused, 2 you asked wrongly.
+/// Exit code: 0 accepted, 1 refused, 2 wrong usage.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside encode -m kimi/kimi-k3 examples/conversation.jsonl | aside judge --dialect kimi -m kimi-k3
   aside judge --dialect anthropic --after conversation.jsonl request.json")]
 pub(crate) struct Arguments {
-    /// Whose rules count
+    /// The dialect whose rules apply
     #[arg(long, value_name = "D")]
     dialect: String,
 
-    /// The model, where rules differ by model; else the one the body names
+    /// The model, if rules differ by model; by default the one the body names
     #[arg(short, long, value_name = "MODEL")]
     model: Option<String>,
 
-    /// The earlier turns as a conversation: what the provider gave out
+    /// The earlier turns as a conversation, with the seals the provider issued
     #[arg(long, value_name = "FILE")]
     after: Option<String>,
 
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     file: String,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let dialects = user_files::dialects()?;
     let dialect = dialects.get(&arguments.dialect).ok_or_else(|| {
         Report::new(format!("unknown dialect `{}`", arguments.dialect)).hint("aside models lists them")
@@ -61,14 +61,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let issued: Option<Vec<&Message>> = branch.map(|branch| {
         branch.into_iter().map(|(_, message)| message).filter(|message| message.role == Role::Assistant).collect()
     });
-    let issued = issued.as_deref().map_or(Issued::Unknown, Issued::Messages);
+    let issued = issued.as_deref().map_or(IssuedThinking::Unknown, IssuedThinking::Messages);
     let verdict = judge(dialect, &model, &[], &body, issued)
         .map_err(|error| Report::new(format!("{}: {error}", arguments.file)))?;
     writeln!(output::stdout(), "{}", safe_json::to_string(&as_json(&verdict)))?;
-    Ok(if verdict.is_ok() { Outcome::Done } else { Outcome::ProviderFailed })
+    Ok(if verdict.is_ok() { ExitStatus::Done } else { ExitStatus::ProviderFailed })
 }
 
-fn as_json(verdict: &Verdict) -> Value {
+fn as_json(verdict: &JudgeVerdict) -> Value {
     let broken: Vec<Value> = verdict
         .broken
         .iter()

@@ -1,27 +1,27 @@
-//! `aside key`: keys in the system's keyring. They are never shown.
+//! `aside key`: stores keys in the system's keyring. Keys are never printed.
 
 use std::io::{IsTerminal, Read, Write};
 
 use clap::Subcommand;
 
 use crate::output;
-use crate::providers::{KeySource, Provider, Providers, environment};
-use crate::report::{Report, tell};
+use crate::providers::{KeySource, Provider, Providers, env_var};
+use crate::report::{Report, print_notice};
 use crate::settings::Overrides;
-use crate::{Outcome, keyring, user_files};
+use crate::{ExitStatus, keyring, user_files};
 
-/// Keep providers' keys in the system's keyring
+/// Store providers' keys in the system's keyring
 ///
-/// A key is looked for in the provider's variable, then in the keyring, then
-/// with its api_key_cmd. No file of aside's ever holds one.
+/// aside looks for a key in the provider's environment variable, then in the
+/// keyring, then runs its api_key_cmd. It never writes a key to a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: KeyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum KeyCommand {
     /// Store a key, read from standard input
     #[command(after_help = "Example:\n  pass show deepseek | aside key set deepseek")]
     Set {
@@ -33,29 +33,29 @@ enum Action {
         #[arg(value_name = "PROVIDER")]
         provider: String,
     },
-    /// Say where each provider's key comes from; no key is shown
+    /// Show where each provider's key comes from, but never the key
     List,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match &arguments.action {
-        Action::Set { provider } => set(provider)?,
-        Action::Unset { provider } => {
-            known(provider)?;
+        KeyCommand::Set { provider } => set(provider)?,
+        KeyCommand::Unset { provider } => {
+            provider_with_key(provider)?;
             keyring::unset(provider)?;
-            tell(&format!("the key of `{provider}` is out of the keyring"));
+            print_notice(&format!("the key of `{provider}` was removed from the keyring"));
         }
-        Action::List => list()?,
+        KeyCommand::List => list()?,
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// A provider that takes a key.
-fn known(id: &str) -> anyhow::Result<Provider> {
+/// The provider with this id; fails if it takes no key.
+fn provider_with_key(id: &str) -> anyhow::Result<Provider> {
     let dialects = user_files::dialects()?;
     let loaded = Overrides::default().load()?;
-    let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
-    // Which of its models does not matter here.
+    let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
+    // The key is the same for every model.
     let provider = providers.resolve(&format!("{id}/any"), None)?;
     if provider.keys.is_empty() {
         return Err(Report::new(format!("`{id}` takes no key")).hint("aside models lists who does").into());
@@ -64,12 +64,12 @@ fn known(id: &str) -> anyhow::Result<Provider> {
 }
 
 fn set(id: &str) -> anyhow::Result<()> {
-    known(id)?;
+    provider_with_key(id)?;
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
-        // It would stand on the screen and in its history.
+        // A typed key would stay visible on the screen and in the scrollback.
         let hint = format!("pipe it in, as in: pass show {id} | aside key set {id}");
-        return Err(Report::new("a key is not typed here, where it can be read").hint(hint).into());
+        return Err(Report::new("a key cannot be typed here, where it would be visible").hint(hint).into());
     }
     let mut key = String::new();
     stdin.read_to_string(&mut key)?;
@@ -77,14 +77,14 @@ fn set(id: &str) -> anyhow::Result<()> {
         return Err(Report::new("standard input is empty").hint("pipe the key in").into());
     }
     keyring::set(id, key.trim())?;
-    tell(&format!("the key of `{id}` is in the keyring"));
+    print_notice(&format!("the key of `{id}` is in the keyring"));
     Ok(())
 }
 
 fn list() -> anyhow::Result<()> {
     let dialects = user_files::dialects()?;
     let loaded = Overrides::default().load()?;
-    let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
+    let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
     let presets = dialects.iter().filter(|dialect| dialect.api_key_env.is_some()).map(|dialect| dialect.id.clone());
     let mut ids: Vec<String> = loaded.providers.iter().map(|table| table.name.clone()).chain(presets).collect();
     ids.sort();
@@ -92,21 +92,21 @@ fn list() -> anyhow::Result<()> {
     let mut out = output::stdout();
     for id in ids {
         let Ok(provider) = providers.resolve(&format!("{id}/any"), None) else { continue };
-        if let Some(place) = place(&provider) {
-            writeln!(out, "{id:<22} {place}")?;
+        if let Some(key_location) = key_location(&provider) {
+            writeln!(out, "{id:<22} {key_location}")?;
         }
     }
     Ok(())
 }
 
-/// Where the key of a provider is, if it takes one.
-fn place(provider: &Provider) -> Option<String> {
+/// Where the provider's key comes from; none if the provider takes no key.
+fn key_location(provider: &Provider) -> Option<String> {
     let mut commands = false;
-    let mut wanted = None;
+    let mut unset_variable = None;
     for source in &provider.keys {
         match source {
-            KeySource::Env(name) if environment(name).is_some() => return Some(name.clone()),
-            KeySource::Env(name) => wanted = Some(name.clone()),
+            KeySource::Env(name) if env_var(name).is_some() => return Some(name.clone()),
+            KeySource::Env(name) => unset_variable = Some(name.clone()),
             KeySource::Command(_) => commands = true,
         }
     }
@@ -116,5 +116,5 @@ fn place(provider: &Provider) -> Option<String> {
     if commands {
         return Some("api_key_cmd".to_owned());
     }
-    wanted.map(|name| format!("none; {name} is not set"))
+    unset_variable.map(|name| format!("none; {name} is not set"))
 }

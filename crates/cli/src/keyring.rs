@@ -1,16 +1,16 @@
-//! The system's keyring, through the program that every keyring comes with:
-//! `secret-tool` of the Secret Service, `security` of macOS. Linking against
-//! them would cost some forty crates for one short question.
+//! The system's keyring, through its command-line program: `secret-tool` for the
+//! Secret Service, `security` on macOS. A keyring library would add some forty
+//! crates.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use crate::report::Report;
 
-/// What our secrets are filed under.
+/// The service name of our keyring entries.
 const SERVICE: &str = "aside";
 
-/// The program that speaks to the keyring here.
+/// The command-line program of a keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Program {
     SecretTool,
@@ -27,7 +27,7 @@ impl Program {
         }
     }
 
-    /// The one that is installed.
+    /// The installed one.
     fn here() -> Option<Program> {
         let folders = std::env::var_os("PATH")?;
         Program::ALL
@@ -50,8 +50,7 @@ impl Program {
     }
 }
 
-/// The key of a provider, where a keyring has one. A machine without a keyring
-/// has no key in it; that is no failure.
+/// The provider's key in the keyring. None if there is no keyring.
 pub(crate) fn find(provider: &str) -> Option<String> {
     let program = Program::here()?;
     let found = match program {
@@ -63,16 +62,16 @@ pub(crate) fn find(provider: &str) -> Option<String> {
     (!key.trim().is_empty()).then(|| key.trim().to_owned())
 }
 
-/// Puts a key into the keyring.
+/// Stores a key in the keyring.
 pub(crate) fn set(provider: &str, key: &str) -> Result<(), Report> {
-    let program = needed()?;
+    let program = installed_program()?;
     let label = format!("{SERVICE}: {provider}");
     let done = match program {
         Program::SecretTool => {
             let arguments = ["store", "--label", &label, "service", SERVICE, "provider", provider];
             program.run(&arguments, Some(key))
         }
-        // The key is asked for twice, on its input: an argument could be seen by others.
+        // Via stdin, where the program asks twice: other processes could see an argument.
         Program::Security => {
             let arguments = ["add-generic-password", "-U", "-s", SERVICE, "-a", provider, "-w"];
             program.run(&arguments, Some(&format!("{key}\n{key}\n")))
@@ -81,9 +80,9 @@ pub(crate) fn set(provider: &str, key: &str) -> Result<(), Report> {
     check(program, done)
 }
 
-/// Takes a key out of the keyring.
+/// Removes a key from the keyring.
 pub(crate) fn unset(provider: &str) -> Result<(), Report> {
-    let program = needed()?;
+    let program = installed_program()?;
     let done = match program {
         Program::SecretTool => program.run(&["clear", "service", SERVICE, "provider", provider], None),
         Program::Security => program.run(&["delete-generic-password", "-s", SERVICE, "-a", provider], None),
@@ -91,7 +90,7 @@ pub(crate) fn unset(provider: &str) -> Result<(), Report> {
     check(program, done)
 }
 
-fn needed() -> Result<Program, Report> {
+fn installed_program() -> Result<Program, Report> {
     Program::here().ok_or_else(|| {
         let hint = "install secret-tool (libsecret-tools) and run a keyring, export the provider's variable, or give it an api_key_cmd";
         Report::new("there is no keyring on this machine").hint(hint)
@@ -107,6 +106,6 @@ fn check(program: Program, done: std::io::Result<Output>) -> Result<(), Report> 
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(failed(said.lines().next().unwrap_or("it did not say why").to_owned()))
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(failed(stderr.lines().next().unwrap_or("it did not say why").to_owned()))
 }

@@ -1,43 +1,43 @@
-//! The `aside` binary: arguments, files, exit codes. It knows no wire format.
+//! The `aside` binary: arguments, files, exit codes. Wire formats are the library's concern.
 
 mod ask;
 mod atomic;
 mod chat;
-mod choice;
+mod completions;
 mod config;
+mod configured_models;
 mod confinement;
 mod decode;
 mod doctor;
 mod encode;
 mod explain;
 mod judge;
-mod keep;
 mod key;
+mod key_lookup;
 mod keyring;
-mod keys;
-mod local;
+mod local_servers;
 mod log;
-#[cfg_attr(not(feature = "mcp"), path = "mcp_absent.rs")]
+#[cfg_attr(not(feature = "mcp"), path = "mcp_stub.rs")]
 mod mcp;
 mod mcp_tables;
+mod model_choice;
 mod models;
-mod outgoing;
 mod output;
-mod own_models;
-mod pages;
 mod permission_table;
 mod profile;
 mod provider_tables;
 mod providers;
 mod replay;
 mod report;
-mod run;
+mod request_preview;
 mod sandbox;
 mod search;
+mod session_recorder;
 mod sessions;
 mod settings;
 mod settings_file;
 mod sim;
+mod start;
 mod times;
 mod trust;
 mod usage;
@@ -57,9 +57,9 @@ Environment:
 
 /// Every reasoning model works right, everywhere.
 ///
-/// Without a command: the terminal screen, in a new session. aside reads the
-/// thinking of any LLM provider, shows it, keeps all of it, and sends back what
-/// that provider needs.
+/// Without a command, aside opens the terminal screen with a new session. It
+/// reads the thinking of any LLM provider, shows it, stores all of it, and sends
+/// back what that provider needs.
 #[derive(Debug, Parser)]
 #[command(name = "aside", version, propagate_version = true, args_conflicts_with_subcommands = true)]
 #[command(after_help = VARIABLES)]
@@ -68,13 +68,13 @@ struct Arguments {
     chat: chat::Arguments,
 
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     Ask(ask::Arguments),
-    Completions(pages::CompletionsArguments),
+    Completions(completions::CompletionsArguments),
     Config(config::Arguments),
     Decode(decode::Arguments),
     Doctor(doctor::Arguments),
@@ -82,7 +82,7 @@ enum Command {
     Explain(explain::Arguments),
     Judge(judge::Arguments),
     Key(key::Arguments),
-    Man(pages::ManArguments),
+    Man(completions::ManArguments),
     Models(models::Arguments),
     Profile(profile::Arguments),
     Replay(replay::Arguments),
@@ -94,82 +94,82 @@ enum Command {
     Usage(usage::Arguments),
 }
 
-/// What a run came to, as the shell sees it.
+/// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Outcome {
+pub(crate) enum ExitStatus {
     Done = 0,
     /// The model or its provider failed.
     ProviderFailed = 1,
-    /// You asked for something that cannot be.
-    AskedWrongly = 2,
-    /// The terminal went away.
+    /// The arguments, the config or an input file are wrong.
+    UsageError = 2,
+    /// SIGHUP: the terminal is gone.
     HungUp = 129,
-    /// The user stopped it.
+    /// Ctrl+C.
     Interrupted = 130,
-    /// Somebody asked the process to end.
+    /// SIGTERM.
     Terminated = 143,
 }
 
 fn main() -> ExitCode {
-    // First of all: a command waits for it.
-    if let Some(code) = aside_confine::helper::run_if_asked() {
+    // Before anything else: as the sandbox helper, this process delays a command.
+    if let Some(code) = aside_confine::helper::run_if_helper() {
         return code;
     }
     aside_confine::hide_this_process();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return refuse(&error),
+        Err(error) => return print_clap_error(&error),
     };
-    let outcome = log::begin().map_err(anyhow::Error::from).and_then(|()| obey(arguments));
+    let outcome = log::init().map_err(anyhow::Error::from).and_then(|()| run_command(arguments));
     let code = match outcome {
         Ok(outcome) => outcome,
-        // Whoever reads our output has seen enough.
-        Err(error) if is_broken_pipe(&error) => Outcome::Done,
+        // The reader of the pipe has gone, as `head` does. That is not an error.
+        Err(error) if is_broken_pipe(&error) => ExitStatus::Done,
         Err(error) => {
             let report = Report::from(error);
-            log::note(log::Level::Warn, || report.to_string());
+            log::write(log::LogLevel::Warn, || report.to_string());
             report.print();
-            Outcome::AskedWrongly
+            ExitStatus::UsageError
         }
     };
     ExitCode::from(code as u8)
 }
 
-fn obey(arguments: Arguments) -> anyhow::Result<Outcome> {
+fn run_command(arguments: Arguments) -> anyhow::Result<ExitStatus> {
     match arguments.command {
         None => chat::run(arguments.chat),
-        Some(Command::Ask(arguments)) => ask::run(&arguments),
-        Some(Command::Completions(arguments)) => pages::completions(&arguments),
-        Some(Command::Config(arguments)) => config::run(&arguments),
-        Some(Command::Decode(arguments)) => decode::run(&arguments),
-        Some(Command::Doctor(arguments)) => doctor::run(&arguments),
-        Some(Command::Encode(arguments)) => encode::run(&arguments),
-        Some(Command::Explain(arguments)) => explain::run(&arguments),
-        Some(Command::Judge(arguments)) => judge::run(&arguments),
-        Some(Command::Key(arguments)) => key::run(&arguments),
-        Some(Command::Man(arguments)) => pages::man(&arguments),
-        Some(Command::Models(arguments)) => models::run(&arguments),
-        Some(Command::Profile(arguments)) => profile::run(&arguments),
-        Some(Command::Replay(arguments)) => replay::run(&arguments),
-        Some(Command::Sandbox(arguments)) => sandbox::run(&arguments),
-        Some(Command::Search(arguments)) => search::run(&arguments),
-        Some(Command::Sessions(arguments)) => sessions::run(&arguments),
-        Some(Command::Usage(arguments)) => usage::run(&arguments),
-        Some(Command::Sim(arguments)) => sim::run(&arguments),
-        Some(Command::Trust(arguments)) => trust::run(&arguments),
+        Some(CliCommand::Ask(arguments)) => ask::run(&arguments),
+        Some(CliCommand::Completions(arguments)) => completions::print_completions(&arguments),
+        Some(CliCommand::Config(arguments)) => config::run(&arguments),
+        Some(CliCommand::Decode(arguments)) => decode::run(&arguments),
+        Some(CliCommand::Doctor(arguments)) => doctor::run(&arguments),
+        Some(CliCommand::Encode(arguments)) => encode::run(&arguments),
+        Some(CliCommand::Explain(arguments)) => explain::run(&arguments),
+        Some(CliCommand::Judge(arguments)) => judge::run(&arguments),
+        Some(CliCommand::Key(arguments)) => key::run(&arguments),
+        Some(CliCommand::Man(arguments)) => completions::print_man_page(&arguments),
+        Some(CliCommand::Models(arguments)) => models::run(&arguments),
+        Some(CliCommand::Profile(arguments)) => profile::run(&arguments),
+        Some(CliCommand::Replay(arguments)) => replay::run(&arguments),
+        Some(CliCommand::Sandbox(arguments)) => sandbox::run(&arguments),
+        Some(CliCommand::Search(arguments)) => search::run(&arguments),
+        Some(CliCommand::Sessions(arguments)) => sessions::run(&arguments),
+        Some(CliCommand::Usage(arguments)) => usage::run(&arguments),
+        Some(CliCommand::Sim(arguments)) => sim::run(&arguments),
+        Some(CliCommand::Trust(arguments)) => trust::run(&arguments),
     }
 }
 
-/// The help, or what is wrong with the arguments. That quotes them, and so may
-/// hold what a terminal would obey.
-fn refuse(error: &clap::Error) -> ExitCode {
+/// Prints the help, or the mistake in the arguments. The message quotes the
+/// arguments, so terminal escapes in it are removed.
+fn print_clap_error(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        report::tell(error.render().to_string().trim_end());
-        return ExitCode::from(Outcome::AskedWrongly as u8);
+        report::print_notice(error.render().to_string().trim_end());
+        return ExitCode::from(ExitStatus::UsageError as u8);
     }
-    // Whoever reads our output may have seen enough.
+    // The reader of the pipe may be gone.
     drop(error.print());
-    ExitCode::from(Outcome::Done as u8)
+    ExitCode::from(ExitStatus::Done as u8)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

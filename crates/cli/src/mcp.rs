@@ -1,19 +1,19 @@
-//! The MCP servers of the config, for a session and for the doctor.
+//! Starts the configured MCP servers, for a session and for `aside doctor`.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use aside_confine::Confine;
-use aside_engine::tools::Arrived;
-use aside_mcp::{Server, Surroundings};
+use aside_engine::tools::LoadedTools;
+use aside_mcp::{ServerConfig, ServerEnvironment};
 use futures_util::future::BoxFuture;
 
-use crate::mcp_tables::{McpTable, Trouble, Way};
-use crate::providers::environment;
+use crate::mcp_tables::{McpTable, ServerProblem, ServerTransport};
+use crate::providers::env_var;
 
-/// The servers of a session. Without any, nothing is started.
+/// The MCP servers of a session.
 pub(crate) struct Servers {
-    running: Option<aside_mcp::Servers>,
+    running: Option<aside_mcp::McpServers>,
     notes: Vec<String>,
 }
 
@@ -24,29 +24,30 @@ impl Servers {
         for (name, server) in enabled(tables) {
             match server {
                 Ok(server) => servers.push(server),
-                Err(Trouble { what, remedy }) => {
+                Err(ServerProblem { what, remedy }) => {
                     notes.push(format!("no tools of the MCP server `{name}`: {what}; {remedy}"));
                 }
             }
         }
-        let running = (!servers.is_empty()).then(|| aside_mcp::Servers::start(servers, around(here, confine)));
+        let running =
+            (!servers.is_empty()).then(|| aside_mcp::McpServers::start(servers, server_environment(here, confine)));
         Servers { running, notes }
     }
 
-    /// What comes of them, if anything does.
-    pub(crate) fn tools(&mut self) -> Option<BoxFuture<'static, Arrived>> {
+    /// The tools of the servers, once they have started; none without servers and notes.
+    pub(crate) fn tools(&mut self) -> Option<BoxFuture<'static, LoadedTools>> {
         let notes = std::mem::take(&mut self.notes);
-        let tools = self.running.as_mut().map(aside_mcp::Servers::tools);
+        let tools = self.running.as_mut().map(aside_mcp::McpServers::tools);
         if tools.is_none() && notes.is_empty() {
             return None;
         }
         Some(Box::pin(async move {
-            let mut arrived = match tools {
+            let mut loaded = match tools {
                 Some(tools) => tools.await,
-                None => Arrived::default(),
+                None => LoadedTools::default(),
             };
-            arrived.notes.extend(notes);
-            arrived
+            loaded.notes.extend(notes);
+            loaded
         }))
     }
 
@@ -57,54 +58,56 @@ impl Servers {
     }
 }
 
-/// Connects to each, and counts its tools.
-pub(crate) async fn look(
+/// Connects to each server and counts its tools.
+pub(crate) async fn count_tools(
     tables: &[McpTable],
     here: &Path,
     confine: &Arc<Confine>,
-) -> Vec<(String, Result<usize, Trouble>)> {
+) -> Vec<(String, Result<usize, ServerProblem>)> {
     let mut findings = Vec::new();
     let mut servers = Vec::new();
     for (name, server) in enabled(tables) {
         match server {
             Ok(server) => servers.push(server),
-            Err(trouble) => findings.push((name, Err(trouble))),
+            Err(problem) => findings.push((name, Err(problem))),
         }
     }
     if !servers.is_empty() {
-        let looked = aside_mcp::look(servers, around(here, confine)).await;
-        let ours = |trouble: aside_mcp::Trouble| Trouble { what: trouble.what, remedy: trouble.remedy };
-        findings.extend(looked.into_iter().map(|(name, found)| (name, found.map_err(ours))));
+        let checked = aside_mcp::check_servers(servers, server_environment(here, confine)).await;
+        let problem = |error: aside_mcp::ServerError| ServerProblem { what: error.what, remedy: error.remedy };
+        findings.extend(checked.into_iter().map(|(name, found)| (name, found.map_err(problem))));
     }
     findings
 }
 
-fn around(here: &Path, confine: &Arc<Confine>) -> Surroundings {
-    Surroundings::new(here.to_owned(), Arc::clone(confine))
+fn server_environment(here: &Path, confine: &Arc<Confine>) -> ServerEnvironment {
+    ServerEnvironment::new(here.to_owned(), Arc::clone(confine))
 }
 
-fn enabled(tables: &[McpTable]) -> impl Iterator<Item = (String, Result<Server, Trouble>)> {
+fn enabled(tables: &[McpTable]) -> impl Iterator<Item = (String, Result<ServerConfig, ServerProblem>)> {
     tables.iter().filter(|table| table.enabled).map(|table| (table.name.clone(), server(table)))
 }
 
-fn server(table: &McpTable) -> Result<Server, Trouble> {
-    let way = match &table.way {
-        Way::Command { program, arguments, env, want } => aside_mcp::Way::Command {
+fn server(table: &McpTable) -> Result<ServerConfig, ServerProblem> {
+    let transport = match &table.transport {
+        ServerTransport::Command { program, arguments, env, want } => aside_mcp::McpTransport::Command {
             program: program.clone(),
             arguments: arguments.clone(),
-            variables: filled(env, "env")?,
-            want: *want,
+            variables: expand_all(env, "env")?,
+            access: *want,
         },
-        Way::Url { url, headers } => aside_mcp::Way::Url { url: url.clone(), headers: filled(headers, "headers")? },
+        ServerTransport::Url { url, headers } => {
+            aside_mcp::McpTransport::Url { url: url.clone(), headers: expand_all(headers, "headers")? }
+        }
     };
-    Ok(Server { name: table.name.clone(), way })
+    Ok(ServerConfig { name: table.name.clone(), transport })
 }
 
-/// The values with every `${NAME}` in them replaced, so that a secret need not
-/// stand in the file.
-fn filled(pairs: &[(String, String)], table: &str) -> Result<Vec<(String, String)>, Trouble> {
+/// Replaces every `${NAME}` with the environment variable, so that secrets can
+/// stay out of the config file.
+fn expand_all(pairs: &[(String, String)], table: &str) -> Result<Vec<(String, String)>, ServerProblem> {
     let one = |(name, value): &(String, String)| {
-        let value = fill(value, &environment).map_err(|missing| Trouble {
+        let value = expand_variables(value, &env_var).map_err(|missing| ServerProblem {
             what: format!("{table}.{name} wants the variable {missing}, which is not set"),
             remedy: format!("export {missing}=…"),
         })?;
@@ -113,7 +116,7 @@ fn filled(pairs: &[(String, String)], table: &str) -> Result<Vec<(String, String
     pairs.iter().map(one).collect()
 }
 
-fn fill(value: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn expand_variables(value: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = value;
     while let Some((before, behind)) = rest.split_once("${") {
@@ -142,7 +145,7 @@ mod tests {
             ("${OTHER}",          Err("OTHER")),
         ];
         for (value, expected) in cases {
-            assert_eq!(fill(value, &env), expected.map(str::to_owned).map_err(str::to_owned), "{value}");
+            assert_eq!(expand_variables(value, &env), expected.map(str::to_owned).map_err(str::to_owned), "{value}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `aside models`: what each dialect knows about its provider and models.
+//! `aside models`: shows each dialect with its rules and models.
 
 use std::io::{BufWriter, Write};
 
@@ -8,20 +8,20 @@ use aside_core::dialect::{
     FillEmpty, Foreign, Off, Patch, PrefixCheck, ReadRules, Removal, Rules, Tokenizer, TurnsIf,
 };
 use aside_core::safe_json;
-use aside_core::tags::Start;
+use aside_core::tags::TagStart;
 use serde_json::{Value, json};
 
+use crate::configured_models::{table_json, table_text};
 use crate::output;
-use crate::own_models::{own_json, own_text};
 use crate::provider_tables::ProviderTable;
 use crate::report::Report;
-use crate::settings::own_providers;
-use crate::{Outcome, user_files};
+use crate::settings::configured_providers;
+use crate::{ExitStatus, user_files};
 
 const WIDTH: usize = 80;
 
-/// Facts that are no news about a dialect as a whole.
-const NOTHING: [&str; 6] = [
+/// Default facts, which are not shown for a dialect as a whole.
+const DEFAULT_FACTS: [&str; 6] = [
     "nothing to send",
     "nothing known",
     "nothing where there was no thinking",
@@ -30,12 +30,12 @@ const NOTHING: [&str; 6] = [
     "tokens by an estimate",
 ];
 
-/// Show the providers and models known, with the rules of each
+/// Show the known providers and models with their rules
 ///
-/// What a dialect reads, what its provider wants back in a tool loop and across
-/// turns, where it stands in the request, and how thinking is asked for. Models
-/// that differ are listed below with what differs. Providers of your own, from
-/// config.toml, stand at the end.
+/// For each dialect: which fields hold thinking, whether it must be sent back in
+/// a tool loop and across turns, in which form, and how thinking is requested.
+/// Models that differ are listed below it with the differences. Your own
+/// providers, from config.toml, are listed last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside models
@@ -46,36 +46,36 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Only this dialect or provider
+    /// Show only this dialect or provider
     #[arg(value_name = "ID")]
     id: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let dialects = user_files::dialects()?;
-    let own = own_providers()?;
+    let own = configured_providers()?;
     let own: Vec<&ProviderTable> =
         own.iter().filter(|table| arguments.id.as_ref().is_none_or(|id| *id == table.name)).collect();
     let chosen = match own.is_empty() {
-        true => choose(&dialects, arguments.id.as_deref())?,
-        // A table of one's own may stand for a name that no dialect has.
-        false => choose(&dialects, arguments.id.as_deref()).unwrap_or_default(),
+        true => select_dialects(&dialects, arguments.id.as_deref())?,
+        // The user's own provider need not have a dialect of the same name.
+        false => select_dialects(&dialects, arguments.id.as_deref()).unwrap_or_default(),
     };
     let mut out = BufWriter::new(output::stdout());
     let written = if arguments.json {
         let list: Value =
-            chosen.iter().map(|dialect| as_json(dialect)).chain(own.iter().map(|table| own_json(table))).collect();
+            chosen.iter().map(|dialect| as_json(dialect)).chain(own.iter().map(|table| table_json(table))).collect();
         writeln!(out, "{}", safe_json::escaped(&format!("{list:#}")))
     } else {
         let texts: Vec<String> =
-            chosen.iter().map(|dialect| as_text(dialect)).chain(own.iter().map(|table| own_text(table))).collect();
+            chosen.iter().map(|dialect| as_text(dialect)).chain(own.iter().map(|table| table_text(table))).collect();
         write!(out, "{}", texts.join("\n"))
     };
     written.and_then(|()| out.flush()).context("cannot write the list")?;
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
-fn choose<'a>(dialects: &'a Dialects, id: Option<&str>) -> Result<Vec<&'a Dialect>, Report> {
+fn select_dialects<'a>(dialects: &'a Dialects, id: Option<&str>) -> Result<Vec<&'a Dialect>, Report> {
     let Some(id) = id else { return Ok(dialects.iter().collect()) };
     match dialects.get(id) {
         Some(dialect) => Ok(vec![dialect]),
@@ -86,7 +86,7 @@ fn choose<'a>(dialects: &'a Dialects, id: Option<&str>) -> Result<Vec<&'a Dialec
     }
 }
 
-/// Patterns that follow one another and say the same.
+/// Groups consecutive model patterns with equal rules.
 fn groups(dialect: &Dialect) -> Vec<(Vec<&str>, &Rules)> {
     let mut groups: Vec<(Vec<&str>, &Rules)> = Vec::new();
     for (pattern, rules) in dialect.models() {
@@ -98,7 +98,7 @@ fn groups(dialect: &Dialect) -> Vec<(Vec<&str>, &Rules)> {
     groups
 }
 
-// As text.
+// Text output.
 
 fn as_text(dialect: &Dialect) -> String {
     let mut text = format!("{}\n", dialect.id);
@@ -112,7 +112,7 @@ fn as_text(dialect: &Dialect) -> String {
         line(&mut text, 2, "asks", "for nothing about thinking, since nobody knows whom");
     }
     let base = facts(dialect.rules(None));
-    for (label, fact) in base.iter().filter(|(_, fact)| !NOTHING.contains(&fact.as_str())) {
+    for (label, fact) in base.iter().filter(|(_, fact)| !DEFAULT_FACTS.contains(&fact.as_str())) {
         line(&mut text, 2, label, fact);
     }
     for (patterns, rules) in groups(dialect) {
@@ -136,7 +136,7 @@ fn key(dialect: &Dialect) -> String {
     dialect.api_key_env.as_ref().map_or("none".to_owned(), |name| format!("{name}{auth}"))
 }
 
-/// What is worth knowing, always under the same labels and in the same order.
+/// The facts about a set of rules, with fixed labels in a fixed order.
 fn facts(rules: &Rules) -> Vec<(&'static str, String)> {
     let Rules { read, echo, bind, ask, .. } = rules;
     vec![
@@ -179,9 +179,9 @@ fn reads(read: &ReadRules) -> String {
     let tags: Vec<&str> = read.tags.pairs.iter().map(|pair| pair.id.as_str()).collect();
     if !tags.is_empty() {
         let start = match read.tags.start {
-            Start::Explicit => "",
-            Start::Prefilled => ", opened by the template",
-            Start::Auto => ", perhaps opened by the template",
+            TagStart::Explicit => "",
+            TagStart::Prefilled => ", opened by the template",
+            TagStart::Auto => ", perhaps opened by the template",
         };
         all.push(format!("tags {}{start}", tags.join(" ")));
     }
@@ -336,7 +336,7 @@ fn counts(ask: &AskRules) -> String {
     }
 }
 
-/// A patch as `a.b=c`, which reads better than braces.
+/// A JSON patch written as `a.b=c`.
 pub(crate) fn assignments(patch: &Patch, nothing: &str) -> String {
     let mut all = Vec::new();
     flatten("", patch, &mut all);
@@ -359,7 +359,7 @@ pub(crate) fn line(text: &mut String, indent: usize, label: &str, fact: &str) {
     wrap(text, &first, &" ".repeat(12), fact);
 }
 
-/// Breaks at spaces, and a word too long for a line behind one of its dots.
+/// Wraps at spaces, and a word too long for a line after one of its dots.
 pub(crate) fn wrap(text: &mut String, first: &str, next: &str, fact: &str) {
     let mut current = first.to_owned();
     let mut empty = true;
@@ -381,20 +381,20 @@ pub(crate) fn wrap(text: &mut String, first: &str, next: &str, fact: &str) {
     text.push('\n');
 }
 
-struct Piece<'a> {
+struct WordPiece<'a> {
     text: &'a str,
-    /// It goes on where the last piece ended.
+    /// No space before this piece.
     glued: bool,
 }
 
-fn pieces(word: &str, most: usize) -> Vec<Piece<'_>> {
+fn pieces(word: &str, most: usize) -> Vec<WordPiece<'_>> {
     if word.chars().count() <= most {
-        return vec![Piece { text: word, glued: false }];
+        return vec![WordPiece { text: word, glued: false }];
     }
-    word.split_inclusive('.').enumerate().map(|(index, text)| Piece { text, glued: index > 0 }).collect()
+    word.split_inclusive('.').enumerate().map(|(index, text)| WordPiece { text, glued: index > 0 }).collect()
 }
 
-// As JSON, under the keys of the files.
+// JSON output, with the keys of the dialect files.
 
 fn as_json(dialect: &Dialect) -> Value {
     let models: Vec<Value> = groups(dialect)

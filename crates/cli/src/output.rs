@@ -1,42 +1,42 @@
-//! Standard output: a terminal gets text without anything that it would obey, a
-//! pipe or a file gets it as it is.
+//! Standard output: escapes and control characters are removed for a terminal; a
+//! pipe or a file gets every byte.
 
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
-use aside_core::screen::Neutral;
+use aside_core::terminal_text::TerminalFilter;
 
-/// Standard output for text that others wrote: models, files, arguments.
-pub(crate) struct Output<W: Write = StdoutLock<'static>> {
+/// Standard output for untrusted text: from models, files and arguments.
+pub(crate) struct SafeOutput<W: Write = StdoutLock<'static>> {
     out: W,
-    /// None where nobody obeys what is written.
-    neutral: Option<Neutral>,
-    /// The beginning of a letter whose rest is to come.
-    held: Vec<u8>,
+    /// None if the output is not a terminal.
+    filter: Option<TerminalFilter>,
+    /// The first bytes of a character whose rest has not been written yet.
+    partial_char: Vec<u8>,
 }
 
-pub(crate) fn stdout() -> Output {
+pub(crate) fn stdout() -> SafeOutput {
     let is_terminal = io::stdout().is_terminal();
-    Output::new(io::stdout().lock(), is_terminal)
+    SafeOutput::new(io::stdout().lock(), is_terminal)
 }
 
-impl<W: Write> Output<W> {
-    fn new(out: W, is_terminal: bool) -> Output<W> {
-        Output { out, neutral: is_terminal.then(Neutral::new), held: Vec::new() }
+impl<W: Write> SafeOutput<W> {
+    fn new(out: W, is_terminal: bool) -> SafeOutput<W> {
+        SafeOutput { out, filter: is_terminal.then(TerminalFilter::new), partial_char: Vec::new() }
     }
 }
 
-impl<W: Write> Write for Output<W> {
+impl<W: Write> Write for SafeOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(neutral) = &mut self.neutral else { return self.out.write(bytes) };
-        self.held.extend_from_slice(bytes);
-        let held = std::mem::take(&mut self.held);
-        let whole = match std::str::from_utf8(&held) {
+        let Some(filter) = &mut self.filter else { return self.out.write(bytes) };
+        self.partial_char.extend_from_slice(bytes);
+        let partial_char = std::mem::take(&mut self.partial_char);
+        let complete = match std::str::from_utf8(&partial_char) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Ok(_) | Err(_) => held.len(),
+            Ok(_) | Err(_) => partial_char.len(),
         };
-        let (text, rest) = held.split_at(whole);
-        self.held = rest.to_vec();
-        self.out.write_all(neutral.take(&String::from_utf8_lossy(text)).as_bytes())?;
+        let (text, rest) = partial_char.split_at(complete);
+        self.partial_char = rest.to_vec();
+        self.out.write_all(filter.take(&String::from_utf8_lossy(text)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -51,7 +51,7 @@ mod tests {
 
     fn written(is_terminal: bool, pieces: &[&[u8]]) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut output = Output::new(&mut out, is_terminal);
+        let mut output = SafeOutput::new(&mut out, is_terminal);
         for piece in pieces {
             output.write_all(piece).expect("memory takes everything");
         }
@@ -63,7 +63,7 @@ mod tests {
         let nasty = "a\u{1b}[31mb\u{9d}0;title\u{9c}c\u{202e}é\n".as_bytes();
         assert_eq!(written(true, &[nasty]), "abcé\n".as_bytes());
         assert_eq!(written(false, &[nasty]), nasty);
-        // However it is cut.
+        // The chunking does not matter.
         let bytes: Vec<&[u8]> = nasty.chunks(1).collect();
         assert_eq!(written(true, &bytes), "abcé\n".as_bytes());
         assert_eq!(written(true, &[b"a\xff\x1bb"]), "a\u{fffd}".as_bytes());

@@ -1,39 +1,39 @@
-//! `aside profile`: settings about thinking, and a model, under a name.
+//! `aside profile`: named sets of thinking settings with a model.
 
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use aside_core::settings::{Key, Settings};
+use aside_core::settings::{SettingKey, Settings};
 use clap::Subcommand;
 
 use crate::output;
-use crate::report::{Report, tell};
+use crate::report::{Report, print_notice};
 use crate::settings::{self, Overrides, ProfileName};
-use crate::{Outcome, config};
+use crate::{ExitStatus, config};
 
-/// Keep settings about thinking, and a model, under a name
+/// Save thinking settings and a model under a name
 ///
-/// A profile holds the `reasoning.*` values you have set and the model. What it
-/// does not hold comes from config.toml, the model's dialect and the defaults.
+/// A profile holds the `reasoning.*` values you have set and the model. All other
+/// values come from config.toml, the model's dialect and the defaults.
 /// Profiles are files: `profiles/NAME.toml` in the config folder.
 ///
-/// Exit code: 0 done, 2 asked wrongly.
+/// Exit code: 0 done, 2 wrong usage.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   aside profile save deep --set reasoning.effort=high
   aside profile load deep")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: ProfileCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// Save what is set now, and what --set and --model add, under a name
+enum ProfileCommand {
+    /// Save the current settings, with those of --set and --model, under a name
     ///
-    /// A profile of that name is changed in place: its comments, and settings
-    /// that are not about thinking, stay.
+    /// An existing profile is edited in place: its comments, and settings that
+    /// are not about thinking, stay.
     #[command(after_help = "Example:
   aside profile save deep --set reasoning.effort=high --set reasoning.display=full")]
     Save {
@@ -53,16 +53,16 @@ enum Command {
         /// One of `aside profile list`
         name: ProfileName,
     },
-    /// List the profiles, one a line
+    /// List the profiles, one per line
     #[command(after_help = "Example:\n  aside profile list")]
     List,
-    /// Show what a profile holds
+    /// Show the settings of a profile
     #[command(after_help = "Example:\n  aside profile show deep")]
     Show {
         /// One of `aside profile list`
         name: ProfileName,
     },
-    /// Delete a profile; if it is the active one, none is active then
+    /// Delete a profile; if it was the active one, no profile is active afterwards
     #[command(after_help = "Example:\n  aside profile delete deep")]
     Delete {
         /// One of `aside profile list`
@@ -70,15 +70,15 @@ enum Command {
     },
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match &arguments.command {
-        Command::Save { name, model, overrides } => save(name, model.as_deref(), overrides)?,
-        Command::Load { name } => load(name)?,
-        Command::List => list()?,
-        Command::Show { name } => show(name)?,
-        Command::Delete { name } => delete(name)?,
+        ProfileCommand::Save { name, model, overrides } => save(name, model.as_deref(), overrides)?,
+        ProfileCommand::Load { name } => load(name)?,
+        ProfileCommand::List => list()?,
+        ProfileCommand::Show { name } => show(name)?,
+        ProfileCommand::Delete { name } => delete(name)?,
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn save(name: &ProfileName, model: Option<&str>, overrides: &Overrides) -> Result<(), Report> {
@@ -86,19 +86,21 @@ fn save(name: &ProfileName, model: Option<&str>, overrides: &Overrides) -> Resul
     let model = model.map(config::checked_model).transpose()?;
     let model = model.or(loaded.model.as_ref().map(|(model, _)| model.as_str()));
     let path = write(name, model, &loaded.settings)?;
-    tell(&format!("saved profile `{name}` to {}", path.display()));
+    print_notice(&format!("saved profile `{name}` to {}", path.display()));
     Ok(())
 }
 
-/// Writes a profile; where it is then.
+/// Writes a profile and returns the path of its file.
 pub(crate) fn write(name: &ProfileName, model: Option<&str>, settings: &Settings) -> Result<PathBuf, Report> {
     let mut file = settings::profile_file(&settings::folder()?, name)?;
-    file.begin_with(&format!("aside profile load {name}. What is not here is left to config.toml and the dialect."));
+    file.add_header_comment(&format!(
+        "aside profile load {name}. What is not here is left to config.toml and the dialect."
+    ));
     file.set_text("model", model)?;
-    for key in Key::ALL.iter().copied().filter(|key| key.is_about_thinking()) {
-        // A default must not be frozen: in a profile it would count as the
-        // user's word, and win over what the dialect knows the model needs.
-        match settings.get(key).filter(|(_, layer)| layer.is_of_the_user()) {
+    for key in SettingKey::ALL.iter().copied().filter(|key| key.is_about_thinking()) {
+        // Only the user's own values are saved: a default in a profile would
+        // override the dialect.
+        match settings.get(key).filter(|(_, layer)| layer.is_set_by_user()) {
             Some((value, _)) => file.set(key, value)?,
             None => drop(file.unset(key)?),
         }
@@ -113,7 +115,7 @@ pub(crate) fn load(name: &ProfileName) -> Result<(), Report> {
     let mut config = settings::config_file(&folder)?;
     config.set_text("profile", Some(&name.to_string()))?;
     config.write()?;
-    tell(&format!("profile `{name}` is active"));
+    print_notice(&format!("profile `{name}` is active"));
     Ok(())
 }
 
@@ -122,7 +124,7 @@ fn list() -> anyhow::Result<()> {
     let active = settings::config_file(&folder)?.contents()?.profile;
     let names = settings::profile_names(&folder)?;
     if names.is_empty() {
-        tell("there are none yet; aside profile save NAME makes one");
+        print_notice("there are none yet; aside profile save NAME makes one");
     }
     let mut out = output::stdout();
     for name in names {
@@ -147,17 +149,17 @@ fn show(name: &ProfileName) -> anyhow::Result<()> {
 
 fn delete(name: &ProfileName) -> Result<(), Report> {
     let also = if remove(name)? { "; no profile is active now" } else { "" };
-    tell(&format!("deleted profile `{name}`{also}"));
+    print_notice(&format!("deleted profile `{name}`{also}"));
     Ok(())
 }
 
-/// Removes a profile; whether it was the active one.
+/// Removes a profile. Returns true if it was the active one.
 pub(crate) fn remove(name: &ProfileName) -> Result<bool, Report> {
     let folder = settings::folder()?;
     let file = settings::existing_profile(&folder, name)?;
     let mut config = settings::config_file(&folder)?;
     let is_active = config.contents()?.profile.as_deref() == Some(&name.to_string());
-    // The config first: it must never name a profile that is gone.
+    // The config first: it must never name a missing profile.
     if is_active {
         config.set_text("profile", None)?;
         config.write()?;

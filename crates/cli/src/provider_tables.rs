@@ -1,5 +1,5 @@
-//! `[providers.NAME]` of config.toml, checked: what a user says about a
-//! provider of their own, or about one that aside knows.
+//! Parses and checks `[providers.NAME]` of config.toml: the user's own providers
+//! and changes to built-in ones.
 
 use aside_core::protocol::Protocol;
 use serde_json::{Map, Value as Json};
@@ -8,7 +8,7 @@ use toml_edit::{Item, Table, TableLike, Value};
 use crate::report::Report;
 use crate::settings_file::SettingsFile;
 
-/// The name of the built-in simulator, which no table may take.
+/// The provider id of the built-in simulator. It is reserved.
 pub(crate) const SIMULATOR: &str = "sim";
 
 const PROVIDER_KEYS: [&str; 7] = ["protocol", "base_url", "dialect", "api_key_env", "api_key_cmd", "headers", "models"];
@@ -17,23 +17,23 @@ const MODEL_KEYS: [&str; 5] = ["dialect", "extra_body", "headers", "context_limi
 
 const PRICE_KEYS: [&str; 3] = ["input", "output", "cached"];
 
-/// One provider, as the user's file has it.
+/// One `[providers.NAME]` table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProviderTable {
     pub(crate) name: String,
-    /// File and line, for mistakes that show only when it is used.
-    pub(crate) place: String,
+    /// File and line, for errors that are found only when the provider is used.
+    pub(crate) location: String,
     pub(crate) protocol: Option<Protocol>,
     pub(crate) base_url: Option<String>,
     pub(crate) dialect: Option<String>,
     pub(crate) api_key_env: Option<String>,
     pub(crate) api_key_cmd: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
-    /// By pattern; the first that fits a model counts.
+    /// The first whose pattern matches the model applies.
     pub(crate) models: Vec<ModelTable>,
 }
 
-/// What holds for some models of a provider.
+/// Settings for the models of a provider that match a pattern.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ModelTable {
     pub(crate) pattern: String,
@@ -41,94 +41,94 @@ pub(crate) struct ModelTable {
     pub(crate) extra_body: Map<String, Json>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) context_limit: Option<u64>,
-    pub(crate) price: Option<Price>,
+    pub(crate) price: Option<ModelPrice>,
 }
 
-/// What a million tokens cost.
+/// Prices of a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Price {
+pub(crate) struct ModelPrice {
     pub(crate) input: f64,
     pub(crate) output: f64,
     pub(crate) cached: Option<f64>,
 }
 
-/// Every table below `[providers]`, or the first mistake in them.
+/// All tables below `[providers]`, or the first error in them.
 pub(crate) fn read(file: &SettingsFile, root: &Table) -> Result<Vec<ProviderTable>, Report> {
-    let Some(reader) = Reader::of(file, root, "providers")? else { return Ok(Vec::new()) };
-    reader.tables()?.into_iter().map(|(name, below)| provider(name, &below)).collect()
+    let Some(reader) = TableReader::top_level(file, root, "providers")? else { return Ok(Vec::new()) };
+    reader.tables()?.into_iter().map(|(name, subtable)| provider(name, &subtable)).collect()
 }
 
-fn provider(name: &str, reader: &Reader<'_>) -> Result<ProviderTable, Report> {
+fn provider(name: &str, reader: &TableReader<'_>) -> Result<ProviderTable, Report> {
     if name.is_empty() || name.contains(|one: char| one == '/' || one.is_whitespace() || one.is_control()) {
-        return Err(reader.mistake_here("a provider's name has no space and no `/` in it"));
+        return Err(reader.error_here("a provider's name has no space and no `/` in it"));
     }
     if name == SIMULATOR {
-        return Err(reader.mistake_here("this name is the simulator's").hint("give your provider another name"));
+        return Err(reader.error_here("this name is the simulator's").hint("give your provider another name"));
     }
-    reader.only(&PROVIDER_KEYS)?;
-    let protocol = reader.text("protocol")?.map(|word| word.parse::<Protocol>().map_err(|error| error.to_string()));
-    let models = match reader.below("models")? {
-        Some(models) => models.tables()?.into_iter().map(|(pattern, below)| model(pattern, &below)).collect(),
+    reader.reject_unknown_keys(&PROVIDER_KEYS)?;
+    let protocol = reader.string("protocol")?.map(|word| word.parse::<Protocol>().map_err(|error| error.to_string()));
+    let models = match reader.subtable("models")? {
+        Some(models) => models.tables()?.into_iter().map(|(pattern, subtable)| model(pattern, &subtable)).collect(),
         None => Ok(Vec::new()),
     };
     Ok(ProviderTable {
         name: name.to_owned(),
-        place: reader.place(),
-        protocol: protocol.transpose().map_err(|problem| reader.mistake("protocol", &problem))?,
+        location: reader.location(),
+        protocol: protocol.transpose().map_err(|problem| reader.error_at("protocol", &problem))?,
         base_url: reader.url("base_url")?,
-        dialect: reader.text("dialect")?,
-        api_key_env: reader.text("api_key_env")?,
-        api_key_cmd: reader.text("api_key_cmd")?,
+        dialect: reader.string("dialect")?,
+        api_key_env: reader.string("api_key_env")?,
+        api_key_cmd: reader.string("api_key_cmd")?,
         headers: reader.headers()?,
         models: models?,
     })
 }
 
-fn model(pattern: &str, reader: &Reader<'_>) -> Result<ModelTable, Report> {
-    reader.only(&MODEL_KEYS)?;
+fn model(pattern: &str, reader: &TableReader<'_>) -> Result<ModelTable, Report> {
+    reader.reject_unknown_keys(&MODEL_KEYS)?;
     let extra_body = match reader.table.get("extra_body").map(to_json) {
         None => Map::new(),
         Some(Some(Json::Object(members))) => members,
-        Some(_) => return Err(reader.mistake("extra_body", "expected a table of what JSON has words for")),
+        Some(_) => return Err(reader.error_at("extra_body", "expected a table of JSON values")),
     };
     let context_limit = match reader.table.get("context_limit").map(Item::as_integer) {
         None => None,
         Some(limit) => match limit.and_then(|limit| u64::try_from(limit).ok()).filter(|limit| *limit > 0) {
             Some(limit) => Some(limit),
-            None => return Err(reader.mistake("context_limit", "expected a number of tokens above 0")),
+            None => return Err(reader.error_at("context_limit", "expected a number of tokens above 0")),
         },
     };
     Ok(ModelTable {
         pattern: pattern.to_owned(),
-        dialect: reader.text("dialect")?,
+        dialect: reader.string("dialect")?,
         extra_body,
         headers: reader.headers()?,
         context_limit,
-        price: reader.below("price")?.map(|below| price(&below)).transpose()?,
+        price: reader.subtable("price")?.map(|subtable| price(&subtable)).transpose()?,
     })
 }
 
-fn price(reader: &Reader<'_>) -> Result<Price, Report> {
-    reader.only(&PRICE_KEYS)?;
+fn price(reader: &TableReader<'_>) -> Result<ModelPrice, Report> {
+    reader.reject_unknown_keys(&PRICE_KEYS)?;
     let amount = |key: &str| match reader.table.get(key) {
         None => Ok(None),
         Some(item) => {
             let whole = item.as_integer().and_then(|whole| u32::try_from(whole).ok()).map(f64::from);
             let amount = whole.or(item.as_float()).filter(|amount| amount.is_finite() && *amount >= 0.0);
-            amount.map(Some).ok_or_else(|| reader.mistake(key, "expected a price for a million tokens, such as 0.6"))
+            amount.map(Some).ok_or_else(|| reader.error_at(key, "expected a price for a million tokens, such as 0.6"))
         }
     };
-    let needed = |key: &str| amount(key)?.ok_or_else(|| reader.mistake_here(&format!("a price needs `{key}`")));
-    Ok(Price { input: needed("input")?, output: needed("output")?, cached: amount("cached")? })
+    let needed = |key: &str| amount(key)?.ok_or_else(|| reader.error_here(&format!("a price needs `{key}`")));
+    Ok(ModelPrice { input: needed("input")?, output: needed("output")?, cached: amount("cached")? })
 }
 
-/// A table of the file with what an error about it must name.
-pub(crate) struct Reader<'a> {
+/// Reads a table of the config file. Its errors name the file, line and key.
+pub(crate) struct TableReader<'a> {
     file: &'a SettingsFile,
-    /// Dotted, as the table's header would have it.
+    /// The dotted path, as in the table's header.
     path: String,
     pub(crate) table: &'a dyn TableLike,
-    /// Where it begins.
+    /// The byte offset where the table begins.
     at: usize,
 }
 
@@ -138,106 +138,110 @@ fn start_of(above: &dyn TableLike, key: &str, item: &Item) -> usize {
     header.or(key).or(item.span()).map_or(0, |span| span.start)
 }
 
-impl<'a> Reader<'a> {
-    /// A table at the top of the file.
-    pub(crate) fn of(file: &'a SettingsFile, root: &'a Table, key: &str) -> Result<Option<Reader<'a>>, Report> {
+impl<'a> TableReader<'a> {
+    /// A top-level table of the file.
+    pub(crate) fn top_level(
+        file: &'a SettingsFile,
+        root: &'a Table,
+        key: &str,
+    ) -> Result<Option<TableReader<'a>>, Report> {
         let Some(item) = root.get(key) else { return Ok(None) };
         let at = start_of(root, key, item);
         match item.as_table_like() {
-            Some(table) => Ok(Some(Reader { file, path: key.to_owned(), table, at })),
-            None => Err(file.mistake(at..at, key, "expected a table")),
+            Some(table) => Ok(Some(TableReader { file, path: key.to_owned(), table, at })),
+            None => Err(file.error_at(at..at, key, "expected a table")),
         }
     }
 
-    pub(crate) fn mistake(&self, key: &str, problem: &str) -> Report {
+    pub(crate) fn error_at(&self, key: &str, problem: &str) -> Report {
         let at = self.table.get(key).map_or(self.at, |item| start_of(self.table, key, item));
-        self.file.mistake(at..at, &format!("{}.{key}", self.path), problem)
+        self.file.error_at(at..at, &format!("{}.{key}", self.path), problem)
     }
 
-    pub(crate) fn mistake_here(&self, problem: &str) -> Report {
-        self.file.mistake(self.at..self.at, &self.path, problem)
+    pub(crate) fn error_here(&self, problem: &str) -> Report {
+        self.file.error_at(self.at..self.at, &self.path, problem)
     }
 
-    fn place(&self) -> String {
-        self.file.place(self.at)
+    fn location(&self) -> String {
+        self.file.location(self.at)
     }
 
-    /// The tables within, each with its name.
-    pub(crate) fn tables(&self) -> Result<Vec<(&'a str, Reader<'a>)>, Report> {
+    /// The subtables with their names.
+    pub(crate) fn tables(&self) -> Result<Vec<(&'a str, TableReader<'a>)>, Report> {
         let mut all = Vec::new();
         for (name, item) in self.table.iter() {
             let path = format!("{}.{}", self.path, toml_edit::Key::new(name));
             let at = start_of(self.table, name, item);
             let Some(table) = item.as_table_like() else {
-                return Err(self.file.mistake(at..at, &path, "expected a table"));
+                return Err(self.file.error_at(at..at, &path, "expected a table"));
             };
-            all.push((name, Reader { file: self.file, path, table, at }));
+            all.push((name, TableReader { file: self.file, path, table, at }));
         }
         Ok(all)
     }
 
-    pub(crate) fn below(&self, key: &str) -> Result<Option<Reader<'a>>, Report> {
+    pub(crate) fn subtable(&self, key: &str) -> Result<Option<TableReader<'a>>, Report> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
-        let Some(table) = item.as_table_like() else { return Err(self.mistake(key, "expected a table")) };
+        let Some(table) = item.as_table_like() else { return Err(self.error_at(key, "expected a table")) };
         let at = start_of(self.table, key, item);
-        Ok(Some(Reader { file: self.file, path: format!("{}.{key}", self.path), table, at }))
+        Ok(Some(TableReader { file: self.file, path: format!("{}.{key}", self.path), table, at }))
     }
 
-    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Report> {
+    pub(crate) fn reject_unknown_keys(&self, known: &[&str]) -> Result<(), Report> {
         let Some((name, _)) = self.table.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
         let hint = match name {
             "api_key" => {
-                "a key never stands in a file; name the variable with api_key_env, or a command with api_key_cmd"
+                "keys are never stored in a file; name the variable with api_key_env, or a command with api_key_cmd"
                     .to_owned()
             }
-            _ => format!("what may stand there: {}", known.join(", ")),
+            _ => format!("the keys are: {}", known.join(", ")),
         };
-        Err(self.mistake(name, "unknown key").hint(hint))
+        Err(self.error_at(name, "unknown key").hint(hint))
     }
 
-    pub(crate) fn text(&self, key: &str) -> Result<Option<String>, Report> {
+    pub(crate) fn string(&self, key: &str) -> Result<Option<String>, Report> {
         match self.table.get(key).map(Item::as_str) {
             None => Ok(None),
             Some(Some(text)) if !text.trim().is_empty() => Ok(Some(text.to_owned())),
-            Some(Some(_)) => Err(self.mistake(key, "there is nothing in it").hint("take the line out")),
-            Some(None) => Err(self.mistake(key, "expected text in quotes")),
+            Some(Some(_)) => Err(self.error_at(key, "it is empty").hint("remove the line")),
+            Some(None) => Err(self.error_at(key, "expected text in quotes")),
         }
     }
 
-    /// Without the slash at its end, so that a path can be put behind it.
+    /// A base URL without a trailing slash, so that a path can be appended.
     fn url(&self, key: &str) -> Result<Option<String>, Report> {
-        let url = self.whole_url(key, "http://… or https://…, up to the path of the protocol")?;
+        let url = self.full_url(key, "http://… or https://…, up to the path of the protocol")?;
         Ok(url.map(|url| url.trim_end_matches('/').to_owned()))
     }
 
-    pub(crate) fn whole_url(&self, key: &str, hint: &str) -> Result<Option<String>, Report> {
-        let Some(url) = self.text(key)? else { return Ok(None) };
+    pub(crate) fn full_url(&self, key: &str, hint: &str) -> Result<Option<String>, Report> {
+        let Some(url) = self.string(key)? else { return Ok(None) };
         let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         let is_url = host.is_some_and(|host| !host.starts_with(['/', '?', ':']) && !host.is_empty())
             && !url.contains(|one: char| one.is_whitespace() || one.is_control());
         match is_url {
             true => Ok(Some(url)),
-            false => Err(self.mistake(key, &format!("`{url}` is no URL")).hint(hint)),
+            false => Err(self.error_at(key, &format!("`{url}` is no URL")).hint(hint)),
         }
     }
 
     pub(crate) fn headers(&self) -> Result<Vec<(String, String)>, Report> {
-        let Some(below) = self.below("headers")? else { return Ok(Vec::new()) };
+        let Some(subtable) = self.subtable("headers")? else { return Ok(Vec::new()) };
         let mut headers = Vec::new();
-        for (name, item) in below.table.iter() {
+        for (name, item) in subtable.table.iter() {
             let is_name =
                 !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
             let value = item.as_str().filter(|value| !value.contains(char::is_control));
             match value.filter(|_| is_name) {
                 Some(value) => headers.push((name.to_lowercase(), value.to_owned())),
-                None => return Err(below.mistake(name, "expected a header, as \"name\" = \"value\"")),
+                None => return Err(subtable.error_at(name, "expected a header, as \"name\" = \"value\"")),
             }
         }
         Ok(headers)
     }
 }
 
-/// Nothing for what JSON has no word for.
+/// None for a value that JSON cannot represent.
 fn to_json(item: &Item) -> Option<Json> {
     if let Some(table) = item.as_table_like() {
         let members = table.iter().map(|(name, item)| Some((name.to_owned(), to_json(item)?)));

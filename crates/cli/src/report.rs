@@ -1,58 +1,58 @@
-//! How a failure reads on screen: what, why, and what to do about it.
+//! Error messages with a hint, and notices on standard error.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::{PoisonError, RwLock};
 
-use aside_core::screen::neutral;
+use aside_core::terminal_text::terminal_safe;
 use aside_engine::Redactor;
 
-/// An error with a remedy.
+/// An error or notice with a hint.
 #[derive(Debug)]
 pub(crate) struct Report {
-    weight: Weight,
+    severity: Severity,
     what: String,
     hint: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
+enum Severity {
     Error,
-    /// Worth knowing, and nothing failed.
+    /// For information; nothing failed.
     Notice,
 }
 
 impl Report {
     pub(crate) fn new(what: impl Into<String>) -> Report {
-        Report { weight: Weight::Error, what: what.into(), hint: None }
+        Report { severity: Severity::Error, what: what.into(), hint: None }
     }
 
     pub(crate) fn notice(what: impl Into<String>) -> Report {
-        Report { weight: Weight::Notice, ..Report::new(what) }
+        Report { severity: Severity::Notice, ..Report::new(what) }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Report {
         Report { hint: Some(hint.into()), ..self }
     }
 
-    /// The same, with what it comes to said first.
-    pub(crate) fn about(self, what: &str) -> Report {
+    /// Puts context before the message.
+    pub(crate) fn prefixed(self, what: &str) -> Report {
         Report { what: format!("{what}: {}", self.what), ..self }
     }
 
-    /// What to do about it.
-    pub(crate) fn remedy(&self) -> Option<&str> {
+    /// The hint, if there is one.
+    pub(crate) fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
     pub(crate) fn print(&self) {
-        match self.weight {
-            Weight::Error => tell(&format!("error: {}", self.what)),
-            Weight::Notice => tell(&self.what),
+        match self.severity {
+            Severity::Error => print_notice(&format!("error: {}", self.what)),
+            Severity::Notice => print_notice(&self.what),
         }
         if let Some(hint) = &self.hint {
-            tell(&format!("\nhint: {hint}"));
+            print_notice(&format!("\nhint: {hint}"));
         }
     }
 }
@@ -74,15 +74,15 @@ impl From<anyhow::Error> for Report {
     }
 }
 
-/// The keys of this run. Whatever prints must know them, wherever it stands.
+/// The keys of this run. Global, because every message must be redacted.
 static KEYS: RwLock<Option<Redactor>> = RwLock::new(None);
 
-/// From here on these are replaced in errors, notices and the log.
+/// From now on, replaces these keys in errors, notices and the log.
 pub(crate) fn redact(keys: Redactor) {
     *KEYS.write().unwrap_or_else(PoisonError::into_inner) = Some(keys);
 }
 
-/// The text without keys.
+/// Removes keys from the text.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     match &*KEYS.read().unwrap_or_else(PoisonError::into_inner) {
         Some(keys) => keys.clean(text),
@@ -90,14 +90,14 @@ pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A line to the person, who is not the one that reads standard output.
-pub(crate) fn tell(text: &str) {
-    // A terminal that hung up has nobody at it.
+/// Prints a line for the user on standard error.
+pub(crate) fn print_notice(text: &str) {
+    // The terminal may have hung up.
     drop(writeln!(std::io::stderr(), "{}", for_stderr(&redacted(text))));
 }
 
-/// Errors quote what providers and models wrote: a terminal gets it without
-/// what it would obey, a pipe as it is.
+/// Errors quote text of providers and models, so terminal escapes are removed
+/// unless standard error is a pipe.
 fn for_stderr(text: &str) -> Cow<'_, str> {
-    if std::io::stderr().is_terminal() { neutral(text) } else { Cow::Borrowed(text) }
+    if std::io::stderr().is_terminal() { terminal_safe(text) } else { Cow::Borrowed(text) }
 }

@@ -1,16 +1,16 @@
-//! `aside sandbox`: a command, confined as the commands of a model are.
+//! `aside sandbox`: runs a command confined like a model's commands.
 
-use aside_confine::{Approval, End, Input, Want, run};
+use aside_confine::{Approval, CommandEnd, CommandInput, RequestedAccess, start_helper};
 
 use crate::report::Report;
 use crate::settings::Overrides;
-use crate::{Outcome, confinement};
+use crate::{ExitStatus, confinement};
 
-/// Run a command confined as the commands of a model are
+/// Run a command confined like a model's commands
 ///
-/// It may write to the working directory, temporary folders and caches; it has no
-/// network, no input and no terminal; what it leaves running is ended. The tier is
-/// said on standard error. The exit code is the command's.
+/// It may write to the working directory, temporary folders and caches. It has no
+/// network, no input and no terminal, and its background processes are killed at
+/// the end. The tier is printed on standard error. The exit code is the command's.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside sandbox -- cargo build --offline
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     overrides: Overrides,
 
-    /// With network
+    /// Allow network access
     #[arg(long)]
     network: bool,
 
@@ -29,43 +29,43 @@ pub(crate) struct Arguments {
     command: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let loaded = arguments.overrides.load()?;
-    let here = crate::run::here()?;
+    let here = crate::start::working_directory()?;
     let unreadable = loaded.permissions.unreadable(&here);
     let confine = confinement::confine(&here, &loaded.tools, unreadable);
-    let want = if arguments.network { Want::Network } else { Want::Usual };
-    let refused = |refused: aside_confine::Refused| {
+    let want = if arguments.network { RequestedAccess::Network } else { RequestedAccess::Standard };
+    let refused = |refused: aside_confine::TierUnavailable| {
         Report::new(refused.to_string()).hint("aside doctor says what is missing; tools.confine is in config.toml")
     };
     let confinement = confine.confinement(want).map_err(refused)?;
-    crate::report::tell(&format!("tier: {confinement}"));
-    for why in &confine.found().missing {
-        crate::report::tell(&format!("not there: {why}"));
+    crate::report::print_notice(&format!("tier: {confinement}"));
+    for why in &confine.support().missing {
+        crate::report::print_notice(&format!("not there: {why}"));
     }
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Report::new("there is no command").into());
     };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-    let launch = confine.launch(program, &rest, want, Approval::Standing, Input::Nothing).map_err(refused)?;
+    let launch = confine.launch(program, &rest, want, Approval::Automatic, CommandInput::Empty).map_err(refused)?;
     let mut helper = confine.helper().command();
-    for variable in crate::run::key_variables(&crate::user_files::dialects()?, &loaded.providers) {
+    for variable in crate::start::key_variables(&crate::user_files::dialects()?, &loaded.providers) {
         helper.env_remove(variable);
     }
-    let report = run::pass_through(helper, &launch)
+    let report = start_helper::run_and_wait(helper, &launch)
         .map_err(|error| Report::new(format!("the helper that runs it failed: {error}")))?;
-    if report.ended_others {
-        crate::report::tell("what it left in the background was ended");
+    if report.killed_background {
+        crate::report::print_notice("what it left in the background was ended");
     }
     let restored = report.restored.iter().map(|path| format!("protected, and restored after it was changed: {path}"));
-    for line in restored.chain(report.troubles) {
-        crate::report::tell(&line);
+    for line in restored.chain(report.problems) {
+        crate::report::print_notice(&line);
     }
     match report.end {
-        End::Exited(0) => Ok(Outcome::Done),
-        End::Exited(code) => std::process::exit(code),
-        End::Signalled(signal) => std::process::exit(128 + signal),
-        End::Stopped => Ok(Outcome::Terminated),
-        End::NotStarted(why) => Err(Report::new(format!("not run: {why}")).into()),
+        CommandEnd::Exited(0) => Ok(ExitStatus::Done),
+        CommandEnd::Exited(code) => std::process::exit(code),
+        CommandEnd::Signalled(signal) => std::process::exit(128 + signal),
+        CommandEnd::Stopped => Ok(ExitStatus::Terminated),
+        CommandEnd::NotStarted(why) => Err(Report::new(format!("not run: {why}")).into()),
     }
 }

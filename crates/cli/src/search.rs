@@ -1,22 +1,22 @@
-//! `aside search`: words in everything that was ever said or thought.
+//! `aside search`: full-text search over all sessions.
 
 use std::io::{IsTerminal, Write};
 
 use aside_core::safe_json;
-use aside_core::screen::{neutral, neutral_line};
+use aside_core::terminal_text::{terminal_safe, terminal_safe_line};
 use aside_store::Store;
-use aside_store::search::{Count, Found, Hit, Order, Query, Scope};
+use aside_store::search::{HitCount, HitList, HitOrder, SearchHit, SearchQuery, SearchScope};
 use serde_json::json;
 
-use crate::Outcome;
-use crate::keep;
-use crate::report::{Report, tell};
+use crate::ExitStatus;
+use crate::report::{Report, print_notice};
+use crate::session_recorder;
 use crate::times;
 
-/// Find words in prompts, answers, thinking and tools
+/// Search prompts, answers, thinking and tool calls
 ///
 /// All words must occur; "quoted words" must follow each other. Every hit names
-/// the session and message to jump to. The first MiB of each text is searched.
+/// its session and message. The first MiB of each text is searched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside search parse_header
@@ -26,15 +26,15 @@ pub(crate) struct Arguments {
     #[arg(value_name = "QUERY", required = true)]
     query: Vec<String>,
 
-    /// Where: prompt, thinking, answer, tool or all
+    /// Search only here: prompt, thinking, answer, tool or all
     #[arg(long = "in", default_value = "all", value_name = "PLACE")]
-    place: Scope,
+    place: SearchScope,
 
-    /// Only what this model made; a part of its name is enough
+    /// Only messages of this model; a part of its name is enough
     #[arg(long, value_name = "M")]
     model: Option<String>,
 
-    /// Only since then: 7d, 12h, 2026-11-15
+    /// Only messages since then: 7d, 12h, 2026-11-15
     #[arg(long, value_name = "T")]
     since: Option<String>,
 
@@ -42,31 +42,35 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
-    /// At most so many hits
+    /// The maximum number of hits
     #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
     most: usize,
 
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let store = keep::store()?;
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let store = session_recorder::open_store()?;
     let since = arguments.since.as_deref().map(|word| {
         let hint = "7d, 12h, 30m, 2026-11-15 or 2026-11-15T10:00";
-        times::parse(word, keep::now()).ok_or_else(|| Report::new(format!("`{word}` is no time")).hint(hint))
+        times::parse(word, session_recorder::now())
+            .ok_or_else(|| Report::new(format!("`{word}` is not a time")).hint(hint))
     });
-    let session = arguments.session.as_deref().map(|word| store.find(word).map_err(|error| keep::trouble(&error)));
-    let query = Query {
+    let session = arguments
+        .session
+        .as_deref()
+        .map(|word| store.find(word).map_err(|error| session_recorder::store_error(&error)));
+    let query = SearchQuery {
         scope: arguments.place,
         model: arguments.model.clone(),
         since: since.transpose()?,
         session: session.transpose()?,
-        most: arguments.most,
-        ..Query::new(arguments.query.join(" "))
+        limit: arguments.most,
+        ..SearchQuery::new(arguments.query.join(" "))
     };
-    let found = store.search(&query).map_err(|error| keep::trouble(&error))?;
+    let found = store.search(&query).map_err(|error| session_recorder::store_error(&error))?;
     let mut out = std::io::stdout().lock();
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     for hit in &found.hits {
@@ -76,48 +80,49 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
     }
     if !arguments.json {
-        tell(&told(&found));
+        print_notice(&count_line(&found));
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// How many there are, and in which order.
-fn told(found: &Found) -> String {
+/// The number of hits and their order.
+fn count_line(found: &HitList) -> String {
     let shown = found.hits.len();
     let count = match found.count {
-        Count::Exactly(0) => return "nothing was found".to_owned(),
-        Count::Exactly(count) => format!("{shown} of {count}"),
-        Count::AtLeast(count) => format!("{shown} of more than {count}"),
+        HitCount::Exactly(0) => return "nothing was found".to_owned(),
+        HitCount::Exactly(count) => format!("{shown} of {count}"),
+        HitCount::AtLeast(count) => format!("{shown} of more than {count}"),
     };
     match found.order {
-        Order::BestFirst => format!("{count}, best first"),
-        Order::NewestFirst => format!("{count}, newest first: too many to rank"),
+        HitOrder::BestFirst => format!("{count}, best first"),
+        HitOrder::NewestFirst => format!("{count}, newest first: too many to rank"),
     }
 }
 
-fn as_text(hit: &Hit, colour: bool) -> String {
+fn as_text(hit: &SearchHit, colour: bool) -> String {
     let at = hit.at.map(times::local).unwrap_or_default();
     let title = hit.title.as_deref().unwrap_or("");
-    let snippet = if colour { highlighted(hit) } else { neutral(&hit.snippet).into_owned() };
+    let snippet = if colour { highlighted(hit) } else { terminal_safe(&hit.snippet).into_owned() };
     let kind = hit.kind.as_str();
-    format!("{} {} #{} {kind:<8} {}\n    {snippet}", hit.session, at, hit.message, neutral_line(title))
+    format!("{} {} #{} {kind:<8} {}\n    {snippet}", hit.session, at, hit.message, terminal_safe_line(title))
 }
 
-/// The matches in bold. Every piece is made safe by itself, so that the marks fit.
-fn highlighted(hit: &Hit) -> String {
+/// Prints matches in bold. Each part is sanitised separately, because the byte
+/// ranges refer to the original text.
+fn highlighted(hit: &SearchHit) -> String {
     let mut out = String::new();
     let mut from = 0;
     for mark in &hit.marks {
         let (before, word) = (hit.snippet.get(from..mark.start), hit.snippet.get(mark.clone()));
-        out.push_str(&neutral(before.unwrap_or_default()));
-        out.push_str(&format!("\x1b[1m{}\x1b[0m", neutral(word.unwrap_or_default())));
+        out.push_str(&terminal_safe(before.unwrap_or_default()));
+        out.push_str(&format!("\x1b[1m{}\x1b[0m", terminal_safe(word.unwrap_or_default())));
         from = mark.end;
     }
-    out.push_str(&neutral(hit.snippet.get(from..).unwrap_or_default()));
+    out.push_str(&terminal_safe(hit.snippet.get(from..).unwrap_or_default()));
     out
 }
 
-fn as_json(hit: &Hit) -> serde_json::Value {
+fn as_json(hit: &SearchHit) -> serde_json::Value {
     let marks: Vec<[usize; 2]> = hit.marks.iter().map(|mark| [mark.start, mark.end]).collect();
     json!({
         "session": hit.session.as_str(),

@@ -1,4 +1,4 @@
-//! `aside sessions`: what was said, listed, shown, taken elsewhere and brought in.
+//! `aside sessions`: lists, shows, exports, imports and deletes sessions.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,76 +7,78 @@ use std::path::{Path, PathBuf};
 use aside_core::block::{Arguments as CallArguments, Block, Thinking};
 use aside_core::conversation::Conversation;
 use aside_core::dialect::Dialects;
-use aside_core::exchange::{File, ImportError, Imported, Opaque, ThinkingAs, import, write_lines, write_markdown};
+use aside_core::interchange::{
+    ImportError, ImportFile, Imported, OpaqueData, ThinkingMarkup, import, write_lines, write_markdown,
+};
+use aside_core::json_string::split_within;
 use aside_core::message::{Message, Role};
 use aside_core::safe_json;
-use aside_core::screen::neutral_line;
-use aside_core::settings::Change;
-use aside_core::text::split_within;
+use aside_core::settings::SettingChange;
+use aside_core::terminal_text::terminal_safe_line;
 use aside_store::{SqliteStore, Store};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::keep::{self, Which};
 use crate::output;
-use crate::report::{Report, tell};
-use crate::settings::refused;
+use crate::report::{Report, print_notice};
+use crate::session_recorder::{self, SessionChoice};
+use crate::settings::setting_error;
 use crate::times;
-use crate::{Outcome, log, user_files};
+use crate::{ExitStatus, log, user_files};
 
 /// List, show, export, import and delete sessions
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: SessionsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// List sessions, the last one used first
+enum SessionsCommand {
+    /// List sessions, the most recently used first
     List {
-        /// At most so many
+        /// The maximum number of sessions
         #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
         most: usize,
-        /// Print JSON, one object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
     },
-    /// Print a transcript, thinking folded to a line
+    /// Print a transcript, with thinking folded to one line
     Show {
-        /// The session, by id, title, or the beginning of either; else the last one
+        /// The session: its id, title, or the beginning of either; by default the last one
         #[arg(value_name = "ID")]
         id: Option<String>,
-        /// Thinking in full, folded, or left out
-        #[arg(long, value_enum, default_value_t = Fold::Folded, value_name = "VIEW")]
-        thinking: Fold,
+        /// Show thinking in full, fold it, or leave it out
+        #[arg(long, value_enum, default_value_t = ThinkingView::Folded, value_name = "VIEW")]
+        thinking: ThinkingView,
     },
     /// Write a session as Markdown or as JSON lines
-    #[command(after_help = "JSON lines hold everything, in all branches, and read back equal. Markdown is
-for people: the current branch, without signatures and encrypted payloads.")]
+    #[command(after_help = "JSON lines hold everything, in all branches, and read back equal. Markdown
+is for reading: the current branch, without signatures and encrypted payloads.")]
     Export {
-        /// The session, by id, title, or the beginning of either; else the last one
+        /// The session: its id, title, or the beginning of either; by default the last one
         #[arg(value_name = "ID")]
         id: Option<String>,
-        #[arg(long, value_enum, default_value_t = Format::Markdown, value_name = "FORMAT")]
-        format: Format,
-        /// How thinking stands in Markdown
-        #[arg(long, value_enum, default_value_t = Shown::Callout, value_name = "SHAPE")]
-        thinking: Shown,
+        #[arg(long, value_enum, default_value_t = ExportFormat::Markdown, value_name = "FORMAT")]
+        format: ExportFormat,
+        /// How Markdown shows thinking
+        #[arg(long, value_enum, default_value_t = MarkdownThinking::Callout, value_name = "SHAPE")]
+        thinking: MarkdownThinking,
         /// Leave signatures and encrypted payloads out of JSON lines
         #[arg(long)]
         no_opaque: bool,
-        /// Where to; else standard output
+        /// Write to this file instead of standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Bring in a session: ours, or one of Claude Code, Codex or OpenCode
+    /// Import a session of aside, Claude Code, Codex or OpenCode
     Import {
-        /// What was exported, or another program's session; `-` is standard input
+        /// An exported session, or another program's session file; `-` is standard input
         #[arg(value_name = "FILE", required = true)]
         files: Vec<String>,
     },
-    /// Delete a session for good
+    /// Delete a session permanently
     Delete {
         #[arg(value_name = "ID")]
         id: String,
@@ -84,20 +86,20 @@ for people: the current branch, without signatures and encrypted payloads.")]
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Fold {
+enum ThinkingView {
     Full,
     Folded,
     Omit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExportFormat {
     Markdown,
     Jsonl,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Shown {
+enum MarkdownThinking {
     /// A folded `> [!thinking]-` callout
     Callout,
     /// A `<details>` element
@@ -105,31 +107,31 @@ enum Shown {
     Omit,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match &arguments.action {
-        Action::List { most, json } => list(*most, *json)?,
-        Action::Show { id, thinking } => show(id.as_deref(), *thinking)?,
-        Action::Export { id, format, thinking, no_opaque, output } => {
-            let text = exported(id.as_deref(), *format, *thinking, *no_opaque)?;
+        SessionsCommand::List { most, json } => list(*most, *json)?,
+        SessionsCommand::Show { id, thinking } => show(id.as_deref(), *thinking)?,
+        SessionsCommand::Export { id, format, thinking, no_opaque, output } => {
+            let text = export_text(id.as_deref(), *format, *thinking, *no_opaque)?;
             write(&text, output.as_deref())?;
         }
-        Action::Import { files } => bring_in(files)?,
-        Action::Delete { id } => delete(id)?,
+        SessionsCommand::Import { files } => import_files(files)?,
+        SessionsCommand::Delete { id } => delete(id)?,
     }
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// The session that is named, else the last one.
-fn which(id: Option<&str>) -> Which<'_> {
-    id.map_or(Which::Last, Which::Named)
+/// The named session, else the last one.
+fn session_choice(id: Option<&str>) -> SessionChoice<'_> {
+    id.map_or(SessionChoice::Last, SessionChoice::Named)
 }
 
 fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
-    let store = keep::store()?;
-    let sessions = store.sessions(most).map_err(|error| keep::trouble(&error))?;
+    let store = session_recorder::open_store()?;
+    let sessions = store.sessions(most).map_err(|error| session_recorder::store_error(&error))?;
     let mut out = output::stdout();
     if sessions.is_empty() && !as_json {
-        tell("there is no session yet; aside ask begins one");
+        print_notice("there is no session yet; aside ask begins one");
     }
     for session in sessions {
         let (id, messages) = (session.id.as_str(), session.n_messages);
@@ -141,24 +143,29 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
             writeln!(out, "{}", safe_json::to_string(&line))?;
         } else {
             let changed = times::local(session.changed);
-            writeln!(out, "{id}  {changed}  {messages:>5}  {:<28} {}", neutral_line(model), neutral_line(title))?;
+            writeln!(
+                out,
+                "{id}  {changed}  {messages:>5}  {:<28} {}",
+                terminal_safe_line(model),
+                terminal_safe_line(title)
+            )?;
         }
     }
     Ok(())
 }
 
-fn show(id: Option<&str>, fold: Fold) -> anyhow::Result<()> {
-    let store = keep::store()?;
-    let Some(resumed) = keep::resume(&store, which(id))? else { return Ok(()) };
+fn show(id: Option<&str>, view: ThinkingView) -> anyhow::Result<()> {
+    let store = session_recorder::open_store()?;
+    let Some(resumed) = session_recorder::resume(&store, session_choice(id))? else { return Ok(()) };
     let mut out = output::stdout();
     for (_, message) in resumed.conversation.history.branch() {
-        out.write_all(transcript(message, fold).as_bytes())?;
+        out.write_all(transcript(message, view).as_bytes())?;
     }
     Ok(())
 }
 
-/// One message as a person reads it.
-fn transcript(message: &Message, fold: Fold) -> String {
+/// One message of the transcript.
+fn transcript(message: &Message, view: ThinkingView) -> String {
     let mut out = String::new();
     for block in &message.blocks {
         match (block, message.role) {
@@ -172,7 +179,7 @@ fn transcript(message: &Message, fold: Fold) -> String {
             (Block::Text(text), _) if !text.text.trim().is_empty() => {
                 out.push_str(&format!("{}\n\n", text.text.trim()))
             }
-            (Block::Thinking(thinking), _) => out.push_str(&thought(thinking, fold)),
+            (Block::Thinking(thinking), _) => out.push_str(&thinking_summary(thinking, view)),
             (Block::ToolCall(call), _) => {
                 let (CallArguments::Json(text) | CallArguments::Broken(text)) = &call.arguments;
                 out.push_str(&format!("→ {} {text}\n", call.name));
@@ -192,25 +199,25 @@ fn transcript(message: &Message, fold: Fold) -> String {
     out
 }
 
-fn thought(thinking: &Thinking, fold: Fold) -> String {
+fn thinking_summary(thinking: &Thinking, view: ThinkingView) -> String {
     let took = thinking.span.map(|span| span.ended.0.saturating_sub(span.started.0) / 1000);
     let took = took.map_or(String::new(), |seconds| format!(" for {seconds}s"));
-    if fold == Fold::Omit {
+    if view == ThinkingView::Omit {
         return String::new();
     }
     if thinking.text().trim().is_empty() {
         return format!("▶ Thought{took} · hidden by provider\n\n");
     }
-    if fold == Fold::Folded {
+    if view == ThinkingView::Folded {
         let title = thinking.summary().find_map(|item| item.title);
-        let said = title.map_or_else(|| format!("\"{}\"", first_words(thinking.text())), str::to_owned);
-        return format!("▶ Thought{took} · {said}\n\n");
+        let summary = title.map_or_else(|| format!("\"{}\"", first_words(thinking.text())), str::to_owned);
+        return format!("▶ Thought{took} · {summary}\n\n");
     }
     let lines: String = thinking.text().lines().map(|line| format!("│ {line}\n")).collect();
     format!("▼ Thought{took}\n{lines}\n")
 }
 
-/// About forty letters, cut at a word.
+/// About forty characters, cut at a word boundary.
 fn first_words(text: &str) -> String {
     let (text, _) = split_within(text.trim_start(), 1000);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -223,19 +230,24 @@ fn first_words(text: &str) -> String {
     }
 }
 
-fn exported(id: Option<&str>, format: Format, thinking: Shown, no_opaque: bool) -> anyhow::Result<String> {
-    let store = keep::store()?;
-    let Some(resumed) = keep::resume(&store, which(id))? else { return Ok(String::new()) };
+fn export_text(
+    id: Option<&str>,
+    format: ExportFormat,
+    thinking: MarkdownThinking,
+    no_opaque: bool,
+) -> anyhow::Result<String> {
+    let store = session_recorder::open_store()?;
+    let Some(resumed) = session_recorder::resume(&store, session_choice(id))? else { return Ok(String::new()) };
     Ok(match format {
-        Format::Jsonl => {
-            let opaque = if no_opaque { Opaque::LeaveOut } else { Opaque::Keep };
+        ExportFormat::Jsonl => {
+            let opaque = if no_opaque { OpaqueData::LeaveOut } else { OpaqueData::Keep };
             write_lines(&resumed.conversation, opaque)
         }
-        Format::Markdown => {
+        ExportFormat::Markdown => {
             let thinking = match thinking {
-                Shown::Callout => ThinkingAs::Callout,
-                Shown::Details => ThinkingAs::Details,
-                Shown::Omit => ThinkingAs::Omit,
+                MarkdownThinking::Callout => ThinkingMarkup::Callout,
+                MarkdownThinking::Details => ThinkingMarkup::Details,
+                MarkdownThinking::Omit => ThinkingMarkup::Omit,
             };
             write_markdown(&resumed.conversation, thinking)
         }
@@ -250,45 +262,47 @@ fn write(text: &str, output: Option<&Path>) -> anyhow::Result<()> {
     }
 }
 
-fn bring_in(names: &[String]) -> anyhow::Result<()> {
+fn import_files(names: &[String]) -> anyhow::Result<()> {
     let dialects = user_files::dialects()?;
-    let store = keep::store()?;
-    // All or nothing: what cannot be imported is known before anything is.
+    let store = session_recorder::open_store()?;
+    // All or nothing: every file is checked before the first session is stored.
     let all = read_all(names, &dialects)?;
     for (names, imported) in all {
         for note in &imported.notes {
-            tell(&format!("note: {note}"));
+            print_notice(&format!("note: {note}"));
         }
-        let id = store.import(&imported.conversation, Some(keep::now())).map_err(|error| keep::trouble(&error))?;
-        log::note(log::Level::Info, || format!("imported {names} as {id}"));
+        let id = store
+            .import(&imported.conversation, Some(session_recorder::now()))
+            .map_err(|error| session_recorder::store_error(&error))?;
+        log::write(log::LogLevel::Info, || format!("imported {names} as {id}"));
         writeln!(output::stdout(), "{id}")?;
     }
     Ok(())
 }
 
-/// Each session with the names of the files it stood in.
+/// Each session with the names of its files.
 fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Imported)>, Report> {
     let texts: Vec<String> = names.iter().map(|name| read(name)).collect::<Result<_, Report>>()?;
-    let files: Vec<File<'_>> = names.iter().zip(&texts).map(|(name, text)| File { name, text }).collect();
-    // Several files are one session only where a program keeps it in pieces.
+    let files: Vec<ImportFile<'_>> = names.iter().zip(&texts).map(|(name, text)| ImportFile { name, text }).collect();
+    // Some programs split one session into several files; else each file is a session.
     let all = match import(&files, dialects) {
         Ok(imported) => vec![(names.join(", "), imported)],
-        Err(error) if files.len() == 1 => return Err(not_imported(&names.join(", "), &error)),
+        Err(error) if files.len() == 1 => return Err(import_error(&names.join(", "), &error)),
         Err(_) => {
-            let one = |file: &File<'_>| {
-                let imported = import(&[*file], dialects).map_err(|error| not_imported(file.name, &error))?;
+            let one = |file: &ImportFile<'_>| {
+                let imported = import(&[*file], dialects).map_err(|error| import_error(file.name, &error))?;
                 Ok((file.name.to_owned(), imported))
             };
             files.iter().map(one).collect::<Result<_, Report>>()?
         }
     };
     for (name, imported) in &all {
-        valid_settings(&imported.conversation).map_err(|report| report.about(name))?;
+        check_settings(&imported.conversation).map_err(|report| report.prefixed(name))?;
     }
     Ok(all)
 }
 
-fn not_imported(name: &str, error: &ImportError) -> Report {
+fn import_error(name: &str, error: &ImportError) -> Report {
     let report = Report::new(format!("{name}: {error}"));
     match error.hint() {
         Some(hint) => report.hint(hint),
@@ -296,11 +310,11 @@ fn not_imported(name: &str, error: &ImportError) -> Report {
     }
 }
 
-/// A file may be anybody's: what it sets must be a setting, with a value that
-/// it takes. Tools and permissions are none.
-fn valid_settings(conversation: &Conversation) -> Result<(), Report> {
-    let wrong = conversation.settings.iter().find_map(|(key, value)| Change::parse(key, value).err());
-    wrong.map_or(Ok(()), |error| Err(refused(&error)))
+/// An imported file is untrusted: it may only contain valid settings. Tools and
+/// permissions are not settings.
+fn check_settings(conversation: &Conversation) -> Result<(), Report> {
+    let wrong = conversation.settings.iter().find_map(|(key, value)| SettingChange::parse(key, value).err());
+    wrong.map_or(Ok(()), |error| Err(setting_error(&error)))
 }
 
 fn read(name: &str) -> Result<String, Report> {
@@ -314,9 +328,9 @@ fn read(name: &str) -> Result<String, Report> {
 }
 
 fn delete(word: &str) -> anyhow::Result<()> {
-    let store: &SqliteStore = &*keep::store()?;
-    let id = store.find(word).map_err(|error| keep::trouble(&error))?;
-    store.delete(&id).map_err(|error| keep::trouble(&error))?;
-    tell(&format!("deleted {id}"));
+    let store: &SqliteStore = &*session_recorder::open_store()?;
+    let id = store.find(word).map_err(|error| session_recorder::store_error(&error))?;
+    store.delete(&id).map_err(|error| session_recorder::store_error(&error))?;
+    print_notice(&format!("deleted {id}"));
     Ok(())
 }

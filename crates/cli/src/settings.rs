@@ -1,6 +1,5 @@
-//! The settings a command runs with: config, profile, and what the command
-//! line says for this run. The dialect's layer is laid under them by whoever
-//! knows the model.
+//! Loads the settings of a run: config, profile and command line. The dialect's
+//! layer is added once the model is known.
 
 use std::fmt;
 use std::fs;
@@ -8,107 +7,107 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use aside_core::settings::{Change, Display, Key, Layer, SettingError, Settings, Value};
-use aside_engine::tools::Rules;
+use aside_core::settings::{Layer, SettingChange, SettingError, SettingKey, SettingValue, Settings, ThinkingDisplay};
+use aside_engine::tools::PermissionRules;
 use aside_tui::bindings::Bindings;
 
-use crate::choice::Named;
 use crate::confinement::ToolsTable;
 use crate::mcp_tables::McpTable;
+use crate::model_choice::NamedModels;
 use crate::provider_tables::ProviderTable;
 use crate::report::Report;
-use crate::settings_file::{SettingsFile, Shape};
+use crate::settings_file::{SettingsFile, SettingsFileKind};
 use crate::user_files;
 
-/// What a command line may say about settings, for every command that has some.
+/// The settings arguments that many commands share.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Overrides {
     /// Use this profile instead of the active one
     #[arg(short, long, value_name = "PROFILE")]
     profile: Option<ProfileName>,
 
-    /// Set something for this run only, as KEY=VALUE
+    /// Set a setting for this run only, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V")]
     settings: Vec<String>,
 }
 
 impl Overrides {
-    /// Config, then the profile, then `--set`.
-    pub(crate) fn load(&self) -> Result<Loaded, Report> {
+    /// Loads config, then the profile, then `--set`.
+    pub(crate) fn load(&self) -> Result<LoadedSettings, Report> {
         let mut loaded = match user_files::config_folder() {
             Some(folder) => load(&folder, self.profile.as_ref())?,
-            None => Loaded::default(),
+            None => LoadedSettings::default(),
         };
         self.apply(&mut loaded.settings)?;
         Ok(loaded)
     }
 
-    /// `--set` alone, for settings that a session has laid its own into.
+    /// Applies `--set` again, after a session has added its own settings.
     pub(crate) fn apply(&self, settings: &mut Settings) -> Result<(), Report> {
-        let changes: Result<Vec<Change>, SettingError> = self.settings.iter().map(|text| text.parse()).collect();
-        for change in changes.map_err(|error| refused(&error))? {
+        let changes: Result<Vec<SettingChange>, SettingError> = self.settings.iter().map(|text| text.parse()).collect();
+        for change in changes.map_err(|error| setting_error(&error))? {
             settings.apply(Layer::Session, change);
         }
         Ok(())
     }
 }
 
-/// What the files of the config folder say.
+/// The contents of the config folder's files.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedSettings {
     pub(crate) settings: Settings,
-    /// The model, and which file names it.
+    /// The model, and the layer that names it.
     pub(crate) model: Option<(String, Layer)>,
-    /// The profile in use, and whether the config or the command line names it.
+    /// The active profile, and the layer that names it: config or session (the command line).
     pub(crate) profile: Option<(ProfileName, Layer)>,
-    /// Providers that the config has tables for.
+    /// The `[providers]` tables.
     pub(crate) providers: Vec<ProviderTable>,
-    /// What tools may do.
-    pub(crate) permissions: Rules,
-    /// How what they start is confined.
+    /// The `[permissions]` table.
+    pub(crate) permissions: PermissionRules,
+    /// The `[tools]` table: how commands are confined.
     pub(crate) tools: ToolsTable,
-    /// Servers whose tools are offered too.
+    /// The `[mcp]` tables.
     pub(crate) mcp: Vec<McpTable>,
-    /// Which key of the screen does what.
+    /// The `[keys]` table: key bindings of the screen.
     pub(crate) keys: Bindings,
 }
 
-impl Loaded {
-    /// Who names a model, beside a command line and a session.
-    pub(crate) fn named(&self) -> Named<'_> {
+impl LoadedSettings {
+    /// The models named by profile and config.
+    pub(crate) fn named_models(&self) -> NamedModels<'_> {
         let of =
             |wanted: Layer| self.model.as_ref().filter(|(_, layer)| *layer == wanted).map(|(name, _)| name.as_str());
-        Named { profile: of(Layer::Profile), config: of(Layer::Config), ..Named::default() }
+        NamedModels { profile: of(Layer::Profile), config: of(Layer::Config), ..NamedModels::default() }
     }
 }
 
-/// Config and a profile: the one given, else the active one.
-pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loaded, Report> {
+/// Loads the config and a profile: the given one, else the active one.
+pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<LoadedSettings, Report> {
     let config = config_file(folder)?;
     let contents = config.contents()?;
     let mcp = config.mcp()?;
-    let mut loaded = Loaded {
+    let mut loaded = LoadedSettings {
         providers: config.providers()?,
         permissions: config.permissions(&mcp)?,
         tools: config.tools()?,
         mcp,
         keys: config.keys()?,
-        ..Loaded::default()
+        ..LoadedSettings::default()
     };
     loaded.settings.replace(Layer::Config, contents.changes);
     loaded.model = contents.model.map(|model| (model, Layer::Config));
     let active = match (profile, &contents.profile) {
         (Some(name), _) => Some((name.clone(), Layer::Session)),
         (None, Some(name)) => {
-            let mistake = |error: BadProfileName| config.mistake_at("profile", &error.to_string());
-            Some((name.parse().map_err(mistake)?, Layer::Config))
+            let error = |error: BadProfileName| config.error_at_key("profile", &error.to_string());
+            Some((name.parse().map_err(error)?, Layer::Config))
         }
         (None, None) => None,
     };
     if let Some((name, _)) = &active {
         let file = existing_profile(folder, name).map_err(|report| match profile {
             Some(_) => report,
-            None => dangling(&config, name),
+            None => missing_active_profile(&config, name),
         })?;
         let contents = file.contents()?;
         loaded.settings.replace(Layer::Profile, contents.changes);
@@ -118,36 +117,38 @@ pub(crate) fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<Loade
     Ok(loaded)
 }
 
-fn dangling(config: &SettingsFile, name: &ProfileName) -> Report {
+fn missing_active_profile(config: &SettingsFile, name: &ProfileName) -> Report {
     config
-        .mistake_at("profile", &format!("there is no profile `{name}`"))
+        .error_at_key("profile", &format!("there is no profile `{name}`"))
         .hint("aside config unset profile, or aside profile load another")
 }
 
 pub(crate) fn config_file(folder: &Path) -> Result<SettingsFile, Report> {
-    SettingsFile::read(folder.join("config.toml"), Shape::Config)
+    SettingsFile::read(folder.join("config.toml"), SettingsFileKind::Config)
 }
 
-/// A view that was chosen is the one of the next session too.
-pub(crate) fn keep_view(folder: &Path, view: Display) -> Result<(), Report> {
+/// Saves the chosen view of thinking for the next sessions.
+pub(crate) fn save_view(folder: &Path, view: ThinkingDisplay) -> Result<(), Report> {
     let mut file = config_file(folder)?;
-    file.set(Key::Display, &Value::Choice(view.as_str()))?;
-    // A no in the same file would hide it again.
-    let hides = |change: &Change| change.key() == Key::IncludeInResponse && change.value() == Some(&Value::Bool(false));
+    file.set(SettingKey::Display, &SettingValue::Choice(view.as_str()))?;
+    // `includeInResponse = false` in the same file would hide it again.
+    let hides = |change: &SettingChange| {
+        change.key() == SettingKey::IncludeInResponse && change.value() == Some(&SettingValue::Bool(false))
+    };
     if file.contents()?.changes.iter().any(hides) {
-        file.set(Key::IncludeInResponse, &Value::Bool(true))?;
+        file.set(SettingKey::IncludeInResponse, &SettingValue::Bool(true))?;
     }
     file.write()
 }
 
-/// Providers of the user's own, whatever else the config says.
-pub(crate) fn own_providers() -> Result<Vec<ProviderTable>, Report> {
+/// The configured providers, without checking the rest of the config.
+pub(crate) fn configured_providers() -> Result<Vec<ProviderTable>, Report> {
     user_files::config_folder().map_or(Ok(Vec::new()), |folder| config_file(&folder)?.providers())
 }
 
-/// The profile's file, there or not.
+/// The profile's file, which need not exist.
 pub(crate) fn profile_file(folder: &Path, name: &ProfileName) -> Result<SettingsFile, Report> {
-    SettingsFile::read(profiles_folder(folder).join(format!("{name}.toml")), Shape::Profile)
+    SettingsFile::read(profiles_folder(folder).join(format!("{name}.toml")), SettingsFileKind::Profile)
 }
 
 pub(crate) fn existing_profile(folder: &Path, name: &ProfileName) -> Result<SettingsFile, Report> {
@@ -163,7 +164,7 @@ pub(crate) fn existing_profile(folder: &Path, name: &ProfileName) -> Result<Sett
     Err(Report::new(format!("there is no profile `{name}`")).hint(hint))
 }
 
-/// Every profile there is, sorted. Other files in the folder are not ours.
+/// All profiles, sorted. Ignores other files in the folder.
 pub(crate) fn profile_names(folder: &Path) -> Result<Vec<ProfileName>, Report> {
     let folder = profiles_folder(folder);
     let unlisted = |error: io::Error| Report::new(format!("cannot list {}: {error}", folder.display()));
@@ -186,18 +187,18 @@ fn profiles_folder(folder: &Path) -> PathBuf {
     folder.join("profiles")
 }
 
-/// The folder to write to; reading does without one.
+/// The config folder. Writing requires one; reading works without.
 pub(crate) fn folder() -> Result<PathBuf, Report> {
     user_files::config_folder()
         .ok_or_else(|| Report::new("there is no config folder").hint("set HOME, or ASIDE_CONFIG_DIR to a folder"))
 }
 
-/// How a refused setting reads on screen.
-pub(crate) fn refused(error: &SettingError) -> Report {
+/// The report for an invalid setting.
+pub(crate) fn setting_error(error: &SettingError) -> Report {
     Report::new(error.what()).hint(error.hint())
 }
 
-/// A name that is safe as the name of a file.
+/// A profile's name, safe as a file name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ProfileName(String);
 
@@ -253,9 +254,9 @@ mod tests {
                 Some(text) => fs::write(&config, text).unwrap(),
                 None => drop(fs::remove_file(&config)),
             }
-            keep_view(&folder, Display::Full).unwrap();
+            save_view(&folder, ThinkingDisplay::Full).unwrap();
             let loaded = load(&folder, None).unwrap();
-            assert_eq!(loaded.settings.display(), Display::Full, "{name}");
+            assert_eq!(loaded.settings.display(), ThinkingDisplay::Full, "{name}");
             let text = fs::read_to_string(&config).unwrap();
             assert!(text.contains(kept), "{name}: {text}");
         }

@@ -1,4 +1,4 @@
-//! Times as people and programs read them.
+//! Formats and parses times.
 
 use aside_core::block::Time;
 use jiff::Timestamp;
@@ -13,23 +13,23 @@ pub(crate) fn rfc3339(time: Time) -> String {
     timestamp(time).to_string()
 }
 
-/// Day and minute, where the user is.
+/// Date and minute in the user's time zone.
 pub(crate) fn local(time: Time) -> String {
     timestamp(time).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// For the name of a file.
+/// The current time for use in a file name.
 pub(crate) fn file_stamp() -> String {
     jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-/// Minutes that the user's clock is ahead of UTC now.
-pub(crate) fn minutes_ahead() -> i32 {
+/// The current offset from UTC in minutes.
+pub(crate) fn utc_offset_minutes() -> i32 {
     jiff::Zoned::now().offset().seconds() / 60
 }
 
-/// A day or a moment that somebody typed: `2026-11-15`, `2026-11-15T10:00`, or
-/// how long ago: `7d`, `12h`.
+/// Parses a date or time (`2026-11-15`, `2026-11-15T10:00`) or an age (`7d`,
+/// `12h`).
 pub(crate) fn parse(word: &str, now: Time) -> Option<Time> {
     let ago = |unit: char, millis: u64| {
         let count: u64 = word.strip_suffix(unit)?.parse().ok()?;
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_a_day_a_moment_or_so_long_ago() {
+    fn a_time_is_a_date_a_timestamp_or_an_age() {
         let now = Time(10 * 86_400_000);
         assert_eq!(parse("7d", now), Some(Time(3 * 86_400_000)));
         assert_eq!(parse("24h", now), Some(Time(9 * 86_400_000)));

@@ -1,52 +1,52 @@
-//! Folders whose instructions to the model (`AGENTS.md`) are sent. Whoever
-//! clones a repository has not read what it tells the model to do.
+//! Trusted folders: only their instructions (`AGENTS.md`) are sent to the model. A
+//! user who clones a repository has not read its instructions yet.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use aside_core::question::{Permit, Question, Risk};
+use aside_core::permission_question::{PermissionAnswer, PermissionQuestion, Risk};
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::Asker;
 
 use crate::output;
 use crate::report::Report;
-use crate::{Outcome, atomic, user_files};
+use crate::{ExitStatus, atomic, user_files};
 
 /// Trust a folder, so that its AGENTS.md is sent to the model
 ///
-/// A folder is a repository's root, or the folder itself where there is none.
-/// Without this, aside asks once on a terminal, and without a terminal it does
-/// not send such files.
+/// Trust applies to the root of the repository, or to the folder itself outside
+/// one. For a folder that is not trusted, aside asks once on a terminal; without
+/// a terminal it does not send the file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder; without it, the working directory
+    /// The folder; by default the working directory
     path: Option<PathBuf>,
 
-    /// No longer trust it
+    /// Stop trusting the folder
     #[arg(long, conflicts_with = "list")]
     forget: bool,
 
-    /// Print the folders that are trusted
+    /// List the trusted folders
     #[arg(long)]
     list: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut folders = TrustedFolders::open()?;
     if arguments.list {
         for folder in &folders.folders {
             writeln!(output::stdout(), "{}", folder.display())?;
         }
-        return Ok(Outcome::Done);
+        return Ok(ExitStatus::Done);
     }
     let folder = match &arguments.path {
         Some(path) => path.clone(),
-        None => crate::run::here()?,
+        None => crate::start::working_directory()?,
     };
     if !folder.is_dir() {
-        return Err(Report::new(format!("{} is no folder", folder.display())).into());
+        return Err(Report::new(format!("{} is not a folder", folder.display())).into());
     }
     let root = ProjectFiles::find(&folder, &[]).root;
     match arguments.forget {
@@ -55,17 +55,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let is = if arguments.forget { "is no longer trusted" } else { "is trusted" };
     writeln!(output::stdout(), "{} {is}", root.display())?;
-    Ok(Outcome::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// What the person decided before, kept in the data folder.
+/// The trusted folders, stored in the data folder.
 #[derive(Debug, Default)]
 pub(crate) struct TrustedFolders {
     file: Option<PathBuf>,
     folders: Vec<PathBuf>,
 }
 
-/// Names that are not text are written as their bytes.
+/// Paths that are not UTF-8 are stored as hex bytes.
 const BYTES: &str = "bytes:";
 
 impl TrustedFolders {
@@ -130,19 +130,19 @@ fn path_of(name: &str) -> Option<PathBuf> {
     Some(std::ffi::OsString::from_vec(bytes).into())
 }
 
-/// How it is known whether a folder is trusted.
+/// How to decide whether a folder is trusted.
 pub(crate) enum Trust<'a> {
-    /// Said on the command line.
+    /// Trusted by `--trust`.
     Given,
-    /// Whoever can be asked.
+    /// Ask the user.
     Ask(&'a dyn Asker),
-    /// What was decided before holds, and nobody is asked.
+    /// Use earlier answers, without asking.
     AsBefore,
 }
 
 impl Trust<'_> {
-    /// Whether these files may be sent. What is decided is remembered.
-    pub(crate) async fn allows(&self, files: &ProjectFiles, tell: &dyn Fn(&str)) -> Result<bool, Report> {
+    /// Whether these files may be sent. Remembers a yes.
+    pub(crate) async fn allows(&self, files: &ProjectFiles, notify: &dyn Fn(&str)) -> Result<bool, Report> {
         let mut folders = TrustedFolders::open()?;
         if files.is_empty() || folders.has(&files.root) {
             return Ok(!files.is_empty());
@@ -151,12 +151,12 @@ impl Trust<'_> {
             Trust::Given => true,
             Trust::AsBefore => return Ok(false),
             Trust::Ask(asker) => match asker.ask(question(files)).await {
-                Permit::Once | Permit::Session | Permit::Project => true,
-                Permit::No(_) => false,
-                Permit::Nobody => {
-                    tell(&format!(
+                PermissionAnswer::Once | PermissionAnswer::Session | PermissionAnswer::Project => true,
+                PermissionAnswer::No(_) => false,
+                PermissionAnswer::Nobody => {
+                    notify(&format!(
                         "note: {} not sent: nobody has trusted {} yet (aside trust, or --trust)",
-                        are(&files.names()),
+                        names_with_verb(&files.names()),
                         files.root.display()
                     ));
                     return Ok(false);
@@ -164,24 +164,24 @@ impl Trust<'_> {
             },
         };
         if is_trusted && let Err(report) = folders.add(&files.root) {
-            tell(&format!("trusted for this run only: {report}"));
+            notify(&format!("trusted for this run only: {report}"));
         }
         Ok(is_trusted)
     }
 }
 
-fn question(files: &ProjectFiles) -> Question {
+fn question(files: &ProjectFiles) -> PermissionQuestion {
     let why = "This folder has instructions that would be sent to the model as your own.";
     let names = files.names().join("\n");
     let preview = Some(format!("{why}\nA yes is remembered for this folder.\n\n{names}"));
-    Question {
+    PermissionQuestion {
         id: "trust".to_owned(),
         preview,
-        ..Question::new("trust", files.root.display().to_string(), Risk::Reads)
+        ..PermissionQuestion::new("trust", files.root.display().to_string(), Risk::Reads)
     }
 }
 
-fn are(names: &[String]) -> String {
+fn names_with_verb(names: &[String]) -> String {
     format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
 }
 

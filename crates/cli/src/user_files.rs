@@ -1,10 +1,10 @@
-//! The user's own files. Core reads none; they are read here and handed in.
+//! The user's folders and dialect files. Core does no IO, so files are read here.
 
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use aside_core::dialect::{Dialects, Source};
+use aside_core::dialect::{DialectSource, Dialects};
 use etcetera::BaseStrategy;
 
 use crate::report::Report;
@@ -25,7 +25,7 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
     }
 }
 
-/// `$ASIDE_STATE_DIR`, else `aside` in the XDG state folder; the log is in it.
+/// `$ASIDE_STATE_DIR`, else `aside` in the XDG state folder. Holds the log.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     match std::env::var_os("ASIDE_STATE_DIR") {
         Some(folder) if !folder.is_empty() => Some(folder.into()),
@@ -33,17 +33,17 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     }
 }
 
-/// Where aside keeps what decides how it behaves.
+/// The folders of aside that tools must not change.
 pub(crate) fn own_folders() -> impl Iterator<Item = PathBuf> {
     [config_folder(), data_folder(), state_folder()].into_iter().flatten()
 }
 
-/// The built-in dialects with the user's merged over them.
+/// The built-in dialects with the user's files merged over them.
 pub(crate) fn dialects() -> anyhow::Result<Dialects> {
     let files = dialect_files()?;
-    let sources: Vec<Source<'_>> = files.iter().map(|(path, text)| Source { path, text }).collect();
+    let sources: Vec<DialectSource<'_>> = files.iter().map(|(path, text)| DialectSource { path, text }).collect();
     Dialects::with_user_files(&sources).map_err(|error| {
-        Report::new(error.to_string()).hint("mend the line, or move the file out of the dialects folder").into()
+        Report::new(error.to_string()).hint("fix the line, or move the file out of the dialects folder").into()
     })
 }
 
@@ -62,7 +62,7 @@ fn dialect_files() -> anyhow::Result<Vec<(String, String)>> {
             files.push((path.display().to_string(), text));
         }
     }
-    // The order a folder is listed in means nothing.
+    // `read_dir` returns files in no particular order.
     files.sort();
     Ok(files)
 }

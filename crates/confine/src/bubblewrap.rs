@@ -1,58 +1,58 @@
-//! The arguments of bubblewrap for a policy.
+//! Builds bubblewrap's arguments for a policy.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::capabilities::KEPT_NAMES;
-use crate::policy::{DEVICES, Network, Policy};
+use crate::policy::{DEVICES, NetworkPolicy, Policy};
 
-/// What one path becomes in the command's view.
+/// How a path appears to the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum View {
+enum MountView {
     Writable,
     ReadOnly,
     Hidden,
 }
 
-/// What a path is at this moment; the arguments depend on it.
+/// What is at a path now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PathKind {
     Absent,
     File,
     Folder,
 }
 
-/// Who runs it. Root needs no user namespace, and could not change files of
-/// others in one.
+/// Who runs the command. Root needs no user namespace, and in one could not change other
+/// users' files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum User {
+pub(crate) enum InvokingUser {
     Root,
     Other,
 }
 
-/// Everything before `--` and the command. `seccomp` is the number of the open
-/// file with the filter.
+/// All arguments before `--` and the command. `seccomp` is the file descriptor of the
+/// filter.
 pub(crate) fn arguments(
     policy: &Policy,
     protected: &[PathBuf],
-    user: User,
+    user: InvokingUser,
     seccomp: i32,
-    kind: &dyn Fn(&Path) -> Kind,
+    kind: &dyn Fn(&Path) -> PathKind,
 ) -> Vec<OsString> {
-    let mut all = Words::default();
-    // Not `--die-with-parent`: what is left in the background would be gone before
-    // anybody saw it. The helper ends it.
+    let mut all = ArgumentList::default();
+    // No `--die-with-parent`: background processes would be gone before the helper could
+    // report them. The helper ends them.
     all.add(["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
     match user {
-        User::Other => all.add(["--unshare-user", "--disable-userns"]),
-        User::Root => {
+        InvokingUser::Other => all.add(["--unshare-user", "--disable-userns"]),
+        InvokingUser::Root => {
             all.add(["--cap-drop", "ALL"]);
             for name in KEPT_NAMES {
                 all.add(["--cap-add", name]);
             }
         }
     }
-    if policy.network == Network::Off {
+    if policy.network == NetworkPolicy::Off {
         all.add(["--unshare-net"]);
     }
     all.add(["--ro-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/dev"]);
@@ -66,47 +66,47 @@ pub(crate) fn arguments(
     let mut hidden = Vec::new();
     for (path, view) in views(policy, protected) {
         match (view, kind(&path)) {
-            (_, Kind::Absent) => (),
-            (View::Writable, Kind::File | Kind::Folder) => all.mount("--bind", &path),
-            (View::ReadOnly, Kind::File | Kind::Folder) => all.mount("--ro-bind", &path),
-            (View::Hidden, Kind::File) => {
+            (_, PathKind::Absent) => (),
+            (MountView::Writable, PathKind::File | PathKind::Folder) => all.mount("--bind", &path),
+            (MountView::ReadOnly, PathKind::File | PathKind::Folder) => all.mount("--ro-bind", &path),
+            (MountView::Hidden, PathKind::File) => {
                 all.add(["--ro-bind", "/dev/null"]);
                 all.add([path]);
             }
-            (View::Hidden, Kind::Folder) => {
+            (MountView::Hidden, PathKind::Folder) => {
                 all.add(["--perms", "0555", "--tmpfs"]);
                 all.add([&path]);
                 hidden.push(path);
             }
         }
     }
-    // What is bound into a hidden folder needs a place there first.
+    // Mount points inside a hidden folder must be created before it becomes read-only.
     for path in hidden {
         all.add(["--remount-ro"]);
         all.add([path]);
     }
-    // Root needs no capability to write `/proc/sys`, which decides what the kernel
-    // runs; bubblewrap covers only some of it.
+    // Root needs no capability to write to `/proc/sys`, which decides what the kernel
+    // runs, and bubblewrap covers only part of it.
     all.add(["--remount-ro", "/proc", "--remount-ro", "/dev"]);
     all.add(["--seccomp".to_owned(), seccomp.to_string()]);
     all.0
 }
 
-/// Every path of the policy, those above before those below, so that the deeper
-/// path counts. At the same path the strictest comes last.
-fn views(policy: &Policy, protected: &[PathBuf]) -> Vec<(PathBuf, View)> {
+/// All paths of the policy, parents before children, so that the deeper path takes
+/// precedence. At the same path the strictest view comes last.
+fn views(policy: &Policy, protected: &[PathBuf]) -> Vec<(PathBuf, MountView)> {
     let of = |paths: &[PathBuf], view| paths.iter().map(|path| (path.clone(), view)).collect::<Vec<_>>();
-    let mut all = of(&policy.writable, View::Writable);
-    all.extend(of(protected, View::ReadOnly));
-    all.extend(of(&policy.unreadable, View::Hidden));
+    let mut all = of(&policy.writable, MountView::Writable);
+    all.extend(of(protected, MountView::ReadOnly));
+    all.extend(of(&policy.unreadable, MountView::Hidden));
     all.sort_by_key(|(path, view)| (path.components().count(), *view));
     all
 }
 
 #[derive(Default)]
-struct Words(Vec<OsString>);
+struct ArgumentList(Vec<OsString>);
 
-impl Words {
+impl ArgumentList {
     fn add(&mut self, words: impl IntoIterator<Item = impl Into<OsString>>) {
         self.0.extend(words.into_iter().map(Into::into));
     }
@@ -121,7 +121,7 @@ impl Words {
 mod tests {
     use super::*;
 
-    fn policy(network: Network) -> Policy {
+    fn policy(network: NetworkPolicy) -> Policy {
         Policy {
             writable: vec!["/home/ann/site".into(), "/tmp".into(), "/home/ann/.config/aside/scratch".into()],
             protected: vec!["/home/ann/site/.git/hooks".into(), "/home/ann/site/.envrc".into()],
@@ -130,15 +130,15 @@ mod tests {
         }
     }
 
-    fn kind(path: &Path) -> Kind {
+    fn kind(path: &Path) -> PathKind {
         match path.to_str() {
-            Some("/gone" | "/home/ann/site/.envrc") => Kind::Absent,
-            Some("/home/ann/.netrc") => Kind::File,
-            Some(_) | None => Kind::Folder,
+            Some("/gone" | "/home/ann/site/.envrc") => PathKind::Absent,
+            Some("/home/ann/.netrc") => PathKind::File,
+            Some(_) | None => PathKind::Folder,
         }
     }
 
-    fn line(network: Network, user: User) -> String {
+    fn line(network: NetworkPolicy, user: InvokingUser) -> String {
         let policy = policy(network);
         let words = arguments(&policy, &policy.protected, user, 7, &kind);
         let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn k1_the_deeper_path_counts_and_what_is_missing_is_passed_over() {
+    fn k1_the_deeper_path_takes_precedence_and_missing_paths_are_skipped() {
         let expected = "\
 --unshare-pid
 --unshare-ipc
@@ -180,12 +180,12 @@ mod tests {
 --remount-ro /proc
 --remount-ro /dev
 --seccomp 7";
-        assert_eq!(line(Network::Off, User::Other), expected);
+        assert_eq!(line(NetworkPolicy::Off, InvokingUser::Other), expected);
     }
 
     #[test]
     fn k4_root_keeps_seven_capabilities_and_no_user_namespace() {
-        let line = line(Network::On, User::Root);
+        let line = line(NetworkPolicy::On, InvokingUser::Root);
         assert!(line.contains("--cap-drop ALL\n--cap-add CAP_CHOWN\n"), "{line}");
         assert_eq!(line.matches("--cap-add").count(), 7);
         assert!(!line.contains("--unshare-user") && !line.contains("--unshare-net"), "{line}");

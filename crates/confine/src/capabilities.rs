@@ -1,9 +1,9 @@
-//! What root may do.
+//! Drops capabilities of root.
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// What a build as root needs. Above all it is not SYS_ADMIN and PERFMON, by which
-/// root reads the environment of any process, keys included.
+/// What a build as root needs. In particular it excludes SYS_ADMIN and PERFMON, with
+/// which root can read any process's environment, including keys.
 pub(crate) const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -12,19 +12,19 @@ pub(crate) const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::KILL);
 
-/// Their names, as bubblewrap knows them.
+/// Their names for bubblewrap's arguments.
 pub(crate) const KEPT_NAMES: [&str; 7] =
     ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_SETUID", "CAP_SETGID", "CAP_KILL"];
 
-/// Takes all others from this thread and from what it starts.
+/// Drops all other capabilities from this thread and everything it starts.
 pub(crate) fn drop_all_others() -> Result<(), String> {
-    let said = |error: rustix::io::Errno| format!("the capabilities cannot be dropped: {error}");
-    let held = capabilities(None).map_err(said)?;
+    let describe = |error: rustix::io::Errno| format!("the capabilities cannot be dropped: {error}");
+    let held = capabilities(None).map_err(describe)?;
     if held.permitted.is_empty() {
         return Ok(());
     }
-    // Without `no_new_privs`, which follows, this would be what counts. Not every
-    // root may do it.
+    // The bounding set would matter only without `no_new_privs`, which is set later, and
+    // not every root may change it.
     for capability in CapabilitySet::all().difference(KEPT).iter() {
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
@@ -34,5 +34,5 @@ pub(crate) fn drop_all_others() -> Result<(), String> {
         permitted: held.permitted & KEPT,
         inheritable: held.inheritable & KEPT,
     };
-    set_capabilities(None, sets).map_err(said)
+    set_capabilities(None, sets).map_err(describe)
 }

@@ -1,4 +1,4 @@
-//! How the commands of a session are confined.
+//! Decides how the commands of a session are confined.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,146 +6,147 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use aside_core::question::{Confinement, Network as Shown, Tier};
+use aside_core::permission_question::{Confinement, Network, Tier};
 
-use crate::launch::{Barrier, Input, Launch, Protection, Text};
-use crate::policy::{Network, Places, Policy};
-use crate::probe::{self, Found};
-use crate::{git, helper, protected};
+use crate::launch::{CommandInput, Launch, Mechanism, OnProtectedChange, OsText};
+use crate::policy::{NetworkPolicy, Policy, PolicyPaths};
+use crate::probe::{self, MachineSupport};
+use crate::{git, helper, protected_paths};
 
-/// The program that is started as the helper.
+/// The program to start as the helper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Helper {
     program: OsString,
-    pub(crate) words: Vec<OsString>,
+    pub(crate) arguments: Vec<OsString>,
 }
 
 impl Helper {
-    /// This program, which must call [`helper::run_if_asked`] first of all.
+    /// This program, which must call [`helper::run_if_helper`] before anything else.
     pub fn this_program() -> Helper {
         let itself = Path::new("/proc/self/exe");
         let program = if itself.exists() {
-            // Also when its file was replaced by a newer one meanwhile.
+            // This works even if the file has been replaced by a newer version.
             itself.into()
         } else {
             std::env::current_exe().unwrap_or_default().into()
         };
-        Helper { program, words: vec![helper::WORD.into()] }
+        Helper { program, arguments: vec![helper::HELPER_ARGUMENT.into()] }
     }
 
     /// Another program that calls it.
     pub fn at(program: impl Into<OsString>) -> Helper {
-        Helper { program: program.into(), words: vec![helper::WORD.into()] }
+        Helper { program: program.into(), arguments: vec![helper::HELPER_ARGUMENT.into()] }
     }
 
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(&self.words);
+        command.args(&self.arguments);
         command
     }
 
-    /// A path that means the same program to everybody.
-    pub(crate) fn file(&self) -> PathBuf {
+    /// The path by which other processes can start it.
+    pub(crate) fn canonical_path(&self) -> PathBuf {
         fs::canonicalize(&self.program).unwrap_or_else(|_| self.program.clone().into())
     }
 }
 
-/// `tools.confine`.
+/// The setting `tools.confine`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Wish {
-    /// The best tier there is; with none, commands run unconfined and that is said.
+pub enum ConfineSetting {
+    /// The best available tier. Without one, commands run unconfined, with a notice.
     #[default]
     Auto,
-    /// The best tier there is; with none, commands are refused.
+    /// The best available tier. Without one, commands are refused.
     Require,
-    /// The strong tier, or commands are refused.
+    /// The strong tier. Without it, commands are refused.
     Strong,
     /// No confinement.
     Off,
 }
 
-impl Wish {
-    pub const WORDS: [&str; 4] = ["auto", "strong", "require", "off"];
+impl ConfineSetting {
+    pub const VALUES: [&str; 4] = ["auto", "strong", "require", "off"];
 
-    pub fn parse(word: &str) -> Option<Wish> {
-        match word {
-            "auto" => Some(Wish::Auto),
-            "strong" => Some(Wish::Strong),
-            "require" => Some(Wish::Require),
-            "off" => Some(Wish::Off),
+    pub fn parse(value: &str) -> Option<ConfineSetting> {
+        match value {
+            "auto" => Some(ConfineSetting::Auto),
+            "strong" => Some(ConfineSetting::Strong),
+            "require" => Some(ConfineSetting::Require),
+            "off" => Some(ConfineSetting::Off),
             _ => None,
         }
     }
 }
 
-/// What a call asks for beside the usual.
+/// The access that a tool call asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
-    Usual,
+pub enum RequestedAccess {
+    Standard,
     Network,
     Unconfined,
 }
 
-/// Whether a person looked at this very command and approved it.
+/// How a command was approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
-    /// It is allowed by a rule, by an earlier answer or by `--yes`.
-    Standing,
-    ByHand,
+    /// By a rule, an earlier answer or `--yes`.
+    Automatic,
+    ByUser,
 }
 
-/// A tier is demanded that is not there.
+/// The required tier is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not run: tools.confine is \"{wish}\", and this machine has {there} ({why})")]
-pub struct Refused {
-    wish: &'static str,
-    there: String,
-    why: String,
+#[error("not run: tools.confine is \"{setting}\", and this machine has {available} ({reason})")]
+pub struct TierUnavailable {
+    setting: &'static str,
+    available: String,
+    reason: String,
 }
 
-/// The confinement of a session's commands. What the machine can do is looked for
-/// when it is first asked.
+/// Confines the commands of a session. Probes the machine on first use.
 #[derive(Debug)]
 pub struct Confine {
     helper: Helper,
-    wish: Wish,
-    places: Places,
-    /// Where the finding is kept until the next boot.
-    memory: Option<PathBuf>,
-    limit: Limit,
-    found: OnceLock<Found>,
-    /// With links followed, as they were when first asked for.
-    opened: OnceLock<Opened>,
+    setting: ConfineSetting,
+    paths: PolicyPaths,
+    /// The file that caches the probe result until the next boot.
+    cache_file: Option<PathBuf>,
+    limit: TierLimit,
+    support: OnceLock<MachineSupport>,
+    /// With links resolved as they were on first use.
+    opened_folders: OnceLock<OpenedFolders>,
 }
 
-/// What is opened to every command of a session.
+/// The folders open to every command of a session.
 #[derive(Debug)]
-struct Opened {
+struct OpenedFolders {
     writable: Vec<PathBuf>,
-    /// The working directory and the folders beside it, whose protected paths count.
+    /// The working directory and the user's further folders; their protected paths are
+    /// watched.
     watched: Vec<PathBuf>,
 }
 
 impl Confine {
-    pub fn new(helper: Helper, wish: Wish, places: Places) -> Confine {
+    pub fn new(helper: Helper, setting: ConfineSetting, paths: PolicyPaths) -> Confine {
         Confine {
             helper,
-            wish,
-            places,
-            memory: None,
-            limit: Limit::NONE,
-            found: OnceLock::new(),
-            opened: OnceLock::new(),
+            setting,
+            paths,
+            cache_file: None,
+            limit: TierLimit::NONE,
+            support: OnceLock::new(),
+            opened_folders: OnceLock::new(),
         }
     }
 
-    /// Remembers in this folder of aside's own what was found in this boot.
-    pub fn remembering(mut self, folder: &Path) -> Confine {
-        self.memory = Some(folder.join("confine.json"));
+    /// Caches the probe result in this folder, which belongs to aside, until the next
+    /// boot.
+    pub fn with_cache_in(mut self, folder: &Path) -> Confine {
+        self.cache_file = Some(folder.join("confine.json"));
         self
     }
 
-    pub fn limited(mut self, limit: Limit) -> Confine {
+    pub fn with_limit(mut self, limit: TierLimit) -> Confine {
         self.limit = limit;
         self
     }
@@ -154,169 +155,181 @@ impl Confine {
         &self.helper
     }
 
-    pub fn wish(&self) -> Wish {
-        self.wish
+    pub fn setting(&self) -> ConfineSetting {
+        self.setting
     }
 
-    /// What this machine can do. Takes a moment the first time after a boot.
-    pub fn found(&self) -> &Found {
-        // A finding that commands could have written is not believed.
-        self.found.get_or_init(|| {
-            let memory = self.memory.as_deref().filter(|file| depth(file, &self.opened().writable).is_none());
-            self.limit.applied(probe::remembered(&self.helper, memory))
+    /// What this machine supports. The first call after a boot takes a moment.
+    pub fn support(&self) -> &MachineSupport {
+        // Don't trust a cache file that commands could have written.
+        self.support.get_or_init(|| {
+            let cache_file = self
+                .cache_file
+                .as_deref()
+                .filter(|file| nesting_depth(file, &self.opened_folders().writable).is_none());
+            self.limit.apply(probe::cached_probe(&self.helper, cache_file))
         })
     }
 
-    /// The best tier of this machine, whatever is wished for.
-    pub fn best(&self) -> Tier {
-        let found = self.found();
-        if found.bubblewrap.is_some() {
+    /// The best tier of this machine, whatever the setting.
+    pub fn best_tier(&self) -> Tier {
+        let support = self.support();
+        if support.bubblewrap.is_some() {
             Tier::Strong
-        } else if found.landlock.is_some() {
+        } else if support.landlock.is_some() {
             Tier::Kernel
-        } else if found.seatbelt {
+        } else if support.seatbelt {
             Tier::Seatbelt
         } else {
             Tier::None
         }
     }
 
-    /// The tier that commands of this session have.
-    pub fn tier(&self) -> Result<Tier, Refused> {
-        if self.wish == Wish::Off {
+    /// The tier for the commands of this session.
+    pub fn tier(&self) -> Result<Tier, TierUnavailable> {
+        if self.setting == ConfineSetting::Off {
             return Ok(Tier::None);
         }
-        let best = self.best();
-        let refused = |wish| Refused { wish, there: format!("the tier {best}"), why: self.found().missing.join("; ") };
-        match (self.wish, best) {
-            (Wish::Strong, Tier::Strong) | (Wish::Auto | Wish::Off, _) => Ok(best),
-            (Wish::Require, Tier::Strong | Tier::Kernel | Tier::Seatbelt) => Ok(best),
-            (Wish::Strong, Tier::None | Tier::Kernel | Tier::Seatbelt) => Err(refused("strong")),
-            (Wish::Require, Tier::None) => Err(refused("require")),
+        let best = self.best_tier();
+        let refused = |setting| TierUnavailable {
+            setting,
+            available: format!("the tier {best}"),
+            reason: self.support().missing.join("; "),
+        };
+        match (self.setting, best) {
+            (ConfineSetting::Strong, Tier::Strong) | (ConfineSetting::Auto | ConfineSetting::Off, _) => Ok(best),
+            (ConfineSetting::Require, Tier::Strong | Tier::Kernel | Tier::Seatbelt) => Ok(best),
+            (ConfineSetting::Strong, Tier::None | Tier::Kernel | Tier::Seatbelt) => Err(refused("strong")),
+            (ConfineSetting::Require, Tier::None) => Err(refused("require")),
         }
     }
 
-    /// What holds for a command, as a question shows it.
-    pub fn confinement(&self, want: Want) -> Result<Confinement, Refused> {
+    /// The confinement of a command, as a permission question shows it.
+    pub fn confinement(&self, access: RequestedAccess) -> Result<Confinement, TierUnavailable> {
         let tier = self.tier()?;
-        let shown = match want {
-            Want::Unconfined => Confinement { tier: Tier::None, network: Shown::On, warnings: Vec::new() },
-            Want::Usual | Want::Network if tier == Tier::None => {
-                Confinement { tier, network: Shown::On, warnings: Vec::new() }
+        let shown = match access {
+            RequestedAccess::Unconfined => Confinement { tier: Tier::None, network: Network::On, warnings: Vec::new() },
+            RequestedAccess::Standard | RequestedAccess::Network if tier == Tier::None => {
+                Confinement { tier, network: Network::On, warnings: Vec::new() }
             }
-            Want::Usual => Confinement { tier, network: Shown::Off, warnings: self.warnings(tier, want) },
-            Want::Network => Confinement { tier, network: Shown::On, warnings: self.warnings(tier, want) },
+            RequestedAccess::Standard => {
+                Confinement { tier, network: Network::Off, warnings: self.warnings(tier, access) }
+            }
+            RequestedAccess::Network => {
+                Confinement { tier, network: Network::On, warnings: self.warnings(tier, access) }
+            }
         };
         Ok(shown)
     }
 
-    fn warnings(&self, tier: Tier, want: Want) -> Vec<String> {
-        let Some(abi) = self.found().landlock.filter(|_| tier == Tier::Kernel) else { return Vec::new() };
+    fn warnings(&self, tier: Tier, access: RequestedAccess) -> Vec<String> {
+        let Some(abi) = self.support().landlock.filter(|_| tier == Tier::Kernel) else { return Vec::new() };
         let mut warnings = Vec::new();
-        if abi < crate::SIGNALS {
+        if abi < crate::SIGNALS_ABI {
             warnings.push("can signal your processes".to_owned());
         }
-        if want == Want::Network && abi < crate::UNIX_SOCKETS {
+        if access == RequestedAccess::Network && abi < crate::UNIX_SOCKETS_ABI {
             warnings.push("can use local sockets such as Docker's".to_owned());
         }
-        let exposed = self.policy(Network::Off);
-        // What lies in a folder for temporary files is nobody's secret.
-        let is_temp = |path: &Path| self.places.temp.iter().any(|temp| path.starts_with(temp));
+        let exposed = self.policy(NetworkPolicy::Off);
+        // Temporary folders contain no secrets.
+        let is_temp = |path: &Path| self.paths.temp.iter().any(|temp| path.starts_with(temp));
         let exposed = exposed.exposed().filter(|path| !is_temp(path));
         warnings.extend(exposed.map(|path| format!("can read {}", path.display())));
         warnings
     }
 
-    /// Whether network, once switched on, reaches more than addresses. Then it
-    /// asks every time.
+    /// Whether network access also opens local sockets. If so, aside asks every time.
     pub fn network_reopens_sockets(&self) -> bool {
-        let is_old = self.found().landlock.is_none_or(|abi| abi < crate::UNIX_SOCKETS);
+        let is_old = self.support().landlock.is_none_or(|abi| abi < crate::UNIX_SOCKETS_ABI);
         self.tier().is_ok_and(|tier| tier == Tier::Kernel) && is_old
     }
 
-    /// What the helper is told for one command.
+    /// The instructions to the helper for one command.
     pub fn launch(
         &self,
         program: &str,
         arguments: &[&str],
-        want: Want,
+        access: RequestedAccess,
         approval: Approval,
-        input: Input,
-    ) -> Result<Launch, Refused> {
+        input: CommandInput,
+    ) -> Result<Launch, TierUnavailable> {
         let tier = self.tier()?;
-        let barrier = match (want, tier) {
-            (Want::Unconfined, _) => Barrier::None,
-            (Want::Usual | Want::Network, tier) => self.barrier(tier),
+        let mechanism = match (access, tier) {
+            (RequestedAccess::Unconfined, _) => Mechanism::None,
+            (RequestedAccess::Standard | RequestedAccess::Network, tier) => self.mechanism(tier),
         };
-        let network = match want {
-            Want::Network | Want::Unconfined => Network::On,
-            Want::Usual => Network::Off,
+        let network = match access {
+            RequestedAccess::Network | RequestedAccess::Unconfined => NetworkPolicy::On,
+            RequestedAccess::Standard => NetworkPolicy::Off,
         };
-        let policy = if barrier == Barrier::None { Policy::default() } else { self.policy(network) };
+        let policy = if mechanism == Mechanism::None { Policy::default() } else { self.policy(network) };
         Ok(Launch {
             program: program.into(),
-            arguments: arguments.iter().map(Text::from).collect(),
-            folder: Text::from(self.places.root.as_path()),
-            barrier,
+            arguments: arguments.iter().map(OsText::from).collect(),
+            folder: OsText::from(self.paths.root.as_path()),
+            mechanism,
             policy,
             input,
-            protection: match approval {
-                Approval::ByHand => Protection::Keep,
-                Approval::Standing => Protection::Restore,
+            on_protected_change: match approval {
+                Approval::ByUser => OnProtectedChange::Keep,
+                Approval::Automatic => OnProtectedChange::Restore,
             },
         })
     }
 
-    fn barrier(&self, tier: Tier) -> Barrier {
-        let found = self.found();
-        match (tier, &found.bubblewrap, found.landlock) {
-            (Tier::Strong, Some(program), _) => Barrier::Bubblewrap { program: Text::from(program.as_path()) },
-            (Tier::Kernel, _, Some(abi)) => Barrier::Kernel { abi },
-            (Tier::Seatbelt, _, _) => Barrier::Seatbelt,
-            (Tier::None, _, _) | (Tier::Strong, None, _) | (Tier::Kernel, _, None) => Barrier::None,
+    fn mechanism(&self, tier: Tier) -> Mechanism {
+        let support = self.support();
+        match (tier, &support.bubblewrap, support.landlock) {
+            (Tier::Strong, Some(program), _) => Mechanism::Bubblewrap { program: OsText::from(program.as_path()) },
+            (Tier::Kernel, _, Some(abi)) => Mechanism::Kernel { abi },
+            (Tier::Seatbelt, _, _) => Mechanism::Seatbelt,
+            (Tier::None, _, _) | (Tier::Strong, None, _) | (Tier::Kernel, _, None) => Mechanism::None,
         }
     }
 
-    /// What is opened to every command. Caches that are named and missing are made,
+    /// The folders open to every command. Configured caches that are missing are created,
     /// so that the first build can fill them.
-    fn opened(&self) -> &Opened {
-        self.opened.get_or_init(|| {
-            for cache in &self.places.caches {
+    fn opened_folders(&self) -> &OpenedFolders {
+        self.opened_folders.get_or_init(|| {
+            for cache in &self.paths.caches {
                 drop(fs::create_dir_all(cache));
             }
-            let mut watched = vec![self.places.root.clone()];
-            watched.extend(self.places.directories.iter().filter_map(|path| fs::canonicalize(path).ok()));
-            // The working directory had no link in it when the session began; one that
+            let mut watched = vec![self.paths.root.clone()];
+            watched.extend(self.paths.directories.iter().filter_map(|path| fs::canonicalize(path).ok()));
+            // The working directory contained no link when the session began. A link that
             // is there now is not followed.
-            let mut named = self.places.writable();
-            named.retain(|path| *path != self.places.root);
-            Opened { writable: resolved(named, self.places.root.clone()), watched }
+            let mut named = self.paths.writable();
+            named.retain(|path| *path != self.paths.root);
+            OpenedFolders { writable: resolve_links(named, self.paths.root.clone()), watched }
         })
     }
 
-    /// The policy as the files are now.
-    pub fn policy(&self, network: Network) -> Policy {
-        let Opened { writable, watched } = self.opened();
-        let git_folders = git::folders(&self.places.root);
+    /// The policy for the current state of the file system.
+    pub fn policy(&self, network: NetworkPolicy) -> Policy {
+        let OpenedFolders { writable, watched } = self.opened_folders();
+        let git_folders = git::folders(&self.paths.root);
         let mut named = writable.clone();
         named.extend(git_folders.iter().cloned());
-        if fs::canonicalize(&self.places.root).ok().as_ref() != Some(&self.places.root) {
-            named.retain(|path| *path != self.places.root);
+        if fs::canonicalize(&self.paths.root).ok().as_ref() != Some(&self.paths.root) {
+            named.retain(|path| *path != self.paths.root);
         }
         let writable = outermost(named);
-        // What the person opened as a whole is open.
-        let there = self.places.unreadable().into_iter().filter(|path| path.symlink_metadata().is_ok());
-        let unreadable = there.filter_map(|path| fs::canonicalize(path).ok());
+        // A folder that the user opened is readable as a whole.
+        let existing = self.paths.unreadable().into_iter().filter(|path| path.symlink_metadata().is_ok());
+        let unreadable = existing.filter_map(|path| fs::canonicalize(path).ok());
         let unreadable: Vec<PathBuf> = unreadable.filter(|path| !writable.contains(path)).collect();
-        let mut protected = protected::paths(watched, &git_folders);
-        let ours = self.places.protected.iter().filter(|path| path.symlink_metadata().is_ok());
+        let mut protected = protected_paths::all_in(watched, &git_folders);
+        let ours = self.paths.protected.iter().filter(|path| path.symlink_metadata().is_ok());
         protected.extend(ours.filter_map(|path| fs::canonicalize(path).ok()));
-        protected.retain(|path| !writable.contains(path) && depth(path, &writable) > depth(path, &unreadable));
+        protected.retain(|path| {
+            !writable.contains(path) && nesting_depth(path, &writable) > nesting_depth(path, &unreadable)
+        });
         Policy { writable, protected, unreadable, network }
     }
 }
 
-/// Without those that lie in another.
+/// Removes paths that are inside another path.
 fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort_by_key(|path| path.components().count());
     let mut all: Vec<PathBuf> = Vec::new();
@@ -328,9 +341,9 @@ fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     all
 }
 
-/// The folders with their links followed. One that lies in another is covered by
-/// it, and is not followed: a command could have put a link there.
-fn resolved(mut named: Vec<PathBuf>, root: PathBuf) -> Vec<PathBuf> {
+/// Resolves links in the folders. A folder inside another one is skipped rather than
+/// resolved, because a command could have put a link there.
+fn resolve_links(mut named: Vec<PathBuf>, root: PathBuf) -> Vec<PathBuf> {
     named.sort_by_key(|path| path.components().count());
     let mut all = vec![root];
     for path in named {
@@ -348,47 +361,48 @@ fn resolved(mut named: Vec<PathBuf>, root: PathBuf) -> Vec<PathBuf> {
     all
 }
 
-/// How deep the innermost of the folders is that the path lies in.
-fn depth(path: &Path, folders: &[PathBuf]) -> Option<usize> {
+/// The depth of the innermost folder that contains the path.
+fn nesting_depth(path: &Path, folders: &[PathBuf]) -> Option<usize> {
     folders.iter().filter(|folder| path.starts_with(folder)).map(|folder| folder.components().count()).max()
 }
 
-/// What a test leaves of a machine's abilities, to see how it is on a worse one.
+/// Limits what is used of this machine, so that tests can simulate a lesser one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
+pub struct TierLimit {
     pub tier: Tier,
-    /// Of Landlock.
+    /// The highest Landlock ABI to use.
     pub abi: i32,
 }
 
-impl Limit {
-    pub const NONE: Limit = Limit { tier: Tier::Strong, abi: i32::MAX };
+impl TierLimit {
+    pub const NONE: TierLimit = TierLimit { tier: Tier::Strong, abi: i32::MAX };
 
-    /// `ASIDE_CONFINE_MAX` and `ASIDE_CONFINE_ABI`, which can only take away.
-    pub fn from_environment() -> Limit {
+    /// Reads `ASIDE_CONFINE_MAX` and `ASIDE_CONFINE_ABI`, which can only remove
+    /// abilities.
+    pub fn from_environment() -> TierLimit {
         let tier = match std::env::var("ASIDE_CONFINE_MAX").as_deref() {
             Ok("kernel") => Tier::Kernel,
             Ok("none") => Tier::None,
             Ok(_) | Err(_) => Tier::Strong,
         };
         let abi = std::env::var("ASIDE_CONFINE_ABI").ok().and_then(|abi| abi.parse().ok());
-        Limit { tier, abi: abi.unwrap_or(i32::MAX) }
+        TierLimit { tier, abi: abi.unwrap_or(i32::MAX) }
     }
 
-    fn applied(self, mut found: Found) -> Found {
-        if self.tier < Tier::Strong && found.bubblewrap.take().is_some() {
-            found.missing.push(format!("strong: limited to the tier {} for a test", self.tier));
+    fn apply(self, mut support: MachineSupport) -> MachineSupport {
+        if self.tier < Tier::Strong && support.bubblewrap.take().is_some() {
+            support.missing.push(format!("strong: limited to the tier {} for a test", self.tier));
         }
-        if self.tier < Tier::Kernel && found.landlock.take().is_some() {
-            found.missing.push(format!("kernel: limited to the tier {} for a test", self.tier));
+        if self.tier < Tier::Kernel && support.landlock.take().is_some() {
+            support.missing.push(format!("kernel: limited to the tier {} for a test", self.tier));
         }
-        found.seatbelt &= self.tier >= Tier::Seatbelt;
-        if let Some(abi) = found.landlock {
-            found.landlock = Some(abi.min(self.abi)).filter(|abi| *abi >= crate::OLDEST_LANDLOCK);
-            if found.landlock.is_none() {
-                found.missing.push(format!("kernel: limited to ABI {} of Landlock for a test", self.abi));
+        support.seatbelt &= self.tier >= Tier::Seatbelt;
+        if let Some(abi) = support.landlock {
+            support.landlock = Some(abi.min(self.abi)).filter(|abi| *abi >= crate::MIN_LANDLOCK_ABI);
+            if support.landlock.is_none() {
+                support.missing.push(format!("kernel: limited to ABI {} of Landlock for a test", self.abi));
             }
         }
-        found
+        support
     }
 }

@@ -1,48 +1,47 @@
-//! Where the repository of a folder keeps its data, and what in there runs
-//! commands.
+//! Finds a folder's git folders and the paths in them that make git run commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A path in a file of git is longer than this only in an attack.
-const MOST_BYTES: u64 = 64 * 1024;
-/// Submodules and worktrees that are looked at.
-const MOST_LISTED: usize = 1000;
+/// Larger files are ignored: a path that long can only be an attack.
+const MAX_BYTES: u64 = 64 * 1024;
+/// The most submodules or worktrees to look at.
+const MAX_LISTED: usize = 1000;
 
-/// The folders that `git commit` writes to when it runs in `folder`, which must
-/// have its links followed: the repository's own and, in a linked worktree or a
-/// submodule, those it leads to.
+/// The folders that `git commit` writes to when it runs in `folder`, a path without
+/// links: the repository's own and, in a linked worktree or a submodule, the ones it
+/// points to.
 ///
-/// A `.git` file belongs to the project, so it may be hostile and lead to
-/// `~/.ssh`. It is believed only if the place it names leads back to it.
+/// A `.git` file belongs to the project, so it may be hostile and point to `~/.ssh`. It
+/// is trusted only if the folder it names points back to it.
 pub fn folders(folder: &Path) -> Vec<PathBuf> {
     let Some(dot_git) = folder.ancestors().map(|above| above.join(".git")).find(|path| path.exists()) else {
         return Vec::new();
     };
-    let Ok(about) = fs::symlink_metadata(&dot_git) else { return Vec::new() };
-    if about.is_dir() {
+    let Ok(metadata) = fs::symlink_metadata(&dot_git) else { return Vec::new() };
+    if metadata.is_dir() {
         return if is_repository(&dot_git) { vec![dot_git] } else { Vec::new() };
     }
-    if !about.is_file() {
+    if !metadata.is_file() {
         return Vec::new();
     }
-    linked(&dot_git).unwrap_or_default()
+    linked_git_folders(&dot_git).unwrap_or_default()
 }
 
-fn linked(dot_git: &Path) -> Option<Vec<PathBuf>> {
+fn linked_git_folders(dot_git: &Path) -> Option<Vec<PathBuf>> {
     let top = dot_git.parent()?;
-    let text = line(dot_git)?;
+    let text = read_line(dot_git)?;
     let named = text.strip_prefix("gitdir:")?.trim();
     let own = fs::canonicalize(top.join(named)).ok()?;
-    match line(&own.join("commondir")) {
+    match read_line(&own.join("commondir")) {
         Some(common) => {
-            let back = fs::canonicalize(line(&own.join("gitdir"))?).ok()?;
+            let back = fs::canonicalize(read_line(&own.join("gitdir"))?).ok()?;
             let common = fs::canonicalize(own.join(common)).ok()?;
             let is_ours = back == dot_git && own.starts_with(&common) && is_repository(&common);
             is_ours.then(|| vec![own, common])
         }
         None => {
-            let back = fs::canonicalize(own.join(worktree(&own.join("config"))?)).ok()?;
+            let back = fs::canonicalize(own.join(core_worktree(&own.join("config"))?)).ok()?;
             (back == top && is_repository(&own)).then(|| vec![own])
         }
     }
@@ -53,50 +52,50 @@ fn is_repository(folder: &Path) -> bool {
 }
 
 /// `core.worktree`, which git writes for submodules.
-fn worktree(config: &Path) -> Option<String> {
-    let text = small(config)?;
+fn core_worktree(config: &Path) -> Option<String> {
+    let text = read_small_file(config)?;
     let value = |line: &str| Some(line.trim().strip_prefix("worktree")?.trim().strip_prefix('=')?.trim().to_owned());
     text.lines().find_map(value)
 }
 
-fn line(path: &Path) -> Option<String> {
-    small(path).map(|text| text.trim_end_matches('\n').to_owned())
+fn read_line(path: &Path) -> Option<String> {
+    read_small_file(path).map(|text| text.trim_end_matches('\n').to_owned())
 }
 
-fn small(path: &Path) -> Option<String> {
-    let about = fs::metadata(path).ok()?;
-    (about.is_file() && about.len() <= MOST_BYTES).then(|| fs::read_to_string(path).ok()).flatten()
+fn read_small_file(path: &Path) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    (metadata.is_file() && metadata.len() <= MAX_BYTES).then(|| fs::read_to_string(path).ok()).flatten()
 }
 
-/// Paths below a git folder by which something is run later: hooks, and settings
-/// that name commands.
-pub(crate) fn protected(git: &Path) -> Vec<PathBuf> {
+/// Paths in a git folder that can make git run commands: hooks, and configuration that
+/// names commands.
+pub(crate) fn protected_paths(git: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         ["hooks", "config", "config.worktree", "info", "commondir"].iter().map(|name| git.join(name)).collect();
-    paths.extend(entries(&git.join("worktrees")).into_iter().map(|worktree| worktree.join("config.worktree")));
-    modules(&git.join("modules"), &mut paths);
+    paths.extend(subfolders(&git.join("worktrees")).into_iter().map(|worktree| worktree.join("config.worktree")));
+    add_submodule_paths(&git.join("modules"), &mut paths);
     paths
 }
 
-/// A submodule's name may have slashes in it, so they lie at any depth.
-fn modules(folder: &Path, paths: &mut Vec<PathBuf>) {
-    for entry in entries(folder) {
-        if paths.len() >= MOST_LISTED {
+/// A submodule's name may contain slashes, so submodules are at any depth.
+fn add_submodule_paths(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in subfolders(folder) {
+        if paths.len() >= MAX_LISTED {
             return;
         }
         if entry.join("HEAD").is_file() {
             paths.extend(["hooks", "config", "commondir"].map(|name| entry.join(name)));
-            modules(&entry.join("modules"), paths);
+            add_submodule_paths(&entry.join("modules"), paths);
         } else {
-            modules(&entry, paths);
+            add_submodule_paths(&entry, paths);
         }
     }
 }
 
-fn entries(folder: &Path) -> Vec<PathBuf> {
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let folders = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|entry| entry.path()).take(MOST_LISTED).collect()
+    folders.map(|entry| entry.path()).take(MAX_LISTED).collect()
 }
 
 #[cfg(test)]
@@ -138,13 +137,13 @@ mod tests {
         assert_eq!(folders(&main.join("src/deep")), std::slice::from_ref(&dot));
         assert_eq!(folders(&scratch.join("tree")), [dot.join("worktrees/tree"), dot]);
         assert_eq!(folders(&other.join("sub/module")), std::slice::from_ref(&module));
-        let protected = protected(&other.join(".git"));
+        let protected = protected_paths(&other.join(".git"));
         assert!(protected.contains(&module.join("hooks")) && protected.contains(&module.join("config")));
         fs::remove_dir_all(scratch).unwrap();
     }
 
     #[test]
-    fn k1_a_git_file_that_leads_to_a_foreign_place_is_not_believed() {
+    fn k1_a_git_file_that_points_elsewhere_is_not_trusted() {
         let scratch = scratch("hostile");
         let (project, secret, victim) = (scratch.join("project"), scratch.join("ssh"), scratch.join("victim"));
         for folder in [&project, &secret, &victim] {

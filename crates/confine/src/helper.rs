@@ -1,10 +1,10 @@
-//! The helper: this program, started again, as the parent of one command.
+//! The helper process: this program, started again as the parent of one command.
 //!
-//! It has a session of its own, every orphan of the command becomes its child,
-//! and it ends only when none of them is left: when the command has ended, when
-//! it is told to, and when whoever started it is gone. It is not confined itself.
-//! A thread of it is, and starts the command, because Landlock, seccomp and
-//! capabilities belong to a thread and are inherited from it.
+//! It has its own session, and every orphan of the command becomes its child. It ends
+//! when all of them have ended: after the command has ended, after a signal, or when the
+//! process that started it is gone. The helper itself is not confined. One of its threads
+//! is, and starts the command, because Landlock, seccomp and capabilities apply to a
+//! thread and are inherited from it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -21,90 +21,92 @@ use rustix::stdio::stdin;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::pipe::register;
 
-use crate::guard::{Findings, Guard};
-use crate::launch::{self, Barrier, End, Input, Launch, Protection, Report};
-use crate::tree;
+use crate::launch::{self, CommandEnd, CommandInput, Launch, LaunchReport, Mechanism, OnProtectedChange};
+use crate::process_tree;
+use crate::protected_copies::{ProtectedChanges, ProtectedCopies};
 
-/// The first argument that makes a helper of this program.
-pub const WORD: &str = "__confine";
+/// The first argument that makes this program run as the helper.
+pub const HELPER_ARGUMENT: &str = "__confine";
 
-/// How long a command has to end by itself once it is told to.
-const GRACE: Duration = Duration::from_millis(500);
-/// How long a server has to end by itself once its input is closed.
-const CLOSED_GRACE: Duration = Duration::from_millis(500);
-/// How long what is in the background may still write once the command has ended.
-const LAST_WORDS: Duration = Duration::from_millis(200);
-/// How long it may take the kernel to end what was killed.
-const DYING: Duration = Duration::from_secs(3);
+/// How long a command has to exit after SIGTERM.
+const TERM_GRACE: Duration = Duration::from_millis(500);
+/// How long a server has to exit after its input was closed.
+const INPUT_CLOSED_GRACE: Duration = Duration::from_millis(500);
+/// How long background processes may still write after the command has ended.
+const BACKGROUND_GRACE: Duration = Duration::from_millis(200);
+/// How long to wait for killed processes to disappear.
+const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Does the helper's work if this process was started as one. It looks at nothing
-/// else, so it comes before arguments are parsed.
-pub fn run_if_asked() -> Option<ExitCode> {
+/// Runs as the helper if this process was started as one. It checks only the first
+/// argument, so call it before parsing arguments.
+pub fn run_if_helper() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().as_deref() != Some(OsStr::new(WORD)) {
+    if arguments.next().as_deref() != Some(OsStr::new(HELPER_ARGUMENT)) {
         return None;
     }
     match arguments.next().as_deref().and_then(OsStr::to_str) {
-        Some("try") => Some(crate::attempt::run(arguments)),
-        Some("abi") => Some(crate::attempt::abi()),
-        Some(_) | None => Some(supervise()),
+        Some("try") => Some(crate::self_test::run(arguments)),
+        Some("abi") => Some(crate::self_test::print_landlock_abi()),
+        Some(_) | None => Some(helper_main()),
     }
 }
 
-fn supervise() -> ExitCode {
+fn helper_main() -> ExitCode {
     crate::hide_this_process();
     close_inherited();
-    // A leader of a group cannot, and then it has what it needs but for the group.
+    // This fails for a group leader, which then lacks only its own group.
     let _ = setsid();
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    let launch: Launch = match launch::read(&mut FromStdin) {
+    let launch: Launch = match launch::read_frame(&mut StdinReader) {
         Ok(launch) => launch,
         Err(_) => return ExitCode::from(2),
     };
     let input = launch.input;
-    let report = oversee(launch);
-    let code = code(&report.end);
+    let report = run_command(launch);
+    let code = exit_code(&report.end);
     match (input, &report.end) {
-        // Nobody may be there to read it.
-        (Input::Nothing, _) => drop(launch::write(&mut ToStdin, &report)),
-        (Input::Passed, End::NotStarted(why)) => drop(writeln!(io::stderr(), "{why}")),
-        (Input::Passed, End::Exited(_) | End::Signalled(_) | End::Stopped) => (),
+        // The parent may already be gone.
+        (CommandInput::Empty, _) => drop(launch::write_frame(&mut StdinWriter, &report)),
+        (CommandInput::Forwarded, CommandEnd::NotStarted(why)) => drop(writeln!(io::stderr(), "{why}")),
+        (CommandInput::Forwarded, CommandEnd::Exited(_) | CommandEnd::Signalled(_) | CommandEnd::Stopped) => (),
     }
     code
 }
 
-fn code(end: &End) -> ExitCode {
+fn exit_code(end: &CommandEnd) -> ExitCode {
     match end {
-        End::Exited(code) => ExitCode::from(u8::try_from(*code & 0xff).unwrap_or(1)),
-        End::Signalled(signal) => ExitCode::from(u8::try_from(128 + (signal & 0x7f)).unwrap_or(1)),
-        End::Stopped => ExitCode::from(143),
-        End::NotStarted(_) => ExitCode::from(126),
+        CommandEnd::Exited(code) => ExitCode::from(u8::try_from(*code & 0xff).unwrap_or(1)),
+        CommandEnd::Signalled(signal) => ExitCode::from(u8::try_from(128 + (signal & 0x7f)).unwrap_or(1)),
+        CommandEnd::Stopped => ExitCode::from(143),
+        CommandEnd::NotStarted(_) => ExitCode::from(126),
     }
 }
 
-fn oversee(launch: Launch) -> Report {
-    // Before anything is started, so that nothing is missed.
-    let signals = match Signals::new() {
+fn run_command(launch: Launch) -> LaunchReport {
+    // Before starting anything, so that no signal is missed.
+    let signals = match SignalPipes::new() {
         Ok(signals) => signals,
-        Err(error) => return Report::not_started(format!("signals cannot be heard: {error}")),
+        Err(error) => return LaunchReport::not_started(format!("cannot install signal handlers: {error}")),
     };
-    let guard = Guard::new(&launch.policy);
-    let child = match started(&launch) {
+    let copies = ProtectedCopies::new(&launch.policy);
+    let child = match start_on_own_thread(&launch) {
         Ok(child) => child,
-        Err(why) => return Report::not_started(why),
+        Err(why) => return LaunchReport::not_started(why),
     };
     let_go_of_outputs();
-    let mut report = Overseer { child, signals, input: launch.input, first: first_depth(&launch.barrier) }.attend();
-    let Findings { changed, restored, troubles } = match launch.protection {
-        Protection::Restore => guard.restore(),
-        Protection::Keep => guard.changes(),
+    let mut report =
+        Supervisor { child, signals, input: launch.input, wrapper_depth: wrapper_depth(&launch.mechanism) }
+            .wait_for_end();
+    let ProtectedChanges { changed, restored, problems } = match launch.on_protected_change {
+        OnProtectedChange::Restore => copies.restore(),
+        OnProtectedChange::Keep => copies.changes(),
     };
-    (report.changed, report.restored, report.troubles) = (changed, restored, troubles);
+    (report.changed, report.restored, report.problems) = (changed, restored, problems);
     report
 }
 
-/// From here on the outputs are the command's, and end with it.
+/// Closes our copies of the outputs, so that they end with the command.
 fn let_go_of_outputs() {
     if let Ok(nothing) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&nothing);
@@ -112,187 +114,196 @@ fn let_go_of_outputs() {
     }
 }
 
-/// Whose depth below the helper is greater belongs to the command itself.
-fn first_depth(barrier: &Barrier) -> usize {
-    match barrier {
-        // bubblewrap and its first process; the command ends with them.
-        Barrier::Bubblewrap { .. } => 2,
-        Barrier::None | Barrier::Kernel { .. } | Barrier::Seatbelt => 0,
+/// Processes deeper than this below the helper belong to the command.
+fn wrapper_depth(mechanism: &Mechanism) -> usize {
+    match mechanism {
+        // bubblewrap and its first child; they end with the command.
+        Mechanism::Bubblewrap { .. } => 2,
+        Mechanism::None | Mechanism::Kernel { .. } | Mechanism::Seatbelt => 0,
     }
 }
 
-/// Signals, as pipes that can be waited for. They are caught and not blocked: what
-/// is blocked stays blocked in the command.
-struct Signals {
-    /// It should end.
-    told: UnixStream,
+/// Signals as pipes that `poll` can wait for. They are caught rather than blocked,
+/// because the command would inherit a blocked signal.
+struct SignalPipes {
+    /// A terminating signal arrived.
+    terminate: UnixStream,
     /// A child has ended.
     child: UnixStream,
 }
 
-impl Signals {
-    fn new() -> io::Result<Signals> {
-        let (told, tell) = UnixStream::pair()?;
+impl SignalPipes {
+    fn new() -> io::Result<SignalPipes> {
+        let (terminate, terminate_writer) = UnixStream::pair()?;
         for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
-            register(signal, tell.try_clone()?)?;
+            register(signal, terminate_writer.try_clone()?)?;
         }
-        let (child, ended) = UnixStream::pair()?;
-        register(SIGCHLD, ended)?;
-        told.set_nonblocking(true)?;
+        let (child, child_writer) = UnixStream::pair()?;
+        register(SIGCHLD, child_writer)?;
+        terminate.set_nonblocking(true)?;
         child.set_nonblocking(true)?;
-        Ok(Signals { told, child })
+        Ok(SignalPipes { terminate, child })
     }
 }
 
-/// Takes out what a pipe holds, so that the next wait is for something new.
-fn clear(mut pipe: &UnixStream) {
+/// Empties a pipe, so that the next wait is for something new.
+fn drain(mut pipe: &UnixStream) {
     let mut bytes = [0; 64];
     while let Ok(1..) = pipe.read(&mut bytes) {}
 }
 
-/// How far the end has come.
+/// The state of a supervised command. Each instant is a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum SupervisorState {
     Running,
-    /// Its input was closed; it may end by itself until then.
-    Closed(Instant),
-    /// All were asked to end, and are killed then.
-    Asked(Instant),
-    /// The command has ended, what it left behind may still say something.
-    Leftovers(Instant),
+    /// Its input was closed, and it may exit by itself.
+    InputClosed(Instant),
+    /// All processes received SIGTERM and will be killed.
+    Terminating(Instant),
+    /// The command has ended, but background processes may still write.
+    CommandEnded(Instant),
 }
 
-impl Step {
+impl SupervisorState {
     fn deadline(self) -> Option<Instant> {
         match self {
-            Step::Running => None,
-            Step::Closed(at) | Step::Asked(at) | Step::Leftovers(at) => Some(at),
+            SupervisorState::Running => None,
+            SupervisorState::InputClosed(at) | SupervisorState::Terminating(at) | SupervisorState::CommandEnded(at) => {
+                Some(at)
+            }
         }
     }
 }
 
-/// What one wait came to.
+/// The result of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum WaitResult {
     Nothing,
-    /// Whoever started it is gone, or closed the input of its server.
+    /// The parent is gone, or closed the server's input.
     HungUp,
-    /// It should end now.
-    Told,
+    /// A signal asked us to end.
+    Terminate,
 }
 
-/// What is left below this process.
-enum Left {
-    Nothing,
-    Something,
+/// Whether any process below this one is left.
+enum Descendants {
+    Gone,
+    Alive,
 }
 
-struct Overseer {
+struct Supervisor {
     child: Pid,
-    signals: Signals,
-    input: Input,
-    first: usize,
+    signals: SignalPipes,
+    input: CommandInput,
+    wrapper_depth: usize,
 }
 
-impl Overseer {
-    /// Waits for the end of the command and ends what is left of it.
-    fn attend(self) -> Report {
-        let mut report = Report { end: End::Stopped, ..Report::not_started("") };
-        let mut step = Step::Running;
+impl Supervisor {
+    /// Waits until the command ends, then ends its remaining processes.
+    fn wait_for_end(self) -> LaunchReport {
+        let mut report = LaunchReport { end: CommandEnd::Stopped, ..LaunchReport::not_started("") };
+        let mut state = SupervisorState::Running;
         let mut is_open = true;
         loop {
             let (left, ended) = self.reap();
-            if let (Some(end), Step::Running | Step::Closed(_)) = (ended, step) {
+            if let (Some(end), SupervisorState::Running | SupervisorState::InputClosed(_)) = (ended, state) {
                 report.end = end;
-                step = Step::Leftovers(Instant::now() + LAST_WORDS);
+                state = SupervisorState::CommandEnded(Instant::now() + BACKGROUND_GRACE);
             }
-            if matches!(left, Left::Nothing) {
+            if matches!(left, Descendants::Gone) {
                 return report;
             }
-            let heard = self.wait(step.deadline(), is_open);
-            is_open &= heard != Heard::HungUp;
-            step = match (heard, step, self.input) {
-                (Heard::HungUp, Step::Running, Input::Passed) => Step::Closed(Instant::now() + CLOSED_GRACE),
-                (Heard::HungUp, _, Input::Passed) | (_, Step::Asked(_), _) | (Heard::Nothing, _, _) => step,
-                (Heard::HungUp | Heard::Told, Step::Running | Step::Closed(_) | Step::Leftovers(_), _) => self.ask(),
+            let result = self.wait(state.deadline(), is_open);
+            is_open &= result != WaitResult::HungUp;
+            state = match (result, state, self.input) {
+                (WaitResult::HungUp, SupervisorState::Running, CommandInput::Forwarded) => {
+                    SupervisorState::InputClosed(Instant::now() + INPUT_CLOSED_GRACE)
+                }
+                (WaitResult::HungUp, _, CommandInput::Forwarded)
+                | (_, SupervisorState::Terminating(_), _)
+                | (WaitResult::Nothing, _, _) => state,
+                (
+                    WaitResult::HungUp | WaitResult::Terminate,
+                    SupervisorState::Running | SupervisorState::InputClosed(_) | SupervisorState::CommandEnded(_),
+                    _,
+                ) => self.terminate(),
             };
-            if step.deadline().is_none_or(|at| Instant::now() < at) {
+            if state.deadline().is_none_or(|at| Instant::now() < at) {
                 continue;
             }
-            match step {
-                Step::Running => (),
-                Step::Closed(_) => step = self.ask(),
-                Step::Asked(_) => return self.end_all(report),
-                Step::Leftovers(_) => {
-                    report.ended_others = tree::below().iter().any(|one| !one.is_dead);
-                    return self.end_all(report);
+            match state {
+                SupervisorState::Running => (),
+                SupervisorState::InputClosed(_) => state = self.terminate(),
+                SupervisorState::Terminating(_) => return self.kill_all(report),
+                SupervisorState::CommandEnded(_) => {
+                    report.killed_background = process_tree::descendants().iter().any(|process| !process.is_zombie);
+                    return self.kill_all(report);
                 }
             }
         }
     }
 
-    fn ask(&self) -> Step {
-        tree::signal(Signal::TERM, self.first);
-        Step::Asked(Instant::now() + GRACE)
+    fn terminate(&self) -> SupervisorState {
+        process_tree::signal_descendants(Signal::TERM, self.wrapper_depth);
+        SupervisorState::Terminating(Instant::now() + TERM_GRACE)
     }
 
-    /// Waits for whatever comes first; a child that ended is `Nothing` too.
-    fn wait(&self, until: Option<Instant>, is_open: bool) -> Heard {
+    /// Waits for the next event. A child that ended counts as `Nothing`.
+    fn wait(&self, until: Option<Instant>, is_open: bool) -> WaitResult {
         let interest = match self.input {
-            // Nothing more is said there, so what comes is the end.
-            Input::Nothing => PollFlags::IN,
-            // What comes is for the command.
-            Input::Passed => PollFlags::empty(),
+            // The parent sends nothing more, so any input means the end.
+            CommandInput::Empty => PollFlags::IN,
+            // Any input is for the command.
+            CommandInput::Forwarded => PollFlags::empty(),
         };
         let mut fds =
-            vec![PollFd::new(&self.signals.told, PollFlags::IN), PollFd::new(&self.signals.child, PollFlags::IN)];
+            vec![PollFd::new(&self.signals.terminate, PollFlags::IN), PollFd::new(&self.signals.child, PollFlags::IN)];
         if is_open {
             fds.push(PollFd::from_borrowed_fd(stdin(), interest));
         }
         let wait = until.map(|at| at.saturating_duration_since(Instant::now()));
         let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
-        // An interrupted wait is followed by another one.
+        // The caller waits again after an interruption.
         if poll(&mut fds, wait.as_ref()).is_err() {
-            return Heard::Nothing;
+            return WaitResult::Nothing;
         }
         let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
         match (is_ready(0), is_ready(2)) {
             (true, _) => {
-                clear(&self.signals.told);
-                Heard::Told
+                drain(&self.signals.terminate);
+                WaitResult::Terminate
             }
-            (false, true) => Heard::HungUp,
-            (false, false) => Heard::Nothing,
+            (false, true) => WaitResult::HungUp,
+            (false, false) => WaitResult::Nothing,
         }
     }
 
-    /// Takes note of every process that ended, orphans of the command included.
-    fn reap(&self) -> (Left, Option<End>) {
-        clear(&self.signals.child);
+    /// Reaps every process that ended, including the command's orphans.
+    fn reap(&self) -> (Descendants, Option<CommandEnd>) {
+        drain(&self.signals.child);
         let mut end = None;
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.child => end = Some(ended(status)),
+                Ok(Some((pid, status))) if pid == self.child => end = Some(command_end(status)),
                 Ok(Some(_)) | Err(Errno::INTR) => (),
-                Ok(None) => return (Left::Something, end),
-                Err(_) => return (Left::Nothing, end),
+                Ok(None) => return (Descendants::Alive, end),
+                Err(_) => return (Descendants::Gone, end),
             }
         }
     }
 
-    /// Kills until nothing is left. Something may fork while we look, so this is
-    /// done again and again.
-    fn end_all(self, mut report: Report) -> Report {
-        let deadline = Instant::now() + DYING;
+    /// Kills until nothing is left. Processes may fork meanwhile, so this repeats.
+    fn kill_all(self, mut report: LaunchReport) -> LaunchReport {
+        let deadline = Instant::now() + KILL_TIMEOUT;
         let mut pause = Duration::from_millis(1);
         loop {
-            tree::kill();
-            if let (Left::Nothing, _) = self.reap() {
+            process_tree::kill_descendants();
+            if let (Descendants::Gone, _) = self.reap() {
                 return report;
             }
             if Instant::now() >= deadline {
-                let left = tree::below().into_iter().filter(|one| !one.is_dead);
-                report.left = left.map(|one| one.pid.as_raw_nonzero().get()).collect();
+                let left = process_tree::descendants().into_iter().filter(|process| !process.is_zombie);
+                report.survivors = left.map(|process| process.pid.as_raw_nonzero().get()).collect();
                 return report;
             }
             std::thread::sleep(pause);
@@ -301,20 +312,20 @@ impl Overseer {
     }
 }
 
-/// The command, started from a thread of its own where that thread is confined.
-fn started(launch: &Launch) -> Result<Pid, String> {
-    match launch.barrier {
-        Barrier::Kernel { .. } => std::thread::scope(|scope| scope.spawn(|| start(launch)).join())
+/// Starts the command, from a separate thread if that thread must be confined.
+fn start_on_own_thread(launch: &Launch) -> Result<Pid, String> {
+    match launch.mechanism {
+        Mechanism::Kernel { .. } => std::thread::scope(|scope| scope.spawn(|| start(launch)).join())
             .unwrap_or_else(|_| Err("its helper failed".to_owned())),
-        Barrier::None | Barrier::Bubblewrap { .. } | Barrier::Seatbelt => start(launch),
+        Mechanism::None | Mechanism::Bubblewrap { .. } | Mechanism::Seatbelt => start(launch),
     }
 }
 
-fn ended(status: WaitStatus) -> End {
+fn command_end(status: WaitStatus) -> CommandEnd {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => End::Exited(code),
-        (None, Some(signal)) => End::Signalled(signal),
-        (None, None) => End::Stopped,
+        (Some(code), _) => CommandEnd::Exited(code),
+        (None, Some(signal)) => CommandEnd::Signalled(signal),
+        (None, None) => CommandEnd::Stopped,
     }
 }
 
@@ -322,16 +333,16 @@ fn ended(status: WaitStatus) -> End {
 fn start(launch: &Launch) -> Result<Pid, String> {
     let program = launch.program.to_os();
     let arguments: Vec<OsString> = launch.arguments.iter().map(|argument| argument.to_os()).collect();
-    let mut command = match &launch.barrier {
-        Barrier::None => plain(&program, &arguments),
-        Barrier::Kernel { abi } => {
-            crate::barrier::kernel(&launch.policy, *abi)?;
-            plain(&program, &arguments)
+    let mut command = match &launch.mechanism {
+        Mechanism::None => direct_command(&program, &arguments),
+        Mechanism::Kernel { abi } => {
+            crate::apply::kernel(&launch.policy, *abi)?;
+            direct_command(&program, &arguments)
         }
-        Barrier::Bubblewrap { program: wrapper } => {
-            crate::barrier::bubblewrap(launch, &wrapper.to_os(), &program, &arguments)?
+        Mechanism::Bubblewrap { program: wrapper } => {
+            crate::apply::bubblewrap(launch, &wrapper.to_os(), &program, &arguments)?
         }
-        Barrier::Seatbelt => {
+        Mechanism::Seatbelt => {
             let mut command = Command::new("/usr/bin/sandbox-exec");
             command.arg("-p").arg(crate::seatbelt::profile(&launch.policy)).arg(&program).args(&arguments);
             command
@@ -340,8 +351,8 @@ fn start(launch: &Launch) -> Result<Pid, String> {
     let folder = launch.folder.to_path();
     command.current_dir(&folder).process_group(0).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     command.stdin(match launch.input {
-        Input::Nothing => Stdio::null(),
-        Input::Passed => Stdio::inherit(),
+        CommandInput::Empty => Stdio::null(),
+        CommandInput::Forwarded => Stdio::inherit(),
     });
     let child = command.spawn().map_err(|error| match folder.is_dir() {
         true => format!("{} cannot be started: {error}", program.to_string_lossy()),
@@ -350,38 +361,38 @@ fn start(launch: &Launch) -> Result<Pid, String> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| "it has no process id".to_owned())
 }
 
-fn plain(program: &OsStr, arguments: &[OsString]) -> Command {
+fn direct_command(program: &OsStr, arguments: &[OsString]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);
     command
 }
 
-/// Files that whoever started aside left open are none of the command's business,
-/// and no confinement closes them.
+/// Closes files that were open when aside started: the command must not use them, and
+/// confinement does not close them.
 fn close_inherited() {
     let listed = std::fs::read_dir("/dev/fd");
     let Ok(entries) = listed else { return };
     let open: Vec<i32> =
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(|fd| *fd > 2).collect();
-    // The list itself was one of them and is closed by now.
+    // The directory listing's own descriptor is in the list, already closed.
     for fd in open {
         let _ = nix::unistd::close(fd);
     }
 }
 
-/// The helper's input, byte for byte: what follows the launch is not ours.
-struct FromStdin;
+/// Unbuffered standard input: what follows the launch belongs to the command.
+struct StdinReader;
 
-impl io::Read for FromStdin {
+impl io::Read for StdinReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let input: BorrowedFd<'_> = stdin();
         Ok(rustix::io::read(input, buffer)?)
     }
 }
 
-struct ToStdin;
+struct StdinWriter;
 
-impl io::Write for ToStdin {
+impl io::Write for StdinWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let input: BorrowedFd<'_> = stdin();
         Ok(rustix::io::write(input, bytes)?)

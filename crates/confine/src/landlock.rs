@@ -1,4 +1,4 @@
-//! Files, connections and signals, by Landlock.
+//! Restricts files, connections and signals with Landlock.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -11,19 +11,19 @@ use landlock::{
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use crate::SIGNALS;
-use crate::policy::{DEVICES, Network, Policy, SHARED_MEMORY};
+use crate::SIGNALS_ABI;
+use crate::policy::{DEVICES, NetworkPolicy, Policy, SHARED_MEMORY};
 
-/// From here on `truncate` is covered.
-pub(crate) const TRUNCATE: i32 = 3;
-const CONNECTIONS: i32 = 4;
-const DEVICE_REQUESTS: i32 = 5;
+/// The ABIs that introduced these restrictions.
+pub(crate) const TRUNCATE_ABI: i32 = 3;
+const CONNECTIONS_ABI: i32 = 4;
+const DEVICE_IOCTL_ABI: i32 = 5;
 
-/// More entries than this in a folder with a secret in it cost more time than a
-/// command is worth; then that folder is closed but for what is opened in it.
-const MOST_LISTED: usize = 20_000;
+/// Listing more entries next to a secret would take longer than the command is worth.
+/// What is not listed stays unreadable.
+const MAX_LISTED: usize = 20_000;
 
-/// Confines this thread and whatever it starts. All of it, or an error.
+/// Confines this thread and everything it starts: fully, or it returns an error.
 pub(crate) fn confine(policy: &Policy, abi: i32) -> Result<(), String> {
     let status = rules(policy, abi).and_then(RulesetCreated::restrict_self);
     match status.map_err(|error| format!("Landlock refuses: {error}"))?.ruleset {
@@ -34,36 +34,36 @@ pub(crate) fn confine(policy: &Policy, abi: i32) -> Result<(), String> {
     }
 }
 
-fn rules(policy: &Policy, number: i32) -> Result<RulesetCreated, RulesetError> {
-    let abi = ABI::from(number);
+fn rules(policy: &Policy, abi_number: i32) -> Result<RulesetCreated, RulesetError> {
+    let abi = ABI::from(abi_number);
     let mut ruleset =
         Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(AccessFs::from_all(abi))?;
-    if number >= CONNECTIONS && policy.network == Network::Off {
+    if abi_number >= CONNECTIONS_ABI && policy.network == NetworkPolicy::Off {
         ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
     }
-    if number >= SIGNALS {
+    if abi_number >= SIGNALS_ABI {
         ruleset = ruleset.scope(Scope::from_all(abi))?;
     }
     let mut created = ruleset.create()?;
     let file = AccessFs::from_file(abi);
-    // Names may be listed everywhere; what files hold is another matter.
+    // Any folder may be listed; reading files is a separate right.
     created = allow(created, Path::new("/"), AccessFs::ReadDir.into())?;
     let mut readable = Vec::new();
     let mut closed: Vec<&Path> = policy.unreadable.iter().map(PathBuf::as_path).collect();
     closed.push(Path::new("/dev"));
-    around(Path::new("/"), Kind::Folder, &closed, &mut readable);
+    readable_around(Path::new("/"), LandlockPathKind::Folder, &closed, &mut readable);
     for (path, kind) in &readable {
         let access = AccessFs::from_read(abi);
-        created = allow(created, path, if *kind == Kind::Folder { access } else { access & file })?;
+        created = allow(created, path, if *kind == LandlockPathKind::Folder { access } else { access & file })?;
     }
     for path in policy.writable.iter().map(PathBuf::as_path).chain([Path::new(SHARED_MEMORY)]) {
-        created = allow_exactly(created, path, AccessFs::from_all(abi))?;
+        created = allow_without_links(created, path, AccessFs::from_all(abi))?;
     }
     let mut device = AccessFs::ReadFile | AccessFs::WriteFile;
-    if number >= TRUNCATE {
+    if abi_number >= TRUNCATE_ABI {
         device |= AccessFs::Truncate;
     }
-    if number >= DEVICE_REQUESTS {
+    if abi_number >= DEVICE_IOCTL_ABI {
         device |= AccessFs::IoctlDev;
     }
     for path in DEVICES {
@@ -72,7 +72,7 @@ fn rules(policy: &Policy, number: i32) -> Result<RulesetCreated, RulesetError> {
     Ok(created)
 }
 
-/// What does not exist, or goes away at this moment, is passed over.
+/// Paths that do not exist, or vanish meanwhile, are skipped.
 fn allow(created: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
     match PathFd::new(path) {
         Ok(fd) => created.add_rule(PathBeneath::new(fd, access)),
@@ -80,9 +80,9 @@ fn allow(created: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Re
     }
 }
 
-/// Opens a folder to writing, but not what a link in its place leads to: another
-/// command may have put one there.
-fn allow_exactly(
+/// Makes a folder writable, but not the target of a link in its place: another command
+/// may have put the link there.
+fn allow_without_links(
     created: RulesetCreated,
     path: &Path,
     access: BitFlags<AccessFs>,
@@ -99,15 +99,20 @@ fn allow_exactly(
     created.add_rule(PathBeneath::new(fd, access))
 }
 
-/// Whether a path holds others. Rights of folders are refused for anything else.
+/// The kind of an entry. Landlock rejects folder rights for anything but folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum LandlockPathKind {
     Folder,
     Other,
 }
 
-/// The largest parts of a folder that have none of the closed paths in them.
-fn around(path: &Path, kind: Kind, closed: &[&Path], found: &mut Vec<(PathBuf, Kind)>) {
+/// The largest subtrees of a folder that contain none of the closed paths.
+fn readable_around(
+    path: &Path,
+    kind: LandlockPathKind,
+    closed: &[&Path],
+    found: &mut Vec<(PathBuf, LandlockPathKind)>,
+) {
     let below: Vec<&Path> = closed.iter().copied().filter(|closed| closed.starts_with(path)).collect();
     if below.is_empty() {
         found.push((path.to_owned(), kind));
@@ -117,18 +122,18 @@ fn around(path: &Path, kind: Kind, closed: &[&Path], found: &mut Vec<(PathBuf, K
         return;
     }
     let Ok(entries) = fs::read_dir(path) else { return };
-    for entry in entries.filter_map(Result::ok).take(MOST_LISTED) {
-        // A link opens nothing: what it leads to is judged where it is.
+    for entry in entries.filter_map(Result::ok).take(MAX_LISTED) {
+        // Links are skipped; their targets are handled where they are.
         match entry.file_type() {
             Ok(kind) if kind.is_symlink() => (),
-            Ok(kind) if kind.is_dir() => around(&entry.path(), Kind::Folder, &below, found),
-            Ok(_) => around(&entry.path(), Kind::Other, &below, found),
+            Ok(kind) if kind.is_dir() => readable_around(&entry.path(), LandlockPathKind::Folder, &below, found),
+            Ok(_) => readable_around(&entry.path(), LandlockPathKind::Other, &below, found),
             Err(_) => (),
         }
     }
 }
 
-/// The ABI of this kernel, learned by confining a thread that ends with it.
+/// The ABI of this kernel, found by confining a short-lived thread.
 pub(crate) fn abi() -> Result<i32, String> {
     let tried = std::thread::spawn(|| {
         let ruleset = Ruleset::default().handle_access(AccessFs::MakeChar)?;
@@ -154,9 +159,9 @@ mod tests {
         fs::write(top.join("a/open"), "").unwrap();
         std::os::unix::fs::symlink("secret", top.join("a/link")).unwrap();
         let mut found = Vec::new();
-        around(&top, Kind::Folder, &[&top.join("a/secret"), Path::new("/elsewhere")], &mut found);
+        readable_around(&top, LandlockPathKind::Folder, &[&top.join("a/secret"), Path::new("/elsewhere")], &mut found);
         found.sort();
-        assert_eq!(found, [(top.join("a/open"), Kind::Other), (top.join("b"), Kind::Folder)]);
+        assert_eq!(found, [(top.join("a/open"), LandlockPathKind::Other), (top.join("b"), LandlockPathKind::Folder)]);
         fs::remove_dir_all(top).unwrap();
     }
 }

@@ -1,53 +1,53 @@
-//! Processes that tools start: confined, and gone with everything they started.
+//! Runs the commands of tools: confines them and ends them with everything they started.
 //!
-//! [`Confine`] knows what this machine can do and makes a [`Launch`] of a command;
-//! the [`helper`], which is this program started again, carries it out. Nothing in
-//! here is unsafe: what must happen between fork and exec happens in the helper,
-//! before it starts anything.
+//! [`Confine`] finds out what this machine supports and creates a [`Launch`] for a
+//! command. The [`helper`], which is this program started again, carries it out. No code
+//! here is unsafe: everything that must happen between fork and exec happens in the
+//! helper before it starts the command.
 //!
 //! Tiers: `strong` is bubblewrap with seccomp, `kernel` is Landlock with seccomp,
-//! `seatbelt` is macOS's own, `none` only keeps processes together.
+//! `seatbelt` is the sandbox of macOS, and `none` only keeps track of processes.
 
-mod attempt;
-mod barrier;
+mod apply;
 #[cfg(target_os = "linux")]
 mod bubblewrap;
 #[cfg(target_os = "linux")]
 mod capabilities;
 mod confine;
 pub mod git;
-mod guard;
 pub mod helper;
 #[cfg(target_os = "linux")]
 mod landlock;
 pub mod launch;
 pub mod policy;
 mod probe;
-pub mod protected;
-pub mod run;
+mod process_tree;
+mod protected_copies;
+pub mod protected_paths;
 pub mod seatbelt;
 #[cfg(target_os = "linux")]
 mod seccomp;
-mod tree;
+mod self_test;
+pub mod start_helper;
 
-pub use confine::{Approval, Confine, Helper, Limit, Refused, Want, Wish};
-pub use launch::{End, Input, Launch, Report};
-pub use policy::Places;
-pub use probe::Found;
+pub use confine::{Approval, Confine, ConfineSetting, Helper, RequestedAccess, TierLimit, TierUnavailable};
+pub use launch::{CommandEnd, CommandInput, Launch, LaunchReport};
+pub use policy::PolicyPaths;
+pub use probe::MachineSupport;
 
-/// ABIs of Landlock from which something holds: renaming between folders, which
-/// every build needs; signals; sockets in the file system.
-pub const OLDEST_LANDLOCK: i32 = 2;
-pub(crate) const SIGNALS: i32 = 6;
-pub(crate) const UNIX_SOCKETS: i32 = 9;
+/// Landlock ABIs that introduced what we need: renaming between folders, which every
+/// build needs; restrictions on signals; restrictions on sockets in the file system.
+pub const MIN_LANDLOCK_ABI: i32 = 2;
+pub(crate) const SIGNALS_ABI: i32 = 6;
+pub(crate) const UNIX_SOCKETS_ABI: i32 = 9;
 
-/// Keeps this process's memory and environment from others of the same user: keys
-/// are in both.
+/// Hides this process's memory and environment from other processes of the same user,
+/// because both contain keys.
 pub fn hide_this_process() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // Without it Landlock and seccomp still keep confined commands out.
+        // If this fails, Landlock and seccomp still keep confined commands out.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }

@@ -1,8 +1,7 @@
-//! The helper as a program of its own, for the tests of other crates. `aside`
-//! contains it: it starts itself again.
+//! The helper as a separate program, for tests. `aside` is its own helper.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    aside_confine::helper::run_if_asked().unwrap_or(ExitCode::from(2))
+    aside_confine::helper::run_if_helper().unwrap_or(ExitCode::from(2))
 }

@@ -1,38 +1,38 @@
-//! What a confined command may touch.
+//! What a confined command may access.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::launch::paths;
+use crate::launch::path_list;
 
-/// What holds for one command. Every path is absolute and has its links followed;
-/// one that does not exist is passed over when the policy is applied, because it
-/// would otherwise fail every command.
+/// The policy for one command. Every path is absolute and without links. A path that does
+/// not exist is skipped when the policy is applied, because it would otherwise fail every
+/// command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Folders and files that may be changed.
-    #[serde(with = "paths")]
+    /// Folders and files that the command may change.
+    #[serde(with = "path_list")]
     pub writable: Vec<PathBuf>,
-    /// Paths below `writable` that only the person changes.
-    #[serde(with = "paths")]
+    /// Paths inside `writable` that only the user may change.
+    #[serde(with = "path_list")]
     pub protected: Vec<PathBuf>,
-    /// Folders and files whose content is not read. The deeper path counts, so a
-    /// writable folder below one of them can be read.
-    #[serde(with = "paths")]
+    /// Folders and files that the command may not read. The deeper path takes precedence,
+    /// so a writable folder inside one of them is readable.
+    #[serde(with = "path_list")]
     pub unreadable: Vec<PathBuf>,
-    pub network: Network,
+    pub network: NetworkPolicy,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Network {
+pub enum NetworkPolicy {
     #[default]
     Off,
     On,
 }
 
-/// Caches of build tools that commands may fill, below the home folder. None of
-/// them holds programs that the person starts, or settings with commands in them.
+/// Build tool caches in the home folder that commands may fill. None of them contains
+/// programs that the user runs, or configuration that names commands.
 pub const CACHES: [&str; 17] = [
     ".cache",
     ".cargo/registry",
@@ -53,7 +53,7 @@ pub const CACHES: [&str; 17] = [
     "Library/pnpm/store",
 ];
 
-/// Variables that name a cache elsewhere.
+/// Environment variables that move a cache elsewhere.
 const CACHE_VARIABLES: [&str; 10] = [
     "CARGO_TARGET_DIR",
     "CARGO_BUILD_TARGET_DIR",
@@ -67,7 +67,7 @@ const CACHE_VARIABLES: [&str; 10] = [
     "SCCACHE_DIR",
 ];
 
-/// What holds keys and tokens, below the home folder.
+/// Paths in the home folder that contain keys and tokens.
 const SECRETS: [&str; 16] = [
     ".ssh",
     ".aws",
@@ -87,37 +87,38 @@ const SECRETS: [&str; 16] = [
     "Library/Keychains",
 ];
 
-/// Device files that a command may use. A terminal is not one of them.
+/// Device files that a command may use. Terminals are not among them.
 pub(crate) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Everything a policy is made of, so that making one asks nobody.
+/// Everything that determines a policy, so that creating one does not read the
+/// environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct PolicyPaths {
     /// The working directory.
     pub root: PathBuf,
     pub home: Option<PathBuf>,
     /// Folders for temporary files.
     pub temp: Vec<PathBuf>,
-    /// What is named as a cache, beside the usual ones.
+    /// Configured caches, besides the usual ones.
     pub caches: Vec<PathBuf>,
-    /// Further folders that the person has opened to commands.
+    /// Further folders that the user opened to commands.
     pub directories: Vec<PathBuf>,
-    /// aside's own folders, and what `read` rules deny.
+    /// aside's own folders, and paths that `read` rules deny.
     pub unreadable: Vec<PathBuf>,
-    /// aside's own files that only the person changes, wherever they lie.
+    /// aside's own files that only the user may change, wherever they are.
     pub protected: Vec<PathBuf>,
 }
 
-impl Places {
-    /// Those of this process, with `root` to work in.
-    pub fn here(root: PathBuf) -> Places {
+impl PolicyPaths {
+    /// The paths of this process, with `root` as the working directory.
+    pub fn from_environment(root: PathBuf) -> PolicyPaths {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let mut temp = vec![std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         temp.retain(|folder| folder.is_absolute() && folder != Path::new("/"));
         temp.dedup();
-        Places {
+        PolicyPaths {
             root,
             home: variable("HOME").filter(|home| home != Path::new("/")),
             temp,
@@ -149,8 +150,8 @@ impl Places {
 }
 
 impl Policy {
-    /// The unreadable paths that can be read all the same, because a folder that
-    /// is opened to the command contains them.
+    /// Unreadable paths that the command can read anyway, because they are inside a
+    /// folder that is open to it.
     pub fn exposed(&self) -> impl Iterator<Item = &Path> {
         let is_inside = |path: &Path| self.writable.iter().any(|root| path.starts_with(root));
         self.unreadable.iter().map(PathBuf::as_path).filter(move |path| is_inside(path))
@@ -161,8 +162,8 @@ impl Policy {
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places {
+    fn places() -> PolicyPaths {
+        PolicyPaths {
             root: "/home/ann/code/site".into(),
             home: Some("/home/ann".into()),
             temp: vec!["/tmp".into()],
@@ -179,7 +180,8 @@ mod tests {
         for path in ["/home/ann/code/site", "/home/ann/code/lib", "/tmp", "/big/target", "/home/ann/.cargo/registry"] {
             assert!(writable.iter().any(|found| found == Path::new(path)), "{path}");
         }
-        // Programs, start-up files and settings with commands in them are not.
+        // Programs, start-up files and configuration that names commands are not
+        // writable.
         for path in ["/home/ann/.cargo/bin/x", "/home/ann/.bashrc", "/home/ann/.config/x", "/dev/tty", "/etc/x"] {
             assert!(!writable.iter().any(|root| Path::new(path).starts_with(root)), "{path}");
         }
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_the_working_directory_is_said_to_be_exposed() {
+    fn secrets_inside_the_working_directory_are_reported_as_exposed() {
         let unreadable = vec![PathBuf::from("/home/ann/.ssh"), "/elsewhere".into()];
         let policy = Policy { writable: vec!["/home/ann".into()], unreadable, ..Policy::default() };
         assert_eq!(policy.exposed().collect::<Vec<_>>(), [Path::new("/home/ann/.ssh")]);

@@ -1,4 +1,4 @@
-//! Which tier this machine has, by trying it.
+//! Finds out which tiers this machine supports by trying them.
 
 use std::fs;
 use std::io;
@@ -11,27 +11,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::attempt::Worked;
 use crate::confine::Helper;
-use crate::launch::{Barrier, End, Input, Launch, Protection, Text};
-use crate::policy::{Network, Policy};
-use crate::{OLDEST_LANDLOCK, run};
+use crate::launch::{CommandEnd, CommandInput, Launch, Mechanism, OnProtectedChange, OsText};
+use crate::policy::{NetworkPolicy, Policy};
+use crate::self_test::SelfTestResult;
+use crate::{MIN_LANDLOCK_ABI, start_helper};
 
-/// What a machine can do.
+/// What a machine supports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
-    /// This bubblewrap holds what it should.
+pub struct MachineSupport {
+    /// The path of a bubblewrap that passed the self-test.
     pub bubblewrap: Option<PathBuf>,
-    /// Landlock of this ABI and seccomp hold what they should.
+    /// The Landlock ABI, if Landlock and seccomp passed the self-test.
     pub landlock: Option<i32>,
     pub seatbelt: bool,
-    /// Why there is no better tier, one line for each that is missing.
+    /// Why better tiers are missing, one line for each.
     pub missing: Vec<String>,
 }
 
-/// Tries every tier of this system.
-pub(crate) fn probe(helper: &Helper) -> Found {
-    let mut found = Found::default();
+/// Tries every tier.
+pub(crate) fn probe(helper: &Helper) -> MachineSupport {
+    let mut found = MachineSupport::default();
     if cfg!(target_os = "macos") {
         found.seatbelt = Path::new("/usr/bin/sandbox-exec").exists();
         if !found.seatbelt {
@@ -43,41 +43,41 @@ pub(crate) fn probe(helper: &Helper) -> Found {
         found.missing.push("there is no confinement for this system".to_owned());
         return found;
     }
-    match strong(helper) {
+    match probe_bubblewrap(helper) {
         Ok(program) => found.bubblewrap = Some(program),
         Err(why) => found.missing.push(format!("strong: {why}")),
     }
-    match kernel(helper) {
+    match probe_landlock(helper) {
         Ok(abi) => found.landlock = Some(abi),
         Err(why) => found.missing.push(format!("kernel: {why}")),
     }
     found
 }
 
-fn strong(helper: &Helper) -> Result<PathBuf, String> {
-    let program = bubblewrap().ok_or("bubblewrap (bwrap) is not installed")?;
-    try_out(helper, Barrier::Bubblewrap { program: Text::from(program.as_path()) })?;
+fn probe_bubblewrap(helper: &Helper) -> Result<PathBuf, String> {
+    let program = installed_bubblewrap().ok_or("bubblewrap (bwrap) is not installed")?;
+    run_self_test(helper, Mechanism::Bubblewrap { program: OsText::from(program.as_path()) })?;
     Ok(program)
 }
 
-fn kernel(helper: &Helper) -> Result<i32, String> {
-    let abi = landlock(helper)?;
-    if abi < OLDEST_LANDLOCK {
-        return Err(format!("Landlock of this kernel is ABI {abi}, and {OLDEST_LANDLOCK} is needed (Linux 5.19)"));
+fn probe_landlock(helper: &Helper) -> Result<i32, String> {
+    let abi = landlock_abi(helper)?;
+    if abi < MIN_LANDLOCK_ABI {
+        return Err(format!("Landlock of this kernel is ABI {abi}, and {MIN_LANDLOCK_ABI} is needed (Linux 5.19)"));
     }
-    try_out(helper, Barrier::Kernel { abi })?;
+    run_self_test(helper, Mechanism::Kernel { abi })?;
     Ok(abi)
 }
 
-/// The one in a folder of the system, so that no project can bring its own.
-pub(crate) fn bubblewrap() -> Option<PathBuf> {
+/// Only in system folders, so that a project cannot supply its own.
+pub(crate) fn installed_bubblewrap() -> Option<PathBuf> {
     ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"]
         .iter()
         .map(PathBuf::from)
         .find(|path| path.is_file())
 }
 
-fn landlock(helper: &Helper) -> Result<i32, String> {
+fn landlock_abi(helper: &Helper) -> Result<i32, String> {
     let failed = |error: io::Error| format!("Landlock could not be tried: {error}");
     let output = helper.command().arg("abi").stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(failed)?;
     let answer: Result<i32, String> =
@@ -85,54 +85,55 @@ fn landlock(helper: &Helper) -> Result<i32, String> {
     answer
 }
 
-/// Runs the attempts behind the barrier and judges what worked.
-fn try_out(helper: &Helper, barrier: Barrier) -> Result<(), String> {
-    let stage = Stage::new().map_err(|error| format!("it could not be tried: {error}"))?;
+/// Runs the self-test confined by this mechanism.
+fn run_self_test(helper: &Helper, mechanism: Mechanism) -> Result<(), String> {
+    let test_folder = TestFolder::new().map_err(|error| format!("it could not be tried: {error}"))?;
     let launch = Launch {
-        program: Text::from(&helper.file()),
-        arguments: helper.attempt(&stage.folder, stage.port).iter().map(Text::from).collect(),
-        folder: Text::from(stage.folder.join("inside").as_path()),
-        barrier,
+        program: OsText::from(&helper.canonical_path()),
+        arguments: helper.self_test_arguments(&test_folder.folder, test_folder.port).iter().map(OsText::from).collect(),
+        folder: OsText::from(test_folder.folder.join("inside").as_path()),
+        mechanism,
         policy: Policy {
-            writable: vec![stage.folder.join("inside")],
+            writable: vec![test_folder.folder.join("inside")],
             protected: Vec::new(),
-            unreadable: vec![stage.folder.join("secret")],
-            network: Network::Off,
+            unreadable: vec![test_folder.folder.join("secret")],
+            network: NetworkPolicy::Off,
         },
-        input: Input::Nothing,
-        protection: Protection::Restore,
+        input: CommandInput::Empty,
+        on_protected_change: OnProtectedChange::Restore,
     };
-    let (report, output) = run::collect(helper, &launch).map_err(|error| format!("it could not be tried: {error}"))?;
-    let said = String::from_utf8_lossy(&output);
+    let (report, output) =
+        start_helper::run_with_output(helper, &launch).map_err(|error| format!("it could not be tried: {error}"))?;
+    let text = String::from_utf8_lossy(&output);
     match report.end {
-        End::NotStarted(why) => return Err(why),
-        End::Exited(0) => (),
-        End::Exited(_) | End::Signalled(_) | End::Stopped => {
-            let line: String = said.lines().last().unwrap_or("it ended without a word").chars().take(200).collect();
+        CommandEnd::NotStarted(why) => return Err(why),
+        CommandEnd::Exited(0) => (),
+        CommandEnd::Exited(_) | CommandEnd::Signalled(_) | CommandEnd::Stopped => {
+            let line: String = text.lines().last().unwrap_or("it ended without a word").chars().take(200).collect();
             return Err(line);
         }
     }
-    let line = said.lines().last().unwrap_or_default();
-    let worked: Worked = serde_json::from_str(line).map_err(|_| "the trial gave no answer".to_owned())?;
-    match worked.problem() {
+    let line = text.lines().last().unwrap_or_default();
+    let result: SelfTestResult = serde_json::from_str(line).map_err(|_| "the trial gave no answer".to_owned())?;
+    match result.problem() {
         Some(problem) => Err(problem.to_owned()),
         None => Ok(()),
     }
 }
 
-/// A folder with something to take, and somebody who listens.
-struct Stage {
+/// A folder with files to attack, and listening sockets.
+struct TestFolder {
     folder: PathBuf,
     port: u16,
     _listeners: (TcpListener, UdpSocket, Option<UnixListener>),
 }
 
-impl Stage {
-    fn new() -> io::Result<Stage> {
+impl TestFolder {
+    fn new() -> io::Result<TestFolder> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = fs::canonicalize(std::env::temp_dir())?.join(format!("aside-probe-{process}-{count}"));
-        // A folder of this name that is somebody else's is not used.
+        // `create` fails if the folder belongs to another user.
         drop(fs::remove_dir_all(&folder));
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
         for name in ["inside", "outside", "secret"] {
@@ -144,22 +145,22 @@ impl Stage {
         let tcp = TcpListener::bind("127.0.0.1:0")?;
         let port = tcp.local_addr()?.port();
         let udp = UdpSocket::bind(("127.0.0.1", port)).or_else(|_| UdpSocket::bind("127.0.0.1:0"))?;
-        // The name of a socket is short, and the folder's may be long.
+        // Socket paths are limited in length, and the folder's may be too long.
         let unix = UnixListener::bind(folder.join("socket")).ok();
-        Ok(Stage { folder, port, _listeners: (tcp, udp, unix) })
+        Ok(TestFolder { folder, port, _listeners: (tcp, udp, unix) })
     }
 }
 
-impl Drop for Stage {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.folder));
     }
 }
 
-/// What the finding depends on: this boot, this program, this bubblewrap, this
-/// user, and whatever confines us ourselves.
+/// What the result depends on: this boot, this program, this bubblewrap, this user, and
+/// any confinement around us.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Key {
+struct ProbeKey {
     boot: String,
     program: String,
     bubblewrap: String,
@@ -168,66 +169,66 @@ struct Key {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Remembered {
-    key: Key,
-    found: Found,
+struct CachedProbe {
+    key: ProbeKey,
+    found: MachineSupport,
 }
 
-impl Key {
-    fn now(helper: &Helper) -> Option<Key> {
+impl ProbeKey {
+    fn now(helper: &Helper) -> Option<ProbeKey> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let about = |path: &Path| {
             let about = fs::metadata(path).ok()?;
             Some(format!("{}:{}:{}:{}", about.dev(), about.ino(), about.size(), about.mtime_nsec() ^ about.mtime()))
         };
-        let bubblewrap = bubblewrap().map(|path| about(&path).unwrap_or_default());
+        let bubblewrap = installed_bubblewrap().map(|path| about(&path).unwrap_or_default());
         let spaces = ["user", "mnt", "net"].map(|space| fs::read_link(format!("/proc/self/ns/{space}")).ok());
         let limit = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let held =
+        let restrictions =
             status.lines().filter(|line| ["Seccomp", "NoNewPrivs", "CapEff"].iter().any(|key| line.starts_with(key)));
-        Some(Key {
+        Some(ProbeKey {
             boot: boot.trim().to_owned(),
-            program: about(&helper.file())?,
+            program: about(&helper.canonical_path())?,
             bubblewrap: bubblewrap.unwrap_or_default(),
             user: rustix::process::geteuid().as_raw(),
-            around: format!("{spaces:?} {} {}", limit.trim(), held.collect::<Vec<_>>().join(" ")),
+            around: format!("{spaces:?} {} {}", limit.trim(), restrictions.collect::<Vec<_>>().join(" ")),
         })
     }
 }
 
-/// The finding of earlier in this boot, if it is still good, else a new one. The
-/// file lies in aside's own folder, which no confined command can write to.
-pub(crate) fn remembered(helper: &Helper, file: Option<&Path>) -> Found {
-    let key = file.and_then(|_| Key::now(helper));
+/// The cached result of this boot if it is still valid, otherwise a new one. The file is
+/// in aside's own folder, which confined commands cannot write to.
+pub(crate) fn cached_probe(helper: &Helper, file: Option<&Path>) -> MachineSupport {
+    let key = file.and_then(|_| ProbeKey::now(helper));
     let (Some(file), Some(key)) = (file, key) else { return probe(helper) };
-    let known = fs::read(file).ok().and_then(|json| serde_json::from_slice::<Remembered>(&json).ok());
-    let is_good = |known: &Remembered| {
-        known.key == key && known.found.bubblewrap.iter().all(|path| Some(path) == bubblewrap().as_ref())
+    let known = fs::read(file).ok().and_then(|json| serde_json::from_slice::<CachedProbe>(&json).ok());
+    let is_good = |known: &CachedProbe| {
+        known.key == key && known.found.bubblewrap.iter().all(|path| Some(path) == installed_bubblewrap().as_ref())
     };
     if let Some(known) = known.filter(is_good) {
         return known.found;
     }
     let found = probe(helper);
-    // Without it the next one tries again, which only takes longer.
-    drop(keep(file, &Remembered { key, found: found.clone() }));
+    // If this fails, the next run probes again, which only takes longer.
+    drop(write_cache(file, &CachedProbe { key, found: found.clone() }));
     found
 }
 
-fn keep(file: &Path, remembered: &Remembered) -> io::Result<()> {
+fn write_cache(file: &Path, cached: &CachedProbe) -> io::Result<()> {
     let folder = file.parent().ok_or(io::ErrorKind::NotFound)?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let beside = folder.join(format!(".confine-{}", std::process::id()));
-    drop(fs::remove_file(&beside));
-    let mut to = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    io::Write::write_all(&mut to, &serde_json::to_vec(remembered)?)?;
-    fs::rename(&beside, file)
+    let temporary = folder.join(format!(".confine-{}", std::process::id()));
+    drop(fs::remove_file(&temporary));
+    let mut to = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    io::Write::write_all(&mut to, &serde_json::to_vec(cached)?)?;
+    fs::rename(&temporary, file)
 }
 
 impl Helper {
-    fn attempt(&self, folder: &Path, port: u16) -> Vec<std::ffi::OsString> {
-        let mut words = self.words.clone();
-        words.extend(["try".into(), folder.into(), port.to_string().into()]);
-        words
+    fn self_test_arguments(&self, folder: &Path, port: u16) -> Vec<std::ffi::OsString> {
+        let mut arguments = self.arguments.clone();
+        arguments.extend(["try".into(), folder.into(), port.to_string().into()]);
+        arguments
     }
 }

@@ -1,13 +1,13 @@
-//! The profile for `sandbox-exec` of macOS. From its documentation and from
-//! profiles in use elsewhere; nobody has run it here.
+//! The profile for `sandbox-exec` on macOS. Written from its documentation and from other
+//! projects' profiles; not yet tested on macOS.
 
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::policy::{DEVICES, Network, Policy};
+use crate::policy::{DEVICES, NetworkPolicy, Policy};
 
-/// The profile's text. A later rule counts over an earlier one, and `literal` and
-/// `subpath` are compared after links were followed.
+/// The text of the profile. Later rules override earlier ones, and `literal` and
+/// `subpath` are compared after resolving links.
 pub fn profile(policy: &Policy) -> String {
     let mut text = String::from(
         "(version 1)\n\
@@ -28,21 +28,21 @@ pub fn profile(policy: &Policy) -> String {
     for path in &policy.protected {
         let _ = writeln!(text, "(deny file-write* (subpath {}))", quoted(path));
     }
-    // Moving a folder would take what is protected in it elsewhere.
+    // Moving a parent folder would also move the protected path.
     for path in policy.protected.iter().filter_map(|path| path.parent()) {
         let _ = writeln!(text, "(deny file-write-unlink (literal {}))", quoted(path));
     }
     for path in &policy.unreadable {
         let _ = writeln!(text, "(deny file-read-data file-write* (subpath {}))", quoted(path));
     }
-    // The deeper path counts.
+    // The deeper path takes precedence.
     for path in policy.writable.iter().filter(|path| policy.unreadable.iter().any(|above| path.starts_with(above))) {
         let _ = writeln!(text, "(allow file-read* file-write* (subpath {}))", quoted(path));
     }
     text.push_str("(deny file-read* file-write* (literal \"/dev/tty\") (regex #\"^/dev/ttys[0-9]+$\"))\n");
     match policy.network {
-        Network::Off => text.push_str("(deny network*)\n"),
-        Network::On => {
+        NetworkPolicy::Off => text.push_str("(deny network*)\n"),
+        NetworkPolicy::On => {
             text.push_str("(allow network-outbound (remote ip))\n");
             text.push_str("(allow network-bind network-inbound (local ip))\n");
             text.push_str("(allow mach-lookup (global-name \"com.apple.dnssd.service\"))\n");
@@ -52,8 +52,8 @@ pub fn profile(policy: &Policy) -> String {
     text
 }
 
-/// A path as a string of the profile. What is no UTF-8 cannot stand in one; such
-/// a path matches nothing, so it is not opened.
+/// Quotes a path for the profile. A path that is not UTF-8 cannot be written; it then
+/// matches nothing, so it is not opened.
 fn quoted(path: &Path) -> String {
     let mut text = String::from("\"");
     for one in path.to_string_lossy().chars() {
@@ -70,7 +70,7 @@ fn quoted(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn policy(network: Network) -> Policy {
+    fn policy(network: NetworkPolicy) -> Policy {
         Policy {
             writable: vec!["/Users/ann/a \"b\\".into(), "/private/tmp".into()],
             protected: vec!["/Users/ann/a \"b\\/.git/hooks".into()],
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn k1_a_profile_denies_what_it_does_not_name() {
-        assert_eq!(profile(&policy(Network::Off)), format!("{COMMON}(deny network*)\n"));
+        assert_eq!(profile(&policy(NetworkPolicy::Off)), format!("{COMMON}(deny network*)\n"));
     }
 
     #[test]
@@ -109,6 +109,6 @@ mod tests {
 (allow mach-lookup (global-name "com.apple.dnssd.service"))
 (allow network-outbound (literal "/private/var/run/mDNSResponder"))
 "#;
-        assert_eq!(profile(&policy(Network::On)), format!("{COMMON}{expected}"));
+        assert_eq!(profile(&policy(NetworkPolicy::On)), format!("{COMMON}{expected}"));
     }
 }

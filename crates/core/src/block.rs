@@ -1,15 +1,15 @@
-//! The pieces of a message, in words that belong to no provider.
+//! The blocks of a message, in provider-neutral terms.
 //!
-//! These are plain values: no serde here, so that renaming a field is never a
-//! format change. The JSON of product contracts lives in [`crate::json`].
+//! These are plain values without serde, so that renaming a field never changes
+//! a format. The public JSON is defined in [`crate::json`].
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::event::{End, Note, Usage};
+use crate::event::{Note, ReplyEnd, Usage};
 use crate::wire::json::canonical;
 
-/// One piece of a message.
+/// One block of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
     Text(Text),
@@ -20,38 +20,39 @@ pub enum Block {
     Unmodelled(Unmodelled),
 }
 
-/// Visible answer text. A thought is never one of these.
+/// Visible answer text. Never contains thinking.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Text {
     pub text: String,
-    /// Some providers hang the opaque payload of a thought on the answer text.
+    /// Some providers attach the opaque payload of the thinking to the answer
+    /// text.
     pub seal: Option<Seal>,
     pub native: Option<Native>,
 }
 
-/// What the model thought, as far as its provider let us see it.
+/// A thinking block, as far as the provider reveals it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thinking {
-    pub content: Content,
-    /// The wire field or tag it arrived in; an open set.
+    pub content: ThinkingContent,
+    /// The wire field or tag it arrived in. The set is open.
     pub source: String,
-    /// The provider's own id of the unit.
+    /// The provider's own id of the block.
     pub id: Option<String>,
-    /// Where each summary item stands in the text. Empty where the provider
-    /// sends plain text.
+    /// The range of each summary item in the text. Empty if the provider sends
+    /// plain text.
     pub items: Vec<Range<usize>>,
-    pub span: Option<Span>,
+    pub span: Option<ThinkingSpan>,
     pub native: Option<Native>,
 }
 
-/// The three shapes a thought exists in.
+/// The three forms of a thinking block.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
-    /// Readable; goes back as plain text or not at all.
+pub enum ThinkingContent {
+    /// Readable. Sent back as plain text or not at all.
     Open { text: String },
-    /// Readable (possibly empty) and sealed: goes back untouched.
+    /// Readable (possibly empty) and sealed. Sent back unchanged.
     Sealed { text: String, seals: Seals },
-    /// Nothing to read: redacted, encrypted or known only by its id.
+    /// Not readable: redacted, encrypted or only referenced by id.
     Hidden { seals: Seals },
 }
 
@@ -62,7 +63,8 @@ pub struct Seals {
     pub encrypted: Option<Seal>,
 }
 
-/// Bytes the issuer wants back untouched. Never parsed, trimmed or logged.
+/// Bytes that the issuer expects back unchanged. Never parsed, trimmed or
+/// logged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seal {
     pub kind: SealKind,
@@ -82,31 +84,32 @@ pub struct SummaryItem<'a> {
     pub content: &'a str,
 }
 
-/// When a thought began and ended; only where somebody measured it.
+/// When thinking began and ended. Set only if it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct ThinkingSpan {
     pub started: Time,
     pub ended: Time,
 }
 
-/// Milliseconds since the Unix epoch, handed in by whoever reads the bytes.
+/// Milliseconds since the Unix epoch, supplied by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub u64);
 
-/// The provider's own item, kept where exact replay needs more than the
-/// neutral fields hold.
+/// The provider's own item, kept if exact replay needs more than the neutral
+/// fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Native {
     /// A JSON object, as received.
     pub json: String,
-    /// The member that is this block's own text. It is left out of `json`, so
-    /// that a thought is not stored twice, and written back by [`Native::whole`].
+    /// The member that holds this block's own text. It is left out of `json`,
+    /// so that the text is not stored twice. [`Native::with_text`] puts it
+    /// back.
     pub text_member: Option<String>,
 }
 
 impl Native {
-    /// The item with the block's text back in its place.
-    pub fn whole(&self, text: &str) -> String {
+    /// The item with the block's text put back.
+    pub fn with_text(&self, text: &str) -> String {
         let Some(member) = &self.text_member else {
             return self.json.clone();
         };
@@ -135,20 +138,20 @@ pub struct ToolCall {
     pub native: Option<Native>,
 }
 
-/// The name a call is answered under.
+/// The id that links a tool call to its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallId {
     Given(String),
-    /// The provider gave none; ours is stable for the same bytes.
+    /// The provider gave no id. This one is stable for the same bytes.
     Invented(String),
 }
 
 impl CallId {
-    /// What our own ids begin with, so that they are known again.
+    /// The prefix of invented ids, which identifies them when read back.
     pub const INVENTED: &str = "aside_call_";
 
-    /// An id that was written down, known again as given or as ours.
-    pub(crate) fn known(id: String) -> CallId {
+    /// Restores a stored id as given or invented.
+    pub(crate) fn from_stored(id: String) -> CallId {
         if id.is_empty() || id.starts_with(CallId::INVENTED) { CallId::Invented(id) } else { CallId::Given(id) }
     }
 
@@ -159,16 +162,16 @@ impl CallId {
     }
 }
 
-/// Arguments of a call, parsed once when the call is complete.
+/// Arguments of a tool call, parsed once when the call is complete.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arguments {
-    /// JSON text that parses; keys in the order they came.
+    /// Valid JSON. Keys keep their order.
     Json(String),
-    /// What came instead, cut off or polluted. Shown, never executed.
+    /// Truncated or malformed text. Shown, never executed.
     Broken(String),
 }
 
-/// No arguments at all.
+/// Empty arguments.
 impl Default for Arguments {
     fn default() -> Arguments {
         Arguments::Json("{}".to_owned())
@@ -190,14 +193,14 @@ pub struct Image {
     pub data: String,
 }
 
-/// Something we do not understand: shown as a grey line, stored, and replayed
-/// verbatim to its origin.
+/// An item we do not model. Shown as a grey line, stored, and replayed verbatim
+/// to its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unmodelled {
     pub native: Native,
 }
 
-/// Who made a message, and so who may read its seals. An absent member
+/// Who produced a message, and so who may read its seals. An absent member
 /// matches anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
@@ -205,7 +208,7 @@ pub struct Origin {
     pub dialect: Option<String>,
     pub model: Option<String>,
     pub endpoint: Option<String>,
-    /// A short hash of the key; never the key.
+    /// A short hash of the key, never the key itself.
     pub account: Option<String>,
 }
 
@@ -214,26 +217,26 @@ pub struct Origin {
 pub struct Reply {
     pub blocks: Vec<Block>,
     pub usage: Usage,
-    pub end: End,
+    pub end: ReplyEnd,
     pub model: Option<String>,
-    /// A thinking field that was present but stayed empty.
-    pub seen: Option<String>,
+    /// The name of a thinking field that was present but stayed empty.
+    pub empty_thinking_field: Option<String>,
     pub notes: Vec<Note>,
 }
 
 impl Thinking {
-    /// The readable text; empty when nothing is.
+    /// The readable text. Empty if there is none.
     pub fn text(&self) -> &str {
         match &self.content {
-            Content::Open { text } | Content::Sealed { text, .. } => text,
-            Content::Hidden { .. } => "",
+            ThinkingContent::Open { text } | ThinkingContent::Sealed { text, .. } => text,
+            ThinkingContent::Hidden { .. } => "",
         }
     }
 
     pub fn seals(&self) -> Option<&Seals> {
         match &self.content {
-            Content::Open { .. } => None,
-            Content::Sealed { seals, .. } | Content::Hidden { seals } => Some(seals),
+            ThinkingContent::Open { .. } => None,
+            ThinkingContent::Sealed { seals, .. } | ThinkingContent::Hidden { seals } => Some(seals),
         }
     }
 
@@ -244,14 +247,14 @@ impl Thinking {
 
     pub fn is_hidden(&self) -> bool {
         match self.content {
-            Content::Hidden { .. } => true,
-            Content::Open { .. } | Content::Sealed { .. } => false,
+            ThinkingContent::Hidden { .. } => true,
+            ThinkingContent::Open { .. } | ThinkingContent::Sealed { .. } => false,
         }
     }
 }
 
 impl SummaryItem<'_> {
-    /// A leading line that is bold as a whole is the title.
+    /// The title is a leading line that is entirely bold.
     pub fn parse(text: &str) -> SummaryItem<'_> {
         let titled = text.trim_start().strip_prefix("**").and_then(|rest| rest.split_once("**"));
         match titled {
@@ -268,7 +271,7 @@ impl SummaryItem<'_> {
 }
 
 impl Arguments {
-    /// Nothing at all means no arguments, which is an empty object.
+    /// Empty text means no arguments, which is an empty object.
     pub fn parse(text: String) -> Arguments {
         if text.trim().is_empty() {
             return Arguments::default();
@@ -279,8 +282,8 @@ impl Arguments {
         }
     }
 
-    /// As JSON lines hold them: what is imported must be the same after it was
-    /// written out and read again.
+    /// The canonical form used in JSON lines, so that export and import
+    /// round-trip.
     pub(crate) fn canonical(self) -> Arguments {
         match self {
             Arguments::Json(text) => match canonical(&text) {
@@ -316,11 +319,11 @@ mod tests {
     #[test]
     fn a_native_item_gets_its_text_back() {
         let native = Native { json: r#"{"type":"reasoning.text","index":0}"#.into(), text_member: Some("text".into()) };
-        assert_eq!(native.whole("a \"b\""), r#"{"type":"reasoning.text","index":0,"text":"a \"b\""}"#);
+        assert_eq!(native.with_text("a \"b\""), r#"{"type":"reasoning.text","index":0,"text":"a \"b\""}"#);
         let nested = Native { json: r#"{"a":{"b":{}}}"#.into(), text_member: Some("text".into()) };
-        assert_eq!(nested.whole("t"), r#"{"a":{"b":{}},"text":"t"}"#);
+        assert_eq!(nested.with_text("t"), r#"{"a":{"b":{}},"text":"t"}"#);
         let empty = Native { json: "{}".into(), text_member: Some("text".into()) };
-        assert_eq!(empty.whole(""), r#"{"text":""}"#);
+        assert_eq!(empty.with_text(""), r#"{"text":""}"#);
     }
 
     #[test]

@@ -1,19 +1,19 @@
-//! A conversation as JSON lines: what `decode` prints, with what was asked and
-//! answered around it. Read here; written by [`crate::exchange`].
+//! A conversation as JSON lines: the output of `decode`, with the other
+//! messages around it. Parsed here; written by [`crate::interchange`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::block::{
-    Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Span, SummaryItem, Text, Thinking,
-    ToolCall, ToolResult, Unmodelled,
+    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, SummaryItem, Text, Thinking,
+    ThinkingContent, ThinkingSpan, ToolCall, ToolResult, Unmodelled,
 };
 use crate::event::{Ending, Usage};
 use crate::history::{EntryId, History};
+use crate::json_string::JsonText;
 use crate::message::{Message, Role};
-use crate::text::JsonText;
 use crate::wire::json::{
-    Kind, Raw, canonical, compact, count_of, each_element, each_entry, member, quote, text_member, text_of,
+    JsonKind, Raw, canonical, compact, count_of, each_element, each_member, member, quote, text_member, text_of,
 };
 
 /// A whole conversation file.
@@ -21,17 +21,17 @@ use crate::wire::json::{
 pub struct Conversation {
     pub model: Option<String>,
     pub title: Option<String>,
-    pub tools: Vec<Tool>,
-    /// Settings of the session, as written.
+    pub tools: Vec<ToolSpec>,
+    /// Settings of the session, as written in the file.
     pub settings: BTreeMap<String, String>,
     pub history: History,
-    /// Members of the header that we do not know, as JSON, kept.
+    /// Unknown members of the header, kept as JSON.
     pub extra: Vec<(String, String)>,
 }
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
+pub struct ToolSpec {
     pub name: String,
     pub description: String,
     /// A JSON schema, as JSON.
@@ -53,7 +53,7 @@ impl Conversation {
         for (line, value) in values(text) {
             let fail = |problem: String| ConversationError { line, problem };
             let raw = Raw::of(value).map_err(|error| fail(error.to_string()))?;
-            if raw.kind() != Kind::Object {
+            if raw.kind() != JsonKind::Object {
                 return Err(fail("expected an object: a header or a message".to_owned()));
             }
             if member(raw, "aside").is_some() {
@@ -66,12 +66,13 @@ impl Conversation {
                 Some((_, Some(name))) => {
                     Some(*names.get(&name).ok_or_else(|| fail(format!("parent `{name}` is no earlier line's id")))?)
                 }
-                // Said to have none, which is more than saying nothing.
-                Some((Kind::Null, None)) => None,
+                // An explicit null means no parent, unlike a missing member.
+                Some((JsonKind::Null, None)) => None,
                 Some((_, None)) | None => conversation.history.head(),
             };
             let name = text_member(raw, "id");
-            // A name that only says which line it is was made for the file.
+            // A name that only states the line number was generated for the
+            // file.
             let own = name.clone().filter(|name| *name != line_name(conversation.history.entries().len()));
             let id = conversation.history.insert(own, parent, message);
             names.extend(name.map(|name| (name, id)));
@@ -82,7 +83,7 @@ impl Conversation {
                 let problem = || ConversationError { line: 1, problem: format!("head `{name}` is no line's id") };
                 conversation.history.fork(Some(id.ok_or_else(problem)?)).map_err(|_| problem())?;
             }
-            // Before everything: all of it was taken back.
+            // The head is before the first message: everything was undone.
             Some(None) => drop(conversation.history.fork(None)),
             None => (),
         }
@@ -90,8 +91,8 @@ impl Conversation {
     }
 
     fn read_header(&mut self, header: Raw<'_>) {
-        each_entry(header, |key, value| {
-            if !KNOWN_IN_HEADER.contains(&key) && value.kind() != Kind::Null {
+        each_member(header, |key, value| {
+            if !KNOWN_HEADER_MEMBERS.contains(&key) && value.kind() != JsonKind::Null {
                 self.extra.push((key.to_owned(), canonical(value.get()).into_owned()));
             }
         });
@@ -99,7 +100,7 @@ impl Conversation {
         self.title = text_member(header, "title");
         if let Some(tools) = member(header, "tools") {
             each_element(tools, |tool| {
-                self.tools.push(Tool {
+                self.tools.push(ToolSpec {
                     name: text_member(tool, "name").unwrap_or_default(),
                     description: text_member(tool, "description").unwrap_or_default(),
                     parameters: member(tool, "parameters")
@@ -109,7 +110,7 @@ impl Conversation {
             });
         }
         if let Some(settings) = member(header, "settings") {
-            each_entry(settings, |key, value| {
+            each_member(settings, |key, value| {
                 let text = JsonText::of(value).map(JsonText::to_owned_text);
                 self.settings.insert(key.to_owned(), text.unwrap_or_else(|| canonical(value.get()).into_owned()));
             });
@@ -117,8 +118,8 @@ impl Conversation {
     }
 }
 
-/// JSON values one after another with the line each begins on: one a line, or
-/// spread over several, as `decode` prints a single one.
+/// Splits a text into JSON values, each with its first line number. A value is
+/// on one line, or spread over several lines as `decode` prints it.
 fn values(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let (mut start, mut pending) = (0, String::new());
@@ -128,7 +129,7 @@ fn values(text: &str) -> Vec<(usize, &str)> {
             start = at;
         }
         pending.push_str(line);
-        // A value ends with its line, or with a bracket at the start of one.
+        // A value ends with its line, or at a line that starts with a bracket.
         let may_end = pending.len() == line.len() || line.starts_with('}');
         if may_end && (Raw::of(&pending).is_ok() || !pending.trim_start().starts_with('{')) {
             found.push((start, pending.len()));
@@ -146,15 +147,15 @@ fn values(text: &str) -> Vec<(usize, &str)> {
     found.into_iter().filter_map(value).filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The name of a line that has none of its own and must be pointed at.
+/// The generated name of a line that has none and is referenced.
 pub(crate) fn line_name(at: usize) -> String {
     format!("#{at}")
 }
 
-const KNOWN_IN_HEADER: [&str; 6] = ["aside", "model", "title", "head", "tools", "settings"];
+const KNOWN_HEADER_MEMBERS: [&str; 6] = ["aside", "model", "title", "head", "tools", "settings"];
 
-/// Members that have a place of their own.
-pub(crate) const KNOWN: [&str; 11] =
+/// Members of a message that have their own field.
+pub(crate) const KNOWN_MEMBERS: [&str; 11] =
     ["role", "blocks", "origin", "finish", "ending", "usage", "reasoningSeen", "interrupted", "at", "id", "parent"];
 
 pub(crate) fn read_message(raw: Raw<'_>) -> Result<Message, String> {
@@ -178,16 +179,16 @@ pub(crate) fn read_message(raw: Raw<'_>) -> Result<Message, String> {
         return Err(problem);
     }
     let mut message = Message::new(role, blocks);
-    message.origin = member(raw, "origin").filter(|origin| origin.kind() == Kind::Object).map(read_origin);
+    message.origin = member(raw, "origin").filter(|origin| origin.kind() == JsonKind::Object).map(read_origin);
     message.ending = read_ending(text_member(raw, "finish").as_deref(), text_member(raw, "ending"));
     message.usage = member(raw, "usage").map(read_usage);
-    message.seen = text_member(raw, "reasoningSeen");
+    message.empty_thinking_field = text_member(raw, "reasoningSeen");
     message.at = text_member(raw, "at").and_then(|time| crate::json::parse_rfc3339(&time));
     message.interrupted = member(raw, "interrupted").is_some_and(|value| value.get() == "true");
     let model = message.origin.as_ref().and_then(|origin| origin.model.as_deref());
-    let told = |key: &str, value: Raw<'_>| key == "model" && text_of(value).as_deref() == model;
-    each_entry(raw, |key, value| {
-        if !KNOWN.contains(&key) && value.kind() != Kind::Null && !told(key, value) {
+    let repeats_model = |key: &str, value: Raw<'_>| key == "model" && text_of(value).as_deref() == model;
+    each_member(raw, |key, value| {
+        if !KNOWN_MEMBERS.contains(&key) && value.kind() != JsonKind::Null && !repeats_model(key, value) {
             message.extra.push((key.to_owned(), canonical(value.get()).into_owned()));
         }
     });
@@ -210,15 +211,16 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
         Some("toolCall") => {
             let arguments = member(raw, "arguments");
             let arguments = match arguments.map(|value| (value.kind(), value)) {
-                // A string is what did not parse, unless it is said that it did.
-                Some((Kind::Text, value)) if member(raw, "parsed").is_none() => {
+                // A string holds arguments that did not parse, unless `parsed`
+                // is set.
+                Some((JsonKind::Text, value)) if member(raw, "parsed").is_none() => {
                     Arguments::Broken(text_of(value).unwrap_or_default())
                 }
                 Some((_, value)) => Arguments::Json(canonical(value.get()).into_owned()),
                 None => Arguments::Json("{}".to_owned()),
             };
             Ok(Block::ToolCall(ToolCall {
-                id: CallId::known(owned("id")),
+                id: CallId::from_stored(owned("id")),
                 name: owned("name"),
                 arguments,
                 seal: seal(),
@@ -235,7 +237,7 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
         })),
         Some("image") => Ok(Block::Image(Image { media_type: owned("mediaType"), data: owned("data") })),
         Some("unmodelled") => {
-            let native = member(raw, "native").filter(|native| native.kind() != Kind::Null);
+            let native = member(raw, "native").filter(|native| native.kind() != JsonKind::Null);
             let json = canonical(native.ok_or("an unmodelled block needs its native item")?.get()).into_owned();
             Ok(Block::Unmodelled(Unmodelled { native: Native { json, text_member: None } }))
         }
@@ -263,12 +265,12 @@ pub(crate) fn read_thinking(raw: Raw<'_>) -> Thinking {
         item_ranges(&text, summary.iter().map(|(title, content)| SummaryItem { title: title.as_deref(), content }))
     });
     let content = match (text.is_empty(), sealed) {
-        (true, _) => Content::Hidden { seals },
-        (false, true) => Content::Sealed { text, seals },
-        (false, false) => Content::Open { text },
+        (true, _) => ThinkingContent::Hidden { seals },
+        (false, true) => ThinkingContent::Sealed { text, seals },
+        (false, false) => ThinkingContent::Open { text },
     };
     let time = |name: &str| text_member(raw, name).and_then(|time| crate::json::parse_rfc3339(&time));
-    let span = time("startedAt").zip(time("endedAt")).map(|(started, ended)| Span { started, ended });
+    let span = time("startedAt").zip(time("endedAt")).map(|(started, ended)| ThinkingSpan { started, ended });
     Thinking {
         content,
         source: text_member(raw, "sourceField").unwrap_or_default(),
@@ -279,7 +281,7 @@ pub(crate) fn read_thinking(raw: Raw<'_>) -> Thinking {
     }
 }
 
-/// Where each item stands, where the file says so.
+/// The item ranges, if the file lists them.
 fn read_items(raw: Raw<'_>) -> Option<Vec<Range<usize>>> {
     let mut items = Vec::new();
     each_element(member(raw, "items")?, |pair| {
@@ -292,7 +294,7 @@ fn read_items(raw: Raw<'_>) -> Option<Vec<Range<usize>>> {
     Some(items)
 }
 
-/// Where items stand that follow each other with a blank line between.
+/// The ranges of items that are separated by blank lines.
 pub(crate) fn item_ranges<'a>(text: &str, items: impl Iterator<Item = SummaryItem<'a>>) -> Vec<Range<usize>> {
     let mut at = 0;
     let mut ranges = Vec::new();
@@ -305,14 +307,14 @@ pub(crate) fn item_ranges<'a>(text: &str, items: impl Iterator<Item = SummaryIte
     ranges
 }
 
-/// How much of the text an item takes: its title, if it has one, and its content.
+/// The length of an item in the text: its title, if any, and its content.
 fn item_length(rest: &str, item: SummaryItem<'_>) -> usize {
     let found = SummaryItem::parse(rest);
     let before = rest.len() - found.content.len();
     let known = match item.title {
         None if rest.starts_with(item.content) => Some(item.content.len()),
         Some(title) if found.title == Some(title) && item.content.is_empty() => {
-            // The second pair of stars ends it.
+            // The second pair of asterisks ends it.
             rest.match_indices("**").nth(1).map(|(at, stars)| at + stars.len())
         }
         Some(title) if found.title == Some(title) && found.content.starts_with(item.content) => {
@@ -320,25 +322,26 @@ fn item_length(rest: &str, item: SummaryItem<'_>) -> usize {
         }
         Some(_) | None => None,
     };
-    // Somebody else's file: the item ends where its content does.
+    // Written by another program: the item ends where its content ends.
     known.unwrap_or_else(|| match rest.find(item.content) {
         Some(at) if !item.content.is_empty() => at + item.content.len(),
         _ => rest.find("\n\n").unwrap_or(rest.len()),
     })
 }
 
-/// The native item of a block that has this text.
+/// The native item of a block with this text.
 fn read_native(raw: Raw<'_>, text: Option<&str>) -> Option<Native> {
-    let native = member(raw, "native").filter(|native| native.kind() == Kind::Object)?;
-    let said = member(raw, "nativeText").and_then(JsonText::of).map(JsonText::to_owned_text);
-    Some(match said {
+    let native = member(raw, "native").filter(|native| native.kind() == JsonKind::Object)?;
+    let named = member(raw, "nativeText").and_then(JsonText::of).map(JsonText::to_owned_text);
+    Some(match named {
         Some(name) if name.is_empty() => Native { json: canonical(native.get()).into_owned(), text_member: None },
         Some(name) => without_text(native, text.unwrap_or(""), &|key| key == name),
         None => native_of(native, text),
     })
 }
 
-/// A whole native item; where it holds the block's own text, that is taken out.
+/// Builds a native item. If it contains the block's own text, that member is
+/// removed.
 pub(crate) fn native_of(native: Raw<'_>, text: Option<&str>) -> Native {
     match text {
         Some(text) => without_text(native, text, &|key| matches!(key, "text" | "summary" | "thinking")),
@@ -349,21 +352,21 @@ pub(crate) fn native_of(native: Raw<'_>, text: Option<&str>) -> Native {
 fn without_text(native: Raw<'_>, text: &str, may_hold: &dyn Fn(&str) -> bool) -> Native {
     let whole = canonical(native.get());
     let mut holder = None;
-    each_entry(native, |key, value| {
+    each_member(native, |key, value| {
         let is_text = || JsonText::of(value).is_some_and(|value| value.to_owned_text() == text);
         if holder.is_none() && may_hold(key) && is_text() {
             holder = Some(key.to_owned());
         }
     });
     let Some(holder) = holder else { return Native { json: whole.into_owned(), text_member: None } };
-    // We write it last; then everything before it keeps its bytes.
+    // We write this member last, so that everything before it keeps its bytes.
     let last = format!("{}:{}}}", quote(&holder), quote(text));
     let json = match whole.strip_suffix(&last) {
         Some(before) => format!("{}}}", before.strip_suffix(',').unwrap_or(before)),
         None => {
             let mut out = crate::wire::json::ObjectWriter::default();
             let mut taken = false;
-            each_entry(native, |key, value| {
+            each_member(native, |key, value| {
                 if taken || key != holder {
                     out.push(key, value.get());
                 } else {
@@ -386,7 +389,8 @@ fn read_origin(raw: Raw<'_>) -> Origin {
     }
 }
 
-/// `finish` is one of a few words; `ending` says more where they are not enough.
+/// `finish` is one of a few words; `ending` adds detail where they are not
+/// enough.
 fn read_ending(finish: Option<&str>, ending: Option<String>) -> Option<Ending> {
     Some(match (finish, ending.as_deref()) {
         (None, None) => return None,

@@ -1,60 +1,62 @@
-//! What a decoder says, one small fact at a time.
+//! The events that decoders emit.
 //!
-//! Events borrow from the bytes being decoded: a delta reaches the fold
-//! without an allocation. They carry no time; whoever reads the bytes knows it.
+//! Events borrow from the bytes being decoded, so that a delta reaches the fold
+//! without an allocation. They carry no time; the caller that reads the bytes
+//! knows it.
 
 use crate::block::SealKind;
-use crate::text::JsonText;
+use crate::json_string::JsonText;
 
-/// A position minted by the decoder. It grows by one and is never sent.
+/// A position assigned by the decoder. It increases by one per block and is
+/// never sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// The provider named the model that answers.
+    /// The provider named the model of this reply.
     Started {
         model: &'a str,
     },
     Opened {
         block: BlockId,
-        opening: Opening<'a>,
+        opening: BlockOpening<'a>,
     },
-    /// A summary item begins; what grows from here on belongs to it.
+    /// A summary item begins. Following deltas belong to it.
     Item {
         block: BlockId,
         index: u32,
     },
-    /// Text of a thought or an answer, or argument text of a call.
+    /// Text of thinking or an answer, or argument text of a tool call.
     Grew {
         block: BlockId,
         text: &'a str,
     },
-    /// An opaque payload. It may come after the block closed.
+    /// An opaque payload. It may arrive after the block was closed.
     Sealed {
         block: BlockId,
         kind: SealKind,
         payload: &'a str,
     },
-    /// The block turned out to be something else; what it holds moves along.
+    /// The block turned out to be of the other kind. Its text moves along.
     Refiled {
         block: BlockId,
-        to: Side,
+        to: ProseKind,
     },
-    /// The provider's id of a block, where it came after the block began.
+    /// The provider's id of a block, if it arrived after the block began.
     Identified {
         block: BlockId,
         id: &'a str,
     },
-    /// The provider's own last word on a block, which wins over its deltas.
+    /// The provider's final version of a block, which overrides its deltas.
     Restated {
         block: BlockId,
-        part: Part,
+        part: RestatedPart,
         text: JsonText<'a>,
     },
-    /// The provider's own item. `text_member` names the member that is the
+    /// The provider's own item. `text_member` names the member that holds the
     /// block's text and was left out.
-    Kept {
+    NativeItem {
         block: BlockId,
         json: &'a str,
         text_member: Option<&'a str>,
@@ -62,23 +64,23 @@ pub enum Event<'a> {
     Closed {
         block: BlockId,
     },
-    /// A thinking field was there and stayed empty.
-    Seen {
+    /// A thinking field was present but empty.
+    EmptyThinkingField {
         field: &'a str,
     },
     Usage(Usage),
     Noted(&'a Note),
-    Ended(&'a End),
+    Ended(&'a ReplyEnd),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening<'a> {
+pub enum BlockOpening<'a> {
     Text,
     Thinking {
         source: &'a str,
         id: Option<&'a str>,
     },
-    /// Without an id the call gets one from its place.
+    /// A call without an id gets an invented one.
     ToolCall {
         id: Option<&'a str>,
         name: &'a str,
@@ -86,21 +88,21 @@ pub enum Opening<'a> {
     Unmodelled,
 }
 
-/// What prose can be taken for.
+/// What a run of prose can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum ProseKind {
     Text,
     Thinking,
 }
 
 /// Which part of a block is restated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum RestatedPart {
     Item(u32),
     Whole,
 }
 
-/// Tokens as the provider counts them; unknown is not zero.
+/// Token counts from the provider. Unknown is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     pub input: Option<u64>,
@@ -110,7 +112,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The last value that was said wins; silence takes nothing back.
+    /// Later values replace earlier ones. A missing value changes nothing.
     pub fn update(&mut self, later: Usage) {
         self.input = later.input.or(self.input);
         self.output = later.output.or(self.output);
@@ -118,7 +120,7 @@ impl Usage {
         self.cached = later.cached.or(self.cached);
     }
 
-    /// For the rare provider whose counters are per chunk.
+    /// For the rare provider that reports counters per chunk.
     pub fn add(&mut self, later: Usage) {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -131,9 +133,9 @@ impl Usage {
     }
 }
 
-/// How a reply ended, and the failure if it was one.
+/// How a reply ended, with the error if it failed.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct End {
+pub struct ReplyEnd {
     pub ending: Ending,
     pub error: Option<ProviderError>,
 }
@@ -148,16 +150,16 @@ pub enum Ending {
     Refusal,
     Pause,
     Error,
-    /// A word we do not know, kept.
+    /// An unknown finish reason, kept verbatim.
     Unrecognized(String),
-    /// The body was whole, but the provider never said why it ended.
+    /// The body was complete, but the provider gave no reason.
     #[default]
     Unsaid,
-    /// The bytes stopped before the provider was done.
+    /// The stream broke off before the provider was done.
     CutOff,
 }
 
-/// What a provider says when it fails.
+/// An error reported by a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProviderError {
     pub message: String,
@@ -165,7 +167,7 @@ pub struct ProviderError {
     pub status: Option<u16>,
 }
 
-/// Something worth knowing that does not stop the work.
+/// A notice that does not stop the turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub code: NoteCode,
@@ -199,13 +201,13 @@ impl NoteCode {
     }
 }
 
-/// Whoever listens to a decoder.
+/// Receives the events of a decoder.
 pub trait Sink {
     fn take(&mut self, event: Event<'_>);
 
-    /// So many bytes came that are kept and not told yet. Who bounds the memory
-    /// of a reply counts them.
-    fn hold(&mut self, _bytes: usize) {}
+    /// Reports bytes that the decoder buffered without emitting an event, so
+    /// that a sink can bound the memory of a reply.
+    fn buffered(&mut self, _bytes: usize) {}
 }
 
 impl<F: FnMut(Event<'_>)> Sink for F {

@@ -1,35 +1,36 @@
-//! Events into blocks: the only place where a stream becomes a reply.
+//! Folds events into blocks: the only place where a stream becomes a reply.
 
 use std::ops::Range;
 
 use crate::block::{
-    Arguments, Block, CallId, Content, Native, Reply, Seal, SealKind, Seals, Span, Text, Thinking, Time, ToolCall,
-    Unmodelled,
+    Arguments, Block, CallId, Native, Reply, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
+    Time, ToolCall, Unmodelled,
 };
-use crate::event::{BlockId, Event, Opening, Part, Side, Sink};
-use crate::text::JsonText;
+use crate::event::{BlockId, BlockOpening, Event, ProseKind, RestatedPart, Sink};
+use crate::json_string::JsonText;
 
-/// Text doubles up to here and then grows by an eighth, so that a very long
-/// thought does not reserve twice its size.
+/// Text capacity doubles up to here and then grows by an eighth, so that very
+/// long thinking does not reserve twice its size.
 const DOUBLING_LIMIT: usize = 1 << 20;
 
-/// Builds a [`Reply`] from events. It sees no setting: everything is kept.
+/// Builds a [`Reply`] from events. It depends on no setting: everything is
+/// kept.
 #[derive(Debug, Default)]
 pub struct Fold {
-    slots: Vec<Slot>,
+    builders: Vec<BlockBuilder>,
     reply: Reply,
     now: Option<Time>,
-    /// How many calls the provider left without an id.
+    /// The number of calls that the provider sent without an id.
     n_invented: u32,
 }
 
 #[derive(Debug, Clone)]
-struct Slot {
-    role: Role,
+struct BlockBuilder {
+    kind: BuilderKind,
     text: String,
     /// Where each summary item begins in `text`, with the provider's index.
     items: Vec<(u32, usize)>,
-    /// The item that grows, where it is not the last one.
+    /// The item that grows, if it is not the last one.
     earlier_item: Option<u32>,
     signature: Option<String>,
     encrypted: Option<String>,
@@ -40,7 +41,7 @@ struct Slot {
 }
 
 #[derive(Debug, Clone)]
-enum Role {
+enum BuilderKind {
     Text,
     Thinking { source: String, id: Option<String> },
     ToolCall { id: CallId, name: String },
@@ -52,50 +53,53 @@ impl Fold {
         Fold::default()
     }
 
-    /// Says what time it is for the events that follow. Never called when the
-    /// bytes come from a file: a time nobody measured is not invented.
+    /// Sets the time for the following events. Not called if the bytes come
+    /// from a file, since their timing is unknown.
     pub fn set_now(&mut self, now: Time) {
         self.now = Some(now);
     }
 
-    /// The block as it stands now; none if it came to nothing.
+    /// The current state of a block. None if it is empty.
     pub fn block(&self, block: BlockId) -> Option<Block> {
-        self.slots.get(slot_index(block)).and_then(|slot| slot.clone().into_block())
+        self.builders.get(index_of(block)).and_then(|builder| builder.clone().into_block())
     }
 
-    /// The text of a block as it stands now, or the arguments of a call.
+    /// The current text of a block, or the arguments of a call.
     pub fn text(&self, block: BlockId) -> &str {
-        self.slots.get(slot_index(block)).map_or("", |slot| &slot.text)
+        self.builders.get(index_of(block)).map_or("", |builder| &builder.text)
     }
 
     pub fn is_closed(&self, block: BlockId) -> bool {
-        self.slots.get(slot_index(block)).is_some_and(|slot| slot.closed)
+        self.builders.get(index_of(block)).is_some_and(|builder| builder.closed)
     }
 
-    /// The reply so far is the reply: an interrupted one is as good as its bytes.
+    /// The reply so far. An interrupted reply keeps everything that was
+    /// received.
     pub fn finish(self) -> Reply {
         let mut reply = self.reply;
-        reply.blocks = self.slots.into_iter().filter_map(Slot::into_block).collect();
+        reply.blocks = self.builders.into_iter().filter_map(BlockBuilder::into_block).collect();
         reply
     }
 
-    fn opened(&mut self, block: BlockId, opening: Opening<'_>) {
-        debug_assert_eq!(slot_index(block), self.slots.len(), "block ids grow by one");
-        let role = match opening {
-            Opening::Text => Role::Text,
-            Opening::Thinking { source, id } => Role::Thinking { source: source.to_owned(), id: id.map(str::to_owned) },
-            Opening::ToolCall { id: Some(id), name } if !id.is_empty() => {
-                Role::ToolCall { id: CallId::Given(id.to_owned()), name: name.to_owned() }
+    fn open_block(&mut self, block: BlockId, opening: BlockOpening<'_>) {
+        debug_assert_eq!(index_of(block), self.builders.len(), "block ids grow by one");
+        let kind = match opening {
+            BlockOpening::Text => BuilderKind::Text,
+            BlockOpening::Thinking { source, id } => {
+                BuilderKind::Thinking { source: source.to_owned(), id: id.map(str::to_owned) }
             }
-            Opening::ToolCall { name, .. } => {
+            BlockOpening::ToolCall { id: Some(id), name } if !id.is_empty() => {
+                BuilderKind::ToolCall { id: CallId::Given(id.to_owned()), name: name.to_owned() }
+            }
+            BlockOpening::ToolCall { name, .. } => {
                 self.n_invented += 1;
                 let id = CallId::Invented(format!("{}{}", CallId::INVENTED, self.n_invented));
-                Role::ToolCall { id, name: name.to_owned() }
+                BuilderKind::ToolCall { id, name: name.to_owned() }
             }
-            Opening::Unmodelled => Role::Unmodelled,
+            BlockOpening::Unmodelled => BuilderKind::Unmodelled,
         };
-        self.slots.push(Slot {
-            role,
+        self.builders.push(BlockBuilder {
+            kind,
             text: String::new(),
             items: Vec::new(),
             earlier_item: None,
@@ -112,15 +116,15 @@ impl Fold {
 impl Sink for Fold {
     fn take(&mut self, event: Event<'_>) {
         match event {
-            // The hot one first.
+            // The most frequent event first.
             Event::Grew { block, text } => {
-                if let Some(slot) = self.slots.get_mut(slot_index(block)) {
-                    slot.grow(text);
+                if let Some(builder) = self.builders.get_mut(index_of(block)) {
+                    builder.grow(text);
                 }
             }
-            Event::Opened { block, opening } => self.opened(block, opening),
+            Event::Opened { block, opening } => self.open_block(block, opening),
             Event::Started { model } => self.reply.model = Some(model.to_owned()),
-            Event::Seen { field } => self.reply.seen = Some(field.to_owned()),
+            Event::EmptyThinkingField { field } => self.reply.empty_thinking_field = Some(field.to_owned()),
             Event::Usage(usage) => self.reply.usage = usage,
             Event::Noted(note) => self.reply.notes.push(note.clone()),
             Event::Ended(end) => self.reply.end = end.clone(),
@@ -129,17 +133,17 @@ impl Sink for Fold {
             | Event::Refiled { block, .. }
             | Event::Identified { block, .. }
             | Event::Restated { block, .. }
-            | Event::Kept { block, .. }
+            | Event::NativeItem { block, .. }
             | Event::Closed { block } => {
-                if let Some(slot) = self.slots.get_mut(slot_index(block)) {
-                    slot.take(event, self.now);
+                if let Some(builder) = self.builders.get_mut(index_of(block)) {
+                    builder.take(event, self.now);
                 }
             }
         }
     }
 }
 
-impl Slot {
+impl BlockBuilder {
     fn grow(&mut self, text: &str) {
         if let Some(index) = self.earlier_item {
             self.grow_earlier(index, text);
@@ -156,18 +160,18 @@ impl Slot {
         match event {
             Event::Item { index, .. } => self.enter_item(index),
             Event::Identified { id: new, .. } => {
-                if let Role::Thinking { id, .. } = &mut self.role {
+                if let BuilderKind::Thinking { id, .. } = &mut self.kind {
                     *id = Some(new.to_owned());
                 }
             }
             Event::Sealed { kind: SealKind::Signature, payload, .. } => self.signature = Some(payload.to_owned()),
             Event::Sealed { kind: SealKind::Encrypted, payload, .. } => self.encrypted = Some(payload.to_owned()),
-            Event::Refiled { to: Side::Text, .. } => self.role = Role::Text,
-            Event::Refiled { to: Side::Thinking, .. } => {
-                self.role = Role::Thinking { source: "content".to_owned(), id: None };
+            Event::Refiled { to: ProseKind::Text, .. } => self.kind = BuilderKind::Text,
+            Event::Refiled { to: ProseKind::Thinking, .. } => {
+                self.kind = BuilderKind::Thinking { source: "content".to_owned(), id: None };
             }
             Event::Restated { part, text, .. } => self.restate(part, text),
-            Event::Kept { json, text_member, .. } => {
+            Event::NativeItem { json, text_member, .. } => {
                 self.native = Some(Native { json: json.to_owned(), text_member: text_member.map(str::to_owned) });
             }
             Event::Closed { .. } => {
@@ -178,7 +182,7 @@ impl Slot {
             Event::Grew { .. }
             | Event::Opened { .. }
             | Event::Started { .. }
-            | Event::Seen { .. }
+            | Event::EmptyThinkingField { .. }
             | Event::Usage(_)
             | Event::Noted(_)
             | Event::Ended(_) => (),
@@ -188,7 +192,7 @@ impl Slot {
     fn grow_earlier(&mut self, index: u32, text: &str) {
         let Some(position) = self.items.iter().position(|(known, _)| *known == index) else { return };
         let Some(Range { start, end }) = self.range_at(position) else { return };
-        // An item that was empty has no blank line behind it yet.
+        // An empty item has no blank line after it yet.
         let joint = if self.items.get(position + 1).is_some_and(|(_, next)| *next == start) { "\n\n" } else { "" };
         self.text.insert_str(end, joint);
         self.text.insert_str(end, text);
@@ -199,7 +203,7 @@ impl Slot {
 
     fn enter_item(&mut self, index: u32) {
         match self.items.iter().position(|(known, _)| *known == index) {
-            // Items may take turns; each keeps its own text.
+            // Items may interleave; each keeps its own text.
             Some(position) => self.earlier_item = (position + 1 < self.items.len()).then_some(index),
             None => {
                 self.earlier_item = None;
@@ -211,12 +215,12 @@ impl Slot {
         }
     }
 
-    /// The final word wins over the deltas, but usually equals them: compare
-    /// first, so that the usual case copies nothing.
-    fn restate(&mut self, part: Part, text: JsonText<'_>) {
+    /// The final text overrides the deltas but usually equals them. Comparing
+    /// first avoids a copy in the usual case.
+    fn restate(&mut self, part: RestatedPart, text: JsonText<'_>) {
         let Range { start: from, end: to } = match part {
-            Part::Whole => 0..self.text.len(),
-            Part::Item(index) => match self.item_range(index) {
+            RestatedPart::Whole => 0..self.text.len(),
+            RestatedPart::Item(index) => match self.item_range(index) {
                 Some(range) => range,
                 None => {
                     self.enter_item(index);
@@ -237,9 +241,9 @@ impl Slot {
         let before = to - from;
         self.text.replace_range(from..to, &text);
         match part {
-            // Where the items of another text begin is not known.
-            Part::Whole => self.items.clear(),
-            Part::Item(_) => {
+            // The item boundaries of the new text are unknown.
+            RestatedPart::Whole => self.items.clear(),
+            RestatedPart::Item(_) => {
                 for (_, start) in self.items.iter_mut().filter(|(_, start)| *start > from) {
                     *start = (*start + text.len()).saturating_sub(before);
                 }
@@ -265,43 +269,42 @@ impl Slot {
         (0..self.items.len()).filter_map(|position| self.range_at(position)).collect()
     }
 
-    /// None for a block that came to nothing: no text, no payload, no item.
+    /// None if the block is empty: no text, no payload, no item.
     fn into_block(self) -> Option<Block> {
         let items = self.item_ranges();
         let seal = |kind, payload: Option<String>| payload.map(|payload| Seal { kind, payload });
         let signature = seal(SealKind::Signature, self.signature);
         let encrypted = seal(SealKind::Encrypted, self.encrypted);
-        match self.role {
-            Role::Text if self.text.is_empty() && signature.is_none() => None,
-            Role::Text => {
+        match self.kind {
+            BuilderKind::Text if self.text.is_empty() && signature.is_none() => None,
+            BuilderKind::Text => {
                 Some(Block::Text(Text { text: self.text, seal: signature.or(encrypted), native: self.native }))
             }
-            Role::ToolCall { id, name } => Some(Block::ToolCall(ToolCall {
+            BuilderKind::ToolCall { id, name } => Some(Block::ToolCall(ToolCall {
                 id,
                 name,
                 arguments: Arguments::parse(self.text),
                 seal: signature.or(encrypted),
                 native: self.native,
             })),
-            Role::Unmodelled => self.native.map(|native| Block::Unmodelled(Unmodelled { native })),
-            Role::Thinking { source, id } => {
+            BuilderKind::Unmodelled => self.native.map(|native| Block::Unmodelled(Unmodelled { native })),
+            BuilderKind::Thinking { source, id } => {
                 let blank = self.text.trim().is_empty();
                 let unsealed = signature.is_none() && encrypted.is_none();
                 if blank && unsealed && id.is_none() && self.native.is_none() {
                     return None;
                 }
                 let seals = Seals { signature, encrypted };
-                // A signature may stand on an empty text; everything else that
-                // is empty is hidden.
+                // Thinking without text is hidden, even if it has a signature.
                 let content = if self.text.is_empty() {
-                    Content::Hidden { seals }
+                    ThinkingContent::Hidden { seals }
                 } else if unsealed {
-                    Content::Open { text: self.text }
+                    ThinkingContent::Open { text: self.text }
                 } else {
-                    Content::Sealed { text: self.text, seals }
+                    ThinkingContent::Sealed { text: self.text, seals }
                 };
                 let span = match (self.started, self.ended) {
-                    (Some(started), Some(ended)) => Some(Span { started, ended: ended.max(started) }),
+                    (Some(started), Some(ended)) => Some(ThinkingSpan { started, ended: ended.max(started) }),
                     _ => None,
                 };
                 Some(Block::Thinking(Thinking { content, source, id, items, span, native: self.native }))
@@ -310,6 +313,6 @@ impl Slot {
     }
 }
 
-fn slot_index(block: BlockId) -> usize {
+fn index_of(block: BlockId) -> usize {
     block.0 as usize
 }

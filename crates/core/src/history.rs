@@ -1,16 +1,16 @@
-//! A conversation as it grew: an append-only log whose entries name their
-//! parents. A fork, an undo or a retry only moves the head; what was said on
-//! the abandoned branch stays.
+//! The history of a conversation: an append-only log whose entries refer to
+//! their parents. A fork, an undo or a retry only moves the head; the abandoned
+//! branch is kept.
 
 use crate::message::{Message, Role};
 
-/// A place in the log; it never changes its meaning.
+/// A position in the log. It never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub usize);
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// The name under which others know it, if it has one.
+pub struct HistoryEntry {
+    /// Its external name, if it has one.
     pub name: Option<String>,
     pub parent: Option<EntryId>,
     pub message: Message,
@@ -18,12 +18,12 @@ pub struct Entry {
 
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
     head: Option<EntryId>,
     version: u64,
 }
 
-/// What was said and where it goes on; not how often it was changed.
+/// Compares messages and head, not the version.
 impl PartialEq for History {
     fn eq(&self, other: &History) -> bool {
         (&self.entries, self.head) == (&other.entries, other.head)
@@ -45,12 +45,12 @@ impl History {
         self.insert(None, parent, message)
     }
 
-    /// Appends below any entry and moves the head there.
+    /// Appends below any entry and moves the head to the new one.
     pub fn append_below(&mut self, parent: Option<EntryId>, message: Message) -> Result<EntryId, NoSuchEntry> {
         self.append_named(None, parent, message)
     }
 
-    /// The same, under the name by which others know the message.
+    /// The same, with an external name for the message.
     pub fn append_named(
         &mut self,
         name: Option<String>,
@@ -63,13 +63,13 @@ impl History {
 
     pub(crate) fn insert(&mut self, name: Option<String>, parent: Option<EntryId>, message: Message) -> EntryId {
         let id = EntryId(self.entries.len());
-        self.entries.push(Entry { name, parent, message });
+        self.entries.push(HistoryEntry { name, parent, message });
         self.head = Some(id);
         self.version += 1;
         id
     }
 
-    /// Goes on from an earlier entry; what came after it stays in the log.
+    /// Continues from an earlier entry. Later entries stay in the log.
     pub fn fork(&mut self, at: Option<EntryId>) -> Result<(), NoSuchEntry> {
         self.check(at)?;
         if self.head != at {
@@ -79,8 +79,8 @@ impl History {
         Ok(())
     }
 
-    /// Goes back to before the last user message of the branch; the message
-    /// that was taken back, if there was one.
+    /// Moves the head before the last user message of the branch. Returns the
+    /// undone message, if any.
     pub fn undo(&mut self) -> Option<EntryId> {
         let last = self.last_user()?;
         self.head = self.entries.get(last.0).and_then(|entry| entry.parent);
@@ -88,7 +88,7 @@ impl History {
         Some(last)
     }
 
-    /// Goes back to the last user message, to have it answered again.
+    /// Moves the head to the last user message, to have it answered again.
     pub fn retry(&mut self) -> Option<EntryId> {
         let last = self.last_user()?;
         self.head = Some(last);
@@ -100,12 +100,12 @@ impl History {
         self.head
     }
 
-    pub fn get(&self, id: EntryId) -> Option<&Entry> {
+    pub fn get(&self, id: EntryId) -> Option<&HistoryEntry> {
         self.entries.get(id.0)
     }
 
-    /// Everything ever said, on every branch, in the order it was said.
-    pub fn entries(&self) -> &[Entry] {
+    /// All messages of all branches, in the order they were added.
+    pub fn entries(&self) -> &[HistoryEntry] {
         &self.entries
     }
 
@@ -122,13 +122,13 @@ impl History {
         branch
     }
 
-    /// Changes with every change; what was computed for one version holds for it.
+    /// Changes with every modification, for use as a cache key.
     pub fn version(&self) -> u64 {
         self.version
     }
 
     fn last_user(&self) -> Option<EntryId> {
-        self.branch().into_iter().rev().find(|(_, message)| message.is_question()).map(|(id, _)| id)
+        self.branch().into_iter().rev().find(|(_, message)| message.begins_turn()).map(|(id, _)| id)
     }
 
     fn check(&self, id: Option<EntryId>) -> Result<(), NoSuchEntry> {
@@ -139,22 +139,23 @@ impl History {
     }
 }
 
-/// Where a message of a branch stands in the work.
+/// Whether a message belongs to finished work or to the open tool loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Before the last user message, or the turn has its answer.
+pub enum TurnStatus {
+    /// Before the last user message, or in a turn that was answered.
     Past,
-    /// A step of the turn whose tool results are about to be sent.
+    /// A step of the turn whose tool results are sent next.
     OpenLoop,
 }
 
-/// A branch cut into user turns: a user message and every step up to the next.
+/// A branch divided into user turns. A turn is a user message and every step up
+/// to the next one.
 #[derive(Debug)]
 pub struct Turns {
-    /// The turn of each message, counted from 0; messages before the first
-    /// user message belong to turn 0.
+    /// The turn of each message, starting at 0. Messages before the first user
+    /// message belong to turn 0.
     pub turn_of: Vec<usize>,
-    pub place_of: Vec<Place>,
+    pub status_of: Vec<TurnStatus>,
 }
 
 impl Turns {
@@ -169,12 +170,15 @@ impl Turns {
             }
             turn_of.push(turn);
         }
-        // The loop is open while the last thing said is a tool's result.
+        // The loop is open if the last message is a tool result.
         let open = messages.last().is_some_and(|message| message.role == Role::Tool);
-        let place_of = (0..messages.len())
-            .map(|at| if open && last_user.is_none_or(|user| at > user) { Place::OpenLoop } else { Place::Past })
-            .collect();
-        Turns { turn_of, place_of }
+        let status_of =
+            (0..messages.len())
+                .map(|at| {
+                    if open && last_user.is_none_or(|user| at > user) { TurnStatus::OpenLoop } else { TurnStatus::Past }
+                })
+                .collect();
+        Turns { turn_of, status_of }
     }
 }
 
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_has_a_version_of_its_own() {
+    fn every_change_has_its_own_version() {
         let mut history = History::new();
         let before = history.version();
         history.append(say(Role::User, "q"));
@@ -227,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_results_begin_no_turn_and_keep_the_loop_open() {
+    fn tool_results_start_no_turn_and_keep_the_loop_open() {
         use Role::{Assistant, System, Tool, User};
         #[rustfmt::skip]
         let cases: &[(&str, &[Role], &[usize], &str)] = &[
@@ -242,7 +246,7 @@ mod tests {
             let messages: Vec<&Message> = messages.iter().collect();
             let got = Turns::of(&messages);
             let drawn: String =
-                got.place_of.iter().map(|place| if *place == Place::OpenLoop { 'o' } else { '.' }).collect();
+                got.status_of.iter().map(|place| if *place == TurnStatus::OpenLoop { 'o' } else { '.' }).collect();
             assert_eq!((got.turn_of.as_slice(), drawn.as_str()), (*turns, *places), "{name}");
         }
     }

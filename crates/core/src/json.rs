@@ -1,5 +1,5 @@
-//! The JSON that other programs rely on: blocks, replies and events. Names
-//! live here and nowhere else.
+//! The public JSON of blocks, replies and events. The JSON names are defined
+//! here and nowhere else.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,20 +9,20 @@ use serde_json::value::RawValue;
 
 use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thinking, Time};
 use crate::conversation::{item_ranges, native_of};
-use crate::event::{End, Ending, Event, Note, Opening, ProviderError, Side, Usage};
+use crate::event::{BlockOpening, Ending, Event, Note, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::fold::Fold;
 use crate::safe_json;
 use crate::wire::json::{Raw, compact};
 
 /// How a reply is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum JsonLayout {
     OneLine,
     Indented,
 }
 
 /// A reply as `aside decode` prints it.
-pub fn reply(reply: &Reply, origin: Option<&Origin>, file: Option<&str>, layout: Layout) -> String {
+pub fn reply(reply: &Reply, origin: Option<&Origin>, file: Option<&str>, layout: JsonLayout) -> String {
     let view = ReplyView {
         file,
         role: "assistant",
@@ -33,11 +33,11 @@ pub fn reply(reply: &Reply, origin: Option<&Origin>, file: Option<&str>, layout:
         origin: origin.map(OriginView::of),
         error: reply.end.error.as_ref().map(ErrorView::of),
         notices: reply.notes.iter().map(NoteView::of).collect(),
-        seen: reply.seen.as_deref(),
+        seen: reply.empty_thinking_field.as_deref(),
     };
     match layout {
-        Layout::OneLine => line(&view),
-        Layout::Indented => match serde_json::to_string_pretty(&view) {
+        JsonLayout::OneLine => line(&view),
+        JsonLayout::Indented => match serde_json::to_string_pretty(&view) {
             Ok(json) => match safe_json::escaped(&json) {
                 Cow::Borrowed(_) => json,
                 Cow::Owned(escaped) => escaped,
@@ -47,21 +47,21 @@ pub fn reply(reply: &Reply, origin: Option<&Origin>, file: Option<&str>, layout:
     }
 }
 
-/// One block as it stands in a reply.
+/// One block, as in a reply.
 pub fn block(block: &Block) -> String {
     line(&BlockView::of(block))
 }
 
-/// An event as one line; none for those that only the fold needs. The fold
-/// must have taken the event already.
+/// An event as one line. None for internal events. The fold must have processed
+/// the event before.
 pub fn event(event: &Event<'_>, fold: &Fold) -> Option<String> {
     let mut out = Vec::new();
     // Writing into memory does not fail, and what is written is UTF-8.
-    let is_told = write_event(event, fold, &mut out).unwrap_or_default();
-    is_told.then(|| String::from_utf8(out).unwrap_or_default())
+    let is_written = write_event(event, fold, &mut out).unwrap_or_default();
+    is_written.then(|| String::from_utf8(out).unwrap_or_default())
 }
 
-/// The same into anything, without its line end; false where nothing is told.
+/// Writes the same without a line end. Returns false if nothing was written.
 pub fn write_event(event: &Event<'_>, fold: &Fold, out: &mut impl io::Write) -> io::Result<bool> {
     let view = match *event {
         Event::Opened { block, opening } => EventView::opened(block.0, opening),
@@ -85,14 +85,14 @@ pub fn write_event(event: &Event<'_>, fold: &Fold, out: &mut impl io::Write) -> 
         }
         Event::Usage(usage) => EventView::Usage(UsageView::of(usage)),
         Event::Noted(note) => EventView::Notice(NoteView::of(note)),
-        Event::Ended(End { ending, error }) => {
+        Event::Ended(ReplyEnd { ending, error }) => {
             EventView::Ended { finish: finish(ending), error: error.as_ref().map(ErrorView::of) }
         }
         Event::Started { .. }
         | Event::Identified { .. }
         | Event::Restated { .. }
-        | Event::Kept { .. }
-        | Event::Seen { .. } => return Ok(false),
+        | Event::NativeItem { .. }
+        | Event::EmptyThinkingField { .. } => return Ok(false),
     };
     safe_json::write(out, &view).map(|()| true)
 }
@@ -110,7 +110,7 @@ pub(crate) fn origin(origin: &Origin) -> String {
     line(&OriginView::of(origin))
 }
 
-/// The neutral word for an ending; none where the provider never said one.
+/// The neutral finish reason. None if the provider gave none.
 pub(crate) fn finish(ending: &Ending) -> Option<&'static str> {
     match ending {
         Ending::Stop => Some("stop"),
@@ -125,10 +125,10 @@ pub(crate) fn finish(ending: &Ending) -> Option<&'static str> {
     }
 }
 
-fn side(side: Side) -> &'static str {
+fn side(side: ProseKind) -> &'static str {
     match side {
-        Side::Text => "text",
-        Side::Thinking => "thinking",
+        ProseKind::Text => "text",
+        ProseKind::Thinking => "thinking",
     }
 }
 
@@ -153,7 +153,7 @@ struct ReplyView<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum BlockView<'a> {
-    Thinking(ThinkingView<'a>),
+    Thinking(ThinkingBlockView<'a>),
     Text {
         text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,7 +167,7 @@ enum BlockView<'a> {
         id: &'a str,
         name: &'a str,
         arguments: Box<RawValue>,
-        /// The arguments are a string that did parse.
+        /// The arguments are a string that is valid JSON.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         parsed: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,7 +192,7 @@ enum BlockView<'a> {
     },
 }
 
-/// The native item, and which member of it is the block's text where a reader
+/// The native item, and the member that holds the block's text if a reader
 /// would guess wrong.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -205,7 +205,7 @@ struct NativeView {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ThinkingView<'a> {
+struct ThinkingBlockView<'a> {
     thought: &'a str,
     source_field: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,7 +216,7 @@ struct ThinkingView<'a> {
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     summary: Vec<ItemView<'a>>,
-    /// Where the items stand, where a reader would guess wrong.
+    /// The item ranges, if a reader would guess wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Vec<[usize; 2]>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -298,7 +298,7 @@ enum EventView<'a> {
         signature: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         encrypted: Option<&'a str>,
-        /// The block as it is now, where it was closed already.
+        /// The current state of the block, if it was already closed.
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<BlockView<'a>>,
     },
@@ -319,12 +319,12 @@ enum EventView<'a> {
 }
 
 impl<'a> EventView<'a> {
-    fn opened(block: u32, opening: Opening<'a>) -> EventView<'a> {
+    fn opened(block: u32, opening: BlockOpening<'a>) -> EventView<'a> {
         let (r#type, source_field, id, name) = match opening {
-            Opening::Text => ("text", None, None, None),
-            Opening::Thinking { source, id } => ("thinking", Some(source), id, None),
-            Opening::ToolCall { id, name } => ("toolCall", None, id, Some(name)),
-            Opening::Unmodelled => ("unmodelled", None, None, None),
+            BlockOpening::Text => ("text", None, None, None),
+            BlockOpening::Thinking { source, id } => ("thinking", Some(source), id, None),
+            BlockOpening::ToolCall { id, name } => ("toolCall", None, id, Some(name)),
+            BlockOpening::Unmodelled => ("unmodelled", None, None, None),
         };
         EventView::Opened { block, r#type, source_field, id, name }
     }
@@ -333,7 +333,7 @@ impl<'a> EventView<'a> {
 impl<'a> BlockView<'a> {
     fn of(block: &'a Block) -> BlockView<'a> {
         match block {
-            Block::Thinking(thinking) => BlockView::Thinking(ThinkingView::of(thinking)),
+            Block::Thinking(thinking) => BlockView::Thinking(ThinkingBlockView::of(thinking)),
             Block::Text(text) => BlockView::Text {
                 text: &text.text,
                 signature: payload_of(SealKind::Signature, text.seal.as_ref()),
@@ -356,15 +356,17 @@ impl<'a> BlockView<'a> {
                 is_error: result.is_error,
             },
             Block::Image(image) => BlockView::Image { media_type: &image.media_type, data: &image.data },
-            Block::Unmodelled(unmodelled) => BlockView::Unmodelled { native: as_json(&unmodelled.native.whole("")) },
+            Block::Unmodelled(unmodelled) => {
+                BlockView::Unmodelled { native: as_json(&unmodelled.native.with_text("")) }
+            }
         }
     }
 }
 
-impl<'a> ThinkingView<'a> {
-    fn of(thinking: &'a Thinking) -> ThinkingView<'a> {
+impl<'a> ThinkingBlockView<'a> {
+    fn of(thinking: &'a Thinking) -> ThinkingBlockView<'a> {
         let seals = thinking.seals();
-        ThinkingView {
+        ThinkingBlockView {
             thought: thinking.text(),
             source_field: &thinking.source,
             signature: payload(seals.and_then(|seals| seals.signature.as_ref())),
@@ -420,8 +422,8 @@ fn payload_of(kind: SealKind, seal: Option<&Seal>) -> Option<&str> {
     payload(seal.filter(|seal| seal.kind == kind))
 }
 
-/// The arguments of a call as one line of JSON: the value with its keys in
-/// order, or the text that came instead of one.
+/// The arguments of a call on one line: the JSON value with its key order, or
+/// the malformed text as a string.
 pub fn arguments(arguments: &Arguments) -> Box<RawValue> {
     let json = match arguments {
         Arguments::Json(text) => compact(text).into_owned(),
@@ -433,28 +435,28 @@ pub fn arguments(arguments: &Arguments) -> Box<RawValue> {
 impl NativeView {
     fn of(native: Option<&Native>, text: &str) -> NativeView {
         let Some(native) = native else { return NativeView { native: None, native_text: None } };
-        let whole = compact(&native.whole(text)).into_owned();
-        let guessed = Raw::of(&whole).ok().and_then(|whole| native_of(whole, said(text)).text_member);
+        let whole = compact(&native.with_text(text)).into_owned();
+        let guessed = Raw::of(&whole).ok().and_then(|whole| native_of(whole, non_empty(text)).text_member);
         let native_text = (guessed != native.text_member).then(|| native.text_member.clone().unwrap_or_default());
         NativeView { native: Some(as_json(&whole)), native_text }
     }
 }
 
-fn said(text: &str) -> Option<&str> {
+fn non_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// JSON on one line. What is none is a string of it: one bad item of somebody
-/// else's must not cost the file.
+/// JSON on one line. Invalid JSON becomes a string, so that one bad item does
+/// not break the file.
 fn as_json(json: &str) -> Box<RawValue> {
     let valid = RawValue::from_string(compact(json).into_owned());
     valid.or_else(|_| RawValue::from_string(line(&json))).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// A time as it is written here; none for any other form.
+/// Parses a time in the format below. None for any other format.
 pub(crate) fn parse_rfc3339(text: &str) -> Option<Time> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    // No part may be so large that what follows overflows.
+    // Bounds each part, so that nothing below overflows.
     let number = |part: &str, most: u64| part.parse::<u64>().ok().filter(|number| *number <= most);
     let mut date = date.splitn(3, '-').zip([500_000_000, 12, 31]).map(|(part, most)| number(part, most));
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
@@ -462,7 +464,7 @@ pub(crate) fn parse_rfc3339(text: &str) -> Option<Time> {
     let mut clock = clock.splitn(3, ':').zip([24, 60, 61]).map(|(part, most)| number(part, most));
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
     let millis: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    // The inverse of the way below, with years that begin in March.
+    // The inverse of the calculation below, with years that begin in March.
     let shifted_year = year.checked_sub(u64::from(month <= 2))?;
     let year_of_era = shifted_year % 400;
     let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day.checked_sub(1)?;
@@ -475,8 +477,8 @@ pub(crate) fn parse_rfc3339(text: &str) -> Option<Time> {
 pub(crate) fn rfc3339(time: Time) -> String {
     let (seconds, millis) = (time.0 / 1000, time.0 % 1000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, in eras of 400 years; a year that begins in
-    // March has its leap day last.
+    // Days since 0000-03-01, in eras of 400 years. A year that begins in March
+    // has its leap day last.
     let z = days + 719_468;
     let day_of_era = z % 146_097;
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -1,10 +1,11 @@
-//! Bytes of any provider's stream into one neutral event stream, and from
-//! there into blocks. Deterministic: no IO, no clock, no environment.
+//! Decodes the stream of any provider into neutral events, folds them into
+//! blocks, and builds the next request from them. Deterministic: no IO, no
+//! clock, no environment.
 //!
 //! Reading order: [`event`], [`block`], [`fold`], then `wire/chat`, then
 //! [`dialect`].
 //!
-//! A response in, the next request out:
+//! Decode a response and build the next request:
 //!
 //! ```
 //! use aside_core::block::{Block, Origin, ToolResult};
@@ -19,26 +20,26 @@
 //! let dialect = dialects.get("deepseek").ok_or("not built in")?;
 //! let model = "deepseek-v4-pro";
 //!
-//! // Bytes in, in any pieces. A fold makes blocks of the events; any `Sink` can take them.
+//! // Push bytes in chunks of any size. A fold turns events into blocks; any `Sink` works.
 //! let mut decoder = Decoder::new(dialect.protocol, dialect.rules(Some(model)));
 //! let mut fold = Fold::new();
 //! for bytes in response.chunks(100) {
 //!     decoder.push(bytes, &mut fold);
 //! }
 //! decoder.finish(&mut fold)?;
-//! let reply = fold.finish(); // blocks, usage, how it ended, notes
+//! let reply = fold.finish(); // blocks, usage, ending, notes
 //!
-//! // Store it with who made it, answer its call, and build the next request.
-//! let maker = Origin { provider: Some("deepseek".into()), model: Some(model.into()), ..Origin::default() };
-//! let said = Message::from_reply(reply, Some(maker.clone()));
+//! // Record its origin, add the tool result, and build the next request.
+//! let origin = Origin { provider: Some("deepseek".into()), model: Some(model.into()), ..Origin::default() };
+//! let reply = Message::from_reply(reply, Some(origin.clone()));
 //! let result = ToolResult { id: "call_00_berth4depth".into(), name: "depth".into(), content: "4 m".into(), is_error: false };
-//! let answered = Message::new(Role::Tool, vec![Block::ToolResult(result)]);
+//! let results = Message::new(Role::Tool, vec![Block::ToolResult(result)]);
 //! let request = encode(&Request {
 //!     dialects: &dialects,
 //!     dialect,
 //!     model,
-//!     target: &maker,
-//!     messages: &[&said, &answered],
+//!     target: &origin,
+//!     messages: &[&reply, &results],
 //!     tools: &[],
 //!     settings: &Settings::new(),
 //!     repairs: &[],
@@ -49,26 +50,26 @@
 //! ```
 
 pub mod block;
-pub mod compact;
+pub mod compaction;
 pub mod conversation;
 pub mod dialect;
 pub mod event;
-pub mod exchange;
 pub mod fold;
 pub mod frame;
 pub mod history;
+pub mod interchange;
 pub mod json;
-pub mod loop_guard;
+pub mod json_string;
 pub mod mention;
 pub mod message;
+pub mod permission_question;
 pub mod protocol;
-pub mod question;
+pub mod repetition;
 pub mod rules;
 pub mod safe_json;
-pub mod screen;
 pub mod settings;
 pub mod tags;
-pub mod text;
+pub mod terminal_text;
 pub mod tokens;
 pub mod turn;
 pub mod wire;

@@ -1,9 +1,9 @@
-//! Files named in a prompt: `@path`, `@"path with spaces"`, and `@@word` for a
-//! plain `@word`.
+//! Files mentioned in a prompt: `@path`, `@"path with spaces"`, and `@@word`
+//! for a literal `@word`.
 //!
-//! Only what a person typed can name a file. Text that came another way (a
-//! paste, a pipe) is made [`literal`] first, so that a line of it cannot send
-//! a file to a provider.
+//! Only typed text can mention a file. Text from other sources (a paste, a
+//! pipe) goes through [`escape_mentions`] first, so that it cannot send a file
+//! to a provider.
 
 use std::borrow::Cow;
 
@@ -11,27 +11,27 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mention<'a> {
     pub name: &'a str,
-    /// A name in quotes is a path, whatever it looks like.
+    /// A quoted name is always a path.
     pub is_quoted: bool,
 }
 
 impl Mention<'_> {
-    /// Whether it must be a path, even if no such file is there: it is quoted,
-    /// or has a slash or an ending.
+    /// Whether this must be a path, even if the file does not exist: it is
+    /// quoted, or contains a slash or a file extension.
     pub fn is_path(&self) -> bool {
         let has_ending = self.name.split('.').skip(1).any(|ending| ending.starts_with(char::is_alphabetic));
         self.is_quoted || self.name.contains('/') || has_ending
     }
 }
 
-/// A run of `@` at the beginning of a word, with something behind it.
-struct Run<'a> {
+/// A run of `@` at the start of a word, followed by text.
+struct AtSignRun<'a> {
     at: usize,
     count: usize,
     rest: &'a str,
 }
 
-fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+fn runs(text: &str) -> impl Iterator<Item = AtSignRun<'_>> {
     let mut before: Option<char> = None;
     text.char_indices().filter_map(move |(at, c)| {
         let begins = before.is_none_or(|before| before.is_whitespace() || matches!(before, '(' | '[' | ','));
@@ -42,7 +42,7 @@ fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
         let from = text.get(at..)?;
         let rest = from.trim_start_matches('@');
         let is_word = rest.chars().next().is_some_and(|next| !next.is_whitespace());
-        is_word.then(|| Run { at, count: from.len() - rest.len(), rest })
+        is_word.then(|| AtSignRun { at, count: from.len() - rest.len(), rest })
     })
 }
 
@@ -53,39 +53,39 @@ pub fn mentions(prompt: &str) -> Vec<Mention<'_>> {
         Some(quoted) => Mention { name: quoted.split_once('"').map_or(quoted, |(name, _)| name), is_quoted: true },
         None => {
             let word = run.rest.split(char::is_whitespace).next().unwrap_or("");
-            // Another one begins behind a comma.
+            // Another mention may follow a comma.
             Mention { name: word.split(",@").next().unwrap_or(word), is_quoted: false }
         }
     });
     mentions.filter(|mention| !mention.name.is_empty()).collect()
 }
 
-/// The same words with no file named in them: `@name` becomes `@@name`.
-pub fn literal(text: &str) -> Cow<'_, str> {
+/// Escapes all mentions: `@name` becomes `@@name`.
+pub fn escape_mentions(text: &str) -> Cow<'_, str> {
     edit(text, |out, run| {
         out.push('@');
         out.push_str(run);
     })
 }
 
-/// The same for text that stands behind other text, which decides whether a
-/// word begins there.
-pub fn literal_behind(before: Option<char>, text: &str) -> String {
-    let Some(before) = before else { return literal(text).into_owned() };
-    let whole = literal(&format!("{before}{text}")).into_owned();
+/// The same for text that follows other text. The character before decides
+/// whether a word starts there.
+pub fn escape_mentions_after(before: Option<char>, text: &str) -> String {
+    let Some(before) = before else { return escape_mentions(text).into_owned() };
+    let whole = escape_mentions(&format!("{before}{text}")).into_owned();
     whole.strip_prefix(before).map(str::to_owned).unwrap_or(whole)
 }
 
 /// The prompt as it is sent: `@@name` becomes `@name`.
-pub fn unescaped(prompt: &str) -> Cow<'_, str> {
+pub fn unescape_mentions(prompt: &str) -> Cow<'_, str> {
     edit(prompt, |out, run| out.push_str(run.strip_prefix("@@").map_or(run, |_| run.get(1..).unwrap_or(""))))
 }
 
-/// Writes every run of `@` anew.
+/// Rewrites every run of `@`.
 fn edit(text: &str, write: impl Fn(&mut String, &str)) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
-    for Run { at, count, .. } in runs(text) {
+    for AtSignRun { at, count, .. } in runs(text) {
         out.push_str(text.get(copied..at).unwrap_or(""));
         write(&mut out, text.get(at..at + count).unwrap_or(""));
         copied = at + count;
@@ -126,20 +126,20 @@ mod tests {
     }
 
     #[test]
-    fn a_doubled_sign_is_a_plain_one() {
-        assert_eq!(unescaped("use @@app.route and a@@b"), "use @app.route and a@@b");
-        assert_eq!(literal("@x\n@@y @ (@z"), "@@x\n@@@y @ (@@z");
-        assert_eq!(unescaped("@@ -1 +1 @@"), "@@ -1 +1 @@");
-        assert_eq!(literal_behind(Some('a'), "@b @c"), "@b @@c");
-        assert_eq!(literal_behind(Some(' '), "@b"), "@@b");
+    fn a_doubled_at_sign_is_literal() {
+        assert_eq!(unescape_mentions("use @@app.route and a@@b"), "use @app.route and a@@b");
+        assert_eq!(escape_mentions("@x\n@@y @ (@z"), "@@x\n@@@y @ (@@z");
+        assert_eq!(unescape_mentions("@@ -1 +1 @@"), "@@ -1 +1 @@");
+        assert_eq!(escape_mentions_after(Some('a'), "@b @c"), "@b @@c");
+        assert_eq!(escape_mentions_after(Some(' '), "@b"), "@@b");
     }
 
     proptest! {
         #[test]
-        fn literal_text_names_no_file_and_is_sent_as_it_was(text in "[@a./\" \n(,]{0,30}") {
-            let literal = literal(&text);
-            prop_assert_eq!(mentions(&literal), vec![]);
-            prop_assert_eq!(unescaped(&literal), text.as_str());
+        fn escaped_text_mentions_no_file_and_is_sent_unchanged(text in "[@a./\" \n(,]{0,30}") {
+            let escaped = escape_mentions(&text);
+            prop_assert_eq!(mentions(&escaped), vec![]);
+            prop_assert_eq!(unescape_mentions(&escaped), text.as_str());
         }
     }
 }

@@ -1,20 +1,20 @@
-//! One message of a conversation, whoever said it.
+//! One message of a conversation.
 
 use crate::block::{Block, Origin, Reply, Text, Thinking, Time};
 use crate::event::{Ending, Usage};
 
-/// The words of a nudge.
-const ANSWER_NOW: &str = "Stop thinking and answer now, with what you have. Say what you are not sure of.";
+/// The text of an answer-now message.
+const ANSWER_NOW_TEXT: &str = "Stop thinking and answer now, with what you have. Say what you are not sure of.";
 
-/// The member by which a nudge is known again.
-const NUDGE: &str = "answerNow";
+/// The member that marks an answer-now message.
+const ANSWER_NOW_MEMBER: &str = "answerNow";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     System,
     User,
     Assistant,
-    /// Results of tool calls. Not a user message: it does not begin a turn.
+    /// Results of tool calls. Not a user message: it does not start a turn.
     Tool,
 }
 
@@ -22,17 +22,17 @@ pub enum Role {
 pub struct Message {
     pub role: Role,
     pub blocks: Vec<Block>,
-    /// Who made an assistant message, and so who may read its seals. Without
-    /// it the message is foreign to everybody.
+    /// Who produced an assistant message, and so who may read its seals.
+    /// Without it, the message counts as foreign to every provider.
     pub origin: Option<Origin>,
     pub ending: Option<Ending>,
     pub usage: Option<Usage>,
-    /// A thinking field that was present but stayed empty.
-    pub seen: Option<String>,
-    /// The reply was cut short; what stands open in it is not sent back.
+    /// The name of a thinking field that was present but stayed empty.
+    pub empty_thinking_field: Option<String>,
+    /// The reply was interrupted. Incomplete blocks are not sent back.
     pub interrupted: bool,
     pub at: Option<Time>,
-    /// Members we do not know, as JSON, kept.
+    /// Unknown members, kept as JSON.
     pub extra: Vec<(String, String)>,
 }
 
@@ -44,44 +44,45 @@ impl Message {
             origin: None,
             ending: None,
             usage: None,
-            seen: None,
+            empty_thinking_field: None,
             interrupted: false,
             at: None,
             extra: Vec::new(),
         }
     }
 
-    /// What a decoder made of a reply, as it is recorded: whole, whatever the
-    /// settings say.
+    /// A reply as it is recorded: complete, independent of any setting.
     pub fn from_reply(reply: Reply, origin: Option<Origin>) -> Message {
         Message {
             interrupted: reply.end.ending == Ending::CutOff || reply.end.error.is_some(),
             ending: Some(reply.end.ending),
             usage: Some(reply.usage),
-            seen: reply.seen,
+            empty_thinking_field: reply.empty_thinking_field,
             origin,
             ..Message::new(Role::Assistant, reply.blocks)
         }
     }
 
-    /// What is said for the user who wants the answer instead of more thinking.
+    /// The message sent if the user wants the answer now instead of more
+    /// thinking.
     pub fn answer_now() -> Message {
-        let text = Text { text: ANSWER_NOW.to_owned(), ..Text::default() };
-        let extra = vec![(NUDGE.to_owned(), "true".to_owned())];
+        let text = Text { text: ANSWER_NOW_TEXT.to_owned(), ..Text::default() };
+        let extra = vec![(ANSWER_NOW_MEMBER.to_owned(), "true".to_owned())];
         Message { extra, ..Message::new(Role::User, vec![Block::Text(text)]) }
     }
 
-    /// Said in the middle of a turn, which it does not begin.
-    pub fn is_nudge(&self) -> bool {
-        self.role == Role::User && self.extra.iter().any(|(name, value)| name == NUDGE && value == "true")
+    /// Whether this is an answer-now message, which continues a turn instead of
+    /// starting one.
+    pub fn is_answer_now(&self) -> bool {
+        self.role == Role::User && self.extra.iter().any(|(name, value)| name == ANSWER_NOW_MEMBER && value == "true")
     }
 
-    /// The user's words that begin a turn. A summary of earlier ones begins none.
-    pub fn is_question(&self) -> bool {
-        self.role == Role::User && !self.is_nudge() && !crate::compact::is_summary(self)
+    /// Whether this user message starts a turn. A summary does not.
+    pub fn begins_turn(&self) -> bool {
+        self.role == Role::User && !self.is_answer_now() && !crate::compaction::is_summary(self)
     }
 
-    /// The thoughts of a message, in order.
+    /// The thinking blocks of a message, in order.
     pub fn thinking(&self) -> impl Iterator<Item = &Thinking> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Thinking(thinking) => Some(thinking),
@@ -89,8 +90,8 @@ impl Message {
         })
     }
 
-    /// All readable thinking as one text, for providers that want a single
-    /// field; none where there is nothing to read.
+    /// All readable thinking as one text, for providers that expect a single
+    /// field. None if there is nothing to read.
     pub fn thinking_text(&self) -> Option<String> {
         let texts: Vec<&str> = self.thinking().map(Thinking::text).filter(|text| !text.trim().is_empty()).collect();
         (!texts.is_empty()).then(|| texts.concat())

@@ -1,4 +1,4 @@
-//! The few wire formats. Everything else is a dialect of one of them.
+//! The supported wire formats. Each provider uses a dialect of one of them.
 
 use std::fmt;
 use std::str::FromStr;

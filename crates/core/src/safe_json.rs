@@ -1,6 +1,6 @@
-//! JSON that can be printed anywhere. What a terminal would obey, or what makes
-//! a text read differently from what it says, is written as an escape: inside a
-//! string of JSON that means the same.
+//! JSON that is safe to print anywhere. Characters that a terminal would
+//! interpret, or that make text look different, are written as JSON escapes,
+//! which mean the same inside a string.
 
 use std::borrow::Cow;
 use std::io;
@@ -8,23 +8,23 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 
-use crate::screen::is_harmless;
+use crate::terminal_text::is_terminal_safe;
 
-/// A value on one line.
+/// Serializes a value on one line.
 pub fn to_string(value: &impl Serialize) -> String {
     let mut out = Vec::new();
-    // Serializing plain data into memory does not fail, and it is UTF-8.
+    // Serializing plain data into memory cannot fail and gives UTF-8.
     drop(write(&mut out, value));
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// The same, written as it is made: a long text is not held twice.
+/// The same, written directly, so that a long text is not in memory twice.
 pub fn write(out: impl io::Write, value: &impl Serialize) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::with_formatter(out, Safe(CompactFormatter));
+    let mut serializer = serde_json::Serializer::with_formatter(out, EscapingFormatter(CompactFormatter));
     value.serialize(&mut serializer).map_err(io::Error::from)
 }
 
-/// JSON that somebody else wrote, with the same meaning.
+/// Escapes JSON from other sources without changing its meaning.
 pub fn escaped(json: &str) -> Cow<'_, str> {
     let Some(first) = find(json) else { return Cow::Borrowed(json) };
     let mut out = String::with_capacity(json.len() + 64);
@@ -32,11 +32,11 @@ pub fn escaped(json: &str) -> Cow<'_, str> {
     loop {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);
-        let mut letters = special.chars();
-        if let Some(letter) = letters.next() {
-            push_escape(letter, &mut out);
+        let mut characters = special.chars();
+        if let Some(character) = characters.next() {
+            push_escape(character, &mut out);
         }
-        rest = letters.as_str();
+        rest = characters.as_str();
         match find(rest) {
             Some(next) => at = next,
             None => break,
@@ -46,36 +46,37 @@ pub fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a letter stands in JSON only as an escape.
-fn is_escaped(letter: char) -> bool {
-    match letter {
-        // White space between values; inside strings JSON escapes it anyway.
+/// Whether a character must be escaped.
+fn is_escaped(character: char) -> bool {
+    match character {
+        // White space between values. Inside strings, JSON escapes it anyway.
         '\n' | '\r' | '\t' => false,
-        // Letters without a width, and those that only some terminals draw.
+        // Zero-width characters, and those that only some terminals draw.
         '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' => true,
-        letter => !is_harmless(letter),
+        character => !is_terminal_safe(character),
     }
 }
 
-/// Where the first letter stands that must be escaped.
+/// The position of the first character that must be escaped.
 fn find(text: &str) -> Option<usize> {
-    // Most text is ASCII, of which only DEL and what JSON escapes anyway count.
+    // Most text is ASCII, where only DEL needs an escape that JSON does not
+    // require.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t')) {
         return None;
     }
-    text.char_indices().find(|(_, letter)| is_escaped(*letter)).map(|(at, _)| at)
+    text.char_indices().find(|(_, character)| is_escaped(*character)).map(|(at, _)| at)
 }
 
-fn push_escape(letter: char, out: &mut String) {
-    for unit in letter.encode_utf16(&mut [0; 2]) {
+fn push_escape(character: char, out: &mut String) {
+    for unit in character.encode_utf16(&mut [0; 2]) {
         out.push_str(&format!("\\u{unit:04x}"));
     }
 }
 
-/// Writes as another formatter does, with escapes.
-struct Safe<F>(F);
+/// Wraps a formatter and adds escapes.
+struct EscapingFormatter<F>(F);
 
-impl<F: Formatter> Formatter for Safe<F> {
+impl<F: Formatter> Formatter for EscapingFormatter<F> {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         writer.write_all(escaped(fragment).as_bytes())
     }
@@ -95,7 +96,7 @@ mod tests {
     const NASTY: &str = "a\u{7f}b\u{9b}31m\u{202e}c\u{200b}\u{2028}\u{2029}\u{feff}\u{e0041}é😀\u{1b}]0;x\u{7}";
 
     #[test]
-    fn whatever_is_in_a_text_it_is_escaped_and_means_the_same() {
+    fn unsafe_text_is_escaped_without_changing_its_meaning() {
         let json = to_string(&NASTY);
         let expected =
             concat!(r#""a\u007fb\u009b31m\u202ec\u200b\u2028\u2029\ufeff\udb40\udc41"#, "é😀", r#"\u001b]0;x\u0007""#);
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn json_of_others_is_escaped_where_it_stands() {
+    fn raw_json_is_escaped_in_place() {
         let raw = "{\"a \u{9b}\":[\"\u{202e}\", 1]}";
         let value: Box<RawValue> = RawValue::from_string(raw.to_owned()).expect("it is JSON");
         let json = to_string(&value);

@@ -1,57 +1,57 @@
-//! One user turn as a machine: what happened goes in, what is to be done next
-//! comes out. It knows no network, no clock and no tool; whoever drives it
-//! does, and a turn can be replayed at a desk.
+//! One user turn as a state machine: inputs go in, actions come out. It has no
+//! network, clock or tools; the engine provides them, so a turn can be tested
+//! without IO.
 
 use crate::block::{Arguments, Block, Origin, Reply, ToolResult};
 use crate::dialect::{ErrorRow, Repair};
-use crate::event::{End, Ending, ProviderError};
+use crate::event::{Ending, ProviderError, ReplyEnd};
 use crate::message::{Message, Role};
-use crate::rules::{self, Cure, Haste};
+use crate::rules::{self, AnswerMode, AppliedRepair};
 
 /// What happened.
 #[derive(Debug)]
 pub enum Input {
     /// The user's message is in the history.
     Begin,
-    /// The stream is over, with whatever came of it.
+    /// The stream has ended, complete or not.
     Replied(Reply),
-    /// The provider said no before anything of an answer came.
+    /// The provider refused the request before it sent any content.
     Refused(ProviderError),
-    /// The way to the provider failed; what had come by then is kept.
-    Broke { partial: Reply, failure: String },
-    /// More came than one reply may take in memory; what came up to there is kept.
+    /// The connection to the provider failed. What was received is kept.
+    ConnectionFailed { partial: Reply, failure: String },
+    /// The reply exceeded the memory limit. What was received is kept.
     Oversized { partial: Reply, most: u64 },
-    /// The user wants the answer now; `partial` is what came of the reply so far.
+    /// The user wants the answer now. `partial` is the reply so far.
     AnswerNow { partial: Option<Reply> },
-    /// All tools of the step have ended.
-    Ran(Vec<ToolResult>),
-    /// The user stops the turn. `partial` is what came of a running reply, or
-    /// `ran` what came of running tools.
+    /// All tools of the step have finished.
+    ToolsFinished(Vec<ToolResult>),
+    /// The user stopped the turn. `partial` is a running reply, `ran` the
+    /// results of running tools.
     Cancelled { partial: Option<Reply>, ran: Vec<ToolResult> },
 }
 
-/// What is to be done next, in this order.
+/// What to do next, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Put this into the history.
+    /// Add this message to the history.
     Record(Box<Message>),
-    /// Say this in one line.
-    Tell(Told),
-    /// Build the request of this step from the history and send it.
-    Send { step: u32, cures: Vec<Cure>, haste: Haste },
-    /// Run these calls of the message recorded last, all at once, by their
-    /// places among its blocks.
+    /// Notify the user.
+    Notify(TurnNotice),
+    /// Build the request for this step from the history and send it.
+    Send { step: u32, repairs: Vec<AppliedRepair>, answer_mode: AnswerMode },
+    /// Run these calls of the last recorded message concurrently. Indices into
+    /// its blocks.
     Run(Vec<usize>),
     /// The turn is over.
     End(TurnEnd),
 }
 
-/// What the user should know although the work goes on.
+/// Something the user should know while the turn continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
-    /// The provider refused, and the request is changed and sent once more.
-    Repaired { row: String, repair: Repair, said: String },
-    /// A call whose arguments are no JSON is not run.
+pub enum TurnNotice {
+    /// The provider refused the request, which was repaired and sent again.
+    Repaired { row: String, repair: Repair, refusal: String },
+    /// A call with invalid JSON as arguments is not run.
     BrokenCall { name: String },
 }
 
@@ -59,27 +59,27 @@ pub enum Told {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEnd {
     Answered,
-    /// There is thinking and nothing else.
+    /// The reply contains only thinking.
     ThinkingOnly {
         for_length: bool,
     },
-    /// Nothing at all came.
+    /// The reply is empty.
     Empty,
-    /// The answer is cut at the output limit.
+    /// The answer reached the output limit.
     Length,
-    /// The model would not answer, or a filter stood before it.
+    /// The model refused to answer, or a filter blocked it.
     Declined(Declined),
-    /// The stream stopped before the provider was done.
+    /// The stream broke off before the provider was done.
     CutOff,
-    /// The reply was cut because more came than may be kept in memory.
+    /// The reply exceeded the memory limit.
     Oversized {
         most: u64,
     },
     Failed(ProviderError),
-    /// The way to the provider failed.
+    /// The connection to the provider failed.
     Unreachable(String),
     Interrupted,
-    /// The tools went on for as many steps as they may.
+    /// The turn reached the maximum number of steps.
     OutOfSteps(u32),
 }
 
@@ -89,46 +89,56 @@ pub enum Declined {
     ByFilter,
 }
 
-/// The running turn.
+/// A running turn.
 #[derive(Debug)]
 pub struct Turn<'a> {
-    /// Who the request goes to, and so who made what comes back.
+    /// Where requests go, and so the origin of the replies.
     origin: Origin,
     catalogue: &'a [ErrorRow],
-    most_steps: u32,
+    max_steps: u32,
     step: u32,
-    /// Of the step that runs.
-    haste: Haste,
-    /// In force from the start, because this endpoint asked for them before.
-    cures: Vec<Cure>,
-    /// Tried in this turn, in order.
-    tried: Vec<Cure>,
-    /// Calls of the step that are not run, with their results.
-    spoiled: Vec<ToolResult>,
-    calls: Vec<Called>,
+    /// The mode of the current step.
+    answer_mode: AnswerMode,
+    /// Repairs known from earlier turns with this endpoint.
+    repairs: Vec<AppliedRepair>,
+    /// Repairs tried in this turn, in order.
+    tried: Vec<AppliedRepair>,
+    /// Results for the calls of this step that cannot be run.
+    unrunnable: Vec<ToolResult>,
+    calls: Vec<OpenCall>,
 }
 
-/// What the result of a call is given under. The call itself is in the history:
-/// its arguments may be long.
+/// The id and name of a call without a result. The call itself is in the
+/// history, because its arguments may be long.
 #[derive(Debug)]
-struct Called {
+struct OpenCall {
     id: String,
     name: String,
 }
 
 impl<'a> Turn<'a> {
-    pub fn new(origin: Origin, catalogue: &'a [ErrorRow], most_steps: u32, cures: Vec<Cure>) -> Turn<'a> {
-        let (tried, spoiled, calls) = (Vec::new(), Vec::new(), Vec::new());
-        Turn { origin, catalogue, most_steps, step: 0, haste: Haste::None, cures, tried, spoiled, calls }
+    pub fn new(origin: Origin, catalogue: &'a [ErrorRow], max_steps: u32, repairs: Vec<AppliedRepair>) -> Turn<'a> {
+        let (tried, unrunnable, calls) = (Vec::new(), Vec::new(), Vec::new());
+        Turn {
+            origin,
+            catalogue,
+            max_steps,
+            step: 0,
+            answer_mode: AnswerMode::Normal,
+            repairs,
+            tried,
+            unrunnable,
+            calls,
+        }
     }
 
-    /// What was changed where the provider had refused; to be remembered for it.
-    pub fn learned(&self) -> &[Cure] {
+    /// The repairs made in this turn, to be remembered for the endpoint.
+    pub fn new_repairs(&self) -> &[AppliedRepair] {
         &self.tried
     }
 
-    fn cures(&self) -> Vec<Cure> {
-        self.cures.iter().chain(&self.tried).cloned().collect()
+    fn repairs(&self) -> Vec<AppliedRepair> {
+        self.repairs.iter().chain(&self.tried).cloned().collect()
     }
 
     pub fn handle(&mut self, input: Input) -> Vec<Action> {
@@ -136,7 +146,7 @@ impl<'a> Turn<'a> {
             Input::Begin => self.send(),
             Input::Replied(reply) => self.replied(reply),
             Input::Refused(error) => self.refused(error),
-            Input::Broke { partial, failure } => {
+            Input::ConnectionFailed { partial, failure } => {
                 let mut actions = self.record_partial(partial);
                 actions.push(Action::End(TurnEnd::Unreachable(failure)));
                 actions
@@ -147,42 +157,42 @@ impl<'a> Turn<'a> {
                 actions
             }
             Input::AnswerNow { partial } => self.answer_now(partial),
-            Input::Ran(results) => self.ran(results),
+            Input::ToolsFinished(results) => self.tools_finished(results),
             Input::Cancelled { partial, ran } => self.cancelled(partial, ran),
         }
     }
 
     fn send(&mut self) -> Vec<Action> {
-        if self.step >= self.most_steps {
-            return vec![Action::End(TurnEnd::OutOfSteps(self.most_steps))];
+        if self.step >= self.max_steps {
+            return vec![Action::End(TurnEnd::OutOfSteps(self.max_steps))];
         }
         self.step += 1;
-        self.haste = Haste::None;
+        self.answer_mode = AnswerMode::Normal;
         vec![self.send_again()]
     }
 
-    /// What was thought is kept, and the same turn asks for the answer. The
-    /// words go into the history: what is sealed after them is bound to them.
+    /// Keeps the thinking so far and asks for the answer in the same turn. The
+    /// message is recorded, because seals issued later are bound to it.
     fn answer_now(&mut self, partial: Option<Reply>) -> Vec<Action> {
         let mut actions = partial.map(|partial| self.record_partial(partial)).unwrap_or_default();
         actions.push(Action::Record(Box::new(Message::answer_now())));
         self.step += 1;
-        self.haste = Haste::AnswerNow;
+        self.answer_mode = AnswerMode::AnswerNow;
         actions.push(self.send_again());
         actions
     }
 
     fn send_again(&self) -> Action {
-        Action::Send { step: self.step, cures: self.cures(), haste: self.haste }
+        Action::Send { step: self.step, repairs: self.repairs(), answer_mode: self.answer_mode }
     }
 
     fn replied(&mut self, reply: Reply) -> Vec<Action> {
-        // Some say no in a stream that began well.
+        // Some providers report a refusal within a stream.
         if let Some(error) = reply.end.error.clone().filter(|_| reply.blocks.is_empty()) {
             return self.refused(error);
         }
-        let end = judge_end(&reply);
-        let goes_on = reply.end.ending == Ending::Pause;
+        let end = turn_end(&reply);
+        let continues = reply.end.ending == Ending::Pause;
         let may_run = reply.end.error.is_none() && reply.end.ending != Ending::CutOff;
         if reply.blocks.is_empty() {
             return vec![Action::End(end)];
@@ -191,7 +201,7 @@ impl<'a> Turn<'a> {
         let mut actions = vec![Action::Record(Box::new(Message::from_reply(reply, Some(self.origin.clone()))))];
         if !run.is_empty() {
             actions.extend(run);
-        } else if goes_on {
+        } else if continues {
             actions.extend(self.send());
         } else {
             actions.push(Action::End(end));
@@ -199,40 +209,42 @@ impl<'a> Turn<'a> {
         actions
     }
 
-    /// The smallest change that the provider's words call for, then once more.
+    /// Applies the smallest repair for the error message and sends the request
+    /// again.
     fn refused(&mut self, error: ProviderError) -> Vec<Action> {
         let row = rules::classify(self.catalogue, error.status, &error.message);
-        let cure = row.and_then(|row| Cure::next(row, &error.message, &self.cures()).map(|cure| (row, cure)));
-        let Some((row, cure)) = cure else { return vec![Action::End(TurnEnd::Failed(error))] };
-        let told = Told::Repaired { row: row.id.clone(), repair: cure.repair, said: error.message };
-        self.tried.push(cure);
-        vec![Action::Tell(told), self.send_again()]
+        let applied =
+            row.and_then(|row| AppliedRepair::next(row, &error.message, &self.repairs()).map(|applied| (row, applied)));
+        let Some((row, applied)) = applied else { return vec![Action::End(TurnEnd::Failed(error))] };
+        let notice = TurnNotice::Repaired { row: row.id.clone(), repair: applied.repair, refusal: error.message };
+        self.tried.push(applied);
+        vec![Action::Notify(notice), self.send_again()]
     }
 
-    /// What is to be done with the calls among these blocks; nothing if there
-    /// is none.
+    /// What to do with the calls among these blocks. Empty if there are none.
     fn run(&mut self, blocks: &[Block]) -> Vec<Action> {
         let mut actions = Vec::new();
-        let mut sound = Vec::new();
+        let mut runnable = Vec::new();
         for (at, block) in blocks.iter().enumerate() {
             let Block::ToolCall(call) = block else { continue };
-            let called = Called { id: call.id.as_str().to_owned(), name: call.name.clone() };
+            let open_call = OpenCall { id: call.id.as_str().to_owned(), name: call.name.clone() };
             match &call.arguments {
-                Arguments::Json(_) => sound.push(at),
+                Arguments::Json(_) => runnable.push(at),
                 Arguments::Broken(_) => {
-                    actions.push(Action::Tell(Told::BrokenCall { name: call.name.clone() }));
-                    self.spoiled.push(failed_result(&called, "the arguments are not valid JSON; the tool was not run"));
+                    actions.push(Action::Notify(TurnNotice::BrokenCall { name: call.name.clone() }));
+                    self.unrunnable
+                        .push(failed_result(&open_call, "the arguments are not valid JSON; the tool was not run"));
                 }
             }
-            self.calls.push(called);
+            self.calls.push(open_call);
         }
         if !self.calls.is_empty() {
-            actions.push(Action::Run(sound));
+            actions.push(Action::Run(runnable));
         }
         actions
     }
 
-    fn ran(&mut self, results: Vec<ToolResult>) -> Vec<Action> {
+    fn tools_finished(&mut self, results: Vec<ToolResult>) -> Vec<Action> {
         let mut actions = vec![self.record_results(results, "the tool gave no result")];
         actions.extend(self.send());
         actions
@@ -240,8 +252,8 @@ impl<'a> Turn<'a> {
 
     /// One result for each call, in the order of the calls.
     fn record_results(&mut self, mut results: Vec<ToolResult>, missing: &str) -> Action {
-        results.append(&mut self.spoiled);
-        let take = |call: Called| {
+        results.append(&mut self.unrunnable);
+        let take = |call: OpenCall| {
             let at = results.iter().position(|result| result.id == call.id);
             Block::ToolResult(at.map_or_else(|| failed_result(&call, missing), |at| results.swap_remove(at)))
         };
@@ -251,7 +263,7 @@ impl<'a> Turn<'a> {
 
     fn cancelled(&mut self, partial: Option<Reply>, ran: Vec<ToolResult>) -> Vec<Action> {
         let mut actions = partial.map(|partial| self.record_partial(partial)).unwrap_or_default();
-        // A call without a result would stand in the way of everything after it.
+        // A call without a result would break every later request.
         if !self.calls.is_empty() {
             actions.push(self.record_results(ran, "stopped by the user before it ended"));
         }
@@ -269,28 +281,28 @@ impl<'a> Turn<'a> {
     }
 }
 
-fn failed_result(call: &Called, content: &str) -> ToolResult {
+fn failed_result(call: &OpenCall, content: &str) -> ToolResult {
     ToolResult { id: call.id.clone(), name: call.name.clone(), content: content.to_owned(), is_error: true }
 }
 
-/// What a reply without calls comes to (T6).
-fn judge_end(reply: &Reply) -> TurnEnd {
-    let End { ending, error } = &reply.end;
+/// How a reply without calls ends the turn (T6).
+fn turn_end(reply: &Reply) -> TurnEnd {
+    let ReplyEnd { ending, error } = &reply.end;
     if let Some(error) = error {
         return TurnEnd::Failed(error.clone());
     }
-    let said = reply.blocks.iter().any(|block| match block {
+    let has_answer = reply.blocks.iter().any(|block| match block {
         Block::Text(text) => !text.text.trim().is_empty(),
         Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => true,
         Block::Thinking(_) => false,
     });
-    let thought = reply.blocks.iter().any(|block| matches!(block, Block::Thinking(_)));
+    let has_thinking = reply.blocks.iter().any(|block| matches!(block, Block::Thinking(_)));
     match ending {
         Ending::CutOff => TurnEnd::CutOff,
         Ending::Refusal => TurnEnd::Declined(Declined::ByModel),
         Ending::ContentFilter => TurnEnd::Declined(Declined::ByFilter),
-        _ if !said && thought => TurnEnd::ThinkingOnly { for_length: *ending == Ending::Length },
-        _ if !said => TurnEnd::Empty,
+        _ if !has_answer && has_thinking => TurnEnd::ThinkingOnly { for_length: *ending == Ending::Length },
+        _ if !has_answer => TurnEnd::Empty,
         Ending::Length => TurnEnd::Length,
         Ending::Error => {
             let message = "the provider ended the reply with an error and did not say which".to_owned();

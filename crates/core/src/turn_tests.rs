@@ -1,18 +1,18 @@
-//! What a turn does next, for everything that can happen to it.
+//! The actions of a turn for every kind of input.
 
 use super::*;
-use crate::block::{CallId, Content, Text, Thinking, ToolCall};
+use crate::block::{CallId, Text, Thinking, ThinkingContent, ToolCall};
 use crate::dialect::Dialects;
 
-const MOST: u32 = 4;
+const MAX_STEPS: u32 = 4;
 
 fn text(text: &str) -> Block {
     Block::Text(Text { text: text.to_owned(), ..Text::default() })
 }
 
-fn thought(text: &str) -> Block {
+fn thinking(text: &str) -> Block {
     Block::Thinking(Thinking {
-        content: Content::Open { text: text.to_owned() },
+        content: ThinkingContent::Open { text: text.to_owned() },
         source: "reasoning_content".to_owned(),
         id: None,
         items: Vec::new(),
@@ -27,7 +27,7 @@ fn call(id: &str, arguments: &str) -> ToolCall {
 }
 
 fn reply(blocks: Vec<Block>, ending: Ending) -> Reply {
-    Reply { blocks, end: End { ending, error: None }, ..Reply::default() }
+    Reply { blocks, end: ReplyEnd { ending, error: None }, ..Reply::default() }
 }
 
 fn result(id: &str, content: &str) -> ToolResult {
@@ -37,9 +37,9 @@ fn result(id: &str, content: &str) -> ToolResult {
 fn names(actions: &[Action]) -> Vec<String> {
     let name = |action: &Action| match action {
         Action::Record(message) => format!("record {:?} {}", message.role, message.blocks.len()),
-        Action::Tell(told) => format!("tell {told:?}"),
-        Action::Send { step, cures, haste: Haste::None } => format!("send {step} {cures:?}"),
-        Action::Send { step, cures, haste } => format!("send {step} {cures:?} {haste:?}"),
+        Action::Notify(told) => format!("tell {told:?}"),
+        Action::Send { step, repairs, answer_mode: AnswerMode::Normal } => format!("send {step} {repairs:?}"),
+        Action::Send { step, repairs, answer_mode } => format!("send {step} {repairs:?} {answer_mode:?}"),
         Action::Run(calls) => format!("run {}", calls.len()),
         Action::End(end) => format!("end {end:?}"),
     };
@@ -47,25 +47,25 @@ fn names(actions: &[Action]) -> Vec<String> {
 }
 
 fn turn(dialects: &Dialects) -> Turn<'_> {
-    Turn::new(Origin::default(), dialects.catalogue(), MOST, Vec::new())
+    Turn::new(Origin::default(), dialects.catalogue(), MAX_STEPS, Vec::new())
 }
 
 #[test]
 fn t6_how_a_reply_without_calls_ends_the_turn() {
     let dialects = Dialects::builtin().unwrap();
-    let said = || vec![thought("hm"), text("yes")];
+    let answer = || vec![thinking("hm"), text("yes")];
     #[rustfmt::skip]
     let cases = [
-        ("an answer",               said(),              Ending::Stop,          TurnEnd::Answered),
-        ("never said why",          said(),              Ending::Unsaid,        TurnEnd::Answered),
-        ("thinking only",           vec![thought("hm")], Ending::Stop,          TurnEnd::ThinkingOnly { for_length: false }),
-        ("blank text is no answer", vec![thought("hm"), text(" \n")], Ending::Stop, TurnEnd::ThinkingOnly { for_length: false }),
-        ("thinking cut by length",  vec![thought("hm")], Ending::Length,        TurnEnd::ThinkingOnly { for_length: true }),
-        ("answer cut by length",    said(),              Ending::Length,        TurnEnd::Length),
+        ("an answer",               answer(),              Ending::Stop,          TurnEnd::Answered),
+        ("never said why",          answer(),              Ending::Unsaid,        TurnEnd::Answered),
+        ("thinking only",           vec![thinking("hm")], Ending::Stop,          TurnEnd::ThinkingOnly { for_length: false }),
+        ("blank text is no answer", vec![thinking("hm"), text(" \n")], Ending::Stop, TurnEnd::ThinkingOnly { for_length: false }),
+        ("thinking cut by length",  vec![thinking("hm")], Ending::Length,        TurnEnd::ThinkingOnly { for_length: true }),
+        ("answer cut by length",    answer(),              Ending::Length,        TurnEnd::Length),
         ("nothing at all",          vec![],              Ending::Stop,          TurnEnd::Empty),
-        ("refused",                 said(),              Ending::Refusal,       TurnEnd::Declined(Declined::ByModel)),
-        ("filtered",                said(),              Ending::ContentFilter, TurnEnd::Declined(Declined::ByFilter)),
-        ("cut off",                 said(),              Ending::CutOff,        TurnEnd::CutOff),
+        ("refused",                 answer(),              Ending::Refusal,       TurnEnd::Declined(Declined::ByModel)),
+        ("filtered",                answer(),              Ending::ContentFilter, TurnEnd::Declined(Declined::ByFilter)),
+        ("cut off",                 answer(),              Ending::CutOff,        TurnEnd::CutOff),
     ];
     for (name, blocks, ending, expected) in cases {
         let mut turn = turn(&dialects);
@@ -73,7 +73,7 @@ fn t6_how_a_reply_without_calls_ends_the_turn() {
         let empty = blocks.is_empty();
         let actions = turn.handle(Input::Replied(reply(blocks, ending)));
         assert_eq!(actions.last(), Some(&Action::End(expected)), "{name}");
-        assert_eq!(matches!(actions.first(), Some(Action::Record(_))), !empty, "{name}: what came is recorded");
+        assert_eq!(matches!(actions.first(), Some(Action::Record(_))), !empty, "{name}: the reply is recorded");
     }
 }
 
@@ -85,8 +85,8 @@ fn l1_tools_run_until_the_model_answers() {
     let calls = vec![Block::ToolCall(call("a", "{}")), Block::ToolCall(call("b", "{}"))];
     let actions = turn.handle(Input::Replied(reply(calls, Ending::ToolCalls)));
     assert_eq!(names(&actions), ["record Assistant 2", "run 2"]);
-    // Results come in any order and are recorded in the order of the calls.
-    let actions = turn.handle(Input::Ran(vec![result("b", "2"), result("a", "1")]));
+    // Results arrive in any order and are recorded in the order of the calls.
+    let actions = turn.handle(Input::ToolsFinished(vec![result("b", "2"), result("a", "1")]));
     assert_eq!(names(&actions), ["record Tool 2", "send 2 []"]);
     let Some(Action::Record(message)) = actions.first() else { panic!("{actions:?}") };
     assert_eq!(message.blocks, [Block::ToolResult(result("a", "1")), Block::ToolResult(result("b", "2"))]);
@@ -102,7 +102,7 @@ fn d15_a_call_with_broken_arguments_is_answered_and_not_run() {
     let calls = vec![Block::ToolCall(call("a", "{\"path\":")), Block::ToolCall(call("b", "{}"))];
     let actions = turn.handle(Input::Replied(reply(calls, Ending::ToolCalls)));
     assert_eq!(names(&actions), ["record Assistant 2", "tell BrokenCall { name: \"read\" }", "run 1"]);
-    let actions = turn.handle(Input::Ran(vec![result("b", "2")]));
+    let actions = turn.handle(Input::ToolsFinished(vec![result("b", "2")]));
     let Some(Action::Record(message)) = actions.first() else { panic!("{actions:?}") };
     let [Block::ToolResult(first), Block::ToolResult(second)] = message.blocks.as_slice() else { panic!() };
     assert!(first.is_error && first.content.contains("not valid JSON"), "{first:?}");
@@ -135,10 +135,10 @@ fn the_steps_of_a_turn_are_bounded() {
     let dialects = Dialects::builtin().unwrap();
     let mut turn = turn(&dialects);
     let mut actions = turn.handle(Input::Begin);
-    for _ in 0..MOST {
+    for _ in 0..MAX_STEPS {
         let step = reply(vec![Block::ToolCall(call("a", "{}"))], Ending::ToolCalls);
         turn.handle(Input::Replied(step));
-        actions = turn.handle(Input::Ran(vec![result("a", "1")]));
+        actions = turn.handle(Input::ToolsFinished(vec![result("a", "1")]));
     }
     assert_eq!(names(&actions), ["record Tool 1", "end OutOfSteps(4)"]);
 }
@@ -148,20 +148,22 @@ fn e11_a_refusal_about_thinking_is_repaired_and_sent_once_more() {
     let dialects = Dialects::builtin().unwrap();
     let mut turn = turn(&dialects);
     turn.handle(Input::Begin);
-    let said = "The `reasoning_content` in the thinking mode must be passed back to the API.";
-    let error = || ProviderError { message: said.to_owned(), code: None, status: Some(400) };
+    let answer = "The `reasoning_content` in the thinking mode must be passed back to the API.";
+    let error = || ProviderError { message: answer.to_owned(), code: None, status: Some(400) };
     let actions = turn.handle(Input::Refused(error()));
-    let [Action::Tell(Told::Repaired { repair, .. }), Action::Send { step: 1, cures, haste: Haste::None }] =
-        actions.as_slice()
+    let [
+        Action::Notify(TurnNotice::Repaired { repair, .. }),
+        Action::Send { step: 1, repairs, answer_mode: AnswerMode::Normal },
+    ] = actions.as_slice()
     else {
         panic!("{actions:?}")
     };
-    assert_eq!(cures, &[Cure::from(*repair)]);
-    assert_eq!(turn.learned(), cures, "the cure is there to be remembered");
-    // The same words in a stream that began with 200 are a refusal too.
-    let mut streamed = Turn::new(Origin::default(), dialects.catalogue(), MOST, Vec::new());
+    assert_eq!(repairs, &[AppliedRepair::from(*repair)]);
+    assert_eq!(turn.new_repairs(), repairs, "the repair is remembered");
+    // The same message within a stream that began with 200 is a refusal too.
+    let mut streamed = Turn::new(Origin::default(), dialects.catalogue(), MAX_STEPS, Vec::new());
     streamed.handle(Input::Begin);
-    let reply = Reply { end: End { ending: Ending::Error, error: Some(error()) }, ..Reply::default() };
+    let reply = Reply { end: ReplyEnd { ending: Ending::Error, error: Some(error()) }, ..Reply::default() };
     assert_eq!(streamed.handle(Input::Replied(reply)), actions);
 }
 
@@ -175,17 +177,17 @@ fn a_refusal_that_is_about_something_else_ends_the_turn() {
 }
 
 #[test]
-fn a_stopped_turn_keeps_what_came_and_leaves_no_call_open() {
+fn a_stopped_turn_keeps_the_partial_reply_and_leaves_no_call_open() {
     let dialects = Dialects::builtin().unwrap();
     let mut turn = turn(&dialects);
     turn.handle(Input::Begin);
-    let partial = reply(vec![thought("half a th")], Ending::CutOff);
+    let partial = reply(vec![thinking("half a th")], Ending::CutOff);
     let actions = turn.handle(Input::Cancelled { partial: Some(partial), ran: Vec::new() });
     let Some(Action::Record(message)) = actions.first() else { panic!("{actions:?}") };
     assert!(message.interrupted);
     assert_eq!(names(&actions), ["record Assistant 1", "end Interrupted"]);
 
-    let mut running = Turn::new(Origin::default(), dialects.catalogue(), MOST, Vec::new());
+    let mut running = Turn::new(Origin::default(), dialects.catalogue(), MAX_STEPS, Vec::new());
     running.handle(Input::Begin);
     let calls = vec![Block::ToolCall(call("a", "{}")), Block::ToolCall(call("b", "{}"))];
     running.handle(Input::Replied(reply(calls, Ending::ToolCalls)));
@@ -196,7 +198,7 @@ fn a_stopped_turn_keeps_what_came_and_leaves_no_call_open() {
 }
 
 #[test]
-fn a_paused_reply_goes_on() {
+fn a_paused_reply_continues() {
     let dialects = Dialects::builtin().unwrap();
     let mut turn = turn(&dialects);
     turn.handle(Input::Begin);
@@ -205,17 +207,17 @@ fn a_paused_reply_goes_on() {
 }
 
 #[test]
-fn l1_who_wants_the_answer_now_gets_it_in_the_same_turn() {
+fn l1_answer_now_continues_the_same_turn() {
     let dialects = Dialects::builtin().unwrap();
     let mut turn = turn(&dialects);
     turn.handle(Input::Begin);
-    let partial = reply(vec![thought("round and round")], Ending::CutOff);
+    let partial = reply(vec![thinking("round and round")], Ending::CutOff);
     let actions = turn.handle(Input::AnswerNow { partial: Some(partial) });
     assert_eq!(names(&actions), ["record Assistant 1", "record User 1", "send 2 [] AnswerNow"]);
     let [Action::Record(kept), Action::Record(nudge), _] = actions.as_slice() else { panic!("{actions:?}") };
-    assert!(kept.interrupted, "what was thought is kept and marked");
-    assert!(nudge.is_nudge() && !nudge.is_question(), "it begins no turn");
-    // A repair changes the request; it is still the one in haste.
+    assert!(kept.interrupted, "the thinking is kept and marked");
+    assert!(nudge.is_answer_now() && !nudge.begins_turn(), "it starts no turn");
+    // A repair changes the request, which stays in answer-now mode.
     let refused = ProviderError {
         message:
             "Unsupported value: 'reasoning.effort' does not support 'max' with this model. Supported values are: 'low'."
@@ -224,15 +226,16 @@ fn l1_who_wants_the_answer_now_gets_it_in_the_same_turn() {
         status: Some(400),
     };
     let actions = turn.handle(Input::Refused(refused));
-    assert!(matches!(actions.last(), Some(Action::Send { haste: Haste::AnswerNow, .. })), "{actions:?}");
-    // And only that one: a call and its result go on as the settings say.
+    assert!(matches!(actions.last(), Some(Action::Send { answer_mode: AnswerMode::AnswerNow, .. })), "{actions:?}");
+    // The mode applies to this request only: the next step follows the
+    // settings.
     turn.handle(Input::Replied(reply(vec![Block::ToolCall(call("c1", "{}"))], Ending::ToolCalls)));
-    let actions = turn.handle(Input::Ran(vec![result("c1", "ok")]));
-    assert!(matches!(actions.last(), Some(Action::Send { haste: Haste::None, .. })), "{actions:?}");
+    let actions = turn.handle(Input::ToolsFinished(vec![result("c1", "ok")]));
+    assert!(matches!(actions.last(), Some(Action::Send { answer_mode: AnswerMode::Normal, .. })), "{actions:?}");
 }
 
 #[test]
-fn l1_before_anything_came_there_is_nothing_to_keep() {
+fn l1_answer_now_before_any_content_records_no_reply() {
     let dialects = Dialects::builtin().unwrap();
     let mut turn = turn(&dialects);
     turn.handle(Input::Begin);

@@ -1,4 +1,4 @@
-//! What time it is, for whoever must be told.
+//! The current time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,8 +1,8 @@
-//! Files and folders below a directory that is held open.
+//! Files and folders below an open directory.
 //!
-//! A path is resolved and judged first, and opened later. In between somebody
-//! may rename a folder on the way and put a link in its place. So nothing here
-//! follows a link, and nothing leaves the directory: such a path is an error.
+//! A path is resolved and checked first, and opened later. In between, another process may replace a folder
+//! on the path with a symlink. So nothing here follows symlinks or leaves the directory: such a path is an
+//! error.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -19,107 +19,104 @@ use rustix::io::Errno;
 #[derive(Debug)]
 pub(crate) struct Dir(OwnedFd);
 
-/// What stands at a path.
+/// What a path refers to.
 #[derive(Debug)]
-pub(crate) enum Opened {
-    /// A plain file, opened for reading.
+pub(crate) enum OpenedPath {
+    /// A regular file, opened for reading.
     File(File, Metadata),
     Folder,
-    /// A pipe, a socket or a device: reading one could wait for ever.
+    /// A pipe, socket or device: reading it could block forever.
     Special,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     File,
     Folder,
     Link,
     Special,
 }
 
-/// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct DirEntry {
     pub(crate) name: OsString,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EntryKind,
 }
 
-/// Who may read a new file.
+/// The permissions of a new file.
 #[derive(Debug, Clone)]
-pub enum Access {
-    /// The user alone.
+pub enum FileMode {
+    /// Only the user may read it.
     Private,
-    /// Whatever new files of the user get.
-    Usual,
-    /// As the file before it.
-    Like(Permissions),
+    /// The default of the umask.
+    Default,
+    /// The same as another file.
+    SameAs(Permissions),
 }
 
 impl Dir {
-    /// Links in this path are followed: it is the caller's own.
+    /// Opens a directory, following symlinks: the path is the caller's own.
     pub(crate) fn open(path: &Path) -> io::Result<Dir> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Dir(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// A folder below this one.
-    pub(crate) fn folder(&self, path: &Path) -> io::Result<Dir> {
-        self.beneath(path, OFlags::RDONLY | OFlags::DIRECTORY).map(Dir)
+    /// Opens a folder below this one.
+    pub(crate) fn open_folder(&self, path: &Path) -> io::Result<Dir> {
+        self.open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY).map(Dir)
     }
 
-    /// What stands at a path below. A file is opened only if it is a plain one:
-    /// some devices act when they are opened.
-    pub(crate) fn look(&self, path: &Path) -> io::Result<Opened> {
+    /// Opens a path below. Only regular files are opened: opening a device can have side effects.
+    pub(crate) fn open_at(&self, path: &Path) -> io::Result<OpenedPath> {
         path.components().try_for_each(|part| plain_name(part).map(|_| ()))?;
-        let Some((parent, name)) = split(path) else { return Ok(Opened::Folder) };
-        let parent = self.folder_to_pass(parent)?;
+        let Some((parent, name)) = split(path) else { return Ok(OpenedPath::Folder) };
+        let parent = self.open_for_traversal(parent)?;
         match kind_of(FileType::from_raw_mode(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)) {
-            Kind::File => (),
-            Kind::Folder => return Ok(Opened::Folder),
-            Kind::Link => return Err(Errno::LOOP.into()),
-            Kind::Special => return Ok(Opened::Special),
+            EntryKind::File => (),
+            EntryKind::Folder => return Ok(OpenedPath::Folder),
+            EntryKind::Link => return Err(Errno::LOOP.into()),
+            EntryKind::Special => return Ok(OpenedPath::Special),
         }
-        // Not blocking, in case it has become a pipe since.
+        // Non-blocking, in case it has been replaced by a pipe since.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&parent, name, flags, Mode::empty())?);
         let metadata = file.metadata()?;
-        Ok(if metadata.is_file() { Opened::File(file, metadata) } else { Opened::Special })
+        Ok(if metadata.is_file() { OpenedPath::File(file, metadata) } else { OpenedPath::Special })
     }
 
-    /// The names in this directory, in no order. What cannot be read is an error
-    /// among them.
-    pub(crate) fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
+    /// The entries of this directory, unordered. Entries that cannot be read are errors.
+    pub(crate) fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<DirEntry>>> {
         let entries = rustix::fs::Dir::read_from(&self.0)?;
         let entry = |entry: rustix::fs::DirEntry| {
             let name = entry.file_name();
             let mut kind = entry.file_type();
             if kind == FileType::Unknown {
-                // Some file systems do not say.
+                // Some file systems do not report a type.
                 kind = FileType::from_raw_mode(statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
             }
-            Ok(Entry { name: OsStr::from_bytes(name.to_bytes()).to_owned(), kind: kind_of(kind) })
+            Ok(DirEntry { name: OsStr::from_bytes(name.to_bytes()).to_owned(), kind: kind_of(kind) })
         };
-        let is_real = |entry: &rustix::fs::DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
+        let is_real_name = |entry: &rustix::fs::DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
         Ok(entries.filter_map(move |one| match one {
-            Ok(one) => is_real(&one).then(|| entry(one)),
+            Ok(one) => is_real_name(&one).then(|| entry(one)),
             Err(error) => Some(Err(error.into())),
         }))
     }
 
-    /// Where the link of this name leads, as it is written.
+    /// The target of a symlink, unresolved.
     pub(crate) fn link_target(&self, name: &OsStr) -> io::Result<OsString> {
         Ok(OsStr::from_bytes(readlinkat(&self.0, name, Vec::new())?.to_bytes()).to_owned())
     }
 
-    /// The folder at this path, made with those on the way where they are missing.
+    /// Opens the folder at this path and creates missing folders.
     pub(crate) fn make_folders(&self, path: &Path) -> io::Result<Dir> {
-        let mut here = self.folder(Path::new(""))?;
+        let mut here = self.open_folder(Path::new(""))?;
         for part in path.components() {
             let name = Path::new(plain_name(part)?);
-            here = match here.folder(name) {
+            here = match here.open_folder(name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     match mkdirat(&here.0, name, Mode::from_raw_mode(0o777)) {
-                        Ok(()) | Err(Errno::EXIST) => here.folder(name)?,
+                        Ok(()) | Err(Errno::EXIST) => here.open_folder(name)?,
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -129,50 +126,50 @@ impl Dir {
         Ok(here)
     }
 
-    /// Puts a whole file under this name, or changes nothing: the bytes are
-    /// written beside it, synced, and renamed. A link of this name is replaced.
-    pub(crate) fn replace(&self, name: &OsStr, bytes: &[u8], access: Access) -> io::Result<()> {
-        let draft = draft_of(name);
-        // Left by a killed process that had our number.
-        match unlinkat(&self.0, &draft, AtFlags::empty()) {
+    /// Replaces a file atomically: writes a temporary file, syncs it and renames it. A symlink is replaced,
+    /// not followed.
+    pub(crate) fn replace(&self, name: &OsStr, bytes: &[u8], mode: FileMode) -> io::Result<()> {
+        let temp = temp_name(name);
+        // Left by a killed process with the same process id.
+        match unlinkat(&self.0, &temp, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => (),
             Err(error) => return Err(error.into()),
         }
-        let written = self.create(&draft, bytes, access);
-        let renamed = written.and_then(|()| Ok(renameat(&self.0, &draft, &self.0, name)?));
+        let written = self.create(&temp, bytes, mode);
+        let renamed = written.and_then(|()| Ok(renameat(&self.0, &temp, &self.0, name)?));
         if renamed.is_err() {
-            // The error that counts is the one above.
-            let _ = unlinkat(&self.0, &draft, AtFlags::empty());
+            // Report the error above, not one from the cleanup.
+            let _ = unlinkat(&self.0, &temp, AtFlags::empty());
         }
         renamed?;
-        // The rename itself is lost with the power unless the folder is synced;
-        // some file systems cannot, and the file is whole either way.
+        // Without this, a power failure could undo the rename. Some file systems do not support it; the file
+        // is complete either way.
         let _ = rustix::fs::fsync(&self.0);
         Ok(())
     }
 
-    fn create(&self, name: &OsStr, bytes: &[u8], access: Access) -> io::Result<()> {
-        let mode = match access {
-            Access::Private | Access::Like(_) => 0o600,
-            Access::Usual => 0o666,
+    fn create(&self, name: &OsStr, bytes: &[u8], mode: FileMode) -> io::Result<()> {
+        let bits = match mode {
+            FileMode::Private | FileMode::SameAs(_) => 0o600,
+            FileMode::Default => 0o666,
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&self.0, name, flags, Mode::from_raw_mode(mode))?);
+        let mut file = File::from(openat(&self.0, name, flags, Mode::from_raw_mode(bits))?);
         file.write_all(bytes)?;
-        if let Access::Like(permissions) = access {
+        if let FileMode::SameAs(permissions) = mode {
             file.set_permissions(permissions)?;
         }
         file.sync_all()
     }
 
-    /// A folder that is only passed through, which needs no right to list it.
-    fn folder_to_pass(&self, path: &Path) -> io::Result<OwnedFd> {
-        self.beneath(path, PASS | OFlags::DIRECTORY)
+    /// Opens a folder only to look up a path in it, which needs no read permission.
+    fn open_for_traversal(&self, path: &Path) -> io::Result<OwnedFd> {
+        self.open_beneath(path, TRAVERSE | OFlags::DIRECTORY)
     }
 
-    fn beneath(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    fn open_beneath(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC;
-        // `..` is resolved before, so one here is a mistake of ours.
+        // Callers resolve `..` first, so finding one is a bug.
         path.components().try_for_each(|part| plain_name(part).map(|_| ()))?;
         #[cfg(target_os = "linux")]
         {
@@ -180,36 +177,36 @@ impl Dir {
             let here = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             match openat2(&self.0, here, flags, Mode::empty(), resolve) {
-                // An old kernel, or a sandbox that does not know the call.
+                // An old kernel, or a sandbox without this system call.
                 Err(Errno::NOSYS | Errno::PERM) => (),
                 opened => return Ok(opened?),
             }
         }
-        self.by_steps(path, flags)
+        self.open_stepwise(path, flags)
     }
 
-    /// The same where the kernel cannot do it in one call.
-    fn by_steps(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    /// The fallback for kernels without `openat2`.
+    fn open_stepwise(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let Some((parent, name)) = split(path) else {
             return Ok(openat(&self.0, ".", flags, Mode::empty())?);
         };
         let mut here = self.0.try_clone()?;
         for part in parent.components() {
-            here = step(&here, plain_name(part)?, PASS | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+            here = open_component(&here, plain_name(part)?, TRAVERSE | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
         }
-        step(&here, name, flags)
+        open_component(&here, name, flags)
     }
 }
 
 #[cfg(target_os = "linux")]
-const PASS: OFlags = OFlags::PATH;
+const TRAVERSE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const PASS: OFlags = OFlags::RDONLY;
+const TRAVERSE: OFlags = OFlags::RDONLY;
 
-fn step(here: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
+fn open_component(here: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
     let opened = openat(here.as_fd(), name, flags | OFlags::NOFOLLOW, Mode::empty());
     opened.map_err(|error| {
-        // A link is refused as something that is no directory; say what it is.
+        // The kernel reports a symlink as "not a directory"; report it as a symlink.
         let is_link = || {
             statat(here, name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
@@ -218,7 +215,7 @@ fn step(here: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
     })
 }
 
-/// The folder and the name in it; none for the directory itself.
+/// The parent folder and the file name; `None` for the directory itself.
 fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     Some((path.parent()?, path.file_name()?))
 }
@@ -232,29 +229,29 @@ fn plain_name(part: Component<'_>) -> io::Result<&OsStr> {
     }
 }
 
-fn kind_of(kind: FileType) -> Kind {
+fn kind_of(kind: FileType) -> EntryKind {
     match kind {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Folder,
-        FileType::Symlink => Kind::Link,
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Folder,
+        FileType::Symlink => EntryKind::Link,
         FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => {
-            Kind::Special
+            EntryKind::Special
         }
     }
 }
 
-/// A name for the file while it is written; long names are cut so that it fits.
-fn draft_of(name: &OsStr) -> OsString {
+/// A name for the temporary file. Long names are cut to fit.
+fn temp_name(name: &OsStr) -> OsString {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let mut draft = OsString::from(".");
-    draft.push(OsStr::from_bytes(name.as_bytes().get(..200).unwrap_or(name.as_bytes())));
-    draft.push(format!(".{}-{count}.tmp", std::process::id()));
-    draft
+    let mut temp = OsString::from(".");
+    temp.push(OsStr::from_bytes(name.as_bytes().get(..200).unwrap_or(name.as_bytes())));
+    temp.push(format!(".{}-{count}.tmp", std::process::id()));
+    temp
 }
 
-/// Whether a path led through a link, or out of the directory.
-pub(crate) fn is_elsewhere(error: &io::Error) -> bool {
+/// Whether a path contained a symlink or left the directory.
+pub(crate) fn leads_elsewhere(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::XDEV))
 }
 

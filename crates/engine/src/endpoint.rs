@@ -1,10 +1,10 @@
-//! Where requests go: a provider, resolved, with everything it wants to hear.
+//! The provider and model that requests go to.
 
 use std::fmt;
 
 use aside_core::block::Origin;
 use aside_core::dialect::{Access, Dialect};
-use aside_core::wire::{Call, Destination, Encoded, call};
+use aside_core::wire::{Destination, Encoded, HttpCall, http_call};
 
 /// One model of one provider, ready to be called.
 #[derive(Debug, Clone)]
@@ -12,24 +12,24 @@ pub struct Endpoint {
     /// The provider's id: a preset's or one of the user's own.
     pub provider: String,
     pub dialect: Dialect,
-    /// The model as the provider knows it.
+    /// The model name that the provider uses.
     pub model: String,
-    /// Up to the path of the protocol.
+    /// Without the protocol's path.
     pub base_url: String,
-    /// The base URL as its seals know it; none where it is another each time.
-    pub place: Option<String>,
-    /// What opens its door: the host's ways, whatever dialect is spoken behind it.
+    /// The base URL that is stored as the origin of seals; `None` if it changes with every run.
+    pub origin_url: Option<String>,
+    /// How the host authenticates requests, independent of the dialect.
     pub access: Access,
     pub key: Option<Secret>,
     /// The user's own headers.
     pub headers: Vec<(String, String)>,
-    /// Members of the body that the user adds or replaces.
+    /// Members that the user adds to the body or replaces in it.
     pub extra_body: serde_json::Map<String, serde_json::Value>,
-    /// A short mark of the key, by which its account is known again.
+    /// A fingerprint of the key, which identifies the account.
     pub account: Option<String>,
 }
 
-/// Goes out with a request and is shown nowhere.
+/// A key. Its `Debug` output does not show it.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -38,7 +38,7 @@ impl Secret {
         Secret(secret)
     }
 
-    /// The key itself, for whoever must keep it out of what is printed.
+    /// The key itself, for example to redact it from output.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -51,19 +51,19 @@ impl fmt::Debug for Secret {
 }
 
 impl Endpoint {
-    /// Who makes what comes from here.
+    /// The origin of replies from this endpoint.
     pub fn origin(&self) -> Origin {
         Origin {
             provider: Some(self.provider.clone()),
             dialect: Some(self.dialect.id.clone()),
             model: Some(self.model.clone()),
-            endpoint: self.place.clone(),
+            endpoint: self.origin_url.clone(),
             account: self.account.clone(),
         }
     }
 
-    /// The request as it goes over the wire.
-    pub(crate) fn call(&self, encoded: &Encoded) -> Call {
+    /// The request with its URL and headers.
+    pub(crate) fn http_call(&self, encoded: &Encoded) -> HttpCall {
         let to = Destination {
             base_url: &self.base_url,
             access: &self.access,
@@ -71,6 +71,6 @@ impl Endpoint {
             headers: &self.headers,
             extra_body: &self.extra_body,
         };
-        call(encoded, &to)
+        http_call(encoded, &to)
     }
 }

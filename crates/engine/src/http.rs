@@ -1,23 +1,22 @@
-//! Requests out, bytes in.
+//! Sends requests and receives replies.
 
 use std::cell::OnceCell;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aside_core::wire::Call;
+use aside_core::wire::HttpCall;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response};
 
-/// How much of a refusal is read.
-const MOST_REFUSAL: usize = 1 << 20;
+/// How much of a refusal's body is read.
+const MAX_REFUSAL: usize = 1 << 20;
 
-/// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     pub connect: Duration,
-    /// Between two pieces of an answer. Models think silently for minutes.
+    /// Between two chunks of a reply. Models can think silently for minutes.
     pub idle: Duration,
 }
 
@@ -27,18 +26,18 @@ impl Default for Timeouts {
     }
 }
 
-/// An answer that is not 200.
+/// A response with a status other than 200.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct HttpRefusal {
     pub status: u16,
     pub retry_after: Option<Duration>,
-    /// The provider's own word on sending again.
+    /// Whether the provider asks for a retry.
     pub should_retry: Option<bool>,
     pub body: Vec<u8>,
     pub content_type: Option<String>,
 }
 
-/// Why there is no answer.
+/// Why a request got no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     #[error("`{0}` is not a URL; check the provider's base_url")]
@@ -48,26 +47,26 @@ pub enum CallError {
     #[error("no HTTP client could be made: {0}")]
     NoClient(String),
     #[error("the provider answered with status {}", .0.status)]
-    Refused(Box<Refusal>),
-    /// The way there or back failed.
+    Refused(Box<HttpRefusal>),
+    /// Connecting, sending or receiving failed.
     #[error("{what}")]
-    Unreachable { what: String, passes: bool },
+    Unreachable { what: String, is_transient: bool },
 }
 
-/// A body that is sent without a copy of it.
-struct Shared(Arc<String>);
+/// A request body that is shared instead of copied.
+struct SharedBody(Arc<String>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedBody {
     fn as_ref(&self) -> &[u8] {
         self.0.as_bytes()
     }
 }
 
-/// The HTTP clients of a process, made when they are first needed.
+/// The HTTP clients of a process, created when first needed.
 #[derive(Debug, Default)]
 pub struct Http {
     timeouts: Timeouts,
-    /// For `http:`; reading the system's certificates would cost more than the call.
+    /// For `http:` URLs. Loading the system's certificates would take longer than the request.
     plain: OnceCell<Client>,
     secure: OnceCell<Client>,
 }
@@ -77,23 +76,23 @@ impl Http {
         Http { timeouts, ..Http::default() }
     }
 
-    /// Sends, and waits until the answer begins.
-    pub async fn post(&self, call: &Call) -> Result<Answer, CallError> {
+    /// Sends a request and waits for the response headers.
+    pub async fn post(&self, call: &HttpCall) -> Result<HttpReply, CallError> {
         let request = self.client(&call.url)?.post(&call.url).headers(headers(&call.headers)?);
-        let request = request.body(Bytes::from_owner(Shared(Arc::clone(&call.body))));
+        let request = request.body(Bytes::from_owner(SharedBody(Arc::clone(&call.body))));
         self.send(&call.url, request).await
     }
 
-    /// A short question to a server that may not be there.
-    pub async fn get(&self, url: &str, headers: &[(String, String)]) -> Result<Answer, CallError> {
+    /// For quick queries of servers that may not exist.
+    pub async fn get(&self, url: &str, headers: &[(String, String)]) -> Result<HttpReply, CallError> {
         let request = self.client(url)?.get(url).headers(self::headers(headers)?);
         self.send(url, request).await
     }
 
-    async fn send(&self, url: &str, request: reqwest::RequestBuilder) -> Result<Answer, CallError> {
+    async fn send(&self, url: &str, request: reqwest::RequestBuilder) -> Result<HttpReply, CallError> {
         let response = request.send().await.map_err(|error| self.unreachable(url, &error))?;
         if response.status() == reqwest::StatusCode::OK {
-            return Ok(Answer { url: url.to_owned(), response });
+            return Ok(HttpReply { url: url.to_owned(), response });
         }
         Err(CallError::Refused(Box::new(refusal(response).await)))
     }
@@ -105,51 +104,55 @@ impl Http {
         if let Some(client) = cell.get() {
             return Ok(client);
         }
-        let client = self.make(is_secure)?;
+        let client = self.build_client(is_secure)?;
         Ok(cell.get_or_init(|| client))
     }
 
-    fn make(&self, is_secure: bool) -> Result<Client, CallError> {
-        // A second call is refused, which is all right: there is one already.
+    fn build_client(&self, is_secure: bool) -> Result<Client, CallError> {
+        // Fails if a provider is already installed, which is fine.
         drop(rustls::crypto::ring::default_provider().install_default());
         let builder = Client::builder()
             .connect_timeout(self.timeouts.connect)
             .read_timeout(self.timeouts.idle)
-            // A redirect would carry the key to somebody else.
+            // A redirect would send the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true)
             .user_agent(concat!("aside/", env!("CARGO_PKG_VERSION")));
         let builder = if is_secure { builder } else { builder.tls_certs_only(std::iter::empty()) };
-        builder.build().map_err(|error| CallError::NoClient(story(&error)))
+        builder.build().map_err(|error| CallError::NoClient(root_cause(&error)))
     }
 
     fn unreachable(&self, url: &str, error: &reqwest::Error) -> CallError {
-        let host = host(url);
-        let story = story(error);
-        // Nobody listens there; asking again will not change that.
-        let refused = story.contains("refused");
+        let host = host_and_port(url);
+        let root_cause = root_cause(error);
+        // Nothing listens there, so a retry would not help.
+        let refused = root_cause.contains("refused");
         let what = if error.is_connect() && error.is_timeout() {
             format!("no connection to {host} within {} s", self.timeouts.connect.as_secs())
         } else if error.is_timeout() {
             format!("{host} was silent for {} s", self.timeouts.idle.as_secs())
         } else {
-            format!("{host} cannot be reached: {story}")
+            format!("{host} cannot be reached: {root_cause}")
         };
-        CallError::Unreachable { what, passes: !refused && !error.is_timeout() }
+        CallError::Unreachable { what, is_transient: !refused && !error.is_timeout() }
     }
 
-    /// The same for an answer that had begun.
-    fn broken_off(&self, url: &str, error: &reqwest::Error) -> CallError {
+    /// The error for a reply that had begun.
+    fn reply_interrupted(&self, url: &str, error: &reqwest::Error) -> CallError {
         if error.is_timeout() {
             return self.unreachable(url, error);
         }
-        let what = format!("the connection to {} broke off before the answer was whole ({})", host(url), story(error));
-        CallError::Unreachable { what, passes: false }
+        let what = format!(
+            "the connection to {} broke off before the answer was whole ({})",
+            host_and_port(url),
+            root_cause(error)
+        );
+        CallError::Unreachable { what, is_transient: false }
     }
 }
 
-/// The host and port of a URL, which say enough and hold no secret.
-fn host(url: &str) -> String {
+/// The host and port of a URL, without any secrets it may contain.
+fn host_and_port(url: &str) -> String {
     let parsed = reqwest::Url::parse(url).ok();
     let host = parsed.as_ref().and_then(|url| url.host_str().map(|host| (host, url.port_or_known_default())));
     match host {
@@ -159,17 +162,17 @@ fn host(url: &str) -> String {
     }
 }
 
-/// An answer that has begun.
+/// A reply whose headers have arrived.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpReply {
     url: String,
     response: Response,
 }
 
-impl Answer {
-    /// The next bytes; none when the answer is whole.
-    pub async fn bytes(&mut self, http: &Http) -> Result<Option<Bytes>, CallError> {
-        self.response.chunk().await.map_err(|error| http.broken_off(&self.url, &error))
+impl HttpReply {
+    /// The next bytes; `None` at the end.
+    pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, CallError> {
+        self.response.chunk().await.map_err(|error| http.reply_interrupted(&self.url, &error))
     }
 
     pub fn content_type(&self) -> Option<&str> {
@@ -177,7 +180,7 @@ impl Answer {
     }
 }
 
-async fn refusal(mut response: Response) -> Refusal {
+async fn refusal(mut response: Response) -> HttpRefusal {
     let text = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let content_type = text(CONTENT_TYPE);
     let millis = text(HeaderName::from_static("retry-after-ms")).and_then(|text| text.trim().parse().ok());
@@ -187,20 +190,20 @@ async fn refusal(mut response: Response) -> Refusal {
     let should_retry = should_retry.and_then(|text| text.trim().parse().ok());
     let status = response.status().as_u16();
     let mut body = Vec::new();
-    // What can be read of it is enough.
+    // A partial body is good enough for an error message.
     while let Ok(Some(bytes)) = response.chunk().await {
         body.extend_from_slice(&bytes);
-        if body.len() > MOST_REFUSAL {
+        if body.len() > MAX_REFUSAL {
             break;
         }
     }
-    Refusal { status, retry_after: millis.map(Duration::from_millis).or(seconds), should_retry, body, content_type }
+    HttpRefusal { status, retry_after: millis.map(Duration::from_millis).or(seconds), should_retry, body, content_type }
 }
 
 fn headers(pairs: &[(String, String)]) -> Result<HeaderMap, CallError> {
     let mut headers = HeaderMap::with_capacity(pairs.len());
     for (name, value) in pairs {
-        // A bad value may be a key, so only the name is said.
+        // The value may be a key, so report only the name.
         let bad = || CallError::BadHeader(name.clone());
         let value = HeaderValue::from_str(value).map_err(|_| bad())?;
         headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?, value);
@@ -208,8 +211,8 @@ fn headers(pairs: &[(String, String)]) -> Result<HeaderMap, CallError> {
     Ok(headers)
 }
 
-/// The innermost cause says what happened; the outer ones that something did.
-fn story(error: &dyn Error) -> String {
+/// The innermost error has the details; the outer ones only say that something failed.
+fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

@@ -1,33 +1,32 @@
-//! The outside world: HTTP, tool processes, timers. One loop drives the turn
-//! machine of `aside-core` for every front end.
+//! HTTP, tool processes and timers. One loop drives the turn machine of `aside-core` for every front end.
 //!
-//! Reading order: [`update`], [`session`], `drive`, [`http`], [`tools`], [`prompt`].
+//! Reading order: [`update`], [`session`], `turn_loop`, [`http`], [`tools`], [`prompt`].
 
-mod announce;
+mod answer_now;
 pub mod atomic;
-pub mod attach;
+pub mod attachments;
 mod clock;
+pub mod compaction;
 mod dir;
-mod drive;
 pub mod endpoint;
 pub mod http;
-mod hurry;
-mod measure;
 pub mod probe;
 pub mod project_files;
 pub mod prompt;
+mod question_updates;
 pub mod redact;
 mod retry;
-pub mod room;
-#[cfg(test)]
-mod scratch;
 pub mod session;
+#[cfg(test)]
+mod test_dir;
+mod token_calibration;
 pub mod tools;
+mod turn_loop;
 pub mod update;
 
+pub use answer_now::AnswerNowSignal;
 pub use endpoint::{Endpoint, Secret};
 pub use http::{Http, Timeouts};
-pub use hurry::Hurry;
 pub use redact::Redactor;
 pub use session::Session;
 pub use update::{Front, Update};

@@ -1,5 +1,4 @@
-//! Which model servers run on this machine, found by a fast look at their
-//! usual ports.
+//! Finds model servers on this machine by querying their default ports.
 
 use std::time::Duration;
 
@@ -8,14 +7,14 @@ use futures_util::future::join_all;
 
 use crate::http::{Http, Timeouts};
 
-/// A server on this machine answers at once or is not there.
-const PATIENCE: Duration = Duration::from_millis(400);
-/// A list of models is short; what is longer is none.
-const MOST_BYTES: usize = 4 << 20;
+/// A local server answers at once or does not exist.
+const TIMEOUT: Duration = Duration::from_millis(400);
+/// A longer response is not a list of models.
+const MAX_BYTES: usize = 4 << 20;
 
-/// Where a server may be.
+/// A server that may be running.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct ServerCandidate {
     /// The provider's id.
     pub id: String,
     pub protocol: Protocol,
@@ -24,36 +23,36 @@ pub struct Candidate {
 
 /// A server that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct LocalServer {
     pub id: String,
     pub base_url: String,
-    /// As the server knows them; it may have none loaded.
+    /// The names that the server uses; empty if no model is loaded.
     pub models: Vec<String>,
 }
 
-/// Asks all at once; those that answer, in the order they were named.
-pub async fn probe(candidates: &[Candidate]) -> Vec<Found> {
-    let http = Http::new(Timeouts { connect: PATIENCE, idle: PATIENCE });
-    let asked = candidates.iter().map(|candidate| ask(&http, candidate));
-    let answered = tokio::time::timeout(PATIENCE * 2, join_all(asked)).await;
+/// Queries all candidates at once. Returns those that answer, in the given order.
+pub async fn probe(candidates: &[ServerCandidate]) -> Vec<LocalServer> {
+    let http = Http::new(Timeouts { connect: TIMEOUT, idle: TIMEOUT });
+    let asked = candidates.iter().map(|candidate| query(&http, candidate));
+    let answered = tokio::time::timeout(TIMEOUT * 2, join_all(asked)).await;
     answered.unwrap_or_default().into_iter().flatten().collect()
 }
 
-async fn ask(http: &Http, candidate: &Candidate) -> Option<Found> {
+async fn query(http: &Http, candidate: &ServerCandidate) -> Option<LocalServer> {
     let url = format!("{}{}", candidate.base_url.trim_end_matches('/'), list_path(candidate.protocol)?);
     let mut answer = http.get(&url, &[]).await.ok()?;
     let mut body = Vec::new();
-    while let Ok(Some(bytes)) = answer.bytes(http).await {
+    while let Ok(Some(bytes)) = answer.next_bytes(http).await {
         body.extend_from_slice(&bytes);
-        if body.len() > MOST_BYTES {
+        if body.len() > MAX_BYTES {
             return None;
         }
     }
     let models = models(&serde_json::from_slice(&body).ok()?)?;
-    Some(Found { id: candidate.id.clone(), base_url: candidate.base_url.clone(), models })
+    Some(LocalServer { id: candidate.id.clone(), base_url: candidate.base_url.clone(), models })
 }
 
-/// Where a server lists its models, for protocols that local servers speak.
+/// The path of the model list, for protocols that local servers use.
 fn list_path(protocol: Protocol) -> Option<&'static str> {
     match protocol {
         Protocol::OpenaiChat | Protocol::OpenaiResponses => Some("/models"),
@@ -62,7 +61,7 @@ fn list_path(protocol: Protocol) -> Option<&'static str> {
     }
 }
 
-/// `data[].id` or `models[].name`; anything else is some other server.
+/// Reads `data[].id` or `models[].name`; anything else is not a model server.
 fn models(body: &serde_json::Value) -> Option<Vec<String>> {
     let names = |list: &str, name: &str| {
         let list = body.get(list)?.as_array()?;

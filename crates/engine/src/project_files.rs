@@ -1,24 +1,23 @@
-//! The instructions of a project, such as `AGENTS.md`, and whether the person
-//! trusts the folder they come from.
+//! The instruction files of a project, such as `AGENTS.md`.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::tools::Kept;
+use crate::tools::BoundedOutput;
 
-/// The most of one file of instructions.
-const MOST_INSTRUCTIONS: usize = 32 * 1024;
-/// What is read of a file at all.
-const MOST_READ: u64 = 16 * 1024 * 1024;
+/// The maximum length of one instruction file.
+const MAX_INSTRUCTIONS: usize = 32 * 1024;
+/// Larger files are not read at all.
+const MAX_READ: u64 = 16 * 1024 * 1024;
 
-/// What a project has to say to the model.
+/// The instruction files that apply to a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProjectFiles {
-    /// The root of the repository, or the folder itself where there is none.
+    /// The root of the repository, or the folder itself without a repository.
     pub root: PathBuf,
     pub files: Vec<ProjectFile>,
-    /// What is there and is not read, a line each, for the person.
+    /// Files that exist but are not used, one line each, for the user.
     pub notes: Vec<String>,
 }
 
@@ -29,9 +28,9 @@ pub struct ProjectFile {
 }
 
 impl ProjectFiles {
-    /// From the root of the repository down to the folder: what is nearer comes
-    /// later and so has the last word. Without a repository only the folder
-    /// counts. A file that leads out of there is none of the project's.
+    /// Finds instruction files from the repository's root down to the folder. Nearer files come later and so
+    /// take precedence. Without a repository, only the folder itself is searched. Files outside the project,
+    /// reached by a link or `..`, are skipped.
     pub fn find(folder: &Path, names: &[String]) -> ProjectFiles {
         let whole = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let repository = whole.ancestors().position(|folder| folder.join(".git").exists());
@@ -41,7 +40,7 @@ impl ProjectFiles {
         let mut found = ProjectFiles { root, ..ProjectFiles::default() };
         let mut seen: Vec<PathBuf> = Vec::new();
         for path in folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))) {
-            // One that is not there is the usual case.
+            // Usually a folder has none.
             let Ok(target) = fs::canonicalize(&path) else { continue };
             if seen.contains(&target) {
                 continue;
@@ -64,37 +63,37 @@ impl ProjectFiles {
         self.files.is_empty()
     }
 
-    /// As part of a system prompt.
+    /// The text to put into the system prompt.
     pub fn content(&self) -> String {
         let headed = self.files.iter().map(|file| format!("# {}\n\n{}", file.path.display(), file.text));
         headed.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Their names below the root.
+    /// Their paths relative to the root.
     pub fn names(&self) -> Vec<String> {
         let below = |file: &ProjectFile| file.path.strip_prefix(&self.root).unwrap_or(&file.path).display().to_string();
         self.files.iter().map(below).collect()
     }
 }
 
-/// A text file, cut in the middle if it is long.
+/// Reads a text file, cut in the middle if it is long.
 fn text_of(path: &Path) -> Result<String, String> {
     let fail = |error: io::Error| error.to_string();
     let metadata = fs::metadata(path).map_err(fail)?;
     if !metadata.is_file() {
-        return Err("is no plain file".to_owned());
+        return Err("is not a regular file".to_owned());
     }
-    if metadata.len() > MOST_READ {
-        return Err(format!("has {} bytes; at most {MOST_READ}", metadata.len()));
+    if metadata.len() > MAX_READ {
+        return Err(format!("has {} bytes; at most {MAX_READ}", metadata.len()));
     }
     let mut bytes = Vec::new();
-    File::open(path).map_err(fail)?.take(MOST_READ).read_to_end(&mut bytes).map_err(fail)?;
+    File::open(path).map_err(fail)?.take(MAX_READ).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.contains(&0) {
         return Err("is a binary file".to_owned());
     }
-    let mut kept = Kept::new(MOST_INSTRUCTIONS);
-    kept.push(&bytes);
-    Ok(kept.text())
+    let mut bounded = BoundedOutput::new(MAX_INSTRUCTIONS);
+    bounded.push(&bytes);
+    Ok(bounded.text())
 }
 
 #[cfg(test)]
@@ -102,7 +101,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::test_dir::TestDir;
 
     fn words(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
@@ -114,8 +113,8 @@ mod tests {
 
     #[test]
     fn l5_instructions_are_read_from_the_repository_down_to_the_folder() {
-        let scratch = Scratch::new("instructions");
-        let top = fs::canonicalize(scratch.path()).unwrap();
+        let test_dir = TestDir::new("instructions");
+        let top = fs::canonicalize(test_dir.path()).unwrap();
         let (repository, deep) = (top.join("repo"), top.join("repo/a/b"));
         fs::create_dir_all(&deep).unwrap();
         fs::create_dir(repository.join(".git")).unwrap();
@@ -139,8 +138,8 @@ mod tests {
 
     #[test]
     fn l5_instructions_that_lead_out_of_the_project_are_not_read() {
-        let scratch = Scratch::new("leads-out");
-        let top = fs::canonicalize(scratch.path()).unwrap();
+        let test_dir = TestDir::new("leads-out");
+        let top = fs::canonicalize(test_dir.path()).unwrap();
         fs::create_dir_all(top.join("repo/.git")).unwrap();
         fs::write(top.join("secret"), "hunter2").unwrap();
         symlink(top.join("secret"), top.join("repo/AGENTS.md")).unwrap();
@@ -154,10 +153,10 @@ mod tests {
 
     #[test]
     fn l5_long_instructions_are_cut_and_say_so() {
-        let scratch = Scratch::new("long-instructions");
-        fs::write(scratch.path().join("AGENTS.md"), "x".repeat(MOST_INSTRUCTIONS + 10)).unwrap();
-        let found = ProjectFiles::find(scratch.path(), &words(&["AGENTS.md"])).content();
+        let test_dir = TestDir::new("long-instructions");
+        fs::write(test_dir.path().join("AGENTS.md"), "x".repeat(MAX_INSTRUCTIONS + 10)).unwrap();
+        let found = ProjectFiles::find(test_dir.path(), &words(&["AGENTS.md"])).content();
         assert!(found.contains("[… 10 bytes left out …]"));
-        assert!(found.len() < MOST_INSTRUCTIONS + 500);
+        assert!(found.len() < MAX_INSTRUCTIONS + 500);
     }
 }

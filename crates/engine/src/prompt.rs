@@ -1,10 +1,10 @@
-//! What goes out beside the person's own words: the system prompt.
+//! The system prompt.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The system prompt of a session with tools whose user set none.
+/// The default system prompt of a session with tools.
 pub fn built_in(root: &Path, today: &str) -> String {
     format!(
         "You work in the folder {} on the user's computer. Today is {today}.\n\
@@ -17,7 +17,7 @@ pub fn built_in(root: &Path, today: &str) -> String {
     )
 }
 
-/// The value of `prompt.system`: text, or `@` and a file that holds it.
+/// The value of `prompt.system`: text, or `@` and the path of a file.
 pub fn system(value: &str, root: &Path) -> io::Result<String> {
     match value.strip_prefix('@') {
         Some(path) => fs::read_to_string(root.join(path)),
@@ -25,13 +25,13 @@ pub fn system(value: &str, root: &Path) -> io::Result<String> {
     }
 }
 
-/// Names of files below a folder, as `@` takes them: what the project ignores is
-/// left out, and so is all beyond a bound.
-pub fn names(root: &Path, most: usize) -> Vec<String> {
+/// File names for completing `@` mentions: relative to the root, without ignored files, at most `max` of
+/// them.
+pub fn names(root: &Path, max: usize) -> Vec<String> {
     let walk = ignore::WalkBuilder::new(root).follow_links(false).build();
     let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let names = files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned()));
-    let mut names: Vec<String> = names.take(most).collect();
+    let mut names: Vec<String> = names.take(max).collect();
     names.sort();
     names
 }
@@ -39,15 +39,15 @@ pub fn names(root: &Path, most: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::test_dir::TestDir;
 
     #[test]
     fn l5_a_system_prompt_is_text_or_a_file() {
-        let scratch = Scratch::new("system");
-        fs::write(scratch.path().join("p.md"), "be kind").unwrap();
-        assert_eq!(system("be brief", scratch.path()).unwrap(), "be brief");
-        assert_eq!(system("@p.md", scratch.path()).unwrap(), "be kind");
-        assert!(system("@none.md", scratch.path()).is_err());
+        let test_dir = TestDir::new("system");
+        fs::write(test_dir.path().join("p.md"), "be kind").unwrap();
+        assert_eq!(system("be brief", test_dir.path()).unwrap(), "be brief");
+        assert_eq!(system("@p.md", test_dir.path()).unwrap(), "be kind");
+        assert!(system("@none.md", test_dir.path()).is_err());
         assert!(
             built_in(Path::new("/w"), "2026-01-02")
                 .contains("the folder /w on the user's computer. Today is 2026-01-02.")

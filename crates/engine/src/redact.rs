@@ -1,22 +1,21 @@
-//! Keys that providers and servers echo in their errors, replaced wherever an
-//! error, a notice, a log or a recording is written. What a model said is not
-//! touched: blocks stay as they came.
+//! Removes keys from errors, notices, logs and recordings, because providers and servers repeat keys in their
+//! errors. Blocks are not redacted: the model's output stays as received.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use aside_core::event::{End, Note, ProviderError};
+use aside_core::event::{Note, ProviderError, ReplyEnd};
 use memchr::memmem;
 
-/// Shorter values stand for themselves too often.
-const SHORTEST: usize = 16;
+/// Shorter values could match ordinary text.
+const MIN_SECRET_LEN: usize = 16;
 const REPLACEMENT: &str = "***";
 
-/// Replaces the values of known keys.
+/// Replaces known keys with `***`.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// The longest first, so that no part of one is left.
+    /// Longest first, in case one value contains another.
     values: Arc<[String]>,
 }
 
@@ -28,19 +27,20 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     pub fn new(values: impl IntoIterator<Item = String>) -> Redactor {
-        let long = values.into_iter().map(|value| value.trim().to_owned()).filter(|value| value.len() >= SHORTEST);
+        let long =
+            values.into_iter().map(|value| value.trim().to_owned()).filter(|value| value.len() >= MIN_SECRET_LEN);
         let mut values: Vec<String> = long.collect();
         values.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         values.dedup();
         Redactor { values: values.into() }
     }
 
-    /// These and more.
+    /// A redactor with additional values.
     pub fn with(&self, more: impl IntoIterator<Item = String>) -> Redactor {
         Redactor::new(self.values.iter().cloned().chain(more))
     }
 
-    /// The same text without them. Text that has none is not copied.
+    /// Replaces all keys in a text. A text without keys is not copied.
     pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut cleaned = Cow::Borrowed(text);
         for value in self.values.iter() {
@@ -56,15 +56,15 @@ impl Redactor {
         ProviderError { message: self.clean(&error.message).into_owned(), code, ..error }
     }
 
-    pub(crate) fn end(&self, end: &End) -> End {
-        End { error: end.error.clone().map(|error| self.error(error)), ..end.clone() }
+    pub(crate) fn end(&self, end: &ReplyEnd) -> ReplyEnd {
+        ReplyEnd { error: end.error.clone().map(|error| self.error(error)), ..end.clone() }
     }
 
     pub(crate) fn note(&self, note: &Note) -> Note {
         Note { message: self.clean(&note.message).into_owned(), ..note.clone() }
     }
 
-    /// For bytes that come in pieces.
+    /// A redactor for bytes that arrive in chunks.
     pub fn stream(&self) -> RedactedStream {
         RedactedStream { redactor: self.clone(), held: Vec::new() }
     }
@@ -87,8 +87,8 @@ impl Redactor {
         })
     }
 
-    /// How much of the end may be the beginning of a value.
-    fn open_end(&self, bytes: &[u8]) -> usize {
+    /// How many bytes at the end may be the beginning of a key.
+    fn partial_match_len(&self, bytes: &[u8]) -> usize {
         let longest = self.values.first().map_or(0, |value| value.len() - 1).min(bytes.len());
         let is_open = |length: &usize| {
             let end = bytes.len().checked_sub(*length).and_then(|from| bytes.get(from..)).unwrap_or_default();
@@ -103,7 +103,7 @@ fn split_at<'a>(bytes: &'a [u8], value: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((bytes.get(..at)?, bytes.get(at + value.len()..)?))
 }
 
-/// Holds back what may be the beginning of a key until more comes.
+/// Holds back a possible beginning of a key until more bytes arrive.
 #[derive(Debug)]
 pub struct RedactedStream {
     redactor: Redactor,
@@ -111,7 +111,7 @@ pub struct RedactedStream {
 }
 
 impl RedactedStream {
-    /// What can be written of all that came so far.
+    /// Returns all bytes that can be written already.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.redactor.values.is_empty() {
             return bytes.to_vec();
@@ -119,11 +119,11 @@ impl RedactedStream {
         let mut whole = std::mem::take(&mut self.held);
         whole.extend_from_slice(bytes);
         let mut cleaned = self.redactor.clean_bytes(whole);
-        self.held = cleaned.split_off(cleaned.len() - self.redactor.open_end(&cleaned));
+        self.held = cleaned.split_off(cleaned.len() - self.redactor.partial_match_len(&cleaned));
         cleaned
     }
 
-    /// Nothing more comes.
+    /// Returns the bytes held back, at the end of the stream.
     pub fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }

@@ -1,4 +1,4 @@
-//! A conversation that goes on: history, settings, and where it is held.
+//! A session: history, settings, endpoint and tools.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,41 +7,41 @@ use aside_core::block::{Block, Text};
 use aside_core::dialect::Dialects;
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
-use aside_core::rules::Cures;
+use aside_core::rules::AppliedRepairs;
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
 use futures_util::future::BoxFuture;
 
+use crate::answer_now::AnswerNowSignal;
 use crate::endpoint::Endpoint;
 use crate::http::Http;
-use crate::hurry::Hurry;
-use crate::measure::Measure;
 use crate::redact::Redactor;
-use crate::tools::{Arrived, Toolbox};
+use crate::token_calibration::SessionCalibration;
+use crate::tools::{LoadedTools, Toolbox};
 
-/// How many steps a turn may take without being told to go on.
-pub const MOST_STEPS: u32 = 100;
+/// How many steps a turn may take before the user is asked.
+pub const MAX_STEPS: u32 = 100;
 
-/// Everything a turn needs. Storage hears of it through the updates.
+/// Everything that a turn needs. Storage follows along through the updates.
 #[derive(Debug)]
 pub struct Session {
     pub history: History,
     pub settings: Settings,
     pub endpoint: Endpoint,
     pub tools: Toolbox,
-    pub most_steps: u32,
-    /// What must not stand in an error or a notice.
+    pub max_steps: u32,
+    /// Removes keys from errors and notices.
     pub redactor: Redactor,
-    /// Tools that are still on their way.
-    pub(crate) coming: Option<Coming>,
+    /// Tools that are still loading.
+    pub(crate) expected_tools: Option<ExpectedTools>,
     pub(crate) dialects: Arc<Dialects>,
     pub(crate) http: Http,
     pub(crate) encoder: Encoder,
-    pub(crate) hurry: Hurry,
-    /// What refusals taught, for each model that refused.
-    pub(crate) cures: Cures,
-    /// What the provider's counts taught about ours.
-    pub(crate) measure: Measure,
+    pub(crate) answer_now: AnswerNowSignal,
+    /// The repairs learned from refusals, for each model.
+    pub(crate) repairs: AppliedRepairs,
+    /// Corrects our token counts by the provider's.
+    pub(crate) calibration: SessionCalibration,
 }
 
 impl Session {
@@ -51,15 +51,15 @@ impl Session {
             settings,
             endpoint,
             tools: Toolbox::empty(),
-            most_steps: MOST_STEPS,
+            max_steps: MAX_STEPS,
             redactor: Redactor::default(),
-            coming: None,
+            expected_tools: None,
             dialects,
             http,
             encoder: Encoder::default(),
-            hurry: Hurry::default(),
-            cures: Cures::default(),
-            measure: Measure::default(),
+            answer_now: AnswerNowSignal::default(),
+            repairs: AppliedRepairs::default(),
+            calibration: SessionCalibration::default(),
         }
     }
 
@@ -67,39 +67,39 @@ impl Session {
         Arc::clone(&self.dialects)
     }
 
-    /// To ask for the answer while a turn runs.
-    pub fn hurry(&self) -> Hurry {
-        self.hurry.clone()
+    /// A handle to request the answer during a turn.
+    pub fn answer_now_signal(&self) -> AnswerNowSignal {
+        self.answer_now.clone()
     }
 
-    /// Another conversation. What was written of the one before is forgotten: its
-    /// entries have the same numbers.
-    pub fn go_on_with(&mut self, history: History) {
+    /// Switches to another conversation. The encoder's cache is dropped, because entry ids restart with each
+    /// history.
+    pub fn replace_history(&mut self, history: History) {
         self.history = history;
         self.encoder = Encoder::default();
-        self.measure.forget_the_last();
+        self.calibration.forget_last_request();
     }
 
-    /// The system prompt, before anything else is said.
-    pub fn instruct(&mut self, prompt: String) {
+    /// Appends a system prompt; call it before the first turn.
+    pub fn add_system_prompt(&mut self, prompt: String) {
         self.history.append(Message::new(Role::System, vec![text(prompt)]));
     }
 
-    /// Tools that were announced and have not come yet.
+    /// Whether expected tools are still loading.
     pub fn awaits_tools(&self) -> bool {
-        self.coming.is_some()
+        self.expected_tools.is_some()
     }
 
-    /// More tools come. The first turn waits for them, so that a model is
-    /// offered the same tools from its first request on.
-    pub fn expect_tools(&mut self, tools: BoxFuture<'static, Arrived>) {
-        self.coming = Some(Coming(tools));
+    /// Announces tools that are still loading. The first turn waits for them, so that the model is offered
+    /// the same tools in every request.
+    pub fn expect_tools(&mut self, tools: BoxFuture<'static, LoadedTools>) {
+        self.expected_tools = Some(ExpectedTools(tools));
     }
 }
 
-pub(crate) struct Coming(pub(crate) BoxFuture<'static, Arrived>);
+pub(crate) struct ExpectedTools(pub(crate) BoxFuture<'static, LoadedTools>);
 
-impl fmt::Debug for Coming {
+impl fmt::Debug for ExpectedTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Coming")
     }

@@ -1,4 +1,4 @@
-//! What the engine tells whoever shows it.
+//! What the engine reports to a front end.
 
 use std::time::Duration;
 
@@ -6,70 +6,70 @@ use aside_core::block::{ToolCall, ToolResult};
 use aside_core::event::Event;
 use aside_core::fold::Fold;
 use aside_core::message::Message;
-use aside_core::question::{Permit, Question};
-use aside_core::turn::{Told, TurnEnd};
+use aside_core::permission_question::{PermissionAnswer, PermissionQuestion};
+use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_core::wire::Encoded;
 
 #[derive(Debug)]
 pub enum Update<'a> {
-    /// A request goes out. `body` is what is sent, with what the user adds to it.
+    /// A request is about to be sent. `body` includes what the user adds to it.
     Sending {
         step: u32,
         model: &'a str,
         encoded: &'a Encoded,
         body: &'a str,
     },
-    /// Bytes of the answer, as they came.
+    /// Raw bytes of the reply.
     Received(&'a [u8]),
-    /// What the bytes say. The fold has heard it already.
+    /// A decoded event. The fold already includes it.
     Event {
         event: Event<'a>,
         fold: &'a Fold,
     },
-    /// Nothing was shown yet, so the request is sent again.
+    /// The request will be sent again; nothing of a reply was shown yet.
     Retrying {
         after: Duration,
         attempt: u32,
         why: &'a str,
     },
-    Told(&'a Told),
-    /// Something worth knowing that does not stop the turn.
+    TurnNotice(&'a TurnNotice),
+    /// A notice that does not stop the turn.
     Noted(&'a str),
     ToolStarted(&'a ToolCall),
     ToolEnded {
         call: &'a ToolCall,
         result: &'a ToolResult,
     },
-    /// The person is asked about a call, and whoever asks now has the terminal.
-    Asked(&'a Question),
-    /// The question with this id is answered, or nobody waits for an answer.
+    /// The user is asked for permission; from now on the asker uses the terminal.
+    Asked(&'a PermissionQuestion),
+    /// The question with this id was answered, or its call was cancelled.
     Answered {
         id: &'a str,
-        permit: &'a Permit,
+        permit: &'a PermissionAnswer,
     },
-    /// Older turns are a summary from here on. `branch` is all that is sent of the
-    /// conversation now; what was said stays in the branch before.
+    /// Older turns were replaced by a summary. `branch` is what is sent from now on; the original messages
+    /// stay on the previous branch.
     Compacted {
         branch: &'a [&'a Message],
         summarised: usize,
     },
-    /// Into the history, as it is.
+    /// This message was added to the history.
     Recorded(&'a Message),
     Ended(&'a TurnEnd),
 }
 
-/// Whoever shows a turn: a pipe, a terminal, a file of events.
+/// A front end: a pipe, a terminal, a file of events.
 pub trait Front {
-    fn hear(&mut self, update: Update<'_>);
+    fn on_update(&mut self, update: Update<'_>);
 
-    /// Everything that had come is told: a good moment to write it out.
-    fn rest(&mut self) {}
+    /// No more updates are pending: a good moment to write output.
+    fn flush(&mut self) {}
 
-    /// How often to be called while nothing happens; never without one.
-    fn beat(&self) -> Option<Duration> {
+    /// How often to call `tick` while waiting; `None` for never.
+    fn tick_interval(&self) -> Option<Duration> {
         None
     }
 
-    /// Time has passed and nothing came.
+    /// Called at intervals while nothing happens.
     fn tick(&mut self) {}
 }

@@ -1,7 +1,7 @@
-//! An HTTP client for rmcp that reads no answer without an end.
+//! An HTTP client for rmcp that limits the size of responses.
 //!
-//! rmcp's own bounds an event of a stream, but reads a whole body into memory
-//! however long it is. So a POST is done here, and the rest is left to it.
+//! rmcp's own client limits single events of a stream, but reads a whole body into memory. So this client
+//! handles POST itself and passes the other requests on.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,21 +18,21 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
-use crate::limited::{Exceeded, MOST_BYTES};
+use crate::bounded_reader::{LimitExceeded, MAX_BYTES};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "mcp-session-id";
 
 #[derive(Debug, Clone)]
-pub(crate) struct BoundedClient {
+pub(crate) struct BoundedHttpClient {
     pub(crate) client: Client,
-    pub(crate) exceeded: Exceeded,
+    pub(crate) exceeded: LimitExceeded,
 }
 
 type Failure = StreamableHttpError<Error>;
 
-impl BoundedClient {
+impl BoundedHttpClient {
     fn request(
         &self,
         uri: &str,
@@ -55,7 +55,7 @@ impl BoundedClient {
     }
 }
 
-impl StreamableHttpClient for BoundedClient {
+impl StreamableHttpClient for BoundedHttpClient {
     type Error = Error;
 
     async fn post_message(
@@ -70,10 +70,10 @@ impl StreamableHttpClient for BoundedClient {
         let request = self.request(&uri, &message, session_id.as_deref(), auth_header, custom_headers);
         let response = request.send().await.map_err(StreamableHttpError::Client)?;
         let status = response.status();
-        if let (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(wanted)) =
-            (status, text_of(response.headers(), &WWW_AUTHENTICATE))
+        if let (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(challenge)) =
+            (status, header_text(response.headers(), &WWW_AUTHENTICATE))
         {
-            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(wanted)));
+            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)));
         }
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -81,11 +81,11 @@ impl StreamableHttpClient for BoundedClient {
         if status == StatusCode::NOT_FOUND && session_id.is_some() {
             return Err(StreamableHttpError::SessionExpired);
         }
-        let session = text_of(response.headers(), &HeaderName::from_static(SESSION));
-        let kind = text_of(response.headers(), &CONTENT_TYPE);
-        let is = |wanted: &str| kind.as_deref().is_some_and(|kind| kind.starts_with(wanted));
+        let session = header_text(response.headers(), &HeaderName::from_static(SESSION));
+        let kind = header_text(response.headers(), &CONTENT_TYPE);
+        let is = |challenge: &str| kind.as_deref().is_some_and(|kind| kind.starts_with(challenge));
         if !status.is_success() {
-            return failed(response, is(JSON), session).await;
+            return error_response(response, is(JSON), session).await;
         }
         if is(EVENTS) {
             return Ok(StreamableHttpPostResponse::Sse(events(response, self.exceeded.clone()), session));
@@ -97,9 +97,9 @@ impl StreamableHttpClient for BoundedClient {
                 false => Err(StreamableHttpError::UnexpectedContentType(kind)),
             };
         }
-        match (serde_json::from_slice(&whole(response).await?), wants_answer) {
+        match (serde_json::from_slice(&read_body(response).await?), wants_answer) {
             (Ok(answer), _) => Ok(StreamableHttpPostResponse::Json(answer, session)),
-            // Nothing was asked, so nothing is missing.
+            // A notification needs no response.
             (Err(_), false) => Ok(StreamableHttpPostResponse::Accepted),
             (Err(error), true) => Err(StreamableHttpError::Deserialize(error)),
         }
@@ -124,28 +124,28 @@ impl StreamableHttpClient for BoundedClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
         self.client
-            .get_stream_with_max_sse_event_size(uri, session_id, last_event_id, auth_header, custom_headers, MOST_BYTES)
+            .get_stream_with_max_sse_event_size(uri, session_id, last_event_id, auth_header, custom_headers, MAX_BYTES)
             .await
     }
 }
 
-fn text_of(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+fn header_text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// A refusal, in the server's words where it has some.
-async fn failed(
+/// An error response, with the server's own message if it has one.
+async fn error_response(
     response: Response,
     is_json: bool,
     session: Option<String>,
 ) -> Result<StreamableHttpPostResponse, Failure> {
     let status = response.status();
-    let wait = text_of(response.headers(), &RETRY_AFTER);
+    let wait = header_text(response.headers(), &RETRY_AFTER);
     let is_for_keys = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if is_json
         && !is_for_keys
         && let Ok(refusal @ JsonRpcMessage::Error(_)) =
-            serde_json::from_slice::<ServerJsonRpcMessage>(&whole(response).await?)
+            serde_json::from_slice::<ServerJsonRpcMessage>(&read_body(response).await?)
     {
         return Ok(StreamableHttpPostResponse::Json(refusal, session));
     }
@@ -155,27 +155,26 @@ async fn failed(
     }
 }
 
-/// The body, unless it is too long.
-async fn whole(mut response: Response) -> Result<Vec<u8>, Failure> {
+/// Reads the body, up to the limit.
+async fn read_body(mut response: Response) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(StreamableHttpError::Client)? {
         body.extend_from_slice(&piece);
-        if body.len() > MOST_BYTES {
+        if body.len() > MAX_BYTES {
             return Err(StreamableHttpError::Io(too_long()));
         }
     }
     Ok(body)
 }
 
-/// The events of one answer. All of them together are bounded, since they lead
-/// to one result.
-fn events(response: Response, exceeded: Exceeded) -> BoxStream<'static, Result<Sse, SseError>> {
+/// The events of one response. Their total size is limited, because they lead to one result.
+fn events(response: Response, exceeded: LimitExceeded) -> BoxStream<'static, Result<Sse, SseError>> {
     let mut seen = 0_usize;
     let bounded = response.bytes_stream().map_err(io::Error::other).map(move |piece| {
         let piece = piece?;
         seen = seen.saturating_add(piece.len());
-        if seen > MOST_BYTES {
-            // The error ends the connection and is not passed on.
+        if seen > MAX_BYTES {
+            // rmcp closes the connection and does not report this error.
             exceeded.set();
             return Err(too_long());
         }
@@ -185,5 +184,5 @@ fn events(response: Response, exceeded: Exceeded) -> BoxStream<'static, Result<S
 }
 
 fn too_long() -> io::Error {
-    io::Error::other(format!("it sent an answer of more than {MOST_BYTES} bytes"))
+    io::Error::other(format!("it sent an answer of more than {MAX_BYTES} bytes"))
 }

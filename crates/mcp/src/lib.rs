@@ -1,24 +1,23 @@
-//! Tools of MCP servers, as tools of aside.
+//! Offers the tools of MCP servers as tools of aside.
 //!
-//! A [`Server`] says how one is reached. [`Servers::start`] connects to all of
-//! them side by side, in the background; [`Servers::tools`] is what they offer.
-//! This crate is the only one that knows rmcp, and `client` the only file of it
-//! that names the server's side of things. Without servers none of it runs.
+//! A [`ServerConfig`] describes one server. [`McpServers::start`] connects to all of them concurrently, in
+//! the background; [`McpServers::tools`] returns their tools. No other crate depends on rmcp. Without
+//! servers, none of this code runs.
 //!
-//! Reading order: [`server`], [`servers`], `connection`, `client`, `tool`.
+//! Reading order: [`server_config`], [`servers`], `connection`, `client`, `tool`.
 
-mod answer;
+mod bounded_reader;
 mod client;
 mod connection;
 mod http_client;
-mod limited;
+mod http_setup;
 mod listing;
 mod names;
 mod process;
-pub mod server;
+pub mod server_config;
 pub mod servers;
 mod tool;
-mod web;
+mod tool_result;
 
-pub use server::{Server, Surroundings, Way};
-pub use servers::{Servers, Trouble, look};
+pub use server_config::{McpTransport, ServerConfig, ServerEnvironment};
+pub use servers::{McpServers, ServerError, check_servers};

@@ -1,61 +1,65 @@
-//! What a server lists, in bounds: a provider is sent all of it with every
-//! request, and a server can list for ever.
+//! The tools that a server lists, within limits: all of them are sent with every request, and a server could
+//! list them forever.
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
-pub(crate) const MOST_PAGES: usize = 50;
-const MOST_TOOLS: usize = 200;
-const MOST_NAME: usize = 256;
-const MOST_DESCRIPTION: usize = 4 * 1024;
-const MOST_SCHEMA: usize = 32 * 1024;
+pub(crate) const MAX_PAGES: usize = 50;
+const MAX_TOOLS: usize = 200;
+const MAX_NAME: usize = 256;
+const MAX_DESCRIPTION: usize = 4 * 1024;
+const MAX_SCHEMA: usize = 32 * 1024;
 
 /// A tool as its server lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedTool {
     pub(crate) name: String,
     pub(crate) about: String,
     /// A JSON schema, as JSON.
     pub(crate) parameters: String,
 }
 
-/// The tools of a server, and what was left out of them.
+/// The tools of a server, and how much was left out.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
-    pub(crate) tools: Vec<Listed>,
+pub(crate) struct ToolListing {
+    pub(crate) tools: Vec<ListedTool>,
     cut: usize,
     too_large: usize,
     too_many: usize,
-    /// It did not come to an end of its pages.
+    /// The server has more pages than are read.
     pub(crate) endless: bool,
 }
 
-impl Listing {
-    /// Whether another page could add something.
+impl ToolListing {
+    /// Whether further pages could not add a tool.
     pub(crate) fn is_full(&self) -> bool {
-        self.tools.len() >= MOST_TOOLS && self.too_many > 0
+        self.tools.len() >= MAX_TOOLS && self.too_many > 0
     }
 
     pub(crate) fn add(&mut self, tool: Tool) {
         let mut schema = tool.input_schema.as_ref().clone();
-        // Some providers refuse a schema without these.
+        // Some providers reject a schema without these.
         schema.entry("type").or_insert_with(|| json!("object"));
         schema.entry("properties").or_insert_with(|| json!({}));
         let parameters = Value::Object(schema).to_string();
-        if parameters.len() > MOST_SCHEMA || tool.name.len() > MOST_NAME {
+        if parameters.len() > MAX_SCHEMA || tool.name.len() > MAX_NAME {
             self.too_large += 1;
             return;
         }
-        if self.tools.len() >= MOST_TOOLS {
+        if self.tools.len() >= MAX_TOOLS {
             self.too_many += 1;
             return;
         }
         let about = tool.description.map(|text| text.into_owned()).or(tool.title).unwrap_or_default();
-        self.cut += usize::from(about.len() > MOST_DESCRIPTION);
-        self.tools.push(Listed { name: tool.name.into_owned(), about: beginning(about, MOST_DESCRIPTION), parameters });
+        self.cut += usize::from(about.len() > MAX_DESCRIPTION);
+        self.tools.push(ListedTool {
+            name: tool.name.into_owned(),
+            about: truncate(about, MAX_DESCRIPTION),
+            parameters,
+        });
     }
 
-    /// What was left out, a line each, for the user.
+    /// What was left out, one line each, for the user.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut note = |count: usize, what: &str| {
@@ -63,23 +67,23 @@ impl Listing {
                 notes.push(format!("{count} {what}"));
             }
         };
-        note(self.cut, &format!("descriptions of its tools are longer than {MOST_DESCRIPTION} bytes and were cut"));
+        note(self.cut, &format!("descriptions of its tools are longer than {MAX_DESCRIPTION} bytes and were cut"));
         note(
             self.too_large,
             &format!(
-                "of its tools have a schema of more than {MOST_SCHEMA} bytes or a name of more than {MOST_NAME} and are not offered"
+                "of its tools have a schema of more than {MAX_SCHEMA} bytes or a name of more than {MAX_NAME} and are not offered"
             ),
         );
-        note(self.too_many, &format!("of its tools are beyond the {MOST_TOOLS} that are offered"));
+        note(self.too_many, &format!("of its tools are beyond the {MAX_TOOLS} that are offered"));
         if self.endless {
-            notes.push(format!("it lists more than {MOST_PAGES} pages of tools; the rest is not read"));
+            notes.push(format!("it lists more than {MAX_PAGES} pages of tools; the rest is not read"));
         }
         notes
     }
 }
 
-/// The beginning of a text, with how much is missing.
-pub(crate) fn beginning(mut text: String, most: usize) -> String {
+/// Cuts a text and appends how many bytes are missing.
+pub(crate) fn truncate(mut text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
     }
@@ -99,8 +103,8 @@ mod tests {
     }
 
     #[test]
-    fn l4_descriptions_schemas_and_tools_are_bounded_and_what_is_cut_is_said() {
-        let mut listing = Listing::default();
+    fn l4_descriptions_schemas_and_tools_are_bounded_and_cuts_are_reported() {
+        let mut listing = ToolListing::default();
         listing.add(tool("long", &"é".repeat(5000), json!({})));
         listing.add(tool("huge", "x", json!({ "type": "object", "properties": { "x": "y".repeat(40_000) } })));
         listing.add(tool(&"n".repeat(300), "x", json!({})));

@@ -1,49 +1,49 @@
-//! Names that every provider accepts: letters, digits, `_` and `-`, at most 64,
-//! and no digit or dash in front.
+//! Tool names that every provider accepts: letters, digits, `_` and `-`, at most 64 characters, not beginning
+//! with a digit or a dash.
 
 use std::collections::HashSet;
 
-const MOST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
-/// The names given so far.
+/// The names in use.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ToolNames {
     given: HashSet<String>,
     seen: HashSet<(String, String)>,
 }
 
-impl Names {
-    /// The name a tool is offered under; none for one that was offered before.
-    pub(crate) fn offer(&mut self, server: &str, tool: &str) -> Option<String> {
+impl ToolNames {
+    /// The name under which a tool is offered; `None` if it was already offered.
+    pub(crate) fn assign(&mut self, server: &str, tool: &str) -> Option<String> {
         if !self.seen.insert((server.to_owned(), tool.to_owned())) {
             return None;
         }
-        let whole: String = format!("{server}__{tool}").chars().map(plain).collect();
+        let whole: String = format!("{server}__{tool}").chars().map(replace_invalid).collect();
         let whole = match whole.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
             true => format!("_{whole}"),
             false => whole,
         };
-        let name = match whole.len() <= MOST && !self.given.contains(&whole) {
+        let name = match whole.len() <= MAX_LENGTH && !self.given.contains(&whole) {
             true => whole,
-            false => marked(&whole, server, tool),
+            false => shortened_with_hash(&whole, server, tool),
         };
         self.given.insert(name.clone()).then_some(name)
     }
 }
 
-fn plain(letter: char) -> char {
+fn replace_invalid(letter: char) -> char {
     if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' }
 }
 
-/// The beginning, and a mark of what it was. The mark is the same in every run,
-/// since rules of permission name tools by it.
-fn marked(whole: &str, server: &str, tool: &str) -> String {
-    // FNV-1a: a few lines, and the same on every machine.
+/// Shortens a name and appends a hash. The hash is stable across runs, because permission rules refer to
+/// tools by name.
+fn shortened_with_hash(whole: &str, server: &str, tool: &str) -> String {
+    // FNV-1a: short, and the same on every machine.
     let bytes = server.bytes().chain([0]).chain(tool.bytes());
-    let mark = bytes.fold(0x811c_9dc5_u32, |mark, byte| (mark ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let mark = format!("_{mark:08x}");
-    let beginning: String = whole.chars().take(MOST - mark.len()).collect();
-    beginning + &mark
+    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = format!("_{hash:08x}");
+    let truncate: String = whole.chars().take(MAX_LENGTH - hash.len()).collect();
+    truncate + &hash
 }
 
 #[cfg(test)]
@@ -64,10 +64,10 @@ mod tests {
             ("a__b", "c", Some("a__b__c_fcc668d9")),
             ("files", long.as_str(), Some("files__xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx_637efc30")),
         ];
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         let mut given = HashSet::new();
         for (server, tool, expected) in cases {
-            let name = names.offer(server, tool);
+            let name = names.assign(server, tool);
             assert_eq!(name.is_some(), expected.is_some(), "{server} {tool}");
             let (Some(name), Some(expected)) = (name, expected) else { continue };
             assert_eq!(name, expected, "{server} {tool}");
@@ -78,14 +78,14 @@ mod tests {
         }
     }
     #[test]
-    fn l3_every_tool_of_a_server_is_covered_by_what_trust_in_it_covers() {
+    fn l3_trusting_a_server_covers_all_its_tools() {
         let long = "x".repeat(80);
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         for server in ["files", "7up", "-", "a-very-long-name-of-thirty-2-long"] {
             let pattern = aside_engine::tools::server_pattern(server);
             let prefix = pattern.strip_suffix('*').unwrap();
             for tool in ["list", "größe", "__", long.as_str()] {
-                let name = names.offer(server, tool).unwrap();
+                let name = names.assign(server, tool).unwrap();
                 assert!(name.starts_with(prefix), "{name} is not {pattern}");
             }
         }

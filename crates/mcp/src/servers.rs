@@ -1,102 +1,104 @@
-//! All servers of a session, started side by side.
+//! All servers of a session, started concurrently.
 
 use std::fmt;
 use std::sync::Arc;
 
-use aside_engine::tools::{Arrived, Tool};
+use aside_engine::tools::{LoadedTools, Tool};
 use futures_util::future::{BoxFuture, join_all};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::connection::Connection;
-use crate::listing::{Listed, Listing};
-use crate::names::Names;
-use crate::server::{Server, Surroundings};
+use crate::listing::{ListedTool, ToolListing};
+use crate::names::ToolNames;
+use crate::server_config::{ServerConfig, ServerEnvironment};
 use crate::tool::McpTool;
 
-/// Why a server is of no use, and what to do about it.
+/// Why a server cannot be used, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ServerError {
     pub what: String,
     pub remedy: String,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.what, self.remedy)
     }
 }
 
-/// Servers that run until this value and all their tools are gone.
-pub struct Servers {
+/// Servers that run until this value and all their tools are dropped.
+pub struct McpServers {
     connections: Vec<Arc<Connection>>,
-    opening: Vec<Opening>,
+    opening: Vec<OpeningTask>,
 }
 
-type Opening = AbortOnDropHandle<Result<Listing, Trouble>>;
+type OpeningTask = AbortOnDropHandle<Result<ToolListing, ServerError>>;
 
-impl Servers {
-    /// Begins to connect; needs a runtime to do it on.
-    pub fn start(servers: Vec<Server>, around: Surroundings) -> Servers {
-        let around = Arc::new(around);
-        let connect = |server| Arc::new(Connection::new(server, Arc::clone(&around)));
+impl McpServers {
+    /// Starts connecting in the background. Needs a tokio runtime.
+    pub fn start(servers: Vec<ServerConfig>, environment: ServerEnvironment) -> McpServers {
+        let environment = Arc::new(environment);
+        let connect = |server| Arc::new(Connection::new(server, Arc::clone(&environment)));
         let connections: Vec<_> = servers.into_iter().map(connect).collect();
         let open = |connection: &Arc<Connection>| {
             let connection = Arc::clone(connection);
             AbortOnDropHandle::new(tokio::spawn(async move { connection.open().await }))
         };
         let opening = connections.iter().map(open).collect();
-        Servers { connections, opening }
+        McpServers { connections, opening }
     }
 
-    /// What they offer, once each has answered or its time is up. Only the
-    /// first call has something to wait for.
-    pub fn tools(&mut self) -> BoxFuture<'static, Arrived> {
+    /// Their tools, once each server has answered or timed out. Only the first call has anything to wait for.
+    pub fn tools(&mut self) -> BoxFuture<'static, LoadedTools> {
         let opening = std::mem::take(&mut self.opening);
         let connections = self.connections.clone();
         Box::pin(async move {
-            let mut arrived = Arrived::default();
-            let mut names = Names::default();
+            let mut loaded = LoadedTools::default();
+            let mut names = ToolNames::default();
             for (connection, opened) in connections.iter().zip(join_all(opening).await) {
                 let name = &connection.server.name;
                 match opened {
                     Ok(Ok(listing)) => {
                         let note = |note: String| format!("the MCP server `{name}`: {note}");
-                        arrived.notes.extend(listing.notes().into_iter().map(note));
-                        arrived.tools.extend(offered(connection, listing.tools, &mut names));
+                        loaded.notes.extend(listing.notes().into_iter().map(note));
+                        loaded.tools.extend(mcp_tools(connection, listing.tools, &mut names));
                     }
-                    Ok(Err(trouble)) => arrived.notes.push(format!("no tools of the MCP server `{name}`: {trouble}")),
-                    // Only a panic or a runtime that shuts down comes to this.
-                    Err(error) => arrived.notes.push(format!("no tools of the MCP server `{name}`: {error}")),
+                    Ok(Err(error)) => loaded.notes.push(format!("no tools of the MCP server `{name}`: {error}")),
+                    // Only after a panic or during the runtime's shutdown.
+                    Err(error) => loaded.notes.push(format!("no tools of the MCP server `{name}`: {error}")),
                 }
             }
-            arrived
+            loaded
         })
     }
 
-    /// Ends them, with a moment for each to end by itself.
+    /// Closes all connections and gives each server a moment to end by itself.
     pub async fn close(self) {
-        // Whoever still starts is stopped first.
+        // Cancel connections that are still being opened.
         drop(self.opening);
         join_all(self.connections.iter().map(|connection| connection.close())).await;
     }
 }
 
-fn offered(connection: &Arc<Connection>, listed: Vec<Listed>, names: &mut Names) -> Vec<Box<dyn Tool>> {
+fn mcp_tools(connection: &Arc<Connection>, listed: Vec<ListedTool>, names: &mut ToolNames) -> Vec<Box<dyn Tool>> {
     let mut tools: Vec<Box<dyn Tool>> = Vec::new();
     for tool in listed {
-        // The same tool twice is once.
-        if let Some(name) = names.offer(&connection.server.name, &tool.name) {
+        // A tool that is listed twice is offered once.
+        if let Some(name) = names.assign(&connection.server.name, &tool.name) {
             tools.push(Box::new(McpTool::new(name, tool, Arc::clone(connection))));
         }
     }
     tools
 }
 
-/// Connects to each, counts its tools and lets it go.
-pub async fn look(servers: Vec<Server>, around: Surroundings) -> Vec<(String, Result<usize, Trouble>)> {
-    let around = Arc::new(around);
-    let one = async |server: Server| {
-        let connection = Connection::new(server, Arc::clone(&around));
+/// Connects to each server, counts its tools and closes the connection.
+pub async fn check_servers(
+    servers: Vec<ServerConfig>,
+    environment: ServerEnvironment,
+) -> Vec<(String, Result<usize, ServerError>)> {
+    let environment = Arc::new(environment);
+    let one = async |server: ServerConfig| {
+        let connection = Connection::new(server, Arc::clone(&environment));
         let found = connection.open().await.map(|listing| listing.tools.len());
         connection.close().await;
         (connection.server.name.clone(), found)

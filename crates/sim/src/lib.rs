@@ -1,31 +1,33 @@
-//! A provider in a box: speaks every protocol, enforces every dialect's rules
-//! with the data that aside itself works by, and never passes for a model.
+//! A simulated LLM provider. It speaks every protocol and enforces every dialect's rules,
+//! using the same data files as aside. Its answers always say that they come from a
+//! simulator.
 //!
-//! [`Stage`] decides everything without a socket or a clock: a request in, an
-//! [`Answer`] out whose [`Stream`] says which bytes come and when to wait.
-//! [`Simulator`] puts it behind a socket.
+//! [`Service`] decides everything without a socket or a clock. It turns an
+//! [`HttpRequest`] into an [`HttpResponse`] whose [`BodyStream`] yields bytes and pauses.
+//! [`Simulator`] serves it over HTTP.
 //!
-//! Reading order: `script`, `stage`, `play`, `teller`, `court`, `server`.
+//! Reading order: `script`, `service`, `reply_plan`, `reply_builder`, `refusals`,
+//! `server`.
 
-mod about;
-mod access;
-mod beats;
-mod court;
-mod members;
+mod body_stream;
+mod generated_text;
+mod json_members;
+mod origin_check;
 mod plain_http;
-mod play;
+mod refusals;
+mod reply_builder;
+mod reply_plan;
 mod route;
 mod script;
 mod seal;
+mod self_description;
 mod server;
-mod shape;
-mod stage;
-mod stream;
-mod teller;
+mod service;
+mod thinking_format;
+mod timeline;
 mod tools;
-mod words;
 
-pub use script::{Behaviour, Options, Script, ScriptError, names};
-pub use server::{Bounds, Running, Simulator};
-pub use stage::{Answer, Asked, Stage};
-pub use stream::{Next, Stream};
+pub use body_stream::{BodyStep, BodyStream};
+pub use script::{Behaviour, Script, ScriptError, ScriptOptions, behaviour_names};
+pub use server::{Bounds, RunningSimulator, Simulator};
+pub use service::{HttpRequest, HttpResponse, Service};

@@ -1,6 +1,6 @@
-//! A small HTTP/1.1 server, one request a connection: for a clock that stands
-//! before 1970. hyper writes a date into what it sends and panics there, even if
-//! no date is wanted.
+//! A small HTTP/1.1 server with one request per connection, used when the clock is set
+//! before 1970. hyper formats a date for every response and panics there, even if no date
+//! header is wanted.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,53 +10,53 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::access::{access, cors};
-use crate::server::{Counted, House, Unread, refused};
-use crate::stage::{Answer, Asked};
-use crate::stream::{Next, Stream};
+use crate::body_stream::{BodyStep, BodyStream};
+use crate::origin_check::{check_origin, cors_headers};
+use crate::server::{BodyError, CountedBody, ServerState, early_response};
+use crate::service::{HttpRequest, HttpResponse};
 
 pub(crate) fn is_needed() -> bool {
     SystemTime::now().duration_since(UNIX_EPOCH).is_err()
 }
 
 /// Serves one request.
-pub(crate) async fn serve(mut socket: TcpStream, local: IpAddr, house: &House) -> io::Result<()> {
-    let mut input = Input { socket: &mut socket, held: Vec::new() };
-    let Some(head) = timeout(house.bounds.header_time, input.head(house.bounds.headers)).await?? else {
-        let answer = Answer::refused(431, "the headers are too long, or no HTTP");
-        return send(&mut socket, answer).await;
+pub(crate) async fn serve(mut socket: TcpStream, local: IpAddr, state: &ServerState) -> io::Result<()> {
+    let mut input = RequestReader { socket: &mut socket, buffer: Vec::new() };
+    let Some(head) = timeout(state.bounds.header_time, input.head(state.bounds.headers)).await?? else {
+        let response = HttpResponse::refusal(431, "the headers are too long or not HTTP");
+        return send(&mut socket, response).await;
     };
-    let access = access(&head.method, &head.headers, head.authority.as_deref(), local);
-    let mut answer = match refused(access) {
-        Some(answer) => answer,
-        None => match input.body(&head, house).await {
-            Ok(body) => house.stage.answer(&Asked {
+    let origin = check_origin(&head.method, &head.headers, head.authority.as_deref(), local);
+    let mut response = match early_response(origin) {
+        Some(response) => response,
+        None => match input.body(&head, state).await {
+            Ok(body) => state.service.respond(&HttpRequest {
                 method: &head.method,
                 path: &head.path,
                 query: &head.query,
                 headers: &head.headers,
                 body: &body.bytes,
             }),
-            Err(unread) => unread.answer(),
+            Err(error) => error.response(),
         },
     };
-    answer.headers.extend(cors(&head.headers, access));
-    send(&mut socket, answer).await
+    response.headers.extend(cors_headers(&head.headers, origin));
+    send(&mut socket, response).await
 }
 
-/// The first lines of a request.
+/// The request line and the headers.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Head {
+struct RequestHead {
     method: String,
     authority: Option<String>,
     path: String,
     query: String,
-    /// Names in lower case.
+    /// Names are in lower case.
     headers: Vec<(String, String)>,
 }
 
-impl Head {
-    fn parse(text: &str) -> Option<Head> {
+impl RequestHead {
+    fn parse(text: &str) -> Option<RequestHead> {
         let mut lines = text.split("\r\n");
         let mut words = lines.next()?.split(' ');
         let (method, target, version) = (words.next()?, words.next()?, words.next()?);
@@ -77,7 +77,7 @@ impl Head {
         };
         let headers = lines.filter(|line| !line.is_empty()).map(header).collect::<Option<_>>()?;
         let [method, path, query] = [method, path, query].map(str::to_owned);
-        Some(Head { method, authority, path, query, headers })
+        Some(RequestHead { method, authority, path, query, headers })
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -85,127 +85,132 @@ impl Head {
     }
 }
 
-/// What a client sends, with what was read too far.
-struct Input<'a> {
+/// Reads a request and buffers bytes that were read ahead.
+struct RequestReader<'a> {
     socket: &'a mut TcpStream,
-    held: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
-impl Input<'_> {
-    /// More bytes into what is held; false at the end.
-    async fn more(&mut self) -> io::Result<bool> {
-        Ok(self.socket.read_buf(&mut self.held).await? > 0)
+impl RequestReader<'_> {
+    /// Reads more bytes into the buffer; false at the end of input.
+    async fn fill(&mut self) -> io::Result<bool> {
+        Ok(self.socket.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// None where it is too long or no head.
-    async fn head(&mut self, most: usize) -> io::Result<Option<Head>> {
+    /// None if the head is too long or malformed.
+    async fn head(&mut self, most: usize) -> io::Result<Option<RequestHead>> {
         const END: &[u8] = b"\r\n\r\n";
         loop {
-            if let Some(at) = self.held.windows(END.len()).position(|bytes| bytes == END) {
-                let rest = self.held.split_off(at + END.len());
-                let head = std::mem::replace(&mut self.held, rest);
-                return Ok(Head::parse(&String::from_utf8_lossy(&head)));
+            if let Some(at) = self.buffer.windows(END.len()).position(|bytes| bytes == END) {
+                let rest = self.buffer.split_off(at + END.len());
+                let head = std::mem::replace(&mut self.buffer, rest);
+                return Ok(RequestHead::parse(&String::from_utf8_lossy(&head)));
             }
-            if self.held.len() > most {
+            if self.buffer.len() > most {
                 return Ok(None);
             }
-            if !self.more().await? {
+            if !self.fill().await? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
     }
 
-    async fn body<'h>(&mut self, head: &Head, house: &'h House) -> Result<Counted<'h>, Unread> {
-        let mut body = Counted::new(house);
+    async fn body<'h>(&mut self, head: &RequestHead, state: &'h ServerState) -> Result<CountedBody<'h>, BodyError> {
+        let mut body = CountedBody::new(state);
         if head.header("transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case("chunked")) {
             loop {
-                let size = self.line(house).await?;
+                let size = self.chunk_line(state).await?;
                 let size = size.split(';').next().and_then(|size| usize::from_str_radix(size.trim(), 16).ok());
-                match size.ok_or(Unread::BrokenOff)? {
+                match size.ok_or(BodyError::Incomplete)? {
                     0 => return Ok(body),
-                    size => self.take(size, &mut body, house).await?,
+                    size => self.take(size, &mut body, state).await?,
                 }
-                self.line(house).await?;
+                self.chunk_line(state).await?;
             }
         }
         let length = head.header("content-length").map_or(Ok(0), |length| length.parse::<usize>());
-        self.take(length.map_err(|_| Unread::BrokenOff)?, &mut body, house).await?;
+        self.take(length.map_err(|_| BodyError::Incomplete)?, &mut body, state).await?;
         Ok(body)
     }
 
-    async fn wait(&mut self, house: &House) -> Result<(), Unread> {
-        match timeout(house.bounds.body_time, self.more()).await {
-            Err(_) => Err(Unread::TooSlow),
+    async fn fill_within_timeout(&mut self, state: &ServerState) -> Result<(), BodyError> {
+        match timeout(state.bounds.body_time, self.fill()).await {
+            Err(_) => Err(BodyError::TooSlow),
             Ok(Ok(true)) => Ok(()),
-            Ok(Ok(false) | Err(_)) => Err(Unread::BrokenOff),
+            Ok(Ok(false) | Err(_)) => Err(BodyError::Incomplete),
         }
     }
 
-    /// A line of a chunked body, which is short.
-    async fn line(&mut self, house: &House) -> Result<String, Unread> {
+    /// One line of the chunked encoding, which is always short.
+    async fn chunk_line(&mut self, state: &ServerState) -> Result<String, BodyError> {
         loop {
-            if let Some(at) = self.held.windows(2).position(|bytes| bytes == b"\r\n") {
-                let rest = self.held.split_off(at + 2);
-                let line = std::mem::replace(&mut self.held, rest);
+            if let Some(at) = self.buffer.windows(2).position(|bytes| bytes == b"\r\n") {
+                let rest = self.buffer.split_off(at + 2);
+                let line = std::mem::replace(&mut self.buffer, rest);
                 return Ok(String::from_utf8_lossy(line.get(..at).unwrap_or(&[])).into_owned());
             }
-            if self.held.len() > 1024 {
-                return Err(Unread::BrokenOff);
+            if self.buffer.len() > 1024 {
+                return Err(BodyError::Incomplete);
             }
-            self.wait(house).await?;
+            self.fill_within_timeout(state).await?;
         }
     }
 
-    async fn take(&mut self, mut size: usize, body: &mut Counted<'_>, house: &House) -> Result<(), Unread> {
-        if size > house.bounds.body {
-            return Err(Unread::TooLong);
+    async fn take(
+        &mut self,
+        mut size: usize,
+        body: &mut CountedBody<'_>,
+        state: &ServerState,
+    ) -> Result<(), BodyError> {
+        if size > state.bounds.body {
+            return Err(BodyError::TooLong);
         }
         while size > 0 {
-            if self.held.is_empty() {
-                self.wait(house).await?;
+            if self.buffer.is_empty() {
+                self.fill_within_timeout(state).await?;
             }
-            let rest = self.held.split_off(size.min(self.held.len()));
-            let piece = std::mem::replace(&mut self.held, rest);
-            body.add(&piece, house)?;
+            let rest = self.buffer.split_off(size.min(self.buffer.len()));
+            let piece = std::mem::replace(&mut self.buffer, rest);
+            body.add(&piece, state)?;
             size -= piece.len();
         }
         Ok(())
     }
 }
 
-async fn send(socket: &mut TcpStream, answer: Answer) -> io::Result<()> {
-    if !answer.delay.is_zero() {
-        tokio::time::sleep(answer.delay).await;
+async fn send(socket: &mut TcpStream, response: HttpResponse) -> io::Result<()> {
+    if !response.delay.is_zero() {
+        tokio::time::sleep(response.delay).await;
     }
-    let mut head = format!("HTTP/1.1 {} \r\nserver: aside-sim\r\nconnection: close\r\n", answer.status);
-    for (name, value) in &answer.headers {
-        // A line break in a value would be another header.
+    let mut head = format!("HTTP/1.1 {} \r\nserver: aside-sim\r\nconnection: close\r\n", response.status);
+    for (name, value) in &response.headers {
+        // A line break in a value would inject another header.
         if !value.contains(['\r', '\n']) {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
     }
-    let has_body = answer.status != 204;
+    let has_body = response.status != 204;
     head.push_str(if has_body { "transfer-encoding: chunked\r\n\r\n" } else { "\r\n" });
     socket.write_all(head.as_bytes()).await?;
-    if has_body && !send_body(socket, answer.body).await? {
+    if has_body && !send_body(socket, response.body).await? {
         return Ok(());
     }
     socket.shutdown().await
 }
 
-/// False where the connection is to break.
-async fn send_body(socket: &mut TcpStream, mut stream: Stream) -> io::Result<bool> {
+/// False if the connection should be aborted.
+async fn send_body(socket: &mut TcpStream, mut stream: BodyStream) -> io::Result<bool> {
     loop {
         match stream.step() {
-            Next::Bytes(bytes) if bytes.is_empty() => (),
-            Next::Bytes(bytes) => {
+            BodyStep::Bytes(bytes) if bytes.is_empty() => (),
+            BodyStep::Bytes(bytes) => {
                 socket.write_all(format!("{:x}\r\n", bytes.len()).as_bytes()).await?;
                 socket.write_all(&bytes).await?;
                 socket.write_all(b"\r\n").await?;
             }
-            Next::Wait(time) => tokio::time::sleep(time).await,
-            Next::Abort => return Ok(false),
-            Next::End => return socket.write_all(b"0\r\n\r\n").await.map(|()| true),
+            BodyStep::Wait(time) => tokio::time::sleep(time).await,
+            BodyStep::Abort => return Ok(false),
+            BodyStep::End => return socket.write_all(b"0\r\n\r\n").await.map(|()| true),
         }
     }
 }
@@ -219,9 +224,9 @@ mod tests {
 
     use super::*;
     use crate::server::Bounds;
-    use crate::{Options, Stage};
+    use crate::{ScriptOptions, Service};
 
-    /// What one request is answered with.
+    /// The response to one request.
     fn exchange(request: &str) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
@@ -234,17 +239,17 @@ mod tests {
             socket.read_to_string(&mut answer).expect("an answer");
             answer
         });
-        let stage = Stage::new(Dialects::builtin().expect("they are valid"), Options::default());
-        let house = House::new(stage, Bounds { body: 1000, ..Bounds::default() });
+        let service = Service::new(Dialects::builtin().expect("they are valid"), ScriptOptions::default());
+        let state = ServerState::new(service, Bounds { body: 1000, ..Bounds::default() });
         runtime.block_on(async {
             let (socket, _) = listener.accept().await.expect("a client");
-            serve(socket, address.ip(), &house).await.expect("it is answered");
+            serve(socket, address.ip(), &state).await.expect("it is answered");
         });
         client.join().expect("the client ends")
     }
 
     #[test]
-    fn a_request_is_answered_whatever_the_clock_says() {
+    fn requests_work_without_hyper() {
         let body = r#"{"model":"deepseek","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
         let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n";
         let whole = exchange(&format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
@@ -256,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_refused_as_elsewhere() {
+    fn the_same_requests_are_refused_as_with_hyper() {
         #[rustfmt::skip]
         let cases = [
             ("another host",   "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",                                         "421"),

@@ -1,35 +1,35 @@
-//! Which protocol a path belongs to, whatever stands before it.
+//! Maps paths to protocols. Any prefix before the known part of a path is allowed.
 
 use aside_core::protocol::Protocol;
 
-/// What a request is about, from its method and path.
+/// The target of a request, from its method and path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
     About,
-    /// A list of models, as this protocol has it.
+    /// The model list in this protocol's format.
     Models(Protocol),
-    /// What one asks Ollama to see whether it is there.
+    /// Ollama's version endpoint, which clients use to detect it.
     Version,
-    Ask {
+    Generate {
         protocol: Protocol,
-        /// Where the path names it.
+        /// Set if the path names the model.
         model: Option<String>,
-        /// Where the path says it.
+        /// Set if the path decides it.
         delivery: Option<Delivery>,
     },
     Unknown,
 }
 
-/// How a reply goes out.
+/// How the reply is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Streamed,
     Whole,
-    /// Whole, as the only element of a list.
-    Listed,
+    /// One body: a list with the whole reply as its only element.
+    WholeInList,
 }
 
-/// Where each protocol is asked; a client may put a prefix before any of them.
+/// The path of each protocol; clients may put a prefix before it.
 pub(crate) fn path(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::OpenaiChat => "/v1/chat/completions",
@@ -43,20 +43,20 @@ pub(crate) fn path(protocol: Protocol) -> &'static str {
 }
 
 impl Route {
-    /// `anthropic` says whether the client speaks as one of Anthropic's: two
-    /// protocols share a path for their lists.
+    /// `anthropic` tells whether the client sends Anthropic's headers: two protocols
+    /// share the path of the model list.
     pub(crate) fn of(method: &str, path: &str, query: &str, anthropic: bool) -> Route {
-        let path = decoded(path);
+        let path = percent_decode(path);
         let path = path.trim_end_matches('/');
         match method {
-            "GET" | "HEAD" => asked_for(path, anthropic),
-            "POST" => posted(path, query),
+            "GET" | "HEAD" => route_get(path, anthropic),
+            "POST" => route_post(path, query),
             _ => Route::Unknown,
         }
     }
 }
 
-fn asked_for(path: &str, anthropic: bool) -> Route {
+fn route_get(path: &str, anthropic: bool) -> Route {
     match path {
         "" => Route::About,
         _ if path.ends_with("/v1beta/models") => Route::Models(Protocol::Gemini),
@@ -68,9 +68,9 @@ fn asked_for(path: &str, anthropic: bool) -> Route {
     }
 }
 
-fn posted(path: &str, query: &str) -> Route {
-    let ask = |protocol| Route::Ask { protocol, model: None, delivery: None };
-    let named = |protocol, model: &str, delivery| Route::Ask {
+fn route_post(path: &str, query: &str) -> Route {
+    let generate = |protocol| Route::Generate { protocol, model: None, delivery: None };
+    let named = |protocol, model: &str, delivery| Route::Generate {
         protocol,
         model: Some(model.to_owned()),
         delivery: Some(delivery),
@@ -79,7 +79,7 @@ fn posted(path: &str, query: &str) -> Route {
         let listed = !query.split('&').any(|pair| pair == "alt=sse");
         return match rest.rsplit_once(':') {
             Some((model, "generateContent")) => named(Protocol::Gemini, model, Delivery::Whole),
-            Some((model, "streamGenerateContent")) if listed => named(Protocol::Gemini, model, Delivery::Listed),
+            Some((model, "streamGenerateContent")) if listed => named(Protocol::Gemini, model, Delivery::WholeInList),
             Some((model, "streamGenerateContent")) => named(Protocol::Gemini, model, Delivery::Streamed),
             _ => Route::Unknown,
         };
@@ -90,17 +90,17 @@ fn posted(path: &str, query: &str) -> Route {
         return stream.or_else(whole).map_or(Route::Unknown, |(model, how)| named(Protocol::Bedrock, model, how));
     }
     match path {
-        _ if path.ends_with("/chat/completions") => ask(Protocol::OpenaiChat),
-        _ if path.ends_with("/responses") => ask(Protocol::OpenaiResponses),
-        _ if path.ends_with("/v1/messages") => ask(Protocol::Anthropic),
-        _ if path.ends_with("/api/chat") => ask(Protocol::Ollama),
-        _ if path.ends_with("/v2/chat") => ask(Protocol::Cohere),
+        _ if path.ends_with("/chat/completions") => generate(Protocol::OpenaiChat),
+        _ if path.ends_with("/responses") => generate(Protocol::OpenaiResponses),
+        _ if path.ends_with("/v1/messages") => generate(Protocol::Anthropic),
+        _ if path.ends_with("/api/chat") => generate(Protocol::Ollama),
+        _ if path.ends_with("/v2/chat") => generate(Protocol::Cohere),
         _ => Route::Unknown,
     }
 }
 
-/// `%3A` and its like, as clients write model names into paths.
-fn decoded(path: &str) -> String {
+/// Decodes `%3A` and the like, which clients write in model names.
+fn percent_decode(path: &str) -> String {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
@@ -125,21 +125,24 @@ mod tests {
 
     #[test]
     fn x1_every_protocol_has_its_usual_path() {
-        let ask = |protocol| Route::Ask { protocol, model: None, delivery: None };
-        let named =
-            |protocol, model: &str, how| Route::Ask { protocol, model: Some(model.to_owned()), delivery: Some(how) };
+        let generate = |protocol| Route::Generate { protocol, model: None, delivery: None };
+        let named = |protocol, model: &str, how| Route::Generate {
+            protocol,
+            model: Some(model.to_owned()),
+            delivery: Some(how),
+        };
         #[rustfmt::skip]
         let cases = [
-            ("POST", "/chat/completions",                                     "",        ask(Protocol::OpenaiChat)),
-            ("POST", "/v1/chat/completions",                                  "",        ask(Protocol::OpenaiChat)),
-            ("POST", "/api/v1/chat/completions/",                             "",        ask(Protocol::OpenaiChat)),
-            ("POST", "/v1/responses",                                         "",        ask(Protocol::OpenaiResponses)),
-            ("POST", "/v1/messages",                                          "beta=1",  ask(Protocol::Anthropic)),
-            ("POST", "/anthropic/v1/messages",                                "",        ask(Protocol::Anthropic)),
-            ("POST", "/api/chat",                                             "",        ask(Protocol::Ollama)),
-            ("POST", "/v2/chat",                                              "",        ask(Protocol::Cohere)),
+            ("POST", "/chat/completions",                                     "",        generate(Protocol::OpenaiChat)),
+            ("POST", "/v1/chat/completions",                                  "",        generate(Protocol::OpenaiChat)),
+            ("POST", "/api/v1/chat/completions/",                             "",        generate(Protocol::OpenaiChat)),
+            ("POST", "/v1/responses",                                         "",        generate(Protocol::OpenaiResponses)),
+            ("POST", "/v1/messages",                                          "beta=1",  generate(Protocol::Anthropic)),
+            ("POST", "/anthropic/v1/messages",                                "",        generate(Protocol::Anthropic)),
+            ("POST", "/api/chat",                                             "",        generate(Protocol::Ollama)),
+            ("POST", "/v2/chat",                                              "",        generate(Protocol::Cohere)),
             ("POST", "/v1beta/models/gemini:tool-loop:streamGenerateContent", "alt=sse", named(Protocol::Gemini, "gemini:tool-loop", Delivery::Streamed)),
-            ("POST", "/v1beta/models/gemini:streamGenerateContent",           "",        named(Protocol::Gemini, "gemini", Delivery::Listed)),
+            ("POST", "/v1beta/models/gemini:streamGenerateContent",           "",        named(Protocol::Gemini, "gemini", Delivery::WholeInList)),
             ("POST", "/v1beta/models/gemini:generateContent",                 "",        named(Protocol::Gemini, "gemini", Delivery::Whole)),
             ("POST", "/model/bedrock%3Athoughts%203/converse-stream",         "",        named(Protocol::Bedrock, "bedrock:thoughts 3", Delivery::Streamed)),
             ("POST", "/model/bedrock/converse",                               "",        named(Protocol::Bedrock, "bedrock", Delivery::Whole)),

@@ -1,124 +1,124 @@
-//! What the simulator is told to do: a behaviour and its options, from the
-//! model's name or from a line of the prompt.
+//! The script of a reply: a behaviour and its options, taken from the model name or from
+//! a line of the prompt.
 
 use std::time::Duration;
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 
-/// A line of the last user message that begins with this is for the simulator.
-const LINE: &str = "sim:";
+/// A line of the last user message with this prefix is a script.
+const SCRIPT_PREFIX: &str = "sim:";
 
-/// The most steps, thoughts or bytes that a script may ask for.
-const MOST: u32 = 1 << 20;
+/// The largest count of steps, thinking blocks or bytes that a script may request.
+const MAX_COUNT: u32 = 1 << 20;
 
-/// The most tokens of one reply.
-pub(crate) const MOST_TOKENS: usize = 1 << 20;
+/// The largest number of tokens in one reply.
+pub(crate) const MAX_TOKENS: usize = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Behaviour {
-    /// An answer without a thought.
+    /// An answer without thinking.
     Plain,
     Think,
-    /// Several thoughts, each with something said after it.
+    /// Several thinking blocks with text between them.
     Thoughts(u32),
-    /// A call a step for some steps, then the answer.
+    /// One tool call per step for this many steps, then the answer.
     ToolLoop(u32),
-    /// Several calls in one step, then the answer.
+    /// Several tool calls in one step, then the answer.
     Parallel(u32),
-    /// A thought that is several summary items.
+    /// Thinking made of several summary items.
     Summaries(u32),
-    /// A thought that only its payload is left of.
+    /// Encrypted thinking: only its payload is sent.
     Encrypted,
     Redacted,
-    /// The thought stands in tags inside the answer.
+    /// Thinking in tags inside the answer.
     Tags,
-    /// As if the template had written the opening tag.
+    /// The same without the opening tag, as if the chat template had written it.
     Preopened,
-    /// A thought and nothing after it.
+    /// Thinking without an answer.
     ThinkingOnly,
     Empty,
-    /// The same sentence again and again, until the output limit or until it is
-    /// told to answer now.
+    /// The same sentence repeated until the output limit, or until the user says "answer
+    /// now".
     Loop,
     Slow,
-    /// Nothing for a while in the middle of the stream.
+    /// A pause in the middle of the stream.
     Stall(Duration),
-    /// The connection breaks after so many bytes.
+    /// The connection breaks after this many bytes.
     Cut(u64),
     Status(u16),
-    /// One frame in the middle is broken.
+    /// One malformed frame in the middle of the stream.
     Malformed,
-    /// The user's own words.
+    /// Repeats the user's message.
     Echo,
-    /// The complaint of one row of the error catalogue.
+    /// The refusal of one row in the error catalogue.
     Refuse(String),
-    /// A good answer under a wrong content type.
+    /// A valid answer with the wrong content type.
     ContentType,
-    /// Nothing at all for a while, not even a status.
+    /// A delay before the status and headers.
     SlowHeaders(Duration),
 }
 
-/// What a name wants after it.
+/// The argument that a behaviour takes.
 #[derive(Debug, Clone, Copy)]
-enum Takes {
-    Nothing(fn() -> Behaviour),
-    /// A number, or this one.
+enum BehaviourArgument {
+    None(fn() -> Behaviour),
+    /// A number, with its default.
     Number(fn(u32) -> Behaviour, u32),
     Seconds(fn(Duration) -> Behaviour, f64),
     Word(fn(&str) -> Option<Behaviour>),
 }
 
 #[rustfmt::skip]
-const NAMES: [(&str, Takes, &str); 22] = [
-    ("plain",          Takes::Nothing(|| Behaviour::Plain),                        ""),
-    ("think",          Takes::Nothing(|| Behaviour::Think),                        ""),
-    ("thoughts",       Takes::Number(Behaviour::Thoughts, 2),                      " N"),
-    ("tool-loop",      Takes::Number(Behaviour::ToolLoop, 2),                      " N"),
-    ("parallel",       Takes::Number(Behaviour::Parallel, 2),                      " N"),
-    ("summaries",      Takes::Number(Behaviour::Summaries, 2),                     " N"),
-    ("encrypted",      Takes::Nothing(|| Behaviour::Encrypted),                    ""),
-    ("redacted",       Takes::Nothing(|| Behaviour::Redacted),                     ""),
-    ("tags",           Takes::Nothing(|| Behaviour::Tags),                         ""),
-    ("preopened",      Takes::Nothing(|| Behaviour::Preopened),                    ""),
-    ("reasoning-only", Takes::Nothing(|| Behaviour::ThinkingOnly),                 ""),
-    ("empty",          Takes::Nothing(|| Behaviour::Empty),                        ""),
-    ("loop",           Takes::Nothing(|| Behaviour::Loop),                         ""),
-    ("slow",           Takes::Nothing(|| Behaviour::Slow),                         ""),
-    ("stall",          Takes::Seconds(Behaviour::Stall, 5.0),                      " SECONDS"),
-    ("cut",            Takes::Number(|bytes| Behaviour::Cut(bytes.into()), 400),   " BYTES"),
-    ("status",         Takes::Word(status),                                        " CODE [times=1]"),
-    ("malformed",      Takes::Nothing(|| Behaviour::Malformed),                    ""),
-    ("echo",           Takes::Nothing(|| Behaviour::Echo),                         ""),
-    ("refuse",         Takes::Word(|row| Some(Behaviour::Refuse(row.to_owned()))), " ROW [times=1]"),
-    ("content-type",   Takes::Nothing(|| Behaviour::ContentType),                  ""),
-    ("slow-headers",   Takes::Seconds(Behaviour::SlowHeaders, 5.0),                " SECONDS"),
+const BEHAVIOURS: [(&str, BehaviourArgument, &str); 22] = [
+    ("plain",          BehaviourArgument::None(|| Behaviour::Plain),                        ""),
+    ("think",          BehaviourArgument::None(|| Behaviour::Think),                        ""),
+    ("thoughts",       BehaviourArgument::Number(Behaviour::Thoughts, 2),                      " N"),
+    ("tool-loop",      BehaviourArgument::Number(Behaviour::ToolLoop, 2),                      " N"),
+    ("parallel",       BehaviourArgument::Number(Behaviour::Parallel, 2),                      " N"),
+    ("summaries",      BehaviourArgument::Number(Behaviour::Summaries, 2),                     " N"),
+    ("encrypted",      BehaviourArgument::None(|| Behaviour::Encrypted),                    ""),
+    ("redacted",       BehaviourArgument::None(|| Behaviour::Redacted),                     ""),
+    ("tags",           BehaviourArgument::None(|| Behaviour::Tags),                         ""),
+    ("preopened",      BehaviourArgument::None(|| Behaviour::Preopened),                    ""),
+    ("reasoning-only", BehaviourArgument::None(|| Behaviour::ThinkingOnly),                 ""),
+    ("empty",          BehaviourArgument::None(|| Behaviour::Empty),                        ""),
+    ("loop",           BehaviourArgument::None(|| Behaviour::Loop),                         ""),
+    ("slow",           BehaviourArgument::None(|| Behaviour::Slow),                         ""),
+    ("stall",          BehaviourArgument::Seconds(Behaviour::Stall, 5.0),                      " SECONDS"),
+    ("cut",            BehaviourArgument::Number(|bytes| Behaviour::Cut(bytes.into()), 400),   " BYTES"),
+    ("status",         BehaviourArgument::Word(parse_status),                                        " CODE [times=1]"),
+    ("malformed",      BehaviourArgument::None(|| Behaviour::Malformed),                    ""),
+    ("echo",           BehaviourArgument::None(|| Behaviour::Echo),                         ""),
+    ("refuse",         BehaviourArgument::Word(|row| Some(Behaviour::Refuse(row.to_owned()))), " ROW [times=1]"),
+    ("content-type",   BehaviourArgument::None(|| Behaviour::ContentType),                  ""),
+    ("slow-headers",   BehaviourArgument::Seconds(Behaviour::SlowHeaders, 5.0),                " SECONDS"),
 ];
 
-const OPTIONS: &str = "seed= rate= chunk= tokens= times=";
+const OPTION_NAMES: &str = "seed= rate= chunk= tokens= times=";
 
-fn status(word: &str) -> Option<Behaviour> {
+fn parse_status(word: &str) -> Option<Behaviour> {
     word.parse().ok().filter(|code| (400..600).contains(code)).map(Behaviour::Status)
 }
 
-/// How it is told to go about it; what is not said is left to the server.
+/// Options of a script. The server's defaults apply where one is not set.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Options {
+pub struct ScriptOptions {
     pub seed: Option<u64>,
-    /// Tokens a second; 0 is as fast as it goes.
+    /// Tokens per second; 0 means no limit.
     pub rate: Option<f64>,
-    /// Bytes that go out together.
+    /// Bytes per chunk.
     pub chunk: Option<usize>,
-    /// How many tokens the thought has, or the answer where there is none.
+    /// Tokens in the thinking, or in the answer if there is no thinking.
     pub tokens: Option<usize>,
-    /// How often a fault happens before all is well.
+    /// How often a fault happens before requests succeed.
     pub times: Option<u32>,
 }
 
-impl Options {
-    /// What is said here, else what is said there.
-    pub fn or(self, other: Options) -> Options {
-        Options {
+impl ScriptOptions {
+    /// These options, with `other` for those that are not set.
+    pub fn or(self, other: ScriptOptions) -> ScriptOptions {
+        ScriptOptions {
             seed: self.seed.or(other.seed),
             rate: self.rate.or(other.rate),
             chunk: self.chunk.or(other.chunk),
@@ -130,90 +130,93 @@ impl Options {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Script {
-    /// None leaves it to the request: a short thought and an answer, or the
-    /// call that the client asks for.
+    /// None: a short thinking block and an answer, or the tool call that the request
+    /// forces.
     pub behaviour: Option<Behaviour>,
-    pub options: Options,
+    pub options: ScriptOptions,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    #[error("unknown behaviour `{word}`; the simulator knows: {}; options: {OPTIONS}", names())]
+    #[error("unknown behaviour `{word}`; the simulator knows: {}; options: {OPTION_NAMES}", behaviour_names())]
     Unknown { word: String },
     #[error("`{name}` cannot take `{word}`; it is: {name}{takes}")]
     Argument { name: &'static str, word: String, takes: &'static str },
-    #[error("`{word}` is not a value for `{key}`; options: {OPTIONS}")]
+    #[error("`{word}` is not a value for `{key}`; options: {OPTION_NAMES}")]
     Option { key: String, word: String },
 }
 
-/// Every behaviour with what it takes.
-pub fn names() -> String {
-    NAMES.iter().map(|(name, _, takes)| format!("{name}{takes}")).collect::<Vec<_>>().join(", ")
+/// The names of all behaviours with their arguments.
+pub fn behaviour_names() -> String {
+    BEHAVIOURS.iter().map(|(name, _, takes)| format!("{name}{takes}")).collect::<Vec<_>>().join(", ")
 }
 
 impl Script {
-    /// A script of a request: a line of its last user message wins over the
-    /// end of the model's name.
-    pub fn of(suffix: Option<&str>, messages: &[Message]) -> Result<Script, ScriptError> {
-        let named = suffix.map_or(Ok(Script::default()), |suffix| Script::parse(&suffix.replace([':', ','], " ")))?;
-        let Some(line) = last_user_text(messages).and_then(|text| script_line(&text)) else { return Ok(named) };
-        let told = Script::parse(&line)?;
-        // A line with options only is about the behaviour that the name gives.
-        match told.behaviour {
-            Some(_) => Ok(told),
-            None => Ok(Script { behaviour: named.behaviour, options: told.options.or(named.options) }),
+    /// The script of a request. A line in its last user message overrides the suffix of
+    /// the model name.
+    pub fn for_request(suffix: Option<&str>, messages: &[Message]) -> Result<Script, ScriptError> {
+        let from_name =
+            suffix.map_or(Ok(Script::default()), |suffix| Script::parse(&suffix.replace([':', ','], " ")))?;
+        let Some(line) = last_user_text(messages).and_then(|text| script_line(&text)) else { return Ok(from_name) };
+        let from_line = Script::parse(&line)?;
+        // A line with options only modifies the behaviour from the model name.
+        match from_line.behaviour {
+            Some(_) => Ok(from_line),
+            None => Ok(Script { behaviour: from_name.behaviour, options: from_line.options.or(from_name.options) }),
         }
     }
 
     /// `NAME [ARG] [key=value…]`
     pub fn parse(text: &str) -> Result<Script, ScriptError> {
         let mut script = Script::default();
-        let mut waiting: Option<&(&'static str, Takes, &'static str)> = None;
+        let mut awaiting_argument: Option<&(&'static str, BehaviourArgument, &'static str)> = None;
         for word in text.split_whitespace() {
             if let Some((key, value)) = word.split_once('=') {
                 script.options.set(key, value)?;
-            } else if let Some((name, takes, usage)) = waiting.take() {
+            } else if let Some((name, takes, usage)) = awaiting_argument.take() {
                 let wrong = || ScriptError::Argument { name, word: word.to_owned(), takes: usage };
-                script.behaviour = Some(takes.read(word).ok_or_else(wrong)?);
+                script.behaviour = Some(takes.parse(word).ok_or_else(wrong)?);
             } else {
                 let unknown = || ScriptError::Unknown { word: word.to_owned() };
-                let known = NAMES.iter().find(|(name, ..)| *name == word).filter(|_| script.behaviour.is_none());
+                let known = BEHAVIOURS.iter().find(|(name, ..)| *name == word).filter(|_| script.behaviour.is_none());
                 let known = known.ok_or_else(unknown)?;
-                script.behaviour = known.1.alone();
-                waiting = (!matches!(known.1, Takes::Nothing(_))).then_some(known);
+                script.behaviour = known.1.without_argument();
+                awaiting_argument = (!matches!(known.1, BehaviourArgument::None(_))).then_some(known);
             }
         }
-        match waiting {
-            Some((name, Takes::Word(_), takes)) => Err(ScriptError::Argument { name, word: String::new(), takes }),
+        match awaiting_argument {
+            Some((name, BehaviourArgument::Word(_), takes)) => {
+                Err(ScriptError::Argument { name, word: String::new(), takes })
+            }
             _ => Ok(script),
         }
     }
 }
 
-impl Takes {
-    /// What the name means with nothing after it.
-    fn alone(self) -> Option<Behaviour> {
+impl BehaviourArgument {
+    /// The behaviour when no argument follows its name.
+    fn without_argument(self) -> Option<Behaviour> {
         match self {
-            Takes::Nothing(behaviour) => Some(behaviour()),
-            Takes::Number(behaviour, number) => Some(behaviour(number)),
-            Takes::Seconds(behaviour, seconds) => Some(behaviour(Duration::from_secs_f64(seconds))),
-            Takes::Word(_) => None,
+            BehaviourArgument::None(behaviour) => Some(behaviour()),
+            BehaviourArgument::Number(behaviour, number) => Some(behaviour(number)),
+            BehaviourArgument::Seconds(behaviour, seconds) => Some(behaviour(Duration::from_secs_f64(seconds))),
+            BehaviourArgument::Word(_) => None,
         }
     }
 
-    fn read(self, word: &str) -> Option<Behaviour> {
+    fn parse(self, word: &str) -> Option<Behaviour> {
         match self {
-            Takes::Nothing(_) => None,
-            Takes::Number(behaviour, _) => word.parse().ok().filter(|n| *n <= MOST).map(behaviour),
-            Takes::Seconds(behaviour, _) => {
+            BehaviourArgument::None(_) => None,
+            BehaviourArgument::Number(behaviour, _) => word.parse().ok().filter(|n| *n <= MAX_COUNT).map(behaviour),
+            BehaviourArgument::Seconds(behaviour, _) => {
                 word.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(behaviour)
             }
-            Takes::Word(behaviour) => behaviour(word),
+            BehaviourArgument::Word(behaviour) => behaviour(word),
         }
     }
 }
 
-impl Options {
+impl ScriptOptions {
     fn set(&mut self, key: &str, value: &str) -> Result<(), ScriptError> {
         let wrong = || ScriptError::Option { key: key.to_owned(), word: value.to_owned() };
         fn read<T: std::str::FromStr>(value: &str) -> Option<T> {
@@ -225,7 +228,7 @@ impl Options {
                 self.rate = Some(read(value).filter(|rate: &f64| rate.is_finite() && *rate >= 0.0).ok_or_else(wrong)?)
             }
             "chunk" => self.chunk = Some(read(value).ok_or_else(wrong)?),
-            "tokens" => self.tokens = Some(read(value).filter(|n| *n <= MOST_TOKENS).ok_or_else(wrong)?),
+            "tokens" => self.tokens = Some(read(value).filter(|n| *n <= MAX_TOKENS).ok_or_else(wrong)?),
             "times" => self.times = Some(read(value).ok_or_else(wrong)?),
             _ => return Err(wrong()),
         }
@@ -233,10 +236,10 @@ impl Options {
     }
 }
 
-/// Where the turn begins that is to be answered, and what its user said. What
-/// clients say beside the results of tools is part of the turn, unless it is
-/// for us.
-pub(crate) fn last_question(messages: &[Message]) -> Option<(usize, String)> {
+/// The index and the text of the user message that started the current turn. User text
+/// that a client adds after tool results belongs to the turn, unless it contains a
+/// script.
+pub(crate) fn last_user_turn(messages: &[Message]) -> Option<(usize, String)> {
     let begins = |at: usize, text: &str| {
         let before = at.checked_sub(1).and_then(|at| messages.get(at));
         before.is_none_or(|before| before.role != Role::Tool) || script_line(text).is_some()
@@ -249,7 +252,7 @@ pub(crate) fn last_question(messages: &[Message]) -> Option<(usize, String)> {
 }
 
 pub(crate) fn last_user_text(messages: &[Message]) -> Option<String> {
-    last_question(messages).map(|(_, text)| text)
+    last_user_turn(messages).map(|(_, text)| text)
 }
 
 fn text_of(message: &Message) -> String {
@@ -260,14 +263,14 @@ fn text_of(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The last line that is for us; clients put things before and behind it.
+/// The last script line. Clients add text before and after it.
 fn script_line(text: &str) -> Option<String> {
-    text.lines().rev().find_map(|line| line.trim().strip_prefix(LINE).map(str::to_owned))
+    text.lines().rev().find_map(|line| line.trim().strip_prefix(SCRIPT_PREFIX).map(str::to_owned))
 }
 
-/// A text without the lines that are for us.
+/// The text without its script lines.
 pub(crate) fn without_script(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().starts_with(LINE)).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().starts_with(SCRIPT_PREFIX)).collect();
     lines.join("\n").trim().to_owned()
 }
 
@@ -285,15 +288,15 @@ mod tests {
     fn x2_names_arguments_and_options_are_read() {
         #[rustfmt::skip]
         let cases = [
-            ("plain",               Some(Behaviour::Plain),                            Options::default()),
-            ("thoughts 3",          Some(Behaviour::Thoughts(3)),                      Options::default()),
-            ("tool-loop",           Some(Behaviour::ToolLoop(2)),                      Options::default()),
-            ("stall 0.5",           Some(Behaviour::Stall(Duration::from_millis(500))), Options::default()),
-            ("cut 12",              Some(Behaviour::Cut(12)),                          Options::default()),
-            ("status 429 times=1",  Some(Behaviour::Status(429)),                      Options { times: Some(1), ..Options::default() }),
-            ("refuse passed_back",  Some(Behaviour::Refuse("passed_back".into())),     Options::default()),
-            ("seed=7 rate=2.5",     None,                                              Options { seed: Some(7), rate: Some(2.5), ..Options::default() }),
-            ("",                    None,                                              Options::default()),
+            ("plain",               Some(Behaviour::Plain),                            ScriptOptions::default()),
+            ("thoughts 3",          Some(Behaviour::Thoughts(3)),                      ScriptOptions::default()),
+            ("tool-loop",           Some(Behaviour::ToolLoop(2)),                      ScriptOptions::default()),
+            ("stall 0.5",           Some(Behaviour::Stall(Duration::from_millis(500))), ScriptOptions::default()),
+            ("cut 12",              Some(Behaviour::Cut(12)),                          ScriptOptions::default()),
+            ("status 429 times=1",  Some(Behaviour::Status(429)),                      ScriptOptions { times: Some(1), ..ScriptOptions::default() }),
+            ("refuse passed_back",  Some(Behaviour::Refuse("passed_back".into())),     ScriptOptions::default()),
+            ("seed=7 rate=2.5",     None,                                              ScriptOptions { seed: Some(7), rate: Some(2.5), ..ScriptOptions::default() }),
+            ("",                    None,                                              ScriptOptions::default()),
         ];
         for (text, behaviour, options) in cases {
             assert_eq!(Script::parse(text), Ok(Script { behaviour, options }), "{text}");
@@ -322,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn x2_a_line_of_the_prompt_wins_over_the_name() {
+    fn x2_a_line_of_the_prompt_overrides_the_model_name() {
         #[rustfmt::skip]
         let cases = [
             ("neither",          None,                 "hello",                              None,                          None),
@@ -333,17 +336,17 @@ mod tests {
             ("inside a word",    None,                 "a sim: plain",                       None,                          None),
         ];
         for (name, suffix, text, behaviour, seed) in cases {
-            let script = Script::of(suffix, &user(text)).expect(name);
+            let script = Script::for_request(suffix, &user(text)).expect(name);
             assert_eq!((script.behaviour, script.options.seed), (behaviour, seed), "{name}");
         }
         let mut later = user("go\nsim: tool-loop 3");
         later.push(Message::new(Role::Assistant, Vec::new()));
         later.push(Message::new(Role::Tool, Vec::new()));
-        later.extend(user("a reminder that the client puts beside the results"));
-        assert_eq!(last_question(&later).map(|(at, _)| at), Some(0));
-        assert_eq!(Script::of(None, &later).expect("known").behaviour, Some(Behaviour::ToolLoop(3)));
+        later.extend(user("a reminder that the client adds after the results"));
+        assert_eq!(last_user_turn(&later).map(|(at, _)| at), Some(0));
+        assert_eq!(Script::for_request(None, &later).expect("known").behaviour, Some(Behaviour::ToolLoop(3)));
         later.extend(user("sim: plain"));
-        assert_eq!(Script::of(None, &later).expect("known").behaviour, Some(Behaviour::Plain));
+        assert_eq!(Script::for_request(None, &later).expect("known").behaviour, Some(Behaviour::Plain));
         assert_eq!(without_script("a\nsim: plain\nb"), "a\nb");
     }
 }

@@ -1,4 +1,4 @@
-//! The stage behind a socket.
+//! The HTTP server around [`Service`].
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -19,24 +19,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Sleep;
 
-use crate::access::{Access, access, cors};
+use crate::body_stream::{BodyStep, BodyStream};
+use crate::origin_check::{OriginCheck, check_origin, cors_headers};
 use crate::plain_http;
-use crate::stage::{Answer, Asked, Stage};
-use crate::stream::{Next, Stream};
+use crate::service::{HttpRequest, HttpResponse, Service};
 
-/// How much the simulator takes from its clients.
+/// Limits on what clients may send.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Bytes of the body of one request.
+    /// Bytes in one request body.
     pub body: usize,
-    /// Bytes of all bodies that are being read.
+    /// Bytes in all request bodies being read at once.
     pub bodies: usize,
-    /// Bytes of the headers of one request.
+    /// Bytes in the headers of one request.
     pub headers: usize,
     pub connections: usize,
-    /// How long the headers of a request may take.
+    /// How long a client may take to send the headers.
     pub header_time: Duration,
-    /// How long a body may make us wait for its next piece.
+    /// How long a client may pause within a body.
     pub body_time: Duration,
 }
 
@@ -53,91 +53,89 @@ impl Default for Bounds {
     }
 }
 
-/// The most headers of one request.
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
-/// How long to wait after the system would not give us another connection.
+/// How long to wait after `accept` failed for lack of resources.
 const SHORTEST_BACKOFF: Duration = Duration::from_millis(20);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
 
-/// What a client hears that is one too many.
-fn too_many() -> String {
+/// The response to a connection above the limit.
+fn too_many_connections() -> String {
     let body = r#"{"error":{"message":"too many connections at once","type":"simulator_error","code":503}}"#;
     let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close";
     format!("{head}\r\nserver: aside-sim\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// A provider in a box, listening.
+/// A bound simulator that has not started serving.
 #[derive(Debug)]
 pub struct Simulator {
     listener: TcpListener,
     address: SocketAddr,
-    house: Arc<House>,
+    state: Arc<ServerState>,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
-pub(crate) struct House {
-    pub(crate) stage: Stage,
+pub(crate) struct ServerState {
+    pub(crate) service: Service,
     pub(crate) bounds: Bounds,
-    /// Bytes of bodies that are being read.
-    reading: AtomicUsize,
+    /// Bytes of the request bodies currently in memory.
+    body_bytes_in_use: AtomicUsize,
 }
 
-impl House {
-    pub(crate) fn new(stage: Stage, bounds: Bounds) -> House {
-        House { stage, bounds, reading: AtomicUsize::new(0) }
+impl ServerState {
+    pub(crate) fn new(service: Service, bounds: Bounds) -> ServerState {
+        ServerState { service, bounds, body_bytes_in_use: AtomicUsize::new(0) }
     }
 }
 
-/// A simulator that runs beside other work; it stops when this is dropped.
+/// A simulator running as a background task. Dropping this stops it.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningSimulator {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Simulator {
-    /// Listens; port 0 is any free one. Nothing is served before `run`.
-    pub async fn bind(address: SocketAddr, stage: Stage) -> io::Result<Simulator> {
-        Simulator::bind_within(address, stage, Bounds::default()).await
+    /// Binds the address; port 0 picks a free port. Nothing is served before `run`.
+    pub async fn bind(address: SocketAddr, service: Service) -> io::Result<Simulator> {
+        Simulator::bind_with_bounds(address, service, Bounds::default()).await
     }
 
-    pub async fn bind_within(address: SocketAddr, stage: Stage, bounds: Bounds) -> io::Result<Simulator> {
+    pub async fn bind_with_bounds(address: SocketAddr, service: Service, bounds: Bounds) -> io::Result<Simulator> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        Ok(Simulator { listener, address, house: Arc::new(House::new(stage, bounds)) })
+        Ok(Simulator { listener, address, state: Arc::new(ServerState::new(service, bounds)) })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `end` is there; what is being answered then is cut off.
+    /// Serves until `end` resolves. Responses still in progress are cut off.
     pub async fn run(self, end: impl Future<Output = ()>) {
         let mut connections = JoinSet::new();
         let mut end = std::pin::pin!(end);
         let mut backoff = SHORTEST_BACKOFF;
         loop {
-            let accepted = until(&mut end, |context| self.listener.poll_accept(context));
+            let accepted = unless_ended(&mut end, |context| self.listener.poll_accept(context));
             let Some(accepted) = accepted.await else { return };
             while connections.try_join_next().is_some() {}
             match accepted {
-                Ok((socket, _)) if connections.len() >= self.house.bounds.connections => {
-                    // It may well be gone; there is nothing more to say to it.
-                    let _unheard = socket.try_write(too_many().as_bytes());
+                Ok((socket, _)) if connections.len() >= self.state.bounds.connections => {
+                    // The client may already have disconnected.
+                    let _ignored = socket.try_write(too_many_connections().as_bytes());
                 }
                 Ok((socket, _)) => {
                     backoff = SHORTEST_BACKOFF;
-                    connections.spawn(serve(socket, Arc::clone(&self.house)));
+                    connections.spawn(serve(socket, Arc::clone(&self.state)));
                 }
-                Err(error) if is_about_the_client(&error) => (),
-                // We are out of descriptors or memory. Asking again at once
-                // would change nothing and take a whole core.
+                Err(error) if is_client_error(&error) => (),
+                // We are out of descriptors or memory. Retrying at once would only spin.
                 Err(_) => {
                     let mut wait = std::pin::pin!(tokio::time::sleep(backoff));
                     backoff = (backoff * 2).min(LONGEST_BACKOFF);
-                    if until(&mut end, |context| wait.as_mut().poll(context)).await.is_none() {
+                    if unless_ended(&mut end, |context| wait.as_mut().poll(context)).await.is_none() {
                         return;
                     }
                 }
@@ -145,27 +143,27 @@ impl Simulator {
         }
     }
 
-    /// Serves on the runtime that this is called on.
-    pub fn spawn(self) -> Running {
+    /// Serves on the current runtime.
+    pub fn spawn(self) -> RunningSimulator {
         let address = self.address;
-        Running { address, task: tokio::spawn(self.run(std::future::pending())) }
+        RunningSimulator { address, task: tokio::spawn(self.run(std::future::pending())) }
     }
 }
 
-impl Running {
+impl RunningSimulator {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningSimulator {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// Something else, unless the end is there first.
-async fn until<T>(
+/// Polls `other` unless `end` resolves first.
+async fn unless_ended<T>(
     end: &mut Pin<&mut impl Future<Output = ()>>,
     mut other: impl FnMut(&mut Context<'_>) -> Poll<T>,
 ) -> Option<T> {
@@ -176,169 +174,172 @@ async fn until<T>(
     .await
 }
 
-/// A client that is gone before we look is no concern of ours.
-fn is_about_the_client(error: &io::Error) -> bool {
+/// The client disconnected before we accepted it.
+fn is_client_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-async fn serve(socket: TcpStream, house: Arc<House>) {
-    // Each piece is to arrive when it is sent; without it all still works.
-    let _as_it_is = socket.set_nodelay(true);
+async fn serve(socket: TcpStream, state: Arc<ServerState>) {
+    // Send each chunk immediately. If this fails, only timing suffers.
+    let _ignored = socket.set_nodelay(true);
     let Ok(local) = socket.local_addr() else { return };
     if plain_http::is_needed() {
-        // A client that hangs up ends its own connection only.
-        let _gone = plain_http::serve(socket, local.ip(), &house).await;
+        // A client that disconnects affects only its own connection.
+        let _gone = plain_http::serve(socket, local.ip(), &state).await;
         return;
     }
-    let Bounds { headers, header_time, .. } = house.bounds;
-    let service = service_fn(move |request| answer(request, local.ip(), Arc::clone(&house)));
-    // A client that hangs up, or speaks no HTTP, ends its own connection only.
+    let Bounds { headers, header_time, .. } = state.bounds;
+    let service = service_fn(move |request| respond(request, local.ip(), Arc::clone(&state)));
+    // A client that disconnects, or does not speak HTTP, affects only its own connection.
     let _gone = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
-        .max_headers(MOST_HEADERS)
+        .max_headers(MAX_HEADERS)
         .max_buf_size(headers)
         .serve_connection(TokioIo::new(socket), service)
         .await;
 }
 
-async fn answer(request: Request<Incoming>, local: IpAddr, house: Arc<House>) -> Result<Response<Told>, Infallible> {
+async fn respond(
+    request: Request<Incoming>,
+    local: IpAddr,
+    state: Arc<ServerState>,
+) -> Result<Response<ResponseBody>, Infallible> {
     let (head, body) = request.into_parts();
     let headers: Vec<(String, String)> = head
         .headers
         .iter()
         .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect();
-    let access = access(head.method.as_str(), &headers, head.uri.authority().map(|host| host.as_str()), local);
-    let mut answer = match refused(access) {
-        Some(answer) => answer,
-        None => match collected(body, &house).await {
-            Ok(body) => house.stage.answer(&Asked {
+    let origin = check_origin(head.method.as_str(), &headers, head.uri.authority().map(|host| host.as_str()), local);
+    let mut response = match early_response(origin) {
+        Some(response) => response,
+        None => match read_body(body, &state).await {
+            Ok(body) => state.service.respond(&HttpRequest {
                 method: head.method.as_str(),
                 path: head.uri.path(),
                 query: head.uri.query().unwrap_or(""),
                 headers: &headers,
                 body: &body.bytes,
             }),
-            Err(unread) => unread.answer(),
+            Err(error) => error.response(),
         },
     };
-    answer.headers.extend(cors(&headers, access));
-    if !answer.delay.is_zero() {
-        tokio::time::sleep(answer.delay).await;
+    response.headers.extend(cors_headers(&headers, origin));
+    if !response.delay.is_zero() {
+        tokio::time::sleep(response.delay).await;
     }
-    let mut response = Response::builder().status(answer.status).header("server", "aside-sim");
-    for (name, value) in &answer.headers {
-        response = response.header(name, value);
+    let mut builder = Response::builder().status(response.status).header("server", "aside-sim");
+    for (name, value) in &response.headers {
+        builder = builder.header(name, value);
     }
-    let told = Told { stream: answer.body, wait: None, yielded: false, parted: false };
-    Ok(response.body(told).unwrap_or_else(|_| Response::new(Told::nothing())))
+    let body = ResponseBody { stream: response.body, wait: None, yielded: false, flushed: false };
+    Ok(builder.body(body).unwrap_or_else(|_| Response::new(ResponseBody::empty())))
 }
 
-/// What is answered without looking at the request any further.
-pub(crate) fn refused(access: Access) -> Option<Answer> {
-    match access {
-        Access::OtherHost => Some(Answer::refused(421, "the Host header names another machine than this one")),
-        Access::OtherOrigin => Some(Answer::refused(403, "only web pages of this machine are answered")),
-        Access::Preflight => Some(Answer::empty(204)),
-        Access::Granted | Access::Page => None,
+/// The response to a request that is decided by its headers alone.
+pub(crate) fn early_response(origin: OriginCheck) -> Option<HttpResponse> {
+    match origin {
+        OriginCheck::ForeignHost => Some(HttpResponse::refusal(421, "the Host header names another machine")),
+        OriginCheck::ForeignOrigin => Some(HttpResponse::refusal(403, "only web pages on this machine are allowed")),
+        OriginCheck::Preflight => Some(HttpResponse::empty(204)),
+        OriginCheck::Allowed | OriginCheck::LocalPage => None,
     }
 }
 
-/// Why a body was not read.
-pub(crate) enum Unread {
+/// Why a request body could not be read.
+pub(crate) enum BodyError {
     TooLong,
     TooSlow,
     TooMuchAtOnce,
-    BrokenOff,
+    Incomplete,
 }
 
-impl Unread {
-    pub(crate) fn answer(&self) -> Answer {
+impl BodyError {
+    pub(crate) fn response(&self) -> HttpResponse {
         match self {
-            Unread::TooLong => Answer::refused(413, "the request is too long"),
-            Unread::TooSlow => Answer::refused(408, "the request did not go on"),
-            Unread::TooMuchAtOnce => Answer::refused(503, "too many long requests at once"),
-            Unread::BrokenOff => Answer::refused(400, "the request breaks off"),
+            BodyError::TooLong => HttpResponse::refusal(413, "the request is too long"),
+            BodyError::TooSlow => HttpResponse::refusal(408, "the request body timed out"),
+            BodyError::TooMuchAtOnce => HttpResponse::refusal(503, "too many long requests at once"),
+            BodyError::Incomplete => HttpResponse::refusal(400, "the request body is incomplete"),
         }
     }
 }
 
-/// Bytes that are counted while they are held.
-pub(crate) struct Counted<'a> {
+/// A request body whose bytes count towards the shared limit while it exists.
+pub(crate) struct CountedBody<'a> {
     pub(crate) bytes: Vec<u8>,
-    reading: &'a AtomicUsize,
+    body_bytes_in_use: &'a AtomicUsize,
 }
 
-impl Counted<'_> {
-    pub(crate) fn new(house: &House) -> Counted<'_> {
-        Counted { bytes: Vec::new(), reading: &house.reading }
+impl CountedBody<'_> {
+    pub(crate) fn new(state: &ServerState) -> CountedBody<'_> {
+        CountedBody { bytes: Vec::new(), body_bytes_in_use: &state.body_bytes_in_use }
     }
 
-    pub(crate) fn add(&mut self, data: &[u8], house: &House) -> Result<(), Unread> {
-        if self.bytes.len() + data.len() > house.bounds.body {
-            return Err(Unread::TooLong);
+    pub(crate) fn add(&mut self, data: &[u8], state: &ServerState) -> Result<(), BodyError> {
+        if self.bytes.len() + data.len() > state.bounds.body {
+            return Err(BodyError::TooLong);
         }
-        if self.reading.fetch_add(data.len(), Ordering::Relaxed) + data.len() > house.bounds.bodies {
-            self.reading.fetch_sub(data.len(), Ordering::Relaxed);
-            return Err(Unread::TooMuchAtOnce);
+        if self.body_bytes_in_use.fetch_add(data.len(), Ordering::Relaxed) + data.len() > state.bounds.bodies {
+            self.body_bytes_in_use.fetch_sub(data.len(), Ordering::Relaxed);
+            return Err(BodyError::TooMuchAtOnce);
         }
         self.bytes.extend_from_slice(data);
         Ok(())
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedBody<'_> {
     fn drop(&mut self) {
-        self.reading.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        self.body_bytes_in_use.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }
 
-/// The whole body.
-async fn collected(mut body: Incoming, house: &House) -> Result<Counted<'_>, Unread> {
-    let Bounds { body: most, body_time, .. } = house.bounds;
+async fn read_body(mut body: Incoming, state: &ServerState) -> Result<CountedBody<'_>, BodyError> {
+    let Bounds { body: most, body_time, .. } = state.bounds;
     if body.size_hint().lower() > most as u64 {
-        return Err(Unread::TooLong);
+        return Err(BodyError::TooLong);
     }
-    let mut counted = Counted::new(house);
+    let mut counted = CountedBody::new(state);
     loop {
         let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
-        let Ok(frame) = tokio::time::timeout(body_time, next).await else { return Err(Unread::TooSlow) };
+        let Ok(frame) = tokio::time::timeout(body_time, next).await else { return Err(BodyError::TooSlow) };
         let Some(frame) = frame else { return Ok(counted) };
-        let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else { continue };
-        counted.add(&data, house)?;
+        let Ok(data) = frame.map_err(|_| BodyError::Incomplete)?.into_data() else { continue };
+        counted.add(&data, state)?;
     }
 }
 
-/// A body that is sent as the stream says: its pieces, its waits, its end.
-struct Told {
-    stream: Stream,
+/// A response body that follows the [`BodyStream`]: its chunks, its pauses, its end.
+struct ResponseBody {
+    stream: BodyStream,
     wait: Option<Pin<Box<Sleep>>>,
-    /// A piece went out and was given the time to leave alone.
+    /// A chunk was just sent; yield once so that it goes out on its own.
     yielded: bool,
-    /// Everything before the break went out.
-    parted: bool,
+    /// We already yielded once before aborting, so that earlier bytes go out.
+    flushed: bool,
 }
 
-/// The connection breaks here, as the script says.
+/// The script asked for the connection to break.
 #[derive(Debug, thiserror::Error)]
 #[error("cut off by the script")]
 struct CutOff;
 
-impl Told {
-    fn nothing() -> Told {
-        Told { stream: Stream::of(String::new()), wait: None, yielded: false, parted: false }
+impl ResponseBody {
+    fn empty() -> ResponseBody {
+        ResponseBody { stream: BodyStream::from_text(String::new()), wait: None, yielded: false, flushed: false }
     }
 }
 
-impl Body for Told {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = CutOff;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
         if self.yielded {
-            // Asked again at once; in between what was given goes out.
+            // Yield so that hyper sends the previous chunk before we produce the next.
             self.yielded = false;
             context.waker().wake_by_ref();
             return Poll::Pending;
@@ -351,18 +352,18 @@ impl Body for Told {
                 }
             }
             match self.stream.step() {
-                Next::Bytes(bytes) => {
+                BodyStep::Bytes(bytes) => {
                     self.yielded = self.stream.is_fragmented();
                     return Poll::Ready(Some(Ok(Frame::data(bytes.into()))));
                 }
-                Next::Wait(time) => self.wait = Some(Box::pin(tokio::time::sleep(time))),
-                // What was sent before is to arrive.
-                Next::Abort if !std::mem::replace(&mut self.parted, true) => {
+                BodyStep::Wait(time) => self.wait = Some(Box::pin(tokio::time::sleep(time))),
+                // Yield once so that the bytes before the break are sent.
+                BodyStep::Abort if !std::mem::replace(&mut self.flushed, true) => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Next::Abort => return Poll::Ready(Some(Err(CutOff))),
-                Next::End => return Poll::Ready(None),
+                BodyStep::Abort => return Poll::Ready(Some(Err(CutOff))),
+                BodyStep::End => return Poll::Ready(None),
             }
         }
     }

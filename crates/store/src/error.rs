@@ -1,5 +1,4 @@
-//! What can go wrong with a store, in words that say to what file and what to
-//! do about it.
+//! Errors of a store. Each message names the file and what to do about it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,24 +9,24 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error(
-        "{path} was written by a newer aside (its form is {found}, this one knows up to {supported}); nothing was changed, use the newer aside"
+        "{path} was written by a newer aside (its format is {found}, this one supports up to {supported}); nothing was changed, use the newer aside"
     )]
     NewerThanUs { path: PathBuf, found: i64, supported: i64 },
     #[error(
-        "{path} is no session store of aside; nothing was changed, move it away or name another folder with ASIDE_DATA_DIR"
+        "{path} is not a session store of aside; nothing was changed, move it away or set ASIDE_DATA_DIR to another folder"
     )]
     NotOurs { path: PathBuf },
     #[error(
         "{path} is damaged ({detail}); nothing was changed, copy it away first, then `sqlite3 {path} .recover` saves what can be read"
     )]
     Damaged { path: PathBuf, detail: String },
-    #[error("no room left to write {path}; what was stored before is whole, free some space and go on")]
+    #[error("no space left to write {path}; everything stored before is intact, free some space and continue")]
     Full { path: PathBuf },
-    #[error("{path} cannot be written ({detail}); mend its permissions or name another folder with ASIDE_DATA_DIR")]
+    #[error("{path} cannot be written ({detail}); fix its permissions or set ASIDE_DATA_DIR to another folder")]
     ReadOnly { path: PathBuf, detail: String },
     #[error("cannot open {path}: {detail}")]
     CannotOpen { path: PathBuf, detail: String },
-    #[error("{path} is busy: another program has been writing to it for longer than we wait; try again")]
+    #[error("{path} is busy: another program has been writing to it for too long; try again")]
     Busy { path: PathBuf },
     #[error(
         "session `{session}` is open in another aside (process {owner}); close it there, or read it here without writing"
@@ -36,7 +35,7 @@ pub enum StoreError {
     #[error("no session `{word}`: neither an id, nor the beginning of one, nor a title")]
     NoSuchSession { word: String },
     #[error("`{word}` could be {n} sessions: {list}", n = candidates.len(), list = listed(candidates))]
-    Ambiguous { word: String, candidates: Vec<Candidate> },
+    Ambiguous { word: String, candidates: Vec<SessionCandidate> },
     #[error("session `{session}` has no message {message}")]
     NoSuchMessage { session: SessionId, message: MessageId },
     #[error("message {message} is not a reply that is being recorded")]
@@ -47,30 +46,30 @@ pub enum StoreError {
     Other { path: PathBuf, detail: String },
 }
 
-/// A session that a word could have meant.
+/// A session that matches an ambiguous search word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct SessionCandidate {
     pub id: SessionId,
     pub title: Option<String>,
 }
 
-/// As many candidates as fit a line or two.
-const MOST_LISTED: usize = 8;
+/// As many candidates as fit in a line or two.
+const MAX_LISTED: usize = 8;
 
-fn listed(candidates: &[Candidate]) -> String {
-    let one = |candidate: &Candidate| match &candidate.title {
+fn listed(candidates: &[SessionCandidate]) -> String {
+    let one = |candidate: &SessionCandidate| match &candidate.title {
         Some(title) => format!("{} \"{title}\"", candidate.id),
         None => candidate.id.to_string(),
     };
-    let mut list: Vec<String> = candidates.iter().take(MOST_LISTED).map(one).collect();
-    if candidates.len() > MOST_LISTED {
+    let mut list: Vec<String> = candidates.iter().take(MAX_LISTED).map(one).collect();
+    if candidates.len() > MAX_LISTED {
         list.push("…".to_owned());
     }
     list.join(", ")
 }
 
 impl StoreError {
-    /// What SQLite says, sorted by what a person can do about it.
+    /// Classifies an SQLite error by what the user can do about it.
     pub(crate) fn of_sqlite(error: rusqlite::Error, path: &Path) -> StoreError {
         use rusqlite::ErrorCode as Code;
         let path = path.to_owned();
@@ -98,8 +97,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the same call may succeed later, without anybody mending the store.
-    pub fn may_pass(&self) -> bool {
+    /// Whether the same call may succeed later without a repair of the store.
+    pub fn is_transient(&self) -> bool {
         matches!(self, StoreError::Full { .. } | StoreError::Busy { .. })
     }
 }

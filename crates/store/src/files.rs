@@ -1,23 +1,23 @@
-//! Where the store lives, and who may look into it.
+//! The data folder and its permissions.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder of a user's data: `$ASIDE_DATA_DIR`, else `aside` in the XDG data
-/// folder. The environment is handed in.
+/// The user's data folder: `$ASIDE_DATA_DIR`, else `aside` in the XDG data
+/// folder. The caller passes the environment.
 pub fn data_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("ASIDE_DATA_DIR")
-        // The XDG rules say that a relative path is to be ignored.
+        // The XDG specification says to ignore relative paths.
         .or_else(|| set("XDG_DATA_HOME").filter(|path| path.is_absolute()).map(|path| path.join("aside")))
         .or_else(|| set("HOME").map(|home| home.join(".local/share/aside")))
 }
 
-/// Creates a folder for the owner alone. One that existed keeps its mode unless
-/// it is plainly ours: empty, or named after us. A shared folder that a user
-/// points us at is not ours to close; the files in it are private anyway.
+/// Creates a folder that only the owner can access. An existing folder keeps
+/// its mode unless it is empty or named `aside`: the user may have chosen a
+/// shared folder, and the files in it are private anyway.
 pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     let existed = path.is_dir();
     let mut builder = DirBuilder::new();
@@ -26,26 +26,26 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
     if existed && (path.ends_with("aside") || path.read_dir()?.next().is_none()) {
-        narrow(&File::open(path)?, 0o700)?;
+        restrict(&File::open(path)?, 0o700)?;
     }
     Ok(())
 }
 
-/// Creates a file for the owner alone, or narrows one that exists.
+/// Creates a file that only the owner can access, or restricts an existing one.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path)?;
-    // By the handle: a lock file may be gone from its path already.
-    narrow(&file, 0o600)?;
+    // Through the handle: a lock file may already be gone from its path.
+    restrict(&file, 0o600)?;
     Ok(file)
 }
 
-/// Takes rights away from others; a mode that is narrow already is left alone.
+/// Removes access for group and others; leaves a mode that has none alone.
 #[cfg(unix)]
-fn narrow(file: &File, mode: u32) -> io::Result<()> {
+fn restrict(file: &File, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let now = file.metadata()?.permissions().mode();
     if now & 0o077 == 0 || now & 0o1000 != 0 {
@@ -55,7 +55,7 @@ fn narrow(file: &File, mode: u32) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn narrow(_file: &File, _mode: u32) -> io::Result<()> {
+fn restrict(_file: &File, _mode: u32) -> io::Result<()> {
     Ok(())
 }
 
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_folder_is_the_users_word_then_xdg_then_home() {
+    fn the_data_folder_is_the_users_choice_then_xdg_then_home() {
         type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
         #[rustfmt::skip]
         let cases: &[Case<'_>] = &[
-            ("own word",     &[("ASIDE_DATA_DIR", "/x"), ("XDG_DATA_HOME", "/y"), ("HOME", "/h")], Some("/x")),
+            ("own setting",  &[("ASIDE_DATA_DIR", "/x"), ("XDG_DATA_HOME", "/y"), ("HOME", "/h")], Some("/x")),
             ("xdg",          &[("XDG_DATA_HOME", "/y"), ("HOME", "/h")],                           Some("/y/aside")),
             ("relative xdg", &[("XDG_DATA_HOME", "y"), ("HOME", "/h")],                            Some("/h/.local/share/aside")),
             ("empty",        &[("ASIDE_DATA_DIR", ""), ("HOME", "/h")],                            Some("/h/.local/share/aside")),

@@ -1,42 +1,44 @@
-//! What a running reply said so far, in a form that outlives its process.
+//! The journal of a reply in progress, readable after a crash.
 //!
-//! The journal holds events, not blocks: whoever finds it plays it into core's
-//! fold, so that an interrupted reply is read by the same code as a live one.
+//! It holds events, not blocks. Reading it replays the events into core's fold,
+//! so an interrupted reply is built by the same code as a live one.
 
 use aside_core::block::{Reply, SealKind, Time};
-use aside_core::event::{BlockId, End, Ending, Event, Opening, Part, ProviderError, Side, Usage};
+use aside_core::event::{
+    BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, RestatedPart, Usage,
+};
 use aside_core::fold::Fold;
-use aside_core::text::JsonText;
+use aside_core::json_string::JsonText;
 use serde::{Deserialize, Serialize};
 
-/// How long the text of one event becomes; more of it is another event.
-pub(crate) const PIECE: usize = 256 << 10;
+/// The maximum text of one event; more text becomes another event.
+pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// What one row of the journal holds, about.
-const ROW: usize = 1 << 20;
+/// The approximate size of one journal row.
+const ROW_BYTES: usize = 1 << 20;
 
-/// Events of a reply, growth of one block joined.
+/// Events of a reply, with consecutive deltas of one block joined.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Batch {
-    events: Vec<Recorded>,
+pub struct EventBatch {
+    events: Vec<JournalEvent>,
     n_bytes: usize,
 }
 
-impl Batch {
-    /// Takes an event in. A delta that continues the one before costs a copy of
-    /// its text and nothing else.
+impl EventBatch {
+    /// Adds an event. A delta that continues the previous one costs only a copy
+    /// of its text.
     pub fn push(&mut self, event: Event<'_>, now: Option<Time>) {
         if let Event::Grew { block, text } = event
-            && let Some(Recorded::Grew(last, before)) = self.events.last_mut()
+            && let Some(JournalEvent::Grew(last, before)) = self.events.last_mut()
             && *last == block.0
-            && before.len() + text.len() <= PIECE
+            && before.len() + text.len() <= MAX_TEXT_BYTES
         {
             self.n_bytes += text.len();
             before.push_str(text);
             return;
         }
-        let recorded = Recorded::of(event, now);
-        self.n_bytes += recorded.as_ref().map_or(0, Recorded::n_bytes);
+        let recorded = JournalEvent::of(event, now);
+        self.n_bytes += recorded.as_ref().map_or(0, JournalEvent::n_bytes);
         self.events.extend(recorded);
     }
 
@@ -44,45 +46,45 @@ impl Batch {
         self.events.is_empty()
     }
 
-    /// How much text waits here.
+    /// The number of text bytes in this batch.
     pub fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// Puts what came later behind this.
-    pub fn append(&mut self, mut later: Batch) {
+    /// Appends later events.
+    pub fn append(&mut self, mut later: EventBatch) {
         self.n_bytes += later.n_bytes;
         self.events.append(&mut later.events);
     }
 
-    /// The events as rows of the journal, one after another, so that a long
-    /// reply is never written down in memory as a whole.
+    /// Serializes the events into journal rows one at a time, so that a long
+    /// reply is never in memory as a whole.
     pub fn rows(&self) -> impl Iterator<Item = String> {
         let mut rest = self.events.as_slice();
         std::iter::from_fn(move || {
             let mut n_bytes = 0;
             let full = rest.iter().position(|event| {
                 n_bytes += event.n_bytes();
-                n_bytes > ROW
+                n_bytes > ROW_BYTES
             });
             let (row, after) = rest.split_at(full.map_or(rest.len(), |at| at.max(1)));
             rest = after;
-            // Plain data into memory does not fail.
+            // Serializing plain data into memory cannot fail.
             (!row.is_empty()).then(|| serde_json::to_string(row).unwrap_or_default())
         })
     }
 
-    pub fn from_json(json: &str) -> Result<Batch, serde_json::Error> {
-        Ok(Batch { events: serde_json::from_str(json)?, n_bytes: 0 })
+    pub fn from_json(json: &str) -> Result<EventBatch, serde_json::Error> {
+        Ok(EventBatch { events: serde_json::from_str(json)?, n_bytes: 0 })
     }
 
-    /// The reply that all batches together make, as far as it came.
-    pub fn replay(batches: impl IntoIterator<Item = Batch>) -> Reply {
+    /// Rebuilds the reply from all batches, as far as it was recorded.
+    pub fn replay(batches: impl IntoIterator<Item = EventBatch>) -> Reply {
         let mut fold = Fold::new();
         let mut n_opened = 0;
-        // A reply whose end was never said was cut off.
-        let unsaid = End { ending: Ending::CutOff, error: None };
-        play(&mut fold, Event::Ended(&unsaid));
+        // A reply without a recorded end was cut off.
+        let cut_off = ReplyEnd { ending: Ending::CutOff, error: None };
+        play(&mut fold, Event::Ended(&cut_off));
         for recorded in batches.into_iter().flat_map(|batch| batch.events) {
             recorded.play(&mut fold, &mut n_opened);
         }
@@ -90,13 +92,14 @@ impl Batch {
     }
 }
 
-/// One event as it is stored. The names are stored and never change.
+/// One event in its stored form. The serialized names are on users' disks and
+/// never change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Recorded {
+enum JournalEvent {
     #[serde(rename = "model")]
     Started(String),
     #[serde(rename = "open")]
-    Opened { b: u32, o: Opened, at: Option<u64> },
+    Opened { b: u32, o: JournalOpening, at: Option<u64> },
     #[serde(rename = "item")]
     Item(u32, u32),
     #[serde(rename = "grew")]
@@ -128,7 +131,7 @@ enum Recorded {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Opened {
+enum JournalOpening {
     #[serde(rename = "text")]
     Text,
     #[serde(rename = "thinking")]
@@ -139,7 +142,7 @@ enum Opened {
     Unmodelled,
 }
 
-/// An ending as one word; a word of the provider's own begins with `?`.
+/// An ending as one word; an unrecognized one is prefixed with `?`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredEnding(pub(crate) String);
 
@@ -176,57 +179,59 @@ impl StoredEnding {
     }
 }
 
-impl Recorded {
-    /// How much text it holds.
+impl JournalEvent {
+    /// The number of text bytes it holds.
     fn n_bytes(&self) -> usize {
         match self {
-            Recorded::Started(text)
-            | Recorded::Grew(_, text)
-            | Recorded::Signed(_, text)
-            | Recorded::Encrypted(_, text)
-            | Recorded::Identified(_, text)
-            | Recorded::Restated(_, text)
-            | Recorded::RestatedItem(_, _, text)
-            | Recorded::Kept(_, text, _)
-            | Recorded::Seen(text) => text.len(),
-            Recorded::Opened { .. }
-            | Recorded::Item(..)
-            | Recorded::RefiledAsText(_)
-            | Recorded::RefiledAsThinking(_)
-            | Recorded::Closed(..)
-            | Recorded::Usage(..)
-            | Recorded::Ended { .. } => 0,
+            JournalEvent::Started(text)
+            | JournalEvent::Grew(_, text)
+            | JournalEvent::Signed(_, text)
+            | JournalEvent::Encrypted(_, text)
+            | JournalEvent::Identified(_, text)
+            | JournalEvent::Restated(_, text)
+            | JournalEvent::RestatedItem(_, _, text)
+            | JournalEvent::Kept(_, text, _)
+            | JournalEvent::Seen(text) => text.len(),
+            JournalEvent::Opened { .. }
+            | JournalEvent::Item(..)
+            | JournalEvent::RefiledAsText(_)
+            | JournalEvent::RefiledAsThinking(_)
+            | JournalEvent::Closed(..)
+            | JournalEvent::Usage(..)
+            | JournalEvent::Ended { .. } => 0,
         }
     }
 
-    /// None for what no message holds: notes are told when they happen.
-    fn of(event: Event<'_>, now: Option<Time>) -> Option<Recorded> {
+    /// None for notes: they are emitted when they happen and not stored.
+    fn of(event: Event<'_>, now: Option<Time>) -> Option<JournalEvent> {
         let at = now.map(|now| now.0);
         Some(match event {
-            Event::Started { model } => Recorded::Started(model.to_owned()),
-            Event::Opened { block, opening } => Recorded::Opened { b: block.0, o: Opened::of(opening), at },
-            Event::Item { block, index } => Recorded::Item(block.0, index),
-            Event::Grew { block, text } => Recorded::Grew(block.0, text.to_owned()),
+            Event::Started { model } => JournalEvent::Started(model.to_owned()),
+            Event::Opened { block, opening } => JournalEvent::Opened { b: block.0, o: JournalOpening::of(opening), at },
+            Event::Item { block, index } => JournalEvent::Item(block.0, index),
+            Event::Grew { block, text } => JournalEvent::Grew(block.0, text.to_owned()),
             Event::Sealed { block, kind, payload } => match kind {
-                SealKind::Signature => Recorded::Signed(block.0, payload.to_owned()),
-                SealKind::Encrypted => Recorded::Encrypted(block.0, payload.to_owned()),
+                SealKind::Signature => JournalEvent::Signed(block.0, payload.to_owned()),
+                SealKind::Encrypted => JournalEvent::Encrypted(block.0, payload.to_owned()),
             },
-            Event::Refiled { block, to: Side::Text } => Recorded::RefiledAsText(block.0),
-            Event::Refiled { block, to: Side::Thinking } => Recorded::RefiledAsThinking(block.0),
-            Event::Identified { block, id } => Recorded::Identified(block.0, id.to_owned()),
-            Event::Restated { block, part: Part::Whole, text } => Recorded::Restated(block.0, text.to_owned_text()),
-            Event::Restated { block, part: Part::Item(index), text } => {
-                Recorded::RestatedItem(block.0, index, text.to_owned_text())
+            Event::Refiled { block, to: ProseKind::Text } => JournalEvent::RefiledAsText(block.0),
+            Event::Refiled { block, to: ProseKind::Thinking } => JournalEvent::RefiledAsThinking(block.0),
+            Event::Identified { block, id } => JournalEvent::Identified(block.0, id.to_owned()),
+            Event::Restated { block, part: RestatedPart::Whole, text } => {
+                JournalEvent::Restated(block.0, text.to_owned_text())
             }
-            Event::Kept { block, json, text_member } => {
-                Recorded::Kept(block.0, json.to_owned(), text_member.map(str::to_owned))
+            Event::Restated { block, part: RestatedPart::Item(index), text } => {
+                JournalEvent::RestatedItem(block.0, index, text.to_owned_text())
             }
-            Event::Closed { block } => Recorded::Closed(block.0, at),
-            Event::Seen { field } => Recorded::Seen(field.to_owned()),
+            Event::NativeItem { block, json, text_member } => {
+                JournalEvent::Kept(block.0, json.to_owned(), text_member.map(str::to_owned))
+            }
+            Event::Closed { block } => JournalEvent::Closed(block.0, at),
+            Event::EmptyThinkingField { field } => JournalEvent::Seen(field.to_owned()),
             Event::Usage(Usage { input, output, reasoning, cached }) => {
-                Recorded::Usage(input, output, reasoning, cached)
+                JournalEvent::Usage(input, output, reasoning, cached)
             }
-            Event::Ended(End { ending, error }) => Recorded::Ended {
+            Event::Ended(ReplyEnd { ending, error }) => JournalEvent::Ended {
                 e: StoredEnding::of(ending),
                 error: error.clone().map(|ProviderError { message, code, status }| (message, code, status)),
             },
@@ -236,43 +241,47 @@ impl Recorded {
 
     fn play(&self, fold: &mut Fold, n_opened: &mut u32) {
         let event = match self {
-            Recorded::Started(model) => Event::Started { model },
-            Recorded::Opened { b, o, at } => {
+            JournalEvent::Started(model) => Event::Started { model },
+            JournalEvent::Opened { b, o, at } => {
                 set_now(fold, *at);
-                // Blocks are numbered without gaps; anything else is damage.
+                // Blocks are numbered without gaps; anything else is corrupt.
                 if *b != *n_opened {
                     return;
                 }
                 *n_opened += 1;
                 Event::Opened { block: BlockId(*b), opening: o.opening() }
             }
-            Recorded::Item(b, index) => Event::Item { block: BlockId(*b), index: *index },
-            Recorded::Grew(b, text) => Event::Grew { block: BlockId(*b), text },
-            Recorded::Signed(b, payload) => Event::Sealed { block: BlockId(*b), kind: SealKind::Signature, payload },
-            Recorded::Encrypted(b, payload) => Event::Sealed { block: BlockId(*b), kind: SealKind::Encrypted, payload },
-            Recorded::RefiledAsText(b) => Event::Refiled { block: BlockId(*b), to: Side::Text },
-            Recorded::RefiledAsThinking(b) => Event::Refiled { block: BlockId(*b), to: Side::Thinking },
-            Recorded::Identified(b, id) => Event::Identified { block: BlockId(*b), id },
-            Recorded::Restated(b, text) => {
-                Event::Restated { block: BlockId(*b), part: Part::Whole, text: JsonText::plain(text) }
+            JournalEvent::Item(b, index) => Event::Item { block: BlockId(*b), index: *index },
+            JournalEvent::Grew(b, text) => Event::Grew { block: BlockId(*b), text },
+            JournalEvent::Signed(b, payload) => {
+                Event::Sealed { block: BlockId(*b), kind: SealKind::Signature, payload }
             }
-            Recorded::RestatedItem(b, index, text) => {
-                Event::Restated { block: BlockId(*b), part: Part::Item(*index), text: JsonText::plain(text) }
+            JournalEvent::Encrypted(b, payload) => {
+                Event::Sealed { block: BlockId(*b), kind: SealKind::Encrypted, payload }
             }
-            Recorded::Kept(b, json, text_member) => {
-                Event::Kept { block: BlockId(*b), json, text_member: text_member.as_deref() }
+            JournalEvent::RefiledAsText(b) => Event::Refiled { block: BlockId(*b), to: ProseKind::Text },
+            JournalEvent::RefiledAsThinking(b) => Event::Refiled { block: BlockId(*b), to: ProseKind::Thinking },
+            JournalEvent::Identified(b, id) => Event::Identified { block: BlockId(*b), id },
+            JournalEvent::Restated(b, text) => {
+                Event::Restated { block: BlockId(*b), part: RestatedPart::Whole, text: JsonText::plain(text) }
             }
-            Recorded::Closed(b, at) => {
+            JournalEvent::RestatedItem(b, index, text) => {
+                Event::Restated { block: BlockId(*b), part: RestatedPart::Item(*index), text: JsonText::plain(text) }
+            }
+            JournalEvent::Kept(b, json, text_member) => {
+                Event::NativeItem { block: BlockId(*b), json, text_member: text_member.as_deref() }
+            }
+            JournalEvent::Closed(b, at) => {
                 set_now(fold, *at);
                 Event::Closed { block: BlockId(*b) }
             }
-            Recorded::Seen(field) => Event::Seen { field },
-            Recorded::Usage(input, output, reasoning, cached) => {
+            JournalEvent::Seen(field) => Event::EmptyThinkingField { field },
+            JournalEvent::Usage(input, output, reasoning, cached) => {
                 Event::Usage(Usage { input: *input, output: *output, reasoning: *reasoning, cached: *cached })
             }
-            Recorded::Ended { e, error } => {
+            JournalEvent::Ended { e, error } => {
                 let error = error.clone().map(|(message, code, status)| ProviderError { message, code, status });
-                return play(fold, Event::Ended(&End { ending: e.ending(), error }));
+                return play(fold, Event::Ended(&ReplyEnd { ending: e.ending(), error }));
             }
         };
         play(fold, event);
@@ -289,22 +298,22 @@ fn set_now(fold: &mut Fold, at: Option<u64>) {
     }
 }
 
-impl Opened {
-    fn of(opening: Opening<'_>) -> Opened {
+impl JournalOpening {
+    fn of(opening: BlockOpening<'_>) -> JournalOpening {
         match opening {
-            Opening::Text => Opened::Text,
-            Opening::Thinking { source, id } => Opened::Thinking(source.to_owned(), id.map(str::to_owned)),
-            Opening::ToolCall { id, name } => Opened::ToolCall(id.map(str::to_owned), name.to_owned()),
-            Opening::Unmodelled => Opened::Unmodelled,
+            BlockOpening::Text => JournalOpening::Text,
+            BlockOpening::Thinking { source, id } => JournalOpening::Thinking(source.to_owned(), id.map(str::to_owned)),
+            BlockOpening::ToolCall { id, name } => JournalOpening::ToolCall(id.map(str::to_owned), name.to_owned()),
+            BlockOpening::Unmodelled => JournalOpening::Unmodelled,
         }
     }
 
-    fn opening(&self) -> Opening<'_> {
+    fn opening(&self) -> BlockOpening<'_> {
         match self {
-            Opened::Text => Opening::Text,
-            Opened::Thinking(source, id) => Opening::Thinking { source, id: id.as_deref() },
-            Opened::ToolCall(id, name) => Opening::ToolCall { id: id.as_deref(), name },
-            Opened::Unmodelled => Opening::Unmodelled,
+            JournalOpening::Text => BlockOpening::Text,
+            JournalOpening::Thinking(source, id) => BlockOpening::Thinking { source, id: id.as_deref() },
+            JournalOpening::ToolCall(id, name) => BlockOpening::ToolCall { id: id.as_deref(), name },
+            JournalOpening::Unmodelled => BlockOpening::Unmodelled,
         }
     }
 }

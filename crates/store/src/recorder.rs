@@ -1,9 +1,8 @@
-//! Keeps a running reply safe while it streams.
+//! Saves a reply while it streams.
 //!
-//! Handing an event in costs a lock and a copy of its text. A thread of the
-//! recorder writes what has come together: a third of a second after the first of
-//! it, and at once when a block ends. A process that is killed loses what came
-//! since, which is less than a second of text.
+//! Taking an event costs a lock and a copy of its text. A writer thread stores
+//! pending events 300 ms after the first one, and at once when a block ends. A
+//! killed process loses only what came since, less than a second of text.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -12,142 +11,145 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aside_core::block::Time;
-use aside_core::event::{BlockId, Event, Part, Sink};
+use aside_core::event::{BlockId, Event, RestatedPart, Sink};
+use aside_core::json_string::{JsonText, split_within};
 use aside_core::message::Message;
-use aside_core::text::{JsonText, split_within};
 
 use crate::error::Result;
-use crate::journal::{Batch, PIECE};
-use crate::lease::Lease;
+use crate::journal::{EventBatch, MAX_TEXT_BYTES};
 use crate::session::{MessageId, NewReply};
 use crate::store::Store;
+use crate::write_lock::WriteLock;
 
-/// How long text may wait.
-const LONGEST_WAIT: Duration = Duration::from_millis(300);
-/// A flood does not wait that long.
-const MOST_WAITING: usize = 1 << 20;
-/// Whoever brings more than this waits until some of it is written: text that
-/// waits is in memory a second time.
-const TOO_MUCH: usize = 4 << 20;
-/// An event that cannot be cut into pieces is stored with the whole message
-/// only: no real one is that long, and writing it twice would cost memory.
-const LONGEST_EVENT: usize = 1 << 20;
+/// How long events may stay unwritten.
+const MAX_DELAY: Duration = Duration::from_millis(300);
+/// This much pending text is written without delay.
+const WRITE_NOW_BYTES: usize = 1 << 20;
+/// Above this, taking an event blocks until pending text is written: pending
+/// text is in memory twice.
+const MAX_PENDING_BYTES: usize = 4 << 20;
+/// A larger event that cannot be split is not journaled, only stored with the
+/// final message. None is that large in practice, and a second copy costs memory.
+const MAX_EVENT_BYTES: usize = 1 << 20;
 
-/// Records one reply. A [`Sink`]: it takes the events that the fold takes.
-pub struct Recorder {
+/// Records one reply. It is a [`Sink`] for the same events as the fold.
+pub struct ReplyRecorder {
     store: Arc<dyn Store>,
     reply: MessageId,
-    /// As long as we record, nobody else may take the session for abandoned.
-    _lease: Lease,
+    /// Keeps the session locked, so that no other process closes this reply as interrupted.
+    _lock: WriteLock,
     now: Option<Time>,
-    /// Blocks of several items, of which each may be restated.
+    /// Blocks with several items, each of which may be restated.
     with_items: HashSet<BlockId>,
-    shared: Arc<Mutex<Waiting>>,
-    wake: Option<Sender<Wake>>,
+    shared: Arc<Mutex<PendingEvents>>,
+    signal: Option<Sender<WriterSignal>>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Waiting {
-    batch: Batch,
-    /// The thread knows that something waits.
-    is_known: bool,
-    /// Why the last attempt to write failed; what it would have written waits.
-    trouble: Option<String>,
+struct PendingEvents {
+    batch: EventBatch,
+    /// The writer thread has a signal for the pending events.
+    writer_notified: bool,
+    /// Why the last write failed; its events are still pending.
+    write_error: Option<String>,
 }
 
-enum Wake {
-    /// Something waits.
-    Soon,
-    /// A block ended.
-    Now,
-    /// Somebody waits for it.
-    Asked(Sender<Result<()>>),
+enum WriterSignal {
+    /// There are events to write, within `MAX_DELAY`.
+    EventsPending,
+    /// A block ended, or there is much to write.
+    WriteNow,
+    /// The sender waits for the result.
+    Flush(Sender<Result<()>>),
 }
 
-impl Recorder {
-    /// Takes the reply's place in the session of the lease.
-    pub fn begin(store: Arc<dyn Store>, lease: &Lease, reply: &NewReply) -> Result<Recorder> {
+impl ReplyRecorder {
+    /// Begins a reply in the locked session.
+    pub fn begin(store: Arc<dyn Store>, lock: &WriteLock, reply: &NewReply) -> Result<ReplyRecorder> {
         let now = reply.at;
-        let reply = store.begin(lease, reply)?;
-        let shared = Arc::new(Mutex::new(Waiting::default()));
-        let (wake, wakes) = mpsc::channel();
-        let desk = Desk { store: Arc::clone(&store), reply, shared: Arc::clone(&shared) };
-        let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || desk.run(&wakes));
-        // Without a thread it is still written: whenever somebody asks.
+        let reply = store.begin(lock, reply)?;
+        let shared = Arc::new(Mutex::new(PendingEvents::default()));
+        let (signal, signals) = mpsc::channel();
+        let desk = WriterThread { store: Arc::clone(&store), reply, shared: Arc::clone(&shared) };
+        let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || desk.run(&signals));
+        // If the thread cannot be started, `flush` and `finish` still write.
         let thread = thread.ok();
-        let wake = thread.is_some().then_some(wake);
-        Ok(Recorder { store, reply, _lease: lease.clone(), now, with_items: HashSet::new(), shared, wake, thread })
+        let signal = thread.is_some().then_some(signal);
+        Ok(ReplyRecorder { store, reply, _lock: lock.clone(), now, with_items: HashSet::new(), shared, signal, thread })
     }
 
     pub fn id(&self) -> MessageId {
         self.reply
     }
 
-    /// Says what time it is for the events that follow.
+    /// Sets the time of the events that follow.
     pub fn set_now(&mut self, now: Time) {
         self.now = Some(now);
     }
 
-    /// Writes everything and waits until it is written.
+    /// Writes all pending events and waits for the result.
     pub fn flush(&self) -> Result<()> {
         let (done, answer) = mpsc::channel();
-        let asked = self.wake.as_ref().is_some_and(|wake| wake.send(Wake::Asked(done)).is_ok());
-        match asked.then(|| answer.recv()) {
+        let sent = self.signal.as_ref().is_some_and(|signal| signal.send(WriterSignal::Flush(done)).is_ok());
+        match sent.then(|| answer.recv()) {
             Some(Ok(result)) => result,
             Some(Err(_)) | None => write(&*self.store, self.reply, &self.shared),
         }
     }
 
-    /// Why nothing can be written at the moment; nothing is lost while we live.
-    pub fn trouble(&self) -> Option<String> {
-        lock(&self.shared).trouble.clone()
+    /// Why the last write failed, if it did. Its events are kept and retried.
+    pub fn write_error(&self) -> Option<String> {
+        lock(&self.shared).write_error.clone()
     }
 
-    /// The reply is over. What is stored in the end is the message, not the
-    /// journal. If it cannot be written now, it can be tried again.
+    /// Ends the reply: stores the final message in place of the journal. The
+    /// caller may retry if this fails.
     pub fn finish(&mut self, message: &Message, ended: Option<Time>) -> Result<MessageId> {
         self.store.finish(self.reply, message, ended)?;
         self.stop();
-        lock(&self.shared).batch = Batch::default();
+        lock(&self.shared).batch = EventBatch::default();
         Ok(self.reply)
     }
 
     fn stop(&mut self) {
-        drop(self.wake.take());
+        drop(self.signal.take());
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say that was not said to those who asked.
+            // The thread returns nothing; errors went to the callers of `flush`.
             drop(thread.join());
         }
     }
 }
 
-impl Sink for Recorder {
+impl Sink for ReplyRecorder {
     fn take(&mut self, event: Event<'_>) {
         if let Event::Item { block, .. } = event {
             self.with_items.insert(block);
         }
-        let is_long = matches!(event, Event::Restated { text, .. } if text.len() > LONGEST_EVENT as u64);
+        let is_long = matches!(event, Event::Restated { text, .. } if text.len() > MAX_EVENT_BYTES as u64);
         match event {
             Event::Grew { block, text } => self.grew(block, text),
-            // The same as forgetting the text and hearing it again, where it has
-            // no items.
-            Event::Restated { block, part: Part::Whole, text } if is_long && !self.with_items.contains(&block) => {
-                self.add(Event::Restated { block, part: Part::Whole, text: JsonText::plain("") });
+            // For a block without items this equals clearing the text and
+            // sending it again.
+            Event::Restated { block, part: RestatedPart::Whole, text }
+                if is_long && !self.with_items.contains(&block) =>
+            {
+                self.add(Event::Restated { block, part: RestatedPart::Whole, text: JsonText::plain("") });
                 text.pieces(&mut String::new(), |piece| self.grew(block, piece));
             }
             Event::Restated { .. } if is_long => (),
-            Event::Sealed { payload: text, .. } | Event::Kept { json: text, .. } if text.len() > LONGEST_EVENT => (),
+            Event::Sealed { payload: text, .. } | Event::NativeItem { json: text, .. }
+                if text.len() > MAX_EVENT_BYTES => {}
             Event::Restated { .. }
             | Event::Sealed { .. }
-            | Event::Kept { .. }
+            | Event::NativeItem { .. }
             | Event::Started { .. }
             | Event::Opened { .. }
             | Event::Item { .. }
             | Event::Refiled { .. }
             | Event::Identified { .. }
             | Event::Closed { .. }
-            | Event::Seen { .. }
+            | Event::EmptyThinkingField { .. }
             | Event::Usage(_)
             | Event::Noted(_)
             | Event::Ended(_) => self.add(event),
@@ -155,11 +157,11 @@ impl Sink for Recorder {
     }
 }
 
-impl Recorder {
-    /// Text in pieces that a row of the journal can hold.
+impl ReplyRecorder {
+    /// Splits text into pieces that fit a journal row.
     fn grew(&self, block: BlockId, mut text: &str) {
         while !text.is_empty() {
-            let (piece, rest) = split_within(text, PIECE);
+            let (piece, rest) = split_within(text, MAX_TEXT_BYTES);
             self.add(Event::Grew { block, text: piece });
             text = rest;
         }
@@ -169,30 +171,30 @@ impl Recorder {
         let ends_block = matches!(event, Event::Closed { .. } | Event::Ended(_));
         let mut waiting = lock(&self.shared);
         waiting.batch.push(event, self.now);
-        let wake = if ends_block || waiting.batch.n_bytes() > MOST_WAITING {
-            Some(Wake::Now)
-        } else if waiting.is_known || waiting.batch.is_empty() {
+        let signal = if ends_block || waiting.batch.n_bytes() > WRITE_NOW_BYTES {
+            Some(WriterSignal::WriteNow)
+        } else if waiting.writer_notified || waiting.batch.is_empty() {
             None
         } else {
-            Some(Wake::Soon)
+            Some(WriterSignal::EventsPending)
         };
-        if let (Some(message), Some(wake)) = (wake, &self.wake) {
-            waiting.is_known = true;
-            // A thread that is gone cannot be woken; `flush` writes then.
-            drop(wake.send(message));
+        if let (Some(message), Some(signal)) = (signal, &self.signal) {
+            waiting.writer_notified = true;
+            // If the thread is gone, `flush` writes.
+            drop(signal.send(message));
         }
-        let must_wait = waiting.batch.n_bytes() > TOO_MUCH && waiting.trouble.is_none();
+        let must_wait = waiting.batch.n_bytes() > MAX_PENDING_BYTES && waiting.write_error.is_none();
         drop(waiting);
         if must_wait {
-            // What went wrong is kept as trouble, and nothing is lost by it.
+            // An error is kept in `write_error`, and the events stay pending.
             drop(self.flush());
         }
     }
 }
 
-/// Whoever lets go of a recorder without finishing leaves an interrupted reply
-/// behind, with everything that came.
-impl Drop for Recorder {
+/// Dropping a recorder without `finish` leaves an interrupted reply with
+/// everything received so far.
+impl Drop for ReplyRecorder {
     fn drop(&mut self) {
         self.stop();
         if !lock(&self.shared).batch.is_empty() {
@@ -201,94 +203,94 @@ impl Drop for Recorder {
     }
 }
 
-/// The thread's side.
-struct Desk {
+/// The state of the writer thread.
+struct WriterThread {
     store: Arc<dyn Store>,
     reply: MessageId,
-    shared: Arc<Mutex<Waiting>>,
+    shared: Arc<Mutex<PendingEvents>>,
 }
 
-impl Desk {
-    fn run(&self, wakes: &Receiver<Wake>) {
-        while let Ok(wake) = wakes.recv() {
-            let mut asked = Vec::new();
-            let until = match wake {
-                Wake::Soon => Instant::now() + LONGEST_WAIT,
-                Wake::Now => Instant::now(),
-                Wake::Asked(answer) => {
-                    asked.push(answer);
+impl WriterThread {
+    fn run(&self, signals: &Receiver<WriterSignal>) {
+        while let Ok(signal) = signals.recv() {
+            let mut flushes = Vec::new();
+            let until = match signal {
+                WriterSignal::EventsPending => Instant::now() + MAX_DELAY,
+                WriterSignal::WriteNow => Instant::now(),
+                WriterSignal::Flush(answer) => {
+                    flushes.push(answer);
                     Instant::now()
                 }
             };
-            collect(wakes, until, &mut asked);
-            if asked.is_empty() {
-                // What went wrong is kept as trouble; there is nobody to tell.
+            collect(signals, until, &mut flushes);
+            if flushes.is_empty() {
+                // An error is kept in `write_error`; no caller waits for it.
                 drop(write(&*self.store, self.reply, &self.shared));
             }
-            for answer in asked {
-                // Whoever asked may be gone.
+            for answer in flushes {
+                // The caller may be gone.
                 drop(answer.send(write(&*self.store, self.reply, &self.shared)));
             }
-            if lock(&self.shared).trouble.is_some() {
-                self.wait_for_better(wakes);
+            if lock(&self.shared).write_error.is_some() {
+                self.retry_until_written(signals);
             }
         }
     }
 
-    /// Tries again without being woken: no delta may ever come to do it.
-    fn wait_for_better(&self, wakes: &Receiver<Wake>) {
+    /// Retries on a timer: there may be no further delta to trigger a write.
+    fn retry_until_written(&self, signals: &Receiver<WriterSignal>) {
         loop {
-            match wakes.recv_timeout(LONGEST_WAIT) {
-                Ok(Wake::Asked(answer)) => drop(answer.send(write(&*self.store, self.reply, &self.shared))),
-                Ok(Wake::Soon | Wake::Now) => continue,
+            match signals.recv_timeout(MAX_DELAY) {
+                Ok(WriterSignal::Flush(answer)) => drop(answer.send(write(&*self.store, self.reply, &self.shared))),
+                Ok(WriterSignal::EventsPending | WriterSignal::WriteNow) => continue,
                 Err(RecvTimeoutError::Timeout) => drop(write(&*self.store, self.reply, &self.shared)),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if lock(&self.shared).trouble.is_none() {
+            if lock(&self.shared).write_error.is_none() {
                 return;
             }
         }
     }
 }
 
-/// Waits until it is time to write, or something says that it is.
-fn collect(wakes: &Receiver<Wake>, until: Instant, asked: &mut Vec<Sender<Result<()>>>) {
+/// Waits until the deadline, or until a signal asks to write at once.
+fn collect(signals: &Receiver<WriterSignal>, until: Instant, flushes: &mut Vec<Sender<Result<()>>>) {
     loop {
-        match wakes.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Wake::Soon) => {}
-            Ok(Wake::Now) => return,
-            Ok(Wake::Asked(answer)) => return asked.push(answer),
+        match signals.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(WriterSignal::EventsPending) => {}
+            Ok(WriterSignal::WriteNow) => return,
+            Ok(WriterSignal::Flush(answer)) => return flushes.push(answer),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-/// Writes what waits. If that fails it waits on, in front of what came since.
-fn write(store: &dyn Store, reply: MessageId, shared: &Mutex<Waiting>) -> Result<()> {
+/// Writes the pending events. If that fails, puts them back in front of newer ones.
+fn write(store: &dyn Store, reply: MessageId, shared: &Mutex<PendingEvents>) -> Result<()> {
     let batch = {
         let mut waiting = lock(shared);
-        waiting.is_known = false;
+        waiting.writer_notified = false;
         std::mem::take(&mut waiting.batch)
     };
     if batch.is_empty() {
-        lock(shared).trouble = None;
+        lock(shared).write_error = None;
         return Ok(());
     }
     let result = store.extend(reply, &batch);
     let mut waiting = lock(shared);
     match &result {
-        Ok(()) => waiting.trouble = None,
+        Ok(()) => waiting.write_error = None,
         Err(error) => {
             let later = std::mem::replace(&mut waiting.batch, batch);
             waiting.batch.append(later);
-            waiting.is_known = true;
-            waiting.trouble = Some(error.to_string());
+            waiting.writer_notified = true;
+            waiting.write_error = Some(error.to_string());
         }
     }
     result
 }
 
-fn lock(shared: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
-    // A panic cannot leave a batch half changed.
+fn lock(shared: &Mutex<PendingEvents>) -> MutexGuard<'_, PendingEvents> {
+    // No panic can leave a batch half changed.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,20 +1,19 @@
-//! Sessions and their messages, as the store hands them out.
+//! Sessions and messages, as the store returns them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use aside_core::block::{Block, Origin, Time};
-use aside_core::conversation::{Conversation, Tool};
+use aside_core::conversation::{Conversation, ToolSpec};
+use aside_core::json_string::split_within;
 use aside_core::message::{Message, Role};
-use aside_core::text::split_within;
 
-/// The name of a session: short, random, never reused.
+/// The id of a session: short, random, never reused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub(crate) String);
 
 impl SessionId {
-    /// An id that somebody wrote down. Whether the session exists is found out
-    /// when it is used.
+    /// Wraps an id from outside. Whether the session exists is checked on use.
     pub fn new(id: impl Into<String>) -> SessionId {
         SessionId(id.into())
     }
@@ -30,7 +29,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A message of a store. Later messages have greater ids, whatever the clock says.
+/// The id of a stored message. Ids grow in insertion order, independent of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub i64);
 
@@ -40,35 +39,35 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// What is known of a session when it begins.
+/// A session to create.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewSession {
     pub title: Option<String>,
     pub model: Option<String>,
     pub settings: BTreeMap<String, String>,
-    pub tools: Vec<Tool>,
-    /// What a file said of its conversation that nobody here knows, as JSON.
+    pub tools: Vec<ToolSpec>,
+    /// Unknown header members of an imported file, as JSON.
     pub extra: Vec<(String, String)>,
     pub at: Option<Time>,
 }
 
-/// What can be changed about a session; its messages never are.
+/// A change to a session's metadata. Messages never change.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum SessionChange {
     Title(String),
     Model(Option<String>),
     Settings(BTreeMap<String, String>),
-    Tools(Vec<Tool>),
+    Tools(Vec<ToolSpec>),
 }
 
 /// A session without its messages.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Session {
+pub struct SessionInfo {
     pub id: SessionId,
     pub title: Option<String>,
     pub model: Option<String>,
     pub settings: BTreeMap<String, String>,
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolSpec>,
     pub extra: Vec<(String, String)>,
     pub head: Option<MessageId>,
     pub n_messages: u64,
@@ -78,7 +77,7 @@ pub struct Session {
 
 /// One line of a list of sessions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
+pub struct SessionSummary {
     pub id: SessionId,
     pub title: Option<String>,
     pub model: Option<String>,
@@ -87,18 +86,18 @@ pub struct Summary {
     pub changed: Time,
 }
 
-/// Below which message a new one goes.
+/// The parent of a new message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parent {
     /// The end of the current branch.
     Head,
-    /// Any earlier message: the branch that went on from it stays.
+    /// Any earlier message. Its existing branches stay.
     Message(MessageId),
-    /// Nothing: the message begins a branch of its own.
+    /// No parent: the message starts a branch of its own.
     Nothing,
 }
 
-/// A reply that begins to stream.
+/// A reply that starts to stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewReply {
     pub parent: Parent,
@@ -106,44 +105,44 @@ pub struct NewReply {
     pub at: Option<Time>,
 }
 
-/// Which part of the current branch is wanted.
+/// Which part of the current branch to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// The newest message wanted; the head where none is named.
+pub struct PageQuery {
+    /// The newest message of the page; the head if none.
     pub from: Option<MessageId>,
-    pub most: usize,
+    pub limit: usize,
 }
 
-/// A message in its place.
+/// A message with its position in the history.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct SessionMessage {
     pub id: MessageId,
     pub parent: Option<MessageId>,
-    /// The name an imported message came with.
+    /// The id that the message had in an imported file.
     pub name: Option<String>,
     pub message: Message,
 }
 
-/// The end of a branch, oldest first.
+/// Consecutive messages of a branch, oldest first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tail {
-    pub messages: Vec<Kept>,
-    /// Where to go on towards the beginning; none when it is reached.
+pub struct MessagePage {
+    pub messages: Vec<SessionMessage>,
+    /// The newest message of the previous page; none at the beginning.
     pub earlier: Option<MessageId>,
 }
 
-/// A whole session: every branch, in the order it was said.
+/// A whole session with every branch, in insertion order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded {
+pub struct LoadedSession {
     pub conversation: Conversation,
-    /// The id of each entry of the history, in its order.
+    /// The stored id of each history entry, in the same order.
     pub ids: Vec<MessageId>,
 }
 
-const LONGEST_TITLE: usize = 60;
+const MAX_TITLE_CHARS: usize = 60;
 
-/// A title out of a prompt: its first line with words in it, cut at a word.
-/// Only a user's text makes a title, so a thought never does.
+/// Derives a title from a prompt: its first line that is not blank, cut at a word.
+/// Only the user's text is used, never thinking.
 pub fn title_of(message: &Message) -> Option<String> {
     if message.role != Role::User {
         return None;
@@ -158,21 +157,21 @@ pub fn title_of(message: &Message) -> Option<String> {
         | Block::Unmodelled(_) => None,
     })?;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    // Of a long line no more is looked at than a title can hold.
-    let (line, _) = split_within(line, 16 * LONGEST_TITLE);
+    // A line may be megabytes long; a title needs only its beginning.
+    let (line, _) = split_within(line, 16 * MAX_TITLE_CHARS);
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ");
-    if line.chars().count() <= LONGEST_TITLE {
+    if line.chars().count() <= MAX_TITLE_CHARS {
         return Some(line);
     }
-    let cut: String = line.chars().take(LONGEST_TITLE).collect();
+    let cut: String = line.chars().take(MAX_TITLE_CHARS).collect();
     let at_word = cut.rsplit_once(' ').map(|(before, _)| before).filter(|before| before.chars().count() > 20);
     Some(format!("{}…", at_word.unwrap_or(&cut)))
 }
 
 #[cfg(test)]
 mod tests {
-    use aside_core::block::{Content, Text, Thinking};
+    use aside_core::block::{Text, Thinking, ThinkingContent};
 
     use super::*;
 
@@ -181,9 +180,9 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_the_first_line_of_a_prompt_and_never_a_thought() {
-        let thought = Block::Thinking(Thinking {
-            content: Content::Open { text: "hm".to_owned() },
+    fn a_title_is_the_first_line_of_a_prompt_and_never_thinking() {
+        let thinking = Block::Thinking(Thinking {
+            content: ThinkingContent::Open { text: "hm".to_owned() },
             source: "thinking".to_owned(),
             id: None,
             items: Vec::new(),
@@ -197,8 +196,8 @@ mod tests {
             ("long",         Role::User,      vec![text(&"word ".repeat(20))],    Some(format!("{}…", ["word"; 12].join(" ")))),
             ("one long word", Role::User,     vec![text(&"字".repeat(80))],        Some(format!("{}…", "字".repeat(60)))),
             ("blank",        Role::User,      vec![text(" \n ")],                 None),
-            ("thought",      Role::Assistant, vec![thought.clone(), text("so")],  None),
-            ("thought only", Role::User,      vec![thought],                      None),
+            ("thinking",      Role::Assistant, vec![thinking.clone(), text("so")], None),
+            ("thinking only", Role::User,      vec![thinking],                     None),
         ];
         for (name, role, blocks, title) in cases {
             assert_eq!(title_of(&Message::new(role, blocks)), title, "{name}");

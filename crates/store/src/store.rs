@@ -1,69 +1,69 @@
-//! The seam: what a place that keeps sessions has to do. Whoever implements it
-//! is held to the tests in `tests/it/conformance.rs`.
+//! The interface of a session store. Every implementation must pass the tests
+//! in `tests/it/conformance.rs`.
 
 use aside_core::block::Time;
 use aside_core::conversation::Conversation;
 use aside_core::message::Message;
 
 use crate::error::Result;
-use crate::journal::Batch;
-use crate::lease::Lease;
-use crate::ledger::{LedgerLine, LedgerQuery};
-use crate::search::{Found, Query};
+use crate::journal::EventBatch;
+use crate::search::{HitList, SearchQuery};
 use crate::session::{
-    Change, Loaded, MessageId, NewReply, NewSession, Parent, Session, SessionId, Summary, Tail, Window,
+    LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionId,
+    SessionInfo, SessionSummary,
 };
+use crate::usage::{UsageQuery, UsageRow};
+use crate::write_lock::WriteLock;
 
-/// Keeps sessions. Every call is atomic: it happened whole or not at all.
+/// Stores sessions. Every call is atomic.
 pub trait Store: Send + Sync {
     fn create(&self, new: &NewSession) -> Result<SessionId>;
 
-    /// A whole conversation at once, with its branches, names and head.
+    /// Stores a whole conversation, with its branches, names and head.
     fn import(&self, conversation: &Conversation, at: Option<Time>) -> Result<SessionId>;
 
-    /// Sessions, the last one used first.
-    fn sessions(&self, most: usize) -> Result<Vec<Summary>>;
+    /// Sessions, most recently used first.
+    fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>>;
 
-    /// The session a person means: its id, its title, or the beginning of
-    /// either where only one session has it.
+    /// Finds a session by its id, its title, or an unambiguous prefix of either.
     fn find(&self, word: &str) -> Result<SessionId>;
 
-    fn session(&self, id: &SessionId) -> Result<Session>;
+    fn session(&self, id: &SessionId) -> Result<SessionInfo>;
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<()>;
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()>;
 
-    /// Deletes a session that nobody has open.
+    /// Deletes a session. Fails while another process has it open.
     fn delete(&self, id: &SessionId) -> Result<()>;
 
-    /// The right to write to a session; one holder at a time, over all
-    /// processes. A reply whose recorder died is closed as interrupted.
-    fn lease(&self, id: &SessionId) -> Result<Lease>;
+    /// Locks a session for writing; one holder at a time across all processes.
+    /// Marks replies of a crashed recorder as interrupted.
+    fn lock_session(&self, id: &SessionId) -> Result<WriteLock>;
 
     /// Appends a message and moves the head to it.
-    fn append(&self, lease: &Lease, parent: Parent, message: &Message) -> Result<MessageId>;
+    fn append(&self, lock: &WriteLock, parent: Parent, message: &Message) -> Result<MessageId>;
 
-    /// Goes on from an earlier message; what came after it stays.
-    fn set_head(&self, lease: &Lease, head: Option<MessageId>) -> Result<()>;
+    /// Moves the head to an earlier message; later messages stay stored.
+    fn set_head(&self, lock: &WriteLock, head: Option<MessageId>) -> Result<()>;
 
-    /// A reply begins: its place is taken, and the head moves to it.
-    fn begin(&self, lease: &Lease, reply: &NewReply) -> Result<MessageId>;
+    /// Begins a reply: inserts an empty message and moves the head to it.
+    fn begin(&self, lock: &WriteLock, reply: &NewReply) -> Result<MessageId>;
 
-    /// What came since the last call. Stays readable if the process dies now.
-    fn extend(&self, reply: MessageId, batch: &Batch) -> Result<()>;
+    /// Appends events to a reply's journal. They survive a crash from here on.
+    fn extend(&self, reply: MessageId, batch: &EventBatch) -> Result<()>;
 
-    /// The reply is whole, or as whole as it gets. Without a time or an origin
-    /// of its own it has those it began with.
+    /// Stores the final message of a reply. If it has no time or origin of its
+    /// own, it keeps those given to `begin`.
     fn finish(&self, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<()>;
 
-    /// The end of the current branch, without reading the rest.
-    fn tail(&self, id: &SessionId, window: Window) -> Result<Tail>;
+    /// Reads part of the current branch, from its end, without loading the rest.
+    fn page(&self, id: &SessionId, query: PageQuery) -> Result<MessagePage>;
 
-    fn load(&self, id: &SessionId) -> Result<Loaded>;
+    fn load(&self, id: &SessionId) -> Result<LoadedSession>;
 
-    /// What the user said lately, in all sessions: the newest first, each once.
-    fn prompts(&self, most: usize) -> Result<Vec<String>>;
+    /// Recent prompts of all sessions: newest first, without duplicates.
+    fn prompts(&self, limit: usize) -> Result<Vec<String>>;
 
-    fn search(&self, query: &Query) -> Result<Found>;
+    fn search(&self, query: &SearchQuery) -> Result<HitList>;
 
-    fn ledger(&self, query: &LedgerQuery<'_>) -> Result<Vec<LedgerLine>>;
+    fn usage(&self, query: &UsageQuery<'_>) -> Result<Vec<UsageRow>>;
 }

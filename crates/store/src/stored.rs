@@ -1,42 +1,42 @@
-//! The stored form of a block, and the way between it and [`Block`].
+//! The stored form of a block, and its conversion from and to [`Block`].
 //!
-//! Core's types may change their names and shapes; these may not. A new form
-//! gets a new [`FORM`], and the old one stays readable.
+//! Core's types may change; these may not. A new form gets a new [`FORMAT`],
+//! and the old one stays readable.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use aside_core::block::{
-    Arguments, Block, CallId, Content, Image, Native, Seal, SealKind, Seals, Span, Text, Thinking, Time, ToolCall,
-    ToolResult, Unmodelled,
+    Arguments, Block, CallId, Image, Native, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
+    Time, ToolCall, ToolResult, Unmodelled,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::search::Kind;
+use crate::search::HitKind;
 
-/// The form written today.
-pub(crate) const FORM: i64 = 1;
+/// The format written today.
+pub(crate) const FORMAT: i64 = 1;
 
-/// What is larger than this is compressed where that pays.
-const LARGE: usize = 1024;
-/// What is longer than this is written into the file piece by piece.
-pub(crate) const LONG: usize = 1 << 20;
-/// A repeated text shorter than this is not worth taking out of a native item.
-const WORTH_CUTTING: usize = 48;
-/// One packed byte stands for at most this many.
-const BEST_RATIO: usize = 256;
+/// Values from this size on are compressed if that saves enough.
+const COMPRESS_FROM: usize = 1024;
+/// Values from this size on are written to the database through a blob handle.
+pub(crate) const STREAM_FROM: usize = 1 << 20;
+/// A shorter repeated text is not worth removing from a native item.
+const MIN_CUT_BYTES: usize = 48;
+/// One compressed byte stands for at most this many.
+const MAX_RATIO: usize = 256;
 
-/// A block as a row: what a person can read, and everything else about it.
+/// A block as a row: its readable text, and everything else as metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredBlock<'a> {
-    pub(crate) shape: Shape,
+    pub(crate) kind: StoredKind,
     pub(crate) text: Cow<'a, str>,
-    pub(crate) facts: Facts<'a>,
+    pub(crate) metadata: BlockMetadata<'a>,
 }
 
-/// Which block it is. The numbers are stored and never change.
+/// The kind of block. The numbers are stored and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum StoredKind {
     Text = 1,
     ThinkingOpen = 2,
     ThinkingSealed = 3,
@@ -48,27 +48,28 @@ pub(crate) enum Shape {
     Unmodelled = 9,
 }
 
-impl Shape {
-    pub(crate) fn of_number(number: i64) -> Option<Shape> {
+impl StoredKind {
+    pub(crate) fn of_number(number: i64) -> Option<StoredKind> {
         Some(match number {
-            1 => Shape::Text,
-            2 => Shape::ThinkingOpen,
-            3 => Shape::ThinkingSealed,
-            4 => Shape::ThinkingHidden,
-            5 => Shape::ToolCall,
-            6 => Shape::BrokenToolCall,
-            7 => Shape::ToolResult,
-            8 => Shape::Image,
-            9 => Shape::Unmodelled,
+            1 => StoredKind::Text,
+            2 => StoredKind::ThinkingOpen,
+            3 => StoredKind::ThinkingSealed,
+            4 => StoredKind::ThinkingHidden,
+            5 => StoredKind::ToolCall,
+            6 => StoredKind::BrokenToolCall,
+            7 => StoredKind::ToolResult,
+            8 => StoredKind::Image,
+            9 => StoredKind::Unmodelled,
             _ => return None,
         })
     }
 }
 
-/// What is stored beside the text. Short names: there is one of these a block.
+/// Everything stored beside the text, in the column `facts`. The names are short
+/// because every block has one of these.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct BlockMetadata<'a> {
     #[serde(rename = "s", skip_serializing_if = "Option::is_none", borrow)]
     source: Option<Cow<'a, str>>,
     #[serde(rename = "i", skip_serializing_if = "Option::is_none", borrow)]
@@ -83,7 +84,8 @@ pub(crate) struct Facts<'a> {
     items: Vec<(usize, usize)>,
     #[serde(rename = "t", skip_serializing_if = "Option::is_none")]
     span: Option<(u64, u64)>,
-    /// The seals of a thought, or the one of a text or call, which says its kind.
+    /// The seals of a thinking block, or the one seal of a text or call, in the
+    /// member of its kind.
     #[serde(rename = "sig", skip_serializing_if = "Option::is_none", borrow)]
     signature: Option<StoredSeal<'a>>,
     #[serde(rename = "enc", skip_serializing_if = "Option::is_none", borrow)]
@@ -98,13 +100,14 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// A seal. Its kind is said only where its place does not say it already.
+/// A seal. Its kind follows from the member that holds it, unless
+/// `has_other_kind` is set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct StoredSeal<'a> {
     #[serde(rename = "p", borrow)]
     payload: Cow<'a, str>,
     #[serde(rename = "x", default, skip_serializing_if = "is_false")]
-    in_others_place: bool,
+    has_other_kind: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,22 +116,22 @@ struct StoredNative<'a> {
     json: Cow<'a, str>,
     #[serde(rename = "m", skip_serializing_if = "Option::is_none", borrow, default)]
     text_member: Option<Cow<'a, str>>,
-    /// What the block holds already and was taken out, last one first.
+    /// Values that the block holds already and that were removed, last cut first.
     #[serde(rename = "c", skip_serializing_if = "Vec::is_empty", default)]
-    cuts: Vec<Cut>,
+    cuts: Vec<NativeCut>,
 }
 
-/// A place in a native item, and what belongs there.
+/// A position in a native item, and the value removed there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Cut {
+struct NativeCut {
     #[serde(rename = "a")]
     at: usize,
     #[serde(rename = "w")]
-    what: Repeated,
+    what: RepeatedValue,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-enum Repeated {
+enum RepeatedValue {
     #[serde(rename = "s")]
     Signature,
     #[serde(rename = "e")]
@@ -137,7 +140,7 @@ enum Repeated {
     Text(usize, usize),
 }
 
-/// A row that does not say what a block of its shape must say.
+/// A row that lacks a value that its kind of block needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a stored block cannot be read: {0}")]
 pub(crate) struct Unreadable(pub(crate) String);
@@ -148,9 +151,9 @@ impl<'a> StoredBlock<'a> {
             Block::Text(text) => {
                 let (signature, encrypted) = place(text.seal.as_ref());
                 StoredBlock {
-                    shape: Shape::Text,
+                    kind: StoredKind::Text,
                     text: Cow::Borrowed(&text.text),
-                    facts: Facts { signature, encrypted, ..Facts::default() }.with_native(
+                    metadata: BlockMetadata { signature, encrypted, ..BlockMetadata::default() }.with_native(
                         text.native.as_ref(),
                         &text.text,
                         &[],
@@ -160,95 +163,110 @@ impl<'a> StoredBlock<'a> {
             Block::Thinking(thinking) => StoredBlock::of_thinking(thinking),
             Block::ToolCall(call) => {
                 let (signature, encrypted) = place(call.seal.as_ref());
-                let (shape, text) = match &call.arguments {
-                    Arguments::Json(text) => (Shape::ToolCall, text),
-                    Arguments::Broken(text) => (Shape::BrokenToolCall, text),
+                let (kind, text) = match &call.arguments {
+                    Arguments::Json(text) => (StoredKind::ToolCall, text),
+                    Arguments::Broken(text) => (StoredKind::BrokenToolCall, text),
                 };
                 let (id, invented_id) = match &call.id {
                     CallId::Given(id) => (id, false),
                     CallId::Invented(id) => (id, true),
                 };
-                let facts = Facts { id: some(id), name: some(&call.name), invented_id, ..Facts::default() };
+                let metadata =
+                    BlockMetadata { id: some(id), name: some(&call.name), invented_id, ..BlockMetadata::default() };
                 StoredBlock {
-                    shape,
+                    kind,
                     text: Cow::Borrowed(text),
-                    facts: Facts { signature, encrypted, ..facts }.with_native(call.native.as_ref(), text, &[]),
+                    metadata: BlockMetadata { signature, encrypted, ..metadata }.with_native(
+                        call.native.as_ref(),
+                        text,
+                        &[],
+                    ),
                 }
             }
             Block::ToolResult(result) => StoredBlock {
-                shape: Shape::ToolResult,
+                kind: StoredKind::ToolResult,
                 text: Cow::Borrowed(&result.content),
-                facts: Facts {
+                metadata: BlockMetadata {
                     id: some(&result.id),
                     name: some(&result.name),
                     is_error: result.is_error,
-                    ..Facts::default()
+                    ..BlockMetadata::default()
                 },
             },
-            // Not text: nobody reads or searches it.
+            // Not text, so it is not searchable.
             Block::Image(image) => StoredBlock {
-                shape: Shape::Image,
+                kind: StoredKind::Image,
                 text: Cow::Borrowed(""),
-                facts: Facts { name: some(&image.media_type), data: some(&image.data), ..Facts::default() },
+                metadata: BlockMetadata {
+                    name: some(&image.media_type),
+                    data: some(&image.data),
+                    ..BlockMetadata::default()
+                },
             },
             Block::Unmodelled(unmodelled) => StoredBlock {
-                shape: Shape::Unmodelled,
+                kind: StoredKind::Unmodelled,
                 text: Cow::Borrowed(""),
-                facts: Facts::default().with_native(Some(&unmodelled.native), "", &[]),
+                metadata: BlockMetadata::default().with_native(Some(&unmodelled.native), "", &[]),
             },
         }
     }
 
     fn of_thinking(thinking: &'a Thinking) -> StoredBlock<'a> {
         let none = Seals { signature: None, encrypted: None };
-        let (shape, seals) = match &thinking.content {
-            Content::Open { .. } => (Shape::ThinkingOpen, &none),
-            Content::Sealed { seals, .. } => (Shape::ThinkingSealed, seals),
-            Content::Hidden { seals } => (Shape::ThinkingHidden, seals),
+        let (kind, seals) = match &thinking.content {
+            ThinkingContent::Open { .. } => (StoredKind::ThinkingOpen, &none),
+            ThinkingContent::Sealed { seals, .. } => (StoredKind::ThinkingSealed, seals),
+            ThinkingContent::Hidden { seals } => (StoredKind::ThinkingHidden, seals),
         };
         let seal = |seal: Option<&Seal>, usual: SealKind| {
             seal.map(|seal| StoredSeal {
                 payload: Cow::Owned(seal.payload.clone()),
-                in_others_place: seal.kind != usual,
+                has_other_kind: seal.kind != usual,
             })
         };
-        let facts = Facts {
+        let metadata = BlockMetadata {
             source: some(&thinking.source),
             id: thinking.id.as_deref().map(Cow::Borrowed),
             items: thinking.items.iter().map(|item| (item.start, item.end)).collect(),
             span: thinking.span.map(|span| (span.started.0, span.ended.0)),
             signature: seal(seals.signature.as_ref(), SealKind::Signature),
             encrypted: seal(seals.encrypted.as_ref(), SealKind::Encrypted),
-            ..Facts::default()
+            ..BlockMetadata::default()
         };
         StoredBlock {
-            shape,
+            kind,
             text: Cow::Borrowed(thinking.text()),
-            facts: facts.with_native(thinking.native.as_ref(), thinking.text(), &thinking.items),
+            metadata: metadata.with_native(thinking.native.as_ref(), thinking.text(), &thinking.items),
         }
     }
 
     pub(crate) fn into_block(self) -> Result<Block, Unreadable> {
-        let StoredBlock { shape, text, facts } = self;
-        let native = facts.native(&text)?;
+        let StoredBlock { kind, text, metadata } = self;
+        let native = metadata.native(&text)?;
         let text = text.into_owned();
-        Ok(match shape {
-            Shape::Text => Block::Text(Text { text, seal: single(facts.signature, facts.encrypted), native }),
-            Shape::ThinkingOpen => thinking(Content::Open { text }, facts, native)?,
-            Shape::ThinkingSealed => thinking(Content::Sealed { text, seals: facts.seals() }, facts, native)?,
-            Shape::ThinkingHidden => thinking(Content::Hidden { seals: facts.seals() }, facts, native)?,
-            Shape::ToolCall => call(Arguments::Json(text), facts, native)?,
-            Shape::BrokenToolCall => call(Arguments::Broken(text), facts, native)?,
-            Shape::ToolResult => Block::ToolResult(ToolResult {
-                id: needed(facts.id, "id")?,
-                name: needed(facts.name, "name")?,
-                content: text,
-                is_error: facts.is_error,
-            }),
-            Shape::Image => {
-                Block::Image(Image { media_type: needed(facts.name, "type")?, data: needed(facts.data, "data")? })
+        Ok(match kind {
+            StoredKind::Text => {
+                Block::Text(Text { text, seal: single(metadata.signature, metadata.encrypted), native })
             }
-            Shape::Unmodelled => {
+            StoredKind::ThinkingOpen => thinking(ThinkingContent::Open { text }, metadata, native)?,
+            StoredKind::ThinkingSealed => {
+                thinking(ThinkingContent::Sealed { text, seals: metadata.seals() }, metadata, native)?
+            }
+            StoredKind::ThinkingHidden => {
+                thinking(ThinkingContent::Hidden { seals: metadata.seals() }, metadata, native)?
+            }
+            StoredKind::ToolCall => call(Arguments::Json(text), metadata, native)?,
+            StoredKind::BrokenToolCall => call(Arguments::Broken(text), metadata, native)?,
+            StoredKind::ToolResult => Block::ToolResult(ToolResult {
+                id: needed(metadata.id, "id")?,
+                name: needed(metadata.name, "name")?,
+                content: text,
+                is_error: metadata.is_error,
+            }),
+            StoredKind::Image => {
+                Block::Image(Image { media_type: needed(metadata.name, "type")?, data: needed(metadata.data, "data")? })
+            }
+            StoredKind::Unmodelled => {
                 let native = native.ok_or_else(|| Unreadable("an unmodelled block has no item".to_owned()))?;
                 Block::Unmodelled(Unmodelled { native })
             }
@@ -260,29 +278,33 @@ fn needed(value: Option<Cow<'_, str>>, what: &str) -> Result<String, Unreadable>
     value.map(Cow::into_owned).ok_or_else(|| Unreadable(format!("it has no {what}")))
 }
 
-fn thinking(content: Content, facts: Facts<'_>, native: Option<Native>) -> Result<Block, Unreadable> {
+fn thinking(
+    content: ThinkingContent,
+    metadata: BlockMetadata<'_>,
+    native: Option<Native>,
+) -> Result<Block, Unreadable> {
     Ok(Block::Thinking(Thinking {
         content,
-        source: needed(facts.source, "source")?,
-        id: facts.id.map(Cow::into_owned),
-        items: facts.items.into_iter().map(|(start, end)| start..end).collect(),
-        span: facts.span.map(|(started, ended)| Span { started: Time(started), ended: Time(ended) }),
+        source: needed(metadata.source, "source")?,
+        id: metadata.id.map(Cow::into_owned),
+        items: metadata.items.into_iter().map(|(start, end)| start..end).collect(),
+        span: metadata.span.map(|(started, ended)| ThinkingSpan { started: Time(started), ended: Time(ended) }),
         native,
     }))
 }
 
-fn call(arguments: Arguments, facts: Facts<'_>, native: Option<Native>) -> Result<Block, Unreadable> {
-    let id = needed(facts.id, "id")?;
+fn call(arguments: Arguments, metadata: BlockMetadata<'_>, native: Option<Native>) -> Result<Block, Unreadable> {
+    let id = needed(metadata.id, "id")?;
     Ok(Block::ToolCall(ToolCall {
-        id: if facts.invented_id { CallId::Invented(id) } else { CallId::Given(id) },
-        name: needed(facts.name, "name")?,
+        id: if metadata.invented_id { CallId::Invented(id) } else { CallId::Given(id) },
+        name: needed(metadata.name, "name")?,
         arguments,
-        seal: single(facts.signature, facts.encrypted),
+        seal: single(metadata.signature, metadata.encrypted),
         native,
     }))
 }
 
-impl<'a> Facts<'a> {
+impl<'a> BlockMetadata<'a> {
     fn seals(&self) -> Seals {
         let seal = |seal: &Option<StoredSeal<'_>>, usual| seal.clone().map(|seal| seal.into_seal(usual));
         Seals {
@@ -291,17 +313,17 @@ impl<'a> Facts<'a> {
         }
     }
 
-    pub(crate) fn pack(&self) -> Packed<'static> {
-        // Plain data into memory does not fail.
-        Packed::of(Cow::Owned(serde_json::to_string(self).unwrap_or_default()))
+    pub(crate) fn to_stored_text(&self) -> StoredText<'static> {
+        // Serializing plain data into memory cannot fail.
+        StoredText::of(Cow::Owned(serde_json::to_string(self).unwrap_or_default()))
     }
 
-    /// The name of a tool, for whoever shows a hit in it.
+    /// The name of the tool, for search.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    fn with_native(mut self, native: Option<&'a Native>, text: &str, items: &[Range<usize>]) -> Facts<'a> {
+    fn with_native(mut self, native: Option<&'a Native>, text: &str, items: &[Range<usize>]) -> BlockMetadata<'a> {
         self.native = native.map(|native| {
             let cut = self.cut(native, text, items);
             cut.unwrap_or(StoredNative {
@@ -313,44 +335,44 @@ impl<'a> Facts<'a> {
         self
     }
 
-    /// Providers repeat a thought's text and seals inside their own item; here
-    /// each is kept once. None where nothing is repeated.
+    /// Removes values from a native item that the block holds already: providers
+    /// repeat the text and seals inside their item. None if nothing is repeated.
     fn cut(&self, native: &'a Native, text: &str, items: &[Range<usize>]) -> Option<StoredNative<'a>> {
-        let mut wanted = vec![Repeated::Encrypted, Repeated::Signature, Repeated::Text(0, text.len())];
-        wanted.extend(items.iter().map(|item| Repeated::Text(item.start, item.end)));
-        // Most items repeat nothing; a long one is not copied to find that out.
+        let mut wanted = vec![RepeatedValue::Encrypted, RepeatedValue::Signature, RepeatedValue::Text(0, text.len())];
+        wanted.extend(items.iter().map(|item| RepeatedValue::Text(item.start, item.end)));
+        // Most items repeat nothing; do not copy a long one to find that out.
         let mut json = Cow::Borrowed(native.json.as_str());
         let mut cuts = Vec::new();
         for what in wanted {
             let Some(value) = self.repeated(what, text) else { continue };
-            if value.len() < WORTH_CUTTING {
+            if value.len() < MIN_CUT_BYTES {
                 continue;
             }
             if let Some(at) = json.find(&value) {
-                // What is left is short where the value is long.
+                // The copy is short when the removed value is long.
                 let (before, after) = (json.get(..at).unwrap_or(""), json.get(at + value.len()..).unwrap_or(""));
                 json = Cow::Owned([before, after].concat());
-                cuts.push(Cut { at, what });
+                cuts.push(NativeCut { at, what });
             }
         }
         if cuts.is_empty() {
             return None;
         }
-        // Put back in the opposite order, so that the places still hold.
+        // Values are put back in the opposite order, so that positions match.
         cuts.reverse();
         let text_member = native.text_member.as_deref().map(Cow::Borrowed);
         Some(StoredNative { json, text_member, cuts })
     }
 
-    /// A repeated value as it stands inside JSON.
-    fn repeated(&self, what: Repeated, text: &str) -> Option<String> {
+    /// A repeated value, escaped as inside a JSON string.
+    fn repeated(&self, what: RepeatedValue, text: &str) -> Option<String> {
         let value = match what {
-            Repeated::Signature => self.signature.as_ref()?.payload.as_ref(),
-            Repeated::Encrypted => self.encrypted.as_ref()?.payload.as_ref(),
-            Repeated::Text(start, end) => text.get(start..end)?,
+            RepeatedValue::Signature => self.signature.as_ref()?.payload.as_ref(),
+            RepeatedValue::Encrypted => self.encrypted.as_ref()?.payload.as_ref(),
+            RepeatedValue::Text(start, end) => text.get(start..end)?,
         };
         let mut quoted = serde_json::to_string(value).ok()?;
-        // Without its quotes, in place: it may be long.
+        // Removes the quotes in place: the value may be long.
         quoted.pop();
         quoted.drain(..1);
         Some(quoted)
@@ -368,29 +390,29 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A text or the facts in a row: as they are while they are small, packed
-/// where that pays. Half a page lies idle behind every long row otherwise.
+/// The text or the metadata in a row: plain while small, compressed where that
+/// saves space. A long row otherwise wastes half a page on average.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Packed<'a> {
-    Text(Cow<'a, str>),
-    Bytes(Vec<u8>),
+pub(crate) enum StoredText<'a> {
+    Plain(Cow<'a, str>),
+    Compressed(Vec<u8>),
 }
 
-impl<'a> Packed<'a> {
-    pub(crate) fn of(text: Cow<'a, str>) -> Packed<'a> {
-        if text.len() >= LARGE {
+impl<'a> StoredText<'a> {
+    pub(crate) fn of(text: Cow<'a, str>) -> StoredText<'a> {
+        if text.len() >= COMPRESS_FROM {
             let packed = lz4_flex::compress_prepend_size(text.as_bytes());
-            // What is long is written piece by piece, which works with bytes only.
-            if packed.len() < text.len() / 10 * 9 || packed.len() >= LONG {
-                return Packed::Bytes(packed);
+            // Blob handles, used for long values, work with bytes only.
+            if packed.len() < text.len() / 10 * 9 || packed.len() >= STREAM_FROM {
+                return StoredText::Compressed(packed);
             }
         }
-        Packed::Text(text)
+        StoredText::Plain(text)
     }
 
-    pub(crate) fn unpack(bytes: &[u8]) -> Result<String, Unreadable> {
-        // A damaged length must not be believed: nothing packs better than this.
-        let most = bytes.len().saturating_mul(BEST_RATIO);
+    pub(crate) fn decompress(bytes: &[u8]) -> Result<String, Unreadable> {
+        // The length may be corrupt; reject one that no compression can reach.
+        let most = bytes.len().saturating_mul(MAX_RATIO);
         let length = bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
         if length > most {
             return Err(Unreadable("a packed value has a wrong length".to_owned()));
@@ -400,7 +422,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-pub(crate) fn facts_of(json: &str) -> Result<Facts<'_>, Unreadable> {
+pub(crate) fn read_metadata(json: &str) -> Result<BlockMetadata<'_>, Unreadable> {
     serde_json::from_str(json).map_err(|error| Unreadable(error.to_string()))
 }
 
@@ -410,7 +432,7 @@ impl StoredSeal<'_> {
             SealKind::Signature => SealKind::Encrypted,
             SealKind::Encrypted => SealKind::Signature,
         };
-        Seal { kind: if self.in_others_place { other } else { usual }, payload: self.payload.into_owned() }
+        Seal { kind: if self.has_other_kind { other } else { usual }, payload: self.payload.into_owned() }
     }
 }
 
@@ -418,10 +440,10 @@ fn some(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(text))
 }
 
-/// The one seal of a text or call, in the place of its kind.
+/// The one seal of a text or call, in the member of its kind.
 fn place(seal: Option<&Seal>) -> (Option<StoredSeal<'_>>, Option<StoredSeal<'_>>) {
     let Some(Seal { kind, payload }) = seal else { return (None, None) };
-    let stored = Some(StoredSeal { payload: Cow::Borrowed(payload), in_others_place: false });
+    let stored = Some(StoredSeal { payload: Cow::Borrowed(payload), has_other_kind: false });
     match kind {
         SealKind::Signature => (stored, None),
         SealKind::Encrypted => (None, stored),
@@ -434,15 +456,14 @@ fn single(signature: Option<StoredSeal<'_>>, encrypted: Option<StoredSeal<'_>>) 
         .or_else(|| encrypted.map(|seal| seal.into_seal(SealKind::Encrypted)))
 }
 
-/// What search calls a block of this shape, said by this role; none where there
-/// is nothing to look for.
-pub(crate) fn kind_of(shape: Shape, by_assistant: bool) -> Option<Kind> {
-    match shape {
-        Shape::Text if by_assistant => Some(Kind::Answer),
-        Shape::Text => Some(Kind::Prompt),
-        Shape::ThinkingOpen | Shape::ThinkingSealed | Shape::ThinkingHidden => Some(Kind::Thinking),
-        Shape::ToolCall | Shape::BrokenToolCall | Shape::ToolResult => Some(Kind::Tool),
-        Shape::Image | Shape::Unmodelled => None,
+/// How search classifies a block; none if it has no searchable text.
+pub(crate) fn hit_kind(kind: StoredKind, by_assistant: bool) -> Option<HitKind> {
+    match kind {
+        StoredKind::Text if by_assistant => Some(HitKind::Answer),
+        StoredKind::Text => Some(HitKind::Prompt),
+        StoredKind::ThinkingOpen | StoredKind::ThinkingSealed | StoredKind::ThinkingHidden => Some(HitKind::Thinking),
+        StoredKind::ToolCall | StoredKind::BrokenToolCall | StoredKind::ToolResult => Some(HitKind::Tool),
+        StoredKind::Image | StoredKind::Unmodelled => None,
     }
 }
 
@@ -450,10 +471,13 @@ pub(crate) fn kind_of(shape: Shape, by_assistant: bool) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    fn thought(text: &str, encrypted: &str, native: &str) -> Block {
+    fn thinking_block(text: &str, encrypted: &str, native: &str) -> Block {
         let seal = Seal { kind: SealKind::Encrypted, payload: encrypted.to_owned() };
         Block::Thinking(Thinking {
-            content: Content::Sealed { text: text.to_owned(), seals: Seals { signature: None, encrypted: Some(seal) } },
+            content: ThinkingContent::Sealed {
+                text: text.to_owned(),
+                seals: Seals { signature: None, encrypted: Some(seal) },
+            },
             source: "summary".to_owned(),
             id: Some("rs_1".to_owned()),
             items: std::iter::once(0..text.len()).collect(),
@@ -463,53 +487,55 @@ mod tests {
     }
 
     #[test]
-    fn p6_what_a_native_item_repeats_is_stored_once() {
+    fn p6_a_value_that_a_native_item_repeats_is_stored_once() {
         let text = "**Plan**\n\nLook at the \"parser\" first, then at the lexer, then rest.";
         let encrypted = "gAAAA".repeat(400);
         let quoted = serde_json::to_string(text).unwrap();
         let native = format!(
             r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{quoted}}}],"encrypted_content":"{encrypted}"}}"#
         );
-        let block = thought(text, &encrypted, &native);
+        let block = thinking_block(text, &encrypted, &native);
         let stored = StoredBlock::of(&block);
-        let kept = stored.facts.native.as_ref().unwrap();
+        let kept = stored.metadata.native.as_ref().unwrap();
         assert_eq!(
             kept.json,
             r#"{"type":"reasoning","summary":[{"type":"summary_text","text":""}],"encrypted_content":""}"#
         );
-        let json = serde_json::to_string(&stored.facts).unwrap();
+        let json = serde_json::to_string(&stored.metadata).unwrap();
         assert_eq!(json.matches("gAAAAgAAAA").count(), 200, "the seal is there once");
         assert_eq!(stored.clone().into_block().unwrap(), block);
     }
 
     #[test]
-    fn large_facts_are_packed_and_small_ones_stay_readable() {
-        let block = thought("short", &"A1b2".repeat(1000), "{}");
+    fn large_metadata_is_compressed_and_small_metadata_stays_readable() {
+        let block = thinking_block("short", &"A1b2".repeat(1000), "{}");
         let stored = StoredBlock::of(&block);
-        let Packed::Bytes(bytes) = stored.facts.pack() else { panic!("4 kB of seal are packed") };
+        let StoredText::Compressed(bytes) = stored.metadata.to_stored_text() else {
+            panic!("a seal of 4 kB is compressed")
+        };
         assert!(bytes.len() < 400, "{}", bytes.len());
-        let json = Packed::unpack(&bytes).unwrap();
-        assert_eq!(facts_of(&json).unwrap(), stored.facts);
+        let json = StoredText::decompress(&bytes).unwrap();
+        assert_eq!(read_metadata(&json).unwrap(), stored.metadata);
 
-        let small = StoredBlock { facts: Facts::default(), ..stored };
-        assert_eq!(small.facts.pack(), Packed::Text(Cow::Borrowed("{}")));
+        let small = StoredBlock { metadata: BlockMetadata::default(), ..stored };
+        assert_eq!(small.metadata.to_stored_text(), StoredText::Plain(Cow::Borrowed("{}")));
     }
 
     #[test]
-    fn damaged_rows_are_told_and_never_panic() {
-        let cases: &[(&str, Shape, &str)] = &[
-            ("no source", Shape::ThinkingOpen, "{}"),
-            ("no item", Shape::Unmodelled, "{}"),
-            ("cut beyond the end", Shape::Unmodelled, r#"{"nat":{"j":"{}","c":[{"a":9,"w":{"t":[0,0]}}]}}"#),
-            ("cut of nothing", Shape::Unmodelled, r#"{"nat":{"j":"{}","c":[{"a":1,"w":"s"}]}}"#),
+    fn damaged_rows_are_reported_and_never_panic() {
+        let cases: &[(&str, StoredKind, &str)] = &[
+            ("no source", StoredKind::ThinkingOpen, "{}"),
+            ("no item", StoredKind::Unmodelled, "{}"),
+            ("cut beyond the end", StoredKind::Unmodelled, r#"{"nat":{"j":"{}","c":[{"a":9,"w":{"t":[0,0]}}]}}"#),
+            ("cut of nothing", StoredKind::Unmodelled, r#"{"nat":{"j":"{}","c":[{"a":1,"w":"s"}]}}"#),
         ];
-        for (name, shape, json) in cases {
-            let stored = StoredBlock { shape: *shape, text: Cow::Borrowed(""), facts: facts_of(json).unwrap() };
+        for (name, kind, json) in cases {
+            let stored = StoredBlock { kind: *kind, text: Cow::Borrowed(""), metadata: read_metadata(json).unwrap() };
             assert!(stored.into_block().is_err(), "{name}");
         }
-        assert!(Packed::unpack(b"not packed").is_err());
-        assert!(Packed::unpack(b"").is_err());
-        assert!(Packed::unpack(&[0xFF, 0xFF, 0xFF, 0xFF, 0]).is_err());
-        assert!(facts_of("[1]").is_err());
+        assert!(StoredText::decompress(b"not packed").is_err());
+        assert!(StoredText::decompress(b"").is_err());
+        assert!(StoredText::decompress(&[0xFF, 0xFF, 0xFF, 0xFF, 0]).is_err());
+        assert!(read_metadata("[1]").is_err());
     }
 }

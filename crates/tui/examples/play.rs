@@ -1,6 +1,5 @@
-//! A scripted session on the real screen, without network:
-//! `cargo run -p aside-tui --example play`. What is typed is answered from a
-//! script; `long`, `only`, `big` and `flood` are scenes of their own.
+//! A scripted session on the real screen, without network: `cargo run -p aside-tui --example play`.
+//! Prompts are answered from a script; `long`, `only`, `big` and `flood` play special scenes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,15 +11,17 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aside_core::block::{
-    Arguments, Block, CallId, Content, Seal, SealKind, Seals, Span, Text, Thinking, Time, ToolCall, ToolResult,
+    Arguments, Block, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time, ToolCall,
+    ToolResult,
 };
-use aside_core::event::{BlockId, End, Ending, Usage};
+use aside_core::event::{BlockId, Ending, ReplyEnd, Usage};
 use aside_core::message::{Message, Role};
-use aside_core::question;
+use aside_core::permission_question;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::{App, Setup};
 use aside_tui::seam::{
-    Command, DecisionRow, Lists, Opening, Permit, Question, QuestionId, Said, Sending, Status, Update,
+    Command, CommandOutput, CompletionLists, DecisionRow, OpenedBlock, PendingQuestion, PermissionAnswer, QuestionId,
+    Sending, Status, Update,
 };
 
 const THOUGHT: &str = "The user asks for a fix in the parser. Let me look at how lines are split first.\n\nThe loop in `scan_line` treats a fence inside a list as its own piece. That is wrong: the *indent* matters.\n\n1. find where the fence is opened\n2. compare the indent with that of the item\n3. keep it with its item\n\nA table test would have caught it. I will add one, then change the condition, then run everything again to be sure that nothing else depends on it.";
@@ -35,7 +36,7 @@ fn main() -> std::io::Result<()> {
     let engine = std::thread::spawn(move || Script { updates, commands, asked: 0 }.play());
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
     let setup = Setup {
-        theme: aside_tui::theme_of_terminal(),
+        theme: aside_tui::detect_theme(),
         status: Status {
             model: "sim/kimi".into(),
             profile: Some("work".into()),
@@ -43,11 +44,11 @@ fn main() -> std::io::Result<()> {
             limit: Some(200_000),
             ..Status::default()
         },
-        lists: Lists {
+        lists: CompletionLists {
             models: words(&["sim/kimi", "sim/deepseek"]),
             profiles: words(&["work", "quiet"]),
             files: words(&["src/doc.rs", "src/lib.rs", "README.md"]),
-            ..Lists::default()
+            ..CompletionLists::default()
         },
         sent: Vec::new(),
     };
@@ -62,7 +63,7 @@ struct Script {
     asked: u64,
 }
 
-/// The user stopped the turn or left.
+/// The user stopped the turn or quit.
 enum Stop {
     Interrupted,
     Left,
@@ -73,10 +74,10 @@ impl Script {
         self.restore();
         while let Ok(command) = self.commands.recv() {
             let ended = match command {
-                Command::Say(text) => self.turn(&text),
+                Command::Prompt(text) => self.turn(&text),
                 Command::Quit => return,
                 Command::View(_) => Ok(()),
-                other => self.tell(Update::Said(Said::Line(format!("{other:?}")))),
+                other => self.tell(Update::CommandOutput(CommandOutput::Line(format!("{other:?}")))),
             };
             match ended {
                 Ok(()) => (),
@@ -92,10 +93,10 @@ impl Script {
 
     fn restore(&self) {
         let user = Message::new(Role::User, vec![Block::Text(Text { text: "hello".into(), ..Text::default() })]);
-        let span = Span { started: Time(0), ended: Time(12_000) };
+        let span = ThinkingSpan { started: Time(0), ended: Time(12_000) };
         let seals =
             Seals { encrypted: Some(Seal { kind: SealKind::Encrypted, payload: "x".repeat(900) }), ..Seals::default() };
-        let hidden = Thinking { content: Content::Hidden { seals }, ..thinking("", None) };
+        let hidden = Thinking { content: ThinkingContent::Hidden { seals }, ..thinking("", None) };
         let blocks = vec![
             Block::Thinking(thinking("The user says hello. I greet back and ask what to do.", Some(span))),
             Block::Thinking(hidden),
@@ -128,12 +129,12 @@ impl Script {
         self.summary(BlockId(0))?;
         self.thought(BlockId(1), THOUGHT, 20)?;
         self.call(BlockId(2))?;
-        self.tell(Update::ReplyEnded(End { ending: Ending::ToolCalls, error: None }))?;
+        self.tell(Update::ReplyEnded(ReplyEnd { ending: Ending::ToolCalls, error: None }))?;
         self.send(2)?;
         self.thought(BlockId(0), "That worked. Now I say so.", 20)?;
         self.text(BlockId(1), ANSWER, 10)?;
         self.tell(Update::Usage(Usage { input: Some(12_345), output: Some(900), ..Usage::default() }))?;
-        self.tell(Update::ReplyEnded(End { ending: Ending::Stop, error: None }))?;
+        self.tell(Update::ReplyEnded(ReplyEnd { ending: Ending::Stop, error: None }))?;
         self.tell(Update::TurnEnded(TurnEnd::Answered))
     }
 
@@ -159,7 +160,7 @@ impl Script {
     }
 
     fn summary(&self, block: BlockId) -> Result<(), Stop> {
-        self.tell(Update::Opened { block, opening: Opening::Thinking })?;
+        self.tell(Update::Opened { block, opening: OpenedBlock::Thinking })?;
         let began = now();
         let items = [
             "**Reading the parser**\n\nI look at how lines are split and where fences begin.",
@@ -169,7 +170,7 @@ impl Script {
             self.tell(Update::Item { block })?;
             self.grow(block, item, 40)?;
         }
-        let mut value = thinking(&items.join("\n\n"), Some(Span { started: began, ended: now() }));
+        let mut value = thinking(&items.join("\n\n"), Some(ThinkingSpan { started: began, ended: now() }));
         value.items = vec![0..items[0].len(), items[0].len() + 2..items.join("\n\n").len()];
         self.tell(Update::Closed { block, value: Box::new(Block::Thinking(value)) })
     }
@@ -183,22 +184,22 @@ impl Script {
     }
 
     fn thought(&self, block: BlockId, text: &str, ms: u64) -> Result<(), Stop> {
-        self.tell(Update::Opened { block, opening: Opening::Thinking })?;
+        self.tell(Update::Opened { block, opening: OpenedBlock::Thinking })?;
         let began = now();
         self.grow(block, text, ms)?;
-        let value = thinking(text, Some(Span { started: began, ended: now() }));
+        let value = thinking(text, Some(ThinkingSpan { started: began, ended: now() }));
         self.tell(Update::Closed { block, value: Box::new(Block::Thinking(value)) })
     }
 
     fn text(&self, block: BlockId, text: &str, ms: u64) -> Result<(), Stop> {
-        self.tell(Update::Opened { block, opening: Opening::Text })?;
+        self.tell(Update::Opened { block, opening: OpenedBlock::Text })?;
         self.grow(block, text, ms)?;
         let value = Block::Text(Text { text: text.into(), ..Text::default() });
         self.tell(Update::Closed { block, value: Box::new(value) })
     }
 
     fn call(&mut self, block: BlockId) -> Result<(), Stop> {
-        self.tell(Update::Opened { block, opening: Opening::ToolCall { name: "edit".into() } })?;
+        self.tell(Update::Opened { block, opening: OpenedBlock::ToolCall { name: "edit".into() } })?;
         let arguments = r#"{"path":"src/doc.rs","old":"true","new":"indent == 0"}"#;
         self.grow(block, arguments, 30)?;
         let call = ToolCall {
@@ -211,9 +212,9 @@ impl Script {
         self.tell(Update::Closed { block, value: Box::new(Block::ToolCall(call.clone())) })?;
         let permit = self.ask()?;
         let (content, is_error) = match permit {
-            Permit::No(word) => (format!("the user says no: {}", word.unwrap_or_default()), true),
-            Permit::Nobody => ("there is nobody to ask".to_owned(), true),
-            Permit::Once | Permit::Session | Permit::Project => {
+            PermissionAnswer::No(word) => (format!("the user says no: {}", word.unwrap_or_default()), true),
+            PermissionAnswer::Nobody => ("there is nobody to ask".to_owned(), true),
+            PermissionAnswer::Once | PermissionAnswer::Session | PermissionAnswer::Project => {
                 self.tell(Update::ToolStarted(Box::new(call)))?;
                 self.wait(1200)?;
                 (DIFF.to_owned(), false)
@@ -223,19 +224,19 @@ impl Script {
         self.tell(Update::ToolEnded(Box::new(result)))
     }
 
-    fn ask(&mut self) -> Result<Permit, Stop> {
+    fn ask(&mut self) -> Result<PermissionAnswer, Stop> {
         self.asked += 1;
-        self.tell(Update::Asked(Box::new(Question {
+        self.tell(Update::QuestionAsked(Box::new(PendingQuestion {
             id: QuestionId(self.asked),
-            about: question::Question {
+            about: permission_question::PermissionQuestion {
                 preview: Some(DIFF.split_once('\n').unwrap().1.into()),
                 covers: Some("edit:src/*".into()),
-                ..question::Question::new("edit", "src/doc.rs", question::Risk::Writes)
+                ..permission_question::PermissionQuestion::new("edit", "src/doc.rs", permission_question::Risk::Writes)
             },
         })))?;
         loop {
             match self.commands.recv() {
-                Ok(Command::Answer { permit, .. }) => return Ok(permit),
+                Ok(Command::Answer { answer: permit, .. }) => return Ok(permit),
                 Ok(Command::Interrupt) => return Err(Stop::Interrupted),
                 Ok(Command::Quit) | Err(_) => return Err(Stop::Left),
                 Ok(_) => (),
@@ -246,7 +247,7 @@ impl Script {
     fn only_thinking(&self) -> Result<(), Stop> {
         self.send(1)?;
         self.thought(BlockId(0), "I thought about it, and then the words were all used up.", 30)?;
-        self.tell(Update::ReplyEnded(End { ending: Ending::Length, error: None }))?;
+        self.tell(Update::ReplyEnded(ReplyEnd { ending: Ending::Length, error: None }))?;
         self.tell(Update::TurnEnded(TurnEnd::ThinkingOnly { for_length: true }))
     }
 
@@ -268,7 +269,7 @@ impl Script {
         self.tell(Update::TurnEnded(TurnEnd::Answered))
     }
 
-    /// A thousand deltas a second for twenty seconds, half of them thought.
+    /// A thousand deltas a second for twenty seconds, half of them thinking.
     fn flood(&self) -> Result<(), Stop> {
         self.send(1)?;
         let words = format!("{THOUGHT}\n\n").repeat(150);
@@ -279,8 +280,8 @@ impl Script {
     }
 }
 
-fn thinking(text: &str, span: Option<Span>) -> Thinking {
-    let content = Content::Open { text: text.into() };
+fn thinking(text: &str, span: Option<ThinkingSpan>) -> Thinking {
+    let content = ThinkingContent::Open { text: text.into() };
     Thinking { content, source: "reasoning_content".into(), id: None, items: Vec::new(), span, native: None }
 }
 

@@ -1,6 +1,6 @@
-//! Which key does what: one table of actions for dispatch, `/help` and the
-//! `[keys]` of the config.
-#![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know is no key here")]
+//! Key bindings: one table of actions, used for dispatch, `/help` and the `[keys]` table of the
+//! config.
+#![expect(clippy::wildcard_enum_match_arm, reason = "crossterm defines many keys; the others cannot be bound")]
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,23 +9,23 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 macro_rules! actions {
     ($($action:ident, $name:literal, [$($key:literal),*], $doc:literal;)+) => {
-        /// What a key can do, besides editing the text.
+        /// What a key can do, besides editing text.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Action {
+        pub enum KeyAction {
             $($action),+
         }
 
-        pub const ACTIONS: &[Entry] = &[
-            $(Entry { action: Action::$action, name: $name, keys: &[$($key),*], doc: $doc }),+
+        pub const ACTIONS: &[ActionEntry] = &[
+            $(ActionEntry { action: KeyAction::$action, name: $name, keys: &[$($key),*], doc: $doc }),+
         ];
     };
 }
 
-pub struct Entry {
-    pub action: Action,
-    /// As the config calls it.
+pub struct ActionEntry {
+    pub action: KeyAction,
+    /// The action's name in the config.
     pub name: &'static str,
-    /// The keys it has if nobody says otherwise.
+    /// The default keys.
     pub keys: &'static [&'static str],
     pub doc: &'static str,
 }
@@ -50,15 +50,15 @@ actions! {
     Suspend, "suspend", ["ctrl+z"], "back to the shell, until fg";
 }
 
-/// A key with what is held down beside it.
+/// A key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+pub struct KeyChord {
     code: KeyCode,
-    held: KeyModifiers,
+    modifiers: KeyModifiers,
 }
 
-/// The keys that have names; letters, digits and signs are their own.
-const NAMED: [(&str, &str, KeyCode); 14] = [
+/// Keys that have a name. Letters, digits and signs stand for themselves.
+const NAMED_KEYS: [(&str, &str, KeyCode); 14] = [
     ("enter", "Enter", KeyCode::Enter),
     ("tab", "Tab", KeyCode::Tab),
     ("esc", "Esc", KeyCode::Esc),
@@ -75,59 +75,60 @@ const NAMED: [(&str, &str, KeyCode); 14] = [
     ("left", "Left", KeyCode::Left),
 ];
 
-/// What most terminals send for these is another key.
-const TWINS: [(char, &str); 4] = [('i', "tab"), ('m', "enter"), ('[', "esc"), ('h', "backspace")];
+/// Most terminals send these Ctrl combinations as another key.
+const SAME_AS: [(char, &str); 4] = [('i', "tab"), ('m', "enter"), ('[', "esc"), ('h', "backspace")];
 
-impl From<KeyEvent> for Key {
-    fn from(event: KeyEvent) -> Key {
-        let held = event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
+impl From<KeyEvent> for KeyChord {
+    fn from(event: KeyEvent) -> KeyChord {
+        let modifiers = event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
         match event.code {
-            // Whether a letter is large says Shift already.
-            KeyCode::Char(letter) => {
-                Key { code: KeyCode::Char(letter.to_ascii_lowercase()), held: held - KeyModifiers::SHIFT }
-            }
-            KeyCode::BackTab => Key { code: KeyCode::Tab, held: held | KeyModifiers::SHIFT },
-            code => Key { code, held },
+            // The letter's case already implies Shift.
+            KeyCode::Char(letter) => KeyChord {
+                code: KeyCode::Char(letter.to_ascii_lowercase()),
+                modifiers: modifiers - KeyModifiers::SHIFT,
+            },
+            KeyCode::BackTab => KeyChord { code: KeyCode::Tab, modifiers: modifiers | KeyModifiers::SHIFT },
+            code => KeyChord { code, modifiers },
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BadKey {
+pub enum KeyError {
     Unknown(String),
-    /// It types itself.
+    /// A bare letter would be typed into the input.
     Letter(String),
-    /// A terminal cannot tell it from the other one.
-    Twin(String, &'static str),
+    /// Terminals send the same bytes for both keys.
+    SameAs(String, &'static str),
 }
 
-impl fmt::Display for BadKey {
+impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadKey::Unknown(word) => write!(f, "unknown key `{word}`"),
-            BadKey::Letter(word) => write!(f, "`{word}` alone types itself"),
-            BadKey::Twin(word, other) => write!(f, "to a terminal `{word}` is `{other}`"),
+            KeyError::Unknown(word) => write!(f, "unknown key `{word}`"),
+            KeyError::Letter(word) => write!(f, "`{word}` alone types itself"),
+            KeyError::SameAs(word, other) => write!(f, "to a terminal `{word}` is `{other}`"),
         }
     }
 }
 
-impl BadKey {
+impl KeyError {
     pub fn hint(&self) -> String {
-        let names: Vec<&str> = NAMED.iter().map(|(name, ..)| *name).chain(["right", "f1 to f12"]).collect();
+        let names: Vec<&str> = NAMED_KEYS.iter().map(|(name, ..)| *name).chain(["right", "f1 to f12"]).collect();
         format!("ctrl+, alt+ or shift+ before a letter or one of: {}", names.join(", "))
     }
 }
 
-impl FromStr for Key {
-    type Err = BadKey;
+impl FromStr for KeyChord {
+    type Err = KeyError;
 
-    fn from_str(word: &str) -> Result<Key, BadKey> {
-        let unknown = || BadKey::Unknown(word.to_owned());
+    fn from_str(word: &str) -> Result<KeyChord, KeyError> {
+        let unknown = || KeyError::Unknown(word.to_owned());
         let lower = word.trim().to_ascii_lowercase();
-        let mut held = KeyModifiers::NONE;
+        let mut modifiers = KeyModifiers::NONE;
         let mut rest = lower.as_str();
         while let Some((modifier, behind)) = rest.split_once('+').filter(|(_, behind)| !behind.is_empty()) {
-            held |= match modifier.trim() {
+            modifiers |= match modifier.trim() {
                 "ctrl" | "control" => KeyModifiers::CONTROL,
                 "alt" | "meta" => KeyModifiers::ALT,
                 "shift" => KeyModifiers::SHIFT,
@@ -142,16 +143,16 @@ impl FromStr for Key {
         };
         let with_others = KeyModifiers::CONTROL | KeyModifiers::ALT;
         if let KeyCode::Char(letter) = code {
-            if !held.intersects(with_others) {
-                return Err(BadKey::Letter(word.to_owned()));
+            if !modifiers.intersects(with_others) {
+                return Err(KeyError::Letter(word.to_owned()));
             }
-            let twin = TWINS.iter().find(|(twin, _)| *twin == letter && held.contains(KeyModifiers::CONTROL));
-            if let Some((_, other)) = twin {
-                return Err(BadKey::Twin(word.to_owned(), other));
+            let same = SAME_AS.iter().find(|(same, _)| *same == letter && modifiers.contains(KeyModifiers::CONTROL));
+            if let Some((_, other)) = same {
+                return Err(KeyError::SameAs(word.to_owned(), other));
             }
-            held -= KeyModifiers::SHIFT;
+            modifiers -= KeyModifiers::SHIFT;
         }
-        Ok(Key { code, held })
+        Ok(KeyChord { code, modifiers })
     }
 }
 
@@ -160,19 +161,19 @@ fn named(word: &str) -> Option<KeyCode> {
     match (word, function) {
         ("right", _) => Some(KeyCode::Right),
         (_, Some(number @ 1..=12)) => Some(KeyCode::F(number)),
-        _ => NAMED.iter().find(|(name, ..)| *name == word).map(|(.., code)| *code),
+        _ => NAMED_KEYS.iter().find(|(name, ..)| *name == word).map(|(.., code)| *code),
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for KeyChord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = [(KeyModifiers::CONTROL, "Ctrl+"), (KeyModifiers::ALT, "Alt+"), (KeyModifiers::SHIFT, "Shift+")];
         for (modifier, name) in table {
-            if self.held.contains(modifier) {
+            if self.modifiers.contains(modifier) {
                 f.write_str(name)?;
             }
         }
-        let name = NAMED.iter().find(|(.., code)| *code == self.code).map(|(_, name, _)| *name);
+        let name = NAMED_KEYS.iter().find(|(.., code)| *code == self.code).map(|(_, name, _)| *name);
         match (name, self.code) {
             (Some(name), _) => f.write_str(name),
             (None, KeyCode::Char(letter)) => write!(f, "{}", letter.to_uppercase()),
@@ -183,70 +184,70 @@ impl fmt::Display for Key {
     }
 }
 
-/// The keys of every action.
+/// The keys bound to every action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bindings {
-    keys: Vec<(Action, Vec<Key>)>,
+    keys: Vec<(KeyAction, Vec<KeyChord>)>,
 }
 
 impl Default for Bindings {
     fn default() -> Bindings {
-        let keys_of = |entry: &Entry| entry.keys.iter().filter_map(|key| key.parse().ok()).collect();
+        let keys_of = |entry: &ActionEntry| entry.keys.iter().filter_map(|key| key.parse().ok()).collect();
         Bindings { keys: ACTIONS.iter().map(|entry| (entry.action, keys_of(entry))).collect() }
     }
 }
 
-/// Why a line of `[keys]` does not hold.
+/// Why a line of `[keys]` is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct BindingError {
     pub what: String,
     pub hint: String,
 }
 
 impl Bindings {
-    /// What this key does.
-    pub fn action(&self, key: KeyEvent) -> Option<Action> {
-        let key = Key::from(key);
+    /// The action bound to this key.
+    pub fn action(&self, key: KeyEvent) -> Option<KeyAction> {
+        let key = KeyChord::from(key);
         self.keys.iter().find(|(_, keys)| keys.contains(&key)).map(|(action, _)| *action)
     }
 
-    pub fn keys(&self, action: Action) -> &[Key] {
+    pub fn keys(&self, action: KeyAction) -> &[KeyChord] {
         self.keys.iter().find(|(one, _)| *one == action).map_or(&[], |(_, keys)| keys)
     }
 
-    /// The keys of an action, as `/help` shows them.
-    pub fn shown(&self, action: Action) -> String {
-        self.keys(action).iter().map(Key::to_string).collect::<Vec<_>>().join(", ")
+    /// The keys of an action, as shown in `/help`.
+    pub fn keys_text(&self, action: KeyAction) -> String {
+        self.keys(action).iter().map(KeyChord::to_string).collect::<Vec<_>>().join(", ")
     }
 
-    /// Gives an action other keys than it had.
-    pub fn bind(&mut self, name: &str, words: &[&str]) -> Result<(), Refused> {
+    /// Replaces the keys of an action.
+    pub fn bind(&mut self, name: &str, words: &[&str]) -> Result<(), BindingError> {
         let Some(entry) = ACTIONS.iter().find(|entry| entry.name == name) else {
             let names: Vec<&str> = ACTIONS.iter().map(|entry| entry.name).collect();
             let hint = format!("the actions are: {}", names.join(", "));
-            return Err(Refused { what: format!("unknown action `{name}`"), hint });
+            return Err(BindingError { what: format!("unknown action `{name}`"), hint });
         };
-        if words.is_empty() && entry.action == Action::Send {
+        if words.is_empty() && entry.action == KeyAction::Send {
             let what = "nothing could be sent without a key for it".to_owned();
-            return Err(Refused { what, hint: "send = \"enter\"".to_owned() });
+            return Err(BindingError { what, hint: "send = \"enter\"".to_owned() });
         }
-        let keys: Result<Vec<Key>, BadKey> = words.iter().map(|word| word.parse()).collect();
-        let keys = keys.map_err(|bad| Refused { what: bad.to_string(), hint: bad.hint() })?;
+        let keys: Result<Vec<KeyChord>, KeyError> = words.iter().map(|word| word.parse()).collect();
+        let keys = keys.map_err(|bad| BindingError { what: bad.to_string(), hint: bad.hint() })?;
         if let Some((_, bound)) = self.keys.iter_mut().find(|(action, _)| *action == entry.action) {
             *bound = keys;
         }
         Ok(())
     }
 
-    /// An action whose keys another one has as well, once all are bound.
-    pub fn conflict(&self, name: &str) -> Option<Refused> {
+    /// Reports a key of this action that another action has too. Call it once everything is bound.
+    pub fn conflict(&self, name: &str) -> Option<BindingError> {
         let own = ACTIONS.iter().find(|entry| entry.name == name)?;
         let keys = self.keys(own.action);
-        let other = |other: &&Entry| other.action != own.action;
+        let other = |other: &&ActionEntry| other.action != own.action;
         ACTIONS.iter().filter(other).find_map(|other| {
             let key = keys.iter().find(|key| self.keys(other.action).contains(key))?;
             let what = format!("{key} is the key of `{}` as well", other.name);
-            Some(Refused { what, hint: format!("give `{}` another key, or [] for none", other.name) })
+            Some(BindingError { what, hint: format!("give `{}` another key, or [] for none", other.name) })
         })
     }
 }
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_keys_of_the_table_are_keys_and_nobody_has_two_masters() {
+    fn the_default_keys_are_valid_and_do_not_conflict() {
         let bindings = Bindings::default();
         for entry in ACTIONS {
             assert_eq!(bindings.keys(entry.action).len(), entry.keys.len(), "{}", entry.name);
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_and_shown_as_people_write_them() {
+    fn keys_are_parsed_and_shown_in_the_usual_notation() {
         #[rustfmt::skip]
         let cases = [
             ("ctrl+t",         Ok("Ctrl+T")),
@@ -286,14 +287,14 @@ mod tests {
             ("",               Err("unknown key ``")),
         ];
         for (word, expected) in cases {
-            let got = word.parse::<Key>().map(|key| key.to_string()).map_err(|bad| bad.to_string());
+            let got = word.parse::<KeyChord>().map(|key| key.to_string()).map_err(|bad| bad.to_string());
             assert_eq!(got.as_deref().map_err(String::as_str), expected, "{word}");
         }
     }
 
     #[test]
-    fn what_a_terminal_sends_is_the_key_that_was_bound() {
-        let event = |code, modifiers| Key::from(KeyEvent::new(code, modifiers));
+    fn a_key_from_the_terminal_matches_its_binding() {
+        let event = |code, modifiers| KeyChord::from(KeyEvent::new(code, modifiers));
         #[rustfmt::skip]
         let cases = [
             ("ctrl+t",    KeyCode::Char('t'), KeyModifiers::CONTROL),
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_bound_is_refused_with_what_could() {
+    fn an_invalid_binding_is_refused_with_a_hint() {
         let refused = |name: &str, keys: &[&str]| Bindings::default().bind(name, keys).unwrap_err();
         assert!(refused("toggle_thought", &["ctrl+t"]).hint.contains("toggle_thinking"));
         assert!(refused("editor", &["ctrl+hyper"]).hint.contains("pageup"));
@@ -321,7 +322,7 @@ mod tests {
         bindings.bind("read_last", &[]).unwrap();
         assert_eq!(bindings.conflict("toggle_thinking"), None);
         assert_eq!(
-            (bindings.shown(Action::ToggleThinking), bindings.shown(Action::ReadLast)),
+            (bindings.keys_text(KeyAction::ToggleThinking), bindings.keys_text(KeyAction::ReadLast)),
             ("Ctrl+R".into(), "".into())
         );
     }

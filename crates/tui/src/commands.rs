@@ -1,20 +1,20 @@
-//! The commands one can type: one table for parsing, completion and help.
+//! The slash commands: one table for parsing, completion and help.
 
-use aside_core::settings::{Change, Display, Effort, Key};
+use aside_core::settings::{Effort, SettingChange, SettingKey, ThinkingDisplay};
 
 use crate::bindings::{ACTIONS, Bindings};
-use crate::seam::{Command, Mouse, ProfileAct, TerminalAct};
+use crate::seam::{Command, MouseMode, ProfileAction, TerminalAction};
 
-pub struct Entry {
+pub struct CommandEntry {
     pub name: &'static str,
-    /// What may stand behind it.
-    pub takes: &'static str,
+    /// The arguments, as shown in help.
+    pub arguments: &'static str,
     pub doc: &'static str,
 }
 
 macro_rules! table {
-    ($($name:literal, $takes:literal, $doc:literal;)+) => {
-        pub const COMMANDS: &[Entry] = &[$(Entry { name: $name, takes: $takes, doc: $doc }),+];
+    ($($name:literal, $arguments:literal, $doc:literal;)+) => {
+        pub const COMMANDS: &[CommandEntry] = &[$(CommandEntry { name: $name, arguments: $arguments, doc: $doc }),+];
     };
 }
 
@@ -52,93 +52,93 @@ table! {
     "quit", "", "leave";
 }
 
-/// Commands that this screen carries out itself.
+/// Commands that the front end carries out itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Local {
+pub enum LocalCommand {
     Help,
     NextView,
-    View(Display),
+    View(ThinkingDisplay),
     Reader,
     AnswerNow,
     CopyAnswer,
     CopyThinking,
     Sent,
-    Theme(Option<crate::theme::Ground>),
+    Theme(Option<crate::theme::ColourScheme>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parsed {
-    /// Not a command: something to say.
+pub enum ParsedLine {
+    /// Not a command: a prompt.
     Text,
-    Local(Local),
+    Local(LocalCommand),
     Engine(Command),
-    Wrong {
+    Invalid {
         what: String,
         hint: Option<String>,
     },
 }
 
-/// What a line means. `:thinking` is a command as `/thinking` is; `:)` is not.
-pub fn parse(line: &str) -> Parsed {
+/// Parses an input line. `:thinking` is a command like `/thinking`; `:)` is not.
+pub fn parse(line: &str) -> ParsedLine {
     let line = line.trim();
     let (sign, rest) = match (line.strip_prefix('/'), line.strip_prefix(':')) {
         (Some(rest), _) => ('/', rest),
         (None, Some(rest)) => (':', rest),
-        (None, None) => return Parsed::Text,
+        (None, None) => return ParsedLine::Text,
     };
     let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let rest = rest.trim();
     match (name, rest) {
-        ("toggle", "thinking") => return Parsed::Local(Local::NextView),
-        ("exit" | "q", "") => return Parsed::Engine(Command::Quit),
-        ("explain", "") => return Parsed::Local(Local::Sent),
+        ("toggle", "thinking") => return ParsedLine::Local(LocalCommand::NextView),
+        ("exit" | "q", "") => return ParsedLine::Engine(Command::Quit),
+        ("explain", "") => return ParsedLine::Local(LocalCommand::Sent),
         _ => (),
     }
     let is_known = COMMANDS.iter().any(|entry| entry.name == name);
     if !is_known {
-        // A path and a smile are no commands.
+        // A path or a smiley is not a command.
         let is_text = sign == ':' || name.contains('/') || name.is_empty();
-        return if is_text { Parsed::Text } else { unknown(name) };
+        return if is_text { ParsedLine::Text } else { unknown(name) };
     }
-    known(name, rest)
+    parse_known(name, rest)
 }
 
-fn known(name: &str, rest: &str) -> Parsed {
+fn parse_known(name: &str, rest: &str) -> ParsedLine {
     let given = (!rest.is_empty()).then(|| rest.to_owned());
-    let engine = Parsed::Engine;
+    let engine = ParsedLine::Engine;
     match name {
-        "help" => Parsed::Local(Local::Help),
+        "help" => ParsedLine::Local(LocalCommand::Help),
         "thinking" => thinking(rest),
-        "reader" => Parsed::Local(Local::Reader),
-        "answer" => Parsed::Local(Local::AnswerNow),
+        "reader" => ParsedLine::Local(LocalCommand::Reader),
+        "answer" => ParsedLine::Local(LocalCommand::AnswerNow),
         "copy" => match rest {
-            "" | "answer" => Parsed::Local(Local::CopyAnswer),
-            "thinking" => Parsed::Local(Local::CopyThinking),
-            other => wrong(format!("cannot copy `{other}`"), "answer or thinking"),
+            "" | "answer" => ParsedLine::Local(LocalCommand::CopyAnswer),
+            "thinking" => ParsedLine::Local(LocalCommand::CopyThinking),
+            other => invalid(format!("cannot copy `{other}`"), "answer or thinking"),
         },
-        "editor" => engine(Command::Terminal(TerminalAct::Edit(String::new()))),
-        "sent" => Parsed::Local(Local::Sent),
+        "editor" => engine(Command::Terminal(TerminalAction::Edit(String::new()))),
+        "sent" => ParsedLine::Local(LocalCommand::Sent),
         "mouse" => match rest {
-            "" | "off" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Terminals))),
-            "on" => engine(Command::Terminal(TerminalAct::Mouse(Mouse::Ours))),
-            other => wrong(format!("the mouse is on or off, not `{other}`"), "/mouse on, /mouse off"),
+            "" | "off" => engine(Command::Terminal(TerminalAction::Mouse(MouseMode::Released))),
+            "on" => engine(Command::Terminal(TerminalAction::Mouse(MouseMode::Captured))),
+            other => invalid(format!("the mouse is on or off, not `{other}`"), "/mouse on, /mouse off"),
         },
         "theme" => match rest {
-            "" => Parsed::Local(Local::Theme(None)),
-            "dark" => Parsed::Local(Local::Theme(Some(crate::theme::Ground::Dark))),
-            "light" => Parsed::Local(Local::Theme(Some(crate::theme::Ground::Light))),
-            other => wrong(format!("unknown theme `{other}`"), "dark or light"),
+            "" => ParsedLine::Local(LocalCommand::Theme(None)),
+            "dark" => ParsedLine::Local(LocalCommand::Theme(Some(crate::theme::ColourScheme::Dark))),
+            "light" => ParsedLine::Local(LocalCommand::Theme(Some(crate::theme::ColourScheme::Light))),
+            other => invalid(format!("unknown theme `{other}`"), "dark or light"),
         },
         "set" => set(rest),
-        "unset" => match rest.parse::<Key>() {
+        "unset" => match rest.parse::<SettingKey>() {
             Ok(key) => engine(Command::Unset(key.name().to_owned())),
-            Err(error) => Parsed::Wrong { what: error.to_string(), hint: None },
+            Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
         },
         "model" => engine(Command::Model(given)),
-        "effort" => match Change::parse(Key::Effort.name(), rest) {
+        "effort" => match SettingChange::parse(SettingKey::Effort.name(), rest) {
             Ok(_) => engine(Command::Effort(given)),
             Err(_) if rest.is_empty() => engine(Command::Effort(None)),
-            Err(error) => Parsed::Wrong { what: error.to_string(), hint: None },
+            Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
         },
         "profile" => profile(rest),
         "compact" => engine(Command::Compact),
@@ -151,55 +151,55 @@ fn known(name: &str, rest: &str) -> Parsed {
     }
 }
 
-fn wrong(what: String, hint: &str) -> Parsed {
-    Parsed::Wrong { what, hint: Some(hint.to_owned()) }
+fn invalid(what: String, hint: &str) -> ParsedLine {
+    ParsedLine::Invalid { what, hint: Some(hint.to_owned()) }
 }
 
-fn thinking(rest: &str) -> Parsed {
+fn thinking(rest: &str) -> ParsedLine {
     match rest {
-        "" => Parsed::Local(Local::NextView),
+        "" => ParsedLine::Local(LocalCommand::NextView),
         word => match word.parse() {
-            Ok(view) => Parsed::Local(Local::View(view)),
-            Err(_) => wrong(format!("unknown view `{word}`"), &Display::WORDS.join(", ")),
+            Ok(view) => ParsedLine::Local(LocalCommand::View(view)),
+            Err(_) => invalid(format!("unknown view `{word}`"), &ThinkingDisplay::WORDS.join(", ")),
         },
     }
 }
 
-fn set(rest: &str) -> Parsed {
+fn set(rest: &str) -> ParsedLine {
     if rest.is_empty() {
-        return Parsed::Engine(Command::Query(None));
+        return ParsedLine::Engine(Command::Query(None));
     }
     if let Some(key) = rest.strip_suffix('?') {
-        return match key.trim().parse::<Key>() {
-            Ok(key) => Parsed::Engine(Command::Query(Some(key.name().to_owned()))),
-            Err(error) => Parsed::Wrong { what: error.to_string(), hint: None },
+        return match key.trim().parse::<SettingKey>() {
+            Ok(key) => ParsedLine::Engine(Command::Query(Some(key.name().to_owned()))),
+            Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
         };
     }
     let pair = rest.split_once('=').or_else(|| rest.split_once(char::is_whitespace));
     let Some((key, value)) = pair else {
-        return wrong(format!("no value for `{rest}`"), "/set KEY=VALUE, or /set KEY? to ask");
+        return invalid(format!("no value for `{rest}`"), "/set KEY=VALUE, or /set KEY? to ask");
     };
-    // Refused here, it changes nothing anywhere.
-    match Change::parse(key.trim(), value.trim()) {
-        Ok(_) => Parsed::Engine(Command::Set { key: key.trim().to_owned(), value: value.trim().to_owned() }),
-        Err(error) => Parsed::Wrong { what: error.to_string(), hint: None },
+    // Validated here, so that an invalid value changes nothing.
+    match SettingChange::parse(key.trim(), value.trim()) {
+        Ok(_) => ParsedLine::Engine(Command::Set { key: key.trim().to_owned(), value: value.trim().to_owned() }),
+        Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
     }
 }
 
-fn profile(rest: &str) -> Parsed {
+fn profile(rest: &str) -> ParsedLine {
     let (act, name) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let name = name.trim().to_owned();
     let act = match (act, name.is_empty()) {
-        ("" | "list", true) => ProfileAct::List,
-        ("load", false) => ProfileAct::Load(name),
-        ("save", false) => ProfileAct::Save(name),
-        ("delete", false) => ProfileAct::Delete(name),
-        _ => return wrong(format!("cannot read `/profile {rest}`"), "/profile load NAME, save NAME or delete NAME"),
+        ("" | "list", true) => ProfileAction::List,
+        ("load", false) => ProfileAction::Load(name),
+        ("save", false) => ProfileAction::Save(name),
+        ("delete", false) => ProfileAction::Delete(name),
+        _ => return invalid(format!("cannot read `/profile {rest}`"), "/profile load NAME, save NAME or delete NAME"),
     };
-    Parsed::Engine(Command::Profile(act))
+    ParsedLine::Engine(Command::Profile(act))
 }
 
-fn unknown(name: &str) -> Parsed {
+fn unknown(name: &str) -> ParsedLine {
     let mut near: Vec<(usize, &str)> = COMMANDS
         .iter()
         .map(|entry| (distance(name, entry.name), entry.name))
@@ -208,10 +208,10 @@ fn unknown(name: &str) -> Parsed {
     near.sort();
     let near: Vec<String> = near.iter().take(3).map(|(_, entry)| format!("/{entry}")).collect();
     let hint = if near.is_empty() { "/help lists what there is".to_owned() } else { near.join(", ") };
-    wrong(format!("unknown command `/{name}`"), &hint)
+    invalid(format!("unknown command `/{name}`"), &hint)
 }
 
-/// How many letters one must change, add or leave out.
+/// The edit distance between two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -230,10 +230,10 @@ fn distance(a: &str, b: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// The words of a setting that takes one of a few, for completion.
-pub(crate) fn words_behind(name: &str) -> &'static [&'static str] {
+/// The words a command accepts as its argument, for completion.
+pub(crate) fn argument_words(name: &str) -> &'static [&'static str] {
     match name {
-        "thinking" => Display::WORDS,
+        "thinking" => ThinkingDisplay::WORDS,
         "effort" => Effort::WORDS,
         "copy" => &["answer", "thinking"],
         "mouse" => &["on", "off"],
@@ -246,12 +246,12 @@ pub(crate) fn words_behind(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The page of `/help`, from the tables.
+/// The `/help` page, generated from the tables.
 pub fn help(bindings: &Bindings) -> String {
-    // Two columns: a third leaves no room for words where there is little.
+    // Two columns only: a third would leave no room for text on a narrow screen.
     let mut out = String::from("**Keys**\n\n| key | does (name in `[keys]`) |\n|---|---|\n");
     for entry in ACTIONS {
-        let keys = bindings.shown(entry.action);
+        let keys = bindings.keys_text(entry.action);
         let keys = if keys.is_empty() { "none" } else { keys.as_str() };
         out.push_str(&format!("| {keys} | {} ({}) |\n", entry.doc, entry.name));
     }
@@ -260,14 +260,14 @@ pub fn help(bindings: &Bindings) -> String {
     }
     out.push_str("\n**Commands**\n\n| command | does |\n|---|---|\n");
     for entry in COMMANDS {
-        let takes = entry.takes.replace('|', "\\|");
-        let name = format!("/{} {takes}", entry.name);
+        let arguments = entry.arguments.replace('|', "\\|");
+        let name = format!("/{} {arguments}", entry.name);
         out.push_str(&format!("| {} | {} |\n", name.trim_end(), entry.doc));
     }
     out
 }
 
-/// What keys and the mouse do besides, whatever is bound.
+/// Keys and mouse actions that cannot be rebound.
 pub const KEYS: &[(&str, &str)] = &[
     ("Up, Down", "what was sent before, in other sessions too; what is queued comes back first"),
     ("in the reader", "/ searches, n and N go on, o lists the titles, ← and → other thoughts, y copies, q leaves"),
@@ -283,32 +283,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t10_lines_are_read_as_what_they_are() {
-        let set = |key: &str, value: &str| Parsed::Engine(Command::Set { key: key.into(), value: value.into() });
+    fn t10_lines_are_parsed_as_text_or_commands() {
+        let set = |key: &str, value: &str| ParsedLine::Engine(Command::Set { key: key.into(), value: value.into() });
         #[rustfmt::skip]
         let cases = [
-            ("hello",                          Parsed::Text),
-            ("/usr/bin is full",               Parsed::Text),
-            (":) thanks",                      Parsed::Text),
-            ("/thinking",                      Parsed::Local(Local::NextView)),
-            ("/thinking full",                 Parsed::Local(Local::View(Display::Full))),
-            (":thinking",                      Parsed::Local(Local::NextView)),
-            (":toggle thinking",               Parsed::Local(Local::NextView)),
+            ("hello",                          ParsedLine::Text),
+            ("/usr/bin is full",               ParsedLine::Text),
+            (":) thanks",                      ParsedLine::Text),
+            ("/thinking",                      ParsedLine::Local(LocalCommand::NextView)),
+            ("/thinking full",                 ParsedLine::Local(LocalCommand::View(ThinkingDisplay::Full))),
+            (":thinking",                      ParsedLine::Local(LocalCommand::NextView)),
+            (":toggle thinking",               ParsedLine::Local(LocalCommand::NextView)),
             ("/set reasoning.effort=high",     set("reasoning.effort", "high")),
             ("/set reasoning.effort high",     set("reasoning.effort", "high")),
             ("/set show_thinking=false",       set("show_thinking", "false")),
-            ("/set reasoning.effort?",         Parsed::Engine(Command::Query(Some("reasoning.effort".into())))),
-            ("/set",                           Parsed::Engine(Command::Query(None))),
-            ("/unset reasoning.effort",        Parsed::Engine(Command::Unset("reasoning.effort".into()))),
-            ("/model a/b",                     Parsed::Engine(Command::Model(Some("a/b".into())))),
-            ("/effort low",                    Parsed::Engine(Command::Effort(Some("low".into())))),
-            ("/profile load work",             Parsed::Engine(Command::Profile(ProfileAct::Load("work".into())))),
-            ("/export",                        Parsed::Engine(Command::Export(None))),
-            ("/search two words",              Parsed::Engine(Command::Other { name: "search".into(), rest: "two words".into() })),
-            ("/mouse off",                     Parsed::Engine(Command::Terminal(TerminalAct::Mouse(Mouse::Terminals)))),
-            ("/sent",                          Parsed::Local(Local::Sent)),
-            ("/explain",                       Parsed::Local(Local::Sent)),
-            ("/exit",                          Parsed::Engine(Command::Quit)),
+            ("/set reasoning.effort?",         ParsedLine::Engine(Command::Query(Some("reasoning.effort".into())))),
+            ("/set",                           ParsedLine::Engine(Command::Query(None))),
+            ("/unset reasoning.effort",        ParsedLine::Engine(Command::Unset("reasoning.effort".into()))),
+            ("/model a/b",                     ParsedLine::Engine(Command::Model(Some("a/b".into())))),
+            ("/effort low",                    ParsedLine::Engine(Command::Effort(Some("low".into())))),
+            ("/profile load work",             ParsedLine::Engine(Command::Profile(ProfileAction::Load("work".into())))),
+            ("/export",                        ParsedLine::Engine(Command::Export(None))),
+            ("/search two words",              ParsedLine::Engine(Command::Other { name: "search".into(), rest: "two words".into() })),
+            ("/mouse off",                     ParsedLine::Engine(Command::Terminal(TerminalAction::Mouse(MouseMode::Released)))),
+            ("/sent",                          ParsedLine::Local(LocalCommand::Sent)),
+            ("/explain",                       ParsedLine::Local(LocalCommand::Sent)),
+            ("/exit",                          ParsedLine::Engine(Command::Quit)),
         ];
         for (line, expected) in cases {
             assert_eq!(parse(line), expected, "{line}");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn t10_what_is_wrong_is_said_with_what_would_be_right() {
+    fn t10_an_invalid_command_is_reported_with_a_hint() {
         #[rustfmt::skip]
         let cases = [
             ("/thinkng",                 "unknown command `/thinkng`", Some("/thinking")),
@@ -325,10 +325,10 @@ mod tests {
             ("/set reasoning.effort",    "no value for `reasoning.effort`", Some("/set KEY=VALUE, or /set KEY? to ask")),
         ];
         for (line, what, hint) in cases {
-            let expected = Parsed::Wrong { what: what.into(), hint: hint.map(str::to_owned) };
+            let expected = ParsedLine::Invalid { what: what.into(), hint: hint.map(str::to_owned) };
             assert_eq!(parse(line), expected, "{line}");
         }
-        let Parsed::Wrong { what, .. } = parse("/set reasoning.effort=loud") else { panic!("must be refused") };
+        let ParsedLine::Invalid { what, .. } = parse("/set reasoning.effort=loud") else { panic!("must be refused") };
         assert!(what.contains("loud") && what.contains("minimal"), "{what}");
     }
 }

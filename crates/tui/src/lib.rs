@@ -1,15 +1,14 @@
-//! The terminal screen: state in, frame out.
+//! The terminal front end: state in, frames out.
 //!
-//! [`seam`] says what comes in from the engine and what goes back to it;
-//! [`app`] takes messages, [`transcript`] holds what was said and lays out
-//! what is in sight, [`view`] paints; [`text`] breaks text into rows, [`syntax`]
-//! tells what code is, and [`theme`] knows the colours; [`plain`] is the same
-//! session in lines of words. Only [`run()`] touches a terminal.
+//! [`seam`] defines the updates that come from the engine and the commands that go back. [`app`]
+//! handles messages, [`transcript`] holds the conversation and lays out the visible part, [`view`]
+//! paints. [`text`] breaks text into rows, [`syntax`] highlights code, [`theme`] defines the
+//! colours. [`plain`] is a second front end that prints lines of text. Only [`run()`] touches a
+//! terminal.
 
 pub mod app;
 pub mod bindings;
 pub mod commands;
-pub mod count;
 pub mod input;
 pub mod paint;
 pub mod plain;
@@ -18,7 +17,8 @@ pub mod seam;
 pub mod syntax;
 pub mod text;
 pub mod theme;
+pub mod token_estimate;
 pub mod transcript;
 pub mod view;
 
-pub use run::{draw_frame, edit, is_lent, restore, run, stop_with_the_editor, theme_of_terminal};
+pub use run::{detect_theme, draw_frame, edit, is_editor_running, restore_terminal, run, suspend_with_editor};

@@ -1,30 +1,30 @@
-//! Rows into cells.
+//! Paints rows into terminal cells.
 
-use aside_core::screen::is_harmless;
+use aside_core::terminal_text::is_terminal_safe;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::text::cluster::clusters;
-use crate::text::wrap::cluster_width;
-use crate::text::{Row, Shade, Span};
+use crate::text::grapheme::graphemes;
+use crate::text::wrap::grapheme_width;
+use crate::text::{Row, RowBackground, Span};
 use crate::theme::Theme;
 
-/// Paints a row at line `y` of the area, over its whole width if it is shaded.
+/// Paints a row at line `y` of the area. A row with a background fills the whole width.
 pub fn paint_row(buffer: &mut Buffer, area: Rect, y: u16, row: &Row, gutter: Option<&Span>, theme: &Theme) {
     let y = area.y.saturating_add(y);
     if y >= area.bottom() {
         return;
     }
-    if let Some(back) = theme.back(row.shade) {
+    if let Some(back) = theme.background_colour(row.background) {
         buffer.set_style(Rect { y, height: 1, ..area }, ratatui::style::Style::new().bg(back));
     }
-    let mut pen = Pen { buffer, x: area.x, y, end: area.right(), theme, shade: row.shade };
+    let mut painter = RowPainter { buffer, x: area.x, y, end: area.right(), theme, background: row.background };
     for span in gutter.into_iter().chain(&row.spans) {
-        pen.span(span);
+        painter.span(span);
     }
 }
 
-/// Empties the cells of an area, for something that goes over others.
+/// Resets the cells of an area, before an overlay is painted.
 pub fn clear(buffer: &mut Buffer, area: Rect) {
     for position in area.positions() {
         if let Some(cell) = buffer.cell_mut(position) {
@@ -33,44 +33,44 @@ pub fn clear(buffer: &mut Buffer, area: Rect) {
     }
 }
 
-/// The last gate: whatever got this far, no cell holds what a terminal obeys.
-fn harmless(cluster: &str) -> &str {
-    match cluster {
+/// The last check before painting: no cell may hold anything that a terminal would execute.
+fn safe_grapheme(grapheme: &str) -> &str {
+    match grapheme {
         "\t" | "\n" | "\r\n" => " ",
-        cluster if cluster.is_ascii() && !cluster.bytes().any(|byte| byte.is_ascii_control()) => cluster,
-        cluster if cluster.chars().all(|letter| is_harmless(letter) && !letter.is_control()) => cluster,
+        grapheme if grapheme.is_ascii() && !grapheme.bytes().any(|byte| byte.is_ascii_control()) => grapheme,
+        grapheme if grapheme.chars().all(|letter| is_terminal_safe(letter) && !letter.is_control()) => grapheme,
         _ => "\u{fffd}",
     }
 }
 
-struct Pen<'a> {
+struct RowPainter<'a> {
     buffer: &'a mut Buffer,
     x: u16,
     y: u16,
     end: u16,
     theme: &'a Theme,
-    shade: Shade,
+    background: RowBackground,
 }
 
-impl Pen<'_> {
+impl RowPainter<'_> {
     fn span(&mut self, span: &Span) {
-        let style = self.theme.style(span.ink, span.face, self.shade);
-        for (_, cluster) in clusters(&span.text) {
-            let cluster = harmless(cluster);
-            let width = cluster_width(cluster) as u16;
+        let style = self.theme.style(span.role, span.font, self.background);
+        for (_, grapheme) in graphemes(&span.text) {
+            let grapheme = safe_grapheme(grapheme);
+            let width = grapheme_width(grapheme) as u16;
             if width == 0 {
-                self.join(cluster);
+                self.combine(grapheme);
                 continue;
             }
             if self.x >= self.end {
                 return;
             }
             let fits = self.x + width <= self.end;
-            let symbol = match cluster {
-                // A tab would move everything behind it.
+            let symbol = match grapheme {
+                // A tab would shift everything after it.
                 "\t" => " ",
-                cluster if fits => cluster,
-                // A wide letter in the last column cannot be drawn there.
+                grapheme if fits => grapheme,
+                // A wide character does not fit into the last column.
                 _ => "·",
             };
             if let Some(cell) = self.buffer.cell_mut((self.x, self.y)) {
@@ -85,8 +85,8 @@ impl Pen<'_> {
         }
     }
 
-    /// A mark without a letter of its own goes onto the letter before it.
-    fn join(&mut self, mark: &str) {
+    /// Appends a zero-width mark to the character before it.
+    fn combine(&mut self, mark: &str) {
         let Some(x) = self.x.checked_sub(1) else { return };
         if let Some(cell) = self.buffer.cell_mut((x, self.y)) {
             let joined = format!("{}{mark}", cell.symbol());

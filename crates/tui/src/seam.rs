@@ -1,27 +1,27 @@
-//! What the engine tells the screen, and what the screen asks of the engine.
+//! The interface between a front end and the engine: updates in, commands out.
 //!
-//! Both are owned values: they cross a channel between two threads.
+//! Both are owned values, because they cross a channel between two threads.
 
 use std::time::Duration;
 
 use aside_core::block::{Block, ToolCall, ToolResult};
-use aside_core::event::{self, BlockId, End, Event, Note, NoteCode, Side, Usage};
+use aside_core::event::{self, BlockId, Event, Note, NoteCode, ProseKind, ReplyEnd, Usage};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
-use aside_core::question;
-pub use aside_core::question::{Permit, Tier};
-use aside_core::settings::Display;
-use aside_core::turn::{Told, TurnEnd};
+use aside_core::permission_question;
+pub use aside_core::permission_question::{PermissionAnswer, Tier};
+use aside_core::settings::ThinkingDisplay;
+use aside_core::turn::{TurnEnd, TurnNotice};
 
-/// Engine to screen.
+/// From the engine to the front end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Update {
     Sending(Box<Sending>),
     Opened {
         block: BlockId,
-        opening: Opening,
+        opening: OpenedBlock,
     },
-    /// A summary item begins; what grows from here on belongs to it.
+    /// A summary item begins. The deltas that follow belong to it.
     Item {
         block: BlockId,
     },
@@ -34,68 +34,68 @@ pub enum Update {
     },
     Refiled {
         block: BlockId,
-        to: Side,
+        to: ProseKind,
     },
-    /// The block as it is kept; it wins over its deltas.
+    /// The final block. It takes precedence over its deltas.
     Closed {
         block: BlockId,
         value: Box<Block>,
     },
-    /// The block held nothing after all.
+    /// The block turned out to be empty.
     Emptied {
         block: BlockId,
     },
     Usage(Usage),
     Noted(Note),
-    ReplyEnded(End),
+    ReplyEnded(ReplyEnd),
     Retrying {
         after: Duration,
         attempt: u32,
         why: String,
     },
-    Told(Told),
+    TurnNotice(TurnNotice),
     ToolStarted(Box<ToolCall>),
     ToolEnded(Box<ToolResult>),
-    /// Into the history, as it is. What was shown of it live stays.
+    /// A message was added to the history. Anything already shown live stays.
     Recorded(Box<Message>),
     TurnEnded(TurnEnd),
-    Asked(Box<Question>),
+    QuestionAsked(Box<PendingQuestion>),
     /// The engine no longer waits for the answer to this question.
-    Withdrawn(QuestionId),
-    /// The answer to a command.
-    Said(Said),
-    /// A history from the store takes the place of what is shown.
+    QuestionWithdrawn(QuestionId),
+    /// The output of a command.
+    CommandOutput(CommandOutput),
+    /// A history from the store replaces what is shown.
     Restored(Vec<Message>),
-    /// The last turn is no longer part of it; this was its question.
-    TakenBack(String),
-    /// What was said is not sent, and why. The words are the person's again.
+    /// The last turn was undone. This was its prompt.
+    Undone(String),
+    /// A prompt was not sent, and why. The text goes back into the input.
     NotSent {
         text: String,
         what: String,
         hint: Option<String>,
     },
-    /// Of the history just restored, this message is what the user looked for.
+    /// Scroll to this message of the history that was just restored.
     GoTo {
         message: usize,
-        part: Sought,
+        part: MessagePart,
     },
     Status(Box<Status>),
-    Lists(Box<Lists>),
-    /// What was sent in earlier sessions, the newest last.
-    Earlier(Vec<String>),
-    /// A command is carried out with all it led to.
+    CompletionLists(Box<CompletionLists>),
+    /// Prompts of earlier sessions, the newest last.
+    PromptHistory(Vec<String>),
+    /// A command is finished, including the turn it started.
     Ready,
-    /// From outside: stop what runs.
+    /// From a signal: stop the turn.
     Interrupt,
-    /// From outside: stop what runs, and leave.
-    Leave,
-    /// From outside: back to the shell until it calls us again.
+    /// From a signal: stop the turn and quit.
+    Quit,
+    /// From a signal: suspend until the shell resumes us.
     Suspend,
 }
 
 impl Update {
-    /// What an event of a decoder means to the screen. The fold has heard the
-    /// event already; nothing where there is nothing to show.
+    /// Translates a decoder event for the front end; `None` if there is nothing to show. The fold
+    /// has already processed the event.
     pub fn of(event: Event<'_>, fold: &Fold) -> Option<Update> {
         let whole = |block: BlockId| match fold.block(block) {
             Some(value) => Update::Closed { block, value: Box::new(value) },
@@ -106,61 +106,61 @@ impl Update {
             Event::Item { block, .. } => Some(Update::Item { block }),
             Event::Grew { block, text } => Some(Update::Grew { block, text: text.to_owned() }),
             Event::Refiled { block, to } => Some(Update::Refiled { block, to }),
-            // What comes behind the end of a block makes another block of it.
+            // An event after the block's end changes the finished block.
             Event::Sealed { block, .. } | Event::Restated { block, .. } if fold.is_closed(block) => Some(whole(block)),
             Event::Sealed { block, .. } => Some(Update::Sealed { block }),
             Event::Closed { block } => Some(whole(block)),
             Event::Usage(usage) => Some(Update::Usage(usage)),
-            // The end of the turn says it, and what to do about it.
+            // The end of the turn reports it, with a hint.
             Event::Noted(note) if note.code == NoteCode::CutOff => None,
             Event::Noted(note) => Some(Update::Noted(note.clone())),
             Event::Ended(end) => Some(Update::ReplyEnded(end.clone())),
             Event::Started { .. }
             | Event::Identified { .. }
             | Event::Restated { .. }
-            | Event::Kept { .. }
-            | Event::Seen { .. } => None,
+            | Event::NativeItem { .. }
+            | Event::EmptyThinkingField { .. } => None,
         }
     }
 }
 
-impl From<event::Opening<'_>> for Opening {
-    fn from(opening: event::Opening<'_>) -> Opening {
+impl From<event::BlockOpening<'_>> for OpenedBlock {
+    fn from(opening: event::BlockOpening<'_>) -> OpenedBlock {
         match opening {
-            event::Opening::Text => Opening::Text,
-            event::Opening::Thinking { .. } => Opening::Thinking,
-            event::Opening::ToolCall { name, .. } => Opening::ToolCall { name: name.to_owned() },
-            event::Opening::Unmodelled => Opening::Unmodelled,
+            event::BlockOpening::Text => OpenedBlock::Text,
+            event::BlockOpening::Thinking { .. } => OpenedBlock::Thinking,
+            event::BlockOpening::ToolCall { name, .. } => OpenedBlock::ToolCall { name: name.to_owned() },
+            event::BlockOpening::Unmodelled => OpenedBlock::Unmodelled,
         }
     }
 }
 
-/// A request goes out.
+/// A request that is being sent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sending {
     pub step: u32,
     pub model: String,
-    /// As it is sent, not as it was wished.
+    /// The effort in the request, which may differ from the setting.
     pub effort: Option<String>,
     pub tokens: u64,
     pub limit: Option<u64>,
-    /// The user asked for thinking, not only the default.
+    /// The user asked for thinking explicitly; it is not just the default.
     pub wants_thinking: bool,
     pub notes: Vec<String>,
-    /// What becomes of each stored thought in this request.
+    /// What this request does with each stored thinking block.
     pub decisions: Vec<DecisionRow>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DecisionRow {
-    /// Which block it is about, in words.
+    /// A description of the block.
     pub what: String,
     pub action: String,
     pub why: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpenedBlock {
     Text,
     Thinking,
     ToolCall { name: String },
@@ -170,27 +170,27 @@ pub enum Opening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QuestionId(pub u64);
 
-/// Something that needs the person's permission before it is done.
+/// A question that needs the user's permission before the engine goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct PendingQuestion {
     pub id: QuestionId,
-    pub about: question::Question,
+    pub about: permission_question::PermissionQuestion,
 }
 
-/// What of a message is to be shown.
+/// The part of a message to scroll to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sought {
-    Said,
-    /// Its thought of this number, counted from 0, which is opened for it.
-    Thought(usize),
+pub enum MessagePart {
+    Start,
+    /// The thinking block with this index, counted from 0. It is opened.
+    Thinking(usize),
 }
 
-/// What a command answers with.
+/// The output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum CommandOutput {
     Line(String),
-    /// Something is wrong, and what to do about it.
-    Wrong {
+    /// An error, and what to do about it.
+    Error {
         what: String,
         hint: Option<String>,
     },
@@ -199,111 +199,111 @@ pub enum Said {
         rows: Vec<Vec<String>>,
     },
     Markdown(String),
-    /// A page under the command it answers: it may come long after.
+    /// A page headed by its command, because it may arrive long after the command was typed.
     Titled {
         command: String,
-        page: Box<Said>,
+        page: Box<CommandOutput>,
     },
 }
 
-/// What the engine knows and the status line shows. Sent whole whenever one
-/// of it changes: a profile loaded changes the view at once.
+/// What the status line shows. Sent as a whole whenever part of it changes, so that a loaded
+/// profile changes the view at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
     pub model: String,
     pub profile: Option<String>,
     pub title: Option<String>,
     pub limit: Option<u64>,
-    /// The effort that is wished for; what is sent may be another.
+    /// The effort setting; the request may use another one.
     pub effort: Option<String>,
-    /// What the settings make of `reasoning.display` and `reasoning.includeInResponse`.
-    pub view: Display,
-    /// How well commands are confined; nothing where the person switched that off.
+    /// Computed from `reasoning.display` and `reasoning.includeInResponse`.
+    pub view: ThinkingDisplay,
+    /// How strongly commands are confined; `None` if the user switched confinement off.
     pub tier: Option<Tier>,
 }
 
-/// What can be completed, besides what the program knows by itself.
+/// Completions that only the engine can list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Lists {
+pub struct CompletionLists {
     pub models: Vec<String>,
     pub profiles: Vec<String>,
     pub files: Vec<String>,
-    pub sessions: Vec<Named>,
-    /// Tools and the servers they come from.
+    pub sessions: Vec<SessionCompletion>,
+    /// Tools and their servers.
     pub tools: Vec<String>,
-    /// Permissions that can be taken back.
+    /// Permissions that can be revoked.
     pub rules: Vec<String>,
 }
 
-/// Something that is known by a name that says little.
+/// A session id with a description, because ids say little.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Named {
+pub struct SessionCompletion {
     pub name: String,
     pub about: String,
 }
 
-/// Screen to engine.
+/// From the front end to the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    Say(String),
+    Prompt(String),
     Interrupt,
-    /// Stop thinking, and answer with what there is.
+    /// Stop thinking and answer now.
     AnswerNow,
     Answer {
         id: QuestionId,
-        permit: Permit,
+        answer: PermissionAnswer,
     },
     Set {
         key: String,
         value: String,
     },
     Unset(String),
-    /// What a setting is, and who said so; all of them without a key.
+    /// Show a setting and the layer that set it; without a key, all settings.
     Query(Option<String>),
-    /// How thinking looks, from now on: sets `reasoning.display` and turns
-    /// `reasoning.includeInResponse` on. The screen shows it already.
-    View(Display),
-    Profile(ProfileAct),
-    /// Without a name: which models there are.
+    /// Change how thinking is displayed: sets `reasoning.display` and turns
+    /// `reasoning.includeInResponse` on. The screen already shows it this way.
+    View(ThinkingDisplay),
+    Profile(ProfileAction),
+    /// Without a name: list the models.
     Model(Option<String>),
     Effort(Option<String>),
-    /// Sum up the older turns.
+    /// Summarise the older turns.
     Compact,
     Fork,
     Undo,
     Retry,
     Export(Option<String>),
-    /// A command that only the engine knows, with what stood behind it.
+    /// A command that only the engine knows, with its arguments.
     Other {
         name: String,
         rest: String,
     },
-    /// For whoever owns the terminal; the engine does not see it.
-    Terminal(TerminalAct),
+    /// Carried out by the owner of the terminal; never reaches the engine.
+    Terminal(TerminalAction),
     Quit,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TerminalAct {
-    /// To the clipboard.
+pub enum TerminalAction {
+    /// Copy to the clipboard.
     Copy(String),
-    /// Back to the shell until it calls us again.
+    /// Suspend until the shell resumes us.
     Suspend,
-    Mouse(Mouse),
-    /// This text, in the user's own editor.
+    Mouse(MouseMode),
+    /// Open this text in the user's editor.
     Edit(String),
 }
 
-/// Who gets clicks and the wheel.
+/// Whether the program or the terminal handles clicks and the wheel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mouse {
-    Ours,
-    /// Dragging selects text, as it does outside.
-    Terminals,
+pub enum MouseMode {
+    Captured,
+    /// Dragging selects text, as usual in a terminal.
+    Released,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProfileAct {
+pub enum ProfileAction {
     List,
     Load(String),
     Save(String),

@@ -1,72 +1,70 @@
-//! Code into tokens. Line by line, with the state kept between lines, so that
-//! a line costs the same wherever it stands.
+//! Highlights code line by line. The parser state is kept between lines, so that the cost of a line
+//! does not depend on its position.
 //!
-//! Grammars are megabytes, and the first line of a language compiles its
-//! patterns: whoever makes a [`Highlighter`] does so off the thread that
-//! draws, and only when there is code to show.
+//! Grammars take megabytes, and the first line of a language compiles its patterns. So create a
+//! [`Highlighter`] outside the drawing thread, and only when there is code to show.
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, ScopeStackOp, SyntaxReference, SyntaxSet};
 use unicode_segmentation::GraphemeCursor;
 
-use crate::text::Token;
-use crate::text::light::{Job, LONGEST_LINE, Lit, Outcome, Run};
+use crate::text::SyntaxToken;
+use crate::text::highlight::{HighlightJob, HighlightOutcome, HighlightResult, MAX_LINE_BYTES, TokenRun};
 use crate::text::wrap::TAB;
 
-/// Where the lines so far left off.
+/// The parser state after the last line.
 #[derive(Clone)]
-pub struct State {
+pub struct SyntaxState {
     parse: ParseState,
     scopes: ScopeStack,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for SyntaxState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State").field("scopes", &self.scopes.len()).finish_non_exhaustive()
     }
 }
 
-/// What a scope means here.
+/// How a scope is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    Is(Token),
-    /// Plain, whatever stands around it.
-    Nothing,
+enum ScopeMeaning {
+    Token(SyntaxToken),
+    /// Plain, regardless of the surrounding scopes.
+    Plain,
 }
 
-/// Scopes by their beginnings; the first that fits counts, so the longer ones
-/// stand first.
+/// Scopes by prefix. The first match wins, so longer prefixes come first.
 #[rustfmt::skip]
-const MEANINGS: &[(&str, Meaning)] = &[
-    ("comment",                          Meaning::Is(Token::Comment)),
-    ("constant",                         Meaning::Is(Token::Constant)),
-    ("string",                           Meaning::Is(Token::Quoted)),
-    ("keyword.operator.logical",         Meaning::Is(Token::Keyword)),
-    ("keyword.operator.word",            Meaning::Is(Token::Keyword)),
-    ("keyword.operator",                 Meaning::Nothing),
-    ("keyword",                          Meaning::Is(Token::Keyword)),
-    ("storage",                          Meaning::Is(Token::Keyword)),
-    ("entity.name.tag",                  Meaning::Is(Token::Keyword)),
-    ("entity.name.function",             Meaning::Is(Token::Function)),
-    ("entity.name.section",              Meaning::Is(Token::Keyword)),
-    ("entity.name",                      Meaning::Is(Token::Type)),
-    ("entity.other",                     Meaning::Is(Token::Type)),
-    ("support.function",                 Meaning::Is(Token::Function)),
-    ("support.macro",                    Meaning::Is(Token::Function)),
-    ("support.constant",                 Meaning::Is(Token::Constant)),
-    ("support",                          Meaning::Is(Token::Type)),
-    ("variable.function",                Meaning::Is(Token::Function)),
-    ("variable.language",                Meaning::Is(Token::Keyword)),
-    ("markup.inserted",                  Meaning::Is(Token::Added)),
-    ("markup.deleted",                   Meaning::Is(Token::Removed)),
-    ("markup.heading",                   Meaning::Is(Token::Keyword)),
-    ("markup.raw",                       Meaning::Is(Token::Quoted)),
-    ("meta.diff.header",                 Meaning::Is(Token::Comment)),
-    ("meta.diff.range",                  Meaning::Is(Token::Type)),
-    ("meta.interpolation",               Meaning::Nothing),
-    ("meta.substitution",                Meaning::Nothing),
+const SCOPE_MEANINGS: &[(&str, ScopeMeaning)] = &[
+    ("comment",                          ScopeMeaning::Token(SyntaxToken::Comment)),
+    ("constant",                         ScopeMeaning::Token(SyntaxToken::Constant)),
+    ("string",                           ScopeMeaning::Token(SyntaxToken::Quoted)),
+    ("keyword.operator.logical",         ScopeMeaning::Token(SyntaxToken::Keyword)),
+    ("keyword.operator.word",            ScopeMeaning::Token(SyntaxToken::Keyword)),
+    ("keyword.operator",                 ScopeMeaning::Plain),
+    ("keyword",                          ScopeMeaning::Token(SyntaxToken::Keyword)),
+    ("storage",                          ScopeMeaning::Token(SyntaxToken::Keyword)),
+    ("entity.name.tag",                  ScopeMeaning::Token(SyntaxToken::Keyword)),
+    ("entity.name.function",             ScopeMeaning::Token(SyntaxToken::Function)),
+    ("entity.name.section",              ScopeMeaning::Token(SyntaxToken::Keyword)),
+    ("entity.name",                      ScopeMeaning::Token(SyntaxToken::Type)),
+    ("entity.other",                     ScopeMeaning::Token(SyntaxToken::Type)),
+    ("support.function",                 ScopeMeaning::Token(SyntaxToken::Function)),
+    ("support.macro",                    ScopeMeaning::Token(SyntaxToken::Function)),
+    ("support.constant",                 ScopeMeaning::Token(SyntaxToken::Constant)),
+    ("support",                          ScopeMeaning::Token(SyntaxToken::Type)),
+    ("variable.function",                ScopeMeaning::Token(SyntaxToken::Function)),
+    ("variable.language",                ScopeMeaning::Token(SyntaxToken::Keyword)),
+    ("markup.inserted",                  ScopeMeaning::Token(SyntaxToken::Added)),
+    ("markup.deleted",                   ScopeMeaning::Token(SyntaxToken::Removed)),
+    ("markup.heading",                   ScopeMeaning::Token(SyntaxToken::Keyword)),
+    ("markup.raw",                       ScopeMeaning::Token(SyntaxToken::Quoted)),
+    ("meta.diff.header",                 ScopeMeaning::Token(SyntaxToken::Comment)),
+    ("meta.diff.range",                  ScopeMeaning::Token(SyntaxToken::Type)),
+    ("meta.interpolation",               ScopeMeaning::Plain),
+    ("meta.substitution",                ScopeMeaning::Plain),
 ];
 
-/// What models call languages, where the grammars call them otherwise.
+/// Language names used by models that the grammars do not know.
 #[rustfmt::skip]
 const ALIASES: &[(&str, &str)] = &[
     ("c#", "cs"),
@@ -86,7 +84,7 @@ const ALIASES: &[(&str, &str)] = &[
 
 pub struct Highlighter {
     set: SyntaxSet,
-    meanings: Vec<(Scope, Meaning)>,
+    meanings: Vec<(Scope, ScopeMeaning)>,
 }
 
 impl Default for Highlighter {
@@ -103,33 +101,35 @@ impl std::fmt::Debug for Highlighter {
 
 impl Highlighter {
     pub fn new() -> Highlighter {
-        let meaning = |(name, meaning): &(&str, Meaning)| Some((Scope::new(name).ok()?, *meaning));
-        let meanings = MEANINGS.iter().filter_map(meaning).collect();
+        let meaning = |(name, meaning): &(&str, ScopeMeaning)| Some((Scope::new(name).ok()?, *meaning));
+        let meanings = SCOPE_MEANINGS.iter().filter_map(meaning).collect();
         Highlighter { set: two_face::syntax::extra_newlines(), meanings }
     }
 
-    pub fn work(&self, job: Job) -> Lit {
-        Lit { ticket: job.ticket, outcome: self.lines(job).unwrap_or(Outcome::Plain) }
+    pub fn highlight(&self, job: HighlightJob) -> HighlightResult {
+        HighlightResult { id: job.id, outcome: self.lines(job).unwrap_or(HighlightOutcome::Plain) }
     }
 
-    fn lines(&self, job: Job) -> Option<Outcome> {
+    fn lines(&self, job: HighlightJob) -> Option<HighlightOutcome> {
         let mut state = match job.state {
             Some(state) => state,
-            None => Box::new(State { parse: ParseState::new(self.syntax(&job.language)?), scopes: ScopeStack::new() }),
+            None => {
+                Box::new(SyntaxState { parse: ParseState::new(self.syntax(&job.language)?), scopes: ScopeStack::new() })
+            }
         };
         let mut lines = Vec::with_capacity(job.lines.len());
         for line in &job.lines {
             lines.push(self.line(line, &mut state)?);
         }
-        // A line that grows is looked at from where it began each time.
-        let peek = match job.peek {
+        // The growing line is parsed again from its start each time.
+        let growing = match job.growing {
             Some(line) => Some(self.line(&line, &mut state.clone())?),
             None => None,
         };
-        Some(Outcome::Lines { lines, peek, state })
+        Some(HighlightOutcome::Lines { lines, growing, state })
     }
 
-    /// The language as models write it behind a fence, or the end of a path.
+    /// Finds the grammar by the info string of a fence, or by a file extension.
     fn syntax(&self, info: &str) -> Option<&SyntaxReference> {
         let name = info.split([' ', ',', '{', ';', ':']).find(|word| !word.is_empty())?.to_lowercase();
         let name = name.trim_start_matches('.');
@@ -138,14 +138,14 @@ impl Highlighter {
         (syntax.name != "Plain Text").then_some(syntax)
     }
 
-    /// Nothing if the grammar could not make sense of it.
-    fn line(&self, line: &str, state: &mut State) -> Option<Vec<Run>> {
-        if line.len() > LONGEST_LINE {
+    /// `None` if the grammar fails on the line.
+    fn line(&self, line: &str, state: &mut SyntaxState) -> Option<Vec<TokenRun>> {
+        if line.len() > MAX_LINE_BYTES {
             return Some(Vec::new());
         }
         let ended = format!("{line}\n");
         let ops = state.parse.parse_line(&ended, &self.set).ok()?;
-        let mut runs = Runs { line, runs: Vec::new(), at: 0, shown: 0 };
+        let mut runs = RunBuilder { line, runs: Vec::new(), at: 0, shown: 0 };
         for (at, op) in ops {
             runs.up_to(at, self.token(&state.scopes));
             self.apply(&op, &mut state.scopes)?;
@@ -158,28 +158,28 @@ impl Highlighter {
         scopes.apply(op).ok()
     }
 
-    /// What the innermost scope that means something means.
-    fn token(&self, scopes: &ScopeStack) -> Option<Token> {
+    /// The token of the innermost scope that has a meaning.
+    fn token(&self, scopes: &ScopeStack) -> Option<SyntaxToken> {
         let means = |scope: &Scope| self.meanings.iter().find(|(start, _)| start.is_prefix_of(*scope));
         match scopes.as_slice().iter().rev().find_map(means) {
-            Some((_, Meaning::Is(token))) => Some(*token),
-            Some((_, Meaning::Nothing)) | None => None,
+            Some((_, ScopeMeaning::Token(token))) => Some(*token),
+            Some((_, ScopeMeaning::Plain)) | None => None,
         }
     }
 }
 
-/// Runs of a line as it is shown.
-struct Runs<'a> {
+/// Builds the token runs of a line as it is displayed.
+struct RunBuilder<'a> {
     line: &'a str,
-    runs: Vec<Run>,
-    /// How much of the line is in them.
+    runs: Vec<TokenRun>,
+    /// How many bytes of the line are covered.
     at: usize,
-    /// The same with tabs as spaces.
+    /// The same, with tabs expanded to spaces.
     shown: usize,
 }
 
-impl Runs<'_> {
-    fn up_to(&mut self, to: usize, token: Option<Token>) {
+impl RunBuilder<'_> {
+    fn up_to(&mut self, to: usize, token: Option<SyntaxToken>) {
         let to = self.boundary(to.min(self.line.len()));
         if to <= self.at {
             return;
@@ -190,11 +190,11 @@ impl Runs<'_> {
         let to = u16::try_from(self.shown).unwrap_or(u16::MAX);
         match self.runs.last_mut() {
             Some(last) if last.token == token => last.to = to,
-            Some(_) | None => self.runs.push(Run { to, token }),
+            Some(_) | None => self.runs.push(TokenRun { to, token }),
         }
     }
 
-    /// A letter of several code points is of one colour.
+    /// Moves to a grapheme boundary, so that a character has one colour.
     fn boundary(&self, at: usize) -> usize {
         if self.line.is_ascii() {
             return at;
@@ -212,23 +212,23 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::text::light::Ticket;
+    use crate::text::highlight::HighlightId;
 
-    fn job(language: &str, lines: &[&str]) -> Job {
+    fn job(language: &str, lines: &[&str]) -> HighlightJob {
         let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-        Job { ticket: Ticket(1), language: language.to_owned(), state: None, lines, peek: None }
+        HighlightJob { id: HighlightId(1), language: language.to_owned(), state: None, lines, growing: None }
     }
 
-    fn runs(outcome: Outcome) -> Vec<Vec<Run>> {
+    fn runs(outcome: HighlightOutcome) -> Vec<Vec<TokenRun>> {
         match outcome {
-            Outcome::Lines { lines, .. } => lines,
-            Outcome::Plain => Vec::new(),
+            HighlightOutcome::Lines { lines, .. } => lines,
+            HighlightOutcome::Plain => Vec::new(),
         }
     }
 
     fn check(highlighter: &Highlighter, language: &str, lines: &[&str], expect: Expect) {
         let mut out = String::new();
-        for (line, runs) in lines.iter().zip(runs(highlighter.work(job(language, lines)).outcome)) {
+        for (line, runs) in lines.iter().zip(runs(highlighter.highlight(job(language, lines)).outcome)) {
             let shown = line.replace('\t', TAB);
             let mut from = 0;
             for run in runs {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn t8_code_is_told_apart_by_what_it_is() {
+    fn t8_code_is_split_into_tokens() {
         let highlighter = Highlighter::new();
         check(
             &highlighter,
@@ -289,7 +289,10 @@ mod tests {
         "#]],
         );
         for unknown in ["", "nolanguage", "text", "txt"] {
-            assert!(matches!(highlighter.work(job(unknown, &["a"])).outcome, Outcome::Plain), "{unknown}");
+            assert!(
+                matches!(highlighter.highlight(job(unknown, &["a"])).outcome, HighlightOutcome::Plain),
+                "{unknown}"
+            );
         }
         for (alias, _) in ALIASES {
             assert!(highlighter.syntax(alias).is_some(), "{alias}");
@@ -297,37 +300,38 @@ mod tests {
     }
 
     #[test]
-    fn t8_a_line_is_the_same_in_pieces_and_a_growing_one_changes_nothing() {
+    fn t8_chunks_and_a_growing_line_do_not_change_the_highlighting() {
         let highlighter = Highlighter::new();
         let lines = ["/* a", "b */ fn x() {", "let s = \"open", "closed\";", "}"];
-        let whole = runs(highlighter.work(job("rs", &lines)).outcome);
+        let whole = runs(highlighter.highlight(job("rs", &lines)).outcome);
         let (mut state, mut pieces) = (None, Vec::new());
         for (index, line) in lines.iter().enumerate() {
-            let peek = lines.get(index + 1).map(|next| next.get(..next.len() / 2).unwrap().to_owned());
-            match highlighter.work(Job { state, peek, ..job("rs", &[line]) }).outcome {
-                Outcome::Lines { lines, state: next, .. } => {
+            let growing = lines.get(index + 1).map(|next| next.get(..next.len() / 2).unwrap().to_owned());
+            match highlighter.highlight(HighlightJob { state, growing, ..job("rs", &[line]) }).outcome {
+                HighlightOutcome::Lines { lines, state: next, .. } => {
                     pieces.extend(lines);
                     state = Some(next);
                 }
-                Outcome::Plain => panic!("{line} is plain"),
+                HighlightOutcome::Plain => panic!("{line} is plain"),
             }
         }
         assert_eq!(pieces, whole);
     }
 
     #[test]
-    fn t8_a_very_long_line_is_plain_and_what_follows_is_not() {
+    fn t8_a_very_long_line_is_plain_and_the_next_one_is_highlighted() {
         let highlighter = Highlighter::new();
         let long = "let x = 1; ".repeat(200);
-        let lines = runs(highlighter.work(job("rs", &["fn a() {", &long, "fn b() {"])).outcome);
+        let lines = runs(highlighter.highlight(job("rs", &["fn a() {", &long, "fn b() {"])).outcome);
         assert!(lines[1].is_empty() && lines[2] == lines[0], "{lines:?}");
     }
 
-    /// Grammars that their pattern engine cannot run would end the thread.
+    /// A grammar that the regex engine cannot run would kill the thread.
     #[test]
-    fn t9_no_grammar_panics_on_anything() {
+    fn t9_no_grammar_panics() {
         let highlighter = Highlighter::new();
-        // All of them take half a minute without optimisation; these are what models write.
+        // All grammars together take half a minute in a debug build; these are the ones that models
+        // use.
         let names = ["sh", "cpp", "html", "js", "md", "py", "rs", "sql", "ts", "yaml"];
         let lines = [
             "",
@@ -344,7 +348,7 @@ mod tests {
             "a = [1, 2]; fn f(x): ->",
         ];
         for name in names {
-            let Outcome::Lines { lines: runs, .. } = highlighter.work(job(name, &lines)).outcome else {
+            let HighlightOutcome::Lines { lines: runs, .. } = highlighter.highlight(job(name, &lines)).outcome else {
                 panic!("{name} is not known");
             };
             for (line, runs) in lines.iter().zip(runs) {

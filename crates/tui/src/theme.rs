@@ -1,34 +1,34 @@
-//! What ink and shade look like. The only place that knows a colour.
+//! Maps text roles and row backgrounds to terminal styles. No other module names a colour.
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::text::{Face, Ink, Shade, Token, Tone};
+use crate::text::{FontStyle, RowBackground, Saturation, SyntaxToken, TextRole};
 
-/// Whether the terminal is dark or light.
+/// Whether the terminal background is dark or light.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ground {
+pub enum ColourScheme {
     #[default]
     Dark,
     Light,
 }
 
-/// How many colours it has.
+/// How many colours the terminal supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Depth {
+pub enum ColourDepth {
     #[default]
     True,
     Indexed,
     Sixteen,
-    /// `NO_COLOR`: only bold, italic, dim and the like.
+    /// `NO_COLOR`: only bold, italic, dim and similar.
     None,
 }
 
-/// Whether things may move by themselves.
+/// Whether anything may be animated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Motion {
     #[default]
     Spinner,
-    /// For screen readers and slow lines: nothing changes unless something happened.
+    /// For screen readers and slow connections: the screen changes only when something happens.
     Still,
 }
 
@@ -36,133 +36,140 @@ type Rgb = (u8, u8, u8);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Theme {
-    pub ground: Ground,
-    pub depth: Depth,
+    pub scheme: ColourScheme,
+    pub depth: ColourDepth,
     pub motion: Motion,
-    /// The background the terminal told, so that shades fit it.
+    /// The background colour reported by the terminal, from which row backgrounds are derived.
     pub background: Option<Rgb>,
 }
 
 impl Theme {
-    /// A background as the terminal tells it, and whether that is dark or light.
-    pub fn on(background: Rgb, depth: Depth) -> Theme {
-        let ground = if brightness(background) < 128.0 { Ground::Dark } else { Ground::Light };
-        Theme { ground, depth, background: Some(background), motion: Motion::Spinner }
+    /// A theme for the reported background colour, dark or light.
+    pub fn for_background(background: Rgb, depth: ColourDepth) -> Theme {
+        let scheme = if brightness(background) < 128.0 { ColourScheme::Dark } else { ColourScheme::Light };
+        Theme { scheme, depth, background: Some(background), motion: Motion::Spinner }
     }
 
-    pub fn style(&self, ink: Ink, face: Face, shade: Shade) -> Style {
-        let ink = self.on_shade(ink, shade);
+    pub fn style(&self, role: TextRole, font: FontStyle, shade: RowBackground) -> Style {
+        let role = self.role_on(role, shade);
         let mut style = Style::new();
-        if let Some(colour) = self.colour(ink, shade) {
+        if let Some(colour) = self.colour(role, shade) {
             style = style.fg(colour);
         }
-        if let Some(colour) = self.back(shade) {
+        if let Some(colour) = self.background_colour(shade) {
             style = style.bg(colour);
         }
-        let mut modifier = face_modifier(face);
-        if shade == Shade::Picked && matches!(self.depth, Depth::None | Depth::Sixteen) {
+        let mut modifier = font_modifier(font);
+        if shade == RowBackground::Selected && matches!(self.depth, ColourDepth::None | ColourDepth::Sixteen) {
             modifier |= Modifier::REVERSED;
         }
-        // Where no colour can say it, the letters do.
-        if self.depth == Depth::None {
-            match ink {
-                Ink::Muted | Ink::Thought | Ink::Quote => modifier |= Modifier::DIM,
-                Ink::Heading | Ink::Bad | Ink::Warn | Ink::Added => modifier |= Modifier::BOLD,
-                Ink::Found => modifier |= Modifier::REVERSED,
-                Ink::Token(token, tone) => modifier |= token_modifier(token, tone),
-                Ink::Plain | Ink::Accent | Ink::Code | Ink::Link | Ink::Good | Ink::Removed => (),
+        // Without colours, modifiers make the difference.
+        if self.depth == ColourDepth::None {
+            match role {
+                TextRole::Muted | TextRole::Thinking | TextRole::Quote => modifier |= Modifier::DIM,
+                TextRole::Heading | TextRole::Error | TextRole::Warning | TextRole::Added => modifier |= Modifier::BOLD,
+                TextRole::SearchMatch => modifier |= Modifier::REVERSED,
+                TextRole::Token(token, saturation) => modifier |= token_modifier(token, saturation),
+                TextRole::Plain
+                | TextRole::Accent
+                | TextRole::Code
+                | TextRole::Link
+                | TextRole::Success
+                | TextRole::Removed => (),
             }
         }
         style.add_modifier(modifier)
     }
 
-    /// Where no shade can say that a line is new or gone, its letters do.
-    fn on_shade(&self, ink: Ink, shade: Shade) -> Ink {
-        let has_shade = matches!(self.depth, Depth::True | Depth::Indexed);
-        match (ink, shade) {
-            (Ink::Plain | Ink::Token(..), Shade::Added) if !has_shade => Ink::Added,
-            (Ink::Plain | Ink::Token(..), Shade::Removed) if !has_shade => Ink::Removed,
-            (ink, _) => ink,
+    /// Where rows have no background colour, added and removed lines are coloured by their text.
+    fn role_on(&self, role: TextRole, shade: RowBackground) -> TextRole {
+        let has_shade = matches!(self.depth, ColourDepth::True | ColourDepth::Indexed);
+        match (role, shade) {
+            (TextRole::Plain | TextRole::Token(..), RowBackground::Added) if !has_shade => TextRole::Added,
+            (TextRole::Plain | TextRole::Token(..), RowBackground::Removed) if !has_shade => TextRole::Removed,
+            (role, _) => role,
         }
     }
 
-    /// The colour behind a row, alone.
-    pub fn back(&self, shade: Shade) -> Option<Color> {
+    /// The colour behind a whole row.
+    pub fn background_colour(&self, shade: RowBackground) -> Option<Color> {
         let steps = match shade {
-            Shade::None => return None,
-            Shade::Thought => 1.0,
-            Shade::Code => 0.7,
-            Shade::User => 1.5,
-            Shade::Picked => 3.0,
-            Shade::Added | Shade::Removed => return self.changed(shade),
+            RowBackground::None => return None,
+            RowBackground::Thinking => 1.0,
+            RowBackground::Code => 0.7,
+            RowBackground::User => 1.5,
+            RowBackground::Selected => 3.0,
+            RowBackground::Added | RowBackground::Removed => return self.diff_background(shade),
         };
-        match (self.depth, self.ground) {
-            (Depth::None, _) => None,
-            (Depth::True, _) => Some(self.shaded(steps)),
-            (Depth::Indexed, Ground::Dark) => Some(Color::Indexed(match shade {
-                Shade::None | Shade::Code | Shade::Added | Shade::Removed => 234,
-                Shade::Thought => 235,
-                Shade::User => 236,
-                Shade::Picked => 238,
+        match (self.depth, self.scheme) {
+            (ColourDepth::None, _) => None,
+            (ColourDepth::True, _) => Some(self.shaded(steps)),
+            (ColourDepth::Indexed, ColourScheme::Dark) => Some(Color::Indexed(match shade {
+                RowBackground::None | RowBackground::Code | RowBackground::Added | RowBackground::Removed => 234,
+                RowBackground::Thinking => 235,
+                RowBackground::User => 236,
+                RowBackground::Selected => 238,
             })),
-            (Depth::Indexed, Ground::Light) => Some(Color::Indexed(match shade {
-                Shade::None | Shade::Code | Shade::Added | Shade::Removed => 255,
-                Shade::Thought => 254,
-                Shade::User => 253,
-                Shade::Picked => 251,
+            (ColourDepth::Indexed, ColourScheme::Light) => Some(Color::Indexed(match shade {
+                RowBackground::None | RowBackground::Code | RowBackground::Added | RowBackground::Removed => 255,
+                RowBackground::Thinking => 254,
+                RowBackground::User => 253,
+                RowBackground::Selected => 251,
             })),
-            (Depth::Sixteen, Ground::Dark) => (shade == Shade::Thought).then_some(Color::DarkGray),
-            (Depth::Sixteen, Ground::Light) => (shade == Shade::Thought).then_some(Color::Gray),
+            (ColourDepth::Sixteen, ColourScheme::Dark) => (shade == RowBackground::Thinking).then_some(Color::DarkGray),
+            (ColourDepth::Sixteen, ColourScheme::Light) => (shade == RowBackground::Thinking).then_some(Color::Gray),
         }
     }
 
-    /// A little green, or a little red.
-    fn changed(&self, shade: Shade) -> Option<Color> {
-        let is_new = shade == Shade::Added;
-        match (self.depth, self.ground) {
-            (Depth::None | Depth::Sixteen, _) => None,
-            (Depth::True, Ground::Dark) => {
-                let (r, g, b) = self.ground_colour();
+    /// A hint of green or red.
+    fn diff_background(&self, shade: RowBackground) -> Option<Color> {
+        let is_new = shade == RowBackground::Added;
+        match (self.depth, self.scheme) {
+            (ColourDepth::None | ColourDepth::Sixteen, _) => None,
+            (ColourDepth::True, ColourScheme::Dark) => {
+                let (r, g, b) = self.terminal_background();
                 let tint = if is_new { (90, 200, 90) } else { (240, 90, 90) };
                 Some(rgb(mixed((r, g, b), tint, 0.16)))
             }
-            (Depth::True, Ground::Light) => {
+            (ColourDepth::True, ColourScheme::Light) => {
                 let tint = if is_new { (40, 180, 60) } else { (230, 60, 60) };
-                Some(rgb(mixed(self.ground_colour(), tint, 0.14)))
+                Some(rgb(mixed(self.terminal_background(), tint, 0.14)))
             }
-            (Depth::Indexed, Ground::Dark) => Some(Color::Indexed(if is_new { 22 } else { 52 })),
-            (Depth::Indexed, Ground::Light) => Some(Color::Indexed(if is_new { 194 } else { 224 })),
+            (ColourDepth::Indexed, ColourScheme::Dark) => Some(Color::Indexed(if is_new { 22 } else { 52 })),
+            (ColourDepth::Indexed, ColourScheme::Light) => Some(Color::Indexed(if is_new { 194 } else { 224 })),
         }
     }
 
-    fn ground_colour(&self) -> Rgb {
-        self.background.unwrap_or(match self.ground {
-            Ground::Dark => (16, 17, 20),
-            Ground::Light => (255, 255, 255),
+    fn terminal_background(&self) -> Rgb {
+        self.background.unwrap_or(match self.scheme {
+            ColourScheme::Dark => (16, 17, 20),
+            ColourScheme::Light => (255, 255, 255),
         })
     }
 
-    /// Lighter than a dark ground, darker than a light one.
+    /// Lighter than a dark background, darker than a light one.
     fn shaded(&self, steps: f32) -> Color {
-        let towards = match self.ground {
-            Ground::Dark => (255, 255, 255),
-            Ground::Light => (0, 0, 0),
+        let towards = match self.scheme {
+            ColourScheme::Dark => (255, 255, 255),
+            ColourScheme::Light => (0, 0, 0),
         };
-        rgb(mixed(self.ground_colour(), towards, 0.07 * steps))
+        rgb(mixed(self.terminal_background(), towards, 0.07 * steps))
     }
 
-    fn colour(&self, ink: Ink, shade: Shade) -> Option<Color> {
-        let dark = self.ground == Ground::Dark;
+    fn colour(&self, role: TextRole, shade: RowBackground) -> Option<Color> {
+        let dark = self.scheme == ColourScheme::Dark;
         match self.depth {
-            Depth::None => None,
-            Depth::True => {
-                let (r, g, b) = if dark { dark_rgb(ink)? } else { light_rgb(ink)? };
+            ColourDepth::None => None,
+            ColourDepth::True => {
+                let (r, g, b) = if dark { dark_rgb(role)? } else { light_rgb(role)? };
                 Some(Color::Rgb(r, g, b))
             }
-            Depth::Indexed => Some(Color::Indexed(if dark { dark_indexed(ink)? } else { light_indexed(ink)? })),
-            // Grey on grey would be nothing at all.
-            Depth::Sixteen if shade == Shade::Thought => Some(if dark { Color::White } else { Color::Black }),
-            Depth::Sixteen => sixteen(ink, self.ground),
+            ColourDepth::Indexed => Some(Color::Indexed(if dark { dark_indexed(role)? } else { light_indexed(role)? })),
+            // Grey text on a grey background would be invisible.
+            ColourDepth::Sixteen if shade == RowBackground::Thinking => {
+                Some(if dark { Color::White } else { Color::Black })
+            }
+            ColourDepth::Sixteen => sixteen(role, self.scheme),
         }
     }
 }
@@ -171,15 +178,19 @@ fn brightness((r, g, b): Rgb) -> f32 {
     0.299 * f32::from(r) + 0.587 * f32::from(g) + 0.114 * f32::from(b)
 }
 
-fn token_modifier(token: Token, tone: Tone) -> Modifier {
+fn token_modifier(token: SyntaxToken, saturation: Saturation) -> Modifier {
     let of_token = match token {
-        Token::Keyword | Token::Added => Modifier::BOLD,
-        Token::Comment => Modifier::DIM,
-        Token::Type | Token::Function | Token::Quoted | Token::Constant | Token::Removed => Modifier::empty(),
+        SyntaxToken::Keyword | SyntaxToken::Added => Modifier::BOLD,
+        SyntaxToken::Comment => Modifier::DIM,
+        SyntaxToken::Type
+        | SyntaxToken::Function
+        | SyntaxToken::Quoted
+        | SyntaxToken::Constant
+        | SyntaxToken::Removed => Modifier::empty(),
     };
-    match tone {
-        Tone::Full => of_token,
-        Tone::Muted => of_token | Modifier::DIM,
+    match saturation {
+        Saturation::Full => of_token,
+        Saturation::Muted => of_token | Modifier::DIM,
     }
 }
 
@@ -192,7 +203,7 @@ fn mixed(from: Rgb, to: Rgb, share: f32) -> Rgb {
     (mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
 }
 
-/// The nearest of the 216 colours and 24 greys that such terminals share.
+/// The nearest of the 216 colours and 24 greys of a 256-colour terminal.
 fn nearest((r, g, b): Rgb) -> u8 {
     let level = |value: u8| if value < 48 { 0 } else { (value.saturating_sub(35) / 40).clamp(1, 5) };
     let spread = r.max(g).max(b) - r.min(g).min(b);
@@ -203,139 +214,139 @@ fn nearest((r, g, b): Rgb) -> u8 {
     16 + 36 * level(r) + 6 * level(g) + level(b)
 }
 
-fn face_modifier(face: Face) -> Modifier {
+fn font_modifier(font: FontStyle) -> Modifier {
     let table = [
-        (Face::BOLD, Modifier::BOLD),
-        (Face::ITALIC, Modifier::ITALIC),
-        (Face::UNDERLINED, Modifier::UNDERLINED),
-        (Face::STRUCK, Modifier::CROSSED_OUT),
+        (FontStyle::BOLD, Modifier::BOLD),
+        (FontStyle::ITALIC, Modifier::ITALIC),
+        (FontStyle::UNDERLINED, Modifier::UNDERLINED),
+        (FontStyle::STRUCK, Modifier::CROSSED_OUT),
     ];
-    table.into_iter().filter(|(one, _)| face.has(*one)).fold(Modifier::empty(), |all, (_, one)| all | one)
+    table.into_iter().filter(|(one, _)| font.has(*one)).fold(Modifier::empty(), |all, (_, one)| all | one)
 }
 
-fn dark_rgb(ink: Ink) -> Option<Rgb> {
-    Some(match ink {
-        Ink::Plain => return None,
-        Ink::Muted => (128, 134, 146),
-        Ink::Thought => (156, 162, 175),
-        Ink::Accent => (125, 174, 247),
-        Ink::Heading => (160, 200, 255),
-        Ink::Code => (206, 176, 130),
-        Ink::Link => (110, 190, 200),
-        Ink::Quote => (150, 160, 140),
-        Ink::Good | Ink::Added => (126, 192, 120),
-        Ink::Bad | Ink::Removed => (236, 116, 112),
-        Ink::Warn => (226, 182, 92),
-        Ink::Found => (255, 214, 90),
-        Ink::Token(token, Tone::Full) => dark_token(token),
-        Ink::Token(token, Tone::Muted) => mixed(dark_token(token), (156, 162, 175), 0.55),
+fn dark_rgb(role: TextRole) -> Option<Rgb> {
+    Some(match role {
+        TextRole::Plain => return None,
+        TextRole::Muted => (128, 134, 146),
+        TextRole::Thinking => (156, 162, 175),
+        TextRole::Accent => (125, 174, 247),
+        TextRole::Heading => (160, 200, 255),
+        TextRole::Code => (206, 176, 130),
+        TextRole::Link => (110, 190, 200),
+        TextRole::Quote => (150, 160, 140),
+        TextRole::Success | TextRole::Added => (126, 192, 120),
+        TextRole::Error | TextRole::Removed => (236, 116, 112),
+        TextRole::Warning => (226, 182, 92),
+        TextRole::SearchMatch => (255, 214, 90),
+        TextRole::Token(token, Saturation::Full) => dark_token(token),
+        TextRole::Token(token, Saturation::Muted) => mixed(dark_token(token), (156, 162, 175), 0.55),
     })
 }
 
-fn dark_token(token: Token) -> Rgb {
+fn dark_token(token: SyntaxToken) -> Rgb {
     match token {
-        Token::Keyword => (198, 146, 233),
-        Token::Type => (115, 200, 190),
-        Token::Function => (130, 175, 255),
-        Token::Quoted => (158, 200, 122),
-        Token::Constant => (228, 172, 112),
-        Token::Comment => (126, 132, 144),
-        Token::Added => (126, 192, 120),
-        Token::Removed => (236, 116, 112),
+        SyntaxToken::Keyword => (198, 146, 233),
+        SyntaxToken::Type => (115, 200, 190),
+        SyntaxToken::Function => (130, 175, 255),
+        SyntaxToken::Quoted => (158, 200, 122),
+        SyntaxToken::Constant => (228, 172, 112),
+        SyntaxToken::Comment => (126, 132, 144),
+        SyntaxToken::Added => (126, 192, 120),
+        SyntaxToken::Removed => (236, 116, 112),
     }
 }
 
-fn light_token(token: Token) -> Rgb {
+fn light_token(token: SyntaxToken) -> Rgb {
     match token {
-        Token::Keyword => (138, 40, 162),
-        Token::Type => (0, 108, 112),
-        Token::Function => (24, 84, 186),
-        Token::Quoted => (44, 108, 28),
-        Token::Constant => (152, 78, 0),
-        Token::Comment => (112, 116, 124),
-        Token::Added => (22, 118, 32),
-        Token::Removed => (186, 28, 28),
+        SyntaxToken::Keyword => (138, 40, 162),
+        SyntaxToken::Type => (0, 108, 112),
+        SyntaxToken::Function => (24, 84, 186),
+        SyntaxToken::Quoted => (44, 108, 28),
+        SyntaxToken::Constant => (152, 78, 0),
+        SyntaxToken::Comment => (112, 116, 124),
+        SyntaxToken::Added => (22, 118, 32),
+        SyntaxToken::Removed => (186, 28, 28),
     }
 }
 
-fn light_rgb(ink: Ink) -> Option<Rgb> {
-    Some(match ink {
-        Ink::Plain => return None,
-        Ink::Muted => (112, 116, 124),
-        Ink::Thought => (92, 97, 107),
-        Ink::Accent => (28, 96, 190),
-        Ink::Heading => (18, 70, 150),
-        Ink::Code => (130, 76, 0),
-        Ink::Link => (0, 110, 120),
-        Ink::Quote => (84, 100, 72),
-        Ink::Good | Ink::Added => (22, 118, 32),
-        Ink::Bad | Ink::Removed => (186, 28, 28),
-        Ink::Warn => (146, 96, 0),
-        Ink::Found => (160, 80, 0),
-        Ink::Token(token, Tone::Full) => light_token(token),
-        Ink::Token(token, Tone::Muted) => mixed(light_token(token), (92, 97, 107), 0.55),
+fn light_rgb(role: TextRole) -> Option<Rgb> {
+    Some(match role {
+        TextRole::Plain => return None,
+        TextRole::Muted => (112, 116, 124),
+        TextRole::Thinking => (92, 97, 107),
+        TextRole::Accent => (28, 96, 190),
+        TextRole::Heading => (18, 70, 150),
+        TextRole::Code => (130, 76, 0),
+        TextRole::Link => (0, 110, 120),
+        TextRole::Quote => (84, 100, 72),
+        TextRole::Success | TextRole::Added => (22, 118, 32),
+        TextRole::Error | TextRole::Removed => (186, 28, 28),
+        TextRole::Warning => (146, 96, 0),
+        TextRole::SearchMatch => (160, 80, 0),
+        TextRole::Token(token, Saturation::Full) => light_token(token),
+        TextRole::Token(token, Saturation::Muted) => mixed(light_token(token), (92, 97, 107), 0.55),
     })
 }
 
-fn dark_indexed(ink: Ink) -> Option<u8> {
-    Some(match ink {
-        Ink::Plain => return None,
-        Ink::Muted => 244,
-        Ink::Thought => 248,
-        Ink::Accent => 111,
-        Ink::Heading => 117,
-        Ink::Code => 180,
-        Ink::Link => 73,
-        Ink::Quote => 108,
-        Ink::Good | Ink::Added => 114,
-        Ink::Bad | Ink::Removed => 203,
-        Ink::Warn => 179,
-        Ink::Found => 221,
-        Ink::Token(..) => nearest(dark_rgb(ink)?),
+fn dark_indexed(role: TextRole) -> Option<u8> {
+    Some(match role {
+        TextRole::Plain => return None,
+        TextRole::Muted => 244,
+        TextRole::Thinking => 248,
+        TextRole::Accent => 111,
+        TextRole::Heading => 117,
+        TextRole::Code => 180,
+        TextRole::Link => 73,
+        TextRole::Quote => 108,
+        TextRole::Success | TextRole::Added => 114,
+        TextRole::Error | TextRole::Removed => 203,
+        TextRole::Warning => 179,
+        TextRole::SearchMatch => 221,
+        TextRole::Token(..) => nearest(dark_rgb(role)?),
     })
 }
 
-fn light_indexed(ink: Ink) -> Option<u8> {
-    Some(match ink {
-        Ink::Plain => return None,
-        Ink::Muted => 243,
-        Ink::Thought => 241,
-        Ink::Accent => 25,
-        Ink::Heading => 24,
-        Ink::Code => 94,
-        Ink::Link => 30,
-        Ink::Quote => 65,
-        Ink::Good | Ink::Added => 28,
-        Ink::Bad | Ink::Removed => 124,
-        Ink::Warn => 130,
-        Ink::Found => 166,
-        Ink::Token(..) => nearest(light_rgb(ink)?),
+fn light_indexed(role: TextRole) -> Option<u8> {
+    Some(match role {
+        TextRole::Plain => return None,
+        TextRole::Muted => 243,
+        TextRole::Thinking => 241,
+        TextRole::Accent => 25,
+        TextRole::Heading => 24,
+        TextRole::Code => 94,
+        TextRole::Link => 30,
+        TextRole::Quote => 65,
+        TextRole::Success | TextRole::Added => 28,
+        TextRole::Error | TextRole::Removed => 124,
+        TextRole::Warning => 130,
+        TextRole::SearchMatch => 166,
+        TextRole::Token(..) => nearest(light_rgb(role)?),
     })
 }
 
-/// Blue is hard to read on black, and yellow on white.
-fn sixteen(ink: Ink, ground: Ground) -> Option<Color> {
-    let on = |dark: Color, light: Color| match ground {
-        Ground::Dark => dark,
-        Ground::Light => light,
+/// Avoids blue on black and yellow on white.
+fn sixteen(role: TextRole, scheme: ColourScheme) -> Option<Color> {
+    let on = |dark: Color, light: Color| match scheme {
+        ColourScheme::Dark => dark,
+        ColourScheme::Light => light,
     };
-    Some(match ink {
-        Ink::Plain => return None,
-        Ink::Muted | Ink::Thought | Ink::Quote => Color::DarkGray,
-        Ink::Accent | Ink::Heading => on(Color::LightBlue, Color::Blue),
-        Ink::Code | Ink::Warn | Ink::Found => on(Color::Yellow, Color::Magenta),
-        Ink::Link => Color::Cyan,
-        Ink::Good | Ink::Added => Color::Green,
-        Ink::Bad | Ink::Removed => on(Color::LightRed, Color::Red),
-        Ink::Token(_, Tone::Muted) => Color::DarkGray,
-        Ink::Token(token, Tone::Full) => match token {
-            Token::Keyword => on(Color::LightMagenta, Color::Magenta),
-            Token::Type => Color::Cyan,
-            Token::Function => on(Color::LightBlue, Color::Blue),
-            Token::Quoted | Token::Added => Color::Green,
-            Token::Constant => on(Color::Yellow, Color::Red),
-            Token::Comment => Color::DarkGray,
-            Token::Removed => on(Color::LightRed, Color::Red),
+    Some(match role {
+        TextRole::Plain => return None,
+        TextRole::Muted | TextRole::Thinking | TextRole::Quote => Color::DarkGray,
+        TextRole::Accent | TextRole::Heading => on(Color::LightBlue, Color::Blue),
+        TextRole::Code | TextRole::Warning | TextRole::SearchMatch => on(Color::Yellow, Color::Magenta),
+        TextRole::Link => Color::Cyan,
+        TextRole::Success | TextRole::Added => Color::Green,
+        TextRole::Error | TextRole::Removed => on(Color::LightRed, Color::Red),
+        TextRole::Token(_, Saturation::Muted) => Color::DarkGray,
+        TextRole::Token(token, Saturation::Full) => match token {
+            SyntaxToken::Keyword => on(Color::LightMagenta, Color::Magenta),
+            SyntaxToken::Type => Color::Cyan,
+            SyntaxToken::Function => on(Color::LightBlue, Color::Blue),
+            SyntaxToken::Quoted | SyntaxToken::Added => Color::Green,
+            SyntaxToken::Constant => on(Color::Yellow, Color::Red),
+            SyntaxToken::Comment => Color::DarkGray,
+            SyntaxToken::Removed => on(Color::LightRed, Color::Red),
         },
     })
 }
@@ -352,33 +363,47 @@ mod tests {
     #[test]
     fn req_think_007_3_shading_is_lighter_on_dark_and_darker_on_light() {
         for background in [(0, 0, 0), (30, 30, 46), (40, 44, 52)] {
-            let theme = Theme::on(background, Depth::True);
-            assert_eq!(theme.ground, Ground::Dark);
-            let shade = theme.back(Shade::Thought).map(value).unwrap();
+            let theme = Theme::for_background(background, ColourDepth::True);
+            assert_eq!(theme.scheme, ColourScheme::Dark);
+            let shade = theme.background_colour(RowBackground::Thinking).map(value).unwrap();
             assert!(shade > brightness(background), "{background:?}");
         }
         for background in [(255, 255, 255), (253, 246, 227), (200, 200, 200)] {
-            let theme = Theme::on(background, Depth::True);
-            assert_eq!(theme.ground, Ground::Light);
-            let shade = theme.back(Shade::Thought).map(value).unwrap();
+            let theme = Theme::for_background(background, ColourDepth::True);
+            assert_eq!(theme.scheme, ColourScheme::Light);
+            let shade = theme.background_colour(RowBackground::Thinking).map(value).unwrap();
             assert!(shade < brightness(background), "{background:?}");
         }
-        let indexed = |ground| Theme { ground, depth: Depth::Indexed, ..Theme::default() };
-        assert_eq!(indexed(Ground::Dark).back(Shade::Thought), Some(Color::Indexed(235)));
-        assert_eq!(indexed(Ground::Light).back(Shade::Thought), Some(Color::Indexed(254)));
+        let indexed = |scheme| Theme { scheme, depth: ColourDepth::Indexed, ..Theme::default() };
+        assert_eq!(indexed(ColourScheme::Dark).background_colour(RowBackground::Thinking), Some(Color::Indexed(235)));
+        assert_eq!(indexed(ColourScheme::Light).background_colour(RowBackground::Thinking), Some(Color::Indexed(254)));
     }
 
     #[test]
-    fn t13_without_colour_there_is_none_and_a_thought_is_still_told_apart() {
-        let theme = Theme { depth: Depth::None, ..Theme::default() };
-        let every = [Ink::Plain, Ink::Muted, Ink::Thought, Ink::Bad, Ink::Added, Ink::Found, Ink::Heading];
-        for ink in every {
-            for shade in [Shade::None, Shade::Thought, Shade::User, Shade::Code, Shade::Picked] {
-                let style = theme.style(ink, Face::PLAIN, shade);
-                assert_eq!((style.fg, style.bg), (None, None), "{ink:?} {shade:?}");
+    fn t13_without_colour_thinking_is_still_distinguishable() {
+        let theme = Theme { depth: ColourDepth::None, ..Theme::default() };
+        let every = [
+            TextRole::Plain,
+            TextRole::Muted,
+            TextRole::Thinking,
+            TextRole::Error,
+            TextRole::Added,
+            TextRole::SearchMatch,
+            TextRole::Heading,
+        ];
+        for role in every {
+            for shade in [
+                RowBackground::None,
+                RowBackground::Thinking,
+                RowBackground::User,
+                RowBackground::Code,
+                RowBackground::Selected,
+            ] {
+                let style = theme.style(role, FontStyle::PLAIN, shade);
+                assert_eq!((style.fg, style.bg), (None, None), "{role:?} {shade:?}");
             }
         }
-        let thought = theme.style(Ink::Thought, Face::ITALIC, Shade::Thought);
-        assert_eq!(thought.add_modifier, Modifier::DIM | Modifier::ITALIC);
+        let thinking = theme.style(TextRole::Thinking, FontStyle::ITALIC, RowBackground::Thinking);
+        assert_eq!(thinking.add_modifier, Modifier::DIM | Modifier::ITALIC);
     }
 }

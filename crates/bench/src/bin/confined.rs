@@ -1,17 +1,19 @@
-//! What confinement costs a command, over `sh -c :` in the same run.
+//! Measures what confinement adds to a command, over `sh -c :` in the same run.
 //!
 //!     confined PROGRAM [COUNT]
 //!
-//! PROGRAM is an `aside`, which is its own helper.
+//! PROGRAM is an `aside` binary, which is its own helper.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use aside_confine::launch::Barrier;
-use aside_confine::{Approval, Confine, Helper, Input, Places, Want, Wish, run};
+use aside_confine::launch::Mechanism;
+use aside_confine::{
+    Approval, CommandInput, Confine, ConfineSetting, Helper, PolicyPaths, RequestedAccess, start_helper,
+};
 
-/// What a tier may cost, median against median.
+/// The maximum cost of a tier, median against median.
 const MOST_KERNEL: Duration = Duration::from_micros(2500);
 const MOST_STRONG: Duration = Duration::from_millis(20);
 
@@ -24,12 +26,13 @@ fn main() -> ExitCode {
     };
     let count = arguments.next().and_then(|count| count.to_str()?.parse().ok()).unwrap_or(500);
     let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let confine = Confine::new(Helper::at(program), Wish::Auto, Places::here(folder));
-    let found = confine.found();
-    let strong = found.bubblewrap.iter().map(|path| (Barrier::Bubblewrap { program: path.as_path().into() }, "strong"));
-    let kernel = found.landlock.iter().map(|abi| (Barrier::Kernel { abi: *abi }, "kernel"));
-    let tiers: Vec<(Barrier, &str)> = [(Barrier::None, "none")].into_iter().chain(kernel).chain(strong).collect();
-    // In turns, so that whatever else the machine does falls on all of them.
+    let confine = Confine::new(Helper::at(program), ConfineSetting::Auto, PolicyPaths::from_environment(folder));
+    let found = confine.support();
+    let strong =
+        found.bubblewrap.iter().map(|path| (Mechanism::Bubblewrap { program: path.as_path().into() }, "strong"));
+    let kernel = found.landlock.iter().map(|abi| (Mechanism::Kernel { abi: *abi }, "kernel"));
+    let tiers: Vec<(Mechanism, &str)> = [(Mechanism::None, "none")].into_iter().chain(kernel).chain(strong).collect();
+    // Alternates between tiers, so that other load affects all of them.
     let mut plain = Vec::new();
     let mut confined = vec![Vec::new(); tiers.len()];
     for _ in 0..count {
@@ -38,7 +41,7 @@ fn main() -> ExitCode {
             let begun = Instant::now();
             let helper = behind(&confine, barrier);
             times.push(helper.as_ref().map_or(Duration::MAX, |_| begun.elapsed()));
-            // A tool does not wait for the helper's own end either.
+            // A tool does not wait for the helper to exit either.
             drop(helper.map(|mut helper| helper.wait()));
         }
     }
@@ -63,16 +66,17 @@ fn bare() -> Option<bool> {
     Some(Command::new("/bin/sh").args(["-c", ":"]).stdin(Stdio::null()).status().ok()?.success())
 }
 
-/// The helper, if the command did well.
-fn behind(confine: &Confine, barrier: &Barrier) -> Option<Child> {
-    let launch = confine.launch("/bin/sh", &["-c", ":"], Want::Usual, Approval::Standing, Input::Nothing);
+/// Runs the command behind a barrier; returns the helper if it succeeded.
+fn behind(confine: &Confine, barrier: &Mechanism) -> Option<Child> {
+    let launch =
+        confine.launch("/bin/sh", &["-c", ":"], RequestedAccess::Standard, Approval::Automatic, CommandInput::Empty);
     let mut launch = launch.ok()?;
-    launch.barrier = barrier.clone();
-    let (helper, report) = run::run(confine.helper().command(), &launch).ok()?;
-    (report.end == aside_confine::End::Exited(0)).then_some(helper)
+    launch.mechanism = barrier.clone();
+    let (helper, report) = start_helper::run_until_report(confine.helper().command(), &launch).ok()?;
+    (report.end == aside_confine::CommandEnd::Exited(0)).then_some(helper)
 }
 
-/// A command that failed has no time.
+/// The duration of a run; `Duration::MAX` if it failed.
 fn time(run: impl FnOnce() -> bool) -> Duration {
     let begun = Instant::now();
     if run() { begun.elapsed() } else { Duration::MAX }

@@ -1,4 +1,4 @@
-//! A turn as typed events, one JSON object a line (`ask --json`).
+//! `ask --json`: prints a turn as typed events, one JSON object per line.
 
 use std::io::Write;
 use std::time::Instant;
@@ -6,70 +6,70 @@ use std::time::Instant;
 use aside_core::block::Block;
 use aside_core::json;
 use aside_core::message::{Message, Role};
-use aside_core::question::Question;
+use aside_core::permission_question::PermissionQuestion;
 use aside_core::safe_json;
-use aside_core::turn::{Told, TurnEnd};
+use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::{Front, Update};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::say;
+use super::wording;
 
-pub(crate) struct Events<O: Write> {
+pub(crate) struct JsonEvents<O: Write> {
     out: O,
-    began: Instant,
-    /// The text of the last message of the assistant.
+    started: Instant,
+    /// The text of the last assistant message.
     answer: String,
-    broken: Option<std::io::Error>,
+    write_error: Option<std::io::Error>,
 }
 
-impl<O: Write> Events<O> {
-    pub(crate) fn new(out: O) -> Events<O> {
-        Events { out, began: Instant::now(), answer: String::new(), broken: None }
+impl<O: Write> JsonEvents<O> {
+    pub(crate) fn new(out: O) -> JsonEvents<O> {
+        JsonEvents { out, started: Instant::now(), answer: String::new(), write_error: None }
     }
 
     pub(crate) fn finish(mut self) -> std::io::Result<()> {
-        self.rest();
-        match self.broken {
+        self.flush();
+        match self.write_error {
             Some(error) => Err(error),
             None => Ok(()),
         }
     }
 
-    /// Writes a line that holds an object, with the time in it. A long one is
-    /// written as it is made.
-    fn line(&mut self, write: impl FnOnce(&mut Timed<'_, O>) -> std::io::Result<bool>) {
-        let at = self.began.elapsed().as_millis();
-        let mut timed = Timed { out: &mut self.out, opening: Some(format!("{{\"at\":{at},")) };
-        let written = match write(&mut timed) {
+    /// Writes one object with its time on a line. Large objects are written
+    /// directly, without a copy in memory.
+    fn write_line(&mut self, write: impl FnOnce(&mut TimestampedWriter<'_, O>) -> std::io::Result<bool>) {
+        let at = self.started.elapsed().as_millis();
+        let mut writer = TimestampedWriter { out: &mut self.out, opening: Some(format!("{{\"at\":{at},")) };
+        let written = match write(&mut writer) {
             Ok(true) => self.out.write_all(b"\n"),
             Ok(false) => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = written {
-            self.broken.get_or_insert(error);
+            self.write_error.get_or_insert(error);
         }
     }
 
-    fn value(&mut self, value: &impl serde::Serialize) {
-        self.line(|out| safe_json::write(out, value).map(|()| true));
+    fn write_value(&mut self, value: &impl serde::Serialize) {
+        self.write_line(|out| safe_json::write(out, value).map(|()| true));
     }
 
-    fn notice(&mut self, code: &str, message: &str) {
-        self.value(&json!({ "event": "notice", "code": code, "message": message }));
+    fn write_notice(&mut self, code: &str, message: &str) {
+        self.write_value(&json!({ "event": "notice", "code": code, "message": message }));
     }
 
-    fn asked(&mut self, question: &Question) {
-        let Question { id, tool, subject, protected, .. } = question;
+    fn write_question(&mut self, question: &PermissionQuestion) {
+        let PermissionQuestion { id, tool, subject, protected, .. } = question;
         let tier = question.confinement.as_ref().map(|confinement| confinement.tier.to_string());
         let outside = question.outside();
-        self.value(&json!({
+        self.write_value(&json!({
             "event": "question", "id": id, "tool": tool, "subject": subject,
             "tier": tier, "outside": outside, "protected": protected,
         }));
     }
 
-    fn recorded(&mut self, message: &Message) {
+    fn remember_answer(&mut self, message: &Message) {
         if message.role != Role::Assistant {
             return;
         }
@@ -82,13 +82,13 @@ impl<O: Write> Events<O> {
         self.answer = texts.collect();
     }
 
-    fn ended(&mut self, end: &TurnEnd) {
+    fn write_end(&mut self, end: &TurnEnd) {
         match end {
             TurnEnd::Answered | TurnEnd::Length => {
                 let answer = std::mem::take(&mut self.answer);
-                self.value(&json!({ "event": "answer", "text": answer }));
+                self.write_value(&json!({ "event": "answer", "text": answer }));
             }
-            TurnEnd::ThinkingOnly { .. } => self.notice("thinking_only", say::THINKING_ONLY),
+            TurnEnd::ThinkingOnly { .. } => self.write_notice("thinking_only", wording::THINKING_ONLY),
             TurnEnd::Empty
             | TurnEnd::Declined(_)
             | TurnEnd::CutOff
@@ -97,15 +97,15 @@ impl<O: Write> Events<O> {
             | TurnEnd::Unreachable(_)
             | TurnEnd::Interrupted
             | TurnEnd::OutOfSteps(_) => {
-                let (_, report) = say::ending(end);
+                let (_, report) = wording::turn_end(end);
                 let message = report.map_or_else(|| "interrupted".to_owned(), |report| report.to_string());
-                self.notice("failed", &message);
+                self.write_notice("failed", &message);
             }
         }
     }
 }
 
-/// Members in the order of the other events, by their names.
+/// Fields in alphabetical order, as in the other events.
 #[derive(serde::Serialize)]
 struct ToolStarted<'a> {
     arguments: &'a RawValue,
@@ -114,13 +114,13 @@ struct ToolStarted<'a> {
     name: &'a str,
 }
 
-/// Puts the time behind the first bracket of an object.
-struct Timed<'a, O> {
+/// Inserts the time after the opening brace of an object.
+struct TimestampedWriter<'a, O> {
     out: &'a mut O,
     opening: Option<String>,
 }
 
-impl<O: Write> Write for Timed<'_, O> {
+impl<O: Write> Write for TimestampedWriter<'_, O> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let rest = match self.opening.take_if(|_| !bytes.is_empty()) {
             Some(opening) => {
@@ -138,29 +138,33 @@ impl<O: Write> Write for Timed<'_, O> {
     }
 }
 
-impl<O: Write> Front for Events<O> {
-    fn hear(&mut self, update: Update<'_>) {
+impl<O: Write> Front for JsonEvents<O> {
+    fn on_update(&mut self, update: Update<'_>) {
         match update {
             Update::Event { event, fold } => {
-                self.line(|out| json::write_event(&event, fold, out));
+                self.write_line(|out| json::write_event(&event, fold, out));
             }
             Update::Sending { step, model, encoded, .. } => {
                 let (effort, tokens) = (&encoded.effort, encoded.tokens);
-                self.value(
+                self.write_value(
                     &json!({ "event": "request", "step": step, "model": model, "effort": effort, "tokens": tokens }),
                 );
                 for note in &encoded.notes {
-                    self.notice("request", note);
+                    self.write_notice("request", note);
                 }
             }
             Update::Received(_) => (),
-            Update::Retrying { why, .. } => self.notice("retry", why),
-            Update::Told(Told::Repaired { row, .. }) => self.value(&json!({ "event": "repaired", "rule": row })),
-            Update::Told(told @ Told::BrokenCall { .. }) => self.notice("broken_call", &say::told(told)),
-            Update::Noted(note) => self.notice("tools", note),
+            Update::Retrying { why, .. } => self.write_notice("retry", why),
+            Update::TurnNotice(TurnNotice::Repaired { row, .. }) => {
+                self.write_value(&json!({ "event": "repaired", "rule": row }))
+            }
+            Update::TurnNotice(notice @ TurnNotice::BrokenCall { .. }) => {
+                self.write_notice("broken_call", &wording::turn_notice(notice))
+            }
+            Update::Noted(note) => self.write_notice("tools", note),
             Update::ToolStarted(call) => {
                 let arguments = json::arguments(&call.arguments);
-                self.value(&ToolStarted {
+                self.write_value(&ToolStarted {
                     event: "toolStarted",
                     id: call.id.as_str(),
                     name: &call.name,
@@ -169,21 +173,23 @@ impl<O: Write> Front for Events<O> {
             }
             Update::ToolEnded { result, .. } => {
                 let (id, content) = (&result.id, &result.content);
-                self.value(&json!({ "event": "toolEnded", "id": id, "isError": result.is_error, "content": content }));
+                self.write_value(
+                    &json!({ "event": "toolEnded", "id": id, "isError": result.is_error, "content": content }),
+                );
             }
-            Update::Asked(question) => self.asked(question),
+            Update::Asked(question) => self.write_question(question),
             Update::Answered { id, permit } => {
-                self.value(&json!({ "event": "answered", "id": id, "permit": permit.as_str() }));
+                self.write_value(&json!({ "event": "answered", "id": id, "permit": permit.as_str() }));
             }
-            Update::Recorded(message) => self.recorded(message),
-            Update::Compacted { summarised, .. } => self.notice("compacted", &say::compacted(summarised)),
-            Update::Ended(end) => self.ended(end),
+            Update::Recorded(message) => self.remember_answer(message),
+            Update::Compacted { summarised, .. } => self.write_notice("compacted", &wording::compacted(summarised)),
+            Update::Ended(end) => self.write_end(end),
         }
     }
 
-    fn rest(&mut self) {
+    fn flush(&mut self) {
         if let Err(error) = self.out.flush() {
-            self.broken.get_or_insert(error);
+            self.write_error.get_or_insert(error);
         }
     }
 }

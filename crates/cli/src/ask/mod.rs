@@ -1,11 +1,11 @@
-//! `aside ask`: one question, its answer, and nothing else on standard output.
+//! `aside ask`: one question; only the answer goes to standard output.
 
-pub(crate) mod asker;
 mod events;
+pub(crate) mod permission_prompt;
 pub(crate) mod plain;
-pub(crate) mod record;
-pub(crate) mod say;
+pub(crate) mod recording;
 mod terminal;
+pub(crate) mod wording;
 
 use std::io::{BufWriter, IsTerminal, Read};
 use std::path::PathBuf;
@@ -13,31 +13,31 @@ use std::sync::Arc;
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
-use aside_core::settings::Display;
-use aside_core::tags::Start;
+use aside_core::settings::ThinkingDisplay;
+use aside_core::tags::TagStart;
 use aside_core::tokens;
 use aside_core::turn::TurnEnd;
-use aside_engine::tools::{Asker, Mode};
+use aside_engine::tools::{Asker, PermissionMode};
 use aside_engine::{Front, Session};
 use aside_store::{MessageId, SessionId, SqliteStore};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::Outcome;
-use crate::keep::{self, Desk, Keeper, Which};
-use crate::report::{Report, tell};
-use crate::run::{self, Interrupts, Ready, Trust, Wanted};
+use crate::ExitStatus;
+use crate::report::{Report, print_notice};
+use crate::session_recorder::{self, SessionChoice, SessionRecorder, StoringFront};
 use crate::settings::Overrides;
-use plain::{Look, Plain, Thinking};
-use record::{Recorder, Tape};
+use crate::start::{self, ActiveSession, Interrupts, StartOptions, Trust};
+use plain::{OutputStyle, PlainOutput, ThinkingOutput};
+use recording::{Recording, RecordingFront};
 
 /// Ask once and print the answer
 ///
-/// The answer goes to standard output and nothing else does; thinking, tools
-/// and notices go to standard error. Without a model, a key or a local server,
-/// the built-in simulator answers and says so.
+/// Only the answer goes to standard output; thinking, tool calls and notices go
+/// to standard error. Without a model, a key or a local server, the built-in
+/// simulator answers and says so.
 ///
-/// Exit code: 0 done, 1 the model or provider failed, 2 asked wrongly, 130
+/// Exit code: 0 done, 1 the model or provider failed, 2 wrong usage, 130
 /// interrupted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -48,8 +48,8 @@ use record::{Recorder, Tape};
   aside ask --json \"2+2?\" | jq -r 'select(.event == \"answer\").text'")]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a command line are flags")]
 pub(crate) struct Arguments {
-    /// What to ask. `@path` attaches a file or an image; what comes on standard
-    /// input is added
+    /// The prompt. `@path` attaches a file or an image; standard input is
+    /// appended
     #[arg(value_name = "PROMPT")]
     prompt: Vec<String>,
 
@@ -60,48 +60,48 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     overrides: Overrides,
 
-    /// Go on with the session used last
+    /// Continue the most recent session
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     last: bool,
 
-    /// Go on with this session, by id, title, or the beginning of either
+    /// Continue this session: its id, title, or the beginning of either
     #[arg(short, long, value_name = "ID")]
     resume: Option<String>,
 
-    /// Keep nothing of this turn
+    /// Do not save this turn
     #[arg(long)]
     no_save: bool,
 
-    /// Print typed events, one JSON object a line, instead of text
+    /// Print typed events, one JSON object per line, instead of text
     #[arg(long)]
     json: bool,
 
     /// Show thinking on standard error (the default on a terminal), hide it, or
     /// show nothing else
     #[arg(long, value_name = "VIEW", value_enum)]
-    thinking: Option<Thinking>,
+    thinking: Option<ThinkingOutput>,
 
     /// Let the model use tools: read, write, edit, list, glob, grep, shell (the default)
     #[arg(long, overrides_with = "no_tools")]
     tools: bool,
 
-    /// Only talk
+    /// Offer the model no tools
     #[arg(long)]
     no_tools: bool,
 
-    /// Answer yes to what tools would ask; protected paths and those outside the working directory still ask
+    /// Allow tool calls without asking, except on protected paths and outside the working directory
     #[arg(long, conflicts_with = "deny")]
     yes: bool,
 
-    /// Answer no to what tools would ask
+    /// Deny every tool call that needs permission
     #[arg(long)]
     deny: bool,
 
-    /// Trust this folder: its AGENTS.md is sent, now and from now on
+    /// Trust this folder from now on: send its AGENTS.md to the model
     #[arg(long)]
     trust: bool,
 
-    /// Write the raw stream with its timing to a file; keys are not in it
+    /// Record the raw stream with its timing in a file, without keys
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
@@ -111,79 +111,81 @@ impl Arguments {
         !self.no_tools
     }
 
-    fn which(&self) -> Which<'_> {
+    fn session_choice(&self) -> SessionChoice<'_> {
         match (&self.resume, self.last) {
-            (Some(word), _) => Which::Named(word),
-            (None, true) => Which::Last,
-            (None, false) => Which::New,
+            (Some(word), _) => SessionChoice::Named(word),
+            (None, true) => SessionChoice::Last,
+            (None, false) => SessionChoice::New,
         }
     }
 
-    /// A store that cannot be opened is in the way only of those who go on with
-    /// a session.
+    /// Opens the store. If that fails, only continuing a session is an error.
     fn store(&self) -> Result<Option<Arc<SqliteStore>>, Report> {
-        // Who keeps nothing and goes on with nothing needs no store.
-        if self.no_save && self.which() == Which::New {
+        // Nothing is saved and no session is continued, so no store is needed.
+        if self.no_save && self.session_choice() == SessionChoice::New {
             return Ok(None);
         }
-        match (keep::store(), self.which()) {
+        match (session_recorder::open_store(), self.session_choice()) {
             (Ok(store), _) => Ok(Some(store)),
-            (Err(report), Which::New) => {
-                tell(&format!("this turn is not saved: {report}"));
+            (Err(report), SessionChoice::New) => {
+                print_notice(&format!("this turn is not saved: {report}"));
                 Ok(None)
             }
-            (Err(report), Which::Last | Which::Named(_)) => Err(report),
+            (Err(report), SessionChoice::Last | SessionChoice::Named(_)) => Err(report),
         }
     }
 
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> PermissionMode {
         match (self.yes, self.deny) {
-            (true, _) => Mode::AllowAll,
-            (false, true) => Mode::DenyAll,
-            (false, false) => Mode::Ask,
+            (true, _) => PermissionMode::AllowAll,
+            (false, true) => PermissionMode::DenyAll,
+            (false, false) => PermissionMode::Ask,
         }
     }
 
-    fn look(&self, session: &Session) -> Look {
+    fn style(&self, session: &Session) -> OutputStyle {
         let (out_is_terminal, err_is_terminal) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
         let shown = match session.settings.display() {
-            Display::Full | Display::Live if err_is_terminal => Thinking::Show,
-            Display::Full | Display::Live | Display::Collapsed | Display::Off => Thinking::Hide,
+            ThinkingDisplay::Full | ThinkingDisplay::Live if err_is_terminal => ThinkingOutput::Show,
+            ThinkingDisplay::Full | ThinkingDisplay::Live | ThinkingDisplay::Collapsed | ThinkingDisplay::Off => {
+                ThinkingOutput::Hide
+            }
         };
         let rules = session.endpoint.dialect.rules(Some(&session.endpoint.model));
-        let may_turn = rules.read.tags.start == Start::Auto || self.offers_tools();
-        Look {
+        let may_turn = rules.read.tags.start == TagStart::Auto || self.offers_tools();
+        OutputStyle {
             out_is_terminal,
             err_is_terminal,
             colour: err_is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             thinking: self.thinking.unwrap_or(shown),
-            holds: may_turn && !out_is_terminal,
+            buffers_text: may_turn && !out_is_terminal,
         }
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let prompt = arguments.prompt()?;
-    let runtime = run::runtime()?;
+    let runtime = start::runtime()?;
     let outcome = runtime.block_on(arguments.ask(prompt));
-    // A thread that waits for a key press must not hold us back.
+    // Do not wait for a thread that is blocked on a key press.
     runtime.shutdown_background();
     outcome
 }
 
 impl Arguments {
-    /// The words of the command line, and what was piped in.
+    /// The prompt of the command line and of standard input.
     fn prompt(&self) -> Result<Prompt, Report> {
         let typed = self.prompt.join(" ");
-        let piped = if std::io::stdin().is_terminal() { None } else { Some(piped()?) };
+        let piped = if std::io::stdin().is_terminal() { None } else { Some(read_piped()?) };
         if typed.trim().is_empty() && piped.as_ref().is_none_or(|piped| piped.trim().is_empty()) {
             return Err(Report::new("there is nothing to ask").hint("aside ask \"your question\", or pipe it in"));
         }
         Ok(Prompt { typed, piped })
     }
 
-    /// A prompt that the window cannot hold is said to be one before it is sent.
-    fn fits(&self, session: &Session, message: &Message) -> Result<(), Report> {
+    /// Warns about a prompt larger than the context window, and refuses one far
+    /// larger, before it is sent.
+    fn check_prompt_size(&self, session: &Session, message: &Message) -> Result<(), Report> {
         let Some((limit, layer)) = session.settings.context_limit_by() else { return Ok(()) };
         let texts = || {
             message.blocks.iter().filter_map(|block| match block {
@@ -195,7 +197,7 @@ impl Arguments {
                 | Block::Unmodelled(_) => None,
             })
         };
-        // A token has at least a byte, and counting bytes costs nothing.
+        // A token has at least one byte, so a short prompt needs no count.
         let bytes: usize = texts().map(str::len).sum();
         if bytes as u64 <= limit {
             return Ok(());
@@ -205,43 +207,44 @@ impl Arguments {
             return Ok(());
         }
         let what = format!("the prompt has about {tokens} tokens; {} takes {limit}", session.endpoint.model);
-        if tokens * 2 > limit * 3 && !layer.is_of_the_user() {
+        if tokens * 2 > limit * 3 && !layer.is_set_by_user() {
             let hint = "send less, ask a model with a larger window, or set context.limit if it is larger than that";
             return Err(Report::new(what).hint(hint));
         }
-        tell(&format!("note: {what}"));
+        print_notice(&format!("note: {what}"));
         Ok(())
     }
 
-    async fn ask(&self, prompt: Prompt) -> anyhow::Result<Outcome> {
-        let Interrupts { stop, leave, signal } = run::interrupts();
-        let asker = asker::on_this_terminal(&stop);
+    async fn ask(&self, prompt: Prompt) -> anyhow::Result<ExitStatus> {
+        let Interrupts { stop, leave, signal } = start::interrupts();
+        let asker = permission_prompt::terminal_asker(&stop);
         let store = self.store()?;
         let resumed = match &store {
-            Some(store) => keep::resume(store, self.which())?,
+            Some(store) => session_recorder::resume(store, self.session_choice())?,
             None => None,
         };
-        let wanted = Wanted {
+        let options = StartOptions {
             model: self.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
             tools: self.offers_tools().then(|| self.mode()),
             trust: if self.trust { Trust::Given } else { Trust::Ask(asker.as_ref()) },
-            tell: &tell,
+            notify: &print_notice,
         };
-        // What is named and cannot be sent is said before anything is asked.
-        let attached = run::attach(&prompt.typed, prompt.piped.as_deref())?;
-        let mut ready = run::session(&wanted, &self.overrides).await?;
-        attached.named.iter().for_each(|named| tell(named));
+        // Report a file that cannot be attached before any permission question.
+        let attached = start::attach(&prompt.typed, prompt.piped.as_deref())?;
+        let mut active = start::start_session(&options, &self.overrides).await?;
+        attached.descriptions.iter().for_each(|description| print_notice(description));
         let message = Message::new(Role::User, attached.blocks);
-        self.fits(&ready.session, &message)?;
-        let known = resumed.map(|resumed| (resumed.id, resumed.ids));
-        let mut desk = store.filter(|_| !self.no_save).and_then(|store| desk(store, known, &ready, &message));
+        self.check_prompt_size(&active.session, &message)?;
+        let stored = resumed.map(|resumed| (resumed.id, resumed.ids));
+        let mut recorder =
+            store.filter(|_| !self.no_save).and_then(|store| open_recorder(store, stored, &active, &message));
         let work = async move {
-            let outcome = self.answer(&mut ready.session, message, desk.as_mut(), asker.as_ref(), &stop).await;
-            ready.close().await;
+            let outcome = self.answer(&mut active.session, message, recorder.as_mut(), asker.as_ref(), &stop).await;
+            active.close().await;
             outcome
         };
-        let outcome = leave.run_until_cancelled(work).await.unwrap_or(Ok(Outcome::Interrupted))?;
+        let outcome = leave.run_until_cancelled(work).await.unwrap_or(Ok(ExitStatus::Interrupted))?;
         Ok(signal.get().copied().unwrap_or(outcome))
     }
 
@@ -249,24 +252,27 @@ impl Arguments {
         &self,
         session: &mut Session,
         message: Message,
-        desk: Option<&mut Desk>,
+        recorder: Option<&mut SessionRecorder>,
         asker: &dyn Asker,
         cancel: &CancellationToken,
-    ) -> anyhow::Result<Outcome> {
-        let tape =
-            self.record.as_deref().map(|path| Tape::create(path, &about(session), &session.redactor)).transpose()?;
-        let look = self.look(session);
+    ) -> anyhow::Result<ExitStatus> {
+        let recording = self
+            .record
+            .as_deref()
+            .map(|path| Recording::create(path, &recording_header(session), &session.redactor))
+            .transpose()?;
+        let style = self.style(session);
         if self.json {
-            let mut events = events::Events::new(BufWriter::new(std::io::stdout().lock()));
-            let end = turn(session, message, &mut events, tape, desk, asker, cancel).await;
+            let mut events = events::JsonEvents::new(BufWriter::new(std::io::stdout().lock()));
+            let end = run_turn(session, message, &mut events, recording, recorder, asker, cancel).await;
             events.finish()?;
-            return Ok(say::ending(&end).0);
+            return Ok(wording::turn_end(&end).0);
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
-        let mut plain = Plain::new(out, err, look);
-        let end = turn(session, message, &mut plain, tape, desk, asker, cancel).await;
+        let mut plain = PlainOutput::new(out, err, style);
+        let end = run_turn(session, message, &mut plain, recording, recorder, asker, cancel).await;
         plain.finish()?;
-        let (outcome, report) = say::ending(&end);
+        let (outcome, report) = wording::turn_end(&end);
         if let Some(report) = report {
             report.print();
         }
@@ -274,36 +280,36 @@ impl Arguments {
     }
 }
 
-async fn turn(
+async fn run_turn(
     session: &mut Session,
     message: Message,
     front: &mut dyn Front,
-    mut tape: Option<Tape>,
-    desk: Option<&mut Desk>,
+    mut recording: Option<Recording>,
+    recorder: Option<&mut SessionRecorder>,
     asker: &dyn Asker,
     cancel: &CancellationToken,
 ) -> TurnEnd {
-    let mut recorder = Recorder::new(front, tape.as_mut());
-    session.turn(message, &mut Keeper::new(&mut recorder, desk), asker, cancel).await
+    let mut recording_front = RecordingFront::new(front, recording.as_mut());
+    session.turn(message, &mut StoringFront::new(&mut recording_front, recorder), asker, cancel).await
 }
 
-/// What is asked.
+/// The two parts of a prompt.
 struct Prompt {
-    /// By the person, who can name files in it.
+    /// From the command line. Only this part can attach files.
     typed: String,
     piped: Option<String>,
 }
 
-/// More than any model reads.
-const MOST_PIPED: u64 = 64 * 1024 * 1024;
+/// Larger than any context window.
+const MAX_PIPED: u64 = 64 * 1024 * 1024;
 
-/// All of standard input, which must be text.
-fn piped() -> Result<String, Report> {
+/// Reads all of standard input, which must be text.
+fn read_piped() -> Result<String, Report> {
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MOST_PIPED + 1).read_to_end(&mut bytes);
+    let read = std::io::stdin().lock().take(MAX_PIPED + 1).read_to_end(&mut bytes);
     read.map_err(|error| Report::new(format!("cannot read standard input: {error}")))?;
-    if bytes.len() as u64 > MOST_PIPED {
-        return Err(Report::new(format!("standard input has more than {MOST_PIPED} bytes")).hint("pipe in less"));
+    if bytes.len() as u64 > MAX_PIPED {
+        return Err(Report::new(format!("standard input has more than {MAX_PIPED} bytes")).hint("pipe in less"));
     }
     let not_text = || {
         Report::new("standard input is not text, so nothing was sent")
@@ -313,27 +319,27 @@ fn piped() -> Result<String, Report> {
     if text.contains('\0') { Err(not_text()) } else { Ok(text) }
 }
 
-/// The place where the turn is kept. Without one it is asked all the same, and
-/// that is said.
-fn desk(
+/// Opens the session to record to. If that fails, the turn runs without being
+/// saved, and the user is told.
+fn open_recorder(
     store: Arc<SqliteStore>,
-    known: Option<(SessionId, Vec<MessageId>)>,
-    ready: &Ready,
+    stored: Option<(SessionId, Vec<MessageId>)>,
+    active: &ActiveSession,
     message: &Message,
-) -> Option<Desk> {
-    let session = &ready.session;
-    let new = keep::new_session(ready.model.clone(), &session.settings, message);
-    match Desk::open(store, known, new, &session.history, session.endpoint.origin()) {
-        Ok(desk) => Some(desk),
+) -> Option<SessionRecorder> {
+    let session = &active.session;
+    let new = session_recorder::new_session(active.model.clone(), &session.settings, message);
+    match SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin()) {
+        Ok(recorder) => Some(recorder),
         Err(error) => {
-            tell(&format!("this turn is not saved: {error}"));
+            print_notice(&format!("this turn is not saved: {error}"));
             None
         }
     }
 }
 
 /// The first line of a recording.
-pub(crate) fn about(session: &Session) -> serde_json::Value {
+pub(crate) fn recording_header(session: &Session) -> serde_json::Value {
     let endpoint = &session.endpoint;
     json!({
         "recording": 1,

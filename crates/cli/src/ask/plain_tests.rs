@@ -1,39 +1,44 @@
-//! What reaches which stream, for every way a reply can go.
+//! Tests which text reaches which stream.
 
 use super::*;
 use aside_core::dialect::Dialects;
 use aside_core::event::Sink;
 use aside_core::wire::Decoder;
 
-/// A pipe at both ends, thinking shown.
-const PIPES: Look =
-    Look { out_is_terminal: false, err_is_terminal: false, colour: false, thinking: Thinking::Show, holds: false };
+/// Both streams are pipes, thinking is shown.
+const PIPES: OutputStyle = OutputStyle {
+    out_is_terminal: false,
+    err_is_terminal: false,
+    colour: false,
+    thinking: ThinkingOutput::Show,
+    buffers_text: false,
+};
 
-struct Tee<'a, O: Write, E: Write>(Fold, &'a mut Plain<O, E>);
+struct PlainSink<'a, O: Write, E: Write>(Fold, &'a mut PlainOutput<O, E>);
 
-impl<O: Write, E: Write> Sink for Tee<'_, O, E> {
+impl<O: Write, E: Write> Sink for PlainSink<'_, O, E> {
     fn take(&mut self, event: Event<'_>) {
         self.0.take(event);
-        self.1.hear(Update::Event { event, fold: &self.0 });
+        self.1.on_update(Update::Event { event, fold: &self.0 });
     }
 }
 
-/// The two streams after a reply of this dialect.
-fn shown(look: Look, dialect: &str, deltas: &[&str], finish: &str) -> (String, String) {
+/// The contents of both streams after a reply in this dialect.
+fn streams_after(style: OutputStyle, dialect: &str, deltas: &[&str], finish: &str) -> (String, String) {
     let dialects = Dialects::builtin().unwrap();
     let dialect = dialects.get(dialect).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut plain = Plain::new(&mut out, &mut err, look);
-    let mut tee = Tee(Fold::new(), &mut plain);
+    let mut plain = PlainOutput::new(&mut out, &mut err, style);
+    let mut sink = PlainSink(Fold::new(), &mut plain);
     let mut decoder = Decoder::new(dialect.protocol, dialect.rules(None));
     for delta in deltas {
         let frame = format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
-        decoder.push(frame.as_bytes(), &mut tee);
+        decoder.push(frame.as_bytes(), &mut sink);
     }
     let end = format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"{finish}\"}}]}}\n\n");
-    decoder.push(end.as_bytes(), &mut tee);
-    decoder.push(b"data: [DONE]\n\n", &mut tee);
-    decoder.finish(&mut tee).unwrap();
+    decoder.push(end.as_bytes(), &mut sink);
+    decoder.push(b"data: [DONE]\n\n", &mut sink);
+    decoder.finish(&mut sink).unwrap();
     plain.finish().unwrap();
     (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
@@ -45,94 +50,95 @@ const CALL: &str =
 
 #[test]
 fn t14_the_answer_and_the_thinking_go_to_their_own_streams() {
-    let hidden = Look { thinking: Thinking::Hide, ..PIPES };
-    let only = Look { thinking: Thinking::Only, ..PIPES };
+    let hidden = OutputStyle { thinking: ThinkingOutput::Hide, ..PIPES };
+    let only = OutputStyle { thinking: ThinkingOutput::Only, ..PIPES };
     #[rustfmt::skip]
     let cases = [
         ("shown",  PIPES,  "Four.\n", "Let me see.\n"),
         ("hidden", hidden, "Four.\n", ""),
         ("only",   only,   "",        "Let me see.\n"),
     ];
-    for (name, look, out, err) in cases {
-        let streams = shown(look, "deepseek", &[THOUGHT, ANSWER], "stop");
+    for (name, style, out, err) in cases {
+        let streams = streams_after(style, "deepseek", &[THOUGHT, ANSWER], "stop");
         assert_eq!(streams, (out.to_owned(), err.to_owned()), "{name}");
     }
 }
 
 #[test]
-fn t14_words_before_a_call_are_no_answer_in_a_pipe() {
-    let look = Look { holds: true, ..PIPES };
+fn t14_text_before_a_call_is_not_part_of_the_answer_in_a_pipe() {
+    let style = OutputStyle { buffers_text: true, ..PIPES };
     let words = r#"{"content":"I will look."}"#;
-    let (out, err) = shown(look, "deepseek", &[THOUGHT, words, CALL], "tool_calls");
+    let (out, err) = streams_after(style, "deepseek", &[THOUGHT, words, CALL], "tool_calls");
     assert_eq!((out.as_str(), err.as_str()), ("", "Let me see.\nI will look.\n"));
-    let (out, _) = shown(look, "deepseek", &[THOUGHT, ANSWER], "stop");
+    let (out, _) = streams_after(style, "deepseek", &[THOUGHT, ANSWER], "stop");
     assert_eq!(out, "Four.\n", "a step without calls is the answer");
 }
 
 #[test]
 fn t14_text_that_turns_out_to_be_thinking_never_reaches_standard_output() {
     let deltas = [r#"{"content":"First I add."}"#, r#"{"content":"</think>"}"#, ANSWER];
-    let (out, err) = shown(Look { holds: true, ..PIPES }, "vllm", &deltas, "stop");
+    let (out, err) = streams_after(OutputStyle { buffers_text: true, ..PIPES }, "vllm", &deltas, "stop");
     assert_eq!((out.as_str(), err.as_str()), ("Four.\n", "First I add.\n"));
 }
 
 #[test]
-fn d9_a_thought_that_was_none_is_the_answer() {
-    // The template opened the tag, and the model never closed it.
+fn d9_thinking_that_turns_out_to_be_text_is_the_answer() {
+    // The chat template opened the tag and the model never closed it.
     let mut rules = Dialects::builtin().unwrap().get("vllm").unwrap().rules(None).clone();
-    rules.read.tags.start = aside_core::tags::Start::Prefilled;
+    rules.read.tags.start = aside_core::tags::TagStart::Prefilled;
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut plain = Plain::new(&mut out, &mut err, Look { thinking: Thinking::Hide, ..PIPES });
-    let mut tee = Tee(Fold::new(), &mut plain);
+    let mut plain = PlainOutput::new(&mut out, &mut err, OutputStyle { thinking: ThinkingOutput::Hide, ..PIPES });
+    let mut sink = PlainSink(Fold::new(), &mut plain);
     let mut decoder = Decoder::new(aside_core::protocol::Protocol::OpenaiChat, &rules);
-    decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Four.\"},\"finish_reason\":\"stop\"}]}\n\n", &mut tee);
-    decoder.finish(&mut tee).unwrap();
+    decoder
+        .push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Four.\"},\"finish_reason\":\"stop\"}]}\n\n", &mut sink);
+    decoder.finish(&mut sink).unwrap();
     plain.finish().unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "Four.\n");
 }
 
 #[test]
-fn t9_a_terminal_is_spared_and_a_pipe_gets_the_bytes() {
+fn t9_a_terminal_gets_no_escapes_and_a_pipe_gets_the_bytes() {
     let hostile = r#"{"content":"a\u001b]0;owned\u0007b\u001b[31mc"}"#;
-    let terminal = Look { out_is_terminal: true, err_is_terminal: true, ..PIPES };
-    let (out, _) = shown(terminal, "deepseek", &[hostile], "stop");
+    let terminal = OutputStyle { out_is_terminal: true, err_is_terminal: true, ..PIPES };
+    let (out, _) = streams_after(terminal, "deepseek", &[hostile], "stop");
     assert_eq!(out, "abc\n");
-    let (out, _) = shown(PIPES, "deepseek", &[hostile], "stop");
+    let (out, _) = streams_after(PIPES, "deepseek", &[hostile], "stop");
     assert_eq!(out, "a\u{1b}]0;owned\u{7}b\u{1b}[31mc\n");
 }
 
 #[test]
 fn thinking_is_dim_and_italic_where_there_is_colour() {
-    let look = Look { out_is_terminal: true, err_is_terminal: true, colour: true, ..PIPES };
-    let (_, err) = shown(look, "deepseek", &[THOUGHT, ANSWER], "stop");
+    let style = OutputStyle { out_is_terminal: true, err_is_terminal: true, colour: true, ..PIPES };
+    let (_, err) = streams_after(style, "deepseek", &[THOUGHT, ANSWER], "stop");
     assert_eq!(err, "\x1b[2;3mLet me see.\x1b[0m\n");
 }
 
 #[test]
-fn while_nothing_comes_a_line_moves_and_is_wiped_away() {
+fn a_spinner_moves_while_waiting_and_is_erased() {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let look = Look { out_is_terminal: true, err_is_terminal: true, ..PIPES };
-    let mut plain = Plain::new(&mut out, &mut err, look);
-    assert!(plain.beat().is_some());
+    let style = OutputStyle { out_is_terminal: true, err_is_terminal: true, ..PIPES };
+    let mut plain = PlainOutput::new(&mut out, &mut err, style);
+    assert!(plain.tick_interval().is_some());
     plain.tick();
-    plain.say("note: one");
+    plain.print_line("note: one");
     plain.finish().unwrap();
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains(" waiting 0.0s"), "{err:?}");
     assert!(err.ends_with("\r\x1b[2Knote: one\n"), "{err:?}");
-    assert!(Plain::new(Vec::new(), Vec::new(), PIPES).beat().is_none(), "a pipe has no spinner");
+    assert!(PlainOutput::new(Vec::new(), Vec::new(), PIPES).tick_interval().is_none(), "a pipe has no spinner");
 }
 
 #[test]
-fn t14_a_thought_in_circles_is_said_once_on_a_terminal() {
+fn t14_repeated_thinking_is_reported_once_on_a_terminal() {
     let again = r#"{"reasoning_content":"Wait, let me think. "}"#;
     let deltas: Vec<&str> = std::iter::repeat_n(again, 40).chain([ANSWER]).collect();
-    let terminal = Look { err_is_terminal: true, thinking: Thinking::Hide, ..PIPES };
-    let (out, err) = shown(terminal, "deepseek", &deltas, "stop");
+    let terminal = OutputStyle { err_is_terminal: true, thinking: ThinkingOutput::Hide, ..PIPES };
+    let (out, err) = streams_after(terminal, "deepseek", &deltas, "stop");
     assert_eq!(out, "Four.\n");
-    let said = "note: the thought says the same 16 times: \"Wait, let me think\" (Ctrl+C stops it)";
+    let said = "note: the thinking repeats the same text 16 times: \"Wait, let me think\" (Ctrl+C stops it)";
     assert_eq!(err.lines().filter(|line| line.contains(said)).count(), 1, "{err}");
-    // Nobody is there to stop it.
-    let (_, err) = shown(Look { thinking: Thinking::Hide, ..PIPES }, "deepseek", &deltas, "stop");
+    // Without a terminal nobody could stop it.
+    let (_, err) = streams_after(OutputStyle { thinking: ThinkingOutput::Hide, ..PIPES }, "deepseek", &deltas, "stop");
     assert_eq!(err, "");
 }

@@ -1,7 +1,6 @@
-//! The terminal that a question is answered on: its keys, its lines, its size.
+//! Keys, lines and size of the controlling terminal, for permission questions.
 //!
-//! It is given back as it was when the question is answered or nobody waits for
-//! the answer any more.
+//! The terminal modes are restored when a question is answered or dropped.
 
 use std::fs::File;
 use std::io;
@@ -15,75 +14,75 @@ use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize, tcsetattr,
 };
 
-use super::asker::TOO_EARLY;
+use super::permission_prompt::TOO_EARLY;
 
-/// How often a reader looks whether somebody still waits for it.
-const LOOK: Duration = Duration::from_millis(100);
-/// How long the rest of an arrow key may take.
-const REST_OF_A_KEY: Duration = Duration::from_millis(50);
-const USUAL_SIZE: (usize, usize) = (80, 24);
+/// How often the reading thread checks whether it was cancelled.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long to wait for the rest of an escape sequence.
+const ESCAPE_TIMEOUT: Duration = Duration::from_millis(50);
+const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
-pub(super) struct Terminal(Arc<OwnedFd>);
+pub(super) struct Tty(Arc<OwnedFd>);
 
-impl Terminal {
-    pub(super) fn open() -> io::Result<Terminal> {
-        Ok(Terminal(Arc::new(File::options().read(true).write(true).open("/dev/tty")?.into())))
+impl Tty {
+    pub(super) fn open() -> io::Result<Tty> {
+        Ok(Tty(Arc::new(File::options().read(true).write(true).open("/dev/tty")?.into())))
     }
 
     /// Columns and rows.
     pub(super) fn size(&self) -> (usize, usize) {
         match tcgetwinsize(&*self.0) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (usize::from(size.ws_col), usize::from(size.ws_row)),
-            Ok(_) | Err(_) => USUAL_SIZE,
+            Ok(_) | Err(_) => DEFAULT_SIZE,
         }
     }
 
-    /// One key at a time, not shown, from here on. What was typed before is gone.
-    pub(super) fn keys(&self) -> io::Result<Keys> {
-        let before = tcgetattr(&*self.0)?;
-        let mut modes = before.clone();
+    /// Reads single keys without echo. Discards earlier input.
+    pub(super) fn keys(&self) -> io::Result<KeyReader> {
+        let saved_modes = tcgetattr(&*self.0)?;
+        let mut modes = saved_modes.clone();
         modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
         tcsetattr(&*self.0, OptionalActions::Flush, &modes)?;
-        Ok(Keys { reader: Reader::new(&self.0), before, terminal: Arc::clone(&self.0) })
+        Ok(KeyReader { reader: TtyReader::new(&self.0), saved_modes, terminal: Arc::clone(&self.0) })
     }
 
-    /// Whole lines. What was typed before is gone.
-    pub(super) fn lines(&self) -> io::Result<Lines> {
+    /// Reads whole lines. Discards earlier input.
+    pub(super) fn lines(&self) -> io::Result<LineReader> {
         tcflush(&*self.0, QueueSelector::IFlush)?;
-        Ok(Lines { reader: Reader::new(&self.0) })
+        Ok(LineReader { reader: TtyReader::new(&self.0) })
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum KeyPress {
     Letter(char),
     Enter,
     Next,
     Previous,
     /// Ctrl+C, or Esc.
     Interrupt,
-    /// Nobody is there any more.
+    /// End of input.
     End,
     Other,
 }
 
-pub(super) struct Keys {
-    reader: Reader,
-    before: Termios,
+pub(super) struct KeyReader {
+    reader: TtyReader,
+    saved_modes: Termios,
     terminal: Arc<OwnedFd>,
 }
 
-impl Drop for Keys {
+impl Drop for KeyReader {
     fn drop(&mut self) {
-        // There is no other terminal to complain to.
-        let _: rustix::io::Result<()> = tcsetattr(&*self.terminal, OptionalActions::Flush, &self.before);
+        // There is no way to report a failure here.
+        let _: rustix::io::Result<()> = tcsetattr(&*self.terminal, OptionalActions::Flush, &self.saved_modes);
     }
 }
 
-impl Keys {
-    /// The question is on the screen; what comes too soon is not an answer to
-    /// it, but Ctrl+C counts at any time.
-    pub(super) async fn wait_until_read(&mut self) -> io::Result<()> {
+impl KeyReader {
+    /// Discards keys typed too soon after the question appeared. Ctrl+C counts at
+    /// any time.
+    pub(super) async fn discard_early_keys(&mut self) -> io::Result<()> {
         let mut until = Instant::now() + TOO_EARLY;
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             match tokio::time::timeout(left, self.reader.next()).await {
@@ -93,7 +92,7 @@ impl Keys {
                         self.reader.put_back(bytes);
                         return Ok(());
                     }
-                    // Whoever is in the middle of a word has not read it.
+                    // The user is still typing something else: wait again.
                     until = Instant::now() + TOO_EARLY;
                 }
                 Err(_) => break,
@@ -102,42 +101,41 @@ impl Keys {
         Ok(())
     }
 
-    /// Throws away what was typed until now.
-    pub(super) fn forget(&mut self) -> io::Result<()> {
+    /// Discards pending input.
+    pub(super) fn discard_typed(&mut self) -> io::Result<()> {
         Ok(tcflush(&*self.terminal, QueueSelector::IFlush)?)
     }
 
-    pub(super) async fn next(&mut self) -> io::Result<Key> {
+    pub(super) async fn next(&mut self) -> io::Result<KeyPress> {
         Ok(key(&self.reader.next().await?))
     }
 }
 
 fn is_interrupt(bytes: &[u8]) -> bool {
-    matches!(key(bytes), Key::Interrupt | Key::End)
+    matches!(key(bytes), KeyPress::Interrupt | KeyPress::End)
 }
 
-/// What was typed at one stroke. Several letters at once are a paste, which is
-/// no answer.
-fn key(bytes: &[u8]) -> Key {
+/// Decodes one read. Several letters at once are a paste, not an answer.
+fn key(bytes: &[u8]) -> KeyPress {
     match bytes {
-        [] | [0x04] => Key::End,
-        [.., 0x03] | [0x1b] => Key::Interrupt,
-        [b'\r' | b'\n'] | [b'\r', b'\n'] => Key::Enter,
-        [0x1b, b'[' | b'O', b'A' | b'D'] | [0x1b, b'[', b'Z'] => Key::Previous,
-        [0x1b, b'[' | b'O', b'B' | b'C'] | [b'\t'] => Key::Next,
-        // Somebody used to lines ends an answer with Enter.
+        [] | [0x04] => KeyPress::End,
+        [.., 0x03] | [0x1b] => KeyPress::Interrupt,
+        [b'\r' | b'\n'] | [b'\r', b'\n'] => KeyPress::Enter,
+        [0x1b, b'[' | b'O', b'A' | b'D'] | [0x1b, b'[', b'Z'] => KeyPress::Previous,
+        [0x1b, b'[' | b'O', b'B' | b'C'] | [b'\t'] => KeyPress::Next,
+        // Some users press Enter after the letter.
         [letter @ b'a'..=b'z' | letter @ b'A'..=b'Z', b'\r' | b'\n']
-        | [letter @ b'a'..=b'z' | letter @ b'A'..=b'Z'] => Key::Letter(char::from(letter.to_ascii_lowercase())),
-        _ => Key::Other,
+        | [letter @ b'a'..=b'z' | letter @ b'A'..=b'Z'] => KeyPress::Letter(char::from(letter.to_ascii_lowercase())),
+        _ => KeyPress::Other,
     }
 }
 
-pub(super) struct Lines {
-    reader: Reader,
+pub(super) struct LineReader {
+    reader: TtyReader,
 }
 
-impl Lines {
-    /// The next line, without its end; none when there will be no more.
+impl LineReader {
+    /// Prompts for a line; none at the end of input.
     pub(super) async fn next(&mut self, prompt: &str) -> io::Result<Option<String>> {
         use std::io::Write;
         let mut err = io::stderr();
@@ -151,39 +149,39 @@ impl Lines {
     }
 }
 
-/// Reads on a thread of its own, since a terminal cannot be waited for
-/// otherwise everywhere. The thread ends soon after nobody waits for it.
-struct Reader {
+/// Reads on a blocking thread, since not every system can poll a terminal
+/// asynchronously. The thread ends soon after the reader is dropped.
+struct TtyReader {
     terminal: Arc<OwnedFd>,
-    is_gone: Arc<AtomicBool>,
+    cancelled: Arc<AtomicBool>,
     reading: Option<tokio::task::JoinHandle<io::Result<Vec<u8>>>>,
     put_back: Option<Vec<u8>>,
 }
 
-impl Drop for Reader {
+impl Drop for TtyReader {
     fn drop(&mut self) {
-        self.is_gone.store(true, Ordering::Relaxed);
+        self.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
-impl Reader {
-    fn new(terminal: &Arc<OwnedFd>) -> Reader {
-        Reader { terminal: Arc::clone(terminal), is_gone: Arc::default(), reading: None, put_back: None }
+impl TtyReader {
+    fn new(terminal: &Arc<OwnedFd>) -> TtyReader {
+        TtyReader { terminal: Arc::clone(terminal), cancelled: Arc::default(), reading: None, put_back: None }
     }
 
     fn put_back(&mut self, bytes: Vec<u8>) {
         self.put_back = Some(bytes);
     }
 
-    /// What comes next; nothing when the terminal is gone. It can be dropped and
-    /// asked for again without losing anything.
+    /// The next bytes; empty at the end of input. Cancel-safe: dropping the future
+    /// loses no input.
     async fn next(&mut self) -> io::Result<Vec<u8>> {
         if let Some(bytes) = self.put_back.take() {
             return Ok(bytes);
         }
         let reading = self.reading.get_or_insert_with(|| {
-            let (terminal, is_gone) = (Arc::clone(&self.terminal), Arc::clone(&self.is_gone));
-            tokio::task::spawn_blocking(move || read(&terminal, &is_gone))
+            let (terminal, cancelled) = (Arc::clone(&self.terminal), Arc::clone(&self.cancelled));
+            tokio::task::spawn_blocking(move || read(&terminal, &cancelled))
         });
         let read = reading.await.unwrap_or_else(|error| Err(io::Error::other(error)));
         self.reading = None;
@@ -191,15 +189,15 @@ impl Reader {
     }
 }
 
-fn read(terminal: &OwnedFd, is_gone: &AtomicBool) -> io::Result<Vec<u8>> {
+fn read(terminal: &OwnedFd, cancelled: &AtomicBool) -> io::Result<Vec<u8>> {
     let mut buffer = [0; 1024];
-    while !is_gone.load(Ordering::Relaxed) {
-        if !is_readable(terminal, LOOK)? {
+    while !cancelled.load(Ordering::Relaxed) {
+        if !is_readable(terminal, POLL_INTERVAL)? {
             continue;
         }
         let mut count = rustix::io::read(terminal, &mut buffer)?;
-        // The rest of an arrow key may come a moment later.
-        if buffer.get(..count) == Some(b"\x1b") && is_readable(terminal, REST_OF_A_KEY)? {
+        // The rest of an escape sequence may arrive a moment later.
+        if buffer.get(..count) == Some(b"\x1b") && is_readable(terminal, ESCAPE_TIMEOUT)? {
             count += rustix::io::read(terminal, buffer.get_mut(1..).unwrap_or_default())?;
         }
         return Ok(buffer.get(..count).unwrap_or_default().to_vec());
@@ -221,23 +219,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stroke_is_an_answer_and_a_paste_is_none() {
+    fn a_single_key_is_an_answer_and_a_paste_is_not() {
         #[rustfmt::skip]
-        let cases: &[(&[u8], Key)] = &[
-            (b"y",         Key::Letter('y')),
-            (b"Y",         Key::Letter('y')),
-            (b"y\r",       Key::Letter('y')),
-            (b"\r",        Key::Enter),
-            (b"\x1b[C",    Key::Next),
-            (b"\x1bOD",    Key::Previous),
-            (b"\x1b",      Key::Interrupt),
-            (b"\x03",      Key::Interrupt),
-            (b"yy\x03",    Key::Interrupt),
-            (b"",          Key::End),
-            (b"please no", Key::Other),
-            (b"yes\r",     Key::Other),
-            (b"\x1b[200~", Key::Other),
-            (b"\xc3\xa9",  Key::Other),
+        let cases: &[(&[u8], KeyPress)] = &[
+            (b"y",         KeyPress::Letter('y')),
+            (b"Y",         KeyPress::Letter('y')),
+            (b"y\r",       KeyPress::Letter('y')),
+            (b"\r",        KeyPress::Enter),
+            (b"\x1b[C",    KeyPress::Next),
+            (b"\x1bOD",    KeyPress::Previous),
+            (b"\x1b",      KeyPress::Interrupt),
+            (b"\x03",      KeyPress::Interrupt),
+            (b"yy\x03",    KeyPress::Interrupt),
+            (b"",          KeyPress::End),
+            (b"please no", KeyPress::Other),
+            (b"yes\r",     KeyPress::Other),
+            (b"\x1b[200~", KeyPress::Other),
+            (b"\xc3\xa9",  KeyPress::Other),
         ];
         for (bytes, expected) in cases {
             assert_eq!(key(bytes), *expected, "{bytes:?}");

@@ -1,182 +1,184 @@
-//! The engine behind the screen: turns, and the commands between them.
+//! Runs the session behind the screen: its turns and commands.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use aside_core::compact::Occasion;
+use aside_core::compaction::CompactionTrigger;
 use aside_core::dialect::Dialects;
-use aside_core::exchange::{ThinkingAs, write_markdown};
+use aside_core::interchange::{ThinkingMarkup, write_markdown};
 use aside_core::message::{Message, Role};
-use aside_core::settings::{Display, Key, Layer};
+use aside_core::settings::{Layer, SettingKey, ThinkingDisplay};
 use aside_core::turn::TurnEnd;
-use aside_engine::room::Compacted;
-use aside_engine::tools::Mode;
-use aside_store::ledger::{By, LedgerQuery};
-use aside_store::search::Query;
-use aside_store::session::{Change, NewSession};
+use aside_engine::compaction::CompactionResult;
+use aside_engine::tools::PermissionMode;
+use aside_store::search::SearchQuery;
+use aside_store::session::{NewSession, SessionChange};
+use aside_store::usage::{GroupBy, UsageQuery};
 use aside_store::{MessageId, SessionId, SqliteStore, Store};
-use aside_tui::seam::{Command, Lists, ProfileAct, Said, Status, Update};
+use aside_tui::seam::{Command, CommandOutput, CompletionLists, ProfileAction, Status, Update};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::more::Place;
-use super::screen::{OnScreen, ToScreen};
-use super::{Arguments, Opening, says};
-use crate::ask::record::{Recorder, Tape};
-use crate::keep::{self, Desk, Keeper, Which};
-use crate::providers::{Providers, environment};
+use super::context_commands::ListedItem;
+use super::screen::{ScreenAsker, ScreenFront};
+use super::{Arguments, FrontSetup, replies};
+use crate::ask::recording::{Recording, RecordingFront};
+use crate::providers::{Providers, env_var};
 use crate::report::Report;
-use crate::run::{self, Ready, Trust, Wanted};
-use crate::settings::{self, Overrides, ProfileName, refused};
+use crate::session_recorder::{self, SessionChoice, SessionRecorder, StoringFront};
+use crate::settings::{self, Overrides, ProfileName, setting_error};
+use crate::start::{self, ActiveSession, StartOptions, Trust};
 use crate::{times, usage, user_files};
 
-/// How many prompts of earlier sessions can be called back.
-const MOST_PROMPTS: usize = 500;
+/// How many prompts of earlier sessions the input history holds.
+const MAX_PROMPTS: usize = 500;
 
-/// How many files can be completed.
-const MOST_FILES: usize = 2000;
+/// How many file names are offered for completion.
+const MAX_FILES: usize = 2000;
 
 pub(crate) struct Driver {
-    pub(super) ready: Ready,
-    pub(super) front: ToScreen,
-    asker: OnScreen,
+    pub(super) active: ActiveSession,
+    pub(super) front: ScreenFront,
+    asker: ScreenAsker,
     pub(super) store: Option<Arc<SqliteStore>>,
-    /// What `/record` writes to.
-    pub(super) tape: Option<Tape>,
-    /// What was listed last, to be gone to by its number.
-    pub(super) listed: Vec<Place>,
-    /// The session that goes on, until the first thing is said.
-    known: Option<(SessionId, Vec<MessageId>)>,
-    pub(super) desk: Option<Desk>,
-    /// The question that was taken back last, until something else is asked.
-    pub(super) taken_back: Option<Message>,
-    /// The prompts of this run as they were typed, with the files they name.
-    pub(super) typed: Vec<String>,
+    /// The recording started by `/record`.
+    pub(super) recording: Option<Recording>,
+    /// The last listed items, for `/open NUMBER`.
+    pub(super) listed: Vec<ListedItem>,
+    /// The stored session to continue, until `recorder` has opened it.
+    resumed: Option<(SessionId, Vec<MessageId>)>,
+    pub(super) recorder: Option<SessionRecorder>,
+    /// The prompt that `/undo` removed, until another prompt is sent.
+    pub(super) undone_prompt: Option<Message>,
+    /// The prompts of this run as typed, with `@path` mentions.
+    pub(super) typed_prompts: Vec<String>,
     title: Option<String>,
     profile: Option<String>,
-    /// What came while a turn ran and can wait for its end.
-    later: VecDeque<Command>,
+    /// Commands received during a turn, to run after it.
+    deferred: VecDeque<Command>,
 }
 
-/// What a command came to.
-pub(super) enum Done {
-    Said(Said),
-    /// It shows by itself.
+/// What to do after a command.
+pub(super) enum CommandOutcome {
+    Reply(CommandOutput),
+    /// The front end shows the effect without a reply.
     Silent,
-    Leave,
+    Quit,
 }
 
-fn branch(ready: &Ready) -> Vec<Message> {
-    ready.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+fn branch(active: &ActiveSession) -> Vec<Message> {
+    active.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
 }
 
 impl Driver {
-    pub(crate) async fn open(arguments: &Arguments, updates: Sender<Update>) -> anyhow::Result<(Driver, Opening)> {
-        let which = match (&arguments.resume, arguments.last) {
-            (Some(word), _) => Which::Named(word),
-            (None, true) => Which::Last,
-            (None, false) => Which::New,
+    pub(crate) async fn open(arguments: &Arguments, updates: Sender<Update>) -> anyhow::Result<(Driver, FrontSetup)> {
+        let choice = match (&arguments.resume, arguments.last) {
+            (Some(word), _) => SessionChoice::Named(word),
+            (None, true) => SessionChoice::Last,
+            (None, false) => SessionChoice::New,
         };
-        // Who begins anew can do without a place to keep it, and is told.
-        let (store, unsaved) = match (keep::store(), which) {
+        // A new session can run without a store; the user is told.
+        let (store, unsaved) = match (session_recorder::open_store(), choice) {
             (Ok(store), _) => (Some(store), None),
-            (Err(report), Which::New) => (None, Some(report)),
-            (Err(report), Which::Last | Which::Named(_)) => return Err(report.into()),
+            (Err(report), SessionChoice::New) => (None, Some(report)),
+            (Err(report), SessionChoice::Last | SessionChoice::Named(_)) => return Err(report.into()),
         };
         let mut resumed = match &store {
-            Some(store) => keep::resume(store, which)?,
+            Some(store) => session_recorder::resume(store, choice)?,
             None => None,
         };
-        // The session gets it as it is: it may be large, and one copy is enough.
+        // Move the history instead of copying it: it may be large.
         let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
-        // The screen is not up yet: this is asked on the terminal as it is.
-        let asker = crate::ask::asker::on_this_terminal(&CancellationToken::new());
-        let wanted = Wanted {
+        // The screen is not up yet, so questions go to the plain terminal.
+        let asker = crate::ask::permission_prompt::terminal_asker(&CancellationToken::new());
+        let options = StartOptions {
             model: arguments.model.as_deref(),
             resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
-            tools: Some(Mode::Ask),
+            tools: Some(PermissionMode::Ask),
             trust: if arguments.trust { Trust::Given } else { Trust::Ask(asker.as_ref()) },
-            // On the screen: it is about to cover what is told elsewhere.
-            tell: &|line| drop(updates.send(Update::Said(says::line(line)))),
+            // The screen is about to cover the terminal, so notices go there.
+            notify: &|line| drop(updates.send(Update::CommandOutput(replies::line(line)))),
         };
-        let mut ready = run::session(&wanted, &arguments.overrides).await?;
+        let mut active = start::start_session(&options, &arguments.overrides).await?;
         let restored = match history {
             Some(history) => {
-                ready.session.go_on_with(history);
-                branch(&ready)
+                active.session.replace_history(history);
+                branch(&active)
             }
             None => Vec::new(),
         };
         let loaded = arguments.overrides.load()?;
         let profile = loaded.profile.map(|(name, _)| name.to_string());
         let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
-        let front = ToScreen {
+        let front = ScreenFront {
             updates: updates.clone(),
             limit: None,
             wants_thinking: false,
             model: String::new(),
-            said: Vec::new(),
+            sent_messages: Vec::new(),
         };
         let driver = Driver {
-            ready,
+            active,
             front,
-            asker: OnScreen::new(updates),
-            known: resumed.map(|resumed| (resumed.id, resumed.ids)),
+            asker: ScreenAsker::new(updates),
+            resumed: resumed.map(|resumed| (resumed.id, resumed.ids)),
             store,
-            tape: None,
+            recording: None,
             listed: Vec::new(),
-            desk: None,
-            taken_back: None,
-            typed: Vec::new(),
+            recorder: None,
+            undone_prompt: None,
+            typed_prompts: Vec::new(),
             title,
             profile,
-            later: VecDeque::new(),
+            deferred: VecDeque::new(),
         };
         let lists = driver.lists()?;
         if let Some(report) = unsaved {
-            driver.front.send(Update::Said(says::wrong(&report.about("this session is not saved"))));
+            driver.front.send(Update::CommandOutput(replies::error(&report.prefixed("this session is not saved"))));
         }
-        let opening = Opening { status: driver.status(), lists, keys: loaded.keys, restored };
-        Ok((driver, opening))
+        let setup = FrontSetup { status: driver.status(), lists, keys: loaded.keys, restored };
+        Ok((driver, setup))
     }
 
-    /// The session that can be gone on with comes back, if there is one.
+    /// Returns the id of the saved session, if it is not empty.
     pub(crate) async fn close(self) -> Option<SessionId> {
-        let kept = match (&self.desk, self.known) {
-            (Some(desk), _) => desk.kept().cloned(),
-            (None, known) => known.map(|(id, _)| id),
+        let saved = match (&self.recorder, self.resumed) {
+            (Some(recorder), _) => recorder.saved_id().cloned(),
+            (None, resumed) => resumed.map(|(id, _)| id),
         };
-        let is_empty = self.ready.session.history.branch().is_empty();
-        drop(self.desk);
-        self.ready.close().await;
-        kept.filter(|_| !is_empty)
+        let is_empty = self.active.session.history.branch().is_empty();
+        drop(self.recorder);
+        self.active.close().await;
+        saved.filter(|_| !is_empty)
     }
 
-    /// Until the screen is gone.
+    /// Runs commands until the screen is gone.
     pub(crate) async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
-        self.recall();
+        self.send_prompt_history();
         loop {
-            let command = match self.later.pop_front() {
+            let command = match self.deferred.pop_front() {
                 Some(command) => Some(command),
                 None => inbox.recv().await,
             };
             let Some(command) = command else { return };
-            // These come in the middle of a turn, or too late for it.
+            // These belong to a running turn, or arrived too late for it.
             let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
-            // A profile is another word to complete.
+            // Profile names are offered for completion.
             let changes_lists = matches!(command, Command::Profile(_));
-            let begins_a_turn = matches!(command, Command::Say(_));
-            let title = says::title(&command);
-            match self.obey(command, inbox).await {
-                Ok(Done::Silent) => (),
-                Ok(Done::Said(said)) => self.front.send(Update::Said(says::titled(title, said))),
-                Ok(Done::Leave) => return,
-                // Whoever waits for an answer waits no longer.
+            let begins_a_turn = matches!(command, Command::Prompt(_));
+            let title = replies::title(&command);
+            match self.run_command(command, inbox).await {
+                Ok(CommandOutcome::Silent) => (),
+                Ok(CommandOutcome::Reply(output)) => {
+                    self.front.send(Update::CommandOutput(replies::titled(title, output)))
+                }
+                Ok(CommandOutcome::Quit) => return,
+                // The front end is waiting for the turn to end.
                 Err(report) if begins_a_turn => {
                     self.front.send(Update::TurnEnded(TurnEnd::Unreachable(report.to_string())));
                 }
-                Err(report) => self.front.send(Update::Said(says::wrong(&report))),
+                Err(report) => self.front.send(Update::CommandOutput(replies::error(&report))),
             }
             if !is_aside {
                 self.front.send(Update::Ready);
@@ -187,136 +189,141 @@ impl Driver {
         }
     }
 
-    /// What was sent in earlier sessions. The first frame does not wait for it.
-    fn recall(&self) {
-        let earlier = self.store.as_ref().map(|store| store.prompts(MOST_PROMPTS));
+    /// Sends the prompts of earlier sessions, after the first frame is drawn.
+    fn send_prompt_history(&self) {
+        let earlier = self.store.as_ref().map(|store| store.prompts(MAX_PROMPTS));
         if let Some(Ok(mut earlier)) = earlier {
             earlier.reverse();
-            self.front.send(Update::Earlier(earlier));
+            self.front.send(Update::PromptHistory(earlier));
         }
     }
 
-    pub(super) async fn say(&mut self, text: &str, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
-        let attached = match run::attach(text, None) {
+    pub(super) async fn send_prompt(
+        &mut self,
+        text: &str,
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<CommandOutcome, Report> {
+        let attached = match start::attach(text, None) {
             Ok(attached) => attached,
             Err(report) => {
-                let (what, hint) = (report.to_string(), report.remedy().map(str::to_owned));
+                let (what, hint) = (report.to_string(), report.hint_text().map(str::to_owned));
                 self.front.send(Update::NotSent { text: text.to_owned(), what, hint });
-                return Ok(Done::Silent);
+                return Ok(CommandOutcome::Silent);
             }
         };
-        self.taken_back = None;
-        self.typed.push(text.to_owned());
-        for named in attached.named {
-            self.front.send(Update::Said(says::line(named)));
+        self.undone_prompt = None;
+        self.typed_prompts.push(text.to_owned());
+        for description in attached.descriptions {
+            self.front.send(Update::CommandOutput(replies::line(description)));
         }
-        self.say_message(Message::new(Role::User, attached.blocks), inbox).await
+        self.send_message(Message::new(Role::User, attached.blocks), inbox).await
     }
 
-    pub(super) async fn say_message(
+    pub(super) async fn send_message(
         &mut self,
         message: Message,
         inbox: &mut UnboundedReceiver<Command>,
-    ) -> Result<Done, Report> {
-        self.open_desk(&message);
+    ) -> Result<CommandOutcome, Report> {
+        self.open_recorder(&message);
         let done = self.turn(message, inbox).await;
         self.refresh_lists();
         Ok(done)
     }
 
-    async fn turn(&mut self, message: Message, inbox: &mut UnboundedReceiver<Command>) -> Done {
+    async fn turn(&mut self, message: Message, inbox: &mut UnboundedReceiver<Command>) -> CommandOutcome {
         let cancel = CancellationToken::new();
-        let settings = &self.ready.session.settings;
+        let settings = &self.active.session.settings;
         self.front.limit = settings.context_limit();
         let (enabled, by) = settings.enabled();
-        self.front.wants_thinking = enabled && (by.is_of_the_user() || settings.max_thinking_tokens().is_some());
-        self.front.said = self.ready.session.history.branch().iter().map(|(_, said)| says::gist(said)).collect();
-        self.front.model.clone_from(&self.ready.model);
-        let hurry = self.ready.session.hurry();
-        let mut recorder = Recorder::new(&mut self.front, self.tape.as_mut());
-        let mut keeper = Keeper::new(&mut recorder, self.desk.as_mut());
-        let mut turn = std::pin::pin!(self.ready.session.turn(message, &mut keeper, &self.asker, &cancel));
-        let mut leaves = false;
+        self.front.wants_thinking = enabled && (by.is_set_by_user() || settings.max_thinking_tokens().is_some());
+        self.front.sent_messages =
+            self.active.session.history.branch().iter().map(|(_, message)| replies::excerpt(message)).collect();
+        self.front.model.clone_from(&self.active.model);
+        let answer_now = self.active.session.answer_now_signal();
+        let mut recorder = RecordingFront::new(&mut self.front, self.recording.as_mut());
+        let mut front = StoringFront::new(&mut recorder, self.recorder.as_mut());
+        let mut turn = std::pin::pin!(self.active.session.turn(message, &mut front, &self.asker, &cancel));
+        let mut quits = false;
         let _end: TurnEnd = loop {
             tokio::select! {
                 end = &mut turn => break end,
-                command = inbox.recv(), if !leaves => match command {
+                command = inbox.recv(), if !quits => match command {
                     Some(Command::Interrupt) => cancel.cancel(),
-                    Some(Command::AnswerNow) => hurry.answer_now(),
-                    Some(Command::Answer { id, permit }) => self.asker.answer(id, permit),
+                    Some(Command::AnswerNow) => answer_now.request(),
+                    Some(Command::Answer { id, answer: permit }) => self.asker.answer(id, permit),
                     Some(Command::Quit) | None => {
-                        leaves = true;
+                        quits = true;
                         cancel.cancel();
                     }
                     Some(other) => {
-                        self.asker.waits(&other);
-                        self.later.push_back(other);
+                        self.asker.announce_deferred(&other);
+                        self.deferred.push_back(other);
                     }
                 },
             }
         };
-        if leaves { Done::Leave } else { Done::Silent }
+        if quits { CommandOutcome::Quit } else { CommandOutcome::Silent }
     }
 
-    /// Files, sessions, tools and answers may have come since.
+    /// Updates the completion lists: files, sessions, tools and rules may have changed.
     pub(super) fn refresh_lists(&self) {
         if let Ok(lists) = self.lists() {
-            self.front.send(Update::Lists(Box::new(lists)));
+            self.front.send(Update::CompletionLists(Box::new(lists)));
         }
     }
 
     pub(super) fn branch(&self) -> Vec<Message> {
-        branch(&self.ready)
+        branch(&self.active)
     }
 
-    /// Begins to keep the session, once there is something to keep.
-    fn open_desk(&mut self, first: &Message) {
-        let mut new = keep::new_session(self.ready.model.clone(), &self.ready.session.settings, first);
-        // A title may have been given before anything was said.
+    /// Opens the recorder when the first prompt is sent.
+    fn open_recorder(&mut self, first: &Message) {
+        let mut new = session_recorder::new_session(self.active.model.clone(), &self.active.session.settings, first);
+        // The user may have set a title before the first prompt.
         new.title = self.title.take().or(new.title);
         self.title.clone_from(&new.title);
-        self.open_desk_with(new);
+        self.open_recorder_with(new);
     }
 
-    /// A session that goes on is held from the first change to it, so that what
-    /// is taken back, summed up or set is so on disk too.
-    pub(super) fn hold(&mut self) {
-        if self.known.is_some() {
-            self.open_desk_with(NewSession::default());
+    /// Opens the recorder of a resumed session before its first change, so that
+    /// undo, compaction and settings are stored even without a new prompt.
+    pub(super) fn open_resumed_recorder(&mut self) {
+        if self.resumed.is_some() {
+            self.open_recorder_with(NewSession::default());
         }
     }
 
-    fn open_desk_with(&mut self, new: NewSession) {
-        let Some(store) = self.store.clone().filter(|_| self.desk.is_none()) else { return };
-        let session = &self.ready.session;
-        match Desk::open(store, self.known.take(), new, &session.history, session.endpoint.origin()) {
-            Ok(desk) => self.desk = Some(desk),
+    fn open_recorder_with(&mut self, new: NewSession) {
+        let Some(store) = self.store.clone().filter(|_| self.recorder.is_none()) else { return };
+        let session = &self.active.session;
+        match SessionRecorder::open(store, self.resumed.take(), new, &session.history, session.endpoint.origin()) {
+            Ok(recorder) => self.recorder = Some(recorder),
             Err(error) => {
                 self.store = None;
                 let what = format!("this session is not saved: {error}");
-                self.front.send(Update::Said(Said::Wrong { what, hint: None }));
+                self.front.send(Update::CommandOutput(CommandOutput::Error { what, hint: None }));
             }
         }
         self.front.send(Update::Status(Box::new(self.status())));
     }
 
     fn status(&self) -> Status {
-        let settings = &self.ready.session.settings;
+        let settings = &self.active.session.settings;
         Status {
-            model: self.ready.model.clone(),
+            model: self.active.model.clone(),
             profile: self.profile.clone(),
             title: self.title.clone(),
             limit: settings.context_limit(),
             effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
             view: settings.display(),
-            tier: self.ready.tier(),
+            tier: self.active.tier(),
         }
     }
 
-    fn lists(&self) -> Result<Lists, Report> {
+    fn lists(&self) -> Result<CompletionLists, Report> {
         let dialects = self.dialects();
         let simulated = dialects.iter().map(|dialect| format!("sim/{}", dialect.id));
-        let known = dialects
+        let presets = dialects
             .iter()
             .filter_map(|dialect| dialect.access.default_model.as_ref().map(|model| format!("{}/{model}", dialect.id)));
         let profiles = match user_files::config_folder() {
@@ -324,243 +331,256 @@ impl Driver {
             None => Vec::new(),
         };
         let sessions = match &self.store {
-            Some(store) => store.sessions(100).map_err(|error| keep::trouble(&error))?,
+            Some(store) => store.sessions(100).map_err(|error| session_recorder::store_error(&error))?,
             None => Vec::new(),
         };
-        Ok(Lists {
-            models: self.ready.own_models().chain(known).chain(simulated).collect(),
+        Ok(CompletionLists {
+            models: self.active.configured_models().chain(presets).chain(simulated).collect(),
             profiles,
-            files: run::files_here(MOST_FILES),
-            sessions: sessions.into_iter().map(says::named).collect(),
+            files: start::attachable_files(MAX_FILES),
+            sessions: sessions.into_iter().map(replies::completion_entry).collect(),
             tools: self.tool_names(),
-            rules: self.forgettable(),
+            rules: self.forgettable_rules(),
         })
     }
 
     fn dialects(&self) -> Arc<Dialects> {
-        self.ready.session.dialects()
+        self.active.session.dialects()
     }
 
-    async fn obey(&mut self, command: Command, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
-        let said = |said: Said| Ok(Done::Said(said));
+    async fn run_command(
+        &mut self,
+        command: Command,
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<CommandOutcome, Report> {
+        let reply = |output: CommandOutput| Ok(CommandOutcome::Reply(output));
         match command {
-            Command::Say(text) => self.say(&text, inbox).await,
+            Command::Prompt(text) => self.send_prompt(&text, inbox).await,
             Command::Retry => self.retry(inbox).await,
             Command::Set { key, value } => {
                 self.set(&key, &value)?;
-                said(says::settings(&self.ready.session.settings, Some(&key))?)
+                reply(replies::settings(&self.active.session.settings, Some(&key))?)
             }
             Command::Unset(key) => {
-                let settings = &mut self.ready.session.settings;
-                settings.unset(Layer::Session, &key).map_err(|error| refused(&error))?;
+                let settings = &mut self.active.session.settings;
+                settings.unset(Layer::Session, &key).map_err(|error| setting_error(&error))?;
                 self.settings_changed();
-                said(says::settings(&self.ready.session.settings, Some(&key))?)
+                reply(replies::settings(&self.active.session.settings, Some(&key))?)
             }
-            Command::Query(key) => said(says::settings(&self.ready.session.settings, key.as_deref())?),
+            Command::Query(key) => reply(replies::settings(&self.active.session.settings, key.as_deref())?),
             Command::View(view) => self.view(view),
             Command::Effort(Some(level)) => {
-                self.set(Key::Effort.name(), &level)?;
-                said(says::line(format!("effort: {level}")))
+                self.set(SettingKey::Effort.name(), &level)?;
+                reply(replies::line(format!("effort: {level}")))
             }
-            Command::Effort(None) => said(says::settings(&self.ready.session.settings, Some(Key::Effort.name()))?),
+            Command::Effort(None) => {
+                reply(replies::settings(&self.active.session.settings, Some(SettingKey::Effort.name()))?)
+            }
             Command::Model(Some(name)) => self.switch_model(&name).await,
-            Command::Model(None) => said(says::line(format!("model: {}", self.ready.model))),
+            Command::Model(None) => reply(replies::line(format!("model: {}", self.active.model))),
             Command::Profile(act) => self.profile(act),
             Command::Compact => self.compact(inbox).await,
             Command::Undo => self.undo(),
             Command::Fork => self.fork(),
             Command::Export(file) => self.export(file.as_deref()),
-            Command::Other { name, rest } => self.other(&name, &rest).await,
-            Command::Quit => Ok(Done::Leave),
-            // Nothing runs, so nothing is stopped and nobody waits.
-            Command::Interrupt | Command::AnswerNow | Command::Answer { .. } | Command::Terminal(_) => Ok(Done::Silent),
+            Command::Other { name, rest } => self.run_other(&name, &rest).await,
+            Command::Quit => Ok(CommandOutcome::Quit),
+            // No turn is running, so there is nothing to stop or to answer.
+            Command::Interrupt | Command::AnswerNow | Command::Answer { .. } | Command::Terminal(_) => {
+                Ok(CommandOutcome::Silent)
+            }
         }
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Report> {
-        self.ready.session.settings.set(Layer::Session, key, value).map_err(|error| refused(&error))?;
+        self.active.session.settings.set(Layer::Session, key, value).map_err(|error| setting_error(&error))?;
         self.settings_changed();
         Ok(())
     }
 
     fn settings_changed(&mut self) {
-        self.hold();
-        let settings = &self.ready.session.settings;
-        let said = settings.layer(Layer::Session).map(|(key, value)| (key.name().to_owned(), value.to_string()));
-        let said = said.collect();
-        if let Some(desk) = &mut self.desk {
-            desk.change(&Change::Settings(said));
+        self.open_resumed_recorder();
+        let settings = &self.active.session.settings;
+        let session_settings =
+            settings.layer(Layer::Session).map(|(key, value)| (key.name().to_owned(), value.to_string()));
+        let session_settings = session_settings.collect();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.change(&SessionChange::Settings(session_settings));
         }
         self.front.send(Update::Status(Box::new(self.status())));
     }
 
-    /// How thinking looks is a preference: it goes into the config too.
-    fn view(&mut self, view: Display) -> Result<Done, Report> {
-        self.ready.session.settings.show(Layer::Session, view);
+    /// The view of thinking is a preference, so it is also written to the config.
+    fn view(&mut self, view: ThinkingDisplay) -> Result<CommandOutcome, Report> {
+        self.active.session.settings.show(Layer::Session, view);
         self.front.send(Update::Status(Box::new(self.status())));
         if let Some(folder) = user_files::config_folder() {
-            settings::keep_view(&folder, view)?;
+            settings::save_view(&folder, view)?;
         }
-        Ok(Done::Silent)
+        Ok(CommandOutcome::Silent)
     }
 
-    async fn switch_model(&mut self, name: &str) -> Result<Done, Report> {
-        self.ready.switch(name).await?;
-        if let Some(desk) = &mut self.desk {
-            desk.made_by(self.ready.session.endpoint.origin(), self.ready.model.clone());
+    async fn switch_model(&mut self, name: &str) -> Result<CommandOutcome, Report> {
+        self.active.switch(name).await?;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.set_origin(self.active.session.endpoint.origin(), self.active.model.clone());
         }
         self.front.send(Update::Status(Box::new(self.status())));
-        Ok(Done::Said(says::line(format!("model: {}", self.ready.model))))
+        Ok(CommandOutcome::Reply(replies::line(format!("model: {}", self.active.model))))
     }
 
-    fn profile(&mut self, act: ProfileAct) -> Result<Done, Report> {
+    fn profile(&mut self, act: ProfileAction) -> Result<CommandOutcome, Report> {
         let folder = settings::folder()?;
         match act {
-            ProfileAct::List => {
+            ProfileAction::List => {
                 let names: Vec<String> = settings::profile_names(&folder)?.iter().map(ProfileName::to_string).collect();
                 let names = if names.is_empty() { "there are none yet".to_owned() } else { names.join(", ") };
-                Ok(Done::Said(says::line(format!("profiles: {names}"))))
+                Ok(CommandOutcome::Reply(replies::line(format!("profiles: {names}"))))
             }
-            ProfileAct::Load(name) => {
+            ProfileAction::Load(name) => {
                 let name: ProfileName = name.parse().map_err(|error| Report::new(format!("{error}")))?;
                 let contents = settings::existing_profile(&folder, &name)?.contents()?;
-                self.ready.session.settings.load_profile(contents.changes);
+                self.active.session.settings.load_profile(contents.changes);
                 self.profile = Some(name.to_string());
                 self.settings_changed();
-                Ok(Done::Said(says::line(format!("profile: {name}"))))
+                Ok(CommandOutcome::Reply(replies::line(format!("profile: {name}"))))
             }
-            ProfileAct::Save(name) => {
+            ProfileAction::Save(name) => {
                 let name: ProfileName = name.parse().map_err(|error| Report::new(format!("{error}")))?;
-                crate::profile::write(&name, Some(&self.ready.model), &self.ready.session.settings)?;
-                Ok(Done::Said(says::line(format!("saved as {name}"))))
+                crate::profile::write(&name, Some(&self.active.model), &self.active.session.settings)?;
+                Ok(CommandOutcome::Reply(replies::line(format!("saved as {name}"))))
             }
-            ProfileAct::Delete(name) => {
+            ProfileAction::Delete(name) => {
                 let name: ProfileName = name.parse().map_err(|error| Report::new(format!("{error}")))?;
                 if crate::profile::remove(&name)? {
                     self.profile = None;
                 }
-                Ok(Done::Said(says::line(format!("deleted {name}"))))
+                Ok(CommandOutcome::Reply(replies::line(format!("deleted {name}"))))
             }
         }
     }
 
-    async fn compact(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<Done, Report> {
-        self.hold();
-        let mut keeper = Keeper::new(&mut self.front, self.desk.as_mut());
+    async fn compact(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<CommandOutcome, Report> {
+        self.open_resumed_recorder();
+        let mut front = StoringFront::new(&mut self.front, self.recorder.as_mut());
         let cancel = CancellationToken::new();
-        let mut work = std::pin::pin!(self.ready.session.compact(Occasion::ByHand, &mut keeper, &cancel));
-        let mut leaves = false;
+        let mut work = std::pin::pin!(self.active.session.compact(CompactionTrigger::Manual, &mut front, &cancel));
+        let mut quits = false;
         let compacted = loop {
             tokio::select! {
                 compacted = &mut work => break compacted,
-                command = inbox.recv(), if !leaves => match command {
+                command = inbox.recv(), if !quits => match command {
                     Some(Command::Interrupt) => cancel.cancel(),
                     Some(Command::Quit) | None => {
-                        leaves = true;
+                        quits = true;
                         cancel.cancel();
                     }
-                    Some(other) => self.later.push_back(other),
+                    Some(other) => self.deferred.push_back(other),
                 },
             }
         };
-        if leaves {
-            return Ok(Done::Leave);
+        if quits {
+            return Ok(CommandOutcome::Quit);
         }
         match compacted {
-            Compacted::Done(_) => Ok(Done::Silent),
-            Compacted::Nothing(why) => Ok(Done::Said(says::line(why.to_string()))),
-            Compacted::Failed(why) => Err(Report::new(format!("older turns could not be summed up: {why}"))),
+            CompactionResult::Done(_) => Ok(CommandOutcome::Silent),
+            CompactionResult::Skipped(why) => Ok(CommandOutcome::Reply(replies::line(why.to_string()))),
+            CompactionResult::Failed(why) => Err(Report::new(format!("older turns could not be summarised: {why}"))),
         }
     }
 
-    /// The same conversation in a session of its own.
-    fn fork(&mut self) -> Result<Done, Report> {
+    /// Copies the conversation to a new session and continues there.
+    fn fork(&mut self) -> Result<CommandOutcome, Report> {
         let Some(store) = self.store.clone() else { return Err(Report::new("this session is not saved")) };
-        let conversation = self.ready.conversation(self.title.clone());
-        let id = store.import(&conversation, Some(keep::now())).map_err(|error| keep::trouble(&error))?;
-        self.go_on_with(&store, id.as_str())?;
-        Ok(Done::Said(says::line(format!("going on in a copy: {id}"))))
+        let conversation = self.active.conversation(self.title.clone());
+        let id = store
+            .import(&conversation, Some(session_recorder::now()))
+            .map_err(|error| session_recorder::store_error(&error))?;
+        self.load_session(&store, id.as_str())?;
+        Ok(CommandOutcome::Reply(replies::line(format!("going on in a copy: {id}"))))
     }
 
-    /// The ids of its entries come back.
-    pub(super) fn go_on_with(&mut self, store: &SqliteStore, word: &str) -> Result<Vec<MessageId>, Report> {
-        let Some(resumed) = keep::resume(store, Which::Named(word))? else { return Ok(Vec::new()) };
-        (self.desk, self.taken_back) = (None, None);
+    /// Continues another session. Returns the stored ids of its history entries.
+    pub(super) fn load_session(&mut self, store: &SqliteStore, word: &str) -> Result<Vec<MessageId>, Report> {
+        let Some(resumed) = session_recorder::resume(store, SessionChoice::Named(word))? else { return Ok(Vec::new()) };
+        (self.recorder, self.undone_prompt) = (None, None);
         self.title = resumed.conversation.title.clone();
-        self.known = Some((resumed.id, resumed.ids.clone()));
-        self.ready.session.go_on_with(resumed.conversation.history);
+        self.resumed = Some((resumed.id, resumed.ids.clone()));
+        self.active.session.replace_history(resumed.conversation.history);
         self.front.send(Update::Restored(self.branch()));
         self.front.send(Update::Status(Box::new(self.status())));
         Ok(resumed.ids)
     }
 
-    fn export(&self, file: Option<&str>) -> Result<Done, Report> {
-        let text = write_markdown(&self.ready.conversation(self.title.clone()), ThinkingAs::Callout);
+    fn export(&self, file: Option<&str>) -> Result<CommandOutcome, Report> {
+        let text = write_markdown(&self.active.conversation(self.title.clone()), ThinkingMarkup::Callout);
         let name = file.map_or_else(|| format!("aside-{}.md", times::file_stamp()), str::to_owned);
         let path = std::path::Path::new(&name);
         crate::atomic::write(path, &text).map_err(|error| Report::new(format!("cannot write {name}: {error}")))?;
-        Ok(Done::Said(says::line(format!("written to {name}"))))
+        Ok(CommandOutcome::Reply(replies::line(format!("written to {name}"))))
     }
 
-    async fn other(&mut self, name: &str, rest: &str) -> Result<Done, Report> {
-        if let Some(done) = self.more(name, rest) {
+    async fn run_other(&mut self, name: &str, rest: &str) -> Result<CommandOutcome, Report> {
+        if let Some(done) = self.run_context_command(name, rest) {
             return done;
         }
         let Some(store) = self.store.clone() else { return Err(Report::new("no session is saved")) };
-        let trouble = |error| keep::trouble(&error);
+        let trouble = |error| session_recorder::store_error(&error);
         match name {
             "sessions" | "resume" if rest.is_empty() || name == "sessions" => {
                 let sessions = store.sessions(20).map_err(trouble)?;
-                self.listed = sessions.iter().map(|one| Place { session: one.id.clone(), block: None }).collect();
-                Ok(Done::Said(says::sessions(&sessions)))
+                self.listed = sessions.iter().map(|one| ListedItem { session: one.id.clone(), block: None }).collect();
+                Ok(CommandOutcome::Reply(replies::sessions(&sessions)))
             }
-            // No id is as short as a number of the list.
-            "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => self.open_place(rest),
+            // Ids are longer than list numbers.
+            "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => self.open_listed(rest),
             "resume" => {
-                self.go_on_with(&store, rest)?;
-                Ok(Done::Silent)
+                self.load_session(&store, rest)?;
+                Ok(CommandOutcome::Silent)
             }
             "new" => {
-                (self.desk, self.taken_back) = (None, None);
-                (self.known, self.title) = (None, None);
+                (self.recorder, self.undone_prompt) = (None, None);
+                (self.resumed, self.title) = (None, None);
                 self.front.send(Update::Restored(Vec::new()));
-                let tell = |line: &str| self.front.send(Update::Said(says::line(line)));
-                run::begin_anew(&mut self.ready, &tell).await?;
+                let notify = |line: &str| self.front.send(Update::CommandOutput(replies::line(line)));
+                start::restart_session(&mut self.active, &notify).await?;
                 self.front.send(Update::Status(Box::new(self.status())));
-                Ok(Done::Silent)
+                Ok(CommandOutcome::Silent)
             }
-            "title" if rest.is_empty() => Err(Report::new("a title has words").hint("/title TEXT")),
+            "title" if rest.is_empty() => Err(Report::new("a title needs text").hint("/title TEXT")),
             "title" => {
                 self.title = Some(rest.to_owned());
-                self.hold();
-                if let Some(desk) = &mut self.desk {
-                    desk.change(&Change::Title(rest.to_owned()));
+                self.open_resumed_recorder();
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.change(&SessionChange::Title(rest.to_owned()));
                 }
                 self.front.send(Update::Status(Box::new(self.status())));
-                Ok(Done::Silent)
+                Ok(CommandOutcome::Silent)
             }
-            "search" if rest.is_empty() => Err(Report::new("there is nothing to look for").hint("/search WORDS")),
+            "search" if rest.is_empty() => Err(Report::new("there is nothing to search for").hint("/search WORDS")),
             "search" => {
-                let found = store.search(&Query::new(rest)).map_err(trouble)?;
-                self.listed = found.hits.iter().map(Place::of_hit).collect();
-                Ok(Done::Said(says::found(&found)))
+                let found = store.search(&SearchQuery::new(rest)).map_err(trouble)?;
+                self.listed = found.hits.iter().map(ListedItem::from_hit).collect();
+                Ok(CommandOutcome::Reply(replies::search_hits(&found)))
             }
             "usage" => self.usage(&store),
             other => Err(Report::new(format!("unknown command `{other}`")).hint("/help lists them")),
         }
     }
 
-    fn usage(&self, store: &SqliteStore) -> Result<Done, Report> {
+    fn usage(&self, store: &SqliteStore) -> Result<CommandOutcome, Report> {
         let loaded = Overrides::default().load()?;
         let dialects = self.dialects();
-        let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &environment };
-        let query = LedgerQuery {
-            by: By::Model,
+        let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
+        let query = UsageQuery {
+            group_by: GroupBy::Model,
             session: None,
             since: None,
-            terms: &|origin| usage::terms(&providers, &dialects, origin),
-            minutes_ahead: times::minutes_ahead(),
+            billing: &|origin| usage::pricing_terms(&providers, &dialects, origin),
+            utc_offset_minutes: times::utc_offset_minutes(),
         };
-        Ok(Done::Said(says::usage(&store.ledger(&query).map_err(|error| keep::trouble(&error))?)))
+        Ok(CommandOutcome::Reply(replies::usage(
+            &store.usage(&query).map_err(|error| session_recorder::store_error(&error))?,
+        )))
     }
 }

@@ -1,179 +1,192 @@
-//! The line prompt: lines in, words out, on the same engine as the screen.
+//! The line prompt (`--plain`): reads lines, prints text, and uses the same engine
+//! as the screen.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use aside_core::question::{Layout, TOO_EARLY_MS};
-use aside_tui::plain::{Plain, Troubles, Typist};
-use aside_tui::seam::{Command, QuestionId, Status, TerminalAct, Update};
+use aside_core::permission_question::{IGNORE_KEYS_MS, QuestionLayout};
+use aside_tui::plain::{InputSource, PlainSession, SessionOutcome};
+use aside_tui::seam::{Command, QuestionId, Status, TerminalAction, Update};
 use rustix::termios::{QueueSelector, tcflush};
 
-use crate::Outcome;
-use crate::ask::asker::{FEWEST_ROWS, ROWS_AROUND};
+use crate::ExitStatus;
+use crate::ask::permission_prompt::{FEWEST_ROWS, ROWS_AROUND};
 
-enum Heard {
-    Line(String),
+enum PromptEvent {
+    Line {
+        text: String,
+        /// When the terminal delivered it: an answer that arrived too early stays
+        /// too early, however late this loop sees it.
+        read_at: Instant,
+    },
     EndOfInput,
     Update(Update),
-    /// The engine will say nothing any more.
+    /// The engine has ended.
     EngineGone,
 }
 
-/// Runs until the user leaves or the input ends, and then until the engine
-/// has told all it has to tell.
+/// Runs until the user quits or the input ends, and then until the engine has
+/// sent its last update.
 pub(crate) fn run(
     status: Status,
     restored: Option<Update>,
     updates: Receiver<Update>,
     commands: Sender<Command>,
-) -> io::Result<Outcome> {
-    let typist = if io::stdin().is_terminal() { Typist::Person } else { Typist::Pipe };
+) -> io::Result<ExitStatus> {
+    let source = if io::stdin().is_terminal() { InputSource::Terminal } else { InputSource::Pipe };
     let (sender, inbox) = mpsc::channel();
     let lines = read_lines(sender.clone());
     std::thread::spawn(move || {
         for update in updates {
-            if sender.send(Heard::Update(update)).is_err() {
+            if sender.send(PromptEvent::Update(update)).is_err() {
                 return;
             }
         }
-        // Nobody to tell means that everybody has left already.
-        drop(sender.send(Heard::EngineGone));
+        // The prompt loop may already have ended.
+        drop(sender.send(PromptEvent::EngineGone));
     });
-    let mut plain = Plain::new(status, typist);
-    restored.map(|restored| plain.hear(restored));
-    let troubles = Loop { plain, typist, commands, lines, is_reading: false, asked: None }.run(&inbox)?;
-    // Somebody at a terminal has seen it; a script has only the code.
-    Ok(match (typist, troubles) {
-        (Typist::Person, _) => Outcome::Done,
-        (Typist::Pipe, Troubles { interrupted: true, .. }) => Outcome::Interrupted,
-        (Typist::Pipe, Troubles { failed: true, .. }) => Outcome::ProviderFailed,
-        (Typist::Pipe, Troubles { failed: false, .. }) => Outcome::Done,
+    let mut plain = PlainSession::new(status, source);
+    restored.map(|restored| plain.apply_update(restored));
+    let troubles =
+        PromptLoop { plain, source, commands, lines, is_reading: false, current_question: None }.run(&inbox)?;
+    // A user at a terminal has seen the failure; a script needs the exit code.
+    Ok(match (source, troubles) {
+        (InputSource::Terminal, _) => ExitStatus::Done,
+        (InputSource::Pipe, SessionOutcome { interrupted: true, .. }) => ExitStatus::Interrupted,
+        (InputSource::Pipe, SessionOutcome { failed: true, .. }) => ExitStatus::ProviderFailed,
+        (InputSource::Pipe, SessionOutcome { failed: false, .. }) => ExitStatus::Done,
     })
 }
 
-/// One line for each that is asked for: what is not asked for stays where it
-/// is, for an editor or for the next question.
-fn read_lines(sender: Sender<Heard>) -> Sender<()> {
-    let (asks, asked) = mpsc::channel();
+/// Reads a line per request. Unrequested input stays in the terminal, for an
+/// editor or the next question.
+fn read_lines(sender: Sender<PromptEvent>) -> Sender<()> {
+    let (request_line, requests) = mpsc::channel();
     std::thread::spawn(move || {
-        for () in asked {
+        for () in requests {
             let mut line = Vec::new();
-            let heard = match io::stdin().lock().read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => Heard::EndOfInput,
-                Ok(_) => Heard::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
+            let event = match io::stdin().lock().read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => PromptEvent::EndOfInput,
+                Ok(_) => PromptEvent::Line {
+                    text: String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned(),
+                    read_at: Instant::now(),
+                },
             };
-            let is_last = matches!(heard, Heard::EndOfInput);
-            if sender.send(heard).is_err() || is_last {
+            let is_last = matches!(event, PromptEvent::EndOfInput);
+            if sender.send(event).is_err() || is_last {
                 return;
             }
         }
     });
-    asks
+    request_line
 }
 
-struct Loop {
-    plain: Plain,
-    typist: Typist,
+struct PromptLoop {
+    plain: PlainSession,
+    source: InputSource,
     commands: Sender<Command>,
     lines: Sender<()>,
     is_reading: bool,
-    /// The question that is shown, and since when.
-    asked: Option<(QuestionId, Instant)>,
+    /// The current question, and since when it is shown.
+    current_question: Option<(QuestionId, Instant)>,
 }
 
-const USUAL_HEIGHT: usize = 24;
+const DEFAULT_HEIGHT: usize = 24;
 
-impl Loop {
-    fn run(mut self, inbox: &Receiver<Heard>) -> io::Result<Troubles> {
+impl PromptLoop {
+    fn run(mut self, inbox: &Receiver<PromptEvent>) -> io::Result<SessionOutcome> {
         loop {
-            self.lay_out();
-            write(&self.plain.take())?;
-            self.note_question();
+            self.update_layout();
+            self.show()?;
             if !self.is_reading && self.plain.wants_line() {
                 self.is_reading = self.lines.send(()).is_ok();
             }
-            let heard = match self.until_answers_count() {
+            let event = match self.remaining_answer_delay() {
                 Some(left) => match inbox.recv_timeout(left) {
-                    Ok(heard) => Ok(heard),
+                    Ok(event) => Ok(event),
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.forget_typed();
+                        self.discard_typed();
                         continue;
                     }
                     Err(mpsc::RecvTimeoutError::Disconnected) => Err(mpsc::RecvError),
                 },
                 None => inbox.recv(),
             };
-            let commands = match heard {
-                Ok(Heard::Line(line)) => {
+            let commands = match event {
+                Ok(PromptEvent::Line { text, read_at }) => {
                     self.is_reading = false;
-                    if self.is_too_early() {
+                    if self.is_too_early(read_at) {
                         self.plain.too_early();
                         continue;
                     }
-                    self.plain.line(&line)
+                    self.plain.line(&text)
                 }
-                Ok(Heard::EndOfInput) => self.plain.end_of_input(),
-                Ok(Heard::Update(update)) => self.plain.hear(update),
-                Ok(Heard::EngineGone) | Err(mpsc::RecvError) => break,
+                Ok(PromptEvent::EndOfInput) => self.plain.end_of_input(),
+                Ok(PromptEvent::Update(update)) => self.plain.apply_update(update),
+                Ok(PromptEvent::EngineGone) | Err(mpsc::RecvError) => break,
             };
-            self.carry_out(commands)?;
+            self.run_commands(commands)?;
         }
         write(&self.plain.take())?;
-        Ok(self.plain.troubles())
+        Ok(self.plain.outcome())
     }
 
-    fn lay_out(&mut self) {
-        if self.typist == Typist::Person {
+    fn update_layout(&mut self) {
+        if self.source == InputSource::Terminal {
             let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
             let of = |size: u16| Some(usize::from(size)).filter(|size| *size > 0);
             let width = size.and_then(|size| of(size.ws_col));
-            let height = size.and_then(|size| of(size.ws_row)).unwrap_or(USUAL_HEIGHT);
+            let height = size.and_then(|size| of(size.ws_row)).unwrap_or(DEFAULT_HEIGHT);
             let rows = height.saturating_sub(ROWS_AROUND).max(FEWEST_ROWS);
-            self.plain.set_layout(Layout { width, rows: Some(rows) });
+            self.plain.set_layout(QuestionLayout { width, rows: Some(rows) });
         }
     }
 
-    /// What was typed before a question was shown is no answer to it.
-    fn note_question(&mut self) {
+    /// Writes what is new. Input typed before a question is discarded first, so that
+    /// nothing typed after it is lost.
+    fn show(&mut self) -> io::Result<()> {
         let shown = self.plain.question();
-        if shown == self.asked.map(|(id, _)| id) {
-            return;
+        let is_new = shown != self.current_question.map(|(id, _)| id);
+        if is_new && shown.is_some() {
+            self.discard_typed();
         }
-        self.asked = shown.map(|id| (id, Instant::now()));
-        if self.asked.is_some() {
-            self.forget_typed();
+        write(&self.plain.take())?;
+        if is_new {
+            self.current_question = shown.map(|id| (id, Instant::now()));
         }
+        Ok(())
     }
 
-    /// How long keys are still typed too early. A line may be begun by then that
-    /// is ended later.
-    fn until_answers_count(&mut self) -> Option<Duration> {
-        let (_, since) = self.asked.filter(|_| self.typist == Typist::Person)?;
-        let left = Duration::from_millis(TOO_EARLY_MS).saturating_sub(since.elapsed());
+    /// How long input still counts as typed too early. It is discarded then too,
+    /// since an unfinished line could be completed later.
+    fn remaining_answer_delay(&mut self) -> Option<Duration> {
+        let (_, since) = self.current_question.filter(|_| self.source == InputSource::Terminal)?;
+        let left = Duration::from_millis(IGNORE_KEYS_MS).saturating_sub(since.elapsed());
         (!left.is_zero()).then_some(left)
     }
 
-    fn forget_typed(&self) {
-        if self.typist == Typist::Person {
-            // A terminal that cannot be flushed still has the delay.
+    fn discard_typed(&self) {
+        if self.source == InputSource::Terminal {
+            // If flushing fails, the delay still protects the question.
             let _: rustix::io::Result<()> = tcflush(io::stdin(), QueueSelector::IFlush);
         }
     }
 
-    fn is_too_early(&mut self) -> bool {
-        let Some((_, since)) = &mut self.asked else { return false };
-        let is_early = self.typist == Typist::Person && since.elapsed() < Duration::from_millis(TOO_EARLY_MS);
+    fn is_too_early(&mut self, read_at: Instant) -> bool {
+        let Some((_, since)) = &mut self.current_question else { return false };
+        let is_early = self.source == InputSource::Terminal
+            && read_at.saturating_duration_since(*since) < Duration::from_millis(IGNORE_KEYS_MS);
         if is_early {
             *since = Instant::now();
         }
         is_early
     }
 
-    fn carry_out(&mut self, commands: Vec<Command>) -> io::Result<()> {
+    fn run_commands(&mut self, commands: Vec<Command>) -> io::Result<()> {
         for command in commands {
-            let Command::Terminal(TerminalAct::Edit(text)) = command else {
-                // An engine that is gone has said so, or is about to.
+            let Command::Terminal(TerminalAction::Edit(text)) = command else {
+                // If the engine is gone, `EngineGone` follows.
                 drop(self.commands.send(command));
                 continue;
             };
@@ -184,7 +197,7 @@ impl Loop {
                         drop(self.commands.send(command));
                     }
                 }
-                Err(error) => self.plain.wrong(&error.to_string()),
+                Err(error) => self.plain.error(&error.to_string()),
             }
         }
         Ok(())

@@ -1,36 +1,36 @@
-//! The screen as the engine sees it: somebody to tell, and somebody to ask.
+//! Connects the engine to the screen: forwards updates and asks permission questions.
 
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
 use aside_core::message::Message;
-use aside_engine::tools::{Asker, Permit, Question};
+use aside_engine::tools::{Asker, PermissionAnswer, PermissionQuestion};
 use aside_engine::{Front, Update};
 use aside_tui::seam::{self, QuestionId, Sending};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-/// Passes on what the engine tells. A screen that is gone hears nothing.
-pub(crate) struct ToScreen {
+/// Forwards the engine's updates to the screen. Ignores a closed channel.
+pub(crate) struct ScreenFront {
     pub(crate) updates: Sender<seam::Update>,
     pub(crate) limit: Option<u64>,
-    /// The user's word, not a default.
+    /// The user asked for thinking; not just a default.
     pub(crate) wants_thinking: bool,
-    /// As PROVIDER/MODEL; a request knows only the second half.
+    /// As PROVIDER/MODEL; a request has only the model.
     pub(crate) model: String,
-    /// The branch as it was sent, as far as the decision table quotes it.
-    pub(crate) said: Vec<Message>,
+    /// Excerpts of the messages sent, for the decision table.
+    pub(crate) sent_messages: Vec<Message>,
 }
 
-impl ToScreen {
+impl ScreenFront {
     pub(crate) fn send(&self, update: seam::Update) {
         drop(self.updates.send(update));
     }
 }
 
-impl Front for ToScreen {
-    fn hear(&mut self, update: Update<'_>) {
+impl Front for ScreenFront {
+    fn on_update(&mut self, update: Update<'_>) {
         let update = match update {
             Update::Event { event, fold } => match seam::Update::of(event, fold) {
                 Some(update) => update,
@@ -45,23 +45,23 @@ impl Front for ToScreen {
                 limit: self.limit,
                 wants_thinking: self.wants_thinking || encoded.effort.is_some(),
                 notes: encoded.unmet.iter().chain(&encoded.notes).cloned().collect(),
-                decisions: super::says::thoughts(&self.said, &encoded.decisions),
+                decisions: super::replies::decision_rows(&self.sent_messages, &encoded.decisions),
             })),
             Update::Retrying { after, attempt, why } => seam::Update::Retrying { after, attempt, why: why.to_owned() },
-            Update::Told(told) => seam::Update::Told(told.clone()),
-            Update::Noted(note) => seam::Update::Said(seam::Said::Line(note.to_owned())),
+            Update::TurnNotice(notice) => seam::Update::TurnNotice(notice.clone()),
+            Update::Noted(note) => seam::Update::CommandOutput(seam::CommandOutput::Line(note.to_owned())),
             Update::ToolStarted(call) => seam::Update::ToolStarted(Box::new(call.clone())),
             Update::ToolEnded { result, .. } => seam::Update::ToolEnded(Box::new(result.clone())),
-            // It is asked on the screen itself.
+            // `ScreenAsker` shows questions.
             Update::Asked(_) | Update::Answered { .. } => return,
             Update::Recorded(message) => {
-                self.said.push(super::says::gist(message));
+                self.sent_messages.push(super::replies::excerpt(message));
                 seam::Update::Recorded(Box::new(message.clone()))
             }
             Update::Compacted { branch, summarised } => {
-                self.said = branch.iter().map(|message| super::says::gist(message)).collect();
-                let line = crate::ask::say::compacted(summarised);
-                seam::Update::Said(seam::Said::Line(line))
+                self.sent_messages = branch.iter().map(|message| super::replies::excerpt(message)).collect();
+                let line = crate::ask::wording::compacted(summarised);
+                seam::Update::CommandOutput(seam::CommandOutput::Line(line))
             }
             Update::Ended(end) => seam::Update::TurnEnded(end.clone()),
         };
@@ -69,27 +69,27 @@ impl Front for ToScreen {
     }
 }
 
-/// Asks on the screen; the answer comes back as a command.
-pub(crate) struct OnScreen {
+/// Asks permission questions on the screen. The answer arrives as a command.
+pub(crate) struct ScreenAsker {
     updates: Mutex<Sender<seam::Update>>,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Permit>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<PermissionAnswer>>>,
     next: Mutex<u64>,
 }
 
-impl OnScreen {
-    pub(crate) fn new(updates: Sender<seam::Update>) -> OnScreen {
-        OnScreen { updates: Mutex::new(updates), waiting: Mutex::default(), next: Mutex::default() }
+impl ScreenAsker {
+    pub(crate) fn new(updates: Sender<seam::Update>) -> ScreenAsker {
+        ScreenAsker { updates: Mutex::new(updates), waiting: Mutex::default(), next: Mutex::default() }
     }
 
-    pub(crate) fn answer(&self, QuestionId(id): QuestionId, permit: Permit) {
-        if let Some(waiting) = locked(&self.waiting).remove(&id) {
-            // Whoever asked may have stopped waiting.
+    pub(crate) fn answer(&self, QuestionId(id): QuestionId, permit: PermissionAnswer) {
+        if let Some(waiting) = lock(&self.waiting).remove(&id) {
+            // The turn may have been cancelled.
             drop(waiting.send(permit));
         }
     }
 
-    /// A command that came while a turn runs is carried out behind it.
-    pub(crate) fn waits(&self, command: &seam::Command) {
+    /// Tells the user that a command will run after the current turn.
+    pub(crate) fn announce_deferred(&self, command: &seam::Command) {
         let name = match command {
             seam::Command::Other { name, .. } => name.as_str(),
             seam::Command::Set { .. } | seam::Command::Query(_) => "set",
@@ -102,8 +102,8 @@ impl OnScreen {
             seam::Command::Undo => "undo",
             seam::Command::Retry => "retry",
             seam::Command::Export(_) => "export",
-            // The screen queues what is said, and shows a view at once.
-            seam::Command::Say(_)
+            // The screen queues prompts itself and changes its view at once.
+            seam::Command::Prompt(_)
             | seam::Command::View(_)
             | seam::Command::Interrupt
             | seam::Command::AnswerNow
@@ -111,50 +111,52 @@ impl OnScreen {
             | seam::Command::Terminal(_)
             | seam::Command::Quit => return,
         };
-        self.tell(seam::Update::Said(seam::Said::Line(format!("/{name} waits for the end of this turn"))));
+        self.send(seam::Update::CommandOutput(seam::CommandOutput::Line(format!(
+            "/{name} waits for the end of this turn"
+        ))));
     }
 
-    fn tell(&self, update: seam::Update) {
-        drop(locked(&self.updates).send(update));
+    fn send(&self, update: seam::Update) {
+        drop(lock(&self.updates).send(update));
     }
 }
 
-impl Asker for OnScreen {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Permit> {
+impl Asker for ScreenAsker {
+    fn ask(&self, question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let id = {
-                let mut next = locked(&self.next);
+                let mut next = lock(&self.next);
                 *next += 1;
                 *next
             };
             let (sender, answer) = oneshot::channel();
-            locked(&self.waiting).insert(id, sender);
-            let asked = seam::Question { id: QuestionId(id), about: question };
-            self.tell(seam::Update::Asked(Box::new(asked)));
-            let _withdraws = Withdraws { asker: self, id };
-            answer.await.unwrap_or(Permit::No(None))
+            lock(&self.waiting).insert(id, sender);
+            let pending = seam::PendingQuestion { id: QuestionId(id), about: question };
+            self.send(seam::Update::QuestionAsked(Box::new(pending)));
+            let _withdraw_on_drop = WithdrawOnDrop { asker: self, id };
+            answer.await.unwrap_or(PermissionAnswer::No(None))
         })
     }
 
-    fn trouble(&self, what: &str) {
-        self.tell(seam::Update::Said(seam::Said::Wrong { what: what.to_owned(), hint: None }));
+    fn warn(&self, what: &str) {
+        self.send(seam::Update::CommandOutput(seam::CommandOutput::Error { what: what.to_owned(), hint: None }));
     }
 }
 
-/// A question nobody waits for any more leaves the screen.
-struct Withdraws<'a> {
-    asker: &'a OnScreen,
+/// Removes an unanswered question from the screen when it is dropped.
+struct WithdrawOnDrop<'a> {
+    asker: &'a ScreenAsker,
     id: u64,
 }
 
-impl Drop for Withdraws<'_> {
+impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
-        if locked(&self.asker.waiting).remove(&self.id).is_some() {
-            self.asker.tell(seam::Update::Withdrawn(QuestionId(self.id)));
+        if lock(&self.asker.waiting).remove(&self.id).is_some() {
+            self.asker.send(seam::Update::QuestionWithdrawn(QuestionId(self.id)));
         }
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

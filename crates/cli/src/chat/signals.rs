@@ -1,5 +1,5 @@
-//! Signals from outside become updates, so that every way out is the same one:
-//! the turn is stopped, what came is kept, the terminal is given back.
+//! Turns signals into updates, so that every exit is the same: the turn is
+//! stopped, its partial reply is stored, the terminal is restored.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -9,81 +9,81 @@ use std::time::Duration;
 use aside_tui::seam::Update;
 use tokio_util::sync::CancellationToken;
 
-use crate::Outcome;
+use crate::ExitStatus;
 
-/// How long an orderly end may take.
+/// How long an orderly shutdown may take.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Watches on a thread of its own: an engine that hangs cannot hold it up.
+/// Handles signals on its own thread, so that a hanging engine cannot block it.
 #[derive(Clone)]
-pub(crate) struct Watch {
+pub(crate) struct SignalWatch {
     stop: CancellationToken,
-    outcome: Arc<OnceLock<Outcome>>,
-    /// Somebody shows the session, and can be told of a stop.
-    is_shown: Arc<AtomicBool>,
+    outcome: Arc<OnceLock<ExitStatus>>,
+    /// A front end is running and handles interrupts.
+    front_is_running: Arc<AtomicBool>,
 }
 
-/// The watch ends with the engine, whatever ends that.
-pub(crate) struct EndsWith(pub(crate) Watch);
+/// Stops the watch when the engine's thread ends, even by a panic.
+pub(crate) struct StopOnDrop(pub(crate) SignalWatch);
 
-impl Drop for EndsWith {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }
 }
 
-impl Watch {
-    /// What the process ends with, if a signal ended it.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
+impl SignalWatch {
+    /// The exit status, if a signal ended the process.
+    pub(crate) fn outcome(&self) -> Option<ExitStatus> {
         self.outcome.get().copied()
     }
 
-    /// Whether there is a front to be told. Without one, Ctrl+C ends the process.
-    pub(crate) fn shown(&self, is_shown: bool) {
-        self.is_shown.store(is_shown, Ordering::Relaxed);
+    /// Without a running front end, Ctrl+C ends the process.
+    pub(crate) fn set_front_running(&self, front_is_running: bool) {
+        self.front_is_running.store(front_is_running, Ordering::Relaxed);
     }
 
-    /// There is nobody to tell any more.
+    /// Stops handling signals.
     fn stop(&self) {
         self.stop.cancel();
     }
 }
 
-/// Which of the two fronts is told; a line prompt is stopped by the terminal
-/// itself.
+/// Which front end runs. SIGTSTP needs handling only for the screen; the line
+/// prompt is suspended by the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Front {
+pub(crate) enum FrontKind {
     Screen,
     Lines,
 }
 
-pub(crate) fn watch(front: Front, updates: Sender<Update>) -> anyhow::Result<Watch> {
-    let watch = Watch { stop: CancellationToken::new(), outcome: Arc::default(), is_shown: Arc::default() };
+pub(crate) fn watch(front: FrontKind, updates: Sender<Update>) -> anyhow::Result<SignalWatch> {
+    let watch =
+        SignalWatch { stop: CancellationToken::new(), outcome: Arc::default(), front_is_running: Arc::default() };
     let watching = watch.clone();
-    let runtime = crate::run::runtime()?;
+    let runtime = crate::start::runtime()?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         runtime.block_on(watching.stop.clone().run_until_cancelled(listen(front, &watching, &updates)))
     })?;
     Ok(watch)
 }
 
-/// Stop from the terminal, which tokio has no name for. Its number differs from
-/// system to system.
+/// The number of SIGTSTP, which differs between systems. tokio has no name for it.
 #[cfg(unix)]
 fn stop_number() -> i32 {
     rustix::process::Signal::TSTP.as_raw()
 }
 
 #[cfg(unix)]
-async fn listen(front: Front, watch: &Watch, updates: &Sender<Update>) -> std::io::Result<()> {
+async fn listen(front: FrontKind, watch: &SignalWatch, updates: &Sender<Update>) -> std::io::Result<()> {
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let mut stop: Option<Signal> = match front {
-        Front::Screen => Some(signal(SignalKind::from_raw(stop_number()))?),
-        Front::Lines => None,
+        FrontKind::Screen => Some(signal(SignalKind::from_raw(stop_number()))?),
+        FrontKind::Lines => None,
     };
     loop {
         let stopped = async {
@@ -94,40 +94,40 @@ async fn listen(front: Front, watch: &Watch, updates: &Sender<Update>) -> std::i
         };
         let outcome = tokio::select! {
             _ = interrupt.recv() => {
-                // What is typed in an editor is for the editor.
-                match watch.is_shown.load(Ordering::Relaxed) {
-                    _ if aside_tui::is_lent() => (),
+                // While an editor has the terminal, Ctrl+C belongs to the editor.
+                match watch.front_is_running.load(Ordering::Relaxed) {
+                    _ if aside_tui::is_editor_running() => (),
                     true => drop(updates.send(Update::Interrupt)),
-                    false => std::process::exit(Outcome::Interrupted as i32),
+                    false => std::process::exit(ExitStatus::Interrupted as i32),
                 }
                 continue;
             }
             _ = stopped => {
-                match aside_tui::is_lent() {
-                    true => aside_tui::stop_with_the_editor(),
+                match aside_tui::is_editor_running() {
+                    true => aside_tui::suspend_with_editor(),
                     false => drop(updates.send(Update::Suspend)),
                 }
                 continue;
             }
-            _ = terminate.recv() => Outcome::Terminated,
-            _ = hangup.recv() => Outcome::HungUp,
+            _ = terminate.recv() => ExitStatus::Terminated,
+            _ = hangup.recv() => ExitStatus::HungUp,
         };
         watch.outcome.get_or_init(|| outcome);
-        drop(updates.send(Update::Leave));
-        // Whoever asks twice, or has waited long enough, is not kept waiting.
+        drop(updates.send(Update::Quit));
+        // A second SIGTERM, or the end of the grace period, exits at once.
         tokio::select! {
             _ = terminate.recv() => (),
             () = tokio::time::sleep(GRACE) => (),
         }
-        if front == Front::Screen {
-            aside_tui::restore();
+        if front == FrontKind::Screen {
+            aside_tui::restore_terminal();
         }
         std::process::exit(outcome as i32);
     }
 }
 
 #[cfg(not(unix))]
-async fn listen(_front: Front, _watch: &Watch, updates: &Sender<Update>) -> std::io::Result<()> {
+async fn listen(_front: FrontKind, _watch: &SignalWatch, updates: &Sender<Update>) -> std::io::Result<()> {
     loop {
         tokio::signal::ctrl_c().await?;
         drop(updates.send(Update::Interrupt));
@@ -137,7 +137,7 @@ async fn listen(_front: Front, _watch: &Watch, updates: &Sender<Update>) -> std:
 #[cfg(all(test, unix))]
 mod tests {
     #[test]
-    fn the_number_of_a_signal_is_the_one_of_this_system() {
+    fn the_number_of_sigtstp_is_right_on_this_system() {
         let command = format!("kill -l {}", super::stop_number());
         let output = std::process::Command::new("sh").args(["-c", &command]).output().expect("a shell");
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "TSTP");

@@ -1,14 +1,14 @@
-//! `aside ask` against the simulator in its own process: every way a turn can
-//! go, with what it prints where and the code it exits with.
+//! `aside ask` with the built-in simulator: output and exit code for every kind of
+//! turn.
 
 use std::fs;
 
 use aside_core::dialect::Dialects;
 use serde_json::Value;
 
-use crate::support::{Config, Run, aside};
+use crate::support::{RunOutput, TestConfig, aside};
 
-fn ask(arguments: &[&str]) -> Run {
+fn ask(arguments: &[&str]) -> RunOutput {
     let all: Vec<&str> = ["ask"].iter().chain(arguments).copied().collect();
     aside(&all, b"", None)
 }
@@ -23,7 +23,7 @@ fn the_first_run_works_on_a_fresh_machine_and_says_who_answers() {
 }
 
 #[test]
-fn t14_every_dialect_answers_and_no_thought_reaches_standard_output() {
+fn t14_every_dialect_answers_and_no_thinking_reaches_standard_output() {
     let dialects = Dialects::builtin().unwrap();
     for dialect in dialects.iter() {
         let model = format!("sim/{}", dialect.id);
@@ -36,7 +36,7 @@ fn t14_every_dialect_answers_and_no_thought_reaches_standard_output() {
 }
 
 #[test]
-fn t14_thinking_is_shown_hidden_or_all_there_is() {
+fn t14_thinking_is_shown_hidden_or_shown_alone() {
     let think = |view: &str| ask(&["-m", "sim/kimi", "--thinking", view, "--no-tools", "hello"]);
     let (show, hide, only) = (think("show"), think("hide"), think("only"));
     assert!(!show.stderr.is_empty() && !show.stdout.is_empty());
@@ -47,7 +47,7 @@ fn t14_thinking_is_shown_hidden_or_all_there_is() {
 }
 
 #[test]
-fn each_fault_has_its_message_and_its_code() {
+fn each_failure_has_its_message_and_exit_code() {
     #[rustfmt::skip]
     let cases = [
         ("sim: reasoning-only",       0, "Model provided reasoning but no response. Try rephrasing your question."),
@@ -67,7 +67,7 @@ fn each_fault_has_its_message_and_its_code() {
 }
 
 #[test]
-fn asking_wrongly_is_said_with_a_remedy() {
+fn wrong_usage_is_reported_with_a_hint() {
     #[rustfmt::skip]
     let cases: [(&[&str], &str, &str); 5] = [
         (&[],                                         "there is nothing to ask",                  "hint: aside ask"),
@@ -84,7 +84,7 @@ fn asking_wrongly_is_said_with_a_remedy() {
 }
 
 #[test]
-fn what_is_piped_in_is_part_of_the_question() {
+fn piped_input_is_part_of_the_prompt() {
     let run = aside(&["ask", "-m", "sim/kimi", "sum this up:"], b"one\ntwo\n", None);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let run = aside(&["ask", "-m", "sim/kimi"], b"sim: echo\nfrom the pipe", None);
@@ -92,7 +92,7 @@ fn what_is_piped_in_is_part_of_the_question() {
 }
 
 #[test]
-fn json_is_one_typed_event_a_line_and_ends_with_the_answer() {
+fn json_has_one_typed_event_per_line_and_ends_with_the_answer() {
     let run = ask(&["-m", "sim/openai", "--json", "hello"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -113,8 +113,8 @@ fn json_is_one_typed_event_a_line_and_ends_with_the_answer() {
 }
 
 #[test]
-fn a_recording_holds_the_bytes_and_no_key() {
-    let config = Config::with(
+fn a_recording_contains_the_bytes_and_no_key() {
+    let config = TestConfig::with(
         "recording",
         "[providers.work]\nprotocol = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1\"\napi_key_cmd = \"echo sk-secret\"\n",
     );
@@ -129,7 +129,7 @@ fn a_recording_holds_the_bytes_and_no_key() {
     assert_eq!(messages.last().unwrap()["content"], "hello");
     let bytes: String = lines.iter().filter_map(|line| line["text"].as_str()).collect();
     assert!(bytes.contains("data: [DONE]"), "{bytes}");
-    // A key that was used is not in it.
+    // It does not contain the key of the request.
     let other = config.0.join("other.jsonl");
     let run = aside(&["ask", "-m", "work/m", "--record", other.to_str().unwrap(), "hello"], b"", Some(&config));
     assert_eq!(run.code, 1, "nobody listens: {}", run.stderr);
@@ -137,9 +137,9 @@ fn a_recording_holds_the_bytes_and_no_key() {
 }
 
 #[test]
-fn a_recording_is_a_new_file_of_its_owner_and_follows_no_link() {
+fn a_recording_is_a_new_private_file_and_follows_no_link() {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    let config = Config::new("recording-new");
+    let config = TestConfig::new("recording-new");
     let record = |name: &str| {
         let path = config.0.join(name);
         let run = aside(&["ask", "-m", "sim/kimi", "--record", path.to_str().unwrap(), "hello"], b"", Some(&config));

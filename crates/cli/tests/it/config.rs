@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::support::{CONFIG, Config, aside, run};
+use crate::support::{CONFIG, TestConfig, aside, run};
 
 #[test]
-fn a_first_setting_makes_a_private_file() {
-    let config = Config(std::env::temp_dir().join(format!("aside-test-first-{}", std::process::id())));
+fn the_first_setting_creates_a_private_file() {
+    let config = TestConfig(std::env::temp_dir().join(format!("aside-test-first-{}", std::process::id())));
     assert_eq!(config.stdout("config get reasoning.display"), "live\n");
     assert!(!config.0.exists(), "reading makes nothing");
     config.stdout("config set reasoning.effort high");
@@ -20,8 +20,8 @@ fn a_first_setting_makes_a_private_file() {
 }
 
 #[test]
-fn s4_a_value_is_changed_where_it_stands_and_all_else_is_kept() {
-    let config = Config::with("in-place", CONFIG);
+fn s4_a_value_is_changed_in_place_and_everything_else_is_kept() {
+    let config = TestConfig::with("in-place", CONFIG);
     config.stdout("config set reasoning.effort high");
     let expected = CONFIG.replace("= \"low\"     #", "= \"high\"     #");
     assert_eq!(config.read("config.toml"), expected);
@@ -39,7 +39,7 @@ fn s4_a_value_is_changed_where_it_stands_and_all_else_is_kept() {
 }
 
 #[test]
-fn s4_comments_stay_where_they_are_read() {
+fn s4_comments_stay_in_place() {
     #[rustfmt::skip]
     let cases = [
         ("alone",        "# mine",                            "set model a/b",             "# mine\nmodel = \"a/b\"\n"),
@@ -53,7 +53,7 @@ fn s4_comments_stay_where_they_are_read() {
         ("windows",      "model = \"a/b\"\r\n# end\r\n",      "unset model",               "# end\r\n"),
     ];
     for (name, before, arguments, after) in cases {
-        let config = Config::with(&format!("comments-{}", name.replace([' ', '\'', ','], "-")), before);
+        let config = TestConfig::with(&format!("comments-{}", name.replace([' ', '\'', ','], "-")), before);
         config.stdout(&format!("config {arguments}"));
         assert_eq!(config.read("config.toml"), after, "{name}");
     }
@@ -61,7 +61,7 @@ fn s4_comments_stay_where_they_are_read() {
 
 #[test]
 fn each_kind_of_value_reads_back_from_the_file() {
-    let config = Config::new("kinds");
+    let config = TestConfig::new("kinds");
     #[rustfmt::skip]
     let cases = [
         ("reasoning.enabled",    "false",                "\"reasoning.enabled\" = false"),
@@ -95,7 +95,7 @@ fn names_may_be_quoted_dotted_nested_or_inline() {
         ("inline", "settings = { reasoning = { effort = \"low\" } }\n",  "settings = { reasoning = { effort = \"high\" } }\n"),
     ];
     for (name, before, after) in cases {
-        let config = Config::with(&name.replace(' ', "-"), before);
+        let config = TestConfig::with(&name.replace(' ', "-"), before);
         assert_eq!(config.stdout("config get reasoning.effort"), "low\n", "{name}");
         config.stdout("config set reasoning.effort high");
         assert_eq!(config.read("config.toml"), after, "{name}");
@@ -110,7 +110,7 @@ fn names_may_be_quoted_dotted_nested_or_inline() {
 
 #[test]
 fn s5_aliases_are_read_and_written_as_what_they_stand_for() {
-    let config = Config::with("aliases", "[settings]\nshow_thinking = false\n");
+    let config = TestConfig::with("aliases", "[settings]\nshow_thinking = false\n");
     assert_eq!(config.stdout("config get reasoning.display"), "off\n");
     config.stdout("config set show_thinking true");
     assert_eq!(config.read("config.toml"), "[settings]\n\"reasoning.display\" = \"live\"\n");
@@ -121,8 +121,8 @@ fn s5_aliases_are_read_and_written_as_what_they_stand_for() {
 }
 
 #[test]
-fn err_001_what_is_invalid_is_refused_with_what_is_valid_and_changes_nothing() {
-    let config = Config::with("refused", CONFIG);
+fn err_001_an_invalid_value_is_refused_with_the_valid_ones_and_changes_nothing() {
+    let config = TestConfig::with("refused", CONFIG);
     #[rustfmt::skip]
     let cases: &[(&str, &[&str])] = &[
         ("config set reasoning.format xml",      &["error: `reasoning.format` cannot be `xml`", "hint: use native or field"]),
@@ -153,14 +153,14 @@ fn err_001_what_is_invalid_is_refused_with_what_is_valid_and_changes_nothing() {
 }
 
 #[test]
-fn a_bad_file_is_named_with_line_and_key_and_is_left_alone() {
+fn an_error_in_a_file_names_line_and_key_and_the_file_is_left_alone() {
     #[rustfmt::skip]
     let cases = [
         ("value",    "[settings]\n\"reasoning.effort\" = \"hgih\"\n",             "config.toml:2: reasoning.effort: `reasoning.effort` cannot be `hgih`"),
         ("type",     "\n\n[settings]\nreasoning.enabled = \"true\"\n",            "config.toml:4: reasoning.enabled: `reasoning.enabled` cannot be `true`"),
         ("key",      "[settings]\n# so\n\"reasoning.efort\" = \"high\"\n",        "config.toml:3: reasoning.efort: unknown setting"),
         ("date",     "[settings]\n\"prompt.system\" = 2024-01-01\n",              "config.toml:2: prompt.system: `2024-01-01` is no value"),
-        ("twice",    "[settings]\nshow_thinking = true\nreasoning.display = \"off\"\n", "config.toml:3: reasoning.display: reasoning.display is said twice"),
+        ("twice",    "[settings]\nshow_thinking = true\nreasoning.display = \"off\"\n", "config.toml:3: reasoning.display: reasoning.display is set twice"),
         ("top",      "[settings]\n[provders.x]\n",                                "config.toml:2: provders: unknown key"),
         ("no table", "settings = 5\n",                                            "config.toml:1: settings: expected a table"),
         ("model",    "\nmodel = 5\n",                                             "config.toml:2: model: expected text in quotes"),
@@ -169,7 +169,7 @@ fn a_bad_file_is_named_with_line_and_key_and_is_left_alone() {
         ("syntax",   "model = \"a\"\n[settings]\n\"reasoning.effort\" = high\n",  "config.toml:3: \"reasoning.effort\": "),
     ];
     for (name, text, expected) in cases {
-        let config = Config::with(&format!("bad-{}", name.replace(' ', "-")), text);
+        let config = TestConfig::with(&format!("bad-{}", name.replace(' ', "-")), text);
         for arguments in ["config get reasoning.effort", "config explain", "profile save x"] {
             let said = config.refused(arguments);
             assert!(said.contains(expected), "{name}: {arguments}: {said}");
@@ -180,8 +180,9 @@ fn a_bad_file_is_named_with_line_and_key_and_is_left_alone() {
 }
 
 #[test]
-fn a_mistake_in_the_file_can_be_mended_by_command() {
-    let config = Config::with("mend", "profile = \"gone\"\n[settings]\nreasoning.effort = \"hgih\"\nnonsense = 1\n");
+fn an_error_in_the_file_can_be_fixed_by_command() {
+    let config =
+        TestConfig::with("mend", "profile = \"gone\"\n[settings]\nreasoning.effort = \"hgih\"\nnonsense = 1\n");
     let said = config.refused("config set reasoning.effort high");
     assert!(said.contains("nonsense: unknown setting"), "the other mistake: {said}");
     let said = config.refused("config unset nonsense");
@@ -194,17 +195,17 @@ fn a_mistake_in_the_file_can_be_mended_by_command() {
 }
 
 #[test]
-fn s4_a_folder_that_cannot_be_written_to_is_said_and_the_old_file_is_whole() {
-    let config = Config::with("read-only", CONFIG);
+fn s4_an_unwritable_folder_is_reported_and_the_old_file_stays_intact() {
+    let config = TestConfig::with("read-only", CONFIG);
     let open = |mode| fs::set_permissions(&config.0, fs::Permissions::from_mode(mode)).unwrap();
     open(0o555);
-    // Root may write anywhere, so that somebody else has to try, who may not
-    // be let into the folder this was built in.
+    // Root may write anywhere, so another user runs it. That user may not have
+    // access to the build folder.
     let is_root = fs::write(config.0.join("probe"), "").is_ok();
-    let elsewhere = Config::new("read-only-binary");
+    let elsewhere = TestConfig::new("read-only-binary");
     let binary = elsewhere.0.join("aside");
-    // Another process copies: what this one holds open for writing, a child
-    // that another test starts holds too, and then it cannot be run.
+    // Copy in another process: a child started by another test would inherit our
+    // open file descriptor, and a file open for writing cannot be executed.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_aside")).arg(&binary).status().unwrap();
     assert!(copied.success());
     let mut command = Command::new(&binary);
@@ -222,8 +223,8 @@ fn s4_a_folder_that_cannot_be_written_to_is_said_and_the_old_file_is_whole() {
 }
 
 #[test]
-fn s4_a_disk_that_fills_up_leaves_the_old_file_whole_and_nothing_else() {
-    let config = Config::with("full-disk", CONFIG);
+fn s4_a_full_disk_leaves_the_old_file_intact_and_no_other_file() {
+    let config = TestConfig::with("full-disk", CONFIG);
     let script = r#"trap '' XFSZ; ulimit -f 0; exec "$0" "$@""#;
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_aside"), "config", "set", "reasoning.effort", "high"]);
@@ -234,8 +235,8 @@ fn s4_a_disk_that_fills_up_leaves_the_old_file_whole_and_nothing_else() {
 }
 
 #[test]
-fn s4_a_linked_file_stays_a_link() {
-    let config = Config::new("link");
+fn s4_a_symlinked_file_stays_a_symlink() {
+    let config = TestConfig::new("link");
     fs::write(config.0.join("dotfiles.toml"), CONFIG).unwrap();
     std::os::unix::fs::symlink(config.0.join("dotfiles.toml"), config.0.join("config.toml")).unwrap();
     config.stdout("config set reasoning.effort high");
@@ -244,8 +245,8 @@ fn s4_a_linked_file_stays_a_link() {
 }
 
 #[test]
-fn explain_says_value_layer_and_what_lies_below() {
-    let config = Config::with("explain", CONFIG);
+fn explain_shows_the_value_its_layer_and_the_layers_below() {
+    let config = TestConfig::with("explain", CONFIG);
     config.stdout("profile save deep --set reasoning.effort=max");
     assert_eq!(
         config.stdout("config explain reasoning.effort -p deep --set reasoning.effort=medium"),
@@ -269,7 +270,7 @@ reasoning.effort = medium   (session)
 
 #[test]
 fn explain_without_a_key_lists_every_setting() {
-    let config = Config::with("explain-all", CONFIG);
+    let config = TestConfig::with("explain-all", CONFIG);
     let all = config.stdout("config explain");
     let heads: Vec<&str> = all.lines().step_by(2).collect();
     assert_eq!(heads.len(), 19);
@@ -280,8 +281,8 @@ fn explain_without_a_key_lists_every_setting() {
 }
 
 #[test]
-fn explain_names_another_setting_that_decides_along() {
-    let config = Config::new("interplay");
+fn explain_names_another_setting_that_affects_the_value() {
+    let config = TestConfig::new("interplay");
     #[rustfmt::skip]
     let cases = [
         ("reasoning.enabled", "reasoning.effort=none",             "reasoning.effort is none, so it counts as false"),
@@ -296,13 +297,13 @@ fn explain_names_another_setting_that_decides_along() {
 
 #[test]
 fn the_config_folder_is_printed() {
-    let config = Config::new("path");
+    let config = TestConfig::new("path");
     assert_eq!(config.stdout("config path"), format!("{}\n", config.0.display()));
 }
 
 #[test]
 fn help_has_an_example_for_every_command() {
-    let config = Config::new("help");
+    let config = TestConfig::new("help");
     for (command, subcommands) in [
         ("config", &["get", "set", "unset", "explain", "path"][..]),
         ("profile", &["save", "load", "list", "show", "delete"]),
@@ -317,7 +318,7 @@ fn help_has_an_example_for_every_command() {
 }
 
 #[test]
-fn l3_a_rule_about_a_tool_that_does_not_exist_is_a_mistake() {
+fn l3_a_rule_for_an_unknown_tool_is_an_error() {
     #[rustfmt::skip]
     let cases = [
         ("[permissions]\nbash = \"allow\"\n",                "config.toml:2: permissions.bash: there is no tool `bash`"),
@@ -328,7 +329,7 @@ fn l3_a_rule_about_a_tool_that_does_not_exist_is_a_mistake() {
         ("[permissions]\nshell = \"maybe\"\n",               "config.toml:2: permissions.shell: unknown verdict `maybe`"),
     ];
     for (text, what) in cases {
-        let said = Config::with("no-such-tool", text).refused("ask -m sim/kimi hello");
+        let said = TestConfig::with("no-such-tool", text).refused("ask -m sim/kimi hello");
         assert!(said.contains(what), "{text}{said}");
         assert_eq!(
             said.contains("there are: read, list, glob, grep, edit, write, shell"),
@@ -338,6 +339,6 @@ fn l3_a_rule_about_a_tool_that_does_not_exist_is_a_mistake() {
     }
     let fine = "[permissions]\nread = \"allow\"\n\"*\" = \"ask\"\n\"maps__*\" = \"allow\"\nmaps__route = \"deny\"\n\
                 shell = { verdict = \"ask\" }\n[mcp.maps]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n";
-    let config = Config::with("such-tools", fine);
+    let config = TestConfig::with("such-tools", fine);
     assert_eq!(config.run("ask -m sim/kimi hello").code, 0);
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Config, aside};
+use crate::support::{TestConfig, aside};
 
 const STREAM: &str = "fixtures/deepseek/thinking_before_a_tool_call/response.sse";
 const FAILED: &str = "fixtures/generic/error_after_some_text/response.sse";
@@ -29,7 +29,7 @@ fn standard_input_reads_like_a_file() {
 }
 
 #[test]
-fn several_files_are_a_line_each_and_the_worst_code_counts() {
+fn several_files_are_one_line_each_and_the_worst_exit_code_counts() {
     let run = aside(&["decode", STREAM, "no-such-file", FAILED], b"", None);
     let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.iter().map(|line| line["file"].as_str().unwrap()).collect::<Vec<_>>(), [STREAM, FAILED]);
@@ -39,7 +39,7 @@ fn several_files_are_a_line_each_and_the_worst_code_counts() {
 }
 
 #[test]
-fn events_are_a_line_each_and_end_with_the_ending() {
+fn events_are_one_line_each_and_the_last_one_is_ended() {
     let run = aside(&["decode", "--events", STREAM], b"", None);
     let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((run.code, &lines.first().unwrap()["event"]), (0, &Value::from("opened")));
@@ -49,7 +49,7 @@ fn events_are_a_line_each_and_end_with_the_ending() {
 }
 
 #[test]
-fn an_error_of_the_provider_is_code_1_and_keeps_what_came() {
+fn an_error_of_the_provider_is_exit_code_1_and_keeps_the_partial_reply() {
     let run = aside(&["decode", FAILED], b"", None);
     let reply: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(run.code, 1);
@@ -58,7 +58,7 @@ fn an_error_of_the_provider_is_code_1_and_keeps_what_came() {
 }
 
 #[test]
-fn what_is_not_understood_is_code_2_and_says_what_was_expected() {
+fn input_that_is_not_understood_is_exit_code_2_and_says_what_was_expected() {
     #[rustfmt::skip]
     let cases: &[(&str, &[&str], &[u8], &str)] = &[
         ("empty",            &["decode"],                                   b"",               "standard input is empty; expected a response of openai-chat"),
@@ -78,7 +78,7 @@ fn what_is_not_understood_is_code_2_and_says_what_was_expected() {
 }
 
 #[test]
-fn a_dialect_is_named_or_found_by_the_model() {
+fn a_dialect_is_named_or_detected_from_the_model() {
     for dialect in ["deepseek", "auto"] {
         let reply: Value =
             serde_json::from_str(&aside(&["decode", "--dialect", dialect, STREAM], b"", None).stdout).unwrap();
@@ -88,8 +88,8 @@ fn a_dialect_is_named_or_found_by_the_model() {
 }
 
 #[test]
-fn the_users_own_dialects_are_read_and_their_mistakes_named() {
-    let config = Config::new("dialects");
+fn the_users_own_dialects_are_read_and_their_errors_reported() {
+    let config = TestConfig::new("dialects");
     let file = config.0.join("dialects/acme.toml");
     fs::write(&file, "id = \"acme\"\nprotocol = \"openai-chat\"\n[read]\ntext = [\"pondering\"]\n").unwrap();
     let body = br#"{"choices":[{"message":{"pondering":"why","content":"so"},"finish_reason":"stop"}]}"#;

@@ -1,12 +1,12 @@
-//! `aside doctor`: what is there, and a remedy for what is not.
+//! `aside doctor`: checks and their remedies.
 
 use std::process::Command;
 
-use crate::support::{Config, run};
+use crate::support::{TestConfig, run};
 
 #[test]
-fn a_fresh_machine_works_and_is_told_what_would_be_better() {
-    let config = Config::new("doctor-fresh");
+fn a_fresh_machine_works_and_gets_suggestions() {
+    let config = TestConfig::new("doctor-fresh");
     let found = config.run("doctor");
     assert_eq!(found.code, 0, "{}", found.stderr);
     assert!(found.stdout.contains("config: none yet"), "{}", found.stdout);
@@ -14,12 +14,12 @@ fn a_fresh_machine_works_and_is_told_what_would_be_better() {
 }
 
 #[test]
-fn keys_are_seen_and_never_shown() {
-    let config = Config::new("doctor-keys");
+fn keys_are_detected_and_never_shown() {
+    let config = TestConfig::new("doctor-keys");
     let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
     let found = run(command.arg("doctor").env("KEEP", "").env("KIMI", ""), b"", Some(&config));
     assert_eq!(found.code, 0);
-    let config = Config::with(
+    let config = TestConfig::with(
         "doctor-own-key",
         "model = \"work/m\"\n[providers.work]\nprotocol = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1\"\napi_key_env = \"WORK\"\n",
     );
@@ -39,14 +39,14 @@ fn keys_are_seen_and_never_shown() {
 
 #[test]
 fn a_broken_config_is_found() {
-    let config = Config::with("doctor-broken", "[settings]\n\"reasoning.effort\" = \"enormous\"\n");
+    let config = TestConfig::with("doctor-broken", "[settings]\n\"reasoning.effort\" = \"enormous\"\n");
     let found = config.run("doctor");
     assert_eq!(found.code, 1);
     assert!(found.stdout.contains("broken  config: "), "{}", found.stdout);
 }
 
 #[test]
-fn keys_that_cannot_be_bound_are_found_with_what_could_be() {
+fn invalid_key_bindings_are_reported_with_valid_ones() {
     #[rustfmt::skip]
     let cases = [
         ("unknown action", "toggle_thought = \"ctrl+t\"", "keys.toggle_thought: unknown action `toggle_thought`", "the actions are: send, new_line, stop,"),
@@ -56,7 +56,7 @@ fn keys_that_cannot_be_bound_are_found_with_what_could_be() {
         ("a conflict",     "editor = \"ctrl+r\"",         "keys.editor: Ctrl+R is the key of `read_last` as well", "give `read_last` another key, or [] for none"),
     ];
     for (name, line, what, remedy) in cases {
-        let config = Config::with("doctor-bindings", &format!("[keys]\n{line}\n"));
+        let config = TestConfig::with("doctor-bindings", &format!("[keys]\n{line}\n"));
         let found = config.run("doctor");
         assert_eq!(found.code, 1, "{name}: {}", found.stdout);
         assert!(
@@ -69,6 +69,6 @@ fn keys_that_cannot_be_bound_are_found_with_what_could_be() {
         assert!(asked.stderr.contains(what), "{name}: {}", asked.stderr);
     }
     let config =
-        Config::with("doctor-bound", "[keys]\neditor = \"ctrl+r\"\nread_last = []\nstop = [\"esc\", \"f4\"]\n");
+        TestConfig::with("doctor-bound", "[keys]\neditor = \"ctrl+r\"\nread_last = []\nstop = [\"esc\", \"f4\"]\n");
     assert_eq!(config.run("doctor").code, 0);
 }

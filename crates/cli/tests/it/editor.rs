@@ -1,19 +1,19 @@
-//! The input in a real terminal: the user's own editor, prompts of earlier
-//! sessions, keys of the config.
+//! The input in a real terminal: the user's editor, prompts of earlier sessions,
+//! key bindings of the config.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::pty::Terminal;
-use crate::support::Config;
+use crate::support::TestConfig;
 
 const SCREEN: [&str; 3] = ["aside", "-m", "sim/deepseek"];
 
-/// The end of `Thought for`: what stands there already is not drawn again.
+/// The end of `Thought for`: cells that do not change are not drawn again.
 const DONE: &str = "ought for";
 
-/// An editor that adds a line once a key was pressed, as a person would.
-fn editor(config: &Config, script: &str) -> String {
+/// A script used as the editor.
+fn editor(config: &TestConfig, script: &str) -> String {
     let path = config.0.join("editor.sh");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -22,14 +22,14 @@ fn editor(config: &Config, script: &str) -> String {
 
 #[test]
 fn t10_the_editor_has_the_terminal_to_itself_and_the_text_comes_back() {
-    let config = Config::new("editor");
+    let config = TestConfig::new("editor");
     let visual = editor(&config, r#"echo "editing $(cat "$1")"; read -r added; echo "$added" >>"$1""#);
     let mut terminal = Terminal::run(&SCREEN, &config, &[("VISUAL", visual.as_str()), ("EDITOR", "false")]);
     terminal.wait_for("/help");
     terminal.types("first line\u{7}");
     terminal.wait_for("\u{1b}[?1049l");
     terminal.wait_for("editing first line");
-    assert!(terminal.is_as_it_was(), "the editor gets a terminal as a shell has it");
+    assert!(terminal.is_restored(), "the editor gets a terminal as a shell has it");
     terminal.types("second line\r");
     terminal.wait_for("\u{1b}[?1049h");
     terminal.wait_for("second");
@@ -43,7 +43,7 @@ fn t10_the_editor_has_the_terminal_to_itself_and_the_text_comes_back() {
 
 #[test]
 fn t10_an_editor_that_fails_says_so_and_the_text_stays() {
-    let config = Config::new("editor-fails");
+    let config = TestConfig::new("editor-fails");
     let mut terminal = Terminal::run(&SCREEN, &config, &[("EDITOR", "false")]);
     terminal.wait_for("/help");
     terminal.types("a draft\u{7}");
@@ -56,20 +56,20 @@ fn t10_an_editor_that_fails_says_so_and_the_text_stays() {
 }
 
 #[test]
-fn t10_what_was_sent_in_another_session_is_called_back_with_the_arrow() {
-    let config = Config::with("editor-history", "[keys]\nleave = \"f9\"\nstop = []\n");
+fn t10_prompts_of_other_sessions_are_recalled_with_the_arrow_key() {
+    let config = TestConfig::with("editor-history", "[keys]\nleave = \"f9\"\nstop = []\n");
     for prompt in ["the older prompt", "the newer prompt"] {
         let run = crate::support::aside(&["ask", "-m", "sim/deepseek", prompt], b"", Some(&config));
         assert_eq!(run.code, 0, "{}", run.stderr);
     }
     let mut terminal = Terminal::run(&SCREEN, &config, &[]);
     terminal.wait_for("/help");
-    // The engine answers in order, so the prompts are there with the answer.
+    // Replies arrive in order, so the prompt history has arrived before this one.
     terminal.types("/model\r");
     terminal.wait_for("model:");
     terminal.types("\u{1b}[A\u{1b}[A\u{1b}[A\r");
     terminal.wait_for(DONE);
-    // F9 leaves, since the config says so; Ctrl+D does no more.
+    // The config binds F9 to quit; Ctrl+D no longer quits.
     terminal.types("\u{4}\u{1b}[20~");
     assert_eq!(terminal.end().code(), Some(0));
     let kept = config.stdout("sessions list --json");
@@ -77,12 +77,12 @@ fn t10_what_was_sent_in_another_session_is_called_back_with_the_arrow() {
 }
 
 #[test]
-fn t1_the_ground_the_terminal_tells_decides_the_shades_and_its_answer_is_never_typed() {
+fn t1_the_reported_background_decides_the_shades_and_the_report_is_never_typed() {
     for (name, late) in [("in time", false), ("late", true)] {
-        let config = Config::new("editor-ground");
+        let config = TestConfig::new("editor-ground");
         let mut terminal = Terminal::run(&SCREEN, &config, &[("COLORTERM", "truecolor")]);
         const ANSWER: &str = "\u{1b}]11;rgb:ffff/ffff/ffff\u{7}\u{1b}[?1;2c";
-        // Before it is asked is in time on the busiest machine.
+        // Sent before the query, so it is in time even on a busy machine.
         if !late {
             terminal.types(ANSWER);
         }
@@ -95,7 +95,7 @@ fn t1_the_ground_the_terminal_tells_decides_the_shades_and_its_answer_is_never_t
         terminal.wait_for("ought for");
         terminal.types("\u{4}");
         assert_eq!(terminal.end().code(), Some(0), "{name}");
-        // Darker than white where it is white, else lighter than a dark one.
+        // A shade darker than a white background, else lighter than a dark one.
         let (light, dark) = ("48;2;228;228;228", "48;2;41;42;45");
         let (expected, other) = if late { (dark, light) } else { (light, dark) };
         assert!(terminal.all().contains(expected) && !terminal.all().contains(other), "{name}: {}", terminal.all());

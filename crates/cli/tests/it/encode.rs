@@ -1,4 +1,4 @@
-//! A conversation on its way out: the body, the reasons, and the verdict.
+//! `encode`, `explain` and `judge` on one conversation.
 
 use serde_json::Value;
 
@@ -13,19 +13,25 @@ fn body(model: &str) -> Value {
 }
 
 #[test]
-fn the_body_is_the_one_each_provider_takes() {
+fn the_body_is_in_each_providers_form() {
     let deepseek = body("deepseek/deepseek-v4-pro");
-    assert_eq!(deepseek["messages"][2]["reasoning_content"], "", "another maker's thought is not sent; the field is");
+    assert_eq!(
+        deepseek["messages"][2]["reasoning_content"], "",
+        "thinking of another provider is not sent; the field is"
+    );
     assert_eq!(deepseek["messages"][4]["reasoning_content"], "I need the tide at 18:00 before I can say.");
     let claude = body("anthropic/claude-sonnet-5");
     assert_eq!(claude["messages"][1]["content"][0]["signature"], "c2VhbC1vbmU=");
     assert!(!claude.to_string().contains("I need the tide"));
     let gemini = body("gemini/gemini-3-pro");
-    assert!(gemini["contents"][3]["parts"][0]["thoughtSignature"].is_string(), "a foreign call gets the dummy");
+    assert!(
+        gemini["contents"][3]["parts"][0]["thoughtSignature"].is_string(),
+        "a call of another provider gets the dummy signature"
+    );
 }
 
 #[test]
-fn full_prints_where_it_goes_and_never_a_key() {
+fn full_prints_url_and_headers_and_never_a_key() {
     let run = aside(&["encode", "--full", "-m", "deepseek/deepseek-v4-pro", CONVERSATION], b"", None);
     let full: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(full["method"], "POST");
@@ -35,7 +41,7 @@ fn full_prints_where_it_goes_and_never_a_key() {
 }
 
 #[test]
-fn explain_says_what_and_why_in_words_and_in_json() {
+fn explain_shows_decisions_and_reasons_as_text_and_json() {
     let run = aside(&["explain", CONVERSATION], b"", None);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.contains("because: made by anthropic, claude-sonnet-5"), "{}", run.stdout);
@@ -71,7 +77,7 @@ fn c4_blocks_are_counted_exactly_where_the_vocabulary_is_public() {
 }
 
 #[test]
-fn c2_explain_shows_what_is_used_of_the_limit_and_what_is_held_back() {
+fn c2_explain_shows_the_use_of_the_limit_and_the_thinking_held_back() {
     let first_line = |model: &str, more: &[&str]| {
         let run = aside(&[&["explain", "-m", model, CONVERSATION], more].concat(), b"", None);
         run.stdout.lines().next().unwrap().to_owned()
@@ -113,7 +119,7 @@ fn the_judge_accepts_what_encode_builds_and_refuses_what_a_client_forgets() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_code_2_and_says_what_to_do() {
+fn wrong_usage_is_exit_code_2_with_a_hint() {
     #[rustfmt::skip]
     let cases: &[(&str, &[&str], &[u8], &str)] = &[
         ("no model",        &["encode"],                                             b"{\"role\":\"user\"}", "no model is named"),

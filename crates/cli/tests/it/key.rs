@@ -1,12 +1,12 @@
-//! Keys in the keyring, which here is a script that does what the real program does.
+//! `aside key` with a fake keyring program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::support::{Config, Run, run};
+use crate::support::{RunOutput, TestConfig, run};
 
-/// A `secret-tool` that keeps its secrets in files.
+/// A `secret-tool` that stores secrets in files.
 const KEYRING: &str = r#"#!/bin/sh
 verb=$1; shift
 [ "$verb" = store ] && shift 2
@@ -18,7 +18,7 @@ case $verb in
 esac
 "#;
 
-fn with_keyring(config: &Config, arguments: &[&str], stdin: &[u8]) -> Run {
+fn with_keyring(config: &TestConfig, arguments: &[&str], stdin: &[u8]) -> RunOutput {
     let folder = config.0.join("bin");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join("secret-tool");
@@ -32,7 +32,7 @@ fn with_keyring(config: &Config, arguments: &[&str], stdin: &[u8]) -> Run {
 
 #[test]
 fn a_key_goes_into_the_keyring_is_used_and_never_shown() {
-    let config = Config::new("key-ring");
+    let config = TestConfig::new("key-ring");
     let set = with_keyring(&config, &["key", "set", "deepseek"], b"sk-secret\n");
     assert_eq!(set.code, 0, "{}", set.stderr);
     let list = with_keyring(&config, &["key", "list"], b"");
@@ -52,8 +52,8 @@ fn a_key_goes_into_the_keyring_is_used_and_never_shown() {
 }
 
 #[test]
-fn mistakes_are_said_with_a_remedy() {
-    let config = Config::new("key-wrong");
+fn errors_are_reported_with_their_cause() {
+    let config = TestConfig::new("key-wrong");
     #[rustfmt::skip]
     let cases: [(&[&str], &[u8], &str); 3] = [
         (&["key", "set", "nobody"],   b"x", "names no provider"),

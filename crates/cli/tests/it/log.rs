@@ -1,14 +1,14 @@
-//! The log: only where it is asked for, with what happened and without secrets.
+//! The log: written only if enabled, and without secrets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::support::{Config, Run, run};
+use crate::support::{RunOutput, TestConfig, run};
 
 const KEY: &str = "sk-this-is-secret";
 
-fn ask(config: &Config, level: &str, prompt: &str) -> Run {
+fn ask(config: &TestConfig, level: &str, prompt: &str) -> RunOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
     command.args(["ask", "-m", "sim/deepseek", prompt]).current_dir(&config.0);
     command.env("ASIDE_STATE_DIR", config.0.join("state")).env("ASIDE_LOG", level).env("WORK_KEY", KEY);
@@ -16,8 +16,8 @@ fn ask(config: &Config, level: &str, prompt: &str) -> Run {
 }
 
 #[test]
-fn the_log_says_what_was_sent_and_how_it_ended() {
-    let config = Config::new("log");
+fn the_log_has_requests_tools_and_the_end_of_the_turn() {
+    let config = TestConfig::new("log");
     assert_eq!(ask(&config, "info", "sim: tool-loop 1").code, 0);
     let path = config.0.join("state/aside.log");
     let text = fs::read_to_string(&path).unwrap();
@@ -26,7 +26,7 @@ fn the_log_says_what_was_sent_and_how_it_ended() {
     }
     assert!(!text.contains(" debug "), "{text}");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    // It grows, and does not begin anew.
+    // A second run appends.
     assert_eq!(ask(&config, "debug", "again").code, 0);
     let more = fs::read_to_string(&path).unwrap();
     assert!(more.starts_with(&text) && more.contains(" debug "), "{more}");
@@ -36,7 +36,7 @@ fn the_log_says_what_was_sent_and_how_it_ended() {
 #[test]
 fn p7_no_key_is_ever_in_the_log() {
     let text = "[providers.work]\nprotocol = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key_env = \"WORK_KEY\"\n";
-    let config = Config::with("log-key", text);
+    let config = TestConfig::with("log-key", text);
     let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
     command.args(["ask", "-m", "work/m", "hello"]).current_dir(&config.0);
     command.env("ASIDE_STATE_DIR", config.0.join("state")).env("ASIDE_LOG", "debug").env("WORK_KEY", KEY);
@@ -46,8 +46,8 @@ fn p7_no_key_is_ever_in_the_log() {
 }
 
 #[test]
-fn nothing_is_logged_unless_asked_for_and_a_wrong_word_is_refused() {
-    let config = Config::new("log-off");
+fn nothing_is_logged_unless_enabled_and_an_unknown_level_is_refused() {
+    let config = TestConfig::new("log-off");
     for quiet in ["", "off"] {
         assert_eq!(ask(&config, quiet, "hello").code, 0);
     }

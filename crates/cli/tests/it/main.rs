@@ -1,4 +1,4 @@
-//! Whether the binary is wired: what goes in, what comes out, with which code.
+//! Tests of the binary: arguments in, output and exit code out.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,35 +10,31 @@
 )]
 
 mod ask;
-#[cfg(unix)]
-mod bounds;
+mod completions;
 mod config;
 mod decode;
 mod doctor;
 #[cfg(target_os = "linux")]
 mod editor;
 mod encode;
-#[cfg(unix)]
-mod faults;
-mod hostile;
+mod hostile_text;
 mod key;
-#[cfg(target_os = "linux")]
-mod leaves;
 mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(unix)]
+mod memory_limits;
 mod models;
-mod pages;
+#[cfg(target_os = "linux")]
+mod permission_questions;
 #[cfg(target_os = "linux")]
 mod plain;
 mod profile;
 #[cfg(target_os = "linux")]
-mod protected;
+mod protected_paths;
 mod providers;
 #[cfg(target_os = "linux")]
 mod pty;
-#[cfg(target_os = "linux")]
-mod questions;
 mod sandbox;
 mod sessions;
 #[cfg(target_os = "linux")]
@@ -47,3 +43,7 @@ mod sim;
 mod support;
 #[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+mod unwritable_data_folder;
+#[cfg(target_os = "linux")]
+mod what_is_sent;

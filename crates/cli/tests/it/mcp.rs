@@ -1,4 +1,4 @@
-//! `[mcp.NAME]`: from the config to a call, and what is said when it fails.
+//! `[mcp.NAME]`: from the config to a tool call, and the messages on failure.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,26 +9,26 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Config, aside};
+use crate::support::{TestConfig, aside};
 
-#[path = "../../../mcp/tests/it/plays.rs"]
-mod plays;
+#[path = "../../../mcp/tests/it/test_server.rs"]
+mod test_server;
 
-/// No test: where a server that a test starts begins.
+/// Not a test: the entry point of a server process that a test starts.
 #[test]
 fn server() {
-    plays::play_if_asked();
+    test_server::run_if_requested();
 }
 
-/// A table for a server that is this very binary.
+/// The table of a server whose program is this test binary.
 fn table(name: &str, part: &str, diary: &Path) -> String {
     let us = std::env::current_exe().unwrap();
     let command = [us.to_str().unwrap(), "--exact", "mcp::server", "--nocapture"];
     let command = command.map(|word| format!("{word:?}")).join(", ");
     format!(
         "[mcp.{name}]\ncommand = [{command}]\nenv = {{ {} = {part:?}, {} = {diary:?} }}\n",
-        plays::PLAYS,
-        plays::DIARY,
+        test_server::BEHAVIOUR_VARIABLE,
+        test_server::LOG_VARIABLE,
     )
 }
 
@@ -38,8 +38,8 @@ fn diary(name: &str) -> PathBuf {
     path
 }
 
-/// Every server that wrote into it began and is over.
-fn all_over(diary: &Path) {
+/// Asserts that every server in the diary started and has ended.
+fn assert_all_ended(diary: &Path) {
     let lines = fs::read_to_string(diary).unwrap();
     let processes: Vec<&str> = lines.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     assert!(lines.starts_with("started "), "{lines}");
@@ -52,7 +52,7 @@ fn all_over(diary: &Path) {
     fs::remove_file(diary).unwrap();
 }
 
-/// A provider that wants one tool called and then says what it was given.
+/// A provider that requests one tool call and then answers. Returns its requests.
 fn provider(tool: &'static str, arguments: &'static str) -> (String, std::thread::JoinHandle<Vec<Value>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -65,7 +65,7 @@ fn provider(tool: &'static str, arguments: &'static str) -> (String, std::thread
     (url, requests)
 }
 
-/// Takes one request and answers it with a stream of one delta.
+/// Answers one request with a stream of one delta.
 fn answer_once(listener: &TcpListener, delta: &Value, finish: &str) -> Value {
     let mut stream = BufReader::new(listener.accept().unwrap().0);
     let mut head = String::new();
@@ -89,7 +89,7 @@ fn l2_a_model_calls_a_tool_of_a_server_and_nothing_is_left_running() {
     for part in ["plain", "stubborn"] {
         let diary = diary(&format!("call-{part}"));
         let (url, requests) = provider("play__list_things", r#"{"of":"ours"}"#);
-        let config = Config::with(
+        let config = TestConfig::with(
             &format!("mcp-call-{part}"),
             &format!(
                 "[providers.work]\nprotocol = \"openai-chat\"\nbase_url = {url:?}\n{}trust = true\n[mcp.off]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n",
@@ -108,14 +108,14 @@ fn l2_a_model_calls_a_tool_of_a_server_and_nothing_is_left_running() {
         assert_eq!(offered(&requests[0]), offered(&requests[1]));
         let messages = requests[1]["messages"].as_array().unwrap();
         assert_eq!(messages.last().unwrap()["content"], "things of ours");
-        all_over(&diary);
+        assert_all_ended(&diary);
     }
 }
 
 #[test]
-fn l2_leaving_at_once_leaves_nothing_running() {
+fn l2_exiting_at_once_leaves_nothing_running() {
     let diary = diary("leave");
-    let config = Config::with("mcp-leave", &table("play", "stubborn", &diary));
+    let config = TestConfig::with("mcp-leave", &table("play", "stubborn", &diary));
     let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
     command.args(["ask", "-m", "sim/kimi", "--json", "sim: stall 60"]);
     let mut child = command
@@ -126,7 +126,7 @@ fn l2_leaving_at_once_leaves_nothing_running() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // The request is out, so the server has listed its tools.
+    // The request was sent, so the server has listed its tools.
     let mut line = String::new();
     let mut events = BufReader::new(child.stdout.take().unwrap());
     events.read_line(&mut line).unwrap();
@@ -138,11 +138,11 @@ fn l2_leaving_at_once_leaves_nothing_running() {
     let begun = Instant::now();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
-    all_over(&diary);
+    assert_all_ended(&diary);
 }
 
 #[test]
-fn l3_permissions_name_tools_as_they_are_offered() {
+fn l3_permission_rules_use_the_offered_tool_names() {
     #[rustfmt::skip]
     let cases = [
         ("",                                              "denied: it needs permission and there is nobody to ask; nothing was done"),
@@ -155,7 +155,7 @@ fn l3_permissions_name_tools_as_they_are_offered() {
     for (nth, (rules, content)) in cases.into_iter().enumerate() {
         let diary = diary(&format!("permission-{nth}"));
         let (url, requests) = provider("play__write_thing", "{}");
-        let config = Config::with(
+        let config = TestConfig::with(
             &format!("mcp-permission-{nth}"),
             &format!(
                 "[providers.work]\nprotocol = \"openai-chat\"\nbase_url = {url:?}\n{}{rules}",
@@ -166,21 +166,21 @@ fn l3_permissions_name_tools_as_they_are_offered() {
         assert_eq!(run.code, 0, "{}", run.stderr);
         let requests = requests.join().unwrap();
         assert_eq!(requests[1]["messages"].as_array().unwrap().last().unwrap()["content"], content, "{rules}");
-        all_over(&diary);
+        assert_all_ended(&diary);
     }
 }
 
 #[test]
-fn l2_a_server_that_fails_is_one_line_and_the_session_goes_on() {
+fn l2_a_server_that_fails_is_one_line_and_the_session_continues() {
     let diary = diary("fails");
-    let web = plays::Web::wanting("authorization: bearer hush");
+    let web = test_server::HttpTestServer::requiring("authorization: bearer hush");
     let tables = format!(
         "{}[mcp.gone]\ncommand = [\"/no/such/server\"]\n[mcp.shut]\nurl = {:?}\n[mcp.poor]\nurl = {:?}\nheaders = {{ authorization = \"Bearer ${{ASIDE_TEST_NO_SUCH}}\" }}\n",
         table("dead", "dies", &diary),
         web.url,
         web.url,
     );
-    let config = Config::with("mcp-fails", &tables);
+    let config = TestConfig::with("mcp-fails", &tables);
     let run = aside(&["ask", "-m", "sim/kimi", "hello"], b"", Some(&config));
     assert_eq!(run.code, 0, "{}", run.stderr);
     let lines = [
@@ -194,35 +194,35 @@ fn l2_a_server_that_fails_is_one_line_and_the_session_goes_on() {
     }
     let only_talk = aside(&["ask", "-m", "sim/kimi", "--no-tools", "hello"], b"", Some(&config));
     assert_eq!((only_talk.code, only_talk.stderr.as_str()), (0, ""), "without tools no server is started");
-    all_over(&diary);
+    assert_all_ended(&diary);
 }
 
 #[test]
-fn l2_events_tell_of_a_server_that_fails() {
-    let config = Config::with("mcp-events", "[mcp.gone]\ncommand = [\"/no/such/server\"]\n");
+fn l2_a_server_that_fails_is_a_notice_event() {
+    let config = TestConfig::with("mcp-events", "[mcp.gone]\ncommand = [\"/no/such/server\"]\n");
     let run = aside(&["ask", "-m", "sim/kimi", "--json", "hello"], b"", Some(&config));
     let first: Value = serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap();
     assert_eq!((run.code, &first["event"], &first["code"]), (0, &json!("notice"), &json!("tools")), "{}", run.stdout);
 }
 
 #[test]
-fn the_doctor_looks_at_every_server() {
+fn the_doctor_checks_every_server() {
     let diary = diary("doctor");
-    let web = plays::Web::wanting("host:");
+    let web = test_server::HttpTestServer::requiring("host:");
     let good = format!(
         "{}[mcp.web]\nurl = {:?}\n[mcp.off]\ncommand = [\"x\"]\nenabled = false\n",
         table("play", "plain", &diary),
         web.url
     );
-    let config = Config::with("mcp-doctor", &good);
+    let config = TestConfig::with("mcp-doctor", &good);
     let found = config.run("doctor");
     assert_eq!(found.code, 0, "{}", found.stdout);
     for line in ["ok      mcp play: 8 tools\n", "ok      mcp web: 8 tools\n", "ok      mcp off: enabled = false\n"] {
         assert!(found.stdout.contains(line), "{line}: {}", found.stdout);
     }
-    all_over(&diary);
+    assert_all_ended(&diary);
     assert!(!web.heads.lock().unwrap().is_empty());
-    let config = Config::with("mcp-doctor-bad", "[mcp.gone]\ncommand = [\"/no/such/server\"]\n");
+    let config = TestConfig::with("mcp-doctor-bad", "[mcp.gone]\ncommand = [\"/no/such/server\"]\n");
     let found = config.run("doctor");
     assert_eq!(found.code, 1);
     let line = "broken  mcp gone: `/no/such/server` cannot be started: ";
@@ -230,7 +230,7 @@ fn the_doctor_looks_at_every_server() {
 }
 
 #[test]
-fn mistakes_in_a_table_are_said_with_their_line() {
+fn errors_in_a_table_are_reported_with_their_line() {
     #[rustfmt::skip]
     let cases = [
         ("[mcp.a]\ncommand = [\"x\"]\nurl = \"http://x\"\n",    "config.toml:1: mcp.a: it has a command and a url",               "keep one"),
@@ -241,15 +241,15 @@ fn mistakes_in_a_table_are_said_with_their_line() {
         ("[mcp.a]\ncommand = [\"x\"]\nargs = []\n",             "config.toml:3: mcp.a.args: unknown key",                         "command, url, env, headers, enabled"),
         ("[mcp.a]\ncommand = [\"x\"]\nenabled = \"no\"\n",      "config.toml:3: mcp.a.enabled: expected true or false",           ""),
         ("[mcp.a]\ncommand = [\"x\"]\nenv = { A = 1 }\n",       "config.toml:3: mcp.a.env.A: expected a variable",                ""),
-        ("[mcp.a]\nurl = \"http://x\"\nenv = { A = \"1\" }\n",  "config.toml:3: mcp.a.env: only a server with a command",         "take it out"),
-        ("[mcp.a]\ncommand = [\"x\"]\nheaders = {}\n",          "config.toml:3: mcp.a.headers: only a server with a url",         "take it out"),
+        ("[mcp.a]\nurl = \"http://x\"\nenv = { A = \"1\" }\n",  "config.toml:3: mcp.a.env: only a server with a command",         "remove it"),
+        ("[mcp.a]\ncommand = [\"x\"]\nheaders = {}\n",          "config.toml:3: mcp.a.headers: only a server with a url",         "remove it"),
         ("[mcp.a]\ncommand = [\"x\"]\ntrust = 1\n",            "config.toml:3: mcp.a.trust: expected true or false",             ""),
         ("[mcp.a__b]\ncommand = [\"x\"]\n",                    "config.toml:1: mcp.a__b: a server's name has no _ at its ends",  ""),
         ("[mcp.\"a b\"]\ncommand = [\"x\"]\n",                  "config.toml:1: mcp.\"a b\": a server's name is",                 ""),
         ("mcp = 1\n",                                           "config.toml:1: mcp: expected a table",                           ""),
     ];
     for (text, what, hint) in cases {
-        let config = Config::with("mcp-mistakes", text);
+        let config = TestConfig::with("mcp-mistakes", text);
         let said = config.refused("ask -m sim/kimi hello");
         assert!(said.contains(what) && said.contains(hint), "{text}{said}");
     }

@@ -47,7 +47,7 @@ fn every_provider_is_shown_within_80_columns() {
 }
 
 #[test]
-fn one_dialect_says_what_its_provider_wants() {
+fn one_dialect_is_shown_with_its_rules() {
     let run = aside(&["models", "deepseek"], b"", None);
     for line in [
         "  protocol  openai-chat",
@@ -85,7 +85,7 @@ fn json_is_one_array_with_the_keys_of_the_files() {
 }
 
 #[test]
-fn an_unknown_dialect_is_refused_with_those_known() {
+fn an_unknown_dialect_is_refused_with_the_known_ones() {
     let run = aside(&["models", "acme"], b"", None);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(run.stderr.contains("unknown dialect `acme`") && run.stderr.contains("deepseek"), "{}", run.stderr);

@@ -3,10 +3,10 @@
 use rustix::process::Signal;
 
 use crate::pty::Terminal;
-use crate::support::{Config, aside};
+use crate::support::{TestConfig, aside};
 
-/// Lines in, words out; nothing else may come of it.
-fn talk(config: &Config, lines: &str) -> (i32, String) {
+/// Sends lines to the line prompt. Its output must be plain text, without errors.
+fn talk(config: &TestConfig, lines: &str) -> (i32, String) {
     let run = aside(&["--plain", "-m", "sim/deepseek"], lines.as_bytes(), Some(config));
     assert!(!run.stdout.chars().any(|c| c.is_control() && c != '\n'), "{:?}", run.stdout);
     assert_eq!(run.stderr, "");
@@ -15,7 +15,7 @@ fn talk(config: &Config, lines: &str) -> (i32, String) {
 
 #[test]
 fn t13_a_line_of_input_is_a_prompt_or_a_command() {
-    let config = Config::new("plain-lines");
+    let config = TestConfig::new("plain-lines");
     let (code, said) =
         talk(&config, "sim: think seed=1\n\n/thinking off\nsim: think seed=1\n/model\n/quit\nnot said\n");
     assert_eq!(code, 0);
@@ -30,14 +30,14 @@ fn t13_a_line_of_input_is_a_prompt_or_a_command() {
         let (_, behind) = rest.split_once(word).unwrap_or_else(|| panic!("no {word:?} in {said:?}"));
         rest = behind;
     }
-    assert_eq!(rest, "", "whoever has left hears nothing");
-    // The view is kept, as it is on the screen.
+    assert_eq!(rest, "", "nothing is printed after /quit");
+    // The view is saved, as on the screen.
     assert!(config.read("config.toml").contains("\"reasoning.display\" = \"off\""));
 }
 
 #[test]
-fn t13_a_session_goes_on_in_plain_words() {
-    let config = Config::new("plain-resume");
+fn t13_a_session_continues_as_plain_text() {
+    let config = TestConfig::new("plain-resume");
     talk(&config, "remember the word moss\n");
     let run = aside(&["--plain", "-c", "-m", "sim/deepseek"], b"/undo\n/retry\n", Some(&config));
     let expected = "Session \"remember the word moss\": 2 messages\nYou said: remember the word moss\nThe answer was: ";
@@ -49,12 +49,12 @@ fn t13_a_session_goes_on_in_plain_words() {
     assert!(retried.contains("You wrote: \"remember the word moss\""), "{retried}");
 }
 
-/// What is taken back, summed up or named in a session that goes on is so on
-/// disk, although nothing was said since.
+/// Undo, compaction and a title change a resumed session on disk even without a
+/// new prompt.
 #[test]
-fn p2_a_resumed_session_is_changed_on_disk_before_anything_is_said() {
-    let config = Config::new("plain-changed");
-    let go_on = |lines: &str| {
+fn p2_a_resumed_session_is_changed_on_disk_before_a_new_prompt() {
+    let config = TestConfig::new("plain-changed");
+    let resume_reply = |lines: &str| {
         let run = aside(&["--plain", "-c", "-m", "sim/deepseek"], lines.as_bytes(), Some(&config));
         assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
         run.stdout
@@ -65,40 +65,40 @@ fn p2_a_resumed_session_is_changed_on_disk_before_anything_is_said() {
         said.into_iter().filter(|said| exported.contains(&format!("\"text\":\"{said}\""))).collect::<Vec<_>>()
     };
     talk(&config, "first thing\nsecond thing\n");
-    go_on("/undo\n/title Moss\n");
-    assert!(go_on("").contains("Session \"Moss\": 2 messages\nYou said: first thing\n"));
-    // Asked once more it stands there once.
-    go_on("/retry\n");
-    assert!(go_on("").contains("Session \"Moss\": 2 messages\nYou said: first thing\n"));
-    go_on("second thing\n/compact\n");
-    go_on("/compact\nthird thing\n/undo\n");
-    assert!(!go_on("").contains("0 messages"), "nothing is lost: {}", go_on(""));
+    resume_reply("/undo\n/title Moss\n");
+    assert!(resume_reply("").contains("Session \"Moss\": 2 messages\nYou said: first thing\n"));
+    // A retried prompt is stored once.
+    resume_reply("/retry\n");
+    assert!(resume_reply("").contains("Session \"Moss\": 2 messages\nYou said: first thing\n"));
+    resume_reply("second thing\n/compact\n");
+    resume_reply("/compact\nthird thing\n/undo\n");
+    assert!(!resume_reply("").contains("0 messages"), "nothing is lost: {}", resume_reply(""));
     assert!(questions().contains(&"second thing"), "{:?}", questions());
 }
 
 #[test]
-fn a_title_given_before_anything_is_said_stays() {
-    let config = Config::new("plain-title");
+fn a_title_set_before_the_first_prompt_stays() {
+    let config = TestConfig::new("plain-title");
     talk(&config, "/title Moss\nhello\n");
     assert!(config.stdout("sessions list").contains("Moss"), "{}", config.stdout("sessions list"));
 }
 
 #[test]
-fn t13_permission_is_asked_for_in_lines() {
-    let config = Config::with("plain-asks", "[permissions]\nlist = \"ask\"\n");
+fn t13_permission_questions_are_answered_with_lines() {
+    let config = TestConfig::with("plain-asks", "[permissions]\nlist = \"ask\"\n");
     let (code, said) = talk(&config, "sim: tool-loop 2\ny\nhello\n");
     assert_eq!(code, 0);
     assert_eq!(said.matches("Question: list: .").count(), 2, "{said}");
     assert!(said.contains("Tool: list\nQuestion: list: .\ns and p cover `list`\nAnswer y: yes, once."), "{said}");
     assert!(said.contains("\nYou: y\nTool done: "), "{said}");
-    // The second question met a line that is no answer: it stays a prompt.
+    // The line after the second question is not an answer: it stays a prompt.
     assert!(said.contains("You: hello\nDenied.\n"), "{said}");
     assert!(said.trim_end().ends_with("You wrote: \"hello\"."), "{said}");
 }
 
 #[test]
-fn a_turn_that_fails_is_said_and_told_by_the_exit_code() {
-    let config = Config::new("plain-fails");
+fn a_failed_turn_is_reported_and_sets_the_exit_code() {
+    let config = TestConfig::new("plain-fails");
     let (code, said) = talk(&config, "sim: status 400\nsim: reasoning-only\n");
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("the provider failed (400)"), "{said}");
@@ -107,7 +107,7 @@ fn a_turn_that_fails_is_said_and_told_by_the_exit_code() {
 
 #[test]
 fn without_a_terminal_the_screen_says_what_to_use_instead() {
-    let config = Config::new("plain-hint");
+    let config = TestConfig::new("plain-hint");
     let run = aside(&["-m", "sim/deepseek"], b"hello\n", Some(&config));
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(
@@ -118,9 +118,9 @@ fn without_a_terminal_the_screen_says_what_to_use_instead() {
 }
 
 #[test]
-fn t13_a_simple_terminal_gets_lines_and_so_does_who_asks_for_them() {
+fn t13_a_dumb_terminal_and_aside_plain_get_lines() {
     for (name, variable) in [("dumb", ("TERM", "dumb")), ("asked", ("ASIDE_PLAIN", "1"))] {
-        let config = Config::new(&format!("plain-{name}"));
+        let config = TestConfig::new(&format!("plain-{name}"));
         let mut terminal = Terminal::run(&["aside", "-m", "sim/deepseek"], &config, &[variable]);
         terminal.wait_for("You: ");
         terminal.types("hello\r");
@@ -134,8 +134,8 @@ fn t13_a_simple_terminal_gets_lines_and_so_does_who_asks_for_them() {
 }
 
 #[test]
-fn t10_ctrl_c_stops_the_answer_and_keeps_what_came() {
-    let config = Config::new("plain-interrupt");
+fn t10_ctrl_c_stops_the_answer_and_keeps_the_partial_reply() {
+    let config = TestConfig::new("plain-interrupt");
     let program = ["aside", "--plain", "-m", "sim/deepseek"];
     let mut terminal = Terminal::run(&program, &config, &[]);
     terminal.wait_for("You: ");

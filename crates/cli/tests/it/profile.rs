@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::support::{CONFIG, Config, aside};
+use crate::support::{CONFIG, TestConfig, aside};
 
 #[test]
 fn s2_a_profile_is_saved_loaded_listed_shown_and_deleted() {
-    let config = Config::with("profile", CONFIG);
+    let config = TestConfig::with("profile", CONFIG);
     config.stdout("profile save deep -m kimi/k2 --set reasoning.effort=max --set request.temperature=1");
     assert_eq!(
         config.read("profiles/deep.toml"),
@@ -36,7 +36,7 @@ model = \"kimi/k2\"
     assert_eq!(config.stdout("config get reasoning.effort -p plain"), "low\n");
     assert_eq!(config.stdout("config get reasoning.effort --set reasoning.effort=none"), "none\n");
     let said = config.run("config set reasoning.effort minimal").stderr;
-    assert!(said.contains("note: profile `deep` says max, and that counts"), "{said}");
+    assert!(said.contains("note: profile `deep` overrides it with max"), "{said}");
 
     let said = config.run("profile delete deep").stderr;
     assert_eq!(said, "deleted profile `deep`; no profile is active now\n");
@@ -45,8 +45,8 @@ model = \"kimi/k2\"
 }
 
 #[test]
-fn req_think_006_6_every_thinking_setting_is_saved_and_no_default_is_frozen() {
-    let config = Config::new("every");
+fn req_think_006_6_every_thinking_setting_is_saved_and_no_default_is() {
+    let config = TestConfig::new("every");
     let values = [
         "reasoning.enabled=false",
         "reasoning.effort=high",
@@ -70,7 +70,7 @@ fn req_think_006_6_every_thinking_setting_is_saved_and_no_default_is_frozen() {
     for (name, value) in values.iter().filter_map(|value| value.split_once('=')) {
         assert_eq!(config.stdout(&format!("config get {name}")), format!("{value}\n"));
     }
-    // A default in a profile would win over what the dialect knows.
+    // A default in a profile would override the dialect.
     config.stdout("config unset profile");
     config.stdout("profile save none");
     assert_eq!(config.stdout("profile show none"), "");
@@ -78,7 +78,7 @@ fn req_think_006_6_every_thinking_setting_is_saved_and_no_default_is_frozen() {
 
 #[test]
 fn saving_a_profile_again_changes_it_in_place() {
-    let config = Config::new("again");
+    let config = TestConfig::new("again");
     config.stdout("profile save mine --set reasoning.effort=low --set reasoning.display=full");
     let path = config.0.join("profiles/mine.toml");
     let text =

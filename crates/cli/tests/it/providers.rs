@@ -1,11 +1,11 @@
-//! Who a model is asked of: presets, tables of the config, the simulator.
+//! Resolving providers: presets, tables of the config, the simulator.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Config, Run, aside, run};
+use crate::support::{RunOutput, TestConfig, aside, run};
 
 const CONVERSATION: &str = "examples/conversation.jsonl";
 
@@ -47,29 +47,29 @@ dialect = "kimi"
 base_url = "https://me.openai.azure.example/openai/deployments/d?api-version=2026-01-01"
 "#;
 
-/// The binary with nothing in its environment that could answer for a test.
-fn clean(config: Option<&Config>, arguments: &[&str], env: &[(&str, &str)]) -> Run {
+/// Runs the binary with an empty environment.
+fn clean(config: Option<&TestConfig>, arguments: &[&str], env: &[(&str, &str)]) -> RunOutput {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
     command.env_clear().envs(env.iter().copied()).args(arguments).current_dir(root);
     run(&mut command, b"", config)
 }
 
-fn full(config: &Config, model: &str) -> Value {
+fn full(config: &TestConfig, model: &str) -> Value {
     let run = clean(Some(config), &["encode", "--full", "-m", model, CONVERSATION], &[]);
     assert_eq!(run.code, 0, "{model}: {}", run.stderr);
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-fn explained(config: &Config, model: &str) -> Value {
+fn explained(config: &TestConfig, model: &str) -> Value {
     let run = clean(Some(config), &["explain", "--json", "-m", model, CONVERSATION], &[]);
     assert_eq!(run.code, 0, "{model}: {}", run.stderr);
     serde_json::from_str(&run.stdout).unwrap()
 }
 
 #[test]
-fn a_provider_of_ones_own_is_asked_as_its_table_says() {
-    let config = Config::with("own-provider", OWN);
+fn a_configured_provider_gets_requests_as_its_table_says() {
+    let config = TestConfig::with("own-provider", OWN);
     let sent = full(&config, "work/kimi-k3");
     assert_eq!(sent["url"], "http://127.0.0.1:9000/v1/chat/completions");
     let headers = json!({
@@ -77,19 +77,19 @@ fn a_provider_of_ones_own_is_asked_as_its_table_says() {
         "x-team": "blue", "x-shift": "night", "x-secret-token": "***",
     });
     assert_eq!(sent["headers"], headers);
-    // What the user says wins, beside what we write and in place of it.
+    // The user's extra_body is merged over ours.
     assert_eq!((&sent["body"]["top_k"], &sent["body"]["model"]), (&json!(20), &json!("kimi-mine")));
     assert_eq!(sent["body"]["thinking"]["keep"], "none");
     let alone = clean(Some(&config), &["encode", "-m", "work/kimi-k3", CONVERSATION], &[]).stdout;
     assert_eq!(serde_json::from_str::<Value>(&alone).unwrap(), sent["body"], "the body is the same without --full");
-    // Another model of it has none of that, and the other header.
+    // Another of its models has no extra_body and keeps the provider's header.
     let other = full(&config, "work/moonshot-v1-8k");
     assert_eq!((&other["body"]["top_k"], &other["headers"]["x-shift"]), (&Value::Null, &json!("day")));
 }
 
 #[test]
-fn a_dialect_is_the_one_named_else_told_by_url_then_by_model_else_generic() {
-    let config = Config::with("own-dialect", OWN);
+fn a_dialect_is_the_named_one_else_found_by_url_then_by_model_else_generic() {
+    let config = TestConfig::with("own-dialect", OWN);
     #[rustfmt::skip]
     let cases = [
         ("work/anything",          "kimi"),
@@ -108,8 +108,8 @@ fn a_dialect_is_the_one_named_else_told_by_url_then_by_model_else_generic() {
 }
 
 #[test]
-fn a_table_changes_a_preset_key_by_key_and_no_key_goes_to_a_url_of_another() {
-    let config = Config::with("preset", OWN);
+fn a_table_changes_a_preset_field_by_field_and_no_key_goes_to_another_url() {
+    let config = TestConfig::with("preset", OWN);
     let deepseek = full(&config, "deepseek/deepseek-v4-pro");
     assert_eq!(deepseek["url"], "http://127.0.0.1:1/d/chat/completions");
     assert_eq!(deepseek["headers"]["authorization"], "Bearer ***", "the preset's variable still counts");
@@ -133,7 +133,7 @@ fn a_table_changes_a_preset_key_by_key_and_no_key_goes_to_a_url_of_another() {
     let url = "https://me.openai.azure.example/openai/deployments/d/chat/completions?api-version=2026-01-01";
     assert_eq!(azure["url"], url);
     assert_eq!(full(&config, "gemini/gemini-3-pro")["headers"]["x-goog-api-key"], "***");
-    // The door is the host's, whatever dialect is spoken behind it.
+    // Authentication depends on the host, not on the dialect.
     assert_eq!(full(&config, "mine/kimi-k3")["headers"]["api-key"], "***");
     let other =
         clean(None, &["encode", "--full", "-m", "kimi/kimi-k3", "--dialect", "kimi-anthropic", CONVERSATION], &[]);
@@ -143,8 +143,8 @@ fn a_table_changes_a_preset_key_by_key_and_no_key_goes_to_a_url_of_another() {
 }
 
 #[test]
-fn e8_what_a_preset_sealed_is_not_sent_to_a_provider_of_ones_own() {
-    let config = Config::with("own-origin", OWN);
+fn e8_seals_of_a_preset_are_not_sent_to_a_configured_provider() {
+    let config = TestConfig::with("own-origin", OWN);
     let sealed = |model: &str| {
         let decisions = explained(&config, model)["decisions"].as_array().unwrap().clone();
         let thought = decisions.into_iter().find(|decision| decision["kind"] == "thinking").unwrap();
@@ -157,7 +157,7 @@ fn e8_what_a_preset_sealed_is_not_sent_to_a_provider_of_ones_own() {
 }
 
 #[test]
-fn what_is_still_needed_is_said_and_only_where_it_is_needed() {
+fn missing_values_are_reported_only_where_they_are_needed() {
     #[rustfmt::skip]
     let cases = [
         ("azure/gpt-5",         "`azure` has no base URL of its own",  "[providers.azure] base_url"),
@@ -184,7 +184,7 @@ fn what_is_still_needed_is_said_and_only_where_it_is_needed() {
 }
 
 #[test]
-fn a_mistake_in_a_table_names_file_line_and_key_and_lists_what_is_valid() {
+fn an_error_in_a_table_names_file_line_and_key_and_lists_the_valid_values() {
     #[rustfmt::skip]
     let cases = [
         ("unknown key",     "[providers.a]\nprotocol = \"openai-chat\"\nbase = \"x\"\n",                ":3: providers.a.base: unknown key",                 "protocol, base_url, dialect, api_key_env, api_key_cmd, headers, models"),
@@ -210,7 +210,7 @@ fn a_mistake_in_a_table_names_file_line_and_key_and_lists_what_is_valid() {
         ("two protocols",   "[providers.a]\nprotocol = \"anthropic\"\ndialect = \"kimi\"\n",            ":1: providers.a: dialect `kimi` speaks openai-chat", ""),
     ];
     for (name, text, what, hint) in cases {
-        let config = Config::with("mistakes", text);
+        let config = TestConfig::with("mistakes", text);
         let run = clean(Some(&config), &["encode", "-m", "a/x", CONVERSATION], &[]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{name}");
         assert!(run.stderr.contains(&format!("config.toml{what}")), "{name}: {}", run.stderr);
@@ -219,8 +219,8 @@ fn a_mistake_in_a_table_names_file_line_and_key_and_lists_what_is_valid() {
 }
 
 #[test]
-fn e9_an_unknown_endpoint_is_asked_for_nothing_special_and_that_is_said_once() {
-    let config = Config::with("stranger", "[providers.a]\nprotocol = \"anthropic\"\nbase_url = \"http://x\"\n");
+fn e9_an_unknown_endpoint_gets_no_thinking_parameters_and_one_note() {
+    let config = TestConfig::with("stranger", "[providers.a]\nprotocol = \"anthropic\"\nbase_url = \"http://x\"\n");
     for model in ["a/nobody-knows", "generic/x"] {
         let run = clean(
             Some(&config),
@@ -253,12 +253,12 @@ fn e9_an_unknown_endpoint_is_asked_for_nothing_special_and_that_is_said_once() {
             run.stderr
         );
         let silent = clean(Some(&config), &["encode", "-m", model, CONVERSATION], &[]);
-        assert_eq!(silent.stderr, "", "nothing was wished for, so there is nothing to say");
+        assert_eq!(silent.stderr, "", "no setting was ignored, so there is no note");
     }
 }
 
 #[test]
-fn a_demand_that_cannot_be_met_is_code_1_with_the_body_printed() {
+fn an_unmet_demand_is_exit_code_1_with_the_body_printed() {
     let omit = ["encode", "-m", "deepseek/deepseek-v4-pro", "--set", "reasoning.sendEmpty=omit", CONVERSATION];
     let run = clean(None, &omit, &[]);
     assert_eq!(run.code, 1, "{}", run.stderr);
@@ -271,7 +271,7 @@ fn a_demand_that_cannot_be_met_is_code_1_with_the_body_printed() {
     let json = clean(None, &["explain", "--json", "-m", omit[2], "--set", omit[4], CONVERSATION], &[]);
     let notices = serde_json::from_str::<Value>(&json.stdout).unwrap()["notices"].to_string();
     assert!(notices.contains("demands the field"), "{notices}");
-    // Withheld, and the filler stands in: that is met.
+    // A filler in place of withheld thinking meets the demand.
     let withheld =
         clean(None, &["encode", "-m", omit[2], "--set", "reasoning.includeInContext=false", CONVERSATION], &[]);
     assert_eq!(withheld.code, 0, "{}", withheld.stderr);
@@ -280,8 +280,8 @@ fn a_demand_that_cannot_be_met_is_code_1_with_the_body_printed() {
 }
 
 #[test]
-fn the_models_own_defaults_are_a_layer_that_config_explain_and_explain_agree_on() {
-    let config = Config::with("layer", OWN);
+fn the_models_defaults_are_a_layer_that_config_explain_shows() {
+    let config = TestConfig::with("layer", OWN);
     let head = |arguments: &str| config.stdout(arguments).lines().next().unwrap().to_owned();
     #[rustfmt::skip]
     let cases = [
@@ -298,8 +298,8 @@ fn the_models_own_defaults_are_a_layer_that_config_explain_and_explain_agree_on(
         assert_eq!(head(arguments), expected, "{arguments}");
     }
     assert!(config.refused("config explain context.limit -m nobody/x").contains("names no provider"));
-    // A wrong model in the config is said, and does not stop the settings.
-    let wrong = Config::with("layer-wrong", "model = \"nobody/x\"\n");
+    // A wrong model in the config is reported, and the settings still work.
+    let wrong = TestConfig::with("layer-wrong", "model = \"nobody/x\"\n");
     let run = wrong.run("config get reasoning.display");
     assert_eq!((run.code, run.stdout.as_str()), (0, "live\n"));
     assert!(run.stderr.contains("`nobody/x` names no provider"), "{}", run.stderr);
@@ -324,15 +324,15 @@ fn d7_the_setting_for_tags_reaches_decode() {
     };
     assert_eq!(blocks(&[])[0]["thought"], "hm");
     assert_eq!(blocks(&["--set", "reasoning.tags=off"]), json!([{ "type": "text", "text": "<think>hm</think>yes" }]));
-    let config = Config::with("tags", "[settings]\n\"reasoning.tags\" = \"preopened\"\n");
+    let config = TestConfig::with("tags", "[settings]\n\"reasoning.tags\" = \"preopened\"\n");
     let body = br#"{"choices":[{"message":{"role":"assistant","content":"hm</think>yes"},"finish_reason":"stop"}]}"#;
     let run = aside(&["decode"], body, Some(&config));
     assert_eq!(serde_json::from_str::<Value>(&run.stdout).unwrap()["blocks"][0]["thought"], "hm", "{}", run.stdout);
 }
 
 #[test]
-fn models_lists_providers_of_ones_own() {
-    let config = Config::with("own-models", OWN);
+fn models_lists_configured_providers() {
+    let config = TestConfig::with("own-models", OWN);
     let text = clean(Some(&config), &["models", "work"], &[]).stdout;
     let expected = "work, by config.toml
   protocol  openai-chat

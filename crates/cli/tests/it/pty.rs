@@ -1,5 +1,5 @@
-//! The binary in a terminal of its own: a real pty, which is its controlling
-//! terminal, and every byte it writes.
+//! Runs the binary in a real pty, as its controlling terminal, and collects every
+//! byte it writes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -13,37 +13,37 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::support::Config;
+use crate::support::TestConfig;
 
 /// Longer than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-struct Seen {
+struct PtyOutput {
     bytes: Mutex<Vec<u8>>,
     more: Condvar,
-    unplugged: AtomicBool,
+    closed: AtomicBool,
 }
 
 pub(crate) struct Terminal {
-    /// Our end of the wire.
-    wire: File,
-    /// Held open, so that its modes can be looked at afterwards.
+    /// Our end of the pty.
+    pty: File,
+    /// The other end, kept open to inspect its modes afterwards.
     line: File,
     child: Child,
-    seen: Arc<Seen>,
-    /// What was found already.
+    output: Arc<PtyOutput>,
+    /// Where `wait_for` continues to search.
     from: usize,
 }
 
 impl Terminal {
-    /// Runs a program, with `aside` in its path.
-    pub(crate) fn run(program: &[&str], config: &Config, variables: &[(&str, &str)]) -> Terminal {
-        let wire = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&wire).unwrap();
-        unlockpt(&wire).unwrap();
-        tcsetwinsize(&wire, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-        let name = ptsname(&wire, Vec::new()).unwrap().into_string().unwrap();
+    /// Runs a program with `aside` in its PATH.
+    pub(crate) fn run(program: &[&str], config: &TestConfig, variables: &[(&str, &str)]) -> Terminal {
+        let pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&pty).unwrap();
+        unlockpt(&pty).unwrap();
+        tcsetwinsize(&pty, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let name = ptsname(&pty, Vec::new()).unwrap().into_string().unwrap();
         let line = OpenOptions::new().read(true).write(true).open(name).unwrap();
         let end = || line.try_clone().unwrap();
         let path = Path::new(env!("CARGO_BIN_EXE_aside")).parent().unwrap().display().to_string();
@@ -64,21 +64,21 @@ impl Terminal {
             .stderr(end())
             .spawn()
             .unwrap();
-        let wire = File::from(wire);
-        let seen = Arc::new(Seen::default());
-        listen(wire.try_clone().unwrap(), Arc::clone(&seen));
-        Terminal { wire, line, child, seen, from: 0 }
+        let pty = File::from(pty);
+        let output = Arc::new(PtyOutput::default());
+        read_output(pty.try_clone().unwrap(), Arc::clone(&output));
+        Terminal { pty, line, child, output, from: 0 }
     }
 
     pub(crate) fn types(&mut self, keys: &str) {
-        self.wire.write_all(keys.as_bytes()).unwrap();
+        self.pty.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until this is written, behind what was waited for before; returns
-    /// what came until then.
+    /// Waits for this text after the previously found one. Returns the output up to
+    /// it.
     pub(crate) fn wait_for(&mut self, words: &str) -> String {
-        let until = Instant::now() + PATIENCE;
-        let mut bytes = self.seen.bytes.lock().unwrap();
+        let until = Instant::now() + TIMEOUT;
+        let mut bytes = self.output.bytes.lock().unwrap();
         loop {
             let fresh = &bytes[self.from..];
             if let Some(at) = fresh.windows(words.len()).position(|window| window == words.as_bytes()) {
@@ -88,38 +88,38 @@ impl Terminal {
             }
             let left = until.saturating_duration_since(Instant::now());
             assert!(!left.is_zero(), "`{words}` never came: {:?}", String::from_utf8_lossy(fresh));
-            bytes = self.seen.more.wait_timeout(bytes, left).unwrap().0;
+            bytes = self.output.more.wait_timeout(bytes, left).unwrap().0;
         }
     }
 
-    /// Everything that was written.
+    /// The whole output.
     pub(crate) fn all(&self) -> String {
-        String::from_utf8_lossy(&self.seen.bytes.lock().unwrap()).into_owned()
+        String::from_utf8_lossy(&self.output.bytes.lock().unwrap()).into_owned()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Lines as a shell wants them: echoed, and read when they are whole.
-    pub(crate) fn is_as_it_was(&self) -> bool {
+    /// Whether the terminal is in the normal mode of a shell: line input with echo.
+    pub(crate) fn is_restored(&self) -> bool {
         let modes = tcgetattr(&self.line).unwrap().local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
     /// Waits until the program ends.
     pub(crate) fn end(&mut self) -> ExitStatus {
-        let ended = end_of(&mut self.child);
+        let ended = wait_for_exit(&mut self.child);
         ended.unwrap_or_else(|| panic!("it does not end: {:?}", self.all()))
     }
 
-    /// Pulls the plug: the terminal is gone, and whoever ran in it ends.
-    pub(crate) fn unplug(self) -> ExitStatus {
-        let Terminal { wire, line, mut child, seen, .. } = self;
-        // Our thread holds the wire as well, until it can read no more.
-        seen.unplugged.store(true, Ordering::Relaxed);
-        drop((wire, line));
-        end_of(&mut child).expect("it ends with its terminal")
+    /// Closes the terminal and waits for the program to end.
+    pub(crate) fn hang_up(self) -> ExitStatus {
+        let Terminal { pty, line, mut child, output, .. } = self;
+        // The reading thread holds the pty too, until its next read.
+        output.closed.store(true, Ordering::Relaxed);
+        drop((pty, line));
+        wait_for_exit(&mut child).expect("it ends with its terminal")
     }
 
     pub(crate) fn id(&self) -> String {
@@ -127,8 +127,8 @@ impl Terminal {
     }
 }
 
-fn end_of(child: &mut Child) -> Option<ExitStatus> {
-    let until = Instant::now() + PATIENCE;
+fn wait_for_exit(child: &mut Child) -> Option<ExitStatus> {
+    let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {
         if let Some(status) = child.try_wait().unwrap() {
             return Some(status);
@@ -139,17 +139,17 @@ fn end_of(child: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-fn listen(mut wire: File, seen: Arc<Seen>) {
+fn read_output(mut pty: File, output: Arc<PtyOutput>) {
     std::thread::spawn(move || {
         let mut chunk = [0; 4096];
         // An error means that the other end is closed.
-        while let Ok(count) = wire.read(&mut chunk) {
+        while let Ok(count) = pty.read(&mut chunk) {
             if count == 0 {
                 return;
             }
-            seen.bytes.lock().unwrap().extend_from_slice(&chunk[..count]);
-            seen.more.notify_all();
-            if seen.unplugged.load(Ordering::Relaxed) {
+            output.bytes.lock().unwrap().extend_from_slice(&chunk[..count]);
+            output.more.notify_all();
+            if output.closed.load(Ordering::Relaxed) {
                 return;
             }
         }

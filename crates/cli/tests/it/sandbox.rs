@@ -1,21 +1,21 @@
-//! `aside sandbox`, and what the program does about confinement as a whole.
+//! `aside sandbox`, and confinement in the rest of the program.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Config, Run, run};
+use crate::support::{RunOutput, TestConfig, run};
 
-/// Runs `aside` in the project with variables set.
-fn aside(config: &Config, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+/// Runs `aside` in the project with environment variables.
+fn aside(config: &TestConfig, arguments: &[&str], variables: &[(&str, &str)]) -> RunOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
     command.args(arguments).current_dir(config.project()).envs(variables.iter().copied());
     run(&mut command, b"", Some(config))
 }
 
-/// Every tier that this machine has.
-fn tiers(config: &Config) -> Vec<&'static str> {
+/// The tiers that this machine supports.
+fn tiers(config: &TestConfig) -> Vec<&'static str> {
     let has = |tier: &&str| {
         let said = aside(config, &["sandbox", "--", "true"], &[("ASIDE_CONFINE_MAX", tier)]).stderr;
         said.starts_with(&format!("tier: {tier} ("))
@@ -26,14 +26,14 @@ fn tiers(config: &Config) -> Vec<&'static str> {
 }
 
 #[test]
-fn k1_a_command_is_run_as_tools_run_it_and_the_tier_is_said() {
-    let config = Config::new("sandbox");
+fn k1_a_command_runs_like_a_tools_command_and_the_tier_is_printed() {
+    let config = TestConfig::new("sandbox");
     for tier in tiers(&config) {
         let limit = [("ASIDE_CONFINE_MAX", tier)];
         let inside = aside(&config, &["sandbox", "--", "sh", "-c", "echo said; echo x > made; exit 7"], &limit);
         assert_eq!((inside.code, inside.stdout.as_str()), (7, "said\n"), "{tier}: {}", inside.stderr);
         assert!(config.project().join("made").exists(), "{tier}");
-        // Not below a folder for temporary files, which is open.
+        // Not in a temporary folder, which is writable.
         let outside = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("outside-{}", std::process::id()));
         let line = format!("echo x > {}", outside.display());
         aside(&config, &["sandbox", "--", "sh", "-c", &line], &limit);
@@ -44,7 +44,7 @@ fn k1_a_command_is_run_as_tools_run_it_and_the_tier_is_said() {
 
 #[test]
 fn k4_no_key_reaches_a_confined_command() {
-    let config = Config::new("sandbox-keys");
+    let config = TestConfig::new("sandbox-keys");
     let line = "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'";
     for tier in tiers(&config).into_iter().filter(|tier| *tier != "none") {
         let variables = [("ASIDE_CONFINE_MAX", tier), ("OPENAI_API_KEY", "sk-hunter2-hunter2-hunter2")];
@@ -55,8 +55,8 @@ fn k4_no_key_reaches_a_confined_command() {
 }
 
 #[test]
-fn k1_a_demanded_tier_that_is_missing_is_refused_with_the_reason() {
-    let config = Config::with("sandbox-require", "[tools]\nconfine = \"require\"\n");
+fn k1_a_required_tier_that_is_missing_is_refused_with_the_reason() {
+    let config = TestConfig::with("sandbox-require", "[tools]\nconfine = \"require\"\n");
     let limit = [("ASIDE_CONFINE_MAX", "none")];
     let ran = aside(&config, &["sandbox", "--", "touch", "made"], &limit);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
@@ -68,20 +68,20 @@ fn k1_a_demanded_tier_that_is_missing_is_refused_with_the_reason() {
 
 #[test]
 fn k1_doctor_names_the_tier_and_what_is_missing() {
-    let config = Config::new("sandbox-doctor");
+    let config = TestConfig::new("sandbox-doctor");
     for tier in tiers(&config) {
         let doctor = aside(&config, &["doctor"], &[("ASIDE_CONFINE_MAX", tier)]);
         let line = doctor.stdout.lines().find(|line| line.contains("confinement: ")).unwrap_or_default();
         assert!(line.contains(&format!("confinement: {tier}")), "{tier}: {}", doctor.stdout);
         assert_eq!(line.starts_with("could"), tier != "strong", "{line}");
     }
-    let off = Config::with("sandbox-doctor-off", "[tools]\nconfine = \"off\"\n");
+    let off = TestConfig::with("sandbox-doctor-off", "[tools]\nconfine = \"off\"\n");
     let doctor = aside(&off, &["doctor"], &[]);
     assert!(doctor.stdout.contains("could   confinement: off, by tools.confine"), "{}", doctor.stdout);
 }
 
 #[test]
-fn mistakes_in_the_tools_table_are_said_with_their_line() {
+fn errors_in_the_tools_table_are_reported() {
     #[rustfmt::skip]
     let cases = [
         ("confine = \"maybe\"",     "tools.confine: unknown value `maybe`"),
@@ -90,13 +90,13 @@ fn mistakes_in_the_tools_table_are_said_with_their_line() {
         ("confined = true",         "tools.confined"),
     ];
     for (line, what) in cases {
-        let config = Config::with("sandbox-mistakes", &format!("[tools]\n{line}\n"));
+        let config = TestConfig::with("sandbox-mistakes", &format!("[tools]\n{line}\n"));
         let ran = aside(&config, &["sandbox", "--", "true"], &[]);
         assert_eq!(ran.code, 2, "{line}");
         assert!(ran.stderr.contains(what), "{line}: {}", ran.stderr);
     }
-    // A profile is a file that others hand on.
-    let config = Config::new("sandbox-profile");
+    // A profile may come from other people, so it cannot set this.
+    let config = TestConfig::new("sandbox-profile");
     fs::create_dir_all(config.0.join("profiles")).unwrap();
     fs::write(config.0.join("profiles/given.toml"), "[tools]\nconfine = \"off\"\n").unwrap();
     let ran = aside(&config, &["sandbox", "-p", "given", "--", "true"], &[]);
@@ -105,8 +105,8 @@ fn mistakes_in_the_tools_table_are_said_with_their_line() {
 }
 
 #[test]
-fn l4_a_killed_aside_leaves_nothing_of_its_command() {
-    let config = Config::new("sandbox-killed");
+fn l4_a_killed_aside_leaves_no_process_of_its_command() {
+    let config = TestConfig::new("sandbox-killed");
     for (at, tier) in tiers(&config).into_iter().enumerate() {
         let mark = format!("87{:07}.{at:03}", std::process::id());
         let line = format!("trap '' TERM HUP INT; (setsid sleep {mark} &); sleep {mark}; sleep {mark}");
@@ -119,7 +119,7 @@ fn l4_a_killed_aside_leaves_nothing_of_its_command() {
         }
         aside.kill().unwrap();
         aside.wait().unwrap();
-        // The helper asks first, and kills half a second later.
+        // The helper sends SIGTERM first, and SIGKILL half a second later.
         for _ in 0..1000 {
             if !sleeps(&mark) {
                 break;

@@ -1,24 +1,24 @@
-//! Sessions as a user meets them: kept, gone on with, found, taken elsewhere.
+//! Sessions: saved, continued, searched, exported and imported.
 
 use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Config, Run, aside};
+use crate::support::{RunOutput, TestConfig, aside};
 
-fn run(config: &Config, arguments: &[&str]) -> Run {
+fn run(config: &TestConfig, arguments: &[&str]) -> RunOutput {
     aside(arguments, b"", Some(config))
 }
 
-fn ok(config: &Config, arguments: &[&str]) -> String {
+fn ok(config: &TestConfig, arguments: &[&str]) -> String {
     let run = run(config, arguments);
     assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
     run.stdout
 }
 
 #[test]
-fn p2_a_session_is_kept_and_gone_on_with_and_its_thinking_goes_back() {
-    let config = Config::new("sessions-continue");
+fn p2_a_session_is_saved_and_continued_and_its_thinking_is_sent_back() {
+    let config = TestConfig::new("sessions-continue");
     ok(&config, &["ask", "-m", "sim/deepseek", "first question"]);
     ok(&config, &["ask", "-c", "sim: tool-loop 1"]);
     let list = ok(&config, &["sessions", "list"]);
@@ -38,8 +38,8 @@ fn p2_a_session_is_kept_and_gone_on_with_and_its_thinking_goes_back() {
 }
 
 #[test]
-fn nothing_is_kept_when_it_should_not_be() {
-    let config = Config::new("sessions-none");
+fn no_save_saves_nothing() {
+    let config = TestConfig::new("sessions-none");
     ok(&config, &["ask", "-m", "sim/kimi", "--no-save", "secret"]);
     assert_eq!(ok(&config, &["sessions", "list"]), "");
     let none = run(&config, &["ask", "-c", "go on"]);
@@ -48,8 +48,8 @@ fn nothing_is_kept_when_it_should_not_be() {
 }
 
 #[test]
-fn p4_words_are_found_where_they_were_said_or_thought() {
-    let config = Config::new("sessions-search");
+fn p4_words_are_found_in_the_right_kind_of_block() {
+    let config = TestConfig::new("sessions-search");
     ok(&config, &["ask", "-m", "sim/anthropic", "where is parse_header defined?"]);
     let hits = |arguments: &[&str]| -> Vec<Value> {
         let all: Vec<&str> = ["search", "--json"].iter().chain(arguments).copied().collect();
@@ -68,7 +68,7 @@ fn p4_words_are_found_where_they_were_said_or_thought() {
 
 #[test]
 fn p5_export_import_export_is_byte_identical() {
-    let config = Config::new("sessions-export");
+    let config = TestConfig::new("sessions-export");
     ok(&config, &["ask", "-m", "sim/anthropic", "sim: tool-loop 2"]);
     for (format, name) in [("jsonl", "out.jsonl"), ("markdown", "out.md")] {
         let file = config.0.join(name);
@@ -87,8 +87,8 @@ fn p5_export_import_export_is_byte_identical() {
 }
 
 #[test]
-fn c6_what_was_used_is_counted_by_model() {
-    let config = Config::new("sessions-usage");
+fn c6_usage_is_counted_by_model() {
+    let config = TestConfig::new("sessions-usage");
     ok(&config, &["ask", "-m", "sim/kimi", "hello"]);
     let lines = ok(&config, &["usage", "--json"]);
     let line: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
@@ -98,8 +98,8 @@ fn c6_what_was_used_is_counted_by_model() {
 }
 
 #[test]
-fn a_recording_plays_again_as_it_was() {
-    let config = Config::new("sessions-replay");
+fn a_replay_prints_the_same_as_the_live_run() {
+    let config = TestConfig::new("sessions-replay");
     let tape = config.0.join("tape.jsonl");
     let tape = tape.to_str().unwrap();
     let live =
@@ -112,8 +112,8 @@ fn a_recording_plays_again_as_it_was() {
 }
 
 #[test]
-fn the_screen_wants_a_terminal_and_says_what_does_not() {
-    let config = Config::new("sessions-screen");
+fn the_screen_needs_a_terminal_and_suggests_an_alternative() {
+    let config = TestConfig::new("sessions-screen");
     let refused = run(&config, &[]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("the screen needs a terminal"), "{}", refused.stderr);
@@ -121,8 +121,8 @@ fn the_screen_wants_a_terminal_and_says_what_does_not() {
 }
 
 #[test]
-fn p5_an_import_that_sets_what_is_no_setting_imports_nothing() {
-    let config = Config::new("sessions-settings");
+fn p5_an_import_with_an_invalid_setting_imports_nothing() {
+    let config = TestConfig::new("sessions-settings");
     let file = |name: &str, settings: &str| {
         let path = config.0.join(name);
         let header = format!("{{\"aside\":1,\"title\":\"{name}\",\"settings\":{settings}}}");
@@ -143,7 +143,7 @@ fn p5_an_import_that_sets_what_is_no_setting_imports_nothing() {
     ];
     for (name, settings, named) in cases {
         let bad = file("bad", settings);
-        // The one that is all right is not imported either.
+        // The valid file is not imported either.
         let refused = run(&config, &["sessions", "import", &good, &bad]);
         assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{name}");
         assert!(refused.stderr.contains(named), "{name}: {}", refused.stderr);
@@ -157,8 +157,8 @@ fn p5_an_import_that_sets_what_is_no_setting_imports_nothing() {
 }
 
 #[test]
-fn s2_a_profile_sets_nothing_about_tools() {
-    let config = Config::new("profile-tools");
+fn s2_a_profile_cannot_change_tools_or_permissions() {
+    let config = TestConfig::new("profile-tools");
     fs::create_dir_all(config.0.join("profiles")).unwrap();
     for text in [
         "[tools]\nconfine = \"off\"\n",

@@ -1,32 +1,31 @@
-//! What comes from outside: signals, and a terminal that is given back
-//! whatever happens.
+//! Signals, and restoring the terminal in every case.
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::pty::Terminal;
-use crate::support::Config;
+use crate::support::TestConfig;
 
 const SCREEN: [&str; 3] = ["aside", "-m", "sim/deepseek"];
 const ENTERED: &str = "\u{1b}[?1049h";
 const LEFT: &str = "\u{1b}[?1049l";
-/// A thought that would take minutes.
+/// Thinking that would take minutes.
 const LONG: &str = "sim: think tokens=4000 rate=40 seed=3";
 
-/// The screen in the middle of a thought.
-fn thinking(config: &Config) -> Terminal {
+/// The screen while the model is thinking.
+fn start_thinking(config: &TestConfig) -> Terminal {
     let mut terminal = Terminal::run(&SCREEN, config, &[]);
     terminal.wait_for(ENTERED);
     terminal.types(&format!("{LONG}\r"));
     terminal.wait_for("Thinking");
-    // The store has it after a second at the latest.
+    // The store has it after at most a second.
     terminal.wait_for("tokens");
-    assert!(!terminal.is_as_it_was(), "the screen reads keys as they come");
+    assert!(!terminal.is_restored(), "the screen reads keys as they come");
     terminal
 }
 
-/// The terminal is as a shell wants it: the screen left, the cursor in sight,
-/// no mouse, no pastes, lines and echo.
-fn assert_given_back(terminal: &Terminal, name: &str) {
+/// Asserts that the terminal is restored for a shell: the alternate screen left, the
+/// cursor visible, mouse and bracketed paste off, line input with echo.
+fn assert_restored(terminal: &Terminal, name: &str) {
     let all = terminal.all();
     let (_, behind) = all.rsplit_once(LEFT).unwrap_or_else(|| panic!("{name}: the screen was not left: {all:?}"));
     let (before, _) = all.rsplit_once(LEFT).unwrap();
@@ -35,26 +34,26 @@ fn assert_given_back(terminal: &Terminal, name: &str) {
         assert!(before.rsplit(ENTERED).next().unwrap().contains(sequence), "{name}: no {sequence:?}");
     }
     assert!(behind.contains("\u{1b}[?25h"), "{name}: no cursor: {behind:?}");
-    assert!(terminal.is_as_it_was(), "{name}");
+    assert!(terminal.is_restored(), "{name}");
 }
 
 #[test]
-fn a_signal_that_ends_the_screen_keeps_the_answer_and_gives_the_terminal_back() {
+fn a_signal_that_ends_the_screen_keeps_the_answer_and_restores_the_terminal() {
     for (name, signal, code) in [("term", Signal::TERM, 143), ("hup", Signal::HUP, 129)] {
-        let config = Config::new(&format!("signals-{name}"));
-        let mut terminal = thinking(&config);
+        let config = TestConfig::new(&format!("signals-{name}"));
+        let mut terminal = start_thinking(&config);
         terminal.signal(signal);
         assert_eq!(terminal.end().code(), Some(code), "{name}");
-        assert_given_back(&terminal, name);
+        assert_restored(&terminal, name);
         let kept = config.stdout("sessions show --thinking full");
         assert!(kept.contains(LONG) && kept.contains("interrupted"), "{name}: {kept}");
     }
 }
 
 #[test]
-fn a_terminal_that_is_gone_ends_what_ran_in_it_and_the_answer_is_kept() {
-    let config = Config::new("signals-unplug");
-    assert_eq!(thinking(&config).unplug().code(), Some(129));
+fn a_closed_terminal_ends_aside_and_the_answer_is_kept() {
+    let config = TestConfig::new("signals-unplug");
+    assert_eq!(start_thinking(&config).hang_up().code(), Some(129));
     let kept = config.stdout("sessions show --thinking full");
     assert!(kept.contains(LONG) && kept.contains("interrupted"), "{kept}");
     let mut lines = Terminal::run(&["aside", "--plain", "-m", "sim/deepseek"], &config, &[]);
@@ -62,24 +61,24 @@ fn a_terminal_that_is_gone_ends_what_ran_in_it_and_the_answer_is_kept() {
     lines.types(&format!("{LONG}\r"));
     lines.wait_for("Thinking:");
     lines.wait_for(". ");
-    assert_eq!(lines.unplug().code(), Some(129));
+    assert_eq!(lines.hang_up().code(), Some(129));
     assert_eq!(config.stdout("sessions list").lines().count(), 2);
 }
 
 #[test]
-fn an_interrupt_from_outside_stops_the_answer_and_the_screen_stays() {
-    let config = Config::new("signals-int");
-    let mut terminal = thinking(&config);
+fn sigint_stops_the_answer_and_the_screen_stays() {
+    let config = TestConfig::new("signals-int");
+    let mut terminal = start_thinking(&config);
     terminal.signal(Signal::INT);
     terminal.wait_for("interrupted");
     terminal.types("/quit\r");
     assert_eq!(terminal.end().code(), Some(0));
-    assert_given_back(&terminal, "int");
+    assert_restored(&terminal, "int");
 }
 
 #[test]
-fn a_line_prompt_that_is_asked_to_end_keeps_the_answer() {
-    let config = Config::new("signals-lines");
+fn sigterm_ends_the_line_prompt_and_keeps_the_answer() {
+    let config = TestConfig::new("signals-lines");
     let mut terminal = Terminal::run(&["aside", "--plain", "-m", "sim/deepseek"], &config, &[]);
     terminal.wait_for("You: ");
     terminal.types(&format!("{LONG}\r"));
@@ -91,8 +90,8 @@ fn a_line_prompt_that_is_asked_to_end_keeps_the_answer() {
     assert!(kept.contains("interrupted"), "{kept}");
 }
 
-/// A shell with job control, and the screen as a job of it.
-fn job(config: &Config) -> Terminal {
+/// Starts the screen as a job of a shell with job control.
+fn start_as_job(config: &TestConfig) -> Terminal {
     let mut terminal = Terminal::run(&["bash", "--norc", "--noprofile", "-i"], config, &[("PS1", "ready> ")]);
     terminal.wait_for("ready> ");
     terminal.types("aside -m sim/deepseek\r");
@@ -101,7 +100,7 @@ fn job(config: &Config) -> Terminal {
     terminal
 }
 
-/// The only process the shell has started.
+/// The shell's only child process.
 fn child_of(terminal: &Terminal) -> Pid {
     let id = terminal.id();
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
@@ -109,10 +108,10 @@ fn child_of(terminal: &Terminal) -> Pid {
 }
 
 #[test]
-fn suspended_by_key_or_by_signal_it_gives_the_terminal_back_and_takes_it_again() {
+fn suspending_by_key_or_signal_restores_the_terminal_and_fg_takes_it_again() {
     for name in ["key", "signal"] {
-        let config = Config::new(&format!("signals-suspend-{name}"));
-        let mut terminal = job(&config);
+        let config = TestConfig::new(&format!("signals-suspend-{name}"));
+        let mut terminal = start_as_job(&config);
         match name {
             "key" => terminal.types("\u{1a}"),
             _ => kill_process(child_of(&terminal), Signal::TSTP).unwrap(),
@@ -122,20 +121,20 @@ fn suspended_by_key_or_by_signal_it_gives_the_terminal_back_and_takes_it_again()
         terminal.wait_for("ready> ");
         terminal.types("fg\r");
         terminal.wait_for(ENTERED);
-        // It draws all of it again, and reads keys.
+        // It redraws the whole screen and reads keys.
         terminal.wait_for("/help");
         terminal.types("/quit\r");
         terminal.wait_for(LEFT);
         terminal.wait_for("ready> ");
         terminal.types("exit\r");
         terminal.end();
-        assert_given_back(&terminal, name);
+        assert_restored(&terminal, name);
     }
 }
 
 #[test]
-fn without_a_shell_to_go_back_to_it_does_not_stop() {
-    let config = Config::new("signals-no-shell");
+fn without_a_parent_shell_it_does_not_suspend() {
+    let config = TestConfig::new("signals-no-shell");
     let mut terminal = Terminal::run(&SCREEN, &config, &[]);
     terminal.wait_for("/help");
     terminal.types("\u{1a}");
@@ -153,7 +152,7 @@ fn t13_a_terminal_gets_only_the_colours_it_has() {
         ("none",       [("NO_COLOR", "1"), ("COLORTERM", "truecolor")],     vec!["38;", "48;", "[3", "[9"]),
     ];
     for (name, variables, forbidden) in cases {
-        let config = Config::new("signals-colours");
+        let config = TestConfig::new("signals-colours");
         let mut terminal = Terminal::run(&SCREEN, &config, &variables);
         terminal.wait_for("/help");
         terminal.types("sim: think seed=1\r");
@@ -161,7 +160,7 @@ fn t13_a_terminal_gets_only_the_colours_it_has() {
         terminal.types("/nonsense\r/quit\r");
         assert_eq!(terminal.end().code(), Some(0), "{name}");
         let all = terminal.all();
-        // Colours only: the codes of italics and of no colour are not meant.
+        // Colours only, not the codes of italics and default colours.
         let codes: Vec<&str> = all.split("\u{1b}").filter(|code| code.starts_with('[')).collect();
         let colours = codes.iter().filter_map(|code| code.split_once('m').map(|(head, _)| head));
         let colours: Vec<&str> =
@@ -175,17 +174,17 @@ fn t13_a_terminal_gets_only_the_colours_it_has() {
     }
 }
 
-/// Set for the process that is to fail.
+/// Set in the child process that panics.
 const FAILS: &str = "ASIDE_TEST_FAILS";
 
 #[test]
-fn a_panic_gives_the_terminal_back_before_its_words_are_written() {
+fn a_panic_restores_the_terminal_before_its_message_is_printed() {
     if std::env::var_os(FAILS).is_some() {
         return fail();
     }
-    let config = Config::new("signals-panic");
+    let config = TestConfig::new("signals-panic");
     let own = std::env::current_exe().unwrap().display().to_string();
-    let name = "signals::a_panic_gives_the_terminal_back_before_its_words_are_written";
+    let name = "signals::a_panic_restores_the_terminal_before_its_message_is_printed";
     let mut terminal = Terminal::run(&[&own, "--exact", name, "--nocapture"], &config, &[(FAILS, "1")]);
     terminal.wait_for(ENTERED);
     terminal.wait_for("/help");
@@ -193,20 +192,20 @@ fn a_panic_gives_the_terminal_back_before_its_words_are_written() {
     let before = terminal.wait_for("this part broke");
     assert!(before.contains(LEFT), "{before:?}");
     terminal.end();
-    assert_given_back(&terminal, "panic");
+    assert_restored(&terminal, "panic");
     let all = terminal.all();
     assert_eq!(all.matches(ENTERED).count(), 1);
     let (_, behind) = all.split_once("this part broke").unwrap();
     assert!(!behind.contains("\u{1b}[?2026h"), "nothing is drawn over the words: {behind:?}");
 }
 
-/// A screen whose engine panics when it is asked for something.
+/// A screen whose engine panics on the first command.
 fn fail() {
     let (updates, to_screen) = std::sync::mpsc::channel();
     let (to_engine, commands) = std::sync::mpsc::channel();
     let engine = std::thread::spawn(move || {
         let heard = commands.recv();
-        // The screen waits for more until this ends.
+        // Keeps the channel open until the panic.
         let _updates: std::sync::mpsc::Sender<aside_tui::seam::Update> = updates;
         panic!("this part broke: {heard:?}");
     });

@@ -1,29 +1,29 @@
-//! The simulator as people start it.
+//! `aside sim` as a process.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use crate::support::Config;
+use crate::support::TestConfig;
 
-/// A simulator on a free port, gone when the test is over.
-struct Running {
+/// A simulator on a free port, killed when the test is over.
+struct RunningSimulator {
     child: Child,
-    /// The address it told.
+    /// The address it printed.
     address: String,
-    /// Whoever closes it takes away its voice.
+    /// Kept open, because the simulator writes to it.
     _stderr: BufReader<ChildStderr>,
 }
 
-impl Drop for Running {
+impl Drop for RunningSimulator {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may already have ended.
         let _ended = self.child.kill();
         self.child.wait().unwrap();
     }
 }
 
-fn start(arguments: &[&str]) -> Running {
+fn start(arguments: &[&str]) -> RunningSimulator {
     let mut child = Command::new(env!("CARGO_BIN_EXE_aside"))
         .args(["sim", "--listen", "0"])
         .args(arguments)
@@ -37,7 +37,7 @@ fn start(arguments: &[&str]) -> Running {
     stderr.read_line(&mut line).unwrap();
     let address = line.split("http://").nth(1).and_then(|rest| rest.split(';').next());
     let address = address.unwrap_or_else(|| panic!("no address in {line:?}")).to_owned();
-    Running { child, address, _stderr: stderr }
+    RunningSimulator { child, address, _stderr: stderr }
 }
 
 fn ask(address: &str) -> String {
@@ -67,8 +67,8 @@ fn x1_it_serves_until_it_is_interrupted() {
 }
 
 #[test]
-fn an_address_that_cannot_be_is_said() {
-    let config = Config::new("sim");
+fn an_unusable_address_is_reported() {
+    let config = TestConfig::new("sim");
     let running = start(&[]);
     let address = &running.address;
     let taken = config.run(&format!("sim --listen {address}"));

@@ -1,17 +1,17 @@
-//! The binary, run in a config folder of its own.
+//! Runs the binary with a config folder of its own.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub(crate) struct Run {
+pub(crate) struct RunOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// A config file with everything worth keeping in it.
+/// A config file with comments, tables and settings that edits must keep.
 pub(crate) const CONFIG: &str = r#"# mine, since 2024
 model = "deepseek/deepseek-chat"   # cheap
 
@@ -29,23 +29,23 @@ headers = { "x-team" = "blue" }
 toggle_thinking = "ctrl+t"
 "#;
 
-/// A config folder of its own, gone when the test is over.
-pub(crate) struct Config(pub(crate) PathBuf);
+/// A temporary config folder, deleted when the test is over.
+pub(crate) struct TestConfig(pub(crate) PathBuf);
 
-impl Config {
-    pub(crate) fn new(name: &str) -> Config {
+impl TestConfig {
+    pub(crate) fn new(name: &str) -> TestConfig {
         let folder = std::env::temp_dir().join(format!("aside-test-{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("dialects")).unwrap();
-        Config(folder)
+        TestConfig(folder)
     }
 
-    pub(crate) fn with(name: &str, text: &str) -> Config {
-        let config = Config::new(name);
+    pub(crate) fn with(name: &str, text: &str) -> TestConfig {
+        let config = TestConfig::new(name);
         fs::write(config.0.join("config.toml"), text).unwrap();
         config
     }
 
-    /// A folder to work in: the one with the config is not a model's to touch.
+    /// A working directory. Not the config folder, which tools may not change.
     pub(crate) fn project(&self) -> PathBuf {
         let folder = self.0.with_extension("project");
         fs::create_dir_all(&folder).unwrap();
@@ -56,26 +56,26 @@ impl Config {
         fs::read_to_string(self.0.join(file)).unwrap()
     }
 
-    /// Words apart by spaces; the rest is one word.
-    pub(crate) fn run(&self, arguments: &str) -> Run {
+    /// Runs a command line, split at spaces.
+    pub(crate) fn run(&self, arguments: &str) -> RunOutput {
         aside(&arguments.split(' ').collect::<Vec<_>>(), b"", Some(self))
     }
 
-    /// What a command that must work prints.
+    /// Standard output of a command that must succeed.
     pub(crate) fn stdout(&self, arguments: &str) -> String {
         let run = self.run(arguments);
         assert_eq!(run.code, 0, "{arguments}: {}", run.stderr);
         run.stdout
     }
 
-    /// What a command that must be refused says.
+    /// Standard error of a command that must fail with exit code 2.
     pub(crate) fn refused(&self, arguments: &str) -> String {
         let run = self.run(arguments);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{arguments}");
         run.stderr
     }
 
-    /// Everything in the folder, temporary files too.
+    /// All files in the folder, including temporary ones.
     pub(crate) fn files(&self) -> Vec<String> {
         let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.filter(|name| name != "dialects").collect();
@@ -84,27 +84,27 @@ impl Config {
     }
 }
 
-impl Drop for Config {
+impl Drop for TestConfig {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).unwrap();
-        // Most tests have none.
+        // Most tests have no project folder.
         drop(fs::remove_dir_all(self.0.with_extension("project")));
     }
 }
 
-pub(crate) fn aside(arguments: &[&str], stdin: &[u8], config: Option<&Config>) -> Run {
+pub(crate) fn aside(arguments: &[&str], stdin: &[u8], config: Option<&TestConfig>) -> RunOutput {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     run(Command::new(env!("CARGO_BIN_EXE_aside")).args(arguments).current_dir(root), stdin, config)
 }
 
-/// Where runs without a config folder of their own keep their sessions.
+/// The data folder of runs without their own config folder.
 fn shared_data() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("data")
 }
 
-/// A command that comes to run the binary.
-pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&Config>) -> Run {
-    // Keys of whoever runs the tests are not ours to use.
+/// Runs a command, which may start the binary indirectly.
+pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&TestConfig>) -> RunOutput {
+    // Never use the developer's own keys.
     for variable in std::env::vars().map(|(name, _)| name) {
         if variable.ends_with("_API_KEY") || variable.ends_with("_TOKEN") {
             command.env_remove(variable);
@@ -118,10 +118,10 @@ pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&Config>) 
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A child that does not read its input closes it; that is its right.
+    // The child may close its input without reading it.
     drop(child.stdin.take().unwrap().write_all(stdin));
     let output = child.wait_with_output().unwrap();
-    Run {
+    RunOutput {
         code: output.status.code().unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -1,4 +1,4 @@
-//! Real commands behind real barriers.
+//! Tests with real commands and real confinement.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -10,5 +10,5 @@
 
 mod commands;
 mod escapes;
-mod machine;
+mod machine_support;
 mod support;

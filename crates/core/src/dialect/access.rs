@@ -1,11 +1,10 @@
-//! How a provider is reached: what opens its door, and which of its models
-//! runs when nobody names one.
+//! How to reach a provider: authentication, headers, and the default model.
 
 use std::collections::BTreeMap;
 
-use super::table::{table, words};
+use super::table::{choices, table};
 
-words!(
+choices!(
     /// The header that carries the key.
     #[derive(Default)]
     Auth {
@@ -28,17 +27,17 @@ impl Auth {
     }
 }
 
-/// What a request to a provider needs beside its body.
+/// What a request to a provider needs besides its body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
     pub auth: Auth,
-    /// Headers of every request.
+    /// Headers sent with every request.
     pub headers: BTreeMap<String, String>,
-    /// Variables that may hold what stands for `{region}` in the base URL.
+    /// Environment variables that may hold the `{region}` of the base URL.
     pub region_env: Vec<String>,
-    /// The model that runs when only this provider's key is there.
+    /// The model to use if only this provider has a key.
     pub default_model: Option<String>,
-    /// Whose key counts first when there are several; the lowest.
+    /// Which provider comes first if several have a key. The lowest wins.
     pub order: Option<u32>,
 }
 
@@ -61,13 +60,13 @@ impl AccessTable {
         AccessTable { auth, headers, region_env, default_model, order }
     }
 
-    /// The ways of the protocol: another provider's model and place in the
-    /// order are its own.
-    pub(super) fn of_the_protocol(&self) -> AccessTable {
+    /// What other dialects of the protocol inherit. The default model and the
+    /// order are not inherited.
+    pub(super) fn inherited(&self) -> AccessTable {
         AccessTable { auth: self.auth, headers: self.headers.clone(), ..AccessTable::default() }
     }
 
-    pub(super) fn settle(self) -> Access {
+    pub(super) fn resolve(self) -> Access {
         Access {
             auth: self.auth.unwrap_or_default(),
             headers: self.headers.unwrap_or_default(),

@@ -1,35 +1,37 @@
-//! How thinking is asked for: switches, effort, budget, and what may not stand beside them.
+//! The `[ask]` table, which describes how to request thinking: switches,
+//! effort, budget, and parameters that conflict with them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer};
 
-use super::Source;
+use super::DialectSource;
 use super::echo::Patch;
 use super::error::DialectError;
-use super::table::{table, words};
+use super::table::{choices, table};
 
-/// The levels of effort, lowest first. `none` is no level: it is the off-switch.
+/// The effort levels, lowest first. `none` is not a level: it switches thinking
+/// off.
 pub const EFFORT_LEVELS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// What can exclude one another in `ask.exclusive`.
+/// The words allowed in `ask.exclusive`.
 const EXCLUSIVE: [&str; 3] = ["on", "effort", "budget"];
 
-words!(
-    /// What a model does when the request says nothing about thinking.
+choices!(
+    /// What a model does if the request does not mention thinking.
     #[derive(Default)]
     AskDefault {
         On = "on",
         #[default]
         Off = "off",
-        /// It thinks whatever the request says.
+        /// The model always thinks.
         Always = "always",
     }
 );
 
-words!(
-    /// The public vocabulary a model reads by, where it has one.
+choices!(
+    /// The public tokenizer vocabulary of a model, if there is one.
     #[derive(Default)]
     Tokenizer {
         O200k = "o200k_base",
@@ -42,7 +44,8 @@ words!(
 /// How thinking is switched off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Off {
-    /// By sending this; an empty patch means by not asking.
+    /// By sending this patch. An empty patch means that thinking is off unless
+    /// requested.
     Patch(Patch),
     Unsupported,
 }
@@ -53,7 +56,7 @@ impl Default for Off {
     }
 }
 
-/// How thinking is asked for. Paths are dotted and begin at the body.
+/// How to request thinking. Paths are dotted and start at the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskRules {
     /// Switches thinking on.
@@ -62,50 +65,52 @@ pub struct AskRules {
     pub default: AskDefault,
     pub effort: EffortRules,
     pub budget: BudgetRules,
-    /// Pairs of `on`, `effort` and `budget` that no request may carry together.
+    /// Pairs of `on`, `effort` and `budget` that cannot be combined in one
+    /// request.
     pub exclusive: Vec<(String, String)>,
     /// Makes the thinking readable.
     pub show: Patch,
     /// Sent whenever thinking is on.
     pub extra: Patch,
     pub headers: BTreeMap<String, String>,
-    /// Parameters this model never takes.
+    /// Parameters this model never accepts.
     pub forbid: Vec<String>,
     /// Parameters refused while thinking is on.
     pub forbid_when_on: Vec<String>,
     /// A tool may be forced while thinking is on.
     pub forced_tools_ok: bool,
     pub max_tokens: MaxTokensRules,
-    /// Tokens that fit into one request and its answer.
+    /// The context window: tokens of one request and its reply.
     pub context_limit: Option<u64>,
-    /// What counts its tokens exactly.
+    /// The vocabulary that counts the model's tokens exactly.
     pub tokenizer: Tokenizer,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffortRules {
-    /// Empty where there is no such parameter.
+    /// Empty if there is no such parameter.
     pub path: String,
-    /// The levels taken, in the order of [`EFFORT_LEVELS`].
+    /// The accepted levels, in the order of [`EFFORT_LEVELS`].
     pub values: Vec<String>,
-    /// Levels written as another word.
+    /// Levels that are sent as another word.
     pub map: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetRules {
-    /// Empty where there is no such parameter.
+    /// Empty if there is no such parameter.
     pub path: String,
     pub range: Option<(u64, u64)>,
-    /// What a budget does not work without.
+    /// What must be sent along with a budget.
     pub with: Patch,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaxTokensRules {
-    /// Empty where there is no such parameter.
+    /// Empty if there is no such parameter.
     pub path: String,
-    /// Sent when nobody set a limit; absent where the provider needs none (0 in a file).
+    /// Sent if the user set no limit. Absent if the provider needs none (0 in a
+    /// file).
     pub default: Option<u64>,
 }
 
@@ -135,7 +140,7 @@ table!(Budget { path: String, range: (u64, u64), with: Patch });
 table!(MaxTokens { path: String, default: u64 });
 
 impl Ask {
-    pub(super) fn settle(self, source: &Source<'_>) -> Result<AskRules, DialectError> {
+    pub(super) fn resolve(self, source: &DialectSource<'_>) -> Result<AskRules, DialectError> {
         let exclusive = self.exclusive.unwrap_or_default();
         for word in exclusive.iter().flat_map(|(a, b)| [a, b]) {
             if !EXCLUSIVE.contains(&word.as_str()) {
@@ -147,8 +152,8 @@ impl Ask {
             on: self.on.unwrap_or_default(),
             off: self.off.unwrap_or_default(),
             default: self.default.unwrap_or_default(),
-            effort: self.effort.settle(source)?,
-            budget: self.budget.settle(source)?,
+            effort: self.effort.resolve(source)?,
+            budget: self.budget.resolve(source)?,
             exclusive,
             show: self.show.unwrap_or_default(),
             extra: self.extra.unwrap_or_default(),
@@ -167,7 +172,7 @@ impl Ask {
 }
 
 impl Effort {
-    fn settle(self, source: &Source<'_>) -> Result<EffortRules, DialectError> {
+    fn resolve(self, source: &DialectSource<'_>) -> Result<EffortRules, DialectError> {
         let values = self.values.unwrap_or_default();
         let map = self.map.unwrap_or_default();
         for (key, level) in values
@@ -190,7 +195,8 @@ impl Effort {
             let problem = "there are levels, but no `ask.effort.path` to write them to".to_owned();
             return Err(DialectError::in_key(source, "ask.effort.values", problem));
         };
-        // An empty path takes away what the generic dialect offers.
+        // An empty path removes the parameter inherited from the generic
+        // dialect.
         if path.is_empty() {
             return Ok(EffortRules { path, values: Vec::new(), map: BTreeMap::new() });
         }
@@ -199,7 +205,7 @@ impl Effort {
 }
 
 impl Budget {
-    fn settle(self, source: &Source<'_>) -> Result<BudgetRules, DialectError> {
+    fn resolve(self, source: &DialectSource<'_>) -> Result<BudgetRules, DialectError> {
         if let Some((least, most)) = self.range.filter(|(least, most)| least > most) {
             let problem = format!("the range begins at {least} and ends at {most}");
             return Err(DialectError::in_key(source, "ask.budget.range", problem));

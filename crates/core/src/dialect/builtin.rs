@@ -1,26 +1,27 @@
-//! The files of `dialects/`, compiled in. A tidy test sees that none is missing.
+//! The files of `dialects/`, compiled in. A tidy test checks that none is
+//! missing.
 
-use super::Source;
+use super::DialectSource;
 
-/// The file that holds tag families instead of a dialect.
+/// The file with the tag families.
 pub(super) const TAGS: &str = "tags.toml";
 
-/// The file that says which model reads which other's thinking.
+/// The file that lists which model can read the thinking of which other model.
 pub(super) const MATRIX: &str = "matrix.toml";
 
-/// The file with the complaints of providers.
+/// The file with the error messages of providers.
 pub(super) const ERRORS: &str = "errors.toml";
 
 macro_rules! files {
     ($($name:literal)*) => {
-        &[$(Source {
+        &[$(DialectSource {
             path: concat!("dialects/", $name, ".toml"),
             text: include_str!(concat!("../../../../dialects/", $name, ".toml")),
         }),*]
     };
 }
 
-pub(super) const FILES: &[Source<'static>] = files! {
+pub(super) const FILES: &[DialectSource<'static>] = files! {
     "tags" "matrix" "errors"
     "anthropic" "ark" "azure" "azure-responses" "bedrock" "cerebras" "cohere" "copilot" "copilot-responses" "deepseek"
     "deepseek-anthropic" "deepseek-responses" "fireworks" "gemini" "gemini-openai" "generic" "groq" "kimi"

@@ -1,25 +1,26 @@
-//! What goes back: where stored thinking is written, when it must be, and whom it binds.
+//! The `[echo]` and `[bind]` tables, which describe how to send stored thinking
+//! back: where it is written, when it is required, and what it is bound to.
 
-use super::Source;
+use super::DialectSource;
 use super::error::DialectError;
 use super::matrix::Matrix;
-use super::table::{table, words};
+use super::table::{choices, table};
 use crate::protocol::Protocol;
 
-/// A piece of a request body to be merged into it.
+/// A JSON object to merge into a request body.
 pub type Patch = serde_json::Map<String, serde_json::Value>;
 
-words!(
-    /// Where the thinking stands on the way back.
+choices!(
+    /// Where thinking is placed when it is sent back.
     #[derive(Default)]
     Carrier {
         #[default]
         None = "none",
-        /// A string beside the content.
+        /// A string next to the content.
         Field = "field",
-        /// An array of structured thinking beside the content.
+        /// An array of structured thinking next to the content.
         Details = "details",
-        /// Inside the content, in the tags it came in.
+        /// Inside the content, in the original tags.
         ContentTags = "content_tags",
         /// A part of the content array.
         ContentChunks = "content_chunks",
@@ -36,23 +37,23 @@ words!(
     }
 );
 
-words!(
-    /// What a provider makes of thinking that comes back.
+choices!(
+    /// How a provider treats thinking that is sent back.
     #[derive(Default)]
     Duty {
         /// Refused without it, or documented as required.
         Must = "must",
-        /// Better with it.
+        /// Gives better results with it.
         Should = "should",
         #[default]
         Ignored = "ignored",
-        /// Refused with it, or worse with it.
+        /// Refused with it, or gives worse results with it.
         Forbidden = "forbidden",
     }
 );
 
-words!(
-    /// When the duty across turns holds.
+choices!(
+    /// When the duty across turns applies.
     #[derive(Default)]
     TurnsIf {
         #[default]
@@ -64,8 +65,8 @@ words!(
     }
 );
 
-words!(
-    /// Which messages without thinking get the filler.
+choices!(
+    /// Which messages without thinking get a filler.
     #[derive(Default)]
     FillEmpty {
         #[default]
@@ -75,8 +76,8 @@ words!(
     }
 );
 
-words!(
-    /// Whether an item goes back with the id it came with.
+choices!(
+    /// Whether an item is sent back with its original id.
     #[derive(Default)]
     Ids {
         #[default]
@@ -85,8 +86,8 @@ words!(
     }
 );
 
-words!(
-    /// Where an item holds text that nobody encrypted.
+choices!(
+    /// Where an item holds unencrypted text.
     #[derive(Default)]
     ItemText {
         #[default]
@@ -96,8 +97,8 @@ words!(
     }
 );
 
-words!(
-    /// Which ids of tool calls are taken, where another maker gave them.
+choices!(
+    /// Which tool call ids from other providers are accepted.
     #[derive(Default)]
     CallIdShape {
         #[default]
@@ -107,8 +108,8 @@ words!(
     }
 );
 
-words!(
-    /// What stands as content beside tool calls when nothing was said.
+choices!(
+    /// The content of a message that has tool calls and no text.
     #[derive(Default)]
     EmptyContent {
         #[default]
@@ -118,8 +119,8 @@ words!(
     }
 );
 
-words!(
-    /// What counts as the same thought twice.
+choices!(
+    /// Which thinking blocks count as duplicates.
     #[derive(Default)]
     Dedupe {
         #[default]
@@ -130,40 +131,41 @@ words!(
     }
 );
 
-words!(
-    /// What becomes of another provider's thinking. It is never visible text.
+choices!(
+    /// What happens to the thinking of another provider. It never becomes
+    /// visible text.
     #[derive(Default)]
     Foreign {
         #[default]
         Drop = "drop",
         AsField = "as_field",
-        /// Calls that need a seal get the documented dummy.
+        /// Tool calls that need a seal get the documented dummy.
         DummySignature = "dummy_signature",
     }
 );
 
-words!(
-    /// What happens when the conversation before a thought has changed.
+choices!(
+    /// What happens if the conversation before a thinking block has changed.
     #[derive(Default)]
     PrefixCheck {
         #[default]
         None = "none",
-        /// Not checked there, but worth remembering.
+        /// Not checked by the provider, but recorded.
         Record = "record",
         /// The request is refused.
         Error = "error",
-        /// The request asks for the thought to be dropped instead.
+        /// The request asks the provider to drop the block instead.
         DropBlock = "drop_block",
     }
 );
 
-words!(
-    /// Which thinking may be left out of a conversation that has some.
+choices!(
+    /// Which thinking may be left out of a conversation.
     #[derive(Default)]
     Removal {
         #[default]
         Any = "any",
-        /// From the oldest on, without a gap.
+        /// Only the oldest, without gaps.
         PrefixOnly = "prefix_only",
         AllOrNone = "all_or_none",
     }
@@ -172,23 +174,23 @@ words!(
 /// The name of the field the thinking is written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EchoField {
-    /// The one it was read from.
+    /// The one it was received in.
     Same,
     Named(String),
 }
 
-/// Which models may read a thought.
+/// Which models can read a thinking block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BindModel {
-    /// All of this provider's.
+    /// All models of this provider.
     None,
-    /// Only the one that made it.
+    /// Only the model that produced it.
     Same,
-    /// Those the matrix of this name lists.
+    /// The models listed in the matrix of this name.
     Matrix(String),
 }
 
-/// How stored thinking is written back.
+/// How stored thinking is sent back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one key of the file and contradicts no other")]
 pub struct EchoRules {
@@ -201,12 +203,12 @@ pub struct EchoRules {
     /// Across user turns, under the condition of `turns_if`.
     pub turns_duty: Duty,
     pub turns_if: TurnsIf,
-    /// What the request carries so that older turns are read.
+    /// What the request must contain so that the provider reads older turns.
     pub flag: Patch,
     pub fill_empty: FillEmpty,
-    /// What stands in the field where there was no thinking.
+    /// The value of the field if there was no thinking.
     pub filler: String,
-    /// A thought without a seal does not go back.
+    /// Thinking without a seal is not sent back.
     pub need_opaque: bool,
     pub ids: Ids,
     pub call_ids: CallIdShape,
@@ -216,11 +218,11 @@ pub struct EchoRules {
     pub empty_content: EmptyContent,
     pub dedupe: Dedupe,
     pub foreign: Foreign,
-    /// The documented dummy, where there is one.
+    /// The documented dummy signature, if there is one.
     pub dummy: String,
 }
 
-/// Whom a thought is bound to, besides its provider.
+/// What a thinking block is bound to, besides its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindRules {
     pub model: BindModel,
@@ -255,7 +257,7 @@ table!(Echo {
 table!(Bind { model: String, account: bool, prefix: PrefixCheck, removal: Removal });
 
 impl Echo {
-    pub(super) fn settle(self, protocol: Protocol, source: &Source<'_>) -> Result<EchoRules, DialectError> {
+    pub(super) fn resolve(self, protocol: Protocol, source: &DialectSource<'_>) -> Result<EchoRules, DialectError> {
         let carrier = self.carrier.unwrap_or_default();
         check_carrier(protocol, carrier, source)?;
         let turns_if = self.turns_if.unwrap_or_default();
@@ -298,8 +300,8 @@ impl Echo {
     }
 }
 
-/// A protocol has its own places for thinking.
-fn check_carrier(protocol: Protocol, carrier: Carrier, source: &Source<'_>) -> Result<(), DialectError> {
+/// Each protocol supports only some carriers.
+fn check_carrier(protocol: Protocol, carrier: Carrier, source: &DialectSource<'_>) -> Result<(), DialectError> {
     let fits = match carrier {
         Carrier::None => true,
         Carrier::Field => matches!(protocol, Protocol::OpenaiChat | Protocol::Ollama),
@@ -319,7 +321,7 @@ fn check_carrier(protocol: Protocol, carrier: Carrier, source: &Source<'_>) -> R
 }
 
 impl Bind {
-    pub(super) fn settle(self, matrices: &[Matrix], source: &Source<'_>) -> Result<BindRules, DialectError> {
+    pub(super) fn resolve(self, matrices: &[Matrix], source: &DialectSource<'_>) -> Result<BindRules, DialectError> {
         let wrong = |problem| Err(DialectError::in_key(source, "bind.model", problem));
         let model = match self.model.as_deref().unwrap_or("none") {
             "none" => BindModel::None,

@@ -1,8 +1,8 @@
-//! A mistake in a dialect file: which file, which line, which key.
+//! An error in a dialect file, with the file, the line and the key.
 
 use serde::de::DeserializeOwned;
 
-use super::Source;
+use super::DialectSource;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}:{line}: {key}: {problem}")]
@@ -14,15 +14,15 @@ pub struct DialectError {
 }
 
 impl DialectError {
-    /// A mistake at a byte of the file.
-    pub(super) fn at(source: &Source<'_>, offset: usize, key: &str, problem: String) -> DialectError {
+    /// An error at a byte offset.
+    pub(super) fn at(source: &DialectSource<'_>, offset: usize, key: &str, problem: String) -> DialectError {
         let before = source.text.get(..offset).unwrap_or(source.text);
         let line = before.matches('\n').count() + 1;
         DialectError { path: source.path.to_owned(), line, key: key.to_owned(), problem }
     }
 
-    /// A mistake in a value that parsed; the line is the key's own.
-    pub(super) fn in_key(source: &Source<'_>, key: &str, problem: String) -> DialectError {
+    /// An error in a value that parsed. The line is that of the key.
+    pub(super) fn in_key(source: &DialectSource<'_>, key: &str, problem: String) -> DialectError {
         DialectError::at(source, offset_of(source.text, key).unwrap_or(0), key, problem)
     }
 }
@@ -34,7 +34,8 @@ fn table_of(line: &str) -> Option<&str> {
     opens.then(|| header.trim_matches(['[', ']']))
 }
 
-/// Where a dotted key stands in a TOML text, whichever way its tables are written.
+/// The offset of a dotted key in a TOML text, whichever way its tables are
+/// written.
 fn offset_of(text: &str, key: &str) -> Option<usize> {
     let mut table = "";
     let mut start = 0;
@@ -54,7 +55,7 @@ fn offset_of(text: &str, key: &str) -> Option<usize> {
     None
 }
 
-pub(super) fn parse<T: DeserializeOwned>(source: &Source<'_>) -> Result<T, DialectError> {
+pub(super) fn parse<T: DeserializeOwned>(source: &DialectSource<'_>) -> Result<T, DialectError> {
     toml_edit::de::from_str(source.text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         let problem = error.message().trim().replace('\n', "; ");
@@ -62,7 +63,7 @@ pub(super) fn parse<T: DeserializeOwned>(source: &Source<'_>) -> Result<T, Diale
     })
 }
 
-/// The dotted key that stands at a byte of a TOML text.
+/// The dotted key at a byte offset of a TOML text.
 fn key_at(text: &str, offset: usize) -> String {
     let mut table = "";
     let mut start = 0;

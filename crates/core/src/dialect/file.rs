@@ -1,4 +1,5 @@
-//! The files as they are written: everything optional, nothing unknown.
+//! The format of dialect files: every key is optional, and unknown keys are
+//! errors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +14,11 @@ use super::echo::{Bind, Echo};
 use super::error::DialectError;
 use super::matrix::Matrix;
 use super::read::{Finish, Read, Usage};
-use super::{Rules as Settled, Source};
+use super::{DialectSource, Rules};
 use crate::protocol::Protocol;
-use crate::tags::Pair;
+use crate::tags::TagPair;
 
-/// One file, its tables sorted into what can be merged.
+/// One file, with its tables in a form that can be merged.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "DialectTable")]
 pub(super) struct DialectFile {
@@ -30,13 +31,13 @@ pub(super) struct DialectFile {
     pub(super) unknown: bool,
     pub(super) makes: Vec<String>,
     pub(super) hosts: Vec<String>,
-    pub(super) rules: Rules,
-    pub(super) models: Vec<(String, Rules)>,
+    pub(super) rules: RuleTables,
+    pub(super) models: Vec<(String, RuleTables)>,
 }
 
-/// All that a file can say about one model.
+/// The rules a file can set for one model.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rules {
+pub(super) struct RuleTables {
     read: Read,
     echo: Echo,
     bind: Bind,
@@ -46,10 +47,10 @@ pub(super) struct Rules {
     errors: Option<Vec<String>>,
 }
 
-/// What other files offer to choose from.
+/// Tag pairs and matrices, which dialects refer to by name.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) pairs: BTreeMap<String, Pair>,
+pub(super) struct SharedTables {
+    pub(super) pairs: BTreeMap<String, TagPair>,
     pub(super) matrices: Vec<Matrix>,
 }
 
@@ -129,10 +130,10 @@ pub(super) struct PairTable {
     tail: Option<String>,
 }
 
-impl From<PairTable> for Pair {
-    fn from(table: PairTable) -> Pair {
+impl From<PairTable> for TagPair {
+    fn from(table: PairTable) -> TagPair {
         let PairTable { id, open, close, suffixed, tail } = table;
-        Pair { id, open, close, suffixed, tail }
+        TagPair { id, open, close, suffixed, tail }
     }
 }
 
@@ -143,32 +144,32 @@ impl From<DialectTable> for DialectFile {
         let DialectTable { auth, headers, region_env, default_model, order, .. } = table;
         let access = AccessTable::new(auth, headers, region_env, default_model, order);
         let DialectTable { read, echo, bind, ask, usage, finish, .. } = table;
-        let rules = Rules { read, echo, bind, ask, usage, finish, errors };
+        let rules = RuleTables { read, echo, bind, ask, usage, finish, errors };
         let models = model.into_iter().flat_map(ModelTable::into_rules).collect();
         DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, hosts, rules, models }
     }
 }
 
 impl ModelTable {
-    /// A table with several patterns is as many tables.
-    fn into_rules(self) -> impl Iterator<Item = (String, Rules)> {
+    /// A table with several patterns becomes one entry per pattern.
+    fn into_rules(self) -> impl Iterator<Item = (String, RuleTables)> {
         let ModelTable { patterns, errors, read, echo, bind, ask, usage, finish } = self;
-        let rules = Rules { read, echo, bind, ask, usage, finish, errors };
+        let rules = RuleTables { read, echo, bind, ask, usage, finish, errors };
         patterns.into_iter().map(move |pattern| (pattern, rules.clone()))
     }
 }
 
 impl DialectFile {
-    /// What the other file says wins, key by key. Model tables with a known
-    /// pattern are merged; new ones are asked first.
-    pub(super) fn lay_over(&mut self, other: DialectFile) {
+    /// Merges another file over this one, key by key; the other file wins.
+    /// Model tables with a known pattern are merged, new ones come first.
+    pub(super) fn merge(&mut self, other: DialectFile) {
         let DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, hosts, rules, models } =
             other;
         self.id = id;
         self.protocol = protocol.or(self.protocol);
         self.base_url = base_url.or(self.base_url.take());
         self.api_key_env = api_key_env.or(self.api_key_env.take());
-        self.access.lay_over(access);
+        self.access.merge(access);
         self.generic |= generic;
         self.unknown |= unknown;
         if !makes.is_empty() {
@@ -177,11 +178,11 @@ impl DialectFile {
         if !hosts.is_empty() {
             self.hosts = hosts;
         }
-        self.rules.lay_over(rules);
+        self.rules.merge(rules);
         let mut new = Vec::new();
         for (pattern, rules) in models {
             match self.models.iter_mut().find(|(known, _)| *known == pattern) {
-                Some((_, known)) => known.lay_over(rules),
+                Some((_, known)) => known.merge(rules),
                 None => new.push((pattern, rules)),
             }
         }
@@ -190,37 +191,37 @@ impl DialectFile {
     }
 }
 
-impl Rules {
+impl RuleTables {
     pub(super) fn errors(&self) -> &[String] {
         self.errors.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn lay_over(&mut self, other: Rules) {
-        let Rules { read, echo, bind, ask, usage, finish, errors } = other;
-        self.read.lay_over(read);
-        self.echo.lay_over(echo);
-        self.bind.lay_over(bind);
-        self.ask.lay_over(ask);
-        self.usage.lay_over(usage);
-        self.finish.lay_over(finish);
+    pub(super) fn merge(&mut self, other: RuleTables) {
+        let RuleTables { read, echo, bind, ask, usage, finish, errors } = other;
+        self.read.merge(read);
+        self.echo.merge(echo);
+        self.bind.merge(bind);
+        self.ask.merge(ask);
+        self.usage.merge(usage);
+        self.finish.merge(finish);
         self.errors = errors.or(self.errors.take());
     }
 
-    /// Turns what the files say into what the codecs work with.
-    pub(super) fn settle(
+    /// Resolves the tables into the rules that the codecs use.
+    pub(super) fn resolve(
         self,
         protocol: Protocol,
-        known: &Known,
-        source: &Source<'_>,
-    ) -> Result<Settled, DialectError> {
-        let Rules { read, echo, bind, ask, usage, finish, errors } = self;
-        Ok(Settled {
-            read: read.settle(protocol, &known.pairs, source)?,
-            echo: echo.settle(protocol, source)?,
-            bind: bind.settle(&known.matrices, source)?,
-            ask: ask.settle(source)?,
-            usage: usage.settle(),
-            finish: finish.settle(),
+        known: &SharedTables,
+        source: &DialectSource<'_>,
+    ) -> Result<Rules, DialectError> {
+        let RuleTables { read, echo, bind, ask, usage, finish, errors } = self;
+        Ok(Rules {
+            read: read.resolve(protocol, &known.pairs, source)?,
+            echo: echo.resolve(protocol, source)?,
+            bind: bind.resolve(&known.matrices, source)?,
+            ask: ask.resolve(source)?,
+            usage: usage.resolve(),
+            finish: finish.resolve(),
             errors: errors.unwrap_or_default(),
         })
     }
@@ -231,11 +232,11 @@ fn protocol<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Protoco
     word.parse().map(Some).map_err(serde::de::Error::custom)
 }
 
-/// A word, or a list of them.
+/// A string, or a list of strings.
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    struct Words;
+    struct PatternsVisitor;
 
-    impl<'de> Visitor<'de> for Words {
+    impl<'de> Visitor<'de> for PatternsVisitor {
         type Value = Vec<String>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -251,5 +252,5 @@ fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
         }
     }
 
-    deserializer.deserialize_any(Words)
+    deserializer.deserialize_any(PatternsVisitor)
 }

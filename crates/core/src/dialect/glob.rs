@@ -3,16 +3,17 @@
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().map(|c| c.to_ascii_lowercase()).collect();
     let name: Vec<char> = name.chars().map(|c| c.to_ascii_lowercase()).collect();
-    // The last `*` and where in the name it stood; a mismatch goes back there.
+    // The last `*` and the position in the name where it matched. A mismatch
+    // backtracks to it.
     let mut star: Option<(usize, usize)> = None;
     let (mut p, mut n) = (0, 0);
-    while let Some(letter) = name.get(n) {
+    while let Some(character) = name.get(n) {
         match pattern.get(p) {
             Some('*') => {
                 star = Some((p, n));
                 p += 1;
             }
-            Some(wanted) if *wanted == '?' || wanted == letter => {
+            Some(wanted) if *wanted == '?' || wanted == character => {
                 p += 1;
                 n += 1;
             }

@@ -1,24 +1,26 @@
-//! Which model may read the thinking of which other, where a provider binds it.
+//! Which model can read the thinking of which other model, for providers that
+//! bind thinking to a model.
 
 use serde::Deserialize;
 
 use super::glob;
 
-/// A named table of readers; the first that matches counts.
+/// A named table of readers. The first pattern that matches wins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Matrix {
     pub(super) name: String,
-    readers: Vec<Reader>,
+    readers: Vec<MatrixReader>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Reader {
+struct MatrixReader {
     pattern: String,
     reads: Vec<String>,
 }
 
 impl Matrix {
-    /// A model always reads itself; an unlisted one reads nobody else.
+    /// A model can always read its own thinking. An unlisted model can read no
+    /// other.
     pub(super) fn can_read(&self, reader: &str, producer: &str) -> bool {
         let listed = self.readers.iter().find(|row| glob::matches(&row.pattern, reader));
         reader.eq_ignore_ascii_case(producer)
@@ -26,7 +28,7 @@ impl Matrix {
     }
 }
 
-/// The file as it is written.
+/// The file format.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MatrixFile {
@@ -51,11 +53,12 @@ struct ReaderTable {
 }
 
 impl MatrixFile {
-    /// A known name is replaced, a new one added.
-    pub(super) fn lay_over(self, known: &mut Vec<Matrix>) {
+    /// Replaces matrices with a known name and adds new ones.
+    pub(super) fn merge_into(self, known: &mut Vec<Matrix>) {
         for MatrixTable { name, reader } in self.matrix {
             known.retain(|matrix| matrix.name != name);
-            let readers = reader.into_iter().map(|ReaderTable { pattern, reads }| Reader { pattern, reads }).collect();
+            let readers =
+                reader.into_iter().map(|ReaderTable { pattern, reads }| MatrixReader { pattern, reads }).collect();
             known.push(Matrix { name, readers });
         }
     }

@@ -1,18 +1,19 @@
-//! How each provider bends a protocol: data, read once and checked.
+//! Dialects: how each provider deviates from its protocol. Data, parsed once
+//! and validated.
 //!
-//! A program speaks one or two dialects of the many, so of the built-in files
-//! only the head is read before somebody asks for more.
+//! A program uses one or two of the many dialects, so only the heads of the
+//! built-in files are parsed up front.
 //!
-//! A dialect says what its file says, else what the generic dialect of its
-//! protocol says. A `[[model]]` table overrides any of it; the first pattern
-//! that matches counts.
+//! A dialect inherits every key that its file does not set from the generic
+//! dialect of its protocol. A `[[model]]` table overrides any of them; the
+//! first pattern that matches wins.
 
 mod access;
 mod ask;
 mod builtin;
-mod catalogue;
 mod echo;
 mod error;
+mod error_catalogue;
 mod file;
 mod glob;
 mod load;
@@ -26,40 +27,40 @@ use crate::protocol::Protocol;
 use crate::tags::TagRules;
 pub use access::{Access, Auth};
 pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off, Tokenizer};
-use catalogue::{Answers, Catalogue};
-pub use catalogue::{ErrorClass, ErrorRow, Fault, Refusal, Repair};
 pub use echo::{
     BindModel, BindRules, CallIdShape, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign,
     Ids, ItemText, Patch, PrefixCheck, Removal, TurnsIf,
 };
 pub use error::DialectError;
-use file::Known;
-use load::Late;
+use error_catalogue::{DialectErrors, ErrorCatalogue};
+pub use error_catalogue::{ErrorClass, ErrorRow, Fault, RefusalRow, Repair};
+use file::SharedTables;
+use load::Lazy;
 pub use read::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
 
-/// Whether a model's name fits a pattern: `*` for any run of characters, `?`
+/// Whether a model name matches a pattern: `*` for any run of characters, `?`
 /// for one, case ignored.
-pub fn fits_pattern(pattern: &str, model: &str) -> bool {
+pub fn matches_pattern(pattern: &str, model: &str) -> bool {
     glob::matches(pattern, model)
 }
 
-/// A named piece of TOML; core reads no files.
+/// A TOML text with its path. Core does not read files.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    /// Shown in errors.
+pub struct DialectSource<'a> {
+    /// Used in error messages.
     pub path: &'a str,
     pub text: &'a str,
 }
 
-/// Every dialect known, built in and the user's.
+/// All dialects, built-in and from the user.
 #[derive(Debug, Clone)]
 pub struct Dialects {
     by_id: BTreeMap<String, Dialect>,
-    known: Late<Known>,
-    catalogue: Late<Catalogue>,
+    shared: Lazy<SharedTables>,
+    catalogue: Lazy<ErrorCatalogue>,
 }
 
-/// One provider's way of speaking one protocol.
+/// How one provider uses one protocol.
 #[derive(Debug, Clone)]
 pub struct Dialect {
     pub id: String,
@@ -67,88 +68,90 @@ pub struct Dialect {
     pub base_url: Option<String>,
     pub api_key_env: Option<String>,
     pub access: Access,
-    /// Nothing is known of who speaks it, so it is asked for nothing special.
+    /// The provider is unknown, so requests contain nothing beyond the basic
+    /// protocol.
     pub unknown: bool,
-    /// This dialect reads its protocol when nothing else is known.
+    /// The fallback dialect of its protocol.
     pub generic: bool,
-    /// Models that only this provider makes; for guessing from a model name.
+    /// Patterns of models that only this provider makes, used to guess the
+    /// provider.
     makes: Vec<String>,
-    /// Other hosts of this provider than that of its base URL.
+    /// Hosts of this provider besides the one of its base URL.
     hosts: Vec<String>,
-    body: Late<Body>,
-    /// What is said to a faulty request, here or elsewhere.
-    answers: Late<Answers>,
+    body: Lazy<DialectBody>,
+    /// The errors for faulty requests, of this provider and others.
+    errors: Lazy<DialectErrors>,
 }
 
-/// The tables of a dialect's file, and of the files it builds on.
+/// The rules of a dialect, including inherited ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Body {
+struct DialectBody {
     base: Rules,
     models: Vec<(String, Rules)>,
 }
 
-/// What a dialect says about one model.
+/// The rules for one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     pub read: ReadRules,
-    /// What goes back.
+    /// How thinking is sent back.
     pub echo: EchoRules,
-    /// Whom it is bound to.
+    /// What thinking is bound to.
     pub bind: BindRules,
-    /// How it is asked for.
+    /// How thinking is requested.
     pub ask: AskRules,
     pub usage: UsageRules,
     pub finish: FinishRules,
-    /// Rows of the catalogue that this provider can answer with.
+    /// Ids of the error rows that this provider may return.
     pub errors: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadRules {
-    /// Fields that may carry the thinking text; the first present one counts.
+    /// Fields that may contain the thinking text. The first one present wins.
     pub text: Vec<String>,
     pub details: Details,
-    /// Fields kept as sealed thoughts of their own.
+    /// Fields that become separate sealed thinking blocks.
     pub opaque: Vec<String>,
     /// Fields on a tool call that hold a seal.
     pub call_extra: Vec<String>,
-    /// Answer content may be an array with thinking in it.
+    /// The answer content may be an array that contains thinking.
     pub content_chunks: bool,
     pub delta_mode: DeltaMode,
     pub tags: TagRules,
     pub assemble_by: AssembleBy,
     pub final_from: FinalFrom,
-    /// Tool-call tokens that leak into prose; reported, never executed.
+    /// Tool-call tokens that may leak into text. Reported, never executed.
     pub tool_markers: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRules {
-    /// Where the count of thinking tokens stands, below the usage object.
+    /// The path of the thinking token count, below the usage object.
     pub path: String,
-    /// Whether the output count holds the thinking tokens.
+    /// Whether the output count includes the thinking tokens.
     pub included: bool,
     pub stream: UsageStream,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishRules {
-    /// Finish words that mean the provider failed.
+    /// Finish reasons that mean the provider failed.
     pub errors: Vec<String>,
-    /// A plain stop beside tool calls means tool calls.
+    /// A plain stop with tool calls present counts as a stop for tool calls.
     pub calls_override: bool,
 }
 
 impl Dialects {
-    /// What providers complain about, in the order to be asked.
+    /// All error rows, in matching order.
     pub fn catalogue(&self) -> &[ErrorRow] {
         &self.catalogue.rows
     }
 
-    /// Whether one model can read the thinking of another. An unknown matrix
-    /// lets a model read itself.
+    /// Whether one model can read the thinking of another. If the matrix is
+    /// unknown, a model can read only its own.
     pub fn can_read(&self, matrix: &str, reader_model: &str, producer_model: &str) -> bool {
-        match self.known.matrices.iter().find(|known| known.name == matrix) {
+        match self.shared.matrices.iter().find(|known| known.name == matrix) {
             Some(matrix) => matrix.can_read(reader_model, producer_model),
             None => reader_model.eq_ignore_ascii_case(producer_model),
         }
@@ -162,14 +165,14 @@ impl Dialects {
         self.by_id.values()
     }
 
-    /// The dialect that reads a protocol when nothing else is known.
+    /// The fallback dialect of a protocol.
     pub fn generic(&self, protocol: Protocol) -> Option<&Dialect> {
         self.iter().find(|dialect| dialect.generic && dialect.protocol == protocol)
     }
 
-    /// The dialect whose provider answers at a URL. Of several at one host the
-    /// one whose path is nearest.
-    pub fn at(&self, protocol: Protocol, base_url: &str) -> Option<&Dialect> {
+    /// The dialect of the provider at a URL. If several share a host, the
+    /// longest matching path wins.
+    pub fn by_url(&self, protocol: Protocol, base_url: &str) -> Option<&Dialect> {
         let (host, path) = host_and_path(base_url)?;
         let nearness = |dialect: &Dialect| {
             if let Some((known, known_path)) = dialect.base_url.as_deref().and_then(host_and_path)
@@ -186,7 +189,8 @@ impl Dialects {
             .map(|(_, dialect)| dialect)
     }
 
-    /// The dialect whose own model this is: the longest pattern that matches.
+    /// The dialect of the provider that makes a model. The longest matching
+    /// pattern wins.
     pub fn made_by(&self, protocol: Protocol, model: &str) -> Option<&Dialect> {
         let matching = |dialect: &Dialect| {
             dialect.makes.iter().filter(|pattern| glob::matches(pattern, model)).map(String::len).max()
@@ -194,58 +198,58 @@ impl Dialects {
         self.iter()
             .filter(|dialect| dialect.protocol == protocol)
             .filter_map(|dialect| matching(dialect).map(|length| (length, dialect)))
-            // The first of equals, so that the order of ids does not matter by accident.
+            // The first of equals wins, so that the result is deterministic.
             .reduce(|best, next| if next.0 > best.0 { next } else { best })
             .map(|(_, dialect)| dialect)
     }
 }
 
 impl Dialect {
-    /// The rules for one model; for the dialect as a whole without one.
+    /// The rules for one model, or the base rules without one.
     pub fn rules(&self, model: Option<&str>) -> &Rules {
-        let Body { base, models } = &*self.body;
+        let DialectBody { base, models } = &*self.body;
         let matching = model.and_then(|model| models.iter().find(|(pattern, _)| glob::matches(pattern, model)));
         matching.map_or(base, |(_, rules)| rules)
     }
 
-    /// The same protocol spoken by somebody nobody knows.
+    /// The same protocol, used by an unknown provider.
     #[must_use]
-    pub fn of_a_stranger(&self) -> Dialect {
+    pub fn for_unknown_provider(&self) -> Dialect {
         let access = Access { default_model: None, order: None, ..self.access.clone() };
         Dialect { unknown: true, base_url: None, api_key_env: None, access, ..self.clone() }
     }
 
-    /// How this provider answers a fault: the complaint it is known for, else
-    /// the usual one of its protocol, else anybody's.
-    pub fn complaint(&self, model: &str, fault: Fault) -> Option<&ErrorRow> {
+    /// The error for a fault: the one this provider is known to return, else
+    /// the usual one of its protocol, else that of any provider.
+    pub fn error_row(&self, model: &str, fault: Fault) -> Option<&ErrorRow> {
         let listed = &self.rules(Some(model)).errors;
         let listed: Vec<&ErrorRow> =
-            listed.iter().filter_map(|id| self.answers.rows.iter().find(|row| row.id == *id)).collect();
+            listed.iter().filter_map(|id| self.errors.rows.iter().find(|row| row.id == *id)).collect();
         let answering = |fault: &Fault| listed.iter().find(|row| row.fault == Some(*fault)).copied();
-        let known = fault.akin().iter().find_map(answering);
+        let known = fault.related().iter().find_map(answering);
         known.or_else(|| {
-            fault.akin().iter().find_map(|akin| self.answers.rows.iter().find(|row| row.fault == Some(*akin)))
+            fault.related().iter().find_map(|related| self.errors.rows.iter().find(|row| row.fault == Some(*related)))
         })
     }
 
-    /// What is said here to faults that are not about thinking.
-    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
-        self.answers.refusals.iter().filter(|refusal| refusal.only.is_empty() || refusal.only.contains(&self.id))
+    /// The refusals of faults that are unrelated to thinking.
+    pub fn refusals(&self) -> impl Iterator<Item = &RefusalRow> {
+        self.errors.refusals.iter().filter(|refusal| refusal.only.is_empty() || refusal.only.contains(&self.id))
     }
 
-    /// Whether this provider is known to answer a fault at all.
-    pub fn complains_of(&self, model: &str, fault: Fault) -> bool {
+    /// Whether this provider is known to report a fault.
+    pub fn reports_fault(&self, model: &str, fault: Fault) -> bool {
         let listed = &self.rules(Some(model)).errors;
-        self.answers.rows.iter().any(|row| row.fault == Some(fault) && listed.contains(&row.id))
+        self.errors.rows.iter().any(|row| row.fault == Some(fault) && listed.contains(&row.id))
     }
 
-    /// The patterns of models that differ, in the order they are asked.
+    /// The model patterns with their rules, in matching order.
     pub fn models(&self) -> impl Iterator<Item = (&str, &Rules)> {
         self.body.models.iter().map(|(pattern, rules)| (pattern.as_str(), rules))
     }
 }
 
-/// Host with its port, and path. This machine has two names.
+/// Host with port, and path. `localhost` and `127.0.0.1` are the same host.
 fn host_and_path(url: &str) -> Option<(String, &str)> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());

@@ -1,17 +1,18 @@
-//! Reading: where the thinking stands in an answer, how it is counted, how an answer ends.
+//! The `[read]`, `[usage]` and `[finish]` tables: where thinking is in a reply,
+//! how it is counted, how a reply ends.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::error::DialectError;
-use super::table::{table, words};
-use super::{FinishRules, ReadRules, Source, UsageRules};
+use super::table::{choices, table};
+use super::{DialectSource, FinishRules, ReadRules, UsageRules};
 use crate::protocol::Protocol;
-use crate::tags::{Pair, Reach, Start, StrayClose, TagRules};
+use crate::tags::{StrayClose, TagPair, TagReach, TagRules, TagStart};
 
-/// More names than any provider uses; the decoder keeps a slot for each.
-const MOST_TEXT_FIELDS: usize = 8;
+/// More names than any provider uses. The decoder reserves space for each.
+const MAX_TEXT_FIELDS: usize = 8;
 
 table!(Read {
     text: Vec<String>,
@@ -37,8 +38,8 @@ table!(Finish {
     calls_override: bool,
 });
 
-words!(
-    /// An array of structured thinking beside the content.
+choices!(
+    /// An array of structured thinking next to the content.
     #[derive(Default)]
     Details {
         #[default]
@@ -47,32 +48,33 @@ words!(
         Openrouter = "openrouter",
         /// `thinking_blocks`
         Litellm = "litellm",
-        /// Whichever comes.
+        /// Either of them.
         Any = "any",
     }
 );
 
-words!(
+choices!(
     /// What one delta of thinking text holds.
     #[derive(Default)]
     DeltaMode {
         /// The next piece.
         #[default]
         Delta = "delta",
-        /// All of it so far.
+        /// The full text so far.
         Cumulative = "cumulative",
-        /// All of it so far if it begins with what is known, else the next piece.
+        /// The full text so far if it starts with the known text, else the next
+        /// piece.
         Auto = "auto",
-        /// The next piece, unless it repeats the last one exactly.
+        /// The next piece, unless it repeats the previous one exactly.
         Dedupe = "dedupe",
     }
 );
 
-words!(
-    /// What tells the pieces of one thought from those of another.
+choices!(
+    /// The key that assigns pieces to thinking blocks.
     #[derive(Default)]
     AssembleBy {
-        /// Neighbours of one type belong together.
+        /// Adjacent pieces of the same type belong together.
         #[default]
         None = "none",
         Index = "index",
@@ -81,8 +83,8 @@ words!(
     }
 );
 
-words!(
-    /// Where the final value of a thought is taken from.
+choices!(
+    /// Where the final text of a thinking block is taken from.
     #[derive(Default)]
     FinalFrom {
         #[default]
@@ -91,7 +93,7 @@ words!(
     }
 );
 
-words!(
+choices!(
     /// Whether usage counters of later chunks replace or add to earlier ones.
     #[derive(Default)]
     UsageStream {
@@ -127,16 +129,16 @@ enum TagsStrayClose {
 }
 
 impl Read {
-    /// Turns what the files say into what the decoder works with.
-    pub(super) fn settle(
+    /// Resolves the table into the rules that the decoder uses.
+    pub(super) fn resolve(
         self,
         protocol: Protocol,
-        pairs: &BTreeMap<String, Pair>,
-        source: &Source<'_>,
+        pairs: &BTreeMap<String, TagPair>,
+        source: &DialectSource<'_>,
     ) -> Result<ReadRules, DialectError> {
         let text = self.text.unwrap_or_default();
-        if text.len() > MOST_TEXT_FIELDS {
-            let problem = format!("at most {MOST_TEXT_FIELDS} names");
+        if text.len() > MAX_TEXT_FIELDS {
+            let problem = format!("at most {MAX_TEXT_FIELDS} names");
             return Err(DialectError::in_key(source, "read.text", problem));
         }
         let assemble_by = self.assemble_by.unwrap_or_default();
@@ -144,13 +146,13 @@ impl Read {
         let tags = TagRules {
             pairs: self.tags.unwrap_or_default().iter().map(|id| pair(id, pairs, source)).collect::<Result<_, _>>()?,
             start: match self.tags_start.unwrap_or_default() {
-                TagsStart::Explicit => Start::Explicit,
-                TagsStart::Prefilled => Start::Prefilled,
-                TagsStart::Auto => Start::Auto,
+                TagsStart::Explicit => TagStart::Explicit,
+                TagsStart::Prefilled => TagStart::Prefilled,
+                TagsStart::Auto => TagStart::Auto,
             },
             reach: match self.tags_reach.unwrap_or_default() {
-                TagsReach::Leading => Reach::Leading,
-                TagsReach::Anywhere => Reach::Anywhere,
+                TagsReach::Leading => TagReach::Leading,
+                TagsReach::Anywhere => TagReach::Anywhere,
             },
             close_at: self.tags_close_at.unwrap_or_default(),
             stray_close: match self.tags_stray_close.unwrap_or_default() {
@@ -174,7 +176,7 @@ impl Read {
 }
 
 impl Usage {
-    pub(super) fn settle(self) -> UsageRules {
+    pub(super) fn resolve(self) -> UsageRules {
         UsageRules {
             path: self.path.unwrap_or_default(),
             included: self.included.unwrap_or(true),
@@ -184,20 +186,20 @@ impl Usage {
 }
 
 impl Finish {
-    pub(super) fn settle(self) -> FinishRules {
+    pub(super) fn resolve(self) -> FinishRules {
         FinishRules { errors: self.errors.unwrap_or_default(), calls_override: self.calls_override.unwrap_or(true) }
     }
 }
 
-fn pair(id: &str, pairs: &BTreeMap<String, Pair>, source: &Source<'_>) -> Result<Pair, DialectError> {
+fn pair(id: &str, pairs: &BTreeMap<String, TagPair>, source: &DialectSource<'_>) -> Result<TagPair, DialectError> {
     pairs.get(id).cloned().ok_or_else(|| {
         let known: Vec<&str> = pairs.keys().map(String::as_str).collect();
         DialectError::in_key(source, "read.tags", format!("unknown tag family `{id}`; known: {}", known.join(", ")))
     })
 }
 
-/// A protocol's own keys cannot be traded for another's.
-fn check_assembly(protocol: Protocol, by: AssembleBy, source: &Source<'_>) -> Result<(), DialectError> {
+/// Each protocol has fixed keys.
+fn check_assembly(protocol: Protocol, by: AssembleBy, source: &DialectSource<'_>) -> Result<(), DialectError> {
     let fits = match protocol {
         Protocol::OpenaiChat => matches!(by, AssembleBy::None | AssembleBy::DetailIndexType),
         Protocol::OpenaiResponses => by == AssembleBy::OutputIndex,

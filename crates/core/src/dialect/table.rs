@@ -1,7 +1,8 @@
-//! Two shapes every key of a dialect file has: a table of optional keys, and a choice of words.
+//! Macros for the two kinds of keys in dialect files: tables of optional keys,
+//! and choices.
 
-/// Declares a table whose keys are all optional and can be laid over another.
-/// Behind the `;` stand tables within the table.
+/// Declares a table whose keys are all optional, with a method to merge another
+/// table over it. Nested tables follow the `;`.
 macro_rules! table {
     ($(#[$meta:meta])* $name:ident {
         $($(#[$field_meta:meta])* $key:ident: $kind:ty),* $(,)?
@@ -16,17 +17,18 @@ macro_rules! table {
         }
 
         impl $name {
-            /// What the other says wins, key by key.
-            pub(super) fn lay_over(&mut self, other: $name) {
+            /// Merges another table over this one, key by key. The other one
+            /// wins.
+            pub(super) fn merge(&mut self, other: $name) {
                 $(if other.$key.is_some() { self.$key = other.$key; })*
-                $($(self.$inner.lay_over(other.$inner);)*)?
+                $($(self.$inner.merge(other.$inner);)*)?
             }
         }
     };
 }
 
-/// Declares an enum whose variants are words in the files.
-macro_rules! words {
+/// Declares an enum with the word for each variant in the files.
+macro_rules! choices {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -35,7 +37,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word for it in the files.
+            /// The word used in the files.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
@@ -45,4 +47,4 @@ macro_rules! words {
     };
 }
 
-pub(super) use {table, words};
+pub(super) use {choices, table};

@@ -1,13 +1,13 @@
 use super::*;
-use crate::tags::{Reach, Start};
+use crate::tags::{TagReach, TagStart};
 
 fn with(text: &str) -> Result<Dialects, DialectError> {
-    Dialects::with_user_files(&[Source { path: "mine.toml", text }])
+    Dialects::with_user_files(&[DialectSource { path: "mine.toml", text }])
 }
 
 #[test]
 fn the_built_in_files_are_valid_and_every_protocol_has_a_generic_dialect() {
-    // A user's file has everything read.
+    // With a user file, everything is parsed.
     let dialects = with("id = \"deepseek\"\n").expect("valid");
     for protocol in Protocol::ALL {
         let generic: Vec<&str> =
@@ -17,7 +17,7 @@ fn the_built_in_files_are_valid_and_every_protocol_has_a_generic_dialect() {
 }
 
 #[test]
-fn a_dialect_says_what_its_file_says_else_what_the_generic_one_says() {
+fn a_dialect_inherits_missing_keys_from_the_generic_one() {
     let dialects = with("id = \"acme\"\nprotocol = \"openai-chat\"\n[read]\ntext = [\"pondering\"]\n").expect("valid");
     let rules = dialects.get("acme").expect("new").rules(None);
     assert_eq!(rules.read.text, ["pondering"]);
@@ -37,7 +37,7 @@ fn a_users_file_is_merged_key_by_key_over_the_built_in_one() {
 }
 
 #[test]
-fn the_first_model_pattern_that_matches_counts() {
+fn the_first_model_pattern_that_matches_wins() {
     let text = r#"
 id = "acme"
 protocol = "openai-chat"
@@ -51,13 +51,16 @@ read.tags_reach = "anywhere"
     let dialects = with(text).expect("valid");
     let acme = dialects.get("acme").expect("new");
     let tags = |model| acme.rules(Some(model)).read.tags.clone();
-    assert_eq!((tags("acme-thinking-2").start, tags("acme-thinking-2").reach), (Start::Prefilled, Reach::Leading));
-    assert_eq!((tags("acme-2").start, tags("acme-2").reach), (Start::Explicit, Reach::Anywhere));
-    assert_eq!((tags("other").start, tags("other").reach), (Start::Explicit, Reach::Leading));
+    assert_eq!(
+        (tags("acme-thinking-2").start, tags("acme-thinking-2").reach),
+        (TagStart::Prefilled, TagReach::Leading)
+    );
+    assert_eq!((tags("acme-2").start, tags("acme-2").reach), (TagStart::Explicit, TagReach::Anywhere));
+    assert_eq!((tags("other").start, tags("other").reach), (TagStart::Explicit, TagReach::Leading));
 }
 
 #[test]
-fn a_users_model_pattern_is_asked_before_the_built_in_ones() {
+fn a_users_model_pattern_is_matched_before_the_built_in_ones() {
     let text = "id = \"vllm\"\n[[model]]\nmatch = \"*\"\nread.tags = []\n";
     let dialects = with(text).expect("valid");
     assert!(dialects.get("vllm").expect("known").rules(Some("deepseek-r1")).read.tags.pairs.is_empty());
@@ -66,15 +69,21 @@ fn a_users_model_pattern_is_asked_before_the_built_in_ones() {
 #[test]
 fn users_may_add_tag_families() {
     let dialects = Dialects::with_user_files(&[
-        Source { path: "x/tags.toml", text: "[[pair]]\nid = \"mull\"\nopen = [\"<mull>\"]\nclose = [\"</mull>\"]\n" },
-        Source { path: "x/acme.toml", text: "id = \"acme\"\nprotocol = \"ollama\"\n[read]\ntags = [\"mull\"]\n" },
+        DialectSource {
+            path: "x/tags.toml",
+            text: "[[pair]]\nid = \"mull\"\nopen = [\"<mull>\"]\nclose = [\"</mull>\"]\n",
+        },
+        DialectSource {
+            path: "x/acme.toml",
+            text: "id = \"acme\"\nprotocol = \"ollama\"\n[read]\ntags = [\"mull\"]\n",
+        },
     ])
     .expect("valid");
     assert_eq!(dialects.get("acme").expect("new").rules(None).read.tags.pairs[0].open, ["<mull>"]);
 }
 
 #[test]
-fn a_model_name_finds_its_maker() {
+fn a_model_name_finds_its_dialect() {
     let dialects = Dialects::builtin().expect("valid");
     let maker = |protocol, model| dialects.made_by(protocol, model).map(|dialect| dialect.id.as_str());
     assert_eq!(maker(Protocol::OpenaiChat, "deepseek-chat"), Some("deepseek"));
@@ -83,7 +92,7 @@ fn a_model_name_finds_its_maker() {
 }
 
 #[test]
-fn a_mistake_is_an_error_that_names_file_line_and_key() {
+fn an_error_names_file_line_and_key() {
     #[rustfmt::skip]
     let cases = [
         ("unknown key",      "id = \"a\"\nprotocol = \"openai-chat\"\n[read]\ntxt = []\n",               "mine.toml:4: read.txt: unknown field `txt`"),
@@ -104,9 +113,9 @@ fn a_mistake_is_an_error_that_names_file_line_and_key() {
 }
 
 #[test]
-fn a_url_finds_who_answers_there() {
+fn a_url_finds_its_dialect() {
     let dialects = Dialects::builtin().expect("valid");
-    let at = |protocol, url| dialects.at(protocol, url).map(|dialect| dialect.id.as_str());
+    let at = |protocol, url| dialects.by_url(protocol, url).map(|dialect| dialect.id.as_str());
     #[rustfmt::skip]
     let cases = [
         (Protocol::OpenaiChat,      "https://api.deepseek.com",                            Some("deepseek")),
@@ -128,7 +137,7 @@ fn a_url_finds_who_answers_there() {
 }
 
 #[test]
-fn the_ways_of_a_protocol_are_inherited_and_a_providers_own_are_not() {
+fn access_is_inherited_except_the_default_model_and_order() {
     let dialects = with("id = \"acme\"\nprotocol = \"anthropic\"\nauth = \"bearer\"\n").expect("valid");
     let access = |id: &str| dialects.get(id).expect("known").access.clone();
     assert_eq!(access("kimi-anthropic").auth, Auth::XApiKey);

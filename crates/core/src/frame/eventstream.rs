@@ -11,21 +11,21 @@ const PRELUDE: usize = 12;
 const TRAILER: usize = 4;
 const STRING: u8 = 7;
 
-/// Most bytes of a name that is written.
-const MOST_NAME: usize = 256;
+/// The maximum length of a written name, in bytes.
+const MAX_NAME: usize = 256;
 
 #[derive(Debug)]
 pub struct EventStream {
     held: Vec<u8>,
-    /// Bytes of an oversized message still to pass over.
+    /// Bytes of an oversized message that are still to be skipped.
     skip: usize,
-    /// A broken prelude: there is no way to find the next message.
+    /// The prelude was corrupt, so the next message cannot be located.
     lost: bool,
     limit: usize,
 }
 
-/// What the first bytes of a message say.
-enum Prelude {
+/// The result of parsing the first bytes of a message.
+enum PreludeState {
     Incomplete,
     Message { total: usize, headers: usize },
     Broken,
@@ -42,14 +42,14 @@ impl EventStream {
         let mut rest = bytes.get(skipped..).unwrap_or(&[]);
         while !rest.is_empty() && !self.lost {
             if self.held.is_empty() {
-                rest = self.next_in(rest, take);
+                rest = self.read_next(rest, take);
                 continue;
             }
             // Complete the prelude first, then exactly the message.
             let wanted = match prelude(&self.held) {
-                Prelude::Incomplete => PRELUDE - self.held.len(),
-                Prelude::Message { total, .. } => total - self.held.len(),
-                Prelude::Broken => 0,
+                PreludeState::Incomplete => PRELUDE - self.held.len(),
+                PreludeState::Message { total, .. } => total - self.held.len(),
+                PreludeState::Broken => 0,
             };
             let (part, after) = rest.split_at(wanted.min(rest.len()));
             append(&mut self.held, part);
@@ -58,16 +58,16 @@ impl EventStream {
                 return;
             }
             match prelude(&self.held) {
-                Prelude::Incomplete => (),
-                Prelude::Broken => self.lose(take),
-                Prelude::Message { total, .. } if total > self.limit => {
+                PreludeState::Incomplete => (),
+                PreludeState::Broken => self.mark_lost(take),
+                PreludeState::Message { total, .. } if total > self.limit => {
                     take(oversized(self.limit));
                     let skipped = (total - self.held.len()).min(rest.len());
                     self.skip = total - self.held.len() - skipped;
                     rest = rest.get(skipped..).unwrap_or(&[]);
                     release(&mut self.held);
                 }
-                Prelude::Message { total, headers } => {
+                PreludeState::Message { total, headers } => {
                     if self.held.len() == total {
                         read_message(&self.held, headers, take);
                         release(&mut self.held);
@@ -77,7 +77,7 @@ impl EventStream {
         }
     }
 
-    fn lose(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
+    fn mark_lost(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
         self.lost = true;
         release(&mut self.held);
         take(Framed::Corrupt { what: "the length of an AWS event stream message fails its checksum" });
@@ -91,25 +91,25 @@ impl EventStream {
         self.skip = 0;
     }
 
-    /// Reads one message, or keeps what is there of it; gives back the rest.
-    fn next_in<'a>(&mut self, bytes: &'a [u8], take: &mut dyn FnMut(Framed<'_>)) -> &'a [u8] {
+    /// Reads one message, or buffers an incomplete one, and returns the rest.
+    fn read_next<'a>(&mut self, bytes: &'a [u8], take: &mut dyn FnMut(Framed<'_>)) -> &'a [u8] {
         match prelude(bytes) {
-            Prelude::Broken => {
-                self.lose(take);
+            PreludeState::Broken => {
+                self.mark_lost(take);
                 &[]
             }
-            Prelude::Message { total, .. } if total > self.limit => {
+            PreludeState::Message { total, .. } if total > self.limit => {
                 take(oversized(self.limit));
                 let here = total.min(bytes.len());
                 self.skip = total - here;
                 bytes.get(here..).unwrap_or(&[])
             }
-            Prelude::Message { total, headers } if bytes.len() >= total => {
+            PreludeState::Message { total, headers } if bytes.len() >= total => {
                 let (message, rest) = bytes.split_at(total);
                 read_message(message, headers, take);
                 rest
             }
-            Prelude::Message { .. } | Prelude::Incomplete => {
+            PreludeState::Message { .. } | PreludeState::Incomplete => {
                 append(&mut self.held, bytes);
                 &[]
             }
@@ -117,21 +117,21 @@ impl EventStream {
     }
 }
 
-/// A message is readable only as a whole: nothing of it is handed out.
+/// A message is readable only as a whole, so none of it is passed on.
 fn oversized(limit: usize) -> Framed<'static> {
     Framed::Oversized { limit, start: Frame { name: b"", data: &[], framing: Framing::EventStream, cut: true } }
 }
 
-fn prelude(bytes: &[u8]) -> Prelude {
+fn prelude(bytes: &[u8]) -> PreludeState {
     let (Some(total), Some(headers), Some(crc)) = (number(bytes, 0), number(bytes, 4), number(bytes, 8)) else {
-        return Prelude::Incomplete;
+        return PreludeState::Incomplete;
     };
     let checked = bytes.get(..8).map(crc32fast::hash);
     let (total, headers) = (total as usize, headers as usize);
     if checked != Some(crc) || total < PRELUDE + TRAILER || headers > total - PRELUDE - TRAILER {
-        return Prelude::Broken;
+        return PreludeState::Broken;
     }
-    Prelude::Message { total, headers }
+    PreludeState::Message { total, headers }
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -153,7 +153,7 @@ fn read_message(message: &[u8], headers: usize, take: &mut dyn FnMut(Framed<'_>)
     take(Framed::Frame(Frame { name: name_of(headers_at), data: payload, framing: Framing::EventStream, cut: false }));
 }
 
-/// The event's type, or the exception's: whichever the message is.
+/// The type of the event or of the exception.
 fn name_of(mut headers: &[u8]) -> &[u8] {
     let mut name: &[u8] = b"";
     while let Some((key, kind, value, rest)) = header(headers) {
@@ -166,7 +166,7 @@ fn name_of(mut headers: &[u8]) -> &[u8] {
     name
 }
 
-/// What a message tells.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageKind {
     Event,
@@ -186,7 +186,7 @@ pub(crate) fn write_message(kind: MessageKind, name: &str, payload: &[u8], out: 
     let start = out.len();
     let total = PRELUDE + headers.len() + payload.len() + TRAILER;
     for length in [total, headers.len()] {
-        // A message that long would be refused by every reader.
+        // Every reader would refuse a message that long.
         out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
     }
     write_checksum(start, out);
@@ -199,8 +199,8 @@ fn write_header(key: &str, value: &str, headers: &mut Vec<u8>) {
     headers.push(u8::try_from(key.len()).unwrap_or(u8::MAX));
     headers.extend_from_slice(key.as_bytes());
     headers.push(STRING);
-    // Names are short; one that is not is cut rather than breaking the frame.
-    let value = value.as_bytes().get(..MOST_NAME).unwrap_or(value.as_bytes());
+    // Names are short. A longer one is truncated so that the frame stays valid.
+    let value = value.as_bytes().get(..MAX_NAME).unwrap_or(value.as_bytes());
     headers.extend_from_slice(&u16::try_from(value.len()).unwrap_or(0).to_be_bytes());
     headers.extend_from_slice(value);
 }
@@ -210,9 +210,9 @@ fn write_checksum(start: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&crc.to_be_bytes());
 }
 
-type Header<'a> = (&'a [u8], u8, &'a [u8], &'a [u8]);
+type HeaderFields<'a> = (&'a [u8], u8, &'a [u8], &'a [u8]);
 
-fn header(bytes: &[u8]) -> Option<Header<'_>> {
+fn header(bytes: &[u8]) -> Option<HeaderFields<'_>> {
     let (&key_length, rest) = bytes.split_first()?;
     let (key, rest) = rest.split_at_checked(usize::from(key_length))?;
     let (&kind, rest) = rest.split_first()?;
@@ -275,13 +275,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_messages_can_be_read_back() {
         let mut written = Vec::new();
         write_message(MessageKind::Event, "contentBlockDelta", b"{\"x\":1}", &mut written);
         write_message(MessageKind::Exception, "throttlingException", b"{}", &mut written);
         write_message(MessageKind::Event, &"n".repeat(300), b"", &mut written);
         for size in [1, 5, 64, 4000] {
-            let name = "n".repeat(MOST_NAME);
+            let name = "n".repeat(MAX_NAME);
             let expected =
                 ["contentBlockDelta={\"x\":1}".to_owned(), "throttlingException={}".to_owned(), format!("{name}=")];
             assert_eq!(split_at(&written, size, 4000), expected, "chunks of {size}");
@@ -289,7 +289,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn messages_come_out_in_any_chunking() {
+    fn any_chunking_gives_the_same_messages() {
         let mut input = message(":event-type", "a", b"{\"x\":1}");
         input.extend(message(":exception-type", "throttlingException", b"{}"));
         input.extend(message(":event-type", "b", b""));
@@ -303,7 +303,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_changed_byte_a_cut_and_a_giant_are_said() {
+    fn corrupt_truncated_and_oversized_messages_are_reported() {
         let good = message(":event-type", "a", b"payload");
         let mut changed = good.clone();
         let last = changed.len() - 6;

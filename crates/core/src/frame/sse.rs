@@ -1,52 +1,53 @@
 //! Server-sent events.
 //!
-//! An event that lies in one chunk is handed out without a copy. Lines may end
-//! in LF, CRLF or CR, in any mixture and over any chunk boundary. An event that
-//! the input ends in is handed out too: providers forget the last blank line.
+//! An event within one chunk is passed on without a copy. Lines may end in LF,
+//! CRLF or CR, in any mixture and across chunk boundaries. An event at the end
+//! of the input is passed on too, because providers forget the last blank line.
 
 use memchr::memchr2;
 
-use super::{Frame, Framed, Framing, append, cut, release};
+use super::{Frame, Framed, Framing, append, release, truncated};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Longer than any field name we know, with a byte order mark before it.
-const FIELD_ROOM: usize = 12;
+/// Longer than any known field name, including a byte order mark.
+const FIELD_PREFIX: usize = 12;
 
-/// Event names are short words; a longer one is cut.
+/// Event names are short. A longer one is truncated.
 const NAME_LIMIT: usize = 256;
-const NAME_ROOM: usize = NAME_LIMIT + FIELD_ROOM;
+const NAME_PREFIX: usize = NAME_LIMIT + FIELD_PREFIX;
 
 #[derive(Debug)]
 pub struct Sse {
-    /// The line that the last chunk ended in, while it is not known for data.
+    /// The incomplete line at the end of the last chunk, until it turns out to
+    /// be data.
     line: Vec<u8>,
-    /// Data of the current event that came in earlier chunks.
+    /// Data of the current event from earlier chunks.
     data: Vec<u8>,
-    stored: Stored,
-    /// The last line of `data` goes on in the next chunk. A long one is kept
-    /// there from the start, so that it is never in memory twice.
+    stored: EventBuffer,
+    /// The last line of `data` continues in the next chunk. Long data goes
+    /// there directly, so that it is never in memory twice.
     in_data: bool,
     name: Vec<u8>,
-    /// A CR ended the last line; an LF right behind it belongs to it.
+    /// The last line ended with a CR. An LF directly after it belongs to it.
     after_cr: bool,
     at_start: bool,
     limit: usize,
 }
 
-/// What is kept of the current event from earlier chunks.
+/// What is buffered of the current event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stored {
+enum EventBuffer {
     Nothing,
-    /// At least one data line, perhaps an empty one.
+    /// At least one data line, possibly empty.
     Data,
-    /// The event is over the limit: wait for the next one.
+    /// The event exceeds the limit and is skipped.
     Skipping,
 }
 
-/// The part of the current event that lies in the current chunk.
+/// The part of the current event that is in the current chunk.
 #[derive(Default)]
-struct Here<'a> {
+struct ChunkPart<'a> {
     name: Option<&'a [u8]>,
     data: Option<&'a [u8]>,
 }
@@ -56,7 +57,7 @@ impl Sse {
         Sse {
             line: Vec::new(),
             data: Vec::new(),
-            stored: Stored::Nothing,
+            stored: EventBuffer::Nothing,
             in_data: false,
             name: Vec::new(),
             after_cr: false,
@@ -71,7 +72,7 @@ impl Sse {
             self.after_cr = false;
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
-        let mut here = Here::default();
+        let mut part = ChunkPart::default();
         while let Some(at) = memchr2(b'\n', b'\r', rest) {
             let (head, tail) = rest.split_at(at);
             rest = match tail {
@@ -87,16 +88,16 @@ impl Sse {
                 self.extend_data(head, take);
                 self.in_data = false;
             } else if self.line.is_empty() {
-                self.end_line(head, &mut here, take);
+                self.end_line(head, &mut part, take);
             } else {
                 self.extend_line(head, take);
-                // It was data if it is known for that only now.
+                // The line may have turned out to be data only now.
                 if !std::mem::take(&mut self.in_data) {
-                    self.end_stored_line(&mut here, take);
+                    self.end_stored_line(&mut part, take);
                 }
             }
         }
-        self.store(here, take);
+        self.store(part, take);
         if self.in_data {
             self.extend_data(rest, take);
         } else {
@@ -105,61 +106,61 @@ impl Sse {
     }
 
     pub fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
-        let mut here = Here::default();
+        let mut part = ChunkPart::default();
         let cut = self.in_data || !self.line.is_empty();
         if !self.line.is_empty() {
-            self.end_stored_line(&mut here, take);
+            self.end_stored_line(&mut part, take);
         }
-        if self.stored == Stored::Data {
+        if self.stored == EventBuffer::Data {
             take(Framed::Frame(Frame { name: &self.name, data: &self.data, framing: Framing::Sse, cut }));
         }
         self.reset();
     }
 
-    fn end_line<'a>(&mut self, line: &'a [u8], here: &mut Here<'a>, take: &mut dyn FnMut(Framed<'_>)) {
+    fn end_line<'a>(&mut self, line: &'a [u8], part: &mut ChunkPart<'a>, take: &mut dyn FnMut(Framed<'_>)) {
         let line = if std::mem::take(&mut self.at_start) { line.strip_prefix(BOM).unwrap_or(line) } else { line };
         if line.is_empty() {
-            self.end_event(here, take);
+            self.end_event(part, take);
             return;
         }
         if let Some(value) = field(line, b"data") {
-            if self.stored == Stored::Data || here.data.is_some() {
-                self.store(std::mem::take(here), take);
+            if self.stored == EventBuffer::Data || part.data.is_some() {
+                self.store(std::mem::take(part), take);
                 self.add_data(value, take);
             } else {
-                here.data = Some(value);
+                part.data = Some(value);
             }
         } else if let Some(value) = field(line, b"event") {
-            here.name = Some(value);
+            part.name = Some(value);
         }
-        // Comments, `id`, `retry` and unknown fields say nothing to us.
+        // Comments, `id`, `retry` and unknown fields are ignored.
     }
 
-    /// A line that came in pieces does not live as long as the chunk.
-    fn end_stored_line(&mut self, here: &mut Here<'_>, take: &mut dyn FnMut(Framed<'_>)) {
+    /// Handles a line that arrived in several chunks and so cannot be borrowed.
+    fn end_stored_line(&mut self, part: &mut ChunkPart<'_>, take: &mut dyn FnMut(Framed<'_>)) {
         let mut line = std::mem::take(&mut self.line);
-        let mut stored = Here { name: here.name.take(), data: here.data.take() };
+        let mut stored = ChunkPart { name: part.name.take(), data: part.data.take() };
         self.end_line(&line, &mut stored, take);
         self.store(stored, take);
         line.clear();
         self.line = line;
     }
 
-    fn end_event(&mut self, here: &mut Here<'_>, take: &mut dyn FnMut(Framed<'_>)) {
-        if self.stored != Stored::Skipping {
-            let name = here.name.map_or(self.name.as_slice(), |name| name.get(..NAME_LIMIT).unwrap_or(name));
-            if let Some(data) = here.data {
+    fn end_event(&mut self, part: &mut ChunkPart<'_>, take: &mut dyn FnMut(Framed<'_>)) {
+        if self.stored != EventBuffer::Skipping {
+            let name = part.name.map_or(self.name.as_slice(), |name| name.get(..NAME_LIMIT).unwrap_or(name));
+            if let Some(data) = part.data {
                 if data.len() > self.limit {
-                    self.store(std::mem::take(here), take);
+                    self.store(std::mem::take(part), take);
                 } else {
                     take(Framed::Frame(Frame { name, data, framing: Framing::Sse, cut: false }));
                 }
-            } else if self.stored == Stored::Data {
+            } else if self.stored == EventBuffer::Data {
                 take(Framed::Frame(Frame { name, data: &self.data, framing: Framing::Sse, cut: false }));
             }
         }
-        *here = Here::default();
-        if self.stored != Stored::Nothing || !self.name.is_empty() {
+        *part = ChunkPart::default();
+        if self.stored != EventBuffer::Nothing || !self.name.is_empty() {
             self.reset();
         }
     }
@@ -167,34 +168,34 @@ impl Sse {
     fn reset(&mut self) {
         release(&mut self.data);
         self.name.clear();
-        self.stored = Stored::Nothing;
+        self.stored = EventBuffer::Nothing;
         self.in_data = false;
     }
 
-    /// Keeps what lies in this chunk for the next one.
-    fn store(&mut self, here: Here<'_>, take: &mut dyn FnMut(Framed<'_>)) {
-        if let Some(name) = here.name {
+    /// Buffers the part of the event in this chunk for the next one.
+    fn store(&mut self, part: ChunkPart<'_>, take: &mut dyn FnMut(Framed<'_>)) {
+        if let Some(name) = part.name {
             self.name.clear();
             self.name.extend_from_slice(name.get(..name.len().min(NAME_LIMIT)).unwrap_or(name));
         }
-        if let Some(data) = here.data {
+        if let Some(data) = part.data {
             self.add_data(data, take);
         }
     }
 
     fn add_data(&mut self, value: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
-        if self.stored == Stored::Data {
+        if self.stored == EventBuffer::Data {
             append(&mut self.data, b"\n");
         }
-        if self.stored == Stored::Nothing {
-            self.stored = Stored::Data;
+        if self.stored == EventBuffer::Nothing {
+            self.stored = EventBuffer::Data;
         }
         self.extend_data(value, take);
     }
 
-    /// More of the line that `data` ends in.
+    /// Extends the last line of `data`.
     fn extend_data(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
-        if self.stored == Stored::Skipping {
+        if self.stored == EventBuffer::Skipping {
             return;
         }
         let room = self.limit.saturating_sub(self.data.len());
@@ -208,8 +209,9 @@ impl Sse {
         if bytes.is_empty() {
             return;
         }
-        // So much tells what the line is; of data, the rest is never stored here.
-        let (head, rest) = bytes.split_at(bytes.len().min(NAME_ROOM));
+        // This much identifies the line. The rest of a data line is never
+        // stored here.
+        let (head, rest) = bytes.split_at(bytes.len().min(NAME_PREFIX));
         self.line.extend_from_slice(head);
         let line = if self.at_start { self.line.strip_prefix(BOM).unwrap_or(&self.line) } else { &self.line };
         // Whether a space follows the colon decides where the value begins.
@@ -224,30 +226,31 @@ impl Sse {
             self.line = line;
             return;
         }
-        // Too short to tell, or a name, of which only the beginning counts.
+        // Too short to identify, or a name, whose beginning is enough.
         let is_name = line.starts_with(b"event");
-        if line.len() < FIELD_ROOM || (is_name && line.len() < NAME_ROOM) {
+        if line.len() < FIELD_PREFIX || (is_name && line.len() < NAME_PREFIX) {
             return;
         }
         if is_name {
-            self.line.truncate(NAME_ROOM);
+            self.line.truncate(NAME_PREFIX);
         } else {
-            // The line goes on; something must show that it is not blank.
+            // The line continues. A colon marks it as not blank.
             self.at_start = false;
             self.line = b":".to_vec();
         }
     }
 
     fn skip(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
-        cut::close(&mut self.data);
+        truncated::close(&mut self.data);
         let start = Frame { name: &self.name, data: &self.data, framing: Framing::Sse, cut: true };
         take(Framed::Oversized { limit: self.limit, start });
-        self.stored = Stored::Skipping;
+        self.stored = EventBuffer::Skipping;
         release(&mut self.data);
     }
 }
 
-/// The value of a line of this field; one space after the colon is not part of it.
+/// The value of a line with this field name. One space after the colon is not
+/// part of it.
 fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(name)?;
     match rest {
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_over_the_limit_is_said_and_the_next_one_is_read() {
+    fn an_oversized_event_is_reported_and_the_next_one_is_read() {
         let big = format!("[\"{}", "x".repeat(50));
         let cases = [
             (format!("data: {big}\n\ndata: a\n\n"), "[\"xxxxxxxxxxxxxxxxxx\"]"),

@@ -1,23 +1,23 @@
-//! Dialect rules at work: what goes back to a provider, and why.
+//! Applies dialect rules: what is sent to a provider, and why.
 
-mod ask;
+mod answer_now;
+mod dialect_layer;
 mod egress;
-mod haste;
 mod judge;
-mod layer;
+mod reason;
 mod repair;
-mod unmet;
-mod why;
-mod wishes;
+mod request_params;
+mod request_preferences;
+mod unmet_duties;
 
-pub(crate) use ask::ask_a_stranger;
-pub use ask::{Asked, ask};
+pub use answer_now::{AnswerMode, apply_answer_now};
+pub use dialect_layer::{dialect_defaults, rules_with_tags};
 pub(crate) use egress::field_name;
-pub use egress::{Action, Decision, Egress, Reader, Step, plan};
-pub use haste::{Haste, hasten};
-pub use judge::{Broken, Carried, Issued, NotARequest, Returned, Verdict, judge};
-pub use layer::{defaults, reading};
-pub use repair::{Cure, Cures, apply, classify, ladder, next_repair};
-pub(crate) use unmet::unmet;
-pub use why::Why;
-pub use wishes::{Cut, Dummies, FillWhere, Include, Mend, Wishes};
+pub use egress::{Decision, Egress, EgressAction, EgressTarget, MessagePlan, plan_egress};
+pub use judge::{BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, SealCarrier, judge};
+pub use reason::EgressReason;
+pub use repair::{AppliedRepair, AppliedRepairs, apply_repair, classify, next_repair, repair_ladder};
+pub(crate) use request_params::params_for_unknown_endpoint;
+pub use request_params::{RequestParams, request_params};
+pub use request_preferences::{DummySeals, FillerScope, Include, OmittedThinking, RepairEffect, RequestPreferences};
+pub(crate) use unmet_duties::unmet_duties;

@@ -1,35 +1,34 @@
-//! What to change after a provider refused a request: the smallest change that
-//! its words call for, one at a time. Storage is not touched, and a thought the
-//! user withheld is never sent.
+//! Repairs a refused request with the smallest change that the error message
+//! calls for, one at a time. Storage is not changed, and thinking that the user
+//! withheld is never sent.
 
-mod cures;
+mod applied;
 mod effort;
 
-use super::Wishes;
-use super::wishes::{Cut, Dummies, FillWhere};
+use super::RequestPreferences;
+use super::request_preferences::{DummySeals, FillerScope, OmittedThinking};
 use crate::dialect::{
     Carrier, Dedupe, Duty, EmptyContent, ErrorRow, FillEmpty, Ids, Off, Patch, Repair, Rules, TurnsIf,
 };
-pub use cures::{Cure, Cures};
+pub use applied::{AppliedRepair, AppliedRepairs};
 
-/// What a refusal means, if it is about thinking at all.
+/// The error row for a refusal, if it is about thinking.
 pub fn classify<'a>(catalogue: &'a [ErrorRow], status: Option<u16>, message: &str) -> Option<&'a ErrorRow> {
-    let fits = |row: &&ErrorRow| row.fits(message);
-    // The words count more than the code, which resellers change; but another
-    // row with the right code goes first.
+    let fits = |row: &&ErrorRow| row.matches(message);
+    // The message counts more than the status, which resellers change. Among
+    // matching rows, one with the right status wins.
     let exact = catalogue.iter().filter(fits).find(|row| status.is_none_or(|status| row.status.contains(&status)));
     exact.or_else(|| catalogue.iter().find(fits))
 }
 
-/// The next repair to try: the smallest that was not tried yet. None when
-/// there is nothing left to try.
+/// The smallest repair that was not tried yet. None if all were tried.
 pub fn next_repair(row: &ErrorRow, tried: &[Repair]) -> Option<Repair> {
-    ladder(row.repair).iter().copied().find(|repair| !tried.contains(repair))
+    repair_ladder(row.repair).iter().copied().find(|repair| !tried.contains(repair))
 }
 
-/// What is tried, smallest first; the last rung is to go without thinking for
-/// this turn.
-pub fn ladder(repair: Repair) -> &'static [Repair] {
+/// The repairs to try, smallest first. The last resort is to switch thinking
+/// off for this turn.
+pub fn repair_ladder(repair: Repair) -> &'static [Repair] {
     use Repair as R;
     match repair {
         R::DropBlock => &[R::DropBlock, R::StripTurn, R::OffForTurn],
@@ -60,27 +59,27 @@ pub fn ladder(repair: Repair) -> &'static [Repair] {
     }
 }
 
-/// Changes the rules and wishes of one request so that it fits.
-pub fn apply(cure: &Cure, rules: &mut Rules, wishes: &mut Wishes) {
-    match cure.repair {
-        Repair::FillAll => fill(FillEmpty::All, rules, wishes),
-        Repair::FillCalls => fill(FillEmpty::WithToolCalls, rules, wishes),
+/// Changes the rules and preferences of one request.
+pub fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferences: &mut RequestPreferences) {
+    match applied.repair {
+        Repair::FillAll => fill(FillEmpty::All, rules, preferences),
+        Repair::FillCalls => fill(FillEmpty::WithToolCalls, rules, preferences),
         Repair::FillLoop => {
-            fill(FillEmpty::WithToolCalls, rules, wishes);
-            wishes.mend.fill = FillWhere::OpenLoop;
+            fill(FillEmpty::WithToolCalls, rules, preferences);
+            preferences.repair_effect.filler_scope = FillerScope::OpenLoop;
         }
-        Repair::StripForeign => cut(Cut::Inexact, wishes),
-        Repair::DropOlder => cut(Cut::Past, wishes),
-        Repair::DropBlock => cut(Cut::Sealed, wishes),
-        Repair::StripTurn | Repair::StripItems => cut(Cut::All, wishes),
-        Repair::DropOrphan => wishes.mend.drop_orphans = true,
-        Repair::DropFollowerIds => wishes.mend.ids_need_thought = true,
+        Repair::StripForeign => omit(OmittedThinking::InexactOrigin, preferences),
+        Repair::DropOlder => omit(OmittedThinking::Past, preferences),
+        Repair::DropBlock => omit(OmittedThinking::Sealed, preferences),
+        Repair::StripTurn | Repair::StripItems => omit(OmittedThinking::All, preferences),
+        Repair::DropOrphan => preferences.repair_effect.drop_orphans = true,
+        Repair::DropFollowerIds => preferences.repair_effect.ids_need_thinking = true,
         Repair::OmitIds => rules.echo.ids = Ids::Omit,
         Repair::FullItems => rules.echo.need_opaque = true,
-        Repair::DropField => drop_field(rules, wishes),
-        // We force no tool by ourselves; thinking is what can give way.
-        Repair::OffForTurn | Repair::ToolChoiceAuto => wishes.mend.pause = true,
-        Repair::SwitchMode => switch_mode(cure, rules),
+        Repair::DropField => drop_field(rules, preferences),
+        // We never force a tool ourselves, so thinking is switched off.
+        Repair::OffForTurn | Repair::ToolChoiceAuto => preferences.repair_effect.thinking_paused = true,
+        Repair::SwitchMode => switch_mode(applied, rules),
         Repair::BindingHeader => {
             rules.ask.headers.clear();
             rules.ask.extra.clear();
@@ -88,44 +87,45 @@ pub fn apply(cure: &Cure, rules: &mut Rules, wishes: &mut Wishes) {
         Repair::Dedupe => {
             rules.echo.dedupe = if rules.echo.carrier == Carrier::Details { Dedupe::Openrouter } else { Dedupe::ById };
         }
-        Repair::DummySignature => wishes.mend.dummies = Dummies::Missing,
+        Repair::DummySignature => preferences.repair_effect.dummy_seals = DummySeals::Missing,
         Repair::DummyEverywhere => {
-            wishes.mend.dummies = Dummies::Everywhere;
-            wishes.seals = false;
+            preferences.repair_effect.dummy_seals = DummySeals::Everywhere;
+            preferences.seals = false;
         }
-        Repair::NearestEffort => effort::restrict(&cure.words, rules, wishes),
-        Repair::DropEffort => effort::drop_level(rules, wishes),
-        Repair::DropBudget => wishes.budget = None,
+        Repair::NearestEffort => effort::restrict(&applied.details, rules, preferences),
+        Repair::DropEffort => effort::drop_level(rules, preferences),
+        Repair::DropBudget => preferences.budget = None,
         Repair::OmitEmptyContent => rules.echo.empty_content = EmptyContent::Omit,
-        Repair::DropParameters => wishes.temperature = None,
+        Repair::DropParameters => preferences.temperature = None,
     }
 }
 
-/// Neither thinking nor a filler, but where an open loop is refused without.
-fn drop_field(rules: &mut Rules, wishes: &mut Wishes) {
-    wishes.filler = None;
+/// Sends neither thinking nor a filler, except where an open loop requires it.
+fn drop_field(rules: &mut Rules, preferences: &mut RequestPreferences) {
+    preferences.filler = None;
     if rules.echo.loop_duty == Duty::Must {
-        cut(Cut::Past, wishes);
-        wishes.mend.fill = FillWhere::OpenLoop;
+        omit(OmittedThinking::Past, preferences);
+        preferences.repair_effect.filler_scope = FillerScope::OpenLoop;
     } else {
-        cut(Cut::All, wishes);
+        omit(OmittedThinking::All, preferences);
         rules.echo.fill_empty = FillEmpty::None;
     }
 }
 
-/// More is left out with each refusal, never less.
-fn cut(cut: Cut, wishes: &mut Wishes) {
-    wishes.mend.cut = wishes.mend.cut.max(cut);
+/// Each refusal can only omit more, never less.
+fn omit(omitted: OmittedThinking, preferences: &mut RequestPreferences) {
+    preferences.repair_effect.omitted = preferences.repair_effect.omitted.max(omitted);
 }
 
-/// The field everywhere: the thought where it may go, else the filler.
-fn fill(where_: FillEmpty, rules: &mut Rules, wishes: &mut Wishes) {
-    rules.echo.fill_empty = where_;
-    wishes.mend.fill = FillWhere::AsTheDialectSays;
-    if !wishes.include.by_user {
-        wishes.include.sends = true;
+/// Fills the field everywhere: with thinking where allowed, else with the
+/// filler.
+fn fill(scope: FillEmpty, rules: &mut Rules, preferences: &mut RequestPreferences) {
+    rules.echo.fill_empty = scope;
+    preferences.repair_effect.filler_scope = FillerScope::AsTheDialectSays;
+    if !preferences.include.by_user {
+        preferences.include.sends = true;
     }
-    if where_ == FillEmpty::All && rules.echo.turns_duty == Duty::Ignored {
+    if scope == FillEmpty::All && rules.echo.turns_duty == Duty::Ignored {
         rules.echo.turns_duty = Duty::Should;
         rules.echo.turns_if = TurnsIf::Always;
     }
@@ -134,19 +134,19 @@ fn fill(where_: FillEmpty, rules: &mut Rules, wishes: &mut Wishes) {
     }
 }
 
-/// The tokens a budget starts with where one must stand and nobody set one.
-const A_BUDGET: u64 = 4096;
+/// The default budget if one is required and none is set.
+const DEFAULT_BUDGET: u64 = 4096;
 
-/// The other way to say what was refused: a budget for `adaptive`, `adaptive`
-/// for a budget. Where there is no off-switch, none is sent.
-fn switch_mode(cure: &Cure, rules: &mut Rules) {
-    let refused = |word: &str| cure.words.iter().any(|refused| refused == word);
+/// Switches to the other mode: a budget instead of `adaptive`, or the reverse.
+/// Where thinking cannot be switched off, no switch is sent.
+fn switch_mode(applied: &AppliedRepair, rules: &mut Rules) {
+    let refused = |word: &str| applied.details.iter().any(|refused| refused == word);
     if refused("disabled") || refused("between_tools") {
         rules.ask.off = Off::Unsupported;
         return;
     }
-    let least = rules.ask.budget.range.map_or(A_BUDGET, |(least, _)| least.max(A_BUDGET));
-    let Some(thinking) = thinking_of(&mut rules.ask.on) else { return };
+    let least = rules.ask.budget.range.map_or(DEFAULT_BUDGET, |(least, _)| least.max(DEFAULT_BUDGET));
+    let Some(thinking) = thinking_object(&mut rules.ask.on) else { return };
     if refused("adaptive") {
         thinking.insert("type".to_owned(), "enabled".into());
         thinking.insert("budget_tokens".to_owned(), least.into());
@@ -157,8 +157,8 @@ fn switch_mode(cure: &Cure, rules: &mut Rules) {
     }
 }
 
-/// The switch, wherever the protocol has it.
-fn thinking_of(on: &mut Patch) -> Option<&mut Patch> {
+/// The thinking object, wherever the protocol places it.
+fn thinking_object(on: &mut Patch) -> Option<&mut Patch> {
     let below = on.contains_key("additionalModelRequestFields");
     let patch = if below { on.get_mut("additionalModelRequestFields")?.as_object_mut()? } else { on };
     patch.get_mut("thinking")?.as_object_mut()

@@ -1,14 +1,15 @@
-//! A setting that was refused: what is wrong, and what would be right.
+//! Errors for invalid settings: what is wrong, and what is valid.
 
-use super::registry::{ALIASES, Key};
+use super::registry::{ALIASES, SettingKey};
 
-/// Nothing changed. The text lists what is valid (ERR-001).
+/// An invalid setting. Nothing was changed. The text lists the valid values
+/// (ERR-001).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}; {}", self.what(), self.hint())]
 pub enum SettingError {
     UnknownKey {
         name: String,
-        /// The one that was probably meant.
+        /// The most similar name.
         nearest: Option<&'static str>,
     },
     BadValue {
@@ -22,7 +23,7 @@ pub enum SettingError {
     },
 }
 
-/// Enough of a value to know it again.
+/// How much of a value is quoted.
 const QUOTED: usize = 200;
 
 impl SettingError {
@@ -46,7 +47,7 @@ impl SettingError {
     pub fn hint(&self) -> String {
         match self {
             SettingError::UnknownKey { nearest, .. } => {
-                let names: Vec<&str> = Key::ALL.iter().map(|key| key.name()).collect();
+                let names: Vec<&str> = SettingKey::ALL.iter().map(|key| key.name()).collect();
                 let meant = nearest.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
                 format!("{meant}the settings are: {}", names.join(", "))
             }
@@ -67,11 +68,11 @@ pub(super) fn quoted(text: &str) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// The name that was probably meant, aliases too. A name without its first part
-/// is compared with the last parts.
+/// The most similar name, including aliases. A name without a prefix is
+/// compared with the last components.
 fn nearest(given: &str) -> Option<&'static str> {
     let wanted = given.to_lowercase();
-    // Whoever is further off than this meant something else, and nobody types that much by mistake.
+    // Larger distances are not typos.
     let allowed = 1 + wanted.chars().count().min(QUOTED) / 4;
     let distance_to = |name: &str| {
         let name = name.to_lowercase();
@@ -81,14 +82,14 @@ fn nearest(given: &str) -> Option<&'static str> {
     if wanted.len() > QUOTED {
         return None;
     }
-    let names = Key::ALL.iter().map(|key| key.name()).chain(ALIASES.iter().map(|alias| alias.name));
+    let names = SettingKey::ALL.iter().map(|key| key.name()).chain(ALIASES.iter().map(|alias| alias.name));
     let scored = names.map(|name| (distance_to(name), name));
-    // The first of equals: the table is in the order of use.
+    // The first of equals wins: the table is ordered by use.
     let best = scored.reduce(|best, next| if next.0 < best.0 { next } else { best });
     best.filter(|(distance, _)| *distance <= allowed).map(|(_, name)| name)
 }
 
-/// How many letters must be added, dropped or changed.
+/// The Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, from) in a.chars().enumerate() {
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_quotes_only_as_much_as_one_can_read() {
+    fn an_error_quotes_only_the_start_of_a_long_value() {
         let error = SettingError::bad_value("reasoning.effort", &"é".repeat(10_000), "high".to_owned());
         assert!(error.to_string().len() < 300);
     }

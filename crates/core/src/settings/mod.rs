@@ -1,22 +1,24 @@
-//! Settings: one typed table, and values in layers over it.
+//! Settings: one typed table, with values in layers.
 //!
-//! A setting never touches what is stored. It decides what one request sends
-//! and what one screen shows, and it is read anew for each of them.
+//! A setting never changes what is stored. It decides what a request sends or
+//! what a screen shows, and is read again for each of them.
 
+mod choices;
 mod error;
 mod registry;
 mod typed;
 mod value;
-mod words;
 
 use std::collections::BTreeMap;
 
+pub use choices::{
+    Effort, SendEmpty, StripThinking, SummaryMode, TagsMode, ThinkingDisplay, ThinkingFormat, UnknownChoice,
+};
 pub use error::SettingError;
-pub use registry::{ALIASES, Alias, Builtin, Change, Entry, Key, complete};
-pub use value::{Kind, Value};
-pub use words::{Display, Effort, Format, SendEmpty, Strip, Summary, TagsMode, UnknownWord};
+pub use registry::{ALIASES, BuiltinDefault, SettingAlias, SettingChange, SettingInfo, SettingKey, complete};
+pub use value::{SettingKind, SettingValue};
 
-/// Who said a value. The later ones win.
+/// The source of a value. Later layers win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     Builtin,
@@ -39,17 +41,17 @@ impl Layer {
         }
     }
 
-    /// Whether the person at the keyboard said it, rather than aside.
-    pub fn is_of_the_user(self) -> bool {
+    /// Whether the user set it, rather than a default.
+    pub fn is_set_by_user(self) -> bool {
         self > Layer::Dialect
     }
 }
 
-/// Every value, by setting and layer.
+/// All values, by setting and layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    // By setting first, so that the layers of one lie side by side.
-    values: BTreeMap<(Key, Layer), Value>,
+    // Ordered by setting, so that the layers of one are adjacent.
+    values: BTreeMap<(SettingKey, Layer), SettingValue>,
     version: u64,
 }
 
@@ -60,78 +62,80 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The built-in defaults alone.
+    /// Only the built-in defaults.
     pub fn new() -> Settings {
-        let defaults = Key::ALL.iter().filter_map(|key| key.builtin().map(|value| ((*key, Layer::Builtin), value)));
+        let defaults =
+            SettingKey::ALL.iter().filter_map(|key| key.builtin().map(|value| ((*key, Layer::Builtin), value)));
         Settings { values: defaults.collect(), version: 0 }
     }
 
-    /// Another number after every change of a value, for whoever caches what
-    /// follows from them. It tells states of this value apart, not of its clones.
+    /// Changes with every modification, for use as a cache key. Comparable only
+    /// within one instance, not between clones.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The value that counts, and who said it.
-    pub fn get(&self, key: Key) -> Option<(&Value, Layer)> {
-        self.said(key).next().map(|(layer, value)| (value, layer))
+    /// The effective value, and its layer.
+    pub fn get(&self, key: SettingKey) -> Option<(&SettingValue, Layer)> {
+        self.values_of(key).next().map(|(layer, value)| (value, layer))
     }
 
-    /// Everything said about a setting; what counts comes first.
-    pub fn said(&self, key: Key) -> impl Iterator<Item = (Layer, &Value)> {
+    /// All values of a setting, the effective one first.
+    pub fn values_of(&self, key: SettingKey) -> impl Iterator<Item = (Layer, &SettingValue)> {
         let layers = self.values.range((key, Layer::Builtin)..=(key, Layer::Session));
         layers.rev().map(|((_, layer), value)| (*layer, value))
     }
 
-    /// What one layer says, setting by setting.
-    pub fn layer(&self, layer: Layer) -> impl Iterator<Item = (Key, &Value)> {
+    /// The values of one layer.
+    pub fn layer(&self, layer: Layer) -> impl Iterator<Item = (SettingKey, &SettingValue)> {
         self.values.iter().filter(move |((_, of), _)| *of == layer).map(|((key, _), value)| (*key, value))
     }
 
-    /// A value as it is typed. Refused, it changes nothing.
+    /// Sets a value from text. An invalid one changes nothing.
     pub fn set(&mut self, layer: Layer, name: &str, text: &str) -> Result<(), SettingError> {
-        self.apply(layer, Change::parse(name, text)?);
+        self.apply(layer, SettingChange::parse(name, text)?);
         Ok(())
     }
 
-    /// Takes back what a layer says; true if it had said something.
+    /// Removes a value from a layer. Returns whether there was one.
     pub fn unset(&mut self, layer: Layer, name: &str) -> Result<bool, SettingError> {
         let before = self.version;
         self.put(layer, name.parse()?, None);
         Ok(self.version != before)
     }
 
-    pub fn apply(&mut self, layer: Layer, change: Change) {
+    pub fn apply(&mut self, layer: Layer, change: SettingChange) {
         let (key, value) = change.into_parts();
         self.put(layer, key, value);
     }
 
-    /// Everything a layer says at once: another profile, another model.
-    pub fn replace(&mut self, layer: Layer, changes: impl IntoIterator<Item = Change>) {
-        let mut wanted: BTreeMap<Key, Option<Value>> = Key::ALL.iter().map(|key| (*key, None)).collect();
-        wanted.extend(changes.into_iter().map(Change::into_parts));
+    /// Replaces all values of a layer, for another profile or model.
+    pub fn replace(&mut self, layer: Layer, changes: impl IntoIterator<Item = SettingChange>) {
+        let mut wanted: BTreeMap<SettingKey, Option<SettingValue>> =
+            SettingKey::ALL.iter().map(|key| (*key, None)).collect();
+        wanted.extend(changes.into_iter().map(SettingChange::into_parts));
         for (key, value) in wanted {
             self.put(layer, key, value);
         }
     }
 
-    /// What `/thinking VIEW` means: look at it this way, and do show it.
-    pub fn show(&mut self, layer: Layer, view: Display) {
-        self.put(layer, Key::Display, Some(Value::Choice(view.as_str())));
-        self.put(layer, Key::IncludeInResponse, Some(Value::Bool(true)));
+    /// Implements `/thinking VIEW`: selects the view and shows thinking.
+    pub fn show(&mut self, layer: Layer, view: ThinkingDisplay) {
+        self.put(layer, SettingKey::Display, Some(SettingValue::Choice(view.as_str())));
+        self.put(layer, SettingKey::IncludeInResponse, Some(SettingValue::Bool(true)));
     }
 
-    /// Another profile. What it says about showing thinking counts at once,
-    /// even if the user looked at it in another way before.
-    pub fn load_profile(&mut self, changes: Vec<Change>) {
-        let shown = [Key::Display, Key::IncludeInResponse];
+    /// Switches the profile. Its display settings take effect even if the user
+    /// changed them in this session.
+    pub fn load_profile(&mut self, changes: Vec<SettingChange>) {
+        let shown = [SettingKey::Display, SettingKey::IncludeInResponse];
         for key in shown.into_iter().filter(|key| changes.iter().any(|change| change.key() == *key)) {
             self.put(Layer::Session, key, None);
         }
         self.replace(Layer::Profile, changes);
     }
 
-    fn put(&mut self, layer: Layer, key: Key, value: Option<Value>) {
+    fn put(&mut self, layer: Layer, key: SettingKey, value: Option<SettingValue>) {
         let at = (key, layer);
         if self.values.get(&at) == value.as_ref() {
             return;

@@ -1,142 +1,147 @@
-//! Settings as the types that code acts on.
+//! Typed access to settings.
 
 use std::str::FromStr;
 
-use super::words::NO_EFFORT;
-use super::{Display, Effort, Format, Key, Layer, SendEmpty, Settings, Strip, Summary, TagsMode, Value};
+use super::choices::NO_EFFORT;
+use super::{
+    Effort, Layer, SendEmpty, SettingKey, SettingValue, Settings, StripThinking, SummaryMode, TagsMode,
+    ThinkingDisplay, ThinkingFormat,
+};
 
 impl Settings {
-    /// Whether to ask for thinking, and who decided. An effort of `none` says
-    /// no for this request, whatever `reasoning.enabled` says.
+    /// Whether to request thinking, and which layer decided. An effort of
+    /// `none` overrides `reasoning.enabled`.
     pub fn enabled(&self) -> (bool, Layer) {
-        match self.get(Key::Effort) {
-            Some((Value::Choice(NO_EFFORT), layer)) => (false, layer),
-            _ => self.flag(Key::Enabled),
+        match self.get(SettingKey::Effort) {
+            Some((SettingValue::Choice(NO_EFFORT), layer)) => (false, layer),
+            _ => self.flag(SettingKey::Enabled),
         }
     }
 
-    /// The rung asked for. Nothing if unset or `none`; [`Settings::enabled`] tells which.
+    /// The effort level. None if unset or `none`; [`Settings::enabled`] tells
+    /// which.
     pub fn effort(&self) -> Option<Effort> {
-        self.word(Key::Effort)
+        self.word(SettingKey::Effort)
     }
 
-    /// Tokens for thinking.
+    /// The thinking budget in tokens.
     pub fn max_thinking_tokens(&self) -> Option<u64> {
-        self.count(Key::MaxTokens)
+        self.count(SettingKey::MaxTokens)
     }
 
-    /// Whether stored thinking goes back, and who decided: a user's no is kept
-    /// even where the provider demands it.
+    /// Whether stored thinking is sent back, and which layer decided. A no from
+    /// the user is respected even if the provider requires thinking.
     pub fn include_in_context(&self) -> (bool, Layer) {
-        self.flag(Key::IncludeInContext)
+        self.flag(SettingKey::IncludeInContext)
     }
 
-    pub fn strip(&self) -> Strip {
-        self.word(Key::StripFromContext).unwrap_or_default()
+    pub fn strip(&self) -> StripThinking {
+        self.word(SettingKey::StripFromContext).unwrap_or_default()
     }
 
-    pub fn format(&self) -> Format {
-        self.word(Key::Format).unwrap_or_default()
+    pub fn format(&self) -> ThinkingFormat {
+        self.word(SettingKey::Format).unwrap_or_default()
     }
 
     pub fn field_name(&self) -> Option<&str> {
-        self.text(Key::FieldName)
+        self.text(SettingKey::FieldName)
     }
 
     pub fn send_empty(&self) -> SendEmpty {
-        self.word(Key::SendEmpty).unwrap_or_default()
+        self.word(SettingKey::SendEmpty).unwrap_or_default()
     }
 
     pub fn tags(&self) -> TagsMode {
-        self.word(Key::Tags).unwrap_or_default()
+        self.word(SettingKey::Tags).unwrap_or_default()
     }
 
-    pub fn summary(&self) -> Summary {
-        self.word(Key::Summary).unwrap_or_default()
+    pub fn summary(&self) -> SummaryMode {
+        self.word(SettingKey::Summary).unwrap_or_default()
     }
 
-    /// How thinking looks; `includeInResponse=false` is `off` whatever `display` says.
-    pub fn display(&self) -> Display {
-        match self.flag(Key::IncludeInResponse) {
-            (true, _) => self.word(Key::Display).unwrap_or_default(),
-            (false, _) => Display::Off,
+    /// How thinking is displayed. `includeInResponse=false` means `off`.
+    pub fn display(&self) -> ThinkingDisplay {
+        match self.flag(SettingKey::IncludeInResponse) {
+            (true, _) => self.word(SettingKey::Display).unwrap_or_default(),
+            (false, _) => ThinkingDisplay::Off,
         }
     }
 
     pub fn context_limit(&self) -> Option<u64> {
-        self.count(Key::ContextLimit)
+        self.count(SettingKey::ContextLimit)
     }
 
-    /// The same, and who said so.
+    /// The same, with its layer.
     pub fn context_limit_by(&self) -> Option<(u64, Layer)> {
-        let (_, layer) = self.get(Key::ContextLimit)?;
+        let (_, layer) = self.get(SettingKey::ContextLimit)?;
         Some((self.context_limit()?, layer))
     }
 
-    /// The share of the limit at which to compact; without one, never.
+    /// The fraction of the limit at which to compact. None means never.
     pub fn compact_at(&self) -> Option<f64> {
-        self.number(Key::CompactAt)
+        self.number(SettingKey::CompactAt)
     }
 
-    /// Tokens of one answer.
+    /// The output limit of one reply, in tokens.
     pub fn max_output_tokens(&self) -> Option<u64> {
-        self.count(Key::RequestMaxTokens)
+        self.count(SettingKey::RequestMaxTokens)
     }
 
-    /// How much of one reply is kept in memory; none: all of it.
+    /// How many bytes of one reply are kept in memory. None means all.
     pub fn max_reply_bytes(&self) -> Option<u64> {
-        self.count(Key::ReplyMaxBytes).filter(|most| *most > 0)
+        self.count(SettingKey::ReplyMaxBytes).filter(|most| *most > 0)
     }
 
     pub fn temperature(&self) -> Option<f64> {
-        self.number(Key::Temperature)
+        self.number(SettingKey::Temperature)
     }
 
-    /// Text, or `@FILE`; who reads files resolves that.
+    /// Text, or `@FILE`, which the caller resolves.
     pub fn system_prompt(&self) -> Option<&str> {
-        self.text(Key::SystemPrompt)
+        self.text(SettingKey::SystemPrompt)
     }
 
     pub fn project_files(&self) -> &[String] {
-        match self.get(Key::ProjectFiles) {
-            Some((Value::List(items), _)) => items,
+        match self.get(SettingKey::ProjectFiles) {
+            Some((SettingValue::List(items), _)) => items,
             _ => &[],
         }
     }
 
-    // The registry admits only values of a key's kind, so another kind is as good as none.
+    // The registry accepts only values of the right kind, so other kinds cannot
+    // occur.
 
-    fn flag(&self, key: Key) -> (bool, Layer) {
+    fn flag(&self, key: SettingKey) -> (bool, Layer) {
         match self.get(key) {
-            Some((Value::Bool(flag), layer)) => (*flag, layer),
+            Some((SettingValue::Bool(flag), layer)) => (*flag, layer),
             _ => (false, Layer::Builtin),
         }
     }
 
-    fn word<T: FromStr>(&self, key: Key) -> Option<T> {
+    fn word<T: FromStr>(&self, key: SettingKey) -> Option<T> {
         match self.get(key)? {
-            (Value::Choice(word), _) => word.parse().ok(),
+            (SettingValue::Choice(word), _) => word.parse().ok(),
             _ => None,
         }
     }
 
-    fn count(&self, key: Key) -> Option<u64> {
+    fn count(&self, key: SettingKey) -> Option<u64> {
         match self.get(key)? {
-            (Value::Count(count), _) => Some(*count),
+            (SettingValue::Count(count), _) => Some(*count),
             _ => None,
         }
     }
 
-    fn number(&self, key: Key) -> Option<f64> {
+    fn number(&self, key: SettingKey) -> Option<f64> {
         match self.get(key)? {
-            (Value::Number(number), _) => Some(*number),
+            (SettingValue::Number(number), _) => Some(*number),
             _ => None,
         }
     }
 
-    fn text(&self, key: Key) -> Option<&str> {
+    fn text(&self, key: SettingKey) -> Option<&str> {
         match self.get(key)? {
-            (Value::Text(text), _) => Some(text),
+            (SettingValue::Text(text), _) => Some(text),
             _ => None,
         }
     }

@@ -1,71 +1,73 @@
-//! Thinking inside answer text: `<think>` and its relatives, over any chunking.
+//! Parses thinking in the answer text: `<think>` and similar tags, with any
+//! chunking.
 //!
-//! Usable alone: give [`TagParser::push`] the text as it comes and listen to the
-//! [`Piece`]s. Nothing is trimmed: open tag + thought + close tag + text is the
-//! exact content again.
+//! Can be used on its own: pass text to [`TagParser::push`] as it arrives and
+//! handle the [`TagPiece`]s. Nothing is trimmed: open tag, thinking, close tag
+//! and text together are exactly the original content.
 //!
 //! ```text
 //!            ┌── open tag ──> Inside ── close tag, tool marker ──> After
 //!   Leading ─┤                  ^                                    │
-//!            └── other text ─> Outside <── Reach::Anywhere ──────────┤
-//!                                          Reach::Leading: Through <─┘
+//!            └── other text ─> Outside <── TagReach::Anywhere ───────┤
+//!                                          TagReach::Leading: Done <─┘
 //! ```
 
-mod code;
-mod find;
+mod markdown_code;
+mod tag_search;
 
 use std::borrow::Cow;
 
-use crate::event::Side;
-use code::CodeWatch;
-pub use find::Watch;
-use find::{Found, Needle, Needles};
+use crate::event::ProseKind;
+use markdown_code::CodeTracker;
+pub use tag_search::MarkerWatch;
+use tag_search::{Needle, Needles, TagMatch};
 
-/// One family of tags. All of them are data; see `dialects/tags.toml`.
+/// A family of tags. All of them are data; see `dialects/tags.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pair {
+pub struct TagPair {
     pub id: String,
     pub open: Vec<String>,
     pub close: Vec<String>,
-    /// The tag carries a word before its `>` that the close tag repeats.
+    /// The tag contains a word before its `>` that the close tag repeats.
     pub suffixed: bool,
-    /// A marker behind the answer that is not part of it.
+    /// A marker after the answer that is not part of it.
     pub tail: Option<String>,
 }
 
 /// How a dialect uses tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagRules {
-    pub pairs: Vec<Pair>,
-    pub start: Start,
-    pub reach: Reach,
-    /// Markers that end a thought although its close tag is missing.
+    pub pairs: Vec<TagPair>,
+    pub start: TagStart,
+    pub reach: TagReach,
+    /// Markers that end thinking if its close tag is missing.
     pub close_at: Vec<String>,
     pub stray_close: StrayClose,
 }
 
-/// What the text begins as.
+/// How the text starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Start {
-    /// A thought begins with its tag.
+pub enum TagStart {
+    /// Thinking starts with its tag.
     #[default]
     Explicit,
-    /// The chat template opened the tag already.
+    /// The chat template has already opened the tag.
     Prefilled,
-    /// Perhaps it did: a close tag without an opener says so afterwards.
+    /// Unknown. A close tag without an open tag shows that the template opened
+    /// it.
     Auto,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reach {
-    /// Only a tag that the text begins with counts.
+pub enum TagReach {
+    /// Only a tag at the start of the text counts.
     #[default]
     Leading,
-    /// Tags count anywhere outside code, and again.
+    /// Tags count anywhere outside code, also repeatedly.
     Anywhere,
 }
 
-/// A close tag right behind a thought that is closed already.
+/// What to do with a close tag directly after closed thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StrayClose {
     #[default]
@@ -73,33 +75,33 @@ pub enum StrayClose {
     Swallow,
 }
 
-/// What the parser says.
+/// The output of the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'a> {
-    /// A thought begins; the tag as it was written, empty if the template wrote it.
+pub enum TagPiece<'a> {
+    /// Thinking starts. The tag as written; empty if the template wrote it.
     Open {
         tag: &'a str,
     },
     Thinking(&'a str),
-    /// The thought ends here.
+    /// Thinking ends.
     Close,
     Text(&'a str),
-    /// What was said so far as the other side belongs here after all.
-    Refile(Side),
+    /// Everything passed on so far belongs to the other kind.
+    Refile(ProseKind),
 }
 
 #[derive(Debug)]
 pub struct TagParser {
     rules: TagRules,
-    state: State,
+    state: TagState,
     /// Text that may still turn out to be a tag.
     held: String,
-    code: CodeWatch,
+    code: CodeTracker,
     opens: Needles,
 }
 
 #[derive(Debug)]
-enum State {
+enum TagState {
     /// Only white space so far.
     Leading,
     Inside {
@@ -108,23 +110,23 @@ enum State {
         written: bool,
         fresh: bool,
     },
-    /// Behind a thought, before any text.
+    /// After thinking, before any text.
     After {
         tail: Option<String>,
     },
     Outside {
         needles: Needles,
     },
-    /// No tag can come any more.
-    Through,
+    /// No more tags are possible.
+    Done,
 }
 
 impl TagParser {
     pub fn new(rules: TagRules) -> TagParser {
         let state = match (rules.pairs.first(), rules.start) {
-            (None, _) => State::Through,
-            (Some(_), Start::Explicit | Start::Auto) => State::Leading,
-            (Some(pair), Start::Prefilled) => State::Inside {
+            (None, _) => TagState::Done,
+            (Some(_), TagStart::Explicit | TagStart::Auto) => TagState::Leading,
+            (Some(pair), TagStart::Prefilled) => TagState::Inside {
                 close: closers(pair, "", &rules.close_at),
                 tail: pair.tail.clone(),
                 written: false,
@@ -132,15 +134,16 @@ impl TagParser {
             },
         };
         let opens = openers(&rules.pairs);
-        TagParser { rules, state, held: String::new(), code: CodeWatch::default(), opens }
+        TagParser { rules, state, held: String::new(), code: CodeTracker::default(), opens }
     }
 
-    /// Nothing is held and nothing can come: text may bypass the parser.
-    pub fn is_through(&self) -> bool {
-        matches!(self.state, State::Through) && self.held.is_empty()
+    /// Whether no text is buffered and no tag is possible, so that text can
+    /// bypass the parser.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, TagState::Done) && self.held.is_empty()
     }
 
-    pub fn push(&mut self, text: &str, take: &mut dyn FnMut(Piece<'_>)) {
+    pub fn push(&mut self, text: &str, take: &mut dyn FnMut(TagPiece<'_>)) {
         if self.held.is_empty() {
             self.run(text, false, take);
         } else {
@@ -150,52 +153,56 @@ impl TagParser {
         }
     }
 
-    /// Lets go of what is held: something that is not text comes next.
-    pub fn flush(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
+    /// Releases the buffered text, because something other than text comes
+    /// next.
+    pub fn flush(&mut self, take: &mut dyn FnMut(TagPiece<'_>)) {
         let held = std::mem::take(&mut self.held);
         self.run(&held, true, take);
     }
 
-    /// The text is over. An unclosed thought is a thought; one that the
-    /// template may have opened and nothing closed was the answer.
-    pub fn finish(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
+    /// Ends the text. Unclosed thinking stays thinking, unless only the
+    /// template may have opened it: then it was the answer.
+    pub fn finish(&mut self, take: &mut dyn FnMut(TagPiece<'_>)) {
         self.flush(take);
-        match std::mem::replace(&mut self.state, State::Through) {
-            State::Inside { written: true, .. } => take(Piece::Close),
-            State::Inside { written: false, .. } => take(Piece::Refile(Side::Text)),
-            State::Leading | State::After { .. } | State::Outside { .. } | State::Through => (),
+        match std::mem::replace(&mut self.state, TagState::Done) {
+            TagState::Inside { written: true, .. } => take(TagPiece::Close),
+            TagState::Inside { written: false, .. } => take(TagPiece::Refile(ProseKind::Text)),
+            TagState::Leading | TagState::After { .. } | TagState::Outside { .. } | TagState::Done => (),
         }
     }
 
-    /// Another source has the thoughts: from here on tags are literal text.
-    pub fn stand_down(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
+    /// Treats further tags as text, because thinking arrives through another
+    /// field.
+    pub fn disable(&mut self, take: &mut dyn FnMut(TagPiece<'_>)) {
         let held = std::mem::take(&mut self.held);
-        match std::mem::replace(&mut self.state, State::Through) {
-            State::Inside { .. } if held.is_empty() => take(Piece::Close),
-            State::Inside { .. } => {
-                take(Piece::Thinking(&held));
-                take(Piece::Close);
+        match std::mem::replace(&mut self.state, TagState::Done) {
+            TagState::Inside { .. } if held.is_empty() => take(TagPiece::Close),
+            TagState::Inside { .. } => {
+                take(TagPiece::Thinking(&held));
+                take(TagPiece::Close);
             }
-            State::Leading | State::After { .. } | State::Outside { .. } | State::Through => emit_text(&held, take),
+            TagState::Leading | TagState::After { .. } | TagState::Outside { .. } | TagState::Done => {
+                emit_text(&held, take)
+            }
         }
     }
 
-    fn run(&mut self, text: &str, last: bool, take: &mut dyn FnMut(Piece<'_>)) {
+    fn run(&mut self, text: &str, last: bool, take: &mut dyn FnMut(TagPiece<'_>)) {
         let mut rest = text;
         while !rest.is_empty() {
             let step = match &self.state {
-                State::Through => {
-                    take(Piece::Text(rest));
+                TagState::Done => {
+                    take(TagPiece::Text(rest));
                     return;
                 }
-                State::Leading => self.leading(rest, last, take),
-                State::Inside { .. } => self.inside(rest, last, take),
-                State::After { .. } => self.after(rest, last, take),
-                State::Outside { .. } => self.outside(rest, last, take),
+                TagState::Leading => self.leading(rest, last, take),
+                TagState::Inside { .. } => self.inside(rest, last, take),
+                TagState::After { .. } => self.after(rest, last, take),
+                TagState::Outside { .. } => self.outside(rest, last, take),
             };
             match step {
-                Step::Used(bytes) => rest = rest.get(bytes..).unwrap_or(""),
-                Step::Hold(bytes) => {
+                TagStep::Used(bytes) => rest = rest.get(bytes..).unwrap_or(""),
+                TagStep::Hold(bytes) => {
                     self.held.push_str(rest.get(bytes..).unwrap_or(""));
                     return;
                 }
@@ -203,106 +210,107 @@ impl TagParser {
         }
     }
 
-    fn leading(&mut self, text: &str, last: bool, take: &mut dyn FnMut(Piece<'_>)) -> Step {
+    fn leading(&mut self, text: &str, last: bool, take: &mut dyn FnMut(TagPiece<'_>)) -> TagStep {
         let blank = text.len() - text.trim_start().len();
-        // A tag may itself begin with a space, so every place before the first
-        // word is tried.
+        // A tag may start with a space, so every position before the first word
+        // is tried.
         for at in (0..=blank).filter(|at| text.is_char_boundary(*at)) {
             match self.opens.at_start(text.get(at..).unwrap_or(""), last) {
-                Some(Found::Whole { length, needle, suffix }) => {
+                Some(TagMatch::Full { length, needle, suffix }) => {
                     emit_text(text.get(..at).unwrap_or(""), take);
                     let tag = text.get(at..at + length).unwrap_or("");
                     self.open(needle, &suffix, tag, take);
-                    return Step::Used(at + length);
+                    return TagStep::Used(at + length);
                 }
-                Some(Found::Perhaps) => {
+                Some(TagMatch::Partial) => {
                     emit_text(text.get(..at).unwrap_or(""), take);
-                    return Step::Hold(at);
+                    return TagStep::Hold(at);
                 }
                 None => (),
             }
         }
         emit_text(text.get(..blank).unwrap_or(""), take);
         if blank < text.len() {
-            let looks_on = self.rules.reach == Reach::Anywhere || self.rules.start == Start::Auto;
-            self.state = if looks_on { self.outside_state(None) } else { State::Through };
+            let keep_searching = self.rules.reach == TagReach::Anywhere || self.rules.start == TagStart::Auto;
+            self.state = if keep_searching { self.outside_state(None) } else { TagState::Done };
         }
-        Step::Used(blank)
+        TagStep::Used(blank)
     }
 
-    fn inside(&mut self, text: &str, last: bool, take: &mut dyn FnMut(Piece<'_>)) -> Step {
-        let State::Inside { close, tail, written, fresh } = &mut self.state else { return Step::Used(0) };
-        // The template opened the tag, and the model did it again.
+    fn inside(&mut self, text: &str, last: bool, take: &mut dyn FnMut(TagPiece<'_>)) -> TagStep {
+        let TagState::Inside { close, tail, written, fresh } = &mut self.state else { return TagStep::Used(0) };
+        // The template opened the tag, and the model wrote it again.
         if *fresh && !*written {
             let blank = text.len() - text.trim_start().len();
             let (before, word) = text.split_at(blank);
             let found = self.opens.at_start(word, last);
             if found.is_some() && blank > 0 {
-                take(Piece::Thinking(before));
+                take(TagPiece::Thinking(before));
             }
             match found {
-                Some(Found::Whole { length, .. }) => {
+                Some(TagMatch::Full { length, .. }) => {
                     (*written, *fresh) = (true, false);
-                    take(Piece::Open { tag: word.get(..length).unwrap_or("") });
-                    return Step::Used(blank + length);
+                    take(TagPiece::Open { tag: word.get(..length).unwrap_or("") });
+                    return TagStep::Used(blank + length);
                 }
-                Some(Found::Perhaps) => return Step::Hold(blank),
+                Some(TagMatch::Partial) => return TagStep::Hold(blank),
                 None if word.is_empty() => (),
                 None => *fresh = false,
             }
         }
         let (at, found) = close.search(text, last);
         if at > 0 {
-            take(Piece::Thinking(text.get(..at).unwrap_or("")));
+            take(TagPiece::Thinking(text.get(..at).unwrap_or("")));
         }
         match found {
-            None => Step::Used(text.len()),
-            Some(Found::Perhaps) => Step::Hold(at),
-            Some(Found::Whole { length, needle, .. }) => {
-                take(Piece::Close);
-                // A tool marker ends the thought and is what comes after it.
+            None => TagStep::Used(text.len()),
+            Some(TagMatch::Partial) => TagStep::Hold(at),
+            Some(TagMatch::Full { length, needle, .. }) => {
+                take(TagPiece::Close);
+                // A tool marker ends thinking and is itself part of the
+                // following text.
                 let marker = needle >= IMPLICIT;
-                self.state = State::After { tail: tail.take() };
-                Step::Used(if marker { at } else { at + length })
+                self.state = TagState::After { tail: tail.take() };
+                TagStep::Used(if marker { at } else { at + length })
             }
         }
     }
 
-    fn after(&mut self, text: &str, last: bool, take: &mut dyn FnMut(Piece<'_>)) -> Step {
-        let State::After { tail } = &mut self.state else { return Step::Used(0) };
+    fn after(&mut self, text: &str, last: bool, take: &mut dyn FnMut(TagPiece<'_>)) -> TagStep {
+        let TagState::After { tail } = &mut self.state else { return TagStep::Used(0) };
         if self.rules.stray_close == StrayClose::Swallow {
             let blank = text.len() - text.trim_start().len();
             match all_closers(&self.rules.pairs).at_start(text.get(blank..).unwrap_or(""), last) {
-                Some(Found::Whole { length, .. }) => {
+                Some(TagMatch::Full { length, .. }) => {
                     emit_text(text.get(..blank).unwrap_or(""), take);
-                    return Step::Used(blank + length);
+                    return TagStep::Used(blank + length);
                 }
-                Some(Found::Perhaps) => {
+                Some(TagMatch::Partial) => {
                     emit_text(text.get(..blank).unwrap_or(""), take);
-                    return Step::Hold(blank);
+                    return TagStep::Hold(blank);
                 }
-                None if blank == text.len() && !last => return Step::Hold(0),
+                None if blank == text.len() && !last => return TagStep::Hold(0),
                 None => (),
             }
         }
         let tail = tail.take();
-        let through = tail.is_none() && self.rules.reach == Reach::Leading;
-        self.code = CodeWatch::default();
-        self.state = if through { State::Through } else { self.outside_state(tail) };
-        Step::Used(0)
+        let through = tail.is_none() && self.rules.reach == TagReach::Leading;
+        self.code = CodeTracker::default();
+        self.state = if through { TagState::Done } else { self.outside_state(tail) };
+        TagStep::Used(0)
     }
 
-    fn outside(&mut self, text: &str, last: bool, take: &mut dyn FnMut(Piece<'_>)) -> Step {
-        let State::Outside { needles } = &self.state else { return Step::Used(0) };
+    fn outside(&mut self, text: &str, last: bool, take: &mut dyn FnMut(TagPiece<'_>)) -> TagStep {
+        let TagState::Outside { needles } = &self.state else { return TagStep::Used(0) };
         let (mut from, mut found);
         let mut at = 0;
         loop {
             (from, found) = needles.search(text.get(at..).unwrap_or(""), last);
             from += at;
             self.code.read(text.get(at..from).unwrap_or(""));
-            // A tag inside code is talk about tags.
+            // A tag inside code is literal text.
             match found {
-                Some(Found::Whole { length, needle, .. }) if needle != TAIL && self.code.inside() => {
+                Some(TagMatch::Full { length, needle, .. }) if needle != TAIL && self.code.inside() => {
                     self.code.read(text.get(from..from + length).unwrap_or(""));
                     at = from + length;
                 }
@@ -311,70 +319,70 @@ impl TagParser {
         }
         emit_text(text.get(..from).unwrap_or(""), take);
         match found {
-            None => Step::Used(text.len()),
-            Some(Found::Perhaps) => Step::Hold(from),
-            Some(Found::Whole { length, needle, .. }) if needle == TAIL => {
+            None => TagStep::Used(text.len()),
+            Some(TagMatch::Partial) => TagStep::Hold(from),
+            Some(TagMatch::Full { length, needle, .. }) if needle == TAIL => {
                 self.state = self.outside_state(None);
-                Step::Used(from + length)
+                TagStep::Used(from + length)
             }
-            Some(Found::Whole { length, needle, .. }) if needle >= LONE_CLOSE => {
-                take(Piece::Refile(Side::Thinking));
-                take(Piece::Close);
-                self.rules.start = Start::Explicit;
-                self.state = State::After { tail: None };
-                Step::Used(from + length)
+            Some(TagMatch::Full { length, needle, .. }) if needle >= LONE_CLOSE => {
+                take(TagPiece::Refile(ProseKind::Thinking));
+                take(TagPiece::Close);
+                self.rules.start = TagStart::Explicit;
+                self.state = TagState::After { tail: None };
+                TagStep::Used(from + length)
             }
-            Some(Found::Whole { length, needle, suffix }) => {
+            Some(TagMatch::Full { length, needle, suffix }) => {
                 self.open(needle, &suffix, text.get(from..from + length).unwrap_or(""), take);
-                Step::Used(from + length)
+                TagStep::Used(from + length)
             }
         }
     }
 
-    /// What can still be met in answer text, looked up once.
-    fn outside_state(&self, tail: Option<String>) -> State {
+    /// Collects the tags that can still occur in the answer text.
+    fn outside_state(&self, tail: Option<String>) -> TagState {
         let mut needles = Needles::default();
-        if self.rules.reach == Reach::Anywhere {
+        if self.rules.reach == TagReach::Anywhere {
             needles.extend(self.opens.clone(), 0);
         }
-        if self.rules.start == Start::Auto {
+        if self.rules.start == TagStart::Auto {
             needles.extend(all_closers(&self.rules.pairs), LONE_CLOSE);
         }
         if let Some(tail) = tail {
             needles.push(Needle::literal(&tail), TAIL);
         }
-        State::Outside { needles }
+        TagState::Outside { needles }
     }
 
-    fn open(&mut self, pair: usize, suffix: &str, tag: &str, take: &mut dyn FnMut(Piece<'_>)) {
+    fn open(&mut self, pair: usize, suffix: &str, tag: &str, take: &mut dyn FnMut(TagPiece<'_>)) {
         let Some(pair) = self.rules.pairs.get(pair) else { return };
-        take(Piece::Open { tag });
+        take(TagPiece::Open { tag });
         let close = closers(pair, suffix, &self.rules.close_at);
-        self.state = State::Inside { close, tail: pair.tail.clone(), written: true, fresh: false };
-        // Once a thought has its own tag, a close tag is nothing to wonder about.
-        self.rules.start = Start::Explicit;
+        self.state = TagState::Inside { close, tail: pair.tail.clone(), written: true, fresh: false };
+        // After an explicit open tag, a lone close tag has no special meaning.
+        self.rules.start = TagStart::Explicit;
     }
 }
 
-enum Step {
-    /// This much is done with.
+enum TagStep {
+    /// This many bytes were processed.
     Used(usize),
-    /// From here on it may be a tag.
+    /// From this byte on, the text may be a tag.
     Hold(usize),
 }
 
-/// Needles from here on are tool markers.
+/// Needle ids from here on are tool markers.
 const IMPLICIT: usize = 1000;
 const LONE_CLOSE: usize = 2000;
 const TAIL: usize = 5000;
 
-fn emit_text(text: &str, take: &mut dyn FnMut(Piece<'_>)) {
+fn emit_text(text: &str, take: &mut dyn FnMut(TagPiece<'_>)) {
     if !text.is_empty() {
-        take(Piece::Text(text));
+        take(TagPiece::Text(text));
     }
 }
 
-fn openers(pairs: &[Pair]) -> Needles {
+fn openers(pairs: &[TagPair]) -> Needles {
     let mut needles = Needles::default();
     for (index, pair) in pairs.iter().enumerate() {
         for open in &pair.open {
@@ -385,7 +393,7 @@ fn openers(pairs: &[Pair]) -> Needles {
     needles
 }
 
-fn closers(pair: &Pair, suffix: &str, markers: &[String]) -> Needles {
+fn closers(pair: &TagPair, suffix: &str, markers: &[String]) -> Needles {
     let mut needles = Needles::default();
     for close in &pair.close {
         let close: Cow<'_, str> = match close.strip_suffix('>') {
@@ -400,7 +408,7 @@ fn closers(pair: &Pair, suffix: &str, markers: &[String]) -> Needles {
     needles
 }
 
-fn all_closers(pairs: &[Pair]) -> Needles {
+fn all_closers(pairs: &[TagPair]) -> Needles {
     let mut needles = Needles::default();
     for close in pairs.iter().filter(|pair| !pair.suffixed).flat_map(|pair| &pair.close) {
         needles.push(Needle::literal(close), 0);

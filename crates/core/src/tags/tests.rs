@@ -1,28 +1,28 @@
 use super::*;
 
-fn pair(id: &str, open: &str, close: &str) -> Pair {
-    Pair { id: id.into(), open: vec![open.into()], close: vec![close.into()], suffixed: false, tail: None }
+fn pair(id: &str, open: &str, close: &str) -> TagPair {
+    TagPair { id: id.into(), open: vec![open.into()], close: vec![close.into()], suffixed: false, tail: None }
 }
 
 fn think() -> TagRules {
     TagRules {
         pairs: vec![pair("think", "<think>", "</think>")],
-        start: Start::Explicit,
-        reach: Reach::Leading,
+        start: TagStart::Explicit,
+        reach: TagReach::Leading,
         close_at: Vec::new(),
         stray_close: StrayClose::Keep,
     }
 }
 
-/// `[` and `]` stand for the ends of a thought, `^` for a refile.
+/// `[` and `]` mark the start and end of thinking, `^` and `v` a refile.
 fn split(rules: &TagRules, chunks: &[&str]) -> String {
     let mut out = String::new();
-    let mut take = |piece: Piece<'_>| match piece {
-        Piece::Open { .. } => out.push('['),
-        Piece::Thinking(text) | Piece::Text(text) => out.push_str(text),
-        Piece::Close => out.push(']'),
-        Piece::Refile(Side::Thinking) => out.push('^'),
-        Piece::Refile(Side::Text) => out.push('v'),
+    let mut take = |piece: TagPiece<'_>| match piece {
+        TagPiece::Open { .. } => out.push('['),
+        TagPiece::Thinking(text) | TagPiece::Text(text) => out.push_str(text),
+        TagPiece::Close => out.push(']'),
+        TagPiece::Refile(ProseKind::Thinking) => out.push('^'),
+        TagPiece::Refile(ProseKind::Text) => out.push('v'),
     };
     let mut parser = TagParser::new(rules.clone());
     for chunk in chunks {
@@ -32,7 +32,7 @@ fn split(rules: &TagRules, chunks: &[&str]) -> String {
     out
 }
 
-/// The whole text, then cut at every place, then letter by letter.
+/// The whole text, then split at every position, then character by character.
 #[track_caller]
 fn check(rules: &TagRules, name: &str, text: &str, expected: &str) {
     assert_eq!(split(rules, &[text]), expected, "{name}");
@@ -40,9 +40,9 @@ fn check(rules: &TagRules, name: &str, text: &str, expected: &str) {
         let (head, tail) = text.split_at(at);
         assert_eq!(split(rules, &[head, tail]), expected, "{name}, cut at {at}");
     }
-    let letters: Vec<String> = text.chars().map(String::from).collect();
-    let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
-    assert_eq!(split(rules, &letters), expected, "{name}, letter by letter");
+    let characters: Vec<String> = text.chars().map(String::from).collect();
+    let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
+    assert_eq!(split(rules, &characters), expected, "{name}, letter by letter");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn d7_a_leading_tag_splits_text_from_thinking() {
 
 #[test]
 fn d7_seed_000_tags_anywhere_and_again() {
-    let rules = TagRules { reach: Reach::Anywhere, ..think() };
+    let rules = TagRules { reach: TagReach::Anywhere, ..think() };
     #[rustfmt::skip]
     let cases = [
         ("twice",              "<think>a</think>b<think>c</think>d", "[a]b[c]d"),
@@ -90,8 +90,8 @@ fn d7_seed_000_tags_anywhere_and_again() {
 }
 
 #[test]
-fn d8_tags_in_code_are_talk_about_tags() {
-    let rules = TagRules { reach: Reach::Anywhere, ..think() };
+fn d8_tags_in_code_are_literal() {
+    let rules = TagRules { reach: TagReach::Anywhere, ..think() };
     #[rustfmt::skip]
     let cases = [
         ("inline",            "use `<think>` here",                  "use `<think>` here"),
@@ -132,8 +132,8 @@ fn tags_with_a_word_in_them_close_with_the_same_word() {
 }
 
 #[test]
-fn alternatives_and_a_marker_behind_the_answer() {
-    let granite = Pair {
+fn tag_variants_and_a_marker_after_the_answer() {
+    let granite = TagPair {
         id: "granite".into(),
         open: vec!["Here is my thought process:".into(), "Here's my thought process:".into()],
         close: vec!["Here is my response:".into(), "Here's my response:".into()],
@@ -143,15 +143,15 @@ fn alternatives_and_a_marker_behind_the_answer() {
     let rules = TagRules { pairs: vec![granite], ..think() };
     check(&rules, "granite", "Here's my thought process:a\nHere is my response:b", "[a\n]b");
     check(&rules, "not granite", "Here is my answer", "Here is my answer");
-    let answer = Pair { tail: Some("\n</answer>".into()), ..pair("a13b", "<think>\n", "\n</think>\n<answer>\n") };
+    let answer = TagPair { tail: Some("\n</answer>".into()), ..pair("a13b", "<think>\n", "\n</think>\n<answer>\n") };
     let rules = TagRules { pairs: vec![answer, pair("think", "<think>", "</think>")], ..think() };
     check(&rules, "the longer family wins", "<think>\nwhy\n</think>\n<answer>\nso\n</answer>", "[why]so");
     check(&rules, "the shorter one is still there", "<think>why</think>so", "[why]so");
 }
 
 #[test]
-fn d9_preopened_text_is_a_thought_until_proven_otherwise() {
-    let rules = TagRules { start: Start::Prefilled, ..think() };
+fn d9_preopened_text_is_thinking_unless_the_tag_never_closes() {
+    let rules = TagRules { start: TagStart::Prefilled, ..think() };
     #[rustfmt::skip]
     let cases = [
         ("closed",             "why</think>so",               "why]so"),
@@ -167,7 +167,7 @@ fn d9_preopened_text_is_a_thought_until_proven_otherwise() {
 
 #[test]
 fn d9_a_lone_close_refiles_what_came_before_where_the_dialect_says_auto() {
-    let rules = TagRules { start: Start::Auto, ..think() };
+    let rules = TagRules { start: TagStart::Auto, ..think() };
     #[rustfmt::skip]
     let cases = [
         ("refiled",        "why</think>so",                 "why^]so"),
@@ -182,7 +182,7 @@ fn d9_a_lone_close_refiles_what_came_before_where_the_dialect_says_auto() {
 }
 
 #[test]
-fn a_tool_marker_ends_a_thought_where_the_dialect_says_so() {
+fn a_tool_marker_ends_thinking_where_the_dialect_says_so() {
     let rules = TagRules { close_at: vec!["<tool_call>".into()], ..think() };
     check(&rules, "marker", "<think>why<tool_call>{}</tool_call>", "[why]<tool_call>{}</tool_call>");
     check(&rules, "close", "<think>why</think><tool_call>", "[why]<tool_call>");
@@ -198,16 +198,16 @@ fn a_stray_close_is_swallowed_where_the_dialect_says_so() {
 }
 
 #[test]
-fn another_source_makes_tags_literal() {
+fn tags_are_literal_if_thinking_has_its_own_field() {
     let mut out = String::new();
-    let mut take = |piece: Piece<'_>| match piece {
-        Piece::Thinking(text) | Piece::Text(text) => out.push_str(text),
-        Piece::Open { .. } => out.push('['),
-        Piece::Close | Piece::Refile(_) => out.push(']'),
+    let mut take = |piece: TagPiece<'_>| match piece {
+        TagPiece::Thinking(text) | TagPiece::Text(text) => out.push_str(text),
+        TagPiece::Open { .. } => out.push('['),
+        TagPiece::Close | TagPiece::Refile(_) => out.push(']'),
     };
     let mut parser = TagParser::new(think());
     parser.push("<thi", &mut take);
-    parser.stand_down(&mut take);
+    parser.disable(&mut take);
     parser.push("nk>a", &mut take);
     parser.finish(&mut take);
     assert_eq!(out, "<think>a");
@@ -218,10 +218,10 @@ fn d15_markers_are_seen_over_any_boundary() {
     let markers = ["<tool_call>".to_owned(), "<|tool_calls_section_begin|>".to_owned()];
     let text = "a <tool <tool_call> b";
     for at in 0..text.len() {
-        let mut watch = Watch::new(&markers);
+        let mut watch = MarkerWatch::new(&markers);
         let (head, tail) = text.split_at(at);
         let seen = watch.push(head).is_some() || watch.push(tail).is_some();
         assert!(seen, "cut at {at}");
     }
-    assert_eq!(Watch::new(&markers).push("a < b"), None);
+    assert_eq!(MarkerWatch::new(&markers).push("a < b"), None);
 }

@@ -1,109 +1,110 @@
-//! How many tokens a text is: exactly where the vocabulary of its model is at
-//! hand, else by an estimate that errs high.
+//! Token counts: exact if the model's vocabulary is available, else an estimate
+//! that errs high.
 
 mod calibration;
-mod letters;
-mod shown;
+mod display;
+mod estimate;
 
 use std::fmt;
 use std::iter::Sum;
 
 use crate::block::{Arguments, Block, Seals};
 
-pub use calibration::{Answered, Calibration, Learned, Who, reported_input};
-pub use letters::{Letters, estimate};
-pub use shown::{context_limit, shown};
+pub use calibration::{Calibration, CalibrationKey, CountRatio, ReportedCount, reported_input};
+pub use display::{context_limit, format_usage};
+pub use estimate::{EstimateCounter, estimate};
 
-/// Tokens of a text, and how far that can be trusted.
+/// The number of tokens, exact or estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
+pub enum TokenCount {
     /// Counted with the model's own vocabulary.
     Exact(u64),
-    /// Never shown without a `~`.
+    /// Always shown with a `~`.
     Estimated(u64),
 }
 
-impl Count {
+impl TokenCount {
     pub fn tokens(self) -> u64 {
         match self {
-            Count::Exact(tokens) | Count::Estimated(tokens) => tokens,
+            TokenCount::Exact(tokens) | TokenCount::Estimated(tokens) => tokens,
         }
     }
 
     pub fn is_estimate(self) -> bool {
         match self {
-            Count::Exact(_) => false,
-            Count::Estimated(_) => true,
+            TokenCount::Exact(_) => false,
+            TokenCount::Estimated(_) => true,
         }
     }
 }
 
-/// A sum is as good as the worst of its parts.
-impl Sum for Count {
-    fn sum<I: Iterator<Item = Count>>(counts: I) -> Count {
-        counts.fold(Count::Exact(0), |sum, next| match (sum, next) {
-            (Count::Exact(sum), Count::Exact(next)) => Count::Exact(sum + next),
-            (Count::Exact(sum) | Count::Estimated(sum), Count::Exact(next) | Count::Estimated(next)) => {
-                Count::Estimated(sum + next)
-            }
+/// A sum is exact only if all parts are.
+impl Sum for TokenCount {
+    fn sum<I: Iterator<Item = TokenCount>>(counts: I) -> TokenCount {
+        counts.fold(TokenCount::Exact(0), |sum, next| match (sum, next) {
+            (TokenCount::Exact(sum), TokenCount::Exact(next)) => TokenCount::Exact(sum + next),
+            (
+                TokenCount::Exact(sum) | TokenCount::Estimated(sum),
+                TokenCount::Exact(next) | TokenCount::Estimated(next),
+            ) => TokenCount::Estimated(sum + next),
         })
     }
 }
 
-/// Whoever can count tokens.
-pub trait Counter: fmt::Debug + Send + Sync {
-    /// What it counts by. What was learned about one counter does not hold for
-    /// another.
+/// Counts tokens.
+pub trait TokenCounter: fmt::Debug + Send + Sync {
+    /// The name of the vocabulary. Calibration data of one counter does not
+    /// apply to another.
     fn name(&self) -> &'static str;
 
-    fn count(&self, text: &str) -> Count;
+    fn count(&self, text: &str) -> TokenCount;
 
-    /// What went wrong while counting, for the log. The counts are usable all
-    /// the same.
+    /// What went wrong while counting, for the log. The counts are still
+    /// usable.
     fn warning(&self) -> Option<String> {
         None
     }
 }
 
 /// The tokens of one block, whether it is sent or not.
-pub fn of_block(block: &Block, counter: &dyn Counter) -> Count {
+pub fn count_block(block: &Block, counter: &dyn TokenCounter) -> TokenCount {
     match block {
         Block::Text(text) => counter.count(&text.text),
-        Block::Thinking(thinking) => match (counter.count(thinking.text()), sealed_in(thinking.seals())) {
+        Block::Thinking(thinking) => match (counter.count(thinking.text()), sealed_tokens(thinking.seals())) {
             (count, 0) => count,
-            (count, sealed) => Count::Estimated(count.tokens() + sealed),
+            (count, sealed) => TokenCount::Estimated(count.tokens() + sealed),
         },
         Block::ToolCall(call) => match &call.arguments {
             Arguments::Json(words) | Arguments::Broken(words) => counter.count(&format!("{} {words}", call.name)),
         },
         Block::ToolResult(result) => counter.count(&result.content),
-        Block::Image(_) => Count::Estimated(IMAGE_TOKENS),
+        Block::Image(_) => TokenCount::Estimated(IMAGE_TOKENS),
         Block::Unmodelled(unmodelled) => counter.count(&unmodelled.native.json),
     }
 }
 
-fn sealed_in(seals: Option<&Seals>) -> u64 {
+fn sealed_tokens(seals: Option<&Seals>) -> u64 {
     let seals = seals.into_iter().flat_map(|seals| [&seals.signature, &seals.encrypted]).flatten();
-    seals.map(|seal| sealed_bytes(seal.payload.len())).sum()
+    seals.map(|seal| estimate_sealed(seal.payload.len())).sum()
 }
 
-/// The most that any provider we know charges for one image.
+/// The highest price of one image among known providers.
 pub(crate) const IMAGE_TOKENS: u64 = 4_800;
 
-/// Bytes that only their maker reads are no text: about what they hold if they
-/// are somebody's words in base64, and a little more.
-pub(crate) fn sealed_bytes(bytes: usize) -> u64 {
+/// An estimate for sealed payloads: roughly what base64 text of that size would
+/// hold, plus a margin.
+pub(crate) fn estimate_sealed(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }
 
-/// No text has more tokens than bytes, whatever the vocabulary.
+/// No text has more tokens than bytes, in any vocabulary.
 pub fn upper_bound(bytes: usize) -> u64 {
     bytes as u64
 }
 
-/// Whether a body is long enough that its tokens are worth counting before it
-/// is sent. A vocabulary takes time and memory to load; a request that cannot
-/// come near the point of compaction needs none.
+/// Whether a body is long enough to need an exact count before it is sent.
+/// Loading a vocabulary takes time and memory, which a request far below the
+/// compaction threshold does not need.
 pub fn needs_exact(body_bytes: usize, limit: Option<u64>, compact_at: Option<f64>) -> bool {
     let Some((limit, compact_at)) = limit.zip(compact_at) else { return false };
     upper_bound(body_bytes) as f64 > limit as f64 * compact_at / 2.0
@@ -114,11 +115,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c2_a_sum_with_an_estimate_in_it_is_one() {
-        use Count::{Estimated, Exact};
-        assert_eq!([].into_iter().sum::<Count>(), Exact(0));
-        assert_eq!([Exact(1), Exact(2)].into_iter().sum::<Count>(), Exact(3));
-        assert_eq!([Exact(1), Estimated(2), Exact(3)].into_iter().sum::<Count>(), Estimated(6));
+    fn c2_a_sum_with_an_estimate_is_an_estimate() {
+        use TokenCount::{Estimated, Exact};
+        assert_eq!([].into_iter().sum::<TokenCount>(), Exact(0));
+        assert_eq!([Exact(1), Exact(2)].into_iter().sum::<TokenCount>(), Exact(3));
+        assert_eq!([Exact(1), Estimated(2), Exact(3)].into_iter().sum::<TokenCount>(), Estimated(6));
     }
 
     #[test]

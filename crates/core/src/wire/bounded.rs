@@ -1,60 +1,60 @@
-//! Bounds what one reply may take in memory. What came before the bound is
-//! told as ever; the rest is not, and the caller learns that it can stop.
+//! Limits the memory one reply may use. Events up to the limit are passed on
+//! unchanged; later ones are dropped, and the caller can stop reading.
 
 use std::collections::BTreeMap;
 
-use crate::event::{BlockId, Event, Opening, Part, Sink};
-use crate::text::split_within;
+use crate::event::{BlockId, BlockOpening, Event, RestatedPart, Sink};
+use crate::json_string::split_within;
 
-/// What a block costs beside its text, about.
-const BLOCK: u64 = 256;
-/// The same for an item of a summary.
-const ITEM: u64 = 64;
+/// Approximate cost of a block besides its text.
+const BLOCK_OVERHEAD: u64 = 256;
+/// Approximate cost of a summary item besides its text.
+const ITEM_OVERHEAD: u64 = 64;
 
-/// How much more of a reply is told.
+/// The bytes a reply may still use.
 #[derive(Debug)]
-pub(super) struct Room {
-    /// None without a bound.
-    most: Option<u64>,
+pub(super) struct ReplyBudget {
+    /// None if the reply is not limited.
+    max_bytes: Option<u64>,
     left: Option<u64>,
     is_full: bool,
-    blocks: Vec<Told>,
-    /// How long each summary item is, by its block and its number.
+    blocks: Vec<BlockSize>,
+    /// Length of each summary item, by block and item index.
     items: BTreeMap<(BlockId, u32), u64>,
 }
 
-/// What was told of one block.
+/// Text passed on for one block so far.
 #[derive(Debug, Default)]
-struct Told {
+struct BlockSize {
     text: u64,
     item: Option<u32>,
 }
 
-impl Room {
-    /// None for a reply of any size.
-    pub(super) fn new(most: Option<u64>) -> Room {
-        Room { most, left: most, is_full: false, blocks: Vec::new(), items: BTreeMap::new() }
+impl ReplyBudget {
+    /// `None` means no limit.
+    pub(super) fn new(max_bytes: Option<u64>) -> ReplyBudget {
+        ReplyBudget { max_bytes, left: max_bytes, is_full: false, blocks: Vec::new(), items: BTreeMap::new() }
     }
 
-    pub(super) fn most(&self) -> Option<u64> {
-        self.most
+    pub(super) fn max_bytes(&self) -> Option<u64> {
+        self.max_bytes
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Nothing more is told from here on.
-    pub(super) fn fill(&mut self) {
+    /// Drops all further content.
+    pub(super) fn set_full(&mut self) {
         self.is_full = true;
     }
 
-    pub(super) fn over<'a>(&'a mut self, sink: &'a mut dyn Sink) -> Bounded<'a> {
-        Bounded { room: self, sink }
+    pub(super) fn wrap<'a>(&'a mut self, sink: &'a mut dyn Sink) -> BoundedSink<'a> {
+        BoundedSink { budget: self, sink }
     }
 
-    /// Whether there is room for so much; it is full otherwise.
-    fn takes(&mut self, cost: u64) -> bool {
+    /// Spends `cost` if the budget allows it; otherwise the budget is full.
+    fn spend(&mut self, cost: u64) -> bool {
         let Some(left) = &mut self.left else { return true };
         match left.checked_sub(cost) {
             Some(rest) if !self.is_full => {
@@ -68,114 +68,117 @@ impl Room {
         }
     }
 
-    fn told(&mut self, BlockId(block): BlockId) -> Option<&mut Told> {
+    fn block(&mut self, BlockId(block): BlockId) -> Option<&mut BlockSize> {
         self.blocks.get_mut(block as usize)
     }
 
-    fn grew(&mut self, block: BlockId, bytes: u64) {
-        let Some(told) = self.told(block) else { return };
-        told.text += bytes;
-        if let Some(item) = told.item {
+    fn count_growth(&mut self, block: BlockId, bytes: u64) {
+        let Some(block_size) = self.block(block) else { return };
+        block_size.text += bytes;
+        if let Some(item) = block_size.item {
             *self.items.entry((block, item)).or_default() += bytes;
         }
     }
 
-    /// A last word costs what it is longer than what it replaces.
-    fn restated(&mut self, block: BlockId, part: Part, now: u64) -> bool {
-        let Some(whole) = self.told(block).map(|told| told.text) else { return false };
+    /// A restated text costs only its excess over the text it replaces.
+    fn spend_restated(&mut self, block: BlockId, part: RestatedPart, now: u64) -> bool {
+        let Some(whole) = self.block(block).map(|block_size| block_size.text) else { return false };
         let before = match part {
-            Part::Whole => whole,
-            Part::Item(index) => self.items.get(&(block, index)).copied().unwrap_or(0),
+            RestatedPart::Whole => whole,
+            RestatedPart::Item(index) => self.items.get(&(block, index)).copied().unwrap_or(0),
         };
-        let is_new = matches!(part, Part::Item(index) if !self.items.contains_key(&(block, index)));
-        if !self.takes(now.saturating_sub(before) + if is_new { ITEM } else { 0 }) {
+        let is_new = matches!(part, RestatedPart::Item(index) if !self.items.contains_key(&(block, index)));
+        if !self.spend(now.saturating_sub(before) + if is_new { ITEM_OVERHEAD } else { 0 }) {
             return false;
         }
-        if let Part::Item(index) = part {
+        if let RestatedPart::Item(index) = part {
             self.items.insert((block, index), now);
         }
-        if let Some(told) = self.told(block) {
-            told.text = (told.text + now).saturating_sub(before);
+        if let Some(block_size) = self.block(block) {
+            block_size.text = (block_size.text + now).saturating_sub(before);
         }
         true
     }
 }
 
-/// Passes on what there is room for.
-pub(super) struct Bounded<'a> {
-    room: &'a mut Room,
+/// Passes events on as long as the budget lasts.
+pub(super) struct BoundedSink<'a> {
+    budget: &'a mut ReplyBudget,
     sink: &'a mut dyn Sink,
 }
 
-impl Bounded<'_> {
-    /// As much of a text as there is room for.
+impl BoundedSink<'_> {
+    /// Passes on as much of the text as fits.
     fn grow(&mut self, block: BlockId, text: &str) {
-        let fits = self.room.left.map_or(text.len(), |left| usize::try_from(left).unwrap_or(usize::MAX));
-        let (head, rest) = split_within(text, if self.room.is_full { 0 } else { fits });
-        if !head.is_empty() && self.room.takes(head.len() as u64) {
-            self.room.grew(block, head.len() as u64);
+        let fits = self.budget.left.map_or(text.len(), |left| usize::try_from(left).unwrap_or(usize::MAX));
+        let (head, rest) = split_within(text, if self.budget.is_full { 0 } else { fits });
+        if !head.is_empty() && self.budget.spend(head.len() as u64) {
+            self.budget.count_growth(block, head.len() as u64);
             self.sink.take(Event::Grew { block, text: head });
         }
         if !rest.is_empty() {
-            self.room.fill();
+            self.budget.set_full();
         }
     }
 }
 
-impl Sink for Bounded<'_> {
+impl Sink for BoundedSink<'_> {
     fn take(&mut self, event: Event<'_>) {
-        if self.room.most.is_none() {
+        if self.budget.max_bytes.is_none() {
             self.sink.take(event);
             return;
         }
-        let is_told = match event {
+        let fits = match event {
             Event::Grew { block, text } => return self.grow(block, text),
             Event::Opened { opening, .. } => {
-                let opened = self.room.takes(BLOCK + opening_bytes(opening));
+                let opened = self.budget.spend(BLOCK_OVERHEAD + opening_bytes(opening));
                 if opened {
-                    self.room.blocks.push(Told::default());
+                    self.budget.blocks.push(BlockSize::default());
                 }
                 opened
             }
             Event::Item { block, index } => {
-                let is_told = self.room.takes(ITEM);
-                if let Some(told) = self.room.told(block).filter(|_| is_told) {
-                    told.item = Some(index);
+                let fits = self.budget.spend(ITEM_OVERHEAD);
+                if let Some(block_size) = self.budget.block(block).filter(|_| fits) {
+                    block_size.item = Some(index);
                 }
-                is_told
+                fits
             }
-            Event::Restated { block, part, text } => !self.room.is_full && self.room.restated(block, part, text.len()),
-            Event::Sealed { payload, .. } => self.room.takes(payload.len() as u64),
-            // An item repeats the text of its block; that is not a longer reply.
-            Event::Kept { block, json, .. } => {
-                let repeated = self.room.told(block).map_or(0, |told| told.text);
-                self.room.takes((json.len() as u64).saturating_sub(repeated))
+            Event::Restated { block, part, text } => {
+                !self.budget.is_full && self.budget.spend_restated(block, part, text.len())
             }
-            Event::Identified { id: words, .. } | Event::Started { model: words } | Event::Seen { field: words } => {
-                self.room.takes(words.len() as u64)
+            Event::Sealed { payload, .. } => self.budget.spend(payload.len() as u64),
+            // The native item repeats the text of its block, so that part is
+            // free.
+            Event::NativeItem { block, json, .. } => {
+                let repeated = self.budget.block(block).map_or(0, |block_size| block_size.text);
+                self.budget.spend((json.len() as u64).saturating_sub(repeated))
             }
-            Event::Refiled { .. } => !self.room.is_full,
-            // What began also ends.
-            Event::Closed { block } => self.room.told(block).is_some(),
+            Event::Identified { id: name, .. }
+            | Event::Started { model: name }
+            | Event::EmptyThinkingField { field: name } => self.budget.spend(name.len() as u64),
+            Event::Refiled { .. } => !self.budget.is_full,
+            // Every opened block is also closed.
+            Event::Closed { block } => self.budget.block(block).is_some(),
             Event::Usage(_) | Event::Noted(_) | Event::Ended(_) => true,
         };
-        if is_told {
+        if fits {
             self.sink.take(event);
         }
     }
 
-    fn hold(&mut self, bytes: usize) {
-        if !self.room.is_full {
-            self.room.takes(bytes as u64);
+    fn buffered(&mut self, bytes: usize) {
+        if !self.budget.is_full {
+            self.budget.spend(bytes as u64);
         }
     }
 }
 
-fn opening_bytes(opening: Opening<'_>) -> u64 {
+fn opening_bytes(opening: BlockOpening<'_>) -> u64 {
     let bytes = match opening {
-        Opening::Text | Opening::Unmodelled => 0,
-        Opening::Thinking { source, id } => source.len() + id.map_or(0, str::len),
-        Opening::ToolCall { id, name } => name.len() + id.map_or(0, str::len),
+        BlockOpening::Text | BlockOpening::Unmodelled => 0,
+        BlockOpening::Thinking { source, id } => source.len() + id.map_or(0, str::len),
+        BlockOpening::ToolCall { id, name } => name.len() + id.map_or(0, str::len),
     };
     bytes as u64
 }

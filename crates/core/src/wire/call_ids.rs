@@ -1,5 +1,5 @@
-//! Ids of tool calls, for providers that do not take every id. A call and its
-//! result get the same one, and no two calls share one.
+//! Tool call ids, for providers that accept only some ids. A call and its result
+//! get the same id, and no two calls share one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,8 @@ const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 const LENGTH: usize = 9;
 
-/// Ids that are written as another. Who made an id himself reads it as it is,
-/// so whoever writes asks only for those of others.
+/// Replacement ids. A provider gets its own ids back unchanged, so only ids from
+/// other providers are looked up here.
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
     renamed: HashMap<String, String>,
@@ -22,7 +22,7 @@ impl CallIds {
     pub(super) fn of(shape: CallIdShape, messages: &[&Message]) -> CallIds {
         match shape {
             CallIdShape::Any => CallIds::default(),
-            CallIdShape::Nine => CallIds { renamed: nine(messages) },
+            CallIdShape::Nine => CallIds { renamed: nine_character_ids(messages) },
         }
     }
 
@@ -31,7 +31,7 @@ impl CallIds {
     }
 }
 
-fn nine(messages: &[&Message]) -> HashMap<String, String> {
+fn nine_character_ids(messages: &[&Message]) -> HashMap<String, String> {
     let blocks = messages.iter().flat_map(|message| &message.blocks);
     let ids = blocks.filter_map(|block| match block {
         Block::ToolCall(call) => Some(call.id.as_str()),
@@ -45,12 +45,12 @@ fn nine(messages: &[&Message]) -> HashMap<String, String> {
         if renamed.contains_key(id) {
             continue;
         }
-        // An id that is taken is as good as none; the next round gives another.
+        // If an id is taken, the next round gives another.
         let mut round = 0;
-        let mut name = short(id, round);
+        let mut name = nine_character_id(id, round);
         while !taken.insert(name.clone()) {
             round += 1;
-            name = short(id, round);
+            name = nine_character_id(id, round);
         }
         renamed.insert(id.to_owned(), name);
     }
@@ -61,10 +61,10 @@ fn fits(id: &str) -> bool {
     id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Letters and digits that follow from the id alone, so that every request
-/// writes the same.
-fn short(id: &str, round: u64) -> String {
-    // FNV-1a: small, and the same on every machine for ever.
+/// Letters and digits derived from the id alone, so that every request contains
+/// the same id.
+fn nine_character_id(id: &str, round: u64) -> String {
+    // FNV-1a: small, and identical on every machine and in every release.
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let mut rest = id.bytes().chain(round.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, mix);
     let mut name = String::with_capacity(LENGTH);
@@ -95,26 +95,26 @@ mod tests {
         let conversation = conversation(ids);
         let branch = conversation.history.branch();
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
-        let known = CallIds::of(shape, &messages);
-        ids.iter().map(|id| known.get(id).to_owned()).collect()
+        let renamed = CallIds::of(shape, &messages);
+        ids.iter().map(|id| renamed.get(id).to_owned()).collect()
     }
 
     #[test]
-    fn an_id_that_fits_stays_and_another_becomes_nine_letters_that_follow_from_it() {
+    fn a_fitting_id_stays_and_others_become_nine_characters_derived_from_it() {
         let long = "toolu_01AbCdEfGhIjKlMnOpQrStUv";
         let ids = ids_of(CallIdShape::Nine, &["abcDEF123", long, "call_1", "", "日本"]);
         assert_eq!(ids[0], "abcDEF123");
         assert!(ids.iter().all(|id| fits(id)), "{ids:?}");
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "no two share one: {ids:?}");
-        // What stands before it changes nothing, so that requests begin alike.
+        // Earlier messages do not change an id, so requests share a prefix.
         assert_eq!(ids_of(CallIdShape::Nine, &[long]), [ids[1].as_str()]);
         assert_eq!(ids_of(CallIdShape::Any, &[long, "call_1"]), [long, "call_1"]);
     }
 
     #[test]
     fn an_id_that_is_taken_is_not_given_again() {
-        let first = short("call_1", 0);
+        let first = nine_character_id("call_1", 0);
         let ids = ids_of(CallIdShape::Nine, &["call_1", &first]);
-        assert_eq!(ids, [short("call_1", 1), first]);
+        assert_eq!(ids, [nine_character_id("call_1", 1), first]);
     }
 }

@@ -1,111 +1,111 @@
-//! A conversation into the one request a provider takes, with the reasons for
-//! everything in it.
+//! Encodes a conversation as a provider's request, and records the reason for
+//! every decision.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::call_ids::CallIds;
-use super::draft::{Draft, Tokens};
-use super::pieces::Pieces;
+use super::encode_cache::EncodeCache;
+use super::request_draft::{BodyTokens, RequestDraft};
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Origin;
-use crate::conversation::Tool;
+use crate::conversation::ToolSpec;
 use crate::dialect::{Dialect, Dialects, Duty, Rules};
 use crate::history::EntryId;
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::rules::{self, Asked, Cure, Decision, Reader, Why, Wishes};
+use crate::rules::{self, AppliedRepair, Decision, EgressReason, EgressTarget, RequestParams, RequestPreferences};
 use crate::settings::Settings;
-use crate::tokens::Counter;
+use crate::tokens::TokenCounter;
 
-/// What is to be said, and to whom.
+/// A conversation to send, and where to send it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     pub dialects: &'a Dialects,
     pub dialect: &'a Dialect,
     pub model: &'a str,
-    /// Who will read it; its dialect and model are filled in.
+    /// The receiving provider. The encoder fills in its dialect and model.
     pub target: &'a Origin,
     /// The branch to send, oldest first.
     pub messages: &'a [&'a Message],
-    pub tools: &'a [Tool],
+    pub tools: &'a [ToolSpec],
     pub settings: &'a Settings,
-    /// What earlier refusals of this endpoint taught.
-    pub repairs: &'a [Cure],
+    /// Repairs learned from earlier refusals of this endpoint.
+    pub repairs: &'a [AppliedRepair],
 }
 
-/// A request body with the reasons for everything in it.
+/// A request body, with the reason for every decision.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Encoded {
-    /// JSON; the same conversation gives the same bytes.
+    /// JSON. The same conversation always gives the same bytes.
     pub body: Arc<String>,
-    /// Where it goes, below the base URL.
+    /// The URL path, relative to the base URL.
     pub path: String,
     pub headers: Vec<(String, String)>,
-    /// One for each stored block, and one for each filler.
+    /// One per stored block, and one per filler.
     pub decisions: Vec<Decision>,
-    /// About how many tokens the request is, as it is sent: parameters, tools
-    /// and system prompt too. A provider puts words of its own around it; what
-    /// that comes to is learned by [`crate::tokens::Calibration`].
+    /// The estimated tokens of the whole request, including parameters, tools and
+    /// system prompt. Providers add a prompt of their own;
+    /// [`crate::tokens::Calibration`] learns its size.
     pub tokens: u64,
-    /// The part of them that each message has; nothing for a system prompt
-    /// that stands elsewhere.
+    /// The share of each message; zero for a system prompt that is not sent as a
+    /// message.
     pub message_tokens: Vec<u64>,
-    /// The effort as it is sent.
+    /// The effort level that is sent.
     pub effort: Option<String>,
-    /// What the provider demands and this request cannot give, in words.
+    /// Requirements of the provider that this request cannot meet, in words.
     pub unmet: Vec<String>,
     pub notes: Vec<String>,
 }
 
-/// Builds one request after another, and writes again only what has changed.
+/// Encodes successive requests, and rewrites only the messages that changed.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    pieces: Pieces,
-    /// What the pieces were written for.
-    settled: Option<Settled>,
+    cache: EncodeCache,
+    /// The inputs that the cached messages were written for.
+    cache_key: Option<CacheKey>,
 }
 
-/// Everything but the messages that the writing of a message depends on.
+/// All inputs, besides the message itself, that affect how a message is written.
 #[derive(Debug, Clone, PartialEq)]
-struct Settled {
+struct CacheKey {
     dialect: String,
     rules: Rules,
-    wishes: Wishes,
+    preferences: RequestPreferences,
 }
 
-/// One request on its own.
+/// Encodes a single request.
 pub fn encode(request: &Request<'_>) -> Encoded {
     Encoder::new().encode(request, &[])
 }
 
 impl Encoder {
-    /// Counts tokens by the letters.
+    /// Estimates tokens from the characters.
     pub fn new() -> Encoder {
         Encoder::default()
     }
 
-    pub fn counting_with(counter: Arc<dyn Counter>) -> Encoder {
-        Encoder { pieces: Pieces::counting_with(counter), settled: None }
+    pub fn counting_with(counter: Arc<dyn TokenCounter>) -> Encoder {
+        Encoder { cache: EncodeCache::counting_with(counter), cache_key: None }
     }
 
-    /// What tokens are counted by.
+    /// The name of the token counter.
     pub fn counter_name(&self) -> &'static str {
         self.counter().name()
     }
 
-    pub(super) fn counter(&self) -> &dyn Counter {
-        self.pieces.counter.as_ref()
+    pub(super) fn counter(&self) -> &dyn TokenCounter {
+        self.cache.counter.as_ref()
     }
 
-    /// Builds a request. `entries` say which entry of one history each message
-    /// is; what was written for an entry is not written again.
+    /// Encodes a request. `entries` identifies each message in the history; a
+    /// message encoded before is reused.
     pub fn encode(&mut self, request: &Request<'_>, entries: &[EntryId]) -> Encoded {
         let protocol = request.dialect.protocol;
         let mut rules = request.dialect.rules(Some(request.model)).clone();
-        let mut wishes = Wishes::of(request.settings, &rules.echo);
-        for cure in request.repairs {
-            rules::apply(cure, &mut rules, &mut wishes);
+        let mut preferences = RequestPreferences::of(request.settings, &rules.echo);
+        for applied in request.repairs {
+            rules::apply_repair(applied, &mut rules, &mut preferences);
         }
         let target = Origin {
             dialect: Some(request.dialect.id.clone()),
@@ -113,60 +113,64 @@ impl Encoder {
             ..request.target.clone()
         };
         let can_read = |matrix: &str, mine: &str, theirs: &str| request.dialects.can_read(matrix, mine, theirs);
-        let reader = Reader {
+        let egress_target = EgressTarget {
             protocol,
-            target: &target,
+            origin: &target,
             rules: &rules,
             can_read: &can_read,
             has_tools: !request.tools.is_empty(),
         };
-        let egress = rules::plan(request.messages, reader, &wishes);
+        let egress = rules::plan_egress(request.messages, egress_target, &preferences);
         let flag = egress.sends_past.then_some(&rules.echo.flag);
-        let paused = Wishes { enabled: false, ..wishes.clone() };
-        let mut asked = match request.dialect.unknown {
-            true => rules::ask_a_stranger(&rules.ask, &wishes, protocol),
-            false if wishes.mend.pause => rules::ask(&rules.ask, &paused, protocol, None),
-            false => rules::ask(&rules.ask, &wishes, protocol, flag),
+        let paused = RequestPreferences { enabled: false, ..preferences.clone() };
+        let mut params = match request.dialect.unknown {
+            true => rules::params_for_unknown_endpoint(&rules.ask, &preferences, protocol),
+            false if preferences.repair_effect.thinking_paused => {
+                rules::request_params(&rules.ask, &paused, protocol, None)
+            }
+            false => rules::request_params(&rules.ask, &preferences, protocol, flag),
         };
-        // Some go on thinking only from a thought. Where there is none to send,
-        // thinking pauses until the turn ends.
-        if egress.loop_begins_bare && messages::wants_leading_thought(&asked.parameters) {
-            asked = rules::ask(&rules.ask, &paused, protocol, None);
-            let note = "thinking is off until this turn ends: its tool loop has no thought that may go back";
-            asked.notes.push(note.to_owned());
+        // Some providers continue thinking only if the tool loop begins with a
+        // thinking block. If there is none to send, thinking is off until the
+        // turn ends.
+        if egress.loop_lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
+            params = rules::request_params(&rules.ask, &paused, protocol, None);
+            let note = "thinking is off until this turn ends: its tool loop has no thinking that may be sent back";
+            params.notes.push(note.to_owned());
         }
-        let withheld = egress.decisions.iter().any(|decision| decision.why == Why::NotIncluded);
-        if withheld && wishes.include.by_user && rules.echo.loop_duty == Duty::Must {
+        let withheld = egress.decisions.iter().any(|decision| decision.reason == EgressReason::NotIncluded);
+        if withheld && preferences.include.by_user && rules.echo.loop_duty == Duty::Must {
             let note = "thinking that this provider asks for is withheld by your setting reasoning.includeInContext";
-            asked.notes.push(note.to_owned());
+            params.notes.push(note.to_owned());
         }
-        let mut unmet = rules::unmet(request.messages, &egress, &rules, &wishes, &asked, reader.has_tools);
-        if egress.loop_begins_bare && messages::wants_leading_thought(&asked.parameters) {
-            unmet.push("the open tool loop must begin with a thought, and none may be sent".to_owned());
+        let mut unmet =
+            rules::unmet_duties(request.messages, &egress, &rules, &preferences, &params, egress_target.has_tools);
+        if egress.loop_lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
+            unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
         }
-        let settled = Settled { dialect: request.dialect.id.clone(), rules, wishes };
-        if self.settled.as_ref() != Some(&settled) {
-            self.pieces.forget();
+        let cache_key = CacheKey { dialect: request.dialect.id.clone(), rules, preferences };
+        if self.cache_key.as_ref() != Some(&cache_key) {
+            self.cache.clear_messages();
         }
-        let settled = self.settled.insert(settled);
-        let Asked { parameters, headers, effort, mut notes, .. } = asked;
-        let draft = Draft {
+        let cache_key = self.cache_key.insert(cache_key);
+        let RequestParams { parameters, headers, effort, mut notes, .. } = params;
+        let draft = RequestDraft {
             model: request.model,
             messages: request.messages,
-            steps: &egress.steps,
+            plans: &egress.steps,
             tools: request.tools,
             parameters: &parameters,
-            rules: &settled.rules,
-            wishes: &settled.wishes,
+            rules: &cache_key.rules,
+            preferences: &cache_key.preferences,
             entries,
-            pieces: &self.pieces,
-            call_ids: CallIds::of(settled.rules.echo.call_ids, request.messages),
+            cache: &self.cache,
+            call_ids: CallIds::of(cache_key.rules.echo.call_ids, request.messages),
             tokens: RefCell::default(),
         };
-        let (path, body) = write(request, &draft);
-        let Tokens { head, messages } = draft.tokens.take();
+        let (path, body) = path_and_body(request, &draft);
+        let BodyTokens { head, messages } = draft.tokens.take();
         let tokens = head + messages.iter().sum::<u64>();
-        notes.extend(self.pieces.counter.warning());
+        notes.extend(self.cache.counter.warning());
         Encoded {
             body: Arc::new(body),
             path,
@@ -181,24 +185,24 @@ impl Encoder {
     }
 }
 
-fn write(request: &Request<'_>, draft: &Draft<'_>) -> (String, String) {
+fn path_and_body(request: &Request<'_>, draft: &RequestDraft<'_>) -> (String, String) {
     match request.dialect.protocol {
-        Protocol::OpenaiChat => ("/chat/completions".to_owned(), chat::write(draft)),
-        Protocol::OpenaiResponses => ("/responses".to_owned(), responses::write(draft)),
-        Protocol::Anthropic => ("/v1/messages".to_owned(), messages::write(draft)),
+        Protocol::OpenaiChat => ("/chat/completions".to_owned(), chat::write_request(draft)),
+        Protocol::OpenaiResponses => ("/responses".to_owned(), responses::write_request(draft)),
+        Protocol::Anthropic => ("/v1/messages".to_owned(), messages::write_request(draft)),
         Protocol::Gemini => {
-            (format!("/v1beta/models/{}:streamGenerateContent?alt=sse", request.model), gemini::write(draft))
+            (format!("/v1beta/models/{}:streamGenerateContent?alt=sse", request.model), gemini::write_request(draft))
         }
-        Protocol::Ollama => ("/api/chat".to_owned(), ollama::write(draft)),
+        Protocol::Ollama => ("/api/chat".to_owned(), ollama::write_request(draft)),
         Protocol::Bedrock => {
-            (format!("/model/{}/converse-stream", path_segment(request.model)), converse::write(draft))
+            (format!("/model/{}/converse-stream", path_segment(request.model)), converse::write_request(draft))
         }
-        Protocol::Cohere => ("/v2/chat".to_owned(), cohere::write(draft)),
+        Protocol::Cohere => ("/v2/chat".to_owned(), cohere::write_request(draft)),
     }
 }
 
-/// A name as one segment of a path: some models are named by ARNs, with
-/// slashes and colons in them.
+/// Escapes a model name as one path segment: some are ARNs, with slashes and
+/// colons.
 fn path_segment(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {

@@ -1,71 +1,71 @@
-//! Reading other people's JSON: borrowed, ordered, and not surprised by a
-//! number where a string should be.
+//! Reads JSON from providers: borrowed, in order, and tolerant of values of the
+//! wrong type.
 
 use std::borrow::Cow;
 
 pub(crate) use super::scan::Raw;
-pub(super) use super::scan::{FromWalk, NotJson, Walk};
-pub(crate) use super::scan::{Kind, each_element, each_entry};
+pub(super) use super::scan::{FromJson, JsonWalker, NotJson};
+pub(crate) use super::scan::{JsonKind, each_element, each_member};
+use crate::json_string::JsonText;
 use crate::safe_json::escaped;
-use crate::text::JsonText;
 
-/// A string; any other kind of value is nothing.
+/// A string; any other value reads as absent.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Word<'a>(Option<Cow<'a, str>>);
+pub(super) struct JsonString<'a>(Option<Cow<'a, str>>);
 
-impl Word<'_> {
-    /// The word, unless it is absent or empty: providers write `""` for null.
-    pub(super) fn said(&self) -> Option<&str> {
-        self.0.as_deref().filter(|word| !word.is_empty())
+impl JsonString<'_> {
+    /// The string, unless it is absent or empty: providers write `""` for null.
+    pub(super) fn non_empty(&self) -> Option<&str> {
+        self.0.as_deref().filter(|text| !text.is_empty())
     }
 
-    pub(super) fn is(&self, word: &str) -> bool {
-        self.0.as_deref() == Some(word)
-    }
-}
-
-impl<'a> FromWalk<'a> for Word<'a> {
-    fn read(walk: &mut Walk<'a>) -> Result<Word<'a>, NotJson> {
-        walk.value().map(word_of)
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.0.as_deref() == Some(text)
     }
 }
 
-/// Null is nothing.
-impl<'a> FromWalk<'a> for Option<Raw<'a>> {
-    fn read(walk: &mut Walk<'a>) -> Result<Option<Raw<'a>>, NotJson> {
-        walk.value().map(|value| Some(value).filter(|value| value.kind() != Kind::Null))
+impl<'a> FromJson<'a> for JsonString<'a> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<JsonString<'a>, NotJson> {
+        walk.value().map(string_of)
     }
 }
 
-impl<'a> FromWalk<'a> for Option<u64> {
-    fn read(walk: &mut Walk<'a>) -> Result<Option<u64>, NotJson> {
+/// Null reads as absent.
+impl<'a> FromJson<'a> for Option<Raw<'a>> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<Option<Raw<'a>>, NotJson> {
+        walk.value().map(|value| Some(value).filter(|value| value.kind() != JsonKind::Null))
+    }
+}
+
+impl<'a> FromJson<'a> for Option<u64> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<Option<u64>, NotJson> {
         walk.value().map(count_of)
     }
 }
 
-impl<'a> FromWalk<'a> for Option<bool> {
-    fn read(walk: &mut Walk<'a>) -> Result<Option<bool>, NotJson> {
+impl<'a> FromJson<'a> for Option<bool> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<Option<bool>, NotJson> {
         walk.value().map(|value| value.get().parse().ok())
     }
 }
 
-/// The element of a list that has the index 0, and whether there were others.
+/// The element of a list with index 0, and whether there were others.
 #[derive(Debug, Default)]
-pub(super) struct Zeroth<T> {
+pub(super) struct FirstChoice<T> {
     pub(super) element: Option<T>,
     pub(super) others: bool,
-    /// There was a list, whatever it held.
+    /// There was a list, even if it was empty.
     pub(super) present: bool,
 }
 
-/// Something that may say which one of several it is.
+/// An element that may carry its index.
 pub(super) trait Indexed {
     fn index(&self) -> Option<u64>;
 }
 
-impl<'a, T: FromWalk<'a> + Indexed> FromWalk<'a> for Zeroth<T> {
-    fn read(walk: &mut Walk<'a>) -> Result<Zeroth<T>, NotJson> {
-        let mut out = Zeroth { element: None, others: false, present: walk.peek() == Some(b'[') };
+impl<'a, T: FromJson<'a> + Indexed> FromJson<'a> for FirstChoice<T> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<FirstChoice<T>, NotJson> {
+        let mut out = FirstChoice { element: None, others: false, present: walk.peek() == Some(b'[') };
         walk.array(|walk| {
             let element = T::read(walk)?;
             if element.index().unwrap_or(0) == 0 && out.element.is_none() {
@@ -79,7 +79,7 @@ impl<'a, T: FromWalk<'a> + Indexed> FromWalk<'a> for Zeroth<T> {
     }
 }
 
-/// Declares the members of an object that a codec reads; the rest is passed over.
+/// Declares the members of an object that a decoder reads; others are skipped.
 macro_rules! members {
     ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $key:literal => $field:ident: $kind:ty),* $(,)? })*) => {$(
         $(#[$meta])*
@@ -88,12 +88,12 @@ macro_rules! members {
             $($(#[$field_meta])* pub(super) $field: $kind,)*
         }
 
-        impl<'a> crate::wire::json::FromWalk<'a> for $name<'a> {
-            fn read(walk: &mut crate::wire::json::Walk<'a>) -> Result<$name<'a>, crate::wire::json::NotJson> {
+        impl<'a> crate::wire::json::FromJson<'a> for $name<'a> {
+            fn read(walk: &mut crate::wire::json::JsonWalker<'a>) -> Result<$name<'a>, crate::wire::json::NotJson> {
                 let mut out = $name::default();
                 walk.object(|key, walk| {
                     match key {
-                        $($key => out.$field = crate::wire::json::FromWalk::read(walk)?,)*
+                        $($key => out.$field = crate::wire::json::FromJson::read(walk)?,)*
                         _ => walk.skip()?,
                     }
                     Ok(())
@@ -102,11 +102,11 @@ macro_rules! members {
             }
         }
 
-        /// Only an object is one.
-        impl<'a> crate::wire::json::FromWalk<'a> for Option<$name<'a>> {
-            fn read(walk: &mut crate::wire::json::Walk<'a>) -> Result<Option<$name<'a>>, crate::wire::json::NotJson> {
+        /// Any value but an object reads as `None`.
+        impl<'a> crate::wire::json::FromJson<'a> for Option<$name<'a>> {
+            fn read(walk: &mut crate::wire::json::JsonWalker<'a>) -> Result<Option<$name<'a>>, crate::wire::json::NotJson> {
                 let present = walk.peek() == Some(b'{');
-                let value: $name<'a> = crate::wire::json::FromWalk::read(walk)?;
+                let value: $name<'a> = crate::wire::json::FromJson::read(walk)?;
                 Ok(present.then_some(value))
             }
         }
@@ -114,20 +114,20 @@ macro_rules! members {
 }
 pub(super) use members;
 
-/// Reads a text that holds one value.
-pub(super) fn parse<'a, T: FromWalk<'a>>(text: &'a str) -> Result<T, NotJson> {
-    Walk::over(text, T::read)
+/// Parses a text that holds one value.
+pub(super) fn parse<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, NotJson> {
+    JsonWalker::over(text, T::read)
 }
 
-/// Reads a value that a walk has found.
-pub(super) fn read<'a, T: FromWalk<'a>>(value: Raw<'a>) -> T {
+/// Reads a value that was already scanned.
+pub(super) fn read<'a, T: FromJson<'a>>(value: Raw<'a>) -> T {
     parse(value.get()).unwrap_or_default()
 }
 
 /// A member of an object by its name.
 pub(crate) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
     let mut found = None;
-    each_entry(object, |key, value| {
+    each_member(object, |key, value| {
         if key == name {
             found = Some(value);
         }
@@ -135,7 +135,7 @@ pub(crate) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
     found
 }
 
-/// A member below a member: `a.b.c`.
+/// A nested member: `a.b.c`.
 pub(crate) fn at_path<'a>(object: Raw<'a>, path: &str) -> Option<Raw<'a>> {
     path.split('.').try_fold(object, member)
 }
@@ -150,25 +150,26 @@ pub(crate) fn text_of(value: Raw<'_>) -> Option<String> {
     JsonText::of(value).filter(|text| !text.is_empty()).map(JsonText::to_owned_text)
 }
 
-/// A whole number that is not negative; any other value is nothing.
-/// Some servers write it as 12.0 or as a string.
+/// A non-negative integer; any other value reads as absent. Some servers write it
+/// as 12.0 or as a string.
 pub(crate) fn count_of(value: Raw<'_>) -> Option<u64> {
-    let word = value.get().trim_matches('"');
-    word.strip_suffix(".0").unwrap_or(word).parse().ok()
+    let number = value.get().trim_matches('"');
+    number.strip_suffix(".0").unwrap_or(number).parse().ok()
 }
 
-/// A string; any other kind of value is nothing. Copied only to unescape it.
-pub(super) fn word_of(value: Raw<'_>) -> Word<'_> {
+/// A string, copied only if it must be unescaped; any other value reads as
+/// absent.
+pub(super) fn string_of(value: Raw<'_>) -> JsonString<'_> {
     let text = JsonText::of(value);
-    Word(text.map(|text| text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)))
+    JsonString(text.map(|text| text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)))
 }
 
-/// Null, `""`, `[]` and `{}` all mean that there is nothing.
-pub(super) fn is_void(value: Raw<'_>) -> bool {
+/// Null, `""`, `[]` and `{}` all mean "no value".
+pub(super) fn is_empty_value(value: Raw<'_>) -> bool {
     matches!(value.get(), "null" | "\"\"" | "[]" | "{}")
 }
 
-/// JSON on one line: white space between tokens goes, everything else stays.
+/// JSON on one line: removes whitespace between tokens and nothing else.
 pub(crate) fn compact(json: &str) -> Cow<'_, str> {
     let mut in_string = false;
     let mut escaped = false;
@@ -182,7 +183,7 @@ pub(crate) fn compact(json: &str) -> Cow<'_, str> {
         }
         true
     };
-    // Most items come without a single space too many.
+    // Most items need no change.
     if json.chars().all(&mut keep) {
         return Cow::Borrowed(json);
     }
@@ -200,9 +201,9 @@ pub(crate) fn compact(json: &str) -> Cow<'_, str> {
     Cow::Owned(json.chars().filter(|c| keep(c)).collect())
 }
 
-/// JSON as our own files hold it: without white space between the values, and
-/// with what no terminal should see as escapes. What is read from a file is kept
-/// in this form, so that it is the same after it was written and read again.
+/// JSON as our own files hold it: compact, with characters escaped that a
+/// terminal should not see. Values read from a file are kept in this form, so
+/// that a round trip does not change them.
 pub(crate) fn canonical(json: &str) -> Cow<'_, str> {
     match compact(json) {
         Cow::Borrowed(json) => escaped(json),
@@ -213,7 +214,7 @@ pub(crate) fn canonical(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// Builds one JSON object, member by member, from values that are JSON already.
+/// Builds one JSON object, member by member, from values that are already JSON.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ObjectWriter(String);
 
@@ -225,7 +226,7 @@ impl ObjectWriter {
         self.0.push_str(&compact(json));
     }
 
-    /// A value that is tight already and may be long.
+    /// Adds a value that is already compact and may be long.
     pub(crate) fn push_raw(&mut self, name: &str, json: &str) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         self.0.push_str(&quote(name));
@@ -236,13 +237,13 @@ impl ObjectWriter {
         self.0.push_str(json);
     }
 
-    /// A text, which may be long.
+    /// Adds a string, which may be long.
     pub(crate) fn push_text(&mut self, name: &str, text: &str) {
         self.push_raw(name, "");
         quote_into(&mut self.0, text);
     }
 
-    /// A list of values that are tight already and may be long.
+    /// Adds a list of values that are already compact and may be long.
     pub(crate) fn push_list(&mut self, name: &str, values: impl IntoIterator<Item = impl AsRef<str>>) {
         self.push_raw(name, "[");
         let begins = self.0.len();
@@ -255,11 +256,11 @@ impl ObjectWriter {
         self.0.push(']');
     }
 
-    /// Every member of an object that is not there yet.
+    /// Adds the members of an object that are not present yet.
     pub(crate) fn push_new_members(&mut self, object: &str) {
         if let Ok(object) = Raw::of(object) {
             let known = self.clone().finish();
-            each_entry(object, |key, value| {
+            each_member(object, |key, value| {
                 if Raw::of(&known).is_ok_and(|known| member(known, key).is_none()) {
                     self.push(key, value.get());
                 }
@@ -267,20 +268,20 @@ impl ObjectWriter {
         }
     }
 
-    /// Every member of an object.
+    /// Adds all members of an object.
     pub(crate) fn push_members(&mut self, object: &str) {
         if let Ok(object) = Raw::of(object) {
-            each_entry(object, |key, value| self.push(key, value.get()));
+            each_member(object, |key, value| self.push(key, value.get()));
         }
     }
 
-    /// What there is so far; not JSON yet.
+    /// The text so far; not yet valid JSON.
     pub(crate) fn written(&self) -> &str {
         &self.0
     }
 
-    /// The object up to the first element of its last member, a list of about
-    /// that many bytes. Whoever writes the list also closes both.
+    /// Opens a list of about `bytes` bytes as the last member and returns the
+    /// text. The caller closes both the list and the object.
     pub(crate) fn into_list(mut self, name: &str, bytes: usize) -> String {
         self.0.reserve(bytes + name.len() + 8);
         self.push_raw(name, "[");
@@ -303,7 +304,7 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// What stands behind the backslash for a byte.
+/// The character after the backslash, or `PLAIN`.
 fn escape(byte: u8) -> u8 {
     match byte {
         b'"' | b'\\' => byte,
@@ -317,15 +318,15 @@ fn escape(byte: u8) -> u8 {
     }
 }
 
-/// A byte that is written as it is.
+/// Marks a byte that needs no escape.
 const PLAIN: u8 = 0;
 
-/// A text whose room is worth reserving.
+/// A length from which memory is reserved in advance.
 const LONG: usize = 1 << 20;
 
-/// The same, behind what is written already: a long text is not copied twice.
+/// Appends text as a JSON string, without an intermediate copy.
 pub(crate) fn quote_into(out: &mut String, text: &str) {
-    // Growing by doubling would take the room of a long text twice.
+    // Growth by doubling would need twice the memory of a long text.
     if text.len() > LONG {
         out.reserve_exact(text.len() + text.len() / 16);
     }
@@ -346,7 +347,7 @@ pub(crate) fn quote_into(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// A list of values that are JSON already, each let go of once it is written.
+/// A list of values that are already JSON; each is dropped once written.
 pub(crate) fn list_of(values: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut out = String::from("[");
     for value in values {
@@ -375,11 +376,11 @@ mod tests {
     }
 
     members! {
-        Both { "word" => word: Word<'a>, "count" => count: Option<u64> }
+        Both { "word" => word: JsonString<'a>, "count" => count: Option<u64> }
     }
 
     #[test]
-    fn a_wrong_kind_of_value_is_nothing_and_not_an_error() {
+    fn a_value_of_the_wrong_type_reads_as_absent() {
         let read = |json: &str| {
             let both: Both<'_> = parse(json).expect("valid JSON");
             (both.word.0.map(Cow::into_owned), both.count)

@@ -1,76 +1,76 @@
-//! Bytes into events, and events into bytes: one decoder and one writer for
-//! every protocol, streamed or whole.
+//! Decodes reply bytes into events and writes events as bytes: one decoder and
+//! one writer for all protocols, streamed or whole.
 //!
-//! A new protocol is a folder here, a variant of `Codec`, and a variant of
-//! [`Protocol`]; the compiler lists the rest.
+//! To add a protocol, add a folder here and a variant of [`Protocol`],
+//! `ProtocolDecoder` and `ProtocolWriter`; the compiler lists the rest.
 
 mod bounded;
-mod call;
 mod call_ids;
 mod chat;
+mod client_request;
 mod cohere;
 mod converse;
-mod draft;
+mod detect;
 mod encode;
-mod failure;
-mod failure_out;
-mod filling;
+mod encode_cache;
+mod error_in;
+mod error_out;
 mod gemini;
-mod guess;
-mod incoming;
+mod http_call;
+mod implicit_blocks;
 pub(crate) mod json;
-mod last_word;
 mod messages;
 mod ollama;
-mod out;
-mod pieces;
+mod reply_events;
+mod reply_writer;
+mod request_draft;
 mod responses;
+mod restated;
 mod scan;
-mod speech;
-mod tally;
-mod told;
-mod watch;
-mod write;
+mod stream_parts;
+mod token_breakdown;
+mod tool_markup;
+mod usage_in;
 
 use std::borrow::Cow;
 
-use bounded::Room;
+use bounded::ReplyBudget;
 
 use crate::dialect::Rules;
-use crate::event::{End, Ending, Event, Note, NoteCode, Sink};
+use crate::event::{Ending, Event, Note, NoteCode, ReplyEnd, Sink};
 use crate::frame::{DEFAULT_FRAME_LIMIT, Frame, Framed, Framer};
 use crate::protocol::Protocol;
-pub use call::{Call, Destination, call, merge_body};
+pub use client_request::{ClientRequest, ToolChoice, UnreadableRequest, read_request};
+pub use detect::detect_protocol;
 pub use encode::{Encoded, Encoder, Request, encode};
-pub use failure_out::error_reply;
-pub use filling::{Filling, HeldBack};
-pub use guess::guess_protocol;
-pub use incoming::{Incoming, ToolChoice, UnreadableRequest, read_request};
+pub use error_out::error_reply;
+pub use http_call::{Destination, HttpCall, http_call, merge_body};
 use json::NotJson;
-pub use told::tell_reply;
-use watch::MarkupWatch;
-pub use write::{ReplyHead, StreamWriter, whole_reply};
+pub use reply_events::emit_reply;
+pub use reply_writer::{ReplyHead, StreamWriter, whole_reply};
+pub use token_breakdown::{TokenBreakdown, WithheldTokens};
+use tool_markup::ToolMarkupDetector;
 
-/// How much of a frame an error quotes.
-const QUOTE: usize = 200;
+/// How much of a frame an error message quotes.
+const MAX_QUOTED_BYTES: usize = 200;
 
-/// How many broken frames are told one by one.
-const MOST_NOTES: u64 = 20;
+/// How many broken frames are reported one by one.
+const MAX_BROKEN_NOTES: u64 = 20;
 
-/// However little of a reply is wanted, an error of its provider is read.
-const SMALLEST_FRAME_LIMIT: usize = 1 << 20;
+/// Even with a tiny reply limit, a provider's error message can be read.
+const MIN_FRAME_LIMIT: usize = 1 << 20;
 
-/// Reads one response. Feed it bytes in any pieces, then finish it.
+/// Decodes one response. Push bytes in chunks of any size, then finish.
 #[derive(Debug)]
 pub struct Decoder {
     framer: Framer,
-    inner: Inner,
+    state: DecoderState,
 }
 
 #[derive(Debug)]
-struct Inner {
-    codec: Codec,
-    watch: MarkupWatch,
+struct DecoderState {
+    codec: ProtocolDecoder,
+    tool_markup: ToolMarkupDetector,
     protocol: Protocol,
     n_frames: u64,
     n_understood: u64,
@@ -79,11 +79,11 @@ struct Inner {
     /// The input ended inside a frame that could not be read.
     cut: bool,
     oversized: bool,
-    room: Room,
+    budget: ReplyBudget,
 }
 
 #[derive(Debug)]
-enum Codec {
+enum ProtocolDecoder {
     Chat(Box<chat::ChatDecoder>),
     Responses(Box<responses::ResponsesDecoder>),
     Messages(Box<messages::MessagesDecoder>),
@@ -93,7 +93,7 @@ enum Codec {
     Cohere(Box<cohere::CohereDecoder>),
 }
 
-/// Nothing in the input was of the protocol it was read as.
+/// Nothing in the input belongs to the expected protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found}; expected {expected}")]
 pub struct NotUnderstood {
@@ -101,7 +101,7 @@ pub struct NotUnderstood {
     pub expected: &'static str,
 }
 
-struct Finished(End);
+struct Finished(ReplyEnd);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Understood {
@@ -120,28 +120,27 @@ impl Decoder {
         Decoder::with_limit(protocol, rules, DEFAULT_FRAME_LIMIT)
     }
 
-    /// A decoder that tells at most so many bytes of a reply; any number for
-    /// none. What is too long is cut there and says so: nobody has to know how
-    /// much of a reply fits into memory before it comes.
-    pub fn bounded(protocol: Protocol, rules: &Rules, most: Option<u64>) -> Decoder {
-        // Escapes make a text longer on its way, seldom twice as long.
-        let frame = most.map_or(usize::MAX, |most| usize::try_from(most.saturating_mul(2)).unwrap_or(usize::MAX));
-        let mut decoder = Decoder::with_limit(protocol, rules, frame.max(SMALLEST_FRAME_LIMIT));
-        decoder.inner.room = Room::new(most);
+    /// A decoder that emits at most `max_bytes` bytes of a reply; `None` means no
+    /// limit. A longer reply is cut there, with a note.
+    pub fn bounded(protocol: Protocol, rules: &Rules, max_bytes: Option<u64>) -> Decoder {
+        // Escapes make text longer on the wire, rarely more than twice.
+        let frame = max_bytes
+            .map_or(usize::MAX, |max_bytes| usize::try_from(max_bytes.saturating_mul(2)).unwrap_or(usize::MAX));
+        let mut decoder = Decoder::with_limit(protocol, rules, frame.max(MIN_FRAME_LIMIT));
+        decoder.state.budget = ReplyBudget::new(max_bytes);
         decoder
     }
 
-    /// `limit` is the most bytes one frame may take; a longer one is passed
-    /// over.
+    /// `limit` is the most bytes one frame may have; a longer one is skipped.
     pub fn with_limit(protocol: Protocol, rules: &Rules, limit: usize) -> Decoder {
         let codec = match protocol {
-            Protocol::OpenaiChat => Codec::Chat(Box::new(chat::ChatDecoder::new(rules.clone()))),
-            Protocol::OpenaiResponses => Codec::Responses(Box::new(responses::ResponsesDecoder::new(rules))),
-            Protocol::Anthropic => Codec::Messages(Box::new(messages::MessagesDecoder::new(rules))),
-            Protocol::Gemini => Codec::Gemini(Box::new(gemini::GeminiDecoder::new(rules))),
-            Protocol::Ollama => Codec::Ollama(Box::new(ollama::OllamaDecoder::new(rules.clone()))),
-            Protocol::Bedrock => Codec::Converse(Box::new(converse::ConverseDecoder::new(rules.clone()))),
-            Protocol::Cohere => Codec::Cohere(Box::new(cohere::CohereDecoder::new(rules))),
+            Protocol::OpenaiChat => ProtocolDecoder::Chat(Box::new(chat::ChatDecoder::new(rules.clone()))),
+            Protocol::OpenaiResponses => ProtocolDecoder::Responses(Box::new(responses::ResponsesDecoder::new(rules))),
+            Protocol::Anthropic => ProtocolDecoder::Messages(Box::new(messages::MessagesDecoder::new(rules))),
+            Protocol::Gemini => ProtocolDecoder::Gemini(Box::new(gemini::GeminiDecoder::new(rules))),
+            Protocol::Ollama => ProtocolDecoder::Ollama(Box::new(ollama::OllamaDecoder::new(rules.clone()))),
+            Protocol::Bedrock => ProtocolDecoder::Converse(Box::new(converse::ConverseDecoder::new(rules.clone()))),
+            Protocol::Cohere => ProtocolDecoder::Cohere(Box::new(cohere::CohereDecoder::new(rules))),
         };
         let framer = match protocol {
             Protocol::Ollama => Framer::of_lines(limit),
@@ -152,9 +151,9 @@ impl Decoder {
             | Protocol::Bedrock
             | Protocol::Cohere => Framer::new(limit),
         };
-        let inner = Inner {
+        let state = DecoderState {
             codec,
-            watch: MarkupWatch::new(&rules.read.tool_markers),
+            tool_markup: ToolMarkupDetector::new(&rules.read.tool_markers),
             protocol,
             n_frames: 0,
             n_understood: 0,
@@ -162,50 +161,49 @@ impl Decoder {
             bytes: 0,
             cut: false,
             oversized: false,
-            room: Room::new(None),
+            budget: ReplyBudget::new(None),
         };
-        Decoder { framer, inner }
+        Decoder { framer, state }
     }
 
-    /// Whether the bound is reached: nothing more of this reply is told.
+    /// Whether the reply limit is reached: no more content is emitted.
     pub fn is_full(&self) -> bool {
-        self.inner.room.is_full()
+        self.state.budget.is_full()
     }
 
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
-        let Decoder { framer, inner } = self;
-        if inner.room.is_full() {
+        let Decoder { framer, state } = self;
+        if state.budget.is_full() {
             return;
         }
-        inner.bytes += bytes.len() as u64;
-        framer.push(bytes, &mut |framed| inner.take(framed, sink));
+        state.bytes += bytes.len() as u64;
+        framer.push(bytes, &mut |framed| state.take(framed, sink));
     }
 
-    /// The input is over. What is open is closed, and the ending is said once.
+    /// Ends the input: closes open blocks and emits the ending once.
     pub fn finish(self, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
-        let Decoder { mut framer, mut inner } = self;
-        if !inner.room.is_full() {
-            framer.finish(&mut |framed| inner.take(framed, sink));
+        let Decoder { mut framer, mut state } = self;
+        if !state.budget.is_full() {
+            framer.finish(&mut |framed| state.take(framed, sink));
         }
-        inner.finish(sink)
+        state.finish(sink)
     }
 }
 
-impl Inner {
+impl DecoderState {
     fn take(&mut self, framed: Framed<'_>, sink: &mut dyn Sink) {
-        if self.room.is_full() {
+        if self.budget.is_full() {
             return;
         }
         match framed {
             Framed::Frame(frame) => self.frame(&frame, sink),
-            Framed::Oversized { start, .. } if self.room.most().is_some() => {
+            Framed::Oversized { start, .. } if self.budget.max_bytes().is_some() => {
                 self.frame(&start, sink);
-                self.room.fill();
+                self.budget.set_full();
             }
             Framed::Oversized { limit, .. } => {
                 self.oversized = true;
-                let message =
-                    format!("an event of more than {limit} bytes was passed over; raise the limit to read it");
+                let message = format!("an event of more than {limit} bytes was skipped; raise the limit to read it");
                 sink.take(Event::Noted(&Note { code: NoteCode::Oversized, message }));
             }
             Framed::Corrupt { what } => self.note_broken(what.to_owned(), sink),
@@ -229,12 +227,12 @@ impl Inner {
         match json.trim_ascii() {
             "" => self.cut |= frame.cut,
             "[DONE]" => self.codec.done(),
-            text => match self.codec.frame(frame, text, &mut self.watch.over(&mut self.room.over(sink))) {
+            text => match self.codec.frame(frame, text, &mut self.tool_markup.wrap(&mut self.budget.wrap(sink))) {
                 Ok(understood) => self.n_understood += u64::from(understood == Understood::Yes),
                 Err(_) if frame.cut => self.cut = true,
                 Err(error) => {
                     let quoted = quote(text);
-                    let message = format!("frame {} was passed over ({error}): {quoted}", self.n_frames);
+                    let message = format!("frame {} was skipped ({error}): {quoted}", self.n_frames);
                     self.note_broken(message, sink);
                 }
             },
@@ -243,18 +241,18 @@ impl Inner {
 
     fn note_broken(&mut self, message: String, sink: &mut dyn Sink) {
         self.n_broken += 1;
-        if self.n_broken <= MOST_NOTES {
+        if self.n_broken <= MAX_BROKEN_NOTES {
             sink.take(Event::Noted(&Note { code: NoteCode::Malformed, message }));
         }
     }
 
     fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
-        if self.n_broken > MOST_NOTES {
-            let message = format!("{} more broken frames were passed over", self.n_broken - MOST_NOTES);
+        if self.n_broken > MAX_BROKEN_NOTES {
+            let message = format!("{} more broken frames were skipped", self.n_broken - MAX_BROKEN_NOTES);
             sink.take(Event::Noted(&Note { code: NoteCode::Malformed, message }));
         }
-        let Finished(mut end) = self.codec.finish(&mut self.watch.over(&mut self.room.over(sink)));
-        if self.room.is_full() {
+        let Finished(mut end) = self.codec.finish(&mut self.tool_markup.wrap(&mut self.budget.wrap(sink)));
+        if self.budget.is_full() {
             return self.finish_full(end, sink);
         }
         if self.cut && end.error.is_none() && end.ending == Ending::Unsaid {
@@ -266,21 +264,22 @@ impl Inner {
         }
         sink.take(Event::Ended(&end));
         if self.n_understood == 0 {
-            return Err(NotUnderstood { found: self.what_was_found(), expected: expected(self.protocol) });
+            return Err(NotUnderstood { found: self.describe_input(), expected: expected_input(self.protocol) });
         }
         Ok(())
     }
 
-    /// The reply was longer than the bound. What came of it was understood.
-    fn finish_full(&mut self, end: End, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
-        let most = self.room.most().unwrap_or_default();
-        let message = format!("the reply is larger than reply.maxBytes ({most}); what came up to there is kept");
+    /// Ends a reply that was longer than the limit; the content so far counts as
+    /// understood.
+    fn finish_full(&mut self, end: ReplyEnd, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
+        let max_bytes = self.budget.max_bytes().unwrap_or_default();
+        let message = format!("the reply is larger than reply.maxBytes ({max_bytes}); the part up to there is kept");
         sink.take(Event::Noted(&Note { code: NoteCode::Oversized, message }));
-        sink.take(Event::Ended(&End { ending: Ending::CutOff, ..end }));
+        sink.take(Event::Ended(&ReplyEnd { ending: Ending::CutOff, ..end }));
         Ok(())
     }
 
-    fn what_was_found(&self) -> String {
+    fn describe_input(&self) -> String {
         match (self.bytes, self.n_frames) {
             (0, _) => "the input is empty".to_owned(),
             _ if self.oversized => "the input is one event over the size limit".to_owned(),
@@ -294,42 +293,46 @@ impl Inner {
     }
 }
 
-impl Codec {
+impl ProtocolDecoder {
     fn frame(&mut self, frame: &Frame<'_>, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
         match self {
-            Codec::Chat(codec) => codec.frame(frame.framing, text, sink),
-            Codec::Responses(codec) => codec.frame(text, sink),
-            Codec::Messages(codec) => codec.frame(text, sink),
-            Codec::Gemini(codec) => codec.frame(text, sink),
-            Codec::Ollama(codec) => codec.frame(text, sink),
-            Codec::Converse(codec) => codec.frame(frame.name, text, sink),
-            Codec::Cohere(codec) => codec.frame(text, sink),
+            ProtocolDecoder::Chat(codec) => codec.frame(frame.framing, text, sink),
+            ProtocolDecoder::Responses(codec) => codec.frame(text, sink),
+            ProtocolDecoder::Messages(codec) => codec.frame(text, sink),
+            ProtocolDecoder::Gemini(codec) => codec.frame(text, sink),
+            ProtocolDecoder::Ollama(codec) => codec.frame(text, sink),
+            ProtocolDecoder::Converse(codec) => codec.frame(frame.name, text, sink),
+            ProtocolDecoder::Cohere(codec) => codec.frame(text, sink),
         }
     }
 
-    /// `[DONE]`, which only some protocols know as an end.
+    /// `[DONE]`, which only some protocols use as an end marker.
     fn done(&mut self) {
         match self {
-            Codec::Chat(codec) => codec.done(),
-            Codec::Responses(codec) => codec.done(),
-            Codec::Messages(_) | Codec::Gemini(_) | Codec::Ollama(_) | Codec::Converse(_) | Codec::Cohere(_) => (),
+            ProtocolDecoder::Chat(codec) => codec.done(),
+            ProtocolDecoder::Responses(codec) => codec.done(),
+            ProtocolDecoder::Messages(_)
+            | ProtocolDecoder::Gemini(_)
+            | ProtocolDecoder::Ollama(_)
+            | ProtocolDecoder::Converse(_)
+            | ProtocolDecoder::Cohere(_) => (),
         }
     }
 
     fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         match self {
-            Codec::Chat(codec) => codec.finish(sink),
-            Codec::Responses(codec) => codec.finish(sink),
-            Codec::Messages(codec) => codec.finish(sink),
-            Codec::Gemini(codec) => codec.finish(sink),
-            Codec::Ollama(codec) => codec.finish(sink),
-            Codec::Converse(codec) => codec.finish(sink),
-            Codec::Cohere(codec) => codec.finish(sink),
+            ProtocolDecoder::Chat(codec) => codec.finish(sink),
+            ProtocolDecoder::Responses(codec) => codec.finish(sink),
+            ProtocolDecoder::Messages(codec) => codec.finish(sink),
+            ProtocolDecoder::Gemini(codec) => codec.finish(sink),
+            ProtocolDecoder::Ollama(codec) => codec.finish(sink),
+            ProtocolDecoder::Converse(codec) => codec.finish(sink),
+            ProtocolDecoder::Cohere(codec) => codec.finish(sink),
         }
     }
 }
 
-fn expected(protocol: Protocol) -> &'static str {
+fn expected_input(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::OpenaiChat => "chat completion chunks (`data: {\"choices\":[…]}`) or one chat completion body",
         Protocol::OpenaiResponses => "Responses events (`data: {\"type\":\"response.…\"}`) or one response body",
@@ -342,7 +345,7 @@ fn expected(protocol: Protocol) -> &'static str {
 }
 
 fn quote(text: &str) -> String {
-    let mut end = text.len().min(QUOTE);
+    let mut end = text.len().min(MAX_QUOTED_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -1,15 +1,15 @@
-//! Walking JSON without building it: members and elements as they stand in
-//! the text, in order, with no allocation however deep they are nested.
+//! Scans JSON without building a tree: members and elements in order, without
+//! allocation at any nesting depth.
 //!
-//! Structure is checked (brackets, quotes, commas, colons); what a number or
-//! an escape holds is left to whoever reads the value.
+//! The structure is checked (brackets, quotes, commas, colons); numbers and
+//! escapes are checked only where a value is read.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::text::JsonText;
+use crate::json_string::JsonText;
 
-/// One JSON value as it stands in the text, without white space around it.
+/// One JSON value as written, without surrounding whitespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raw<'a>(&'a str);
 
@@ -19,7 +19,7 @@ impl fmt::Debug for Raw<'_> {
     }
 }
 
-/// Where a text stops being JSON.
+/// The position where a text stops being JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON at byte {at}")]
 pub(crate) struct NotJson {
@@ -27,29 +27,29 @@ pub(crate) struct NotJson {
 }
 
 impl<'a> Raw<'a> {
-    /// The one value that a text holds.
+    /// Scans a text that holds one value.
     pub(crate) fn of(text: &'a str) -> Result<Raw<'a>, NotJson> {
-        Walk::over(text, Walk::value)
+        JsonWalker::over(text, JsonWalker::value)
     }
 
     pub(crate) fn get(self) -> &'a str {
         self.0
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> JsonKind {
         match self.0.as_bytes().first() {
-            Some(b'n') => Kind::Null,
-            Some(b'"') => Kind::Text,
-            Some(b'[') => Kind::Array,
-            Some(b'{') => Kind::Object,
-            _ => Kind::Other,
+            Some(b'n') => JsonKind::Null,
+            Some(b'"') => JsonKind::Text,
+            Some(b'[') => JsonKind::Array,
+            Some(b'{') => JsonKind::Object,
+            _ => JsonKind::Other,
         }
     }
 }
 
-/// What kind of value this is, by its first byte.
+/// The type of a value, by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     Null,
     Text,
     Array,
@@ -57,48 +57,51 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// What can be read while walking. A value of another kind is nothing, so that
-/// one surprising member does not cost the frame.
-pub(super) trait FromWalk<'a>: Default {
-    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson>;
+/// A value that can be read during a scan. A value of the wrong type reads as the
+/// default, so that one unexpected member does not lose the frame.
+pub(super) trait FromJson<'a>: Default {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<Self, NotJson>;
 }
 
-/// Every member of an object, in order; nothing for any other value.
-pub(crate) fn each_entry<'a>(object: Raw<'a>, mut take: impl FnMut(&str, Raw<'a>)) {
-    // What is handed out here was found by a walk: its structure is sound.
-    let _ = Walk::new(object.0).object(|key, walk| walk.value().map(|value| take(key, value)));
+/// Visits every member of an object, in order; does nothing for any other value.
+pub(crate) fn each_member<'a>(object: Raw<'a>, mut take: impl FnMut(&str, Raw<'a>)) {
+    // A `Raw` was scanned before, so its structure is valid.
+    let _ = JsonWalker::new(object.0).object(|key, walk| walk.value().map(|value| take(key, value)));
 }
 
-/// Every element of an array, in order; nothing for any other value.
+/// Visits every element of an array, in order; does nothing for any other value.
 pub(crate) fn each_element<'a>(array: Raw<'a>, mut take: impl FnMut(Raw<'a>)) {
-    let _ = Walk::new(array.0).array(|walk| walk.value().map(&mut take));
+    let _ = JsonWalker::new(array.0).array(|walk| walk.value().map(&mut take));
 }
 
-/// A place in a JSON text. Every step goes past exactly one thing.
-pub(super) struct Walk<'a> {
+/// A position in a JSON text. Each method consumes exactly one syntax element.
+pub(super) struct JsonWalker<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Walk<'a> {
-    fn new(text: &'a str) -> Walk<'a> {
-        Walk { text, at: 0 }
+impl<'a> JsonWalker<'a> {
+    fn new(text: &'a str) -> JsonWalker<'a> {
+        JsonWalker { text, at: 0 }
     }
 
-    /// Walks over a text that holds one value and nothing else.
-    pub(super) fn over<T>(text: &'a str, step: impl FnOnce(&mut Walk<'a>) -> Result<T, NotJson>) -> Result<T, NotJson> {
-        let mut walk = Walk::new(text);
+    /// Scans a text that holds one value and nothing else.
+    pub(super) fn over<T>(
+        text: &'a str,
+        step: impl FnOnce(&mut JsonWalker<'a>) -> Result<T, NotJson>,
+    ) -> Result<T, NotJson> {
+        let mut walk = JsonWalker::new(text);
         walk.skip_space();
         let result = step(&mut walk)?;
         walk.skip_space();
         if walk.peek().is_some() { walk.fail() } else { Ok(result) }
     }
 
-    /// Past an object; each step must go past the member's value. Any other
-    /// value is passed over.
+    /// Consumes an object; `step` must consume each member's value. Any other
+    /// value is skipped.
     pub(super) fn object(
         &mut self,
-        mut step: impl FnMut(&str, &mut Walk<'a>) -> Result<(), NotJson>,
+        mut step: impl FnMut(&str, &mut JsonWalker<'a>) -> Result<(), NotJson>,
     ) -> Result<(), NotJson> {
         if !self.eat(b'{') {
             return self.skip();
@@ -118,9 +121,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Past an array; each step must go past one element. Any other value is
-    /// passed over.
-    pub(super) fn array(&mut self, mut step: impl FnMut(&mut Walk<'a>) -> Result<(), NotJson>) -> Result<(), NotJson> {
+    /// Consumes an array; `step` must consume each element. Any other value is
+    /// skipped.
+    pub(super) fn array(
+        &mut self,
+        mut step: impl FnMut(&mut JsonWalker<'a>) -> Result<(), NotJson>,
+    ) -> Result<(), NotJson> {
         if !self.eat(b'[') {
             return self.skip();
         }
@@ -132,7 +138,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Past any value.
+    /// Consumes any value.
     pub(super) fn value(&mut self) -> Result<Raw<'a>, NotJson> {
         let start = self.at;
         self.skip()?;
@@ -167,7 +173,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A comma with something behind it, or the closing bracket.
+    /// Consumes a comma that is followed by another element, or stops at the
+    /// closing bracket.
     fn separator(&mut self, close: u8) -> Result<(), NotJson> {
         self.skip_space();
         if self.eat(b',') {
@@ -177,7 +184,7 @@ impl<'a> Walk<'a> {
         if self.peek() == Some(close) { Ok(()) } else { self.fail() }
     }
 
-    /// A string with its quotes.
+    /// Consumes a string and returns it with its quotes.
     fn string(&mut self) -> Result<&'a str, NotJson> {
         let start = self.at;
         if !self.eat(b'"') {
@@ -187,7 +194,7 @@ impl<'a> Walk<'a> {
         Ok(self.text.get(start..self.at).unwrap_or(""))
     }
 
-    /// From behind an opening quote to behind its closing one.
+    /// Consumes a string after its opening quote, including the closing one.
     fn rest_of_string(&mut self) -> Result<(), NotJson> {
         let bytes = self.text.as_bytes();
         loop {
@@ -197,7 +204,7 @@ impl<'a> Walk<'a> {
                     self.at += 1;
                     return Ok(());
                 }
-                // Whatever a backslash stands before does not end the string.
+                // An escaped character never ends the string.
                 Some(_) => self.at += 2,
                 None => {
                     self.at = bytes.len();
@@ -212,18 +219,18 @@ impl<'a> Walk<'a> {
         while matches!(self.peek(), Some(b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E' | b'a'..=b'z')) {
             self.at += 1;
         }
-        let word = self.text.get(start..self.at).unwrap_or("");
-        match word.as_bytes().first() {
+        let token = self.text.get(start..self.at).unwrap_or("");
+        match token.as_bytes().first() {
             Some(b'0'..=b'9' | b'-') => Ok(()),
-            _ if matches!(word, "true" | "false" | "null") => Ok(()),
+            _ if matches!(token, "true" | "false" | "null") => Ok(()),
             _ => Err(NotJson { at: start }),
         }
     }
 
-    /// From an opening bracket to its closing one, however deep.
+    /// Consumes an object or array, however deeply nested.
     fn container(&mut self) -> Result<(), NotJson> {
-        // Which bracket closes each open one: a bit each, the innermost last.
-        // A value nested deeper than the bits reach is trusted from there on.
+        // One bit per open bracket tells its type, the innermost last. Deeper
+        // than 64 levels, bracket types are not checked.
         let (mut depth, mut kinds, mut trusted) = (0usize, 0u64, false);
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
@@ -258,8 +265,8 @@ fn unescaped(key: &str) -> Cow<'_, str> {
     text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)
 }
 
-/// How many bytes stand before the first quote or backslash. Eight at a time:
-/// most strings are too short for a call into a searcher to pay.
+/// Counts the bytes before the first quote or backslash, eight at a time: most
+/// strings are too short for a call into `memchr` to pay off.
 fn before_quote_or_backslash(bytes: &[u8]) -> usize {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -290,19 +297,19 @@ mod tests {
     fn members_come_in_order_with_their_bytes() {
         let mut seen = Vec::new();
         let raw = Raw::of(" {\"b\": 1, \"a\": {\"x\": [ 2 ]}, \"b\": \"two\", \"\\u0063\":-1.5e3 } ").expect("JSON");
-        each_entry(raw, |key, value| seen.push(format!("{key}={}", value.get())));
+        each_member(raw, |key, value| seen.push(format!("{key}={}", value.get())));
         assert_eq!(seen, ["b=1", "a={\"x\": [ 2 ]}", "b=\"two\"", "c=-1.5e3"]);
         let mut seen = Vec::new();
         each_element(Raw::of("[1, [2,\"]\"] ,{\"a\":null}]").expect("JSON"), |value| seen.push(value.get()));
         assert_eq!(seen, ["1", "[2,\"]\"]", "{\"a\":null}"]);
-        each_entry(Raw::of("[1]").expect("JSON"), |_, _| panic!("an array has no members"));
+        each_member(Raw::of("[1]").expect("JSON"), |_, _| panic!("an array has no members"));
         each_element(Raw::of("{}").expect("JSON"), |_| panic!("an object has no elements"));
-        each_entry(Raw::of("{}").expect("JSON"), |_, _| panic!("it is empty"));
+        each_member(Raw::of("{}").expect("JSON"), |_, _| panic!("it is empty"));
         each_element(Raw::of("[]").expect("JSON"), |_| panic!("it is empty"));
     }
 
     #[test]
-    fn what_is_not_json_is_said_with_its_place() {
+    fn invalid_json_is_reported_with_its_position() {
         #[rustfmt::skip]
         let cases = [
             ("", 0), ("{", 1), ("{\"a\":1", 6), ("[1,2", 4), ("\"abc", 4), ("{]", 1), ("[}", 1), ("nope", 0), ("{} x", 3), ("[{]}", 2),
@@ -314,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_serde_reads_is_read() {
+    fn everything_that_serde_accepts_is_accepted() {
         let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(Raw::of(&deep).is_ok());
         let mixed = format!("{}{}1{}{}", "{\"a\":".repeat(99), "[".repeat(200), "]".repeat(200), "}".repeat(99));

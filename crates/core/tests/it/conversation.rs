@@ -1,20 +1,19 @@
-//! A conversation file gives back what was decoded, and says what is wrong
-//! with it when something is.
+//! A conversation file reads back as what was decoded, and errors name their line.
 
 use aside_core::block::{Arguments, Block, Origin};
 use aside_core::conversation::Conversation;
-use aside_core::json::{self, Layout};
+use aside_core::json::{self, JsonLayout};
 use aside_core::message::Role;
 
 use crate::support::{decode, fixture_responses, generic_rules};
 
 #[test]
-fn what_decode_prints_reads_back_as_the_same_blocks() {
+fn the_output_of_decode_reads_back_as_the_same_blocks() {
     let mut n_blocks = 0;
     for (name, protocol, bytes) in fixture_responses() {
         let (reply, _) = decode(protocol, &generic_rules(protocol), &bytes, usize::MAX);
         let origin = Origin { dialect: Some("d".to_owned()), model: reply.model.clone(), ..Origin::default() };
-        let line = json::reply(&reply, Some(&origin), None, Layout::OneLine);
+        let line = json::reply(&reply, Some(&origin), None, JsonLayout::OneLine);
         let conversation = Conversation::parse(&line).unwrap_or_else(|error| panic!("{name}: {error}\n{line}"));
         let branch = conversation.history.branch();
         let message = branch[0].1;
@@ -25,7 +24,7 @@ fn what_decode_prints_reads_back_as_the_same_blocks() {
     assert!(n_blocks > 50, "only {n_blocks} blocks");
 }
 
-/// Arguments are printed as the value they are; their white space is not.
+/// Arguments are printed as values, without their original white space.
 fn without_spaces(blocks: Vec<Block>) -> Vec<Block> {
     let mut blocks = blocks;
     for block in &mut blocks {
@@ -65,7 +64,7 @@ fn a_whole_conversation_is_read_with_its_branches() {
 }
 
 #[test]
-fn a_mistake_names_its_line() {
+fn an_error_names_its_line() {
     #[rustfmt::skip]
     let cases = [
         ("not JSON",       "{\"role\":\"user\"}\nhello",                           "line 2: not JSON at byte 0"),

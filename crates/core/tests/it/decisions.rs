@@ -1,7 +1,6 @@
-//! The decision tables: for every dialect, every shape of history and every
-//! setting, what becomes of each thought and which rule says so. One file a
-//! dialect in `decisions/`; after a change on purpose run with
-//! `UPDATE_EXPECT=1` and read the difference.
+//! The decision tables: for every dialect, history and setting, what happens to each
+//! thinking block and by which rule. One file per dialect in `decisions/`; after an
+//! intended change run with `UPDATE_EXPECT=1` and read the diff.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,41 +9,41 @@ use std::path::Path;
 use aside_core::block::Block;
 use aside_core::dialect::{Dialect, Rules};
 use aside_core::message::Message;
-use aside_core::rules::{Action, Decision};
+use aside_core::rules::{Decision, EgressAction};
 use expect_test::expect_file;
 
-use crate::judged::{SHAPES, Shape, build, conversation, settings};
+use crate::judge_accepts::{HistoryShape, SHAPES, build, conversation, settings};
 use crate::support::dialects;
 
 const INCLUDES: [(&str, Option<&str>); 3] = [("unset", None), ("on", Some("true")), ("off", Some("false"))];
 const STRIPS: [&str; 3] = ["none", "allButLast", "all"];
 
-/// The thoughts of a request, each with what becomes of it: `2 verbatim echo.loop = must`.
-fn decided(messages: &[Message], decisions: &[Decision]) -> String {
+/// The thinking blocks of a request with their decisions: `2 verbatim echo.loop = must`.
+fn describe_decisions(messages: &[Message], decisions: &[Decision]) -> String {
     let about_thinking = |decision: &&Decision| match decision.block {
         Some(block) => matches!(messages[decision.message].blocks[block], Block::Thinking(_)),
         None => true,
     };
-    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
     for decision in decisions.iter().filter(about_thinking) {
         let action = match decision.action {
-            Action::Verbatim => "verbatim".to_owned(),
-            Action::Field => format!("in {}", decision.field.as_deref().unwrap_or("a field")),
-            Action::Tags => "in tags".to_owned(),
-            Action::Filler => format!("filler in {}", decision.field.as_deref().unwrap_or("its place")),
-            Action::Dropped => "dropped".to_owned(),
+            EgressAction::Verbatim => "verbatim".to_owned(),
+            EgressAction::Field => format!("in {}", decision.field.as_deref().unwrap_or("a field")),
+            EgressAction::Tags => "in tags".to_owned(),
+            EgressAction::Filler => format!("filler in {}", decision.field.as_deref().unwrap_or("its place")),
+            EgressAction::Dropped => "dropped".to_owned(),
         };
-        let what = format!("{action} ({})", decision.why.rule());
-        match told.last_mut() {
+        let what = format!("{action} ({})", decision.reason.rule());
+        match rows.last_mut() {
             Some((same, places)) if *same == what => places.push(decision.message.to_string()),
-            _ => told.push((what, vec![decision.message.to_string()])),
+            _ => rows.push((what, vec![decision.message.to_string()])),
         }
     }
-    let told: Vec<String> = told.into_iter().map(|(what, places)| format!("{} {what}", places.join(","))).collect();
-    if told.is_empty() { "nothing to decide".to_owned() } else { told.join("; ") }
+    let rows: Vec<String> = rows.into_iter().map(|(what, places)| format!("{} {what}", places.join(","))).collect();
+    if rows.is_empty() { "nothing to decide".to_owned() } else { rows.join("; ") }
 }
 
-/// One line for all settings that come to the same.
+/// One line for all settings with the same result.
 fn table(dialect: &Dialect, model: &str) -> String {
     let mut out = String::new();
     for shape in SHAPES {
@@ -53,7 +52,7 @@ fn table(dialect: &Dialect, model: &str) -> String {
         for (include_name, include) in INCLUDES {
             for strip in STRIPS {
                 let encoded = build(dialects(), dialect, model, &messages, &settings(include, strip));
-                let row = decided(&messages, &encoded.decisions);
+                let row = describe_decisions(&messages, &encoded.decisions);
                 let setting = format!("{include_name}/{strip}");
                 match rows.iter_mut().find(|(known, _)| *known == row) {
                     Some((_, settings)) => settings.push(setting),
@@ -88,15 +87,15 @@ fn short(settings: &[String]) -> String {
     words.join(" ")
 }
 
-fn name(shape: Shape) -> &'static str {
+fn name(shape: HistoryShape) -> &'static str {
     match shape {
-        Shape::NoThinking => "no thinking, a call",
-        Shape::ThinkingAndText => "a thought and an answer",
-        Shape::ThinkingAndCall => "a thought and a call",
-        Shape::TwoThoughts => "two thoughts and a call",
-        Shape::EncryptedOnly => "an encrypted thought and a call",
-        Shape::Foreign => "another maker's thought and a call",
-        Shape::Interrupted => "a thought and a call, cut short",
+        HistoryShape::NoThinking => "no thinking, a call",
+        HistoryShape::ThinkingAndText => "a thought and an answer",
+        HistoryShape::ThinkingAndCall => "a thought and a call",
+        HistoryShape::TwoThoughts => "two thoughts and a call",
+        HistoryShape::EncryptedOnly => "an encrypted thought and a call",
+        HistoryShape::Foreign => "another maker's thought and a call",
+        HistoryShape::Interrupted => "a thought and a call, cut short",
     }
 }
 
@@ -111,7 +110,7 @@ fn of_dialect(dialect: &Dialect) -> String {
     for (pattern, rules) in dialect.models() {
         let echoes = echoes(rules);
         match groups.iter_mut().find(|(known, ..)| *known == echoes) {
-            // Models that differ in nothing that is decided here.
+            // Models with the same rules for these decisions share a table.
             Some((_, patterns, _)) if patterns[0] != "any model" => patterns.push(pattern.to_owned()),
             Some(_) => (),
             None => groups.push((echoes, vec![pattern.to_owned()], pattern.replace(['*', '?'], "x"))),
@@ -130,7 +129,7 @@ fn of_dialect(dialect: &Dialect) -> String {
 }
 
 #[test]
-fn e10_the_decision_tables_are_what_they_were() {
+fn e10_the_decision_tables_match_the_goldens() {
     let mut n_lines = 0;
     for dialect in dialects().iter() {
         let text = of_dialect(dialect);
@@ -141,7 +140,7 @@ fn e10_the_decision_tables_are_what_they_were() {
     assert!(n_lines < 6000, "{n_lines} lines: nobody reads that");
 }
 
-/// A table of a dialect that is gone is no table.
+/// No table may be left over from a removed dialect.
 #[test]
 fn every_decision_table_has_its_dialect() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/decisions");

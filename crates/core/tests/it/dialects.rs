@@ -1,11 +1,11 @@
-//! What the data files know, against the master table of the wire formats.
+//! Checks the data files against the master table of the wire formats.
 
 use std::fs;
 use std::path::Path;
 
 use aside_core::dialect::{
-    BindModel, Carrier, DialectError, Dialects, EFFORT_LEVELS, EchoField, Off, PrefixCheck, Removal, Rules, Source,
-    TurnsIf,
+    BindModel, Carrier, DialectError, DialectSource, Dialects, EFFORT_LEVELS, EchoField, Off, PrefixCheck, Removal,
+    Rules, TurnsIf,
 };
 use aside_core::protocol::Protocol;
 
@@ -14,10 +14,12 @@ fn builtin() -> Dialects {
 }
 
 fn with(text: &str) -> Result<Dialects, DialectError> {
-    Dialects::with_user_files(&[Source { path: "mine.toml", text }])
+    Dialects::with_user_files(&[DialectSource { path: "mine.toml", text }])
 }
 
-/// Where thinking goes back, and when: `carrier field | loop | turns if condition`.
+/// How thinking is sent back: `carrier field
+/// loop
+/// turns if condition`.
 fn back(rules: &Rules) -> String {
     let echo = &rules.echo;
     let field = match (&echo.field, echo.carrier) {
@@ -161,7 +163,7 @@ fn the_master_table_is_in_the_data() {
 }
 
 #[test]
-fn the_peculiar_rules_are_in_the_data() {
+fn the_special_rules_are_in_the_data() {
     let dialects = builtin();
     let rules = |id: &str, model: &str| dialects.get(id).expect(id).rules(Some(model));
 
@@ -235,7 +237,7 @@ fn rules_do_not_contradict_themselves() {
 }
 
 #[test]
-fn every_rule_of_the_writing_half_has_its_evidence() {
+fn every_request_rule_has_its_evidence() {
     let marks = ["[S]", "[D]", "[C]", "[I]", "[K]", "[U]", "recorded"];
     let marked = |text: &str| marks.iter().any(|mark| text.contains(mark));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dialects");
@@ -247,7 +249,7 @@ fn every_rule_of_the_writing_half_has_its_evidence() {
                     let unmarked = table.lines().find(|line| line.contains(" = ") && !marked(line));
                     assert_eq!(unmarked, None, "{}: no evidence", entry.display());
                 }
-                // The mark on a model's pattern holds for its table.
+                // A mark on a model's pattern applies to its whole table.
                 Some("[model") if ["\necho.", "\nbind.", "\nask."].iter().any(|key| table.contains(key)) => {
                     assert!(marked(table), "{}: no evidence in\n[{table}", entry.display())
                 }
@@ -258,7 +260,7 @@ fn every_rule_of_the_writing_half_has_its_evidence() {
 }
 
 #[test]
-fn a_model_reads_whom_the_matrix_lists() {
+fn a_model_reads_thinking_of_the_models_its_matrix_lists() {
     let dialects = builtin();
     #[rustfmt::skip]
     let cases = [
@@ -293,9 +295,9 @@ fn a_model_reads_whom_the_matrix_lists() {
 #[test]
 fn users_may_add_matrices_and_errors() {
     let dialects = Dialects::with_user_files(&[
-        Source { path: "x/matrix.toml", text: "[[matrix]]\nname = \"acme\"\n[[matrix.reader]]\nmatch = \"b*\"\nreads = [\"a*\"]\n" },
-        Source { path: "x/errors.toml", text: "[[error]]\nid = \"odd\"\nmatch = [\"Odd Thought\"]\nstatus = [418]\nclass = \"altered\"\nrepair = \"strip_turn\"\n" },
-        Source { path: "x/acme.toml", text: "id = \"acme\"\nprotocol = \"anthropic\"\nerrors = [\"odd\"]\n[bind]\nmodel = \"matrix:acme\"\n" },
+        DialectSource { path: "x/matrix.toml", text: "[[matrix]]\nname = \"acme\"\n[[matrix.reader]]\nmatch = \"b*\"\nreads = [\"a*\"]\n" },
+        DialectSource { path: "x/errors.toml", text: "[[error]]\nid = \"odd\"\nmatch = [\"Odd Thought\"]\nstatus = [418]\nclass = \"altered\"\nrepair = \"strip_turn\"\n" },
+        DialectSource { path: "x/acme.toml", text: "id = \"acme\"\nprotocol = \"anthropic\"\nerrors = [\"odd\"]\n[bind]\nmodel = \"matrix:acme\"\n" },
     ])
     .expect("valid");
     assert!(dialects.can_read("acme", "b1", "a1") && !dialects.can_read("acme", "a1", "b1"));
@@ -304,7 +306,7 @@ fn users_may_add_matrices_and_errors() {
 }
 
 #[test]
-fn a_complaint_finds_its_row() {
+fn an_error_message_finds_its_catalogue_row() {
     let dialects = builtin();
     #[rustfmt::skip]
     let cases = [
@@ -344,7 +346,7 @@ fn a_complaint_finds_its_row() {
     ];
     for (id, class, repair, message) in cases {
         let row =
-            dialects.catalogue().iter().find(|row| row.fits(message)).unwrap_or_else(|| panic!("no row: {message}"));
+            dialects.catalogue().iter().find(|row| row.matches(message)).unwrap_or_else(|| panic!("no row: {message}"));
         assert_eq!((row.id.as_str(), row.class.as_str(), row.repair.as_str()), (id, class, repair), "{message}");
         assert!(!row.status.is_empty(), "{id}");
     }
@@ -355,11 +357,11 @@ fn a_complaint_finds_its_row() {
         .filter(|id| !cases.iter().any(|case| case.0 == *id))
         .collect();
     assert!(untested.is_empty(), "no text for {untested:?}");
-    assert!(!dialects.catalogue().iter().any(|row| row.fits("rate limit reached")));
+    assert!(!dialects.catalogue().iter().any(|row| row.matches("rate limit reached")));
 }
 
 #[test]
-fn a_mistake_in_the_writing_half_names_file_line_and_key() {
+fn a_mistake_in_the_request_rules_names_file_line_and_key() {
     #[rustfmt::skip]
     let cases = [
         ("unknown key",       "[echo]\ncarier = \"field\"\n",                      "mine.toml:4: echo.carier: unknown field `carier`"),
@@ -392,13 +394,13 @@ fn a_mistake_in_the_writing_half_names_file_line_and_key() {
             "x/errors.toml:3: error.repair: unknown variant `pray`",
         ),
     ] {
-        let error = Dialects::with_user_files(&[Source { path, text }]).expect_err(path).to_string();
+        let error = Dialects::with_user_files(&[DialectSource { path, text }]).expect_err(path).to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 }
 
 #[test]
-fn the_writing_half_is_inherited_and_overridden_like_the_reading_half() {
+fn request_rules_are_inherited_and_overridden_like_reply_rules() {
     let text = r#"
 id = "acme"
 protocol = "anthropic"
@@ -441,7 +443,7 @@ ask.effort.map = { high = "low" }
 }
 
 #[test]
-fn c4_who_reads_by_a_public_vocabulary_is_known() {
+fn c4_models_with_a_public_vocabulary_are_known() {
     let dialects = builtin();
     #[rustfmt::skip]
     let cases = [

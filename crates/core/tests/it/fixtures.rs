@@ -1,5 +1,5 @@
-//! Our own fixtures: one folder per exchange, raw bytes and what must come of
-//! them. `UPDATE_EXPECT=1` rewrites the goldens; read them before they go in.
+//! Our own fixtures: one folder per exchange, with raw bytes and the expected result.
+//! `UPDATE_EXPECT=1` rewrites the goldens; read them before you commit them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use aside_core::block::Reply;
 use aside_core::dialect::{Dialects, Rules};
 use aside_core::event::{Ending, Event, NoteCode, Sink};
 use aside_core::fold::Fold;
-use aside_core::json::{self, Layout};
+use aside_core::json::{self, JsonLayout};
 use aside_core::protocol::Protocol;
 use aside_core::wire::Decoder;
 use expect_test::expect_file;
@@ -27,14 +27,14 @@ pub(crate) struct Fixture {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct About {
+struct FixtureInfo {
     protocol: String,
     model: String,
     /// One sentence: why the case exists.
     why: String,
 }
 
-/// Every case there is. One without about.toml or without one response fails here.
+/// All fixtures. Fails for a folder without about.toml or without exactly one response.
 pub(crate) fn fixtures() -> Vec<Fixture> {
     let dialects = Dialects::builtin().expect("the built-in dialects are valid");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
@@ -60,7 +60,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// The one response of a case, in whichever framing it came.
+/// The one response of a case, in any framing.
 fn response(case: &Path) -> PathBuf {
     const KINDS: [&str; 4] = ["response.sse", "response.json", "response.ndjson", "response.eventstream"];
     let mut found = children(case);
@@ -69,8 +69,8 @@ fn response(case: &Path) -> PathBuf {
     found.remove(0)
 }
 
-impl About {
-    fn read(case: &Path) -> About {
+impl FixtureInfo {
+    fn read(case: &Path) -> FixtureInfo {
         let path = case.join("about.toml");
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         toml_edit::de::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -79,7 +79,7 @@ impl About {
 
 impl Fixture {
     fn read(case: PathBuf, dialects: &Dialects) -> Fixture {
-        let about = About::read(&case);
+        let about = FixtureInfo::read(&case);
         let id = file_name(case.parent().unwrap());
         let name = format!("{id}/{}", file_name(&case));
         let dialect = dialects.get(&id).unwrap_or_else(|| panic!("{name}: there is no dialect `{id}`"));
@@ -107,14 +107,14 @@ impl Fixture {
 
 /// Events as `aside decode --events` prints them.
 #[derive(Default)]
-struct Printer {
+struct EventPrinter {
     fold: Fold,
     lines: String,
 }
 
-impl Sink for Printer {
+impl Sink for EventPrinter {
     fn take(&mut self, event: Event<'_>) {
-        // A line may quote the block, so the fold hears it first.
+        // A line may quote the block, so the fold takes the event first.
         self.fold.take(event);
         if let Some(line) = json::event(&event, &self.fold) {
             self.lines.push_str(&line);
@@ -126,7 +126,7 @@ impl Sink for Printer {
 #[test]
 fn the_events_are_the_golden_events() {
     for fixture in fixtures() {
-        let mut printer = Printer::default();
+        let mut printer = EventPrinter::default();
         let mut decoder = Decoder::new(fixture.protocol, &fixture.rules);
         decoder.push(&fixture.bytes, &mut printer);
         assert_eq!(decoder.finish(&mut printer), Ok(()), "{}", fixture.name);
@@ -137,7 +137,7 @@ fn the_events_are_the_golden_events() {
 #[test]
 fn the_blocks_are_the_golden_blocks() {
     for fixture in fixtures() {
-        let blocks = json::reply(&fixture.reply(), None, None, Layout::Indented);
+        let blocks = json::reply(&fixture.reply(), None, None, JsonLayout::Indented);
         fixture.golden("blocks.txt", &format!("{blocks}\n"));
     }
 }
@@ -153,9 +153,9 @@ fn d17_any_chunking_of_a_fixture_gives_the_same_events() {
 }
 
 #[test]
-fn d16_a_fixture_cut_at_any_byte_says_so_unless_nothing_of_the_reply_is_missing() {
+fn d16_a_fixture_cut_at_any_byte_is_reported_unless_the_reply_is_complete() {
     let fixtures = fixtures();
-    // Every prefix is decoded anew, which is most of the time that this file takes.
+    // Decoding every prefix takes most of the time of this file.
     std::thread::scope(|scope| {
         for fixture in &fixtures {
             scope.spawn(|| cut_at_every_byte(fixture));
@@ -168,7 +168,7 @@ fn cut_at_every_byte(fixture: &Fixture) {
     for end in 0..fixture.bytes.len() {
         let (reply, outcome) = decode(fixture.protocol, &fixture.rules, &fixture.bytes[..end], usize::MAX);
         let said = outcome.is_err() || reply.end.error.is_some() || is_cut_off(&reply);
-        // What stands behind the finish word, usage or an end mark, may be missing.
+        // What follows the finish word, such as usage or an end mark, may be missing.
         let complete = reply.end == whole.end && reply.blocks == whole.blocks;
         assert!(said || complete, "{} cut after {end} bytes passes for whole: {reply:#?}", fixture.name);
     }
@@ -180,7 +180,7 @@ fn is_cut_off(reply: &Reply) -> bool {
 
 #[test]
 fn every_folder_has_its_goldens() {
-    // The run that writes them need not find them.
+    // The run that writes the goldens need not find them.
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         return;
     }

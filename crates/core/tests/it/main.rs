@@ -1,4 +1,4 @@
-//! One binary for all integration tests: link time counts on two cores.
+//! All integration tests in one binary, to save link time.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,32 +12,32 @@
     reason = "a test that fails should fail loudly, and it reads files"
 )]
 
-mod bounded;
-mod checks;
-mod compacted;
+mod client_requests;
+mod compaction;
 mod conversation;
-mod corpus;
-mod counted;
 mod decisions;
-mod demands;
 mod dialects;
 mod encode;
-mod exchange;
 mod fixtures;
-mod incoming;
-mod invented;
-mod judged;
-mod loop_guard;
-mod mutated;
+mod fuzz_checks;
+mod fuzz_regressions;
+mod generated_replies;
+mod interchange;
+mod judge_accepts;
+mod judge_recordings;
+mod judge_refuses;
 mod properties;
-mod recorded;
+mod provider_demands;
+mod recorded_round_trips;
+mod recordings;
 mod repairs;
-mod replay;
-mod requests;
+mod repetition;
+mod reply_round_trip;
+mod reply_size_limit;
+mod request_bodies;
+mod request_messages;
 mod requirements;
-mod roundtrip;
-mod seeds;
-mod sent;
+mod seed_rules;
 mod settings;
 mod support;
-mod written;
+mod token_counts;

@@ -1,9 +1,9 @@
-//! What holds for any input: however it is cut, whatever it is.
+//! Properties that hold for any input in any chunks.
 
 use aside_core::frame::{Framed, Sse};
 use aside_core::protocol::Protocol;
-use aside_core::tags::{Piece, Reach, StrayClose, TagParser, TagRules};
-use aside_core::wire::guess_protocol;
+use aside_core::tags::{StrayClose, TagParser, TagPiece, TagReach, TagRules};
+use aside_core::wire::detect_protocol;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -30,7 +30,7 @@ fn property_tests_draw_the_same_cases_in_every_run() {
 }
 
 proptest! {
-    // New cases at every desk; CI fixes the seed, so that it fails for a reason.
+    // `scripts/fuzz` runs with new seeds; the test command fixes one.
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -47,10 +47,10 @@ proptest! {
             let whole = events(protocol, &rules, [bytes.as_slice()]);
             prop_assert_eq!(events(protocol, &rules, cut(&bytes, &places)), whole);
         }
-        let _ = guess_protocol(&bytes);
+        let _ = detect_protocol(&bytes);
     }
 
-    /// Real shapes with bytes changed, dropped and doubled reach further in.
+    /// Real streams with bytes changed, dropped and inserted get further into the decoder.
     #[test]
     fn d16_damaged_streams_do_not_panic_and_chunking_does_not_matter(
         (protocol, bytes) in any_fixture(),
@@ -80,21 +80,21 @@ proptest! {
     ) {
         let text = words.concat();
         let mut rules: TagRules = generic_rules(Protocol::OpenaiChat).read.tags;
-        if anywhere { rules.reach = Reach::Anywhere; }
+        if anywhere { rules.reach = TagReach::Anywhere; }
         if swallow { rules.stray_close = StrayClose::Swallow; }
         let mut places: Vec<usize> = places.iter().map(|place| place.index(text.len() + 1)).filter(|at| text.is_char_boundary(*at)).collect();
         places.extend([0, text.len()]);
         places.sort_unstable();
         let pieces: Vec<&str> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
-        let whole = said(&rules, &[&text]);
-        prop_assert_eq!(said(&rules, &pieces), whole.clone());
-        // Nothing is lost: what was said and the tags are the text again.
+        let whole = joined_pieces(&rules, &[&text]);
+        prop_assert_eq!(joined_pieces(&rules, &pieces), whole.clone());
+        // Nothing is lost: the pieces and the tags make up the text.
         if !swallow {
             prop_assert_eq!(whole.replace("\u{1}", "").replace("\u{2}", ""), text);
         }
     }
 
-    /// The same content, streamed in any deltas and whole, is the same blocks.
+    /// The same content gives the same blocks, streamed in any deltas or whole.
     #[test]
     fn d17_streaming_equals_the_whole_body(
         thinking in vec("[a-z <>\n\"é]{0,9}", 0..6),
@@ -119,7 +119,7 @@ proptest! {
         prop_assert_eq!(streamed.blocks, whole.blocks);
     }
 
-    /// Our framer and an independent one agree on well-formed input, however it is cut.
+    /// Our framer agrees with an independent one on well-formed input in any chunks.
     #[test]
     fn framing_agrees_with_sse_core(
         lines in vec(select(vec![
@@ -135,7 +135,7 @@ proptest! {
             text += line;
             text += end;
         }
-        // Ours reads an event that the input ends in; the standard does not.
+        // Our framer emits an event at the end of input; the standard does not.
         text += "\n\n";
         let mut ours = Vec::new();
         let mut take = |framed: Framed<'_>| {
@@ -160,7 +160,7 @@ fn by_sse_core(bytes: &[u8], places: &[Index]) -> Vec<(String, String)> {
         let mut chunk = chunk;
         while let Some(event) = decoder.next(&mut chunk) {
             if let sse_core::SseEvent::Message(message) = event.unwrap() {
-                // The standard's default name is our empty one.
+                // The standard's default name is empty in ours.
                 let name = if message.event == "message" { String::new() } else { message.event.to_string() };
                 found.push((name, message.data.to_string()));
             }
@@ -169,33 +169,33 @@ fn by_sse_core(bytes: &[u8], places: &[Index]) -> Vec<(String, String)> {
     found
 }
 
-/// Pieces joined, with marks where a thought ends without its tag.
-fn said(rules: &TagRules, pieces: &[&str]) -> String {
+/// The pieces joined, with marks where thinking begins, and where it ends without a tag.
+fn joined_pieces(rules: &TagRules, pieces: &[&str]) -> String {
     let mut out = String::new();
     let mut close = String::new();
-    let mut take = |piece: Piece<'_>| match piece {
-        Piece::Text(text) | Piece::Thinking(text) => {
+    let mut take = |piece: TagPiece<'_>| match piece {
+        TagPiece::Text(text) | TagPiece::Thinking(text) => {
             if !close.is_empty() {
                 out.push_str(&std::mem::take(&mut close));
             }
             out.push_str(text);
         }
-        Piece::Open { tag } => {
+        TagPiece::Open { tag } => {
             out.push_str(&std::mem::take(&mut close));
             out.push('\u{1}');
             out.push_str(tag);
         }
-        Piece::Close => close = "\u{2}</think>".to_owned(),
-        Piece::Refile(_) => out.push('\u{1}'),
+        TagPiece::Close => close = "\u{2}</think>".to_owned(),
+        TagPiece::Refile(_) => out.push('\u{1}'),
     };
     let mut parser = TagParser::new(rules.clone());
     for piece in pieces {
         parser.push(piece, &mut take);
     }
-    // A thought that is still open ends without a tag.
+    // Thinking that is still open ends without a tag.
     let mut ended_open = false;
     parser.flush(&mut take);
-    let mut last = |piece: Piece<'_>| ended_open |= piece == Piece::Close;
+    let mut last = |piece: TagPiece<'_>| ended_open |= piece == TagPiece::Close;
     parser.finish(&mut last);
     out.push_str(&close);
     if ended_open {

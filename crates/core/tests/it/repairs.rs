@@ -1,82 +1,84 @@
-//! Every complaint of the catalogue: what it means, what is changed for it, and
-//! that the change is taken. The changes themselves are in `repairs.txt`; after
-//! a change on purpose run with `UPDATE_EXPECT=1` and read it.
+//! Every complaint of the catalogue: its class, its repair, and that the repaired request
+//! is accepted. The changes are in `repairs.txt`; after an intended change run with
+//! `UPDATE_EXPECT=1` and read the diff.
 
 use std::fmt::Write as _;
 
 use aside_core::block::{Block, Origin};
 use aside_core::dialect::{Carrier, Dialect, Fault, Repair};
 use aside_core::message::{Message, Role};
-use aside_core::rules::{Cure, Issued, classify, judge, ladder, next_repair};
+use aside_core::rules::{AppliedRepair, IssuedThinking, classify, judge, next_repair, repair_ladder};
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoded, Request, encode};
 use expect_test::expect_file;
 use serde_json::Value;
 
-use crate::judged::{self, SECRET, SHAPES, headers, models, tools};
-use crate::mutated::{call, conversation, made, maker, result, said, thought, user};
+use crate::judge_accepts::{self, SECRET, SHAPES, headers, models, tools};
+use crate::judge_refuses::{
+    answer_block, assistant_message, call, conversation, origin_of, result, thinking_block, user,
+};
 use crate::support::dialects;
 
 /// One complaint, and a conversation that provokes it.
-struct Case {
+struct RepairCase {
     row: &'static str,
     dialect: &'static str,
     model: &'static str,
     message: &'static str,
-    history: History,
+    history: HistoryVariant,
     settings: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum History {
+enum HistoryVariant {
     /// A turn with its answer, and an open loop of two steps.
     Usual,
-    /// The first thought was made at an endpoint nobody knows.
+    /// The first thinking block comes from an unknown endpoint.
     Elsewhere,
-    /// A thought stands behind the answer.
+    /// A thinking block follows the answer.
     Orphan,
-    /// The thought before an answer was lost, its item was not.
+    /// The thinking block before an answer is missing, the answer's item is not.
     Lost,
-    /// The first thought comes again.
+    /// The first thinking block occurs twice.
     Twice,
-    /// A thought that only the provider's store knows.
+    /// A thinking block that only the provider's store can resolve.
     Unsealed,
 }
 
 #[rustfmt::skip]
-const CASES: &[Case] = &[
-    Case { row: "prefix_changed",        dialect: "anthropic",         model: "claude-opus-5-5",   history: History::Usual,     settings: &[], message: "messages.3.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation." },
-    Case { row: "bad_signature",         dialect: "anthropic",         model: "claude-sonnet-5",   history: History::Elsewhere, settings: &[], message: "messages.1.content.0: Invalid `signature` in `thinking` block" },
-    Case { row: "blocks_modified",       dialect: "anthropic",         model: "claude-sonnet-5",   history: History::Usual,     settings: &[], message: "messages.5.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response." },
-    Case { row: "thinking_expected",     dialect: "anthropic",         model: "claude-sonnet-4-5", history: History::Usual,     settings: &[], message: "messages.3.content.0: Expected `thinking` or `redacted_thinking`, but found `tool_use`." },
-    Case { row: "thinking_mode",         dialect: "anthropic",         model: "claude-sonnet-4-5", history: History::Usual,     settings: &[], message: "\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\" and \"output_config.effort\" to control thinking behavior." },
-    Case { row: "thinking_mode",         dialect: "anthropic",         model: "claude-new",        history: History::Usual,     settings: &[], message: "adaptive thinking is not supported on this model" },
-    Case { row: "binding_header",        dialect: "anthropic",         model: "claude-opus-5-5",   history: History::Usual,     settings: &[], message: "thinking.adaptive.block_binding: Extra inputs are not permitted" },
-    Case { row: "orphan_item",           dialect: "openrouter",        model: "m",                 history: History::Orphan,    settings: &[], message: "Item 'rs_1' of type 'reasoning' was provided without its required following item." },
-    Case { row: "missing_item",          dialect: "openai",            model: "gpt-5",             history: History::Lost,      settings: &[], message: "Item 'msg_1' of type 'message' was provided without its required 'reasoning' item: 'rs_1'." },
-    Case { row: "bad_encrypted",         dialect: "openai",            model: "gpt-5",             history: History::Usual,     settings: &[], message: "The encrypted content gAAA could not be verified. Reason: Encrypted content could not be decrypted or parsed." },
-    Case { row: "not_persisted",         dialect: "openrouter-responses", model: "m",              history: History::Unsealed,  settings: &[], message: "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false." },
-    Case { row: "duplicate_item",        dialect: "litellm",           model: "m",                 history: History::Twice,     settings: &[], message: "Duplicate item found with id rs_1. Remove duplicate items from your input and try again." },
-    Case { row: "passed_back",           dialect: "generic",           model: "m",                 history: History::Usual,     settings: &[], message: "The `reasoning_content` in the thinking mode must be passed back to the API." },
-    Case { row: "missing_field",         dialect: "generic",           model: "m",                 history: History::Lost,      settings: &[], message: "Missing `reasoning_content` field in the assistant message at message index 3" },
-    Case { row: "missing_with_calls",    dialect: "generic",           model: "m",                 history: History::Usual,     settings: &[("reasoning.includeInContext", "false")], message: "thinking is enabled but reasoning_content is missing in assistant tool call message at index 3" },
-    Case { row: "missing_signature",     dialect: "generic",           model: "m",                 history: History::Usual,     settings: &[], message: "Function call is missing a thought_signature in functionCall parts." },
-    Case { row: "bad_thought_signature", dialect: "gemini",            model: "gemini-3-pro",      history: History::Usual,     settings: &[], message: "Corrupted thought signature." },
-    Case { row: "effort_parameter",      dialect: "xai",               model: "grok-4.3",          history: History::Usual,     settings: &[("reasoning.effort", "low")], message: "Model grok-4.3 does not support parameter reasoningEffort." },
-    Case { row: "effort",                dialect: "openai",            model: "gpt-5.6",           history: History::Usual,     settings: &[("reasoning.effort", "max")], message: "Unsupported value: 'reasoning.effort' does not support 'max' with this model. Supported values are: 'low', 'medium', and 'high'." },
-    Case { row: "effort",                dialect: "openai",            model: "gpt-5.6",           history: History::Usual,     settings: &[("reasoning.effort", "max")], message: "This model does not support 'reasoning_effort' value 'max'" },
-    Case { row: "empty_content",         dialect: "generic",           model: "m",                 history: History::Usual,     settings: &[], message: "text content is empty" },
-    Case { row: "forced_tool",           dialect: "deepseek",          model: "deepseek-v4-pro",   history: History::Usual,     settings: &[], message: "Thinking mode does not support this tool_choice" },
-    Case { row: "long_id",               dialect: "openai",            model: "gpt-5",             history: History::Usual,     settings: &[], message: "Invalid 'input[1].id': string too long. Expected a string with maximum length 64, but got a string with length 98 instead." },
-    Case { row: "sampling",              dialect: "generic",           model: "m",                 history: History::Usual,     settings: &[("request.temperature", "0.5")], message: "Unsupported parameter: 'temperature' is not supported with this model." },
-    Case { row: "thinking_while_off",    dialect: "anthropic",         model: "claude-sonnet-5",   history: History::Usual,     settings: &[], message: "messages.5.content.0: When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`." },
-    Case { row: "cannot_think",          dialect: "ollama",            model: "llama3",            history: History::Usual,     settings: &[], message: "\"llama3\" does not support thinking" },
-    Case { row: "not_taken_back",        dialect: "generic",           model: "m",                 history: History::Usual,     settings: &[("reasoning.includeInContext", "true")], message: "The reasoning_content is an intermediate result for display purposes only and will not be included in the context for inference." },
-    Case { row: "budget_range",          dialect: "gemini",            model: "gemini-2.5-pro",    history: History::Usual,     settings: &[("reasoning.maxTokens", "2000")], message: "The thinking budget 2000 is invalid. Please choose a value between 128 and 1024." },
-    Case { row: "budget_limit",          dialect: "anthropic",         model: "claude-sonnet-4-5", history: History::Usual,     settings: &[("reasoning.maxTokens", "15000")], message: "`max_tokens` must be greater than `thinking.budget_tokens`." },
+const CASES: &[RepairCase] = &[
+    RepairCase { row: "prefix_changed",        dialect: "anthropic",         model: "claude-opus-5-5",   history: HistoryVariant::Usual,     settings: &[], message: "messages.3.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation." },
+    RepairCase { row: "bad_signature",         dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Elsewhere, settings: &[], message: "messages.1.content.0: Invalid `signature` in `thinking` block" },
+    RepairCase { row: "blocks_modified",       dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Usual,     settings: &[], message: "messages.5.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response." },
+    RepairCase { row: "thinking_expected",     dialect: "anthropic",         model: "claude-sonnet-4-5", history: HistoryVariant::Usual,     settings: &[], message: "messages.3.content.0: Expected `thinking` or `redacted_thinking`, but found `tool_use`." },
+    RepairCase { row: "thinking_mode",         dialect: "anthropic",         model: "claude-sonnet-4-5", history: HistoryVariant::Usual,     settings: &[], message: "\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\" and \"output_config.effort\" to control thinking behavior." },
+    RepairCase { row: "thinking_mode",         dialect: "anthropic",         model: "claude-new",        history: HistoryVariant::Usual,     settings: &[], message: "adaptive thinking is not supported on this model" },
+    RepairCase { row: "binding_header",        dialect: "anthropic",         model: "claude-opus-5-5",   history: HistoryVariant::Usual,     settings: &[], message: "thinking.adaptive.block_binding: Extra inputs are not permitted" },
+    RepairCase { row: "orphan_item",           dialect: "openrouter",        model: "m",                 history: HistoryVariant::Orphan,    settings: &[], message: "Item 'rs_1' of type 'reasoning' was provided without its required following item." },
+    RepairCase { row: "missing_item",          dialect: "openai",            model: "gpt-5",             history: HistoryVariant::Lost,      settings: &[], message: "Item 'msg_1' of type 'message' was provided without its required 'reasoning' item: 'rs_1'." },
+    RepairCase { row: "bad_encrypted",         dialect: "openai",            model: "gpt-5",             history: HistoryVariant::Usual,     settings: &[], message: "The encrypted content gAAA could not be verified. Reason: Encrypted content could not be decrypted or parsed." },
+    RepairCase { row: "not_persisted",         dialect: "openrouter-responses", model: "m",              history: HistoryVariant::Unsealed,  settings: &[], message: "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false." },
+    RepairCase { row: "duplicate_item",        dialect: "litellm",           model: "m",                 history: HistoryVariant::Twice,     settings: &[], message: "Duplicate item found with id rs_1. Remove duplicate items from your input and try again." },
+    RepairCase { row: "passed_back",           dialect: "generic",           model: "m",                 history: HistoryVariant::Usual,     settings: &[], message: "The `reasoning_content` in the thinking mode must be passed back to the API." },
+    RepairCase { row: "missing_field",         dialect: "generic",           model: "m",                 history: HistoryVariant::Lost,      settings: &[], message: "Missing `reasoning_content` field in the assistant message at message index 3" },
+    RepairCase { row: "missing_with_calls",    dialect: "generic",           model: "m",                 history: HistoryVariant::Usual,     settings: &[("reasoning.includeInContext", "false")], message: "thinking is enabled but reasoning_content is missing in assistant tool call message at index 3" },
+    RepairCase { row: "missing_signature",     dialect: "generic",           model: "m",                 history: HistoryVariant::Usual,     settings: &[], message: "Function call is missing a thought_signature in functionCall parts." },
+    RepairCase { row: "bad_thought_signature", dialect: "gemini",            model: "gemini-3-pro",      history: HistoryVariant::Usual,     settings: &[], message: "Corrupted thought signature." },
+    RepairCase { row: "effort_parameter",      dialect: "xai",               model: "grok-4.3",          history: HistoryVariant::Usual,     settings: &[("reasoning.effort", "low")], message: "Model grok-4.3 does not support parameter reasoningEffort." },
+    RepairCase { row: "effort",                dialect: "openai",            model: "gpt-5.6",           history: HistoryVariant::Usual,     settings: &[("reasoning.effort", "max")], message: "Unsupported value: 'reasoning.effort' does not support 'max' with this model. Supported values are: 'low', 'medium', and 'high'." },
+    RepairCase { row: "effort",                dialect: "openai",            model: "gpt-5.6",           history: HistoryVariant::Usual,     settings: &[("reasoning.effort", "max")], message: "This model does not support 'reasoning_effort' value 'max'" },
+    RepairCase { row: "empty_content",         dialect: "generic",           model: "m",                 history: HistoryVariant::Usual,     settings: &[], message: "text content is empty" },
+    RepairCase { row: "forced_tool",           dialect: "deepseek",          model: "deepseek-v4-pro",   history: HistoryVariant::Usual,     settings: &[], message: "Thinking mode does not support this tool_choice" },
+    RepairCase { row: "long_id",               dialect: "openai",            model: "gpt-5",             history: HistoryVariant::Usual,     settings: &[], message: "Invalid 'input[1].id': string too long. Expected a string with maximum length 64, but got a string with length 98 instead." },
+    RepairCase { row: "sampling",              dialect: "generic",           model: "m",                 history: HistoryVariant::Usual,     settings: &[("request.temperature", "0.5")], message: "Unsupported parameter: 'temperature' is not supported with this model." },
+    RepairCase { row: "thinking_while_off",    dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Usual,     settings: &[], message: "messages.5.content.0: When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`." },
+    RepairCase { row: "cannot_think",          dialect: "ollama",            model: "llama3",            history: HistoryVariant::Usual,     settings: &[], message: "\"llama3\" does not support thinking" },
+    RepairCase { row: "not_taken_back",        dialect: "generic",           model: "m",                 history: HistoryVariant::Usual,     settings: &[("reasoning.includeInContext", "true")], message: "The reasoning_content is an intermediate result for display purposes only and will not be included in the context for inference." },
+    RepairCase { row: "budget_range",          dialect: "gemini",            model: "gemini-2.5-pro",    history: HistoryVariant::Usual,     settings: &[("reasoning.maxTokens", "2000")], message: "The thinking budget 2000 is invalid. Please choose a value between 128 and 1024." },
+    RepairCase { row: "budget_limit",          dialect: "anthropic",         model: "claude-sonnet-4-5", history: HistoryVariant::Usual,     settings: &[("reasoning.maxTokens", "15000")], message: "`max_tokens` must be greater than `thinking.budget_tokens`." },
 ];
 
-impl Case {
+impl RepairCase {
     fn dialect(&self) -> &'static Dialect {
         dialects().get(self.dialect).unwrap()
     }
@@ -85,12 +87,12 @@ impl Case {
         let (dialect, model) = (self.dialect(), self.model);
         let mut messages = conversation(dialect, model);
         match self.history {
-            History::Usual => (),
-            History::Elsewhere => messages[1].origin.as_mut().unwrap().endpoint = None,
-            History::Orphan => messages[1].blocks.reverse(),
-            History::Lost => drop(messages[1].blocks.remove(0)),
-            History::Twice => messages[3].blocks[0] = messages[1].blocks[0].clone(),
-            History::Unsealed => {
+            HistoryVariant::Usual => (),
+            HistoryVariant::Elsewhere => messages[1].origin.as_mut().unwrap().endpoint = None,
+            HistoryVariant::Orphan => messages[1].blocks.reverse(),
+            HistoryVariant::Lost => drop(messages[1].blocks.remove(0)),
+            HistoryVariant::Twice => messages[3].blocks[0] = messages[1].blocks[0].clone(),
+            HistoryVariant::Unsealed => {
                 if let Block::Thinking(thinking) = &mut messages[1].blocks[0] {
                     thinking.id = Some("rs_1".into());
                 }
@@ -107,8 +109,8 @@ impl Case {
         settings
     }
 
-    fn encode(&self, messages: &[Message], cures: &[Cure]) -> Encoded {
-        let target = Origin { model: None, dialect: None, ..maker(self.dialect(), self.model) };
+    fn encode(&self, messages: &[Message], repairs: &[AppliedRepair]) -> Encoded {
+        let target = Origin { model: None, dialect: None, ..origin_of(self.dialect(), self.model) };
         let messages: Vec<&Message> = messages.iter().collect();
         let (settings, tools) = (self.settings(), tools());
         encode(&Request {
@@ -119,12 +121,12 @@ impl Case {
             messages: &messages,
             tools: &tools,
             settings: &settings,
-            repairs: cures,
+            repairs,
         })
     }
 }
 
-/// A request in lines: one a parameter, one a message, or one a block of it.
+/// A request as lines: one per parameter, and one per message or block.
 fn lines(encoded: &Encoded) -> Vec<String> {
     let mut lines: Vec<String> = encoded.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     let body: Value = serde_json::from_str(&encoded.body).unwrap();
@@ -144,7 +146,7 @@ fn lines(encoded: &Encoded) -> Vec<String> {
     lines
 }
 
-/// What is only in the one or the other, in order.
+/// The lines that are in only one of the two, in order.
 fn difference(before: &[String], after: &[String]) -> String {
     match (before.split_first(), after.split_first()) {
         (Some((a, before)), Some((b, after))) if a == b => difference(before, after),
@@ -156,7 +158,7 @@ fn difference(before: &[String], after: &[String]) -> String {
 }
 
 #[test]
-fn e11_each_complaint_changes_a_request_as_little_as_it_needs() {
+fn e11_each_complaint_changes_a_request_as_little_as_necessary() {
     let mut out = String::new();
     for case in CASES {
         let row = classify(dialects().catalogue(), Some(400), case.message).unwrap();
@@ -164,16 +166,17 @@ fn e11_each_complaint_changes_a_request_as_little_as_it_needs() {
         assert!(case.dialect().rules(Some(case.model)).errors.contains(&row.id) || row.fault.is_some(), "{}", case.row);
         let messages = case.messages();
         let before = case.encode(&messages, &[]);
-        let cure = Cure::next(row, case.message, &[]).unwrap();
-        let after = case.encode(&messages, std::slice::from_ref(&cure));
+        let applied = AppliedRepair::next(row, case.message, &[]).unwrap();
+        let after = case.encode(&messages, std::slice::from_ref(&applied));
         let changed = difference(&lines(&before), &lines(&after));
-        writeln!(out, "{} at {} {}: {}", case.row, case.dialect, case.model, cure.repair.as_str()).unwrap();
+        writeln!(out, "{} at {} {}: {}", case.row, case.dialect, case.model, applied.repair.as_str()).unwrap();
         writeln!(out, "{}", if changed.is_empty() { "  nothing of ours\n" } else { changed.as_str() }).unwrap();
         let issued: Vec<&Message> = messages.iter().filter(|message| message.role == Role::Assistant).collect();
         let headers = headers(case.dialect(), &after);
-        let mut judged = judge(case.dialect(), case.model, &headers, &after.body, Issued::Messages(&issued)).unwrap();
-        // A model that takes another switch than our data says.
-        judged.broken.retain(|broken| cure.repair != Repair::SwitchMode || broken.fault != Fault::Mode);
+        let mut judged =
+            judge(case.dialect(), case.model, &headers, &after.body, IssuedThinking::Messages(&issued)).unwrap();
+        // The model takes another switch than our data says.
+        judged.broken.retain(|broken| applied.repair != Repair::SwitchMode || broken.fault != Fault::Mode);
         assert!(judged.is_ok(), "{} {}: {:?}\n{}", case.row, case.dialect, judged.broken, after.body);
         assert_eq!(messages, case.messages(), "{}: what is stored stays", case.row);
     }
@@ -188,7 +191,7 @@ fn e11_each_complaint_changes_a_request_as_little_as_it_needs() {
 }
 
 #[test]
-fn e11_a_complaint_means_the_same_at_every_dialect_that_lists_it() {
+fn e11_a_complaint_means_the_same_in_every_dialect_that_lists_it() {
     let mut n_rows = 0;
     for dialect in dialects().iter() {
         let listed = &dialect.rules(None).errors;
@@ -227,7 +230,7 @@ fn e11_errors_about_something_else_are_not_repaired() {
 }
 
 #[test]
-fn e11_a_repair_that_does_not_help_gives_way_to_the_next_until_none_is_left() {
+fn e11_after_a_repair_that_does_not_help_the_next_one_is_tried_until_none_is_left() {
     for row in dialects().catalogue() {
         let mut tried = Vec::new();
         while let Some(repair) = next_repair(row, &tried) {
@@ -235,15 +238,14 @@ fn e11_a_repair_that_does_not_help_gives_way_to_the_next_until_none_is_left() {
             tried.push(repair);
             assert!(tried.len() <= 5, "{}: {tried:?}", row.id);
         }
-        assert_eq!(tried, ladder(row.repair), "{}", row.id);
+        assert_eq!(tried, repair_ladder(row.repair), "{}", row.id);
         assert_eq!(tried[0], row.repair, "{}: the smallest first", row.id);
         let about_shape = matches!(row.repair, Repair::OmitEmptyContent | Repair::ToolChoiceAuto);
         assert!(about_shape || tried.last() == Some(&Repair::OffForTurn), "{}: {tried:?}", row.id);
     }
 }
 
-/// Every rung, alone and on top of the ones before it, is a request that its
-/// provider takes.
+/// A provider accepts a request with each rung, on top of the ones before it.
 #[test]
 fn e11_a_repaired_request_is_accepted_at_every_rung() {
     let mut n_requests = 0;
@@ -253,12 +255,12 @@ fn e11_a_repaired_request_is_accepted_at_every_rung() {
             {
                 let messages = conversation(dialect, &model);
                 let issued: Vec<&Message> = messages.iter().filter(|message| message.role == Role::Assistant).collect();
-                let mut cures: Vec<Cure> = Vec::new();
-                while let Some(cure) = Cure::next(row, &row.says, &cures) {
-                    cures.push(cure);
-                    let encoded = repaired(dialect, &model, &messages, &cures, &Settings::new());
-                    let judged = judge(dialect, &model, &[], &encoded.body, Issued::Messages(&issued)).unwrap();
-                    let name = format!("{} {model} {} {:?}", dialect.id, row.id, cures.last());
+                let mut repairs: Vec<AppliedRepair> = Vec::new();
+                while let Some(applied) = AppliedRepair::next(row, &row.says, &repairs) {
+                    repairs.push(applied);
+                    let encoded = repaired(dialect, &model, &messages, &repairs, &Settings::new());
+                    let judged = judge(dialect, &model, &[], &encoded.body, IssuedThinking::Messages(&issued)).unwrap();
+                    let name = format!("{} {model} {} {:?}", dialect.id, row.id, repairs.last());
                     assert!(judged.is_ok(), "{name}: {:?}\n{}", judged.broken, encoded.body);
                     n_requests += 1;
                 }
@@ -269,8 +271,14 @@ fn e11_a_repaired_request_is_accepted_at_every_rung() {
     assert!(n_requests > 1000, "only {n_requests}");
 }
 
-fn repaired(dialect: &Dialect, model: &str, messages: &[Message], cures: &[Cure], settings: &Settings) -> Encoded {
-    let target = Origin { model: None, dialect: None, ..maker(dialect, model) };
+fn repaired(
+    dialect: &Dialect,
+    model: &str,
+    messages: &[Message],
+    repairs: &[AppliedRepair],
+    settings: &Settings,
+) -> Encoded {
+    let target = Origin { model: None, dialect: None, ..origin_of(dialect, model) };
     let messages: Vec<&Message> = messages.iter().collect();
     let tools = tools();
     encode(&Request {
@@ -281,12 +289,13 @@ fn repaired(dialect: &Dialect, model: &str, messages: &[Message], cures: &[Cure]
         messages: &messages,
         tools: &tools,
         settings,
-        repairs: cures,
+        repairs,
     })
 }
 
 fn all_repairs() -> Vec<Repair> {
-    let mut all: Vec<Repair> = dialects().catalogue().iter().flat_map(|row| ladder(row.repair)).copied().collect();
+    let mut all: Vec<Repair> =
+        dialects().catalogue().iter().flat_map(|row| repair_ladder(row.repair)).copied().collect();
     all.extend([Repair::DropOlder, Repair::FillCalls]);
     all.dedup();
     all
@@ -294,14 +303,14 @@ fn all_repairs() -> Vec<Repair> {
 
 #[test]
 fn e13_no_repair_sends_what_the_user_withheld() {
-    let withheld = judged::settings(Some("false"), "none");
+    let withheld = judge_accepts::settings(Some("false"), "none");
     let repairs = all_repairs();
     for dialect in dialects().iter() {
         for shape in SHAPES {
-            let messages = judged::conversation(dialect, "some-model", shape);
+            let messages = judge_accepts::conversation(dialect, "some-model", shape);
             for repair in &repairs {
-                let cure = Cure { repair: *repair, words: vec!["low".to_owned()] };
-                let body = repaired(dialect, "some-model", &messages, &[cure], &withheld).body;
+                let applied = AppliedRepair { repair: *repair, details: vec!["low".to_owned()] };
+                let body = repaired(dialect, "some-model", &messages, &[applied], &withheld).body;
                 for secret in [SECRET, "seal1", "seal3", "on-the-call"] {
                     assert!(!body.contains(secret), "{} {shape:?} {repair:?}: {secret} in {body}", dialect.id);
                 }
@@ -310,26 +319,32 @@ fn e13_no_repair_sends_what_the_user_withheld() {
     }
 }
 
-/// Where a dialect says so, an item goes out once without any refusal.
+/// A dialect that refuses duplicate items sends an item once, without any refusal.
 #[test]
-fn e11_an_item_is_sent_once_where_twice_is_refused() {
+fn e11_an_item_is_sent_once_where_duplicates_are_refused() {
     for id in ["openai", "openrouter"] {
         let dialect = dialects().get(id).unwrap();
-        let again = vec![thought(dialect, "m", 1), call(dialect, "m", 2)];
-        let first = vec![thought(dialect, "m", 1), said(dialect, 1)];
-        let messages = [user("q"), made(dialect, "m", first), user("q"), made(dialect, "m", again), result(2)];
+        let again = vec![thinking_block(dialect, "m", 1), call(dialect, "m", 2)];
+        let first = vec![thinking_block(dialect, "m", 1), answer_block(dialect, 1)];
+        let messages = [
+            user("q"),
+            assistant_message(dialect, "m", first),
+            user("q"),
+            assistant_message(dialect, "m", again),
+            result(2),
+        ];
         let body = repaired(dialect, "m", &messages, &[], &Settings::new()).body;
         assert_eq!(body.matches("seal1").count(), 1, "{id}: {body}");
         assert_eq!(body.matches("msg_1").count(), usize::from(id == "openai"), "{id}: the answer stays as it is");
         assert_eq!(body.matches("fc_2").count(), 0, "{id}: nothing names a thought that is not there");
-        let judged = judged::verdict(dialect, "m", &messages, &body);
+        let judged = judge_accepts::verdict(dialect, "m", &messages, &body);
         assert!(judged.is_ok(), "{id}: {:?}", judged.broken);
     }
 }
 
-/// The open loop keeps its thoughts while older ones are given up.
+/// Older thinking is dropped before that of the open loop.
 #[test]
-fn e11_older_thinking_goes_before_that_of_the_open_loop() {
+fn e11_older_thinking_is_dropped_before_that_of_the_open_loop() {
     for dialect in dialects().iter() {
         let carrier = dialect.rules(None).echo.carrier;
         if !matches!(carrier, Carrier::Block | Carrier::Item)
@@ -338,8 +353,8 @@ fn e11_older_thinking_goes_before_that_of_the_open_loop() {
             continue;
         }
         let messages = conversation(dialect, "some-model");
-        let sent = |cures: &[Cure]| {
-            let body = repaired(dialect, "some-model", &messages, cures, &Settings::new()).body;
+        let sent = |repairs: &[AppliedRepair]| {
+            let body = repaired(dialect, "some-model", &messages, repairs, &Settings::new()).body;
             [1, 2, 3].map(|n| body.contains(&format!("seal{n}")) || body.contains(&format!("thought {n}")))
         };
         let [_, second, third] = sent(&[]);

@@ -1,17 +1,17 @@
-//! requirements.md, section 5, and the seeds' rules about settings.
+//! requirements.md, section 5, and the rules of the seeds about settings.
 
 use std::collections::BTreeSet;
 
 use aside_core::settings::{
-    ALIASES, Builtin, Change, Display, Effort, Format, Key, Kind, Layer, SendEmpty, SettingError, Settings, Strip,
-    Summary, TagsMode, Value, complete,
+    ALIASES, BuiltinDefault, Effort, Layer, SendEmpty, SettingChange, SettingError, SettingKey, SettingKind,
+    SettingValue, Settings, StripThinking, SummaryMode, TagsMode, ThinkingDisplay, ThinkingFormat, complete,
 };
 use serde_json::json;
 
-/// Everything in effect, drawn as `name=value layer`.
+/// All settings in effect, as `name=value layer`.
 fn in_effect(settings: &Settings) -> Vec<String> {
-    let draw = |key: &Key| settings.get(*key).map(|(value, layer)| format!("{key}={value} {}", layer.as_str()));
-    Key::ALL.iter().filter_map(draw).collect()
+    let draw = |key: &SettingKey| settings.get(*key).map(|(value, layer)| format!("{key}={value} {}", layer.as_str()));
+    SettingKey::ALL.iter().filter_map(draw).collect()
 }
 
 fn set(settings: &mut Settings, layer: Layer, assignments: &[&str]) {
@@ -20,7 +20,7 @@ fn set(settings: &mut Settings, layer: Layer, assignments: &[&str]) {
     }
 }
 
-fn default_of(key: Key) -> Option<String> {
+fn default_of(key: SettingKey) -> Option<String> {
     Settings::new().get(key).map(|(value, layer)| {
         assert_eq!(layer, Layer::Builtin);
         value.to_string()
@@ -29,35 +29,35 @@ fn default_of(key: Key) -> Option<String> {
 
 #[test]
 fn req_think_006_1_enabled_is_true_by_default() {
-    assert_eq!(default_of(Key::Enabled).as_deref(), Some("true"));
+    assert_eq!(default_of(SettingKey::Enabled).as_deref(), Some("true"));
     assert_eq!(Settings::new().enabled(), (true, Layer::Builtin));
 }
 
 #[test]
 fn req_think_006_2_include_in_context_is_false_by_default() {
-    assert_eq!(default_of(Key::IncludeInContext).as_deref(), Some("false"));
+    assert_eq!(default_of(SettingKey::IncludeInContext).as_deref(), Some("false"));
     assert_eq!(Settings::new().include_in_context(), (false, Layer::Builtin));
 }
 
 #[test]
 fn req_think_006_3_include_in_response_is_true_by_default() {
-    assert_eq!(default_of(Key::IncludeInResponse).as_deref(), Some("true"));
-    assert_eq!(Settings::new().display(), Display::Live);
+    assert_eq!(default_of(SettingKey::IncludeInResponse).as_deref(), Some("true"));
+    assert_eq!(Settings::new().display(), ThinkingDisplay::Live);
 }
 
 #[test]
 fn req_think_006_4_format_is_field_by_default() {
-    assert_eq!(default_of(Key::Format).as_deref(), Some("field"));
-    assert_eq!(Settings::new().format(), Format::Field);
+    assert_eq!(default_of(SettingKey::Format).as_deref(), Some("field"));
+    assert_eq!(Settings::new().format(), ThinkingFormat::Field);
 }
 
 #[test]
 fn req_think_006_5_strip_from_context_is_none_by_default() {
-    assert_eq!(default_of(Key::StripFromContext).as_deref(), Some("none"));
-    assert_eq!(Settings::new().strip(), Strip::None);
+    assert_eq!(default_of(SettingKey::StripFromContext).as_deref(), Some("none"));
+    assert_eq!(Settings::new().strip(), StripThinking::None);
 }
 
-/// A value for each setting that is not its default.
+/// For each setting a value that is not its default.
 const OTHER_VALUES: &[&str] = &[
     "reasoning.enabled=false",
     "reasoning.effort=high",
@@ -79,11 +79,11 @@ const OTHER_VALUES: &[&str] = &[
     "prompt.projectFiles=[\"NOTES.md\"]",
 ];
 
-/// What a profile file does: names and JSON values out, and in again.
-fn through_a_profile(settings: &Settings) -> Vec<Change> {
-    let held = Key::ALL.iter().filter(|key| key.is_about_thinking());
+/// Writes settings to a profile as names and JSON values, and reads them again.
+fn through_a_profile(settings: &Settings) -> Vec<SettingChange> {
+    let held = SettingKey::ALL.iter().filter(|key| key.is_about_thinking());
     let held = held.filter_map(|key| settings.get(*key).map(|(value, _)| (key.name(), value.to_json())));
-    held.map(|(name, value)| Change::accept(name, &value).unwrap()).collect()
+    held.map(|(name, value)| SettingChange::accept(name, &value).unwrap()).collect()
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn req_think_006_6_every_thinking_setting_survives_a_profile() {
     set(&mut saved, Layer::Session, OTHER_VALUES);
     let mut loaded = Settings::new();
     loaded.replace(Layer::Profile, through_a_profile(&saved));
-    let held: Vec<&Key> = Key::ALL.iter().filter(|key| key.is_about_thinking()).collect();
+    let held: Vec<&SettingKey> = SettingKey::ALL.iter().filter(|key| key.is_about_thinking()).collect();
     assert_eq!(held.len(), 12);
     for key in held {
         assert_eq!(loaded.get(*key), saved.get(*key).map(|(value, _)| (value, Layer::Profile)), "{key}");
@@ -102,7 +102,7 @@ fn req_think_006_6_every_thinking_setting_survives_a_profile() {
             "{key}"
         );
     }
-    assert_eq!(loaded.get(Key::ContextLimit), None, "a profile is about thinking");
+    assert_eq!(loaded.get(SettingKey::ContextLimit), None, "a profile is about thinking");
 }
 
 #[test]
@@ -116,22 +116,22 @@ fn err_001_a_bad_value_is_refused_with_the_valid_ones_and_changes_nothing() {
 }
 
 #[test]
-fn err_001_a_bad_key_is_refused_with_the_one_that_was_meant_and_all_there_are() {
+fn err_001_a_bad_key_is_refused_with_a_suggestion_and_all_valid_keys() {
     let mut settings = Settings::new();
     let before = settings.clone();
     let refusals = [
         settings.set(Layer::Session, "reasoning.efort", "high").unwrap_err(),
         settings.unset(Layer::Session, "reasoning.efort").unwrap_err(),
-        "reasoning.efort=high".parse::<Change>().unwrap_err(),
-        Change::accept("reasoning.efort", &json!("high")).unwrap_err(),
+        "reasoning.efort=high".parse::<SettingChange>().unwrap_err(),
+        SettingChange::accept("reasoning.efort", &json!("high")).unwrap_err(),
     ];
     for error in refusals {
         let text = error.to_string();
         assert!(text.starts_with("unknown setting `reasoning.efort`; did you mean `reasoning.effort`?"), "{text}");
-        assert!(Key::ALL.iter().all(|key| text.contains(key.name())), "{text}");
+        assert!(SettingKey::ALL.iter().all(|key| text.contains(key.name())), "{text}");
     }
     assert_eq!(settings, before);
-    let error = "reasoning.effort".parse::<Change>().unwrap_err();
+    let error = "reasoning.effort".parse::<SettingChange>().unwrap_err();
     assert_eq!(error.to_string(), "`reasoning.effort` gives no value; write it as KEY=VALUE");
 }
 
@@ -161,7 +161,7 @@ fn s1_one_table_holds_every_setting_of_the_product() {
         ("prompt.projectFiles",         "a list: a,b or [\"a\", \"b\"]",                       Some("[\"AGENTS.md\"]")),
     ];
     let drawn: Vec<(&str, String, Option<String>)> =
-        Key::ALL.iter().map(|key| (key.name(), key.entry().kind.valid(), default_of(*key))).collect();
+        SettingKey::ALL.iter().map(|key| (key.name(), key.info().kind.valid(), default_of(*key))).collect();
     let expected: Vec<(&str, String, Option<String>)> =
         table.iter().map(|(name, valid, default)| (*name, (*valid).to_owned(), default.map(str::to_owned))).collect();
     assert_eq!(drawn, expected);
@@ -169,15 +169,15 @@ fn s1_one_table_holds_every_setting_of_the_product() {
 
 #[test]
 fn s1_the_table_is_sound() {
-    let names: BTreeSet<&str> = Key::ALL.iter().map(|key| key.name()).collect();
-    assert_eq!(names.len(), Key::ALL.len(), "no name twice");
-    for key in Key::ALL {
-        let entry = key.entry();
+    let names: BTreeSet<&str> = SettingKey::ALL.iter().map(|key| key.name()).collect();
+    assert_eq!(names.len(), SettingKey::ALL.len(), "no name twice");
+    for key in SettingKey::ALL {
+        let entry = key.info();
         assert_eq!(entry.name.parse(), Ok(*key));
         assert!(!entry.doc.is_empty() && !entry.doc.contains('\n') && !entry.doc.ends_with('.'), "{key}");
         match entry.builtin {
-            Builtin::Is(text) => assert_eq!(key.builtin().unwrap().to_string(), text, "{key}"),
-            Builtin::Unset(why) => assert!(!why.is_empty(), "{key}"),
+            BuiltinDefault::Is(text) => assert_eq!(key.builtin().unwrap().to_string(), text, "{key}"),
+            BuiltinDefault::Unset(why) => assert!(!why.is_empty(), "{key}"),
         }
     }
     for alias in ALIASES {
@@ -189,42 +189,42 @@ fn s1_the_table_is_sound() {
 #[test]
 fn s1_each_setting_takes_what_is_valid_and_nothing_else() {
     #[rustfmt::skip]
-    let table: &[(Key, &[&str], &[&str])] = &[
-        (Key::Enabled,           &["true", "false"],                                               &["", "yes", "1", "TRUE"]),
-        (Key::Effort,            &["minimal", "low", "medium", "high", "xhigh", "max", "none"],    &["", "off", "ultra", "High"]),
-        (Key::MaxTokens,         &["1", "32000"],                                                  &["", "0", "-1", "1.5", "8k"]),
-        (Key::IncludeInContext,  &["true", "false"],                                               &["keep", "0"]),
-        (Key::IncludeInResponse, &["true", "false"],                                               &["live"]),
-        (Key::StripFromContext,  &["all", "allButLast", "none"],                                   &["", "last", "allbutlast"]),
-        (Key::Format,            &["native", "field"],                                             &["", "xml"]),
-        (Key::FieldName,         &["reasoning_content", "thinking"],                               &["", "  ", "two words"]),
-        (Key::SendEmpty,         &["omit", "empty", "space"],                                      &["", " ", "null"]),
-        (Key::Tags,              &["auto", "off", "preopened"],                                    &["on", "true"]),
-        (Key::Summary,           &["auto", "concise", "detailed", "none"],                         &["long"]),
-        (Key::Display,           &["full", "live", "collapsed", "off"],                            &["true", "hidden"]),
-        (Key::ContextLimit,      &["200000"],                                                      &["0", "200k"]),
-        (Key::CompactAt,         &["0.01", "0.8", "1"],                                            &["0", "1.1", "-0.5", "80%", "NaN"]),
-        (Key::RequestMaxTokens,  &["8192"],                                                        &["0", "none"]),
-        (Key::Temperature,       &["0", "0.7", "2"],                                               &["-1", "inf", "warm"]),
-        (Key::ReplyMaxBytes,     &["0", "67108864"],                                               &["", "-1", "1.5", "64M"]),
-        (Key::SystemPrompt,      &["", "Be brief.", "@prompt.md", "two\nlines"],                   &[]),
-        (Key::ProjectFiles,      &["[]", "[\"AGENTS.md\",\"NOTES.md\"]"],                           &["[1]", "[\"a\""]),
+    let table: &[(SettingKey, &[&str], &[&str])] = &[
+        (SettingKey::Enabled,           &["true", "false"],                                               &["", "yes", "1", "TRUE"]),
+        (SettingKey::Effort,            &["minimal", "low", "medium", "high", "xhigh", "max", "none"],    &["", "off", "ultra", "High"]),
+        (SettingKey::MaxTokens,         &["1", "32000"],                                                  &["", "0", "-1", "1.5", "8k"]),
+        (SettingKey::IncludeInContext,  &["true", "false"],                                               &["keep", "0"]),
+        (SettingKey::IncludeInResponse, &["true", "false"],                                               &["live"]),
+        (SettingKey::StripFromContext,  &["all", "allButLast", "none"],                                   &["", "last", "allbutlast"]),
+        (SettingKey::Format,            &["native", "field"],                                             &["", "xml"]),
+        (SettingKey::FieldName,         &["reasoning_content", "thinking"],                               &["", "  ", "two words"]),
+        (SettingKey::SendEmpty,         &["omit", "empty", "space"],                                      &["", " ", "null"]),
+        (SettingKey::Tags,              &["auto", "off", "preopened"],                                    &["on", "true"]),
+        (SettingKey::Summary,           &["auto", "concise", "detailed", "none"],                         &["long"]),
+        (SettingKey::Display,           &["full", "live", "collapsed", "off"],                            &["true", "hidden"]),
+        (SettingKey::ContextLimit,      &["200000"],                                                      &["0", "200k"]),
+        (SettingKey::CompactAt,         &["0.01", "0.8", "1"],                                            &["0", "1.1", "-0.5", "80%", "NaN"]),
+        (SettingKey::RequestMaxTokens,  &["8192"],                                                        &["0", "none"]),
+        (SettingKey::Temperature,       &["0", "0.7", "2"],                                               &["-1", "inf", "warm"]),
+        (SettingKey::ReplyMaxBytes,     &["0", "67108864"],                                               &["", "-1", "1.5", "64M"]),
+        (SettingKey::SystemPrompt,      &["", "Be brief.", "@prompt.md", "two\nlines"],                   &[]),
+        (SettingKey::ProjectFiles,      &["[]", "[\"AGENTS.md\",\"NOTES.md\"]"],                           &["[1]", "[\"a\""]),
     ];
-    assert_eq!(table.iter().map(|row| row.0).collect::<Vec<_>>(), Key::ALL);
+    assert_eq!(table.iter().map(|row| row.0).collect::<Vec<_>>(), SettingKey::ALL);
     for (key, valid, invalid) in table {
         for text in *valid {
             let mut settings = Settings::new();
             settings.set(Layer::Session, key.name(), text).unwrap();
             let (value, layer) = settings.get(*key).unwrap();
             assert_eq!((value.to_string().as_str(), layer), (*text, Layer::Session), "{key}");
-            // A value that was printed to a file comes back the same.
-            let change = Change::accept(key.name(), &value.to_json()).unwrap();
+            // A value that was written to a file reads back the same.
+            let change = SettingChange::accept(key.name(), &value.to_json()).unwrap();
             assert_eq!((change.key(), change.value()), (*key, Some(value)), "{key}");
         }
         for text in *invalid {
             let mut settings = Settings::new();
             let error = settings.set(Layer::Session, key.name(), text).unwrap_err();
-            let expected = format!("`{key}` cannot be `{text}`; use {}", key.entry().kind.valid());
+            let expected = format!("`{key}` cannot be `{text}`; use {}", key.info().kind.valid());
             assert_eq!((error.to_string(), settings), (expected, Settings::new()));
         }
     }
@@ -233,7 +233,7 @@ fn s1_each_setting_takes_what_is_valid_and_nothing_else() {
 #[test]
 fn s1_typed_values_follow_the_table() {
     let mut settings = Settings::new();
-    // The defaults of the types are those of the table.
+    // The defaults of the types equal those of the table.
     assert_eq!((settings.strip(), settings.format(), settings.send_empty()), Default::default());
     assert_eq!((settings.tags(), settings.summary(), settings.display()), Default::default());
     assert_eq!((settings.effort(), settings.max_thinking_tokens(), settings.field_name()), (None, None, None));
@@ -247,9 +247,9 @@ fn s1_typed_values_follow_the_table() {
     assert_eq!(settings.effort(), Some(Effort::High));
     assert_eq!(settings.max_thinking_tokens(), Some(4096));
     assert_eq!(settings.include_in_context(), (true, Layer::Config));
-    assert_eq!((settings.strip(), settings.format()), (Strip::AllButLast, Format::Native));
+    assert_eq!((settings.strip(), settings.format()), (StripThinking::AllButLast, ThinkingFormat::Native));
     assert_eq!((settings.field_name(), settings.send_empty()), (Some("pondering"), SendEmpty::Space));
-    assert_eq!((settings.tags(), settings.summary()), (TagsMode::Preopened, Summary::Detailed));
+    assert_eq!((settings.tags(), settings.summary()), (TagsMode::Preopened, SummaryMode::Detailed));
     assert_eq!((settings.context_limit(), settings.compact_at()), (Some(100_000), Some(0.5)));
     assert_eq!((settings.max_output_tokens(), settings.temperature()), (Some(8000), Some(0.7)));
     assert_eq!(settings.system_prompt(), Some("Be brief."));
@@ -276,35 +276,35 @@ fn s1_completion_comes_from_the_table() {
     for (typed, expected) in cases {
         assert_eq!(complete(typed), *expected, "{typed}");
     }
-    assert_eq!(complete("").len(), Key::ALL.len());
+    assert_eq!(complete("").len(), SettingKey::ALL.len());
 }
 
 #[test]
-fn the_highest_layer_counts_and_each_value_knows_its_own() {
+fn the_highest_layer_wins_and_each_value_names_its_layer() {
     let mut settings = Settings::new();
     let efforts = ["minimal", "low", "medium", "high", "xhigh"];
-    // From the top down: what is laid under a value does not show.
+    // From the top down: lower layers do not show.
     for (layer, effort) in Layer::ALL.into_iter().zip(efforts).rev() {
         settings.set(layer, "reasoning.effort", effort).unwrap();
-        assert_eq!(settings.get(Key::Effort), Some((&Value::Choice("xhigh"), Layer::Session)));
+        assert_eq!(settings.get(SettingKey::Effort), Some((&SettingValue::Choice("xhigh"), Layer::Session)));
     }
     let said: Vec<(Layer, String)> =
-        settings.said(Key::Effort).map(|(layer, value)| (layer, value.to_string())).collect();
+        settings.values_of(SettingKey::Effort).map(|(layer, value)| (layer, value.to_string())).collect();
     let expected: Vec<(Layer, String)> =
         Layer::ALL.into_iter().zip(efforts).map(|(layer, effort)| (layer, effort.to_owned())).rev().collect();
     assert_eq!(said, expected);
-    // And taken away again, one by one.
+    // Removed again, one by one.
     for (layer, effort) in Layer::ALL.into_iter().zip(efforts).rev() {
-        assert_eq!(settings.get(Key::Effort), Some((&Value::Choice(effort), layer)));
+        assert_eq!(settings.get(SettingKey::Effort), Some((&SettingValue::Choice(effort), layer)));
         assert_eq!(settings.unset(layer, "reasoning.effort"), Ok(true));
         assert_eq!(settings.unset(layer, "reasoning.effort"), Ok(false));
     }
-    assert_eq!(settings.get(Key::Effort), None);
+    assert_eq!(settings.get(SettingKey::Effort), None);
     assert_eq!(in_effect(&settings), in_effect(&Settings::new()));
 }
 
 #[test]
-fn what_the_user_says_wins_over_the_dialect() {
+fn a_setting_of_the_user_wins_over_the_dialect() {
     let mut settings = Settings::new();
     settings.set(Layer::Dialect, "reasoning.includeInContext", "true").unwrap();
     assert_eq!(settings.include_in_context(), (true, Layer::Dialect));
@@ -312,13 +312,13 @@ fn what_the_user_says_wins_over_the_dialect() {
         let mut settings = settings.clone();
         settings.set(layer, "reasoning.includeInContext", "false").unwrap();
         assert_eq!(settings.include_in_context(), (false, layer));
-        assert!(layer.is_of_the_user());
+        assert!(layer.is_set_by_user());
     }
-    assert!(!Layer::Builtin.is_of_the_user() && !Layer::Dialect.is_of_the_user());
+    assert!(!Layer::Builtin.is_set_by_user() && !Layer::Dialect.is_set_by_user());
 }
 
 #[test]
-fn an_effort_of_none_switches_thinking_off_and_is_no_rung() {
+fn an_effort_of_none_switches_thinking_off_and_is_no_level() {
     let mut settings = Settings::new();
     set(&mut settings, Layer::Config, &["reasoning.enabled=true", "reasoning.effort=none"]);
     assert_eq!((settings.enabled(), settings.effort()), ((false, Layer::Config), None));
@@ -327,9 +327,11 @@ fn an_effort_of_none_switches_thinking_off_and_is_no_rung() {
 }
 
 #[test]
-fn br_008_a_change_counts_at_the_next_read() {
+fn br_008_a_change_applies_at_the_next_read() {
     let mut settings = Settings::new();
-    for (text, expected) in [("all", Strip::All), ("allButLast", Strip::AllButLast), ("none", Strip::None)] {
+    for (text, expected) in
+        [("all", StripThinking::All), ("allButLast", StripThinking::AllButLast), ("none", StripThinking::None)]
+    {
         settings.set(Layer::Session, "reasoning.stripFromContext", text).unwrap();
         assert_eq!(settings.strip(), expected);
     }
@@ -360,91 +362,91 @@ fn the_version_changes_with_every_value_and_only_then() {
 }
 
 #[test]
-fn ec_005_loading_a_profile_counts_at_once_and_leaves_nothing_of_the_last() {
+fn ec_005_a_profile_applies_at_once_and_replaces_the_previous_one() {
     let profile =
-        |assignments: &[&str]| -> Vec<Change> { assignments.iter().map(|text| text.parse().unwrap()).collect() };
+        |assignments: &[&str]| -> Vec<SettingChange> { assignments.iter().map(|text| text.parse().unwrap()).collect() };
     let mut settings = Settings::new();
     set(&mut settings, Layer::Config, &["reasoning.effort=low"]);
     let first = profile(&["reasoning.effort=max", "reasoning.includeInContext=true", "reasoning.display=off"]);
     settings.replace(Layer::Profile, first);
     assert_eq!(settings.effort(), Some(Effort::Max));
     assert_eq!(settings.include_in_context(), (true, Layer::Profile));
-    assert_eq!(settings.display(), Display::Off);
+    assert_eq!(settings.display(), ThinkingDisplay::Off);
 
     let version = settings.version();
     settings.replace(Layer::Profile, profile(&["reasoning.display=full"]));
     assert_eq!(settings.effort(), Some(Effort::Low));
     assert_eq!(settings.include_in_context(), (false, Layer::Builtin));
-    assert_eq!(settings.display(), Display::Full);
+    assert_eq!(settings.display(), ThinkingDisplay::Full);
     assert_ne!(settings.version(), version);
-    assert_eq!(settings.layer(Layer::Profile).map(|(key, _)| key).collect::<Vec<_>>(), [Key::Display]);
+    assert_eq!(settings.layer(Layer::Profile).map(|(key, _)| key).collect::<Vec<_>>(), [SettingKey::Display]);
 }
 
 #[test]
-fn s2_ec_005_a_profile_shows_thinking_as_it_says_whatever_was_looked_at_before() {
+fn s2_ec_005_a_profile_sets_the_thinking_display_whatever_it_was_before() {
     let profile =
-        |assignments: &[&str]| -> Vec<Change> { assignments.iter().map(|text| text.parse().unwrap()).collect() };
+        |assignments: &[&str]| -> Vec<SettingChange> { assignments.iter().map(|text| text.parse().unwrap()).collect() };
     let mut settings = Settings::new();
-    settings.show(Layer::Session, Display::Collapsed);
+    settings.show(Layer::Session, ThinkingDisplay::Collapsed);
     set(&mut settings, Layer::Session, &["reasoning.effort=high"]);
     settings.load_profile(profile(&["reasoning.display=full", "reasoning.effort=low"]));
-    assert_eq!(settings.display(), Display::Full);
+    assert_eq!(settings.display(), ThinkingDisplay::Full);
     assert_eq!(settings.effort(), Some(Effort::High), "everything else is the session's word");
     settings.load_profile(profile(&["reasoning.includeInResponse=false"]));
-    assert_eq!(settings.display(), Display::Off);
-    settings.show(Layer::Session, Display::Live);
+    assert_eq!(settings.display(), ThinkingDisplay::Off);
+    settings.show(Layer::Session, ThinkingDisplay::Live);
     settings.load_profile(profile(&["reasoning.effort=max"]));
-    assert_eq!(settings.display(), Display::Live, "a profile that says nothing about it changes nothing");
+    assert_eq!(settings.display(), ThinkingDisplay::Live, "a profile that says nothing about it changes nothing");
 }
 
 #[test]
 fn s5_aliases_mean_what_they_stand_for() {
     #[rustfmt::skip]
-    let cases: &[(&str, Key, Option<&str>)] = &[
-        ("show_thinking=true",                     Key::Display,          Some("live")),
-        ("show_thinking=false",                    Key::Display,          Some("off")),
-        ("thinking.context_mode=keep",             Key::IncludeInContext, Some("true")),
-        ("thinking.context_mode=strip",            Key::IncludeInContext, Some("false")),
-        ("thinking.context_mode=provider_default", Key::IncludeInContext, None),
+    let cases: &[(&str, SettingKey, Option<&str>)] = &[
+        ("show_thinking=true",                     SettingKey::Display,          Some("live")),
+        ("show_thinking=false",                    SettingKey::Display,          Some("off")),
+        ("thinking.context_mode=keep",             SettingKey::IncludeInContext, Some("true")),
+        ("thinking.context_mode=strip",            SettingKey::IncludeInContext, Some("false")),
+        ("thinking.context_mode=provider_default", SettingKey::IncludeInContext, None),
     ];
     for (assignment, key, expected) in cases {
-        let change: Change = assignment.parse().unwrap();
-        let value = change.value().map(Value::to_string);
+        let change: SettingChange = assignment.parse().unwrap();
+        let value = change.value().map(SettingValue::to_string);
         assert_eq!((change.key(), value.as_deref()), (*key, *expected), "{assignment}");
     }
-    assert_eq!(Change::accept("show_thinking", &json!(false)), "show_thinking=false".parse());
+    assert_eq!(SettingChange::accept("show_thinking", &json!(false)), "show_thinking=false".parse());
     let mut settings = Settings::new();
     set(&mut settings, Layer::Session, &["thinking.context_mode=keep"]);
     assert_eq!(settings.include_in_context(), (true, Layer::Session));
     set(&mut settings, Layer::Session, &["thinking.context_mode=provider_default"]);
     assert_eq!(settings.include_in_context(), (false, Layer::Builtin));
-    let error = "thinking.context_mode=drop".parse::<Change>().unwrap_err();
+    let error = "thinking.context_mode=drop".parse::<SettingChange>().unwrap_err();
     assert_eq!(error.to_string(), "`thinking.context_mode` cannot be `drop`; use keep, strip or provider_default");
-    assert!(matches!(Change::parse("show_thinking", "live"), Err(SettingError::BadValue { .. })));
+    assert!(matches!(SettingChange::parse("show_thinking", "live"), Err(SettingError::BadValue { .. })));
 }
 
 #[test]
 fn s5_not_including_in_the_response_is_off_and_a_view_turns_it_on_again() {
     let mut settings = Settings::new();
     set(&mut settings, Layer::Config, &["reasoning.display=full", "reasoning.includeInResponse=false"]);
-    assert_eq!(settings.display(), Display::Off);
-    assert_eq!(settings.get(Key::Display).unwrap().0, &Value::Choice("full"));
-    settings.show(Layer::Session, Display::Collapsed);
-    assert_eq!(settings.display(), Display::Collapsed);
-    assert_eq!(settings.get(Key::IncludeInResponse), Some((&Value::Bool(true), Layer::Session)));
+    assert_eq!(settings.display(), ThinkingDisplay::Off);
+    assert_eq!(settings.get(SettingKey::Display).unwrap().0, &SettingValue::Choice("full"));
+    settings.show(Layer::Session, ThinkingDisplay::Collapsed);
+    assert_eq!(settings.display(), ThinkingDisplay::Collapsed);
+    assert_eq!(settings.get(SettingKey::IncludeInResponse), Some((&SettingValue::Bool(true), Layer::Session)));
 }
 
 #[test]
 fn s5_display_never_changes_what_is_sent() {
     let sent = |settings: &Settings| {
-        let shown = [Key::Display, Key::IncludeInResponse];
-        let others = Key::ALL.iter().filter(|key| !shown.contains(key));
+        let shown = [SettingKey::Display, SettingKey::IncludeInResponse];
+        let others = SettingKey::ALL.iter().filter(|key| !shown.contains(key));
         let values: Vec<String> = others.map(|key| format!("{:?}", settings.get(*key))).collect();
         (values, settings.enabled(), settings.include_in_context(), settings.strip())
     };
     let mut settings = Settings::new();
     let before = sent(&settings);
-    for view in Display::ALL {
+    for view in ThinkingDisplay::ALL {
         settings.show(Layer::Session, *view);
         assert_eq!(sent(&settings), before, "{view}");
     }
@@ -454,9 +456,9 @@ fn s5_display_never_changes_what_is_sent() {
 
 #[test]
 fn a_kind_that_can_be_listed_is_listed() {
-    for key in Key::ALL {
-        let kind = key.entry().kind;
-        assert_eq!(!kind.words().is_empty(), matches!(kind, Kind::Bool | Kind::Choice(_)), "{key}");
-        assert!(kind.words().iter().all(|word| key.parse(word).is_ok()), "{key}");
+    for key in SettingKey::ALL {
+        let kind = key.info().kind;
+        assert_eq!(!kind.choices().is_empty(), matches!(kind, SettingKind::Bool | SettingKind::Choice(_)), "{key}");
+        assert!(kind.choices().iter().all(|word| key.parse(word).is_ok()), "{key}");
     }
 }

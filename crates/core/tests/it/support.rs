@@ -1,4 +1,4 @@
-//! What every suite needs: decode some bytes, look at what came out.
+//! Helpers of all tests: decode bytes and look at the result.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +9,9 @@ use aside_core::dialect::{Dialects, Rules};
 use aside_core::event::{Event, Sink};
 use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
-use aside_core::wire::{Decoder, NotUnderstood, guess_protocol};
+use aside_core::wire::{Decoder, NotUnderstood, detect_protocol};
 
-/// Reading all files takes longer than most tests.
+/// Cached: reading all files takes longer than most tests.
 static DIALECTS: LazyLock<Dialects> = LazyLock::new(|| Dialects::builtin().expect("the built-in dialects are valid"));
 
 pub(crate) fn dialects() -> &'static Dialects {
@@ -22,7 +22,7 @@ pub(crate) fn generic_rules(protocol: Protocol) -> Rules {
     DIALECTS.generic(protocol).expect("every protocol has a generic dialect").rules(None).clone()
 }
 
-/// Decodes in chunks of a size and folds.
+/// Decodes in chunks of a size into a reply.
 pub(crate) fn decode(
     protocol: Protocol,
     rules: &Rules,
@@ -38,9 +38,9 @@ pub(crate) fn decode(
     (fold.finish(), outcome)
 }
 
-/// Events as lines, adjacent growth of one block joined.
+/// Events as lines, with adjacent deltas of one block joined.
 pub(crate) fn events<'a>(protocol: Protocol, rules: &Rules, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
-    let mut lines = Lines::default();
+    let mut lines = EventLog::default();
     let mut decoder = Decoder::new(protocol, rules);
     for chunk in chunks {
         decoder.push(chunk, &mut lines);
@@ -54,12 +54,12 @@ pub(crate) fn events<'a>(protocol: Protocol, rules: &Rules, chunks: impl IntoIte
 }
 
 #[derive(Default)]
-struct Lines {
+struct EventLog {
     lines: Vec<String>,
     growing: Option<(u32, String)>,
 }
 
-impl Lines {
+impl EventLog {
     fn flush(&mut self) {
         if let Some((block, text)) = self.growing.take() {
             self.lines.push(format!("{block} grew {text:?}"));
@@ -67,7 +67,7 @@ impl Lines {
     }
 }
 
-impl Sink for Lines {
+impl Sink for EventLog {
     fn take(&mut self, event: Event<'_>) {
         if let Event::Grew { block, text } = event {
             match &mut self.growing {
@@ -87,7 +87,7 @@ impl Sink for Lines {
     }
 }
 
-pub(crate) fn thoughts(reply: &Reply) -> Vec<&str> {
+pub(crate) fn thinking_texts(reply: &Reply) -> Vec<&str> {
     let thoughts = reply.blocks.iter().filter_map(|block| match block {
         Block::Thinking(thinking) => Some(thinking.text()),
         _ => None,
@@ -103,7 +103,7 @@ pub(crate) fn text(reply: &Reply) -> String {
     texts.collect()
 }
 
-/// Every response of our own fixtures: its folder, its protocol, its bytes.
+/// Every response of our own fixtures: path, protocol and bytes.
 pub(crate) fn fixture_responses() -> Vec<(String, Protocol, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")];
@@ -114,7 +114,7 @@ pub(crate) fn fixture_responses() -> Vec<(String, Protocol, Vec<u8>)> {
                 folders.push(path);
             } else if path.file_name().unwrap().to_string_lossy().starts_with("response.") {
                 let bytes = fs::read(&path).unwrap();
-                let protocol = guess_protocol(&bytes).expect("a fixture is of a known protocol");
+                let protocol = detect_protocol(&bytes).expect("a fixture is of a known protocol");
                 found.push((path.display().to_string(), protocol, bytes));
             }
         }

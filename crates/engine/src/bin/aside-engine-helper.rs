@@ -1,8 +1,7 @@
-//! The helper that commands run below, for the tests of this crate. `aside` is
-//! its own.
+//! The confinement helper for this crate's tests. The `aside` binary is its own helper.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    aside_confine::helper::run_if_asked().unwrap_or(ExitCode::from(2))
+    aside_confine::helper::run_if_helper().unwrap_or(ExitCode::from(2))
 }

@@ -1,4 +1,4 @@
-//! What a change to a file looks like.
+//! Unified diffs of file changes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
-use super::kept::Kept;
+use super::bounded_output::BoundedOutput;
 
-/// A diff is for looking at; a coarse one now beats a fine one later.
-const PATIENCE: Duration = Duration::from_millis(300);
-/// Where more lines than this differ, they are not compared with each other.
-const MOST_COMPARED: usize = 20_000;
+/// A coarse diff at once is better than a fine one later.
+const TIME_LIMIT: Duration = Duration::from_millis(300);
+/// If more lines than this differ, they are shown as one replacement.
+const MAX_COMPARED: usize = 20_000;
 const CONTEXT: usize = 3;
-/// What the model gets to see of a diff.
-const MOST_FOR_MODEL: usize = 24 * 1024;
+/// The maximum length of a diff for the model.
+const MAX_FOR_MODEL: usize = 24 * 1024;
 
-/// A whole unified diff. Empty if nothing changes. Its time is bounded and its
-/// memory is a small multiple of the two texts.
+/// A complete unified diff, empty if nothing changes. The time is bounded, and the memory is a small multiple
+/// of both texts.
 pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
     if before == after {
         return String::new();
@@ -26,13 +26,17 @@ pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
     let mut text = format!("--- a/{name}\n+++ b/{name}\n");
     let lines = |text: &str| text.split_inclusive('\n').count();
     let (old, new) = (lines(before), lines(after));
-    if old.max(new) > MOST_COMPARED {
+    if old.max(new) > MAX_COMPARED {
         let same = same_in_front(before, after);
         text.push_str(&header(&(0..old), &(0..new), skipped));
-        put(&mut text, ' ', before.split_inclusive('\n').take(same));
-        put(&mut text, '-', before.split_inclusive('\n').skip(same).take(old.saturating_sub(same + same_behind)));
-        put(&mut text, '+', after.split_inclusive('\n').skip(same).take(new.saturating_sub(same + same_behind)));
-        put(&mut text, ' ', before.split_inclusive('\n').skip(old.saturating_sub(same_behind)));
+        push_lines(&mut text, ' ', before.split_inclusive('\n').take(same));
+        push_lines(
+            &mut text,
+            '-',
+            before.split_inclusive('\n').skip(same).take(old.saturating_sub(same + same_behind)),
+        );
+        push_lines(&mut text, '+', after.split_inclusive('\n').skip(same).take(new.saturating_sub(same + same_behind)));
+        push_lines(&mut text, ' ', before.split_inclusive('\n').skip(old.saturating_sub(same_behind)));
         return text;
     }
     let old: Vec<&str> = before.split_inclusive('\n').collect();
@@ -43,28 +47,27 @@ pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
     text
 }
 
-/// The model's copy, cut in the middle if it is long.
+/// The diff for the model, cut in the middle if it is long.
 pub(crate) fn for_model(diff: &str) -> String {
-    let mut kept = Kept::new(MOST_FOR_MODEL);
+    let mut kept = BoundedOutput::new(MAX_FOR_MODEL);
     kept.push(diff.as_bytes());
     kept.text()
 }
 
-/// Two texts without the lines in front and behind that are the same, but for
-/// those that are shown around a change.
+/// Two texts without their common lines at both ends, except for the context lines.
 struct Trimmed<'a> {
-    /// Lines in front that are left out.
+    /// The number of common lines removed from the start.
     skipped: usize,
     before: &'a str,
     after: &'a str,
-    /// Lines behind that are the same and still there.
+    /// The number of common lines that remain at the end.
     same_behind: usize,
 }
 
 fn trim<'a>(before: &'a str, after: &'a str) -> Trimmed<'a> {
     let same = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
     let same = before.as_bytes().get(..same).unwrap_or_default();
-    // From the line the difference is in, back over the context.
+    // Go back from the line with the first difference over the context lines.
     let ends = || same.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let from = ends().nth(CONTEXT).unwrap_or(0);
     let first = ends().next().unwrap_or(0);
@@ -72,7 +75,7 @@ fn trim<'a>(before: &'a str, after: &'a str) -> Trimmed<'a> {
     let (old, new) = (before.get(first..).unwrap_or(before), after.get(first..).unwrap_or(after));
     let same = old.bytes().rev().zip(new.bytes().rev()).take_while(|(one, other)| one == other).count();
     let tail = old.as_bytes().get(old.len() - same..).unwrap_or_default();
-    // The first line of the tail may be the end of a line that differs.
+    // The first line of the common tail may be the end of a line that differs.
     let mut ends = tail.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let whole = ends.next().unwrap_or(tail.len());
     let shown = ends.nth(CONTEXT - 1).unwrap_or(tail.len());
@@ -93,7 +96,7 @@ fn same_in_front(before: &str, after: &str) -> usize {
 }
 
 fn compare(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
-    // Numbers are compared at once, however long the lines are.
+    // Numbers are compared faster than long lines.
     let mut numbers = HashMap::new();
     let mut number = |line| {
         let next = numbers.len();
@@ -101,7 +104,7 @@ fn compare(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     };
     let old: Vec<usize> = old.iter().map(|line| number(*line)).collect();
     let new: Vec<usize> = new.iter().map(|line| number(*line)).collect();
-    capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + PATIENCE))
+    capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + TIME_LIMIT))
 }
 
 fn hunk(text: &mut String, group: &[DiffOp], old: &[&str], new: &[&str], skipped: usize) {
@@ -115,10 +118,10 @@ fn hunk(text: &mut String, group: &[DiffOp], old: &[&str], new: &[&str], skipped
         let gone = old.get(from).unwrap_or_default().iter().copied();
         let come = new.get(to).unwrap_or_default().iter().copied();
         match tag {
-            DiffTag::Equal => put(text, ' ', gone),
+            DiffTag::Equal => push_lines(text, ' ', gone),
             DiffTag::Delete | DiffTag::Insert | DiffTag::Replace => {
-                put(text, '-', gone);
-                put(text, '+', come);
+                push_lines(text, '-', gone);
+                push_lines(text, '+', come);
             }
         }
     }
@@ -127,14 +130,14 @@ fn hunk(text: &mut String, group: &[DiffOp], old: &[&str], new: &[&str], skipped
 fn header(old: &Range<usize>, new: &Range<usize>, skipped: usize) -> String {
     let range = |range: &Range<usize>| match (range.start + skipped, range.len()) {
         (start, 1) => format!("{}", start + 1),
-        // Nothing stands behind the line before.
+        // An empty range is given by the line before it.
         (start, 0) => format!("{start},0"),
         (start, count) => format!("{},{count}", start + 1),
     };
     format!("@@ -{} +{} @@\n", range(old), range(new))
 }
 
-fn put<'a>(text: &mut String, mark: char, lines: impl Iterator<Item = &'a str>) {
+fn push_lines<'a>(text: &mut String, mark: char, lines: impl Iterator<Item = &'a str>) {
     for line in lines {
         text.push(mark);
         text.push_str(line);
@@ -157,16 +160,16 @@ mod tests {
         assert_eq!(new, "--- a/n\n+++ b/n\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n");
     }
 
-    /// `git apply` is the judge: it makes the new text of the old one, or complains.
+    /// Checks a diff with `git apply`.
     fn patched(name: &str, before: &str, after: &str) {
-        use crate::scratch::Scratch;
-        let scratch = Scratch::new(&format!("diff-{name}"));
-        let (file, patch) = (scratch.path().join("f"), scratch.path().join("p"));
+        use crate::test_dir::TestDir;
+        let test_dir = TestDir::new(&format!("diff-{name}"));
+        let (file, patch) = (test_dir.path().join("f"), test_dir.path().join("p"));
         std::fs::write(&file, before).unwrap();
         std::fs::write(&patch, unified("f", before, after)).unwrap();
         let mut command = std::process::Command::new("git");
-        command.args(["apply", "--whitespace=nowarn", "-p1", "p"]).current_dir(scratch.path());
-        let run = command.env("GIT_CEILING_DIRECTORIES", scratch.path().parent().unwrap()).output().unwrap();
+        command.args(["apply", "--whitespace=nowarn", "-p1", "p"]).current_dir(test_dir.path());
+        let run = command.env("GIT_CEILING_DIRECTORIES", test_dir.path().parent().unwrap()).output().unwrap();
         assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
         assert!(std::fs::read_to_string(&file).unwrap() == after, "{name}");
     }
@@ -201,6 +204,6 @@ mod tests {
         let whole = unified("f", &before, &after);
         assert_eq!((whole.matches("-old\n").count(), whole.matches("+new\n").count()), (40_000, 40_000));
         let cut = for_model(&whole);
-        assert!(cut.len() < MOST_FOR_MODEL + 100 && cut.contains("bytes left out"), "{}", cut.len());
+        assert!(cut.len() < MAX_FOR_MODEL + 100 && cut.contains("bytes left out"), "{}", cut.len());
     }
 }

@@ -1,24 +1,24 @@
-//! `edit`: one exact text in a file becomes another.
+//! `edit`: replaces an exact text in a file.
 
 use std::borrow::Cow;
 
-use aside_core::conversation::Tool as Spec;
+use aside_core::conversation::ToolSpec;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::blocking;
+use super::definition::ToolDefinition;
 use super::diff;
-use super::files::{self, Document, Found, MOST_BYTES};
-use super::form::Form;
-use super::workplace::{Place, Workplace};
-use super::write::put;
-use super::{Job, Outcome, Risk, Target, Tool};
+use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
+use super::working_dir::{ResolvedPath, WorkingDir};
+use super::write::write_if_unchanged;
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
 
-const FORM: Form = Form {
+const DEFINITION: ToolDefinition = ToolDefinition {
     name: "edit",
-    about: "Replaces text in a file. `old` must stand in the file exactly as given, white space included, and exactly once, unless replace_all is true.",
+    description: "Replaces text in a file. `old` must stand in the file exactly as given, white space included, and exactly once, unless replace_all is true.",
     parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path","old","new"]}"#,
 };
 
@@ -31,41 +31,41 @@ struct Arguments {
     replace_all: Option<bool>,
 }
 
-/// How often the text may stand in the file.
+/// How many matches an edit replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Times {
+enum ReplaceMode {
     Once,
-    Any,
+    All,
 }
 
-pub(crate) struct Edit(pub(crate) Workplace);
+pub(crate) struct EditTool(pub(crate) WorkingDir);
 
-struct Editing {
-    work: Workplace,
-    place: Place,
+struct EditCall {
+    work: WorkingDir,
+    resolved: ResolvedPath,
     old: String,
     new: String,
-    times: Times,
-    change: Option<Change>,
+    mode: ReplaceMode,
+    change: Option<PlannedEdit>,
 }
 
-/// The change as the user saw it. Nobody else of us touches the file meanwhile.
-struct Change {
-    before: Document,
+/// The change that was shown to the user. The file stays locked until it is written.
+struct PlannedEdit {
+    before: TextFile,
     after: String,
     count: usize,
-    /// The model's copy of the diff.
-    shown: String,
-    _alone: OwnedMutexGuard<()>,
+    /// The diff for the model.
+    diff_for_model: String,
+    _lock: OwnedMutexGuard<()>,
 }
 
-impl Tool for Edit {
-    fn spec(&self) -> Spec {
-        FORM.spec()
+impl Tool for EditTool {
+    fn spec(&self) -> ToolSpec {
+        DEFINITION.spec()
     }
 
-    fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
-        let Arguments { path, old, new, replace_all } = FORM.read(arguments)?;
+    fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
+        let Arguments { path, old, new, replace_all } = DEFINITION.parse_arguments(arguments)?;
         if old.is_empty() {
             return Err("`old` is empty; to make a new file use `write`".to_owned());
         }
@@ -73,111 +73,116 @@ impl Tool for Edit {
             return Err("`old` and `new` are the same; nothing would change".to_owned());
         }
         for (name, text) in [("old", &old), ("new", &new)] {
-            if text.len() > MOST_BYTES {
-                return Err(format!("`{name}` has {} bytes; at most {MOST_BYTES} are possible", text.len()));
+            if text.len() > MAX_BYTES {
+                return Err(format!("`{name}` has {} bytes; at most {MAX_BYTES} are allowed", text.len()));
             }
         }
-        let place = self.0.place(&path)?;
-        let times = if replace_all == Some(true) { Times::Any } else { Times::Once };
-        Ok(Box::new(Editing { work: self.0.clone(), place, old, new, times, change: None }))
+        let resolved = self.0.resolve(&path)?;
+        let mode = if replace_all == Some(true) { ReplaceMode::All } else { ReplaceMode::Once };
+        Ok(Box::new(EditCall { work: self.0.clone(), resolved, old, new, mode, change: None }))
     }
 }
 
-impl Job for Editing {
-    fn target(&self) -> Target {
-        self.place.target(Risk::Writes)
+impl PlannedCall for EditCall {
+    fn target(&self) -> CallTarget {
+        self.resolved.target(Risk::Writes)
     }
 
-    fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
+    fn preview(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async move {
-            let alone = self.work.lock(&self.place.path).await;
-            let (place, times) = (self.place.clone(), self.times);
+            let lock = self.work.lock(&self.resolved.path).await;
+            let (resolved, mode) = (self.resolved.clone(), self.mode);
             let (old, new) = (std::mem::take(&mut self.old), std::mem::take(&mut self.new));
             let stop = CancellationToken::new();
-            let change = blocking(&stop, move |_| change(&place, &old, &new, times));
+            let change = blocking(&stop, move |_| change(&resolved, &old, &new, mode));
             let (before, after, count, whole) = change.await?;
-            self.change = Some(Change { before, after, count, shown: diff::for_model(&whole), _alone: alone });
+            self.change =
+                Some(PlannedEdit { before, after, count, diff_for_model: diff::for_model(&whole), _lock: lock });
             Ok(Some(whole))
         })
     }
 
-    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
+    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
-            let Some(change) = self.change else { return Err("nobody looked at the file first".to_owned()) };
-            let place = self.place;
+            let Some(change) = self.change else { return Err("the file was not previewed first".to_owned()) };
+            let resolved = self.resolved;
             blocking(&cancel, move |_| {
-                put(&place, &Found::Text(change.before), &change.after)?;
+                write_if_unchanged(&resolved, &ExistingFile::Text(change.before), &change.after)?;
                 let places = if change.count == 1 { "place" } else { "places" };
-                Ok(format!("edited `{}` in {} {places}\n{}", place.name, change.count, change.shown))
+                Ok(format!("edited `{}` in {} {places}\n{}", resolved.name, change.count, change.diff_for_model))
             })
             .await
         })
     }
 }
 
-/// What the file is, what it becomes, in how many places, and the whole diff.
-fn change(place: &Place, old: &str, new: &str, times: Times) -> Result<(Document, String, usize, String), String> {
-    let before = match files::find(place)? {
-        Found::Text(before) => before,
-        Found::Nothing => return Err(format!("`{}` does not exist; make it with `write`", place.name)),
-        Found::Other { bytes, .. } if bytes > MOST_BYTES as u64 => {
-            return Err(format!("`{}` has {bytes} bytes; at most {MOST_BYTES} can be edited", place.name));
+/// Returns the current file, its new content, the number of replacements and the full diff.
+fn change(
+    resolved: &ResolvedPath,
+    old: &str,
+    new: &str,
+    mode: ReplaceMode,
+) -> Result<(TextFile, String, usize, String), String> {
+    let before = match files::read_existing(resolved)? {
+        ExistingFile::Text(before) => before,
+        ExistingFile::Missing => return Err(format!("`{}` does not exist; make it with `write`", resolved.name)),
+        ExistingFile::Other { bytes, .. } if bytes > MAX_BYTES as u64 => {
+            return Err(format!("`{}` has {bytes} bytes; at most {MAX_BYTES} can be edited", resolved.name));
         }
-        Found::Other { bytes, .. } => {
-            return Err(format!("`{}` is no UTF-8 text ({bytes} bytes); it cannot be edited", place.name));
+        ExistingFile::Other { bytes, .. } => {
+            return Err(format!("`{}` is not UTF-8 text ({bytes} bytes); it cannot be edited", resolved.name));
         }
     };
-    let replaced = replace(&before.text, old, new, times);
-    let (after, count) = replaced.map_err(|why| format!("`{}`: {why}", place.name))?;
-    let whole = diff::unified(&place.name, &before.text, &after);
+    let replaced = replace(&before.text, old, new, mode);
+    let (after, count) = replaced.map_err(|why| format!("`{}`: {why}", resolved.name))?;
+    let whole = diff::unified(&resolved.name, &before.text, &after);
     Ok((before, after, count, whole))
 }
 
-fn replace(text: &str, old: &str, new: &str, times: Times) -> Result<(String, usize), String> {
-    let (old, new) = in_its_lines(text, old, new);
-    let count = match (places(text, &old), times) {
-        (Places::None, _) => {
+fn replace(text: &str, old: &str, new: &str, mode: ReplaceMode) -> Result<(String, usize), String> {
+    let (old, new) = match_line_endings(text, old, new);
+    let count = match (count_matches(text, &old), mode) {
+        (MatchCount::None, _) => {
             return Err(
                 "the text to replace is not in the file; it must match exactly, white space included".to_owned()
             );
         }
-        (Places::Several, Times::Once) => {
-            let remedy = "give more of what stands around it, or replace_all";
+        (MatchCount::Several, ReplaceMode::Once) => {
+            let remedy = "give more of the surrounding text, or set replace_all";
             return Err(format!("the text to replace is in the file more than once; {remedy}"));
         }
-        (Places::One, _) => 1,
-        (Places::Several, Times::Any) => text.matches(&*old).count(),
+        (MatchCount::One, _) => 1,
+        (MatchCount::Several, ReplaceMode::All) => text.matches(&*old).count(),
     };
-    // Before the memory is taken, since a short file can become a huge one.
+    // Check before allocating: a small file can become a huge one.
     let size = new.len().checked_mul(count).and_then(|added| (text.len() - old.len() * count).checked_add(added));
     match size {
-        Some(size) if size <= MOST_BYTES => Ok((text.replacen(&*old, &new, count), count)),
-        Some(_) | None => Err(format!("the file would become larger than {MOST_BYTES} bytes; nothing was done")),
+        Some(size) if size <= MAX_BYTES => Ok((text.replacen(&*old, &new, count), count)),
+        Some(_) | None => Err(format!("the file would become larger than {MAX_BYTES} bytes; nothing was done")),
     }
 }
 
-/// In how many places a text stands, as far as it matters.
+/// As much of the number of matches as the edit needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Places {
+enum MatchCount {
     None,
     One,
     Several,
 }
 
-/// Those that overlap are places too: `aa` is twice in `aaa`, and which one is
-/// meant nobody knows. After the second there is nothing more to learn.
-fn places(text: &str, old: &str) -> Places {
-    let Some(first) = text.find(old) else { return Places::None };
+/// Overlapping matches count: `aa` matches `aaa` twice, and it is unclear which one is meant. Stops at the
+/// second match.
+fn count_matches(text: &str, old: &str) -> MatchCount {
+    let Some(first) = text.find(old) else { return MatchCount::None };
     let step = old.chars().next().map_or(1, char::len_utf8);
     match text.get(first + step..).and_then(|rest| rest.find(old)) {
-        Some(_) => Places::Several,
-        None => Places::One,
+        Some(_) => MatchCount::Several,
+        None => MatchCount::One,
     }
 }
 
-/// `read` shows lines without their ends, so a model cannot know that they end
-/// in `\r\n`.
-fn in_its_lines<'a>(text: &str, old: &'a str, new: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
+/// `read` shows lines without their endings, so the model cannot know that they are `\r\n`.
+fn match_line_endings<'a>(text: &str, old: &'a str, new: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
     if text.contains("\r\n") && !text.contains(old) && !old.contains('\r') {
         (old.replace('\n', "\r\n").into(), new.replace('\n', "\r\n").into())
     } else {
@@ -194,39 +199,39 @@ mod tests {
         let ok = |text: &str, count| Ok((text.to_owned(), count));
         #[rustfmt::skip]
         let cases = [
-            ("once",              "a b c",      "b",    "x",    Times::Once, ok("a x c", 1)),
-            ("all",               "a b b",      "b",    "x",    Times::Any,  ok("a x x", 2)),
-            ("all of one",        "a b c",      "b",    "",     Times::Any,  ok("a  c", 1)),
-            ("lines that end as on Windows", "a\r\nb\r\nc\r\n", "a\nb", "x\ny", Times::Once, ok("x\r\ny\r\nc\r\n", 1)),
-            ("one end given",     "a\r\nb\r\n", "a\r\nb", "x",  Times::Once, ok("x\r\n", 1)),
-            ("no pattern",        "a.c",        "a.c",  "$0",   Times::Once, ok("$0", 1)),
+            ("once",              "a b c",      "b",    "x",    ReplaceMode::Once, ok("a x c", 1)),
+            ("all",               "a b b",      "b",    "x",    ReplaceMode::All,  ok("a x x", 2)),
+            ("all of one",        "a b c",      "b",    "",     ReplaceMode::All,  ok("a  c", 1)),
+            ("lines that end as on Windows", "a\r\nb\r\nc\r\n", "a\nb", "x\ny", ReplaceMode::Once, ok("x\r\ny\r\nc\r\n", 1)),
+            ("one end given",     "a\r\nb\r\n", "a\r\nb", "x",  ReplaceMode::Once, ok("x\r\n", 1)),
+            ("no pattern",        "a.c",        "a.c",  "$0",   ReplaceMode::Once, ok("$0", 1)),
         ];
-        for (name, text, old, new, times, expected) in cases {
-            assert_eq!(replace(text, old, new, times), expected, "{name}");
+        for (name, text, old, new, mode, expected) in cases {
+            assert_eq!(replace(text, old, new, mode), expected, "{name}");
         }
-        let refused = |text, old, times| replace(text, old, "x", times).unwrap_err();
-        assert!(refused("a  b", "a b", Times::Once).contains("not in the file"));
-        assert!(refused("a b b b", "b", Times::Once).contains("more than once"));
-        assert!(refused("aaa", "aa", Times::Once).contains("more than once"));
-        assert!(refused("a", "b", Times::Any).contains("not in the file"));
+        let refused = |text, old, mode| replace(text, old, "x", mode).unwrap_err();
+        assert!(refused("a  b", "a b", ReplaceMode::Once).contains("not in the file"));
+        assert!(refused("a b b b", "b", ReplaceMode::Once).contains("more than once"));
+        assert!(refused("aaa", "aa", ReplaceMode::Once).contains("more than once"));
+        assert!(refused("a", "b", ReplaceMode::All).contains("not in the file"));
     }
     #[test]
     fn l4_a_change_that_would_be_huge_is_refused_before_it_is_made() {
         let text = "a".repeat(1_000_000);
         let huge = "b".repeat(1_000_000);
-        assert!(replace(&text, "a", &huge, Times::Any).unwrap_err().contains("larger than 16777216 bytes"));
+        assert!(replace(&text, "a", &huge, ReplaceMode::All).unwrap_err().contains("larger than 16777216 bytes"));
         assert_eq!(
-            replace(&text, "a", "bb", Times::Any).map(|(text, count)| (text.len(), count)),
+            replace(&text, "a", "bb", ReplaceMode::All).map(|(text, count)| (text.len(), count)),
             Ok((2_000_000, 1_000_000))
         );
     }
 
     #[test]
-    fn l4_counting_places_takes_no_longer_the_more_there_are() {
-        // Each place would be compared over a million bytes if all were counted.
+    fn l4_counting_matches_takes_bounded_time() {
+        // Counting all matches would compare a million bytes at each position.
         let text = "a".repeat(16_000_000);
         let old = "a".repeat(1_000_000);
-        assert_eq!(places(&text, &old), Places::Several);
-        assert_eq!(places(&text, &"a".repeat(16_000_000)), Places::One);
+        assert_eq!(count_matches(&text, &old), MatchCount::Several);
+        assert_eq!(count_matches(&text, &"a".repeat(16_000_000)), MatchCount::One);
     }
 }

@@ -1,32 +1,32 @@
-//! What a file is before anything is done with it.
+//! Opens and checks files before they are read or changed.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::workplace::{Place, Side};
-use crate::dir::{self, Opened};
+use super::working_dir::{PathScope, ResolvedPath};
+use crate::dir::{self, OpenedPath};
 
-/// The most that is edited, written or compared in memory.
-pub(crate) const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// The largest file that is edited, written or compared in memory.
+pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// How much of the beginning tells what a file is.
-pub(crate) const SNIFF: usize = 8 * 1024;
+/// How many bytes are checked to detect a binary file.
+pub(crate) const SNIFF_BYTES: usize = 8 * 1024;
 
-/// Text that a change can be made to.
+/// A text file that can be edited.
 #[derive(Debug, Clone)]
-pub(crate) struct Document {
+pub(crate) struct TextFile {
     pub(crate) text: String,
     pub(crate) permissions: Permissions,
 }
 
-/// What stands where something is to be written.
+/// What exists at a path that is to be written.
 #[derive(Debug, Clone)]
-pub(crate) enum Found {
-    Nothing,
-    Text(Document),
-    /// Replaced whole or not at all; there is no diff of it.
+pub(crate) enum ExistingFile {
+    Missing,
+    Text(TextFile),
+    /// Not text, or too large. It can only be replaced as a whole, without a diff.
     Other {
         bytes: u64,
         changed: Option<SystemTime>,
@@ -34,68 +34,66 @@ pub(crate) enum Found {
     },
 }
 
-/// Opens a plain file for reading. Anything else could block for ever or never
-/// end.
-pub(crate) fn open(place: &Place) -> Result<(File, Metadata), String> {
-    if holds_secrets(place) {
-        return Err(format!("`{}` holds the environment or the memory of a process; it is never read", place.name));
+/// Opens a regular file for reading. Anything else could block forever or never end.
+pub(crate) fn open(resolved: &ResolvedPath) -> Result<(File, Metadata), String> {
+    if holds_secrets(resolved) {
+        return Err(format!("`{}` holds the environment or the memory of a process; it is never read", resolved.name));
     }
-    match place.from.look(&place.below).map_err(|error| about(place, &error))? {
-        Opened::File(file, metadata) => Ok((file, metadata)),
-        Opened::Folder => Err(format!("`{}` is a folder; use `list`", place.name)),
-        Opened::Special => Err(format!("`{}` is no plain file", place.name)),
+    match resolved.base.open_at(&resolved.relative).map_err(|error| describe_error(resolved, &error))? {
+        OpenedPath::File(file, metadata) => Ok((file, metadata)),
+        OpenedPath::Folder => Err(format!("`{}` is a folder; use `list`", resolved.name)),
+        OpenedPath::Special => Err(format!("`{}` is not a regular file", resolved.name)),
     }
 }
 
-/// The tools run in this process, so its own environment, with the keys of
-/// providers, would be readable to them.
-fn holds_secrets(place: &Place) -> bool {
-    place.side == Side::Outside && is_of_a_process(&place.path)
+/// The tools run in this process, so they could read its own environment with the providers' keys.
+fn holds_secrets(resolved: &ResolvedPath) -> bool {
+    resolved.scope == PathScope::Outside && is_process_secret(&resolved.path)
 }
 
-/// `/proc/…/environ` and `/proc/…/mem`, with every link followed.
-pub(crate) fn is_of_a_process(path: &Path) -> bool {
+/// `/proc/…/environ` and `/proc/…/mem`. The path must have its links followed.
+pub(crate) fn is_process_secret(path: &Path) -> bool {
     path.starts_with("/proc") && path.file_name().is_some_and(|name| name == "environ" || name == "mem")
 }
 
-pub(crate) fn find(place: &Place) -> Result<Found, String> {
-    let opened = match place.from.look(&place.below) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        // A part of the way may be a file, or a link by now.
-        Err(error) => return Err(about(place, &error)),
-        Ok(_) => open(place),
+pub(crate) fn read_existing(resolved: &ResolvedPath) -> Result<ExistingFile, String> {
+    let opened = match resolved.base.open_at(&resolved.relative) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ExistingFile::Missing),
+        // A part of the path may be a file, or may have become a link.
+        Err(error) => return Err(describe_error(resolved, &error)),
+        Ok(_) => open(resolved),
     };
     let (file, metadata) = opened?;
     let (permissions, changed) = (metadata.permissions(), metadata.modified().ok());
-    // A rename does not ask the file that it replaces.
+    // Replacing a file by a rename does not check its own permissions.
     if permissions.readonly() {
-        return Err(format!("`{}` is read-only", place.name));
+        return Err(format!("`{}` is read-only", resolved.name));
     }
     let mut bytes = Vec::new();
-    if metadata.len() <= MOST_BYTES as u64 {
-        file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| about(place, &error))?;
+    if metadata.len() <= MAX_BYTES as u64 {
+        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| describe_error(resolved, &error))?;
     }
-    if metadata.len().max(bytes.len() as u64) > MOST_BYTES as u64 {
-        return Ok(Found::Other { bytes: metadata.len().max(bytes.len() as u64), changed, permissions });
+    if metadata.len().max(bytes.len() as u64) > MAX_BYTES as u64 {
+        return Ok(ExistingFile::Other { bytes: metadata.len().max(bytes.len() as u64), changed, permissions });
     }
     let size = bytes.len() as u64;
     Ok(match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Found::Text(Document { text, permissions }),
-        Ok(_) | Err(_) => Found::Other { bytes: size, changed, permissions },
+        Ok(text) if !text.contains('\0') => ExistingFile::Text(TextFile { text, permissions }),
+        Ok(_) | Err(_) => ExistingFile::Other { bytes: size, changed, permissions },
     })
 }
 
-pub(crate) fn about(place: &Place, error: &io::Error) -> String {
+pub(crate) fn describe_error(resolved: &ResolvedPath, error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::NotFound {
-        return format!("`{}` does not exist", place.name);
+        return format!("`{}` does not exist", resolved.name);
     }
-    if dir::is_elsewhere(error) {
-        return format!("`{}` leads elsewhere since it was looked at; nothing was done", place.name);
+    if dir::leads_elsewhere(error) {
+        return format!("`{}` leads elsewhere since it was checked; nothing was done", resolved.name);
     }
-    format!("`{}`: {error}", place.name)
+    format!("`{}`: {error}", resolved.name)
 }
 
-/// By the name; an image without a telling name is a binary file.
+/// Detects the type by the file extension.
 pub(crate) fn image_type(path: &Path) -> Option<&'static str> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {

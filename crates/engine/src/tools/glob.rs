@@ -1,25 +1,25 @@
-//! `glob`: files by the pattern of their paths.
+//! `glob`: finds files by a path pattern.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use aside_core::conversation::Tool as Spec;
+use aside_core::conversation::ToolSpec;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::blocking;
-use super::form::Form;
-use super::walk::{self, Passed, Pattern};
-use super::workplace::{Place, Workplace};
-use super::{Job, Outcome, Risk, Target, Tool};
+use super::definition::ToolDefinition;
+use super::walk::{self, PathPattern, WalkSkips};
+use super::working_dir::{ResolvedPath, WorkingDir};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
 
-const MOST: usize = 500;
-const MOST_BYTES: usize = 48 * 1024;
+const MAX_FILES: usize = 500;
+const MAX_BYTES: usize = 48 * 1024;
 
-const FORM: Form = Form {
+const DEFINITION: ToolDefinition = ToolDefinition {
     name: "glob",
-    about: "Finds files by a pattern such as src/**/*.rs; one without a slash is about names at any depth. What .gitignore names is left out.",
+    description: "Finds files by a pattern such as src/**/*.rs; one without a slash is about names at any depth. What .gitignore names is left out.",
     parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"the folder to look in; without it, the working directory"}},"required":["pattern"]}"#,
 };
 
@@ -30,42 +30,42 @@ struct Arguments {
     path: Option<String>,
 }
 
-pub(crate) struct Glob(pub(crate) Workplace);
+pub(crate) struct GlobTool(pub(crate) WorkingDir);
 
-struct Finding {
-    place: Place,
-    pattern: Arc<Pattern>,
+struct GlobCall {
+    resolved: ResolvedPath,
+    pattern: Arc<PathPattern>,
 }
 
-impl Tool for Glob {
-    fn spec(&self) -> Spec {
-        FORM.spec()
+impl Tool for GlobTool {
+    fn spec(&self) -> ToolSpec {
+        DEFINITION.spec()
     }
 
-    fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
-        let Arguments { pattern, path } = FORM.read(arguments)?;
-        let pattern = Arc::new(Pattern::parse(&pattern)?);
-        let place = self.0.place(path.as_deref().unwrap_or("."))?;
-        Ok(Box::new(Finding { place, pattern }))
-    }
-}
-
-impl Job for Finding {
-    fn target(&self) -> Target {
-        self.place.target(Risk::Reads)
-    }
-
-    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
-        Box::pin(async move { blocking(&cancel, move |stop| find(&self.place, &self.pattern, stop)).await })
+    fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
+        let Arguments { pattern, path } = DEFINITION.parse_arguments(arguments)?;
+        let pattern = Arc::new(PathPattern::parse(&pattern)?);
+        let resolved = self.0.resolve(path.as_deref().unwrap_or("."))?;
+        Ok(Box::new(GlobCall { resolved, pattern }))
     }
 }
 
-fn find(place: &Place, pattern: &Pattern, stop: &CancellationToken) -> Outcome {
+impl PlannedCall for GlobCall {
+    fn target(&self) -> CallTarget {
+        self.resolved.target(Risk::Reads)
+    }
+
+    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
+        Box::pin(async move { blocking(&cancel, move |stop| find(&self.resolved, &self.pattern, stop)).await })
+    }
+}
+
+fn find(resolved: &ResolvedPath, pattern: &PathPattern, stop: &CancellationToken) -> ToolOutcome {
     let (mut found, mut bytes, mut more) = (Vec::new(), 0, 0);
-    let passed: Passed = walk::files(place, stop, &mut |below| {
-        if pattern.matches(place, below) {
-            let name = walk::name(place, below);
-            if found.len() < MOST && bytes + name.len() < MOST_BYTES {
+    let skips: WalkSkips = walk::files(resolved, stop, &mut |relative| {
+        if pattern.matches(resolved, relative) {
+            let name = walk::name(resolved, relative);
+            if found.len() < MAX_FILES && bytes + name.len() < MAX_BYTES {
                 bytes += name.len() + 1;
                 found.push(name);
             } else {
@@ -80,6 +80,6 @@ fn find(place: &Place, pattern: &Pattern, stop: &CancellationToken) -> Outcome {
     if more > 0 {
         found.push(format!("[and {more} more; narrow the pattern]"));
     }
-    found.extend(passed.notes());
+    found.extend(skips.notes());
     Ok(found.join("\n"))
 }

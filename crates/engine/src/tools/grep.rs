@@ -1,41 +1,40 @@
-//! `grep`: lines that match, with ripgrep's own libraries.
+//! `grep`: searches files, using ripgrep's libraries.
 
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use aside_core::conversation::Tool as Spec;
+use aside_core::conversation::ToolSpec;
 use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::blocking::{STOPPED, Stoppable, blocking};
-use super::files::is_of_a_process;
-use super::form::Form;
-use super::kept;
-use super::permissions::Rules;
-use super::walk::{self, Passed, Pattern};
-use super::workplace::{Place, Side, Workplace};
-use super::{Job, Outcome, Risk, Target, Tool};
-use crate::dir::Opened;
+use super::blocking::{CancellableFile, STOPPED, blocking};
+use super::bounded_output;
+use super::definition::ToolDefinition;
+use super::files::is_process_secret;
+use super::permissions::PermissionRules;
+use super::walk::{self, PathPattern, WalkSkips};
+use super::working_dir::{PathScope, ResolvedPath, WorkingDir};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use crate::dir::OpenedPath;
 
-const MOST_MATCHES: usize = 200;
-const MOST_BYTES: usize = 48 * 1024;
-const MOST_IN_A_LINE: usize = 400;
-const MOST_CONTEXT: usize = 20;
-/// A file that is one endless line is not searched.
-const MOST_MEMORY: usize = 32 * 1024 * 1024;
-/// The longest expression, and the most that it and its states may take once
-/// they are compiled.
-const MOST_PATTERN: usize = 4096;
-const MOST_COMPILED: usize = 4 * 1024 * 1024;
+const MAX_MATCHES: usize = 200;
+const MAX_BYTES: usize = 48 * 1024;
+const MAX_IN_A_LINE: usize = 400;
+const MAX_CONTEXT: usize = 20;
+/// Files with longer lines are not searched.
+const MAX_MEMORY: usize = 32 * 1024 * 1024;
+/// The maximum length of a pattern, and the maximum size of its compiled form.
+const MAX_PATTERN: usize = 4096;
+const MAX_COMPILED: usize = 4 * 1024 * 1024;
 
-const FORM: Form = Form {
+const DEFINITION: ToolDefinition = ToolDefinition {
     name: "grep",
-    about: "Searches files for a regular expression (Rust syntax), line by line. What .gitignore names and binary files are left out.",
+    description: "Searches files for a regular expression (Rust syntax), line by line. What .gitignore names and binary files are left out.",
     parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"a folder or file; without it, the working directory"},"glob":{"type":"string","description":"only files like this, such as *.rs"},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"description":"lines around each match"}},"required":["pattern"]}"#,
 };
 
@@ -49,81 +48,81 @@ struct Arguments {
     context: Option<usize>,
 }
 
-pub(crate) struct Grep {
-    pub(crate) work: Workplace,
-    /// What `read` may not show, a search does not show either.
-    pub(crate) rules: Arc<Rules>,
+pub(crate) struct GrepTool {
+    pub(crate) work: WorkingDir,
+    /// A search does not show files that `read` may not show.
+    pub(crate) rules: Arc<PermissionRules>,
 }
 
-struct Searching {
-    rules: Arc<Rules>,
-    place: Place,
+struct GrepCall {
+    rules: Arc<PermissionRules>,
+    resolved: ResolvedPath,
     matcher: RegexMatcher,
-    only: Option<Pattern>,
+    only: Option<PathPattern>,
     context: usize,
 }
 
-impl Tool for Grep {
-    fn spec(&self) -> Spec {
-        FORM.spec()
+impl Tool for GrepTool {
+    fn spec(&self) -> ToolSpec {
+        DEFINITION.spec()
     }
 
-    fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
-        let Arguments { pattern, path, glob, ignore_case, context } = FORM.read(arguments)?;
+    fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
+        let Arguments { pattern, path, glob, ignore_case, context } = DEFINITION.parse_arguments(arguments)?;
         let matcher = matcher(&pattern, ignore_case == Some(true))?;
-        let only = glob.as_deref().map(Pattern::parse).transpose()?;
-        let place = self.work.place(path.as_deref().unwrap_or("."))?;
+        let only = glob.as_deref().map(PathPattern::parse).transpose()?;
+        let resolved = self.work.resolve(path.as_deref().unwrap_or("."))?;
         let rules = Arc::clone(&self.rules);
-        let context = context.unwrap_or(0).min(MOST_CONTEXT);
-        Ok(Box::new(Searching { rules, place, matcher, only, context }))
+        let context = context.unwrap_or(0).min(MAX_CONTEXT);
+        Ok(Box::new(GrepCall { rules, resolved, matcher, only, context }))
     }
 }
 
-impl Job for Searching {
-    fn target(&self) -> Target {
-        self.place.target(Risk::Reads)
+impl PlannedCall for GrepCall {
+    fn target(&self) -> CallTarget {
+        self.resolved.target(Risk::Reads)
     }
 
-    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
+    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move { blocking(&cancel, move |stop| self.search(stop)).await })
     }
 }
 
 fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, String> {
-    if pattern.len() > MOST_PATTERN {
-        return Err(format!("the pattern has {} bytes; at most {MOST_PATTERN} are possible", pattern.len()));
+    if pattern.len() > MAX_PATTERN {
+        return Err(format!("the pattern has {} bytes; at most {MAX_PATTERN} are allowed", pattern.len()));
     }
     let mut builder = RegexMatcherBuilder::new();
     builder.case_insensitive(ignore_case).line_terminator(Some(b'\n'));
-    builder.size_limit(MOST_COMPILED).dfa_size_limit(MOST_COMPILED);
-    builder.build(pattern).map_err(|error| format!("`{pattern}` is no regular expression: {error}"))
+    builder.size_limit(MAX_COMPILED).dfa_size_limit(MAX_COMPILED);
+    builder.build(pattern).map_err(|error| format!("`{pattern}` is not a valid regular expression: {error}"))
 }
 
-impl Searching {
-    fn search(&self, stop: &CancellationToken) -> Outcome {
+impl GrepCall {
+    fn search(&self, stop: &CancellationToken) -> ToolOutcome {
         let mut searcher = SearcherBuilder::new()
             .line_number(true)
             .binary_detection(BinaryDetection::quit(0))
             .before_context(self.context)
             .after_context(self.context)
-            .heap_limit(Some(MOST_MEMORY))
+            .heap_limit(Some(MAX_MEMORY))
             .build();
-        let mut found = Found::default();
-        let passed = walk::files(&self.place, stop, &mut |below| {
-            if self.only.as_ref().is_some_and(|only| !only.matches(&self.place, below)) {
+        let mut found = GrepOutput::default();
+        let skips = walk::files(&self.resolved, stop, &mut |relative| {
+            if self.only.as_ref().is_some_and(|only| !only.matches(&self.resolved, relative)) {
                 return ControlFlow::Continue(());
             }
-            found.file = walk::name(&self.place, below);
-            if !self.may_show(&found.file, below) {
-                found.kept_back += 1;
+            found.file = walk::name(&self.resolved, relative);
+            if !self.may_show(&found.file, relative) {
+                found.not_permitted += 1;
                 return ControlFlow::Continue(());
             }
-            // Opened anew from the folder that was judged, never through a link.
-            let searched = match self.place.from.look(&walk::join(&self.place.below, below)) {
-                Ok(Opened::File(file, _)) => {
-                    searcher.search_reader(&self.matcher, Stoppable { file, stop }, &mut found)
+            // Opened again from the folder that was checked, never through a link.
+            let searched = match self.resolved.base.open_at(&walk::join(&self.resolved.relative, relative)) {
+                Ok(OpenedPath::File(file, _)) => {
+                    searcher.search_reader(&self.matcher, CancellableFile { file, stop }, &mut found)
                 }
-                Ok(Opened::Folder | Opened::Special) => Err(io::ErrorKind::InvalidInput.into()),
+                Ok(OpenedPath::Folder | OpenedPath::Special) => Err(io::ErrorKind::InvalidInput.into()),
                 Err(error) => Err(error),
             };
             if searched.is_err() {
@@ -134,54 +133,55 @@ impl Searching {
         if stop.is_cancelled() {
             return Err(STOPPED.to_owned());
         }
-        Ok(found.text(passed))
+        Ok(found.text(skips))
     }
 
-    fn may_show(&self, name: &str, below: &Path) -> bool {
-        let whole = walk::join(&self.place.path, below);
-        let path = whole.display().to_string();
-        match self.place.side {
-            Side::Inside => self.rules.lets_be_read(FORM.name, name, &path),
-            // The user was asked about all of it, but a rule that forbids counts.
-            Side::Outside => {
-                !is_of_a_process(&whole) && self.rules.forbids(&["read", FORM.name], name, &path).is_none()
+    fn may_show(&self, name: &str, relative: &Path) -> bool {
+        let absolute = walk::join(&self.resolved.path, relative);
+        let path = absolute.display().to_string();
+        match self.resolved.scope {
+            PathScope::Inside => self.rules.may_read(DEFINITION.name, name, &path),
+            // The user approved the whole search, but deny rules still apply.
+            PathScope::Outside => {
+                !is_process_secret(&absolute)
+                    && self.rules.forbidding_rule(&["read", DEFINITION.name], name, &path).is_none()
             }
         }
     }
 }
 
 #[derive(Default)]
-struct Found {
+struct GrepOutput {
     file: String,
     shown: String,
     matches: usize,
     unread: usize,
-    /// Files that may not be read without asking.
-    kept_back: usize,
+    /// Files that may not be read without permission.
+    not_permitted: usize,
 }
 
-impl Found {
+impl GrepOutput {
     fn is_full(&self) -> bool {
-        self.matches >= MOST_MATCHES || self.shown.len() >= MOST_BYTES
+        self.matches >= MAX_MATCHES || self.shown.len() >= MAX_BYTES
     }
 
     fn line(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
-        let text = kept::bytes_of_line(bytes, MOST_IN_A_LINE);
+        let text = bounded_output::truncated_line(bytes, MAX_IN_A_LINE);
         self.shown.push_str(&format!("{}{mark}{}{mark}{text}\n", self.file, number.unwrap_or(0)));
     }
 
-    fn text(mut self, mut passed: Passed) -> String {
+    fn text(mut self, mut skips: WalkSkips) -> String {
         if self.matches == 0 {
             self.shown.push_str("[no match]\n");
         }
         if self.is_full() {
             self.shown.push_str(&format!("[stopped after {} matches; narrow the search]\n", self.matches));
         }
-        if self.kept_back > 0 {
-            self.shown.push_str(&format!("[{} files may not be read and were not searched]\n", self.kept_back));
+        if self.not_permitted > 0 {
+            self.shown.push_str(&format!("[{} files may not be read and were not searched]\n", self.not_permitted));
         }
-        passed.unread += self.unread;
-        for note in passed.notes() {
+        skips.unread += self.unread;
+        for note in skips.notes() {
             self.shown.push_str(&note);
             self.shown.push('\n');
         }
@@ -189,7 +189,7 @@ impl Found {
     }
 }
 
-impl Sink for Found {
+impl Sink for GrepOutput {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
@@ -209,16 +209,16 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::test_dir::TestDir;
 
     #[test]
     fn l4_a_search_that_is_cancelled_stops() {
-        let scratch = Scratch::new("grep-cancelled");
-        fs::write(scratch.path().join("a"), "needle\n").unwrap();
-        let work = Workplace::open(scratch.path()).unwrap();
-        let place = work.place(".").unwrap();
+        let test_dir = TestDir::new("grep-cancelled");
+        fs::write(test_dir.path().join("a"), "needle\n").unwrap();
+        let work = WorkingDir::open(test_dir.path()).unwrap();
+        let resolved = work.resolve(".").unwrap();
         let matcher = RegexMatcher::new("needle").unwrap();
-        let search = Searching { rules: Arc::default(), place, matcher, only: None, context: 0 };
+        let search = GrepCall { rules: Arc::default(), resolved, matcher, only: None, context: 0 };
         let stop = CancellationToken::new();
         assert_eq!(search.search(&stop), Ok("a:1:needle\n".to_owned()));
         stop.cancel();

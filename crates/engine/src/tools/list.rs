@@ -1,26 +1,26 @@
-//! `list`: what is in a folder.
+//! `list`: shows the entries of a folder.
 
 use std::collections::BinaryHeap;
 use std::ffi::OsString;
 
-use aside_core::conversation::Tool as Spec;
+use aside_core::conversation::ToolSpec;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::{STOPPED, blocking};
+use super::definition::ToolDefinition;
 use super::files;
-use super::form::Form;
-use super::workplace::{Place, Workplace};
-use super::{Job, Outcome, Risk, Target, Tool};
-use crate::dir::{Dir, Entry, Kind};
+use super::working_dir::{ResolvedPath, WorkingDir};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use crate::dir::{Dir, DirEntry, EntryKind};
 
-const MOST: usize = 1000;
-const MOST_BYTES: usize = 48 * 1024;
+const MAX_ENTRIES: usize = 1000;
+const MAX_BYTES: usize = 48 * 1024;
 
-const FORM: Form = Form {
+const DEFINITION: ToolDefinition = ToolDefinition {
     name: "list",
-    about: "Lists a folder: folders end in /, links show where they lead. For more than one level, use glob.",
+    description: "Lists a folder: folders end in /, links show where they lead. For more than one level, use glob.",
     parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"without it, the working directory"}}}"#,
 };
 
@@ -30,46 +30,46 @@ struct Arguments {
     path: Option<String>,
 }
 
-pub(crate) struct List(pub(crate) Workplace);
+pub(crate) struct ListTool(pub(crate) WorkingDir);
 
-struct Listing {
-    place: Place,
+struct ListCall {
+    resolved: ResolvedPath,
 }
 
-impl Tool for List {
-    fn spec(&self) -> Spec {
-        FORM.spec()
+impl Tool for ListTool {
+    fn spec(&self) -> ToolSpec {
+        DEFINITION.spec()
     }
 
-    fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
-        let Arguments { path } = FORM.read(arguments)?;
-        let place = self.0.place(path.as_deref().unwrap_or("."))?;
-        Ok(Box::new(Listing { place }))
-    }
-}
-
-impl Job for Listing {
-    fn target(&self) -> Target {
-        self.place.target(Risk::Reads)
-    }
-
-    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
-        Box::pin(async move { blocking(&cancel, move |stop| list(&self.place, stop)).await })
+    fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
+        let Arguments { path } = DEFINITION.parse_arguments(arguments)?;
+        let resolved = self.0.resolve(path.as_deref().unwrap_or("."))?;
+        Ok(Box::new(ListCall { resolved }))
     }
 }
 
-/// Keeps the first names of the folder, however many there are.
-fn list(place: &Place, stop: &CancellationToken) -> Outcome {
-    let fail = |error: std::io::Error| files::about(place, &error);
-    let folder = place.from.folder(&place.below).map_err(fail)?;
+impl PlannedCall for ListCall {
+    fn target(&self) -> CallTarget {
+        self.resolved.target(Risk::Reads)
+    }
+
+    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
+        Box::pin(async move { blocking(&cancel, move |stop| list(&self.resolved, stop)).await })
+    }
+}
+
+/// Shows the first names of the folder, in bounded memory.
+fn list(resolved: &ResolvedPath, stop: &CancellationToken) -> ToolOutcome {
+    let fail = |error: std::io::Error| files::describe_error(resolved, &error);
+    let folder = resolved.base.open_folder(&resolved.relative).map_err(fail)?;
     let (mut first, mut more) = (BinaryHeap::new(), 0);
     for entry in folder.entries().map_err(fail)? {
         if stop.is_cancelled() {
             return Err(STOPPED.to_owned());
         }
-        let Entry { name, kind } = entry.map_err(fail)?;
-        first.push((sorted_as(name, kind), kind));
-        if first.len() > MOST {
+        let DirEntry { name, kind } = entry.map_err(fail)?;
+        first.push((sort_key(name, kind), kind));
+        if first.len() > MAX_ENTRIES {
             first.pop();
             more += 1;
         }
@@ -79,9 +79,9 @@ fn list(place: &Place, stop: &CancellationToken) -> Outcome {
     }
     let (mut names, mut bytes) = (Vec::new(), 0);
     for (name, kind) in first.into_sorted_vec() {
-        let name = shown(&folder, name, kind);
+        let name = display_entry(&folder, name, kind);
         bytes += name.len() + 1;
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             more += 1;
         } else {
             names.push(name);
@@ -93,21 +93,21 @@ fn list(place: &Place, stop: &CancellationToken) -> Outcome {
     Ok(names.join("\n"))
 }
 
-/// A folder stands where its name with the slash does.
-fn sorted_as(mut name: OsString, kind: Kind) -> OsString {
-    if kind == Kind::Folder {
+/// Sorts a folder by its name with a trailing slash.
+fn sort_key(mut name: OsString, kind: EntryKind) -> OsString {
+    if kind == EntryKind::Folder {
         name.push("/");
     }
     name
 }
 
-fn shown(folder: &Dir, name: OsString, kind: Kind) -> String {
+fn display_entry(folder: &Dir, name: OsString, kind: EntryKind) -> String {
     let text = name.to_string_lossy();
     match kind {
-        Kind::Link => match folder.link_target(&name) {
+        EntryKind::Link => match folder.link_target(&name) {
             Ok(target) => format!("{text} -> {}", target.display()),
             Err(_) => text.into_owned(),
         },
-        Kind::File | Kind::Folder | Kind::Special => text.into_owned(),
+        EntryKind::File | EntryKind::Folder | EntryKind::Special => text.into_owned(),
     }
 }

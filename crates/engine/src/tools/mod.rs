@@ -1,18 +1,18 @@
-//! What the model may use, and who is asked before it does.
+//! The model's tools, and the permission they need.
 //!
-//! A [`Tool`] makes a [`Job`] of a call, the [`Permissions`] say whether it may
-//! be done, and the [`Toolbox`] does it. One file a tool.
+//! A [`Tool`] turns a tool call into a [`PlannedCall`], the [`Permissions`] decide whether it may run, and
+//! the [`Toolbox`] runs it. Each built-in tool has its own file.
 
 mod blocking;
+mod bounded_output;
+mod definition;
 mod diff;
 mod edit;
 mod files;
-mod form;
+mod gitignore;
 mod glob;
 mod grep;
-mod group;
-mod ignored;
-mod kept;
+mod helper_process;
 mod list;
 pub mod permissions;
 mod process;
@@ -21,130 +21,130 @@ mod read;
 mod shell;
 mod toolbox;
 mod walk;
-mod workplace;
+mod working_dir;
 mod write;
 
-use aside_core::conversation::Tool as Spec;
-pub use aside_core::question::{Confinement, Permit, Question, Risk};
+use aside_core::conversation::ToolSpec;
+pub use aside_core::permission_question::{Confinement, PermissionAnswer, PermissionQuestion, Risk};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+pub use bounded_output::BoundedOutput;
 pub(crate) use files::image_type;
-pub use group::Group;
-pub use kept::Kept;
+pub use helper_process::HelperProcess;
 pub use permissions::{
-    KnownTools, Mode, NotForgotten, Permissions, ProjectMemory, Ruled, Rules, Source, Verdict, server_pattern,
+    ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,
+    RuleVerdict, server_pattern,
 };
-pub use toolbox::{Offered, Switch, Taken, Toolbox, UnknownTool};
-pub use workplace::Workplace;
+pub use toolbox::{DuplicateTool, Switch, ToolInfo, Toolbox, UnknownTool};
+pub use working_dir::WorkingDir;
 
-/// Whoever can ask the user. Dropping the answer's future counts as no.
+/// Asks the user for permission. Dropping the future counts as a denial.
 pub trait Asker: Sync {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Permit>;
+    fn ask(&self, question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer>;
 
-    /// An answer could not be remembered; the user should know.
-    fn trouble(&self, _what: &str) {}
+    /// Shows a warning, for example that an answer could not be stored.
+    fn warn(&self, _what: &str) {}
 }
 
-/// For a run without a terminal.
+/// For runs without a terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct NobodyToAsk;
 
 impl Asker for NobodyToAsk {
-    fn ask(&self, _question: Question) -> BoxFuture<'_, Permit> {
-        Box::pin(async { Permit::Nobody })
+    fn ask(&self, _question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer> {
+        Box::pin(async { PermissionAnswer::Nobody })
     }
 }
 
-/// What a job came to, in words for the model; an error is a result too.
-pub type Outcome = Result<String, String>;
+/// The text of a tool result, for the model.
+pub type ToolOutcome = Result<String, String>;
 
-/// Something the model can call.
+/// A tool that the model can call.
 pub trait Tool: Send + Sync {
-    fn spec(&self) -> Spec;
+    fn spec(&self) -> ToolSpec;
 
-    /// The server it belongs to; none for one of our own.
+    /// The MCP server that provides the tool; `None` for a built-in tool.
     fn server(&self) -> Option<&str> {
         None
     }
 
-    /// What the person should be told since this was last asked, whatever the model
-    /// is told.
+    /// Takes the notices for the user since the last call. The model does not see them.
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What this call would do. Nothing is opened or changed yet; arguments
-    /// that do not fit are answered with what is expected.
-    fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String>;
+    /// Parses a call without opening or changing anything. An error tells the model which arguments are
+    /// expected.
+    fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String>;
 }
 
-/// One call, understood and not yet done.
-pub trait Job: Send {
-    fn target(&self) -> Target;
+/// A parsed tool call that has not run yet.
+pub trait PlannedCall: Send {
+    fn target(&self) -> CallTarget;
 
-    /// How the process it would start is confined. None if it starts none.
+    /// How the process would be confined; `None` if the call starts no process.
     fn confinement(&self) -> Option<Confinement> {
         None
     }
 
-    /// The person was asked about this very call and said yes.
-    fn approved(&mut self) {}
+    /// Records that the user approved this very call.
+    fn set_approved(&mut self) {}
 
-    /// Looks at what would happen, for the user to see before the question.
-    fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
+    /// What would happen, shown with the permission question.
+    fn preview(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async { Ok(None) })
     }
 
-    /// Does it. It ends soon after the token is cancelled.
-    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome>;
+    /// Runs the call. Ends soon after `cancel` is triggered.
+    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome>;
 }
 
-/// Tools that were not there when the session began.
+/// Tools that finished loading after the session started.
 #[derive(Default)]
-pub struct Arrived {
+pub struct LoadedTools {
     pub tools: Vec<Box<dyn Tool>>,
-    /// What did not come, and what to do about it.
+    /// Which tools could not be loaded, and what to do about it.
     pub notes: Vec<String>,
 }
 
-/// What a job is about, as far as permission goes.
+/// What a call would act on, for the permission check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct CallTarget {
     pub subject: String,
     pub risk: Risk,
-    pub likeness: Likeness,
-    /// The whole path, where the subject is a path.
+    pub answer_scope: AnswerScope,
+    /// The absolute path, if the subject is a path.
     pub path: Option<String>,
-    /// The protected path that it would change, which always asks.
+    /// The protected path that it would change. Such a call always asks.
     pub protected: Option<String>,
-    pub standing: Standing,
+    pub prior_approval: PriorApproval,
 }
 
-impl Target {
-    /// About something that is no path.
-    pub fn new(subject: String, risk: Risk, likeness: Likeness) -> Target {
-        Target { subject, risk, likeness, path: None, protected: None, standing: Standing::Counts }
+impl CallTarget {
+    /// For a subject that is not a path.
+    pub fn new(subject: String, risk: Risk, answer_scope: AnswerScope) -> CallTarget {
+        CallTarget { subject, risk, answer_scope, path: None, protected: None, prior_approval: PriorApproval::Suffices }
     }
 }
 
-/// Whether what was allowed before, by a rule or an answer, is enough.
+/// Whether an earlier permission, from a rule or an answer, is enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    Counts,
-    /// It asks, and `--yes` is an answer.
+pub enum PriorApproval {
+    Suffices,
+    /// The user is asked, unless `--yes` is given.
     Asks,
-    /// It asks whatever was said before, `--yes` included.
+    /// The user is asked, even with `--yes`.
     AlwaysAsks,
 }
 
-/// What counts as the same again when a yes is remembered.
+/// What a remembered permission covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Likeness {
+pub enum AnswerScope {
     /// Any use of the tool inside the working directory.
     Tool,
-    /// Any use of any tool of this server.
+    /// Any tool of this MCP server.
     Server(String),
-    /// This very subject.
+    /// Only the same subject.
     Subject,
 }

@@ -1,4 +1,4 @@
-//! One command, run to its end with everything it started.
+//! Runs one command and ends everything it started.
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use aside_confine::launch::{self, Launch};
-use aside_confine::{End as Reported, Report};
+use aside_confine::{CommandEnd, LaunchReport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
@@ -16,163 +16,165 @@ use tokio::process::Child;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::group::Group;
-use super::kept::Kept;
+use super::bounded_output::BoundedOutput;
+use super::helper_process::HelperProcess;
 
-/// How long the helper has to end everything once it is told to. It asks first,
-/// then it kills, then it waits for the kernel.
-const ENDING: Duration = Duration::from_secs(5);
-/// How long output may still come once everything has ended. Somebody else may
-/// hold the pipe open for ever.
-const LAST_WORDS: Duration = Duration::from_millis(200);
-/// No report is longer.
-const MOST_REPORT: u32 = 1024 * 1024;
+/// How long the helper may take to end everything: it sends SIGTERM, then SIGKILL, then waits for the
+/// processes to exit.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to read remaining output once everything has ended. Another process may hold the pipe open
+/// forever.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+const MAX_REPORT: u32 = 1024 * 1024;
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) output: Kept,
-    pub(crate) end: End,
-    /// Something it had put into the background was still running.
-    pub(crate) ended_others: bool,
-    /// Processes that could not be ended.
-    pub(crate) left: Vec<i32>,
-    /// Protected paths that it changed, and that were put back.
+pub(crate) struct CommandRun {
+    pub(crate) output: BoundedOutput,
+    pub(crate) end: RunEnd,
+    /// Some of its background processes were still running.
+    pub(crate) killed_background: bool,
+    /// Processes that could not be killed.
+    pub(crate) survivors: Vec<i32>,
+    /// Protected paths that it changed and that were restored.
     pub(crate) restored: Vec<String>,
-    /// Protected paths that it changed, and that stay changed.
+    /// Protected paths that it changed and that stay changed.
     pub(crate) changed: Vec<String>,
-    pub(crate) troubles: Vec<String>,
+    pub(crate) problems: Vec<String>,
 }
 
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     Exited(i32),
     Signalled(i32),
     TimedOut,
     Cancelled,
     NotStarted(String),
-    /// Its helper was ended by somebody.
+    /// The helper process was killed.
     HelperLost,
 }
 
-/// Runs the launch by the helper that the command starts. When this returns,
-/// nothing of it runs any more; when it is dropped, that is so soon after.
+/// Starts `command`, the helper, and has it run `launch`. When this returns, none of the processes is left;
+/// when it is dropped, they end soon after.
 pub(crate) async fn run(
     mut command: Command,
     launch: &Launch,
     limit: Duration,
-    most_output: usize,
+    max_output: usize,
     cancel: &CancellationToken,
-) -> io::Result<Ran> {
-    // One pipe for both, so that lines stand in the order they were written.
+) -> io::Result<CommandRun> {
+    // One pipe for stdout and stderr, so that their lines stay in order.
     let (reader, writer) = io::pipe()?;
     let mut pipe = Receiver::from_owned_fd(reader.into())?;
     let (mut ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-    let frame = launch::framed(launch)?;
-    // What fits into the socket is there before anybody has to wait for it.
-    let (early, late) = frame.split_at(if frame.len() <= launch::FITS { frame.len() } else { 0 });
+    let frame = launch::encode_frame(launch)?;
+    // Write in advance what fits into the socket's buffer, so that the helper does not wait for it.
+    let (early, late) = frame.split_at(if frame.len() <= launch::ALWAYS_BUFFERED { frame.len() } else { 0 });
     ours.write_all(early)?;
     ours.set_nonblocking(true)?;
-    let (hear, mut tell) = UnixStream::from_std(ours)?.into_split();
+    let (from_helper, mut to_helper) = UnixStream::from_std(ours)?.into_split();
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(writer.try_clone()?).stderr(writer);
-    // The command holds our ends of the pipes, and they would never close.
-    let (mut child, mut group) = Group::start(command)?;
-    let mut output = Kept::new(most_output);
+    // This drops `command` with its write ends of the pipe; otherwise the pipe would never close.
+    let (mut child, mut helper) = HelperProcess::start(command)?;
+    let mut output = BoundedOutput::new(max_output);
     let (report, early) = {
-        let mut attended = pin!(attend(hear, &mut pipe, &mut output));
+        let mut reporting = pin!(read_report(from_helper, &mut pipe, &mut output));
         let launched = async {
-            drop(timeout(ENDING, tell.write_all(late)).await);
-            attended.as_mut().await
+            drop(timeout(SHUTDOWN_TIMEOUT, to_helper.write_all(late)).await);
+            reporting.as_mut().await
         };
-        let asked = tokio::select! {
+        let finished = tokio::select! {
             report = launched => Ok(report),
-            () = sleep(limit) => Err(End::TimedOut),
-            () = cancel.cancelled() => Err(End::Cancelled),
+            () = sleep(limit) => Err(RunEnd::TimedOut),
+            () = cancel.cancelled() => Err(RunEnd::Cancelled),
         };
-        match asked {
+        match finished {
             Ok(report) => (report.ok(), None),
             Err(early) => {
-                // Closing our side is how the helper is told.
-                drop(tell);
-                let report = timeout(ENDING, attended).await;
+                // Closing our side tells the helper to end everything.
+                drop(to_helper);
+                let report = timeout(SHUTDOWN_TIMEOUT, reporting).await;
                 (report.ok().and_then(Result::ok), Some(early))
             }
         }
     };
     let report = match report {
         Some(report) => {
-            // The helper has nothing more to do, and is not waited for.
-            group.has_ended();
+            // The helper is done; there is no need to wait for it.
+            helper.set_exited();
             report
         }
-        None => lost(&mut child, &mut group).await,
+        None => report_lost_helper(&mut child, &mut helper).await,
     };
     drain(&mut pipe, &mut output).await;
-    Ok(ran(output, report, early))
+    Ok(command_run(output, report, early))
 }
 
-fn ran(output: Kept, report: Report, early: Option<End>) -> Ran {
-    let Report { end, ended_others, left, restored, changed, troubles } = report;
+fn command_run(output: BoundedOutput, report: LaunchReport, early: Option<RunEnd>) -> CommandRun {
+    let LaunchReport { end, killed_background, survivors, restored, changed, problems } = report;
     let end = match (end, early) {
-        (Reported::NotStarted(why), _) => End::NotStarted(why),
+        (CommandEnd::NotStarted(why), _) => RunEnd::NotStarted(why),
         (_, Some(early)) => early,
-        (Reported::Exited(code), None) => End::Exited(code),
-        (Reported::Signalled(signal), None) => End::Signalled(signal),
-        (Reported::Stopped, None) => End::HelperLost,
+        (CommandEnd::Exited(code), None) => RunEnd::Exited(code),
+        (CommandEnd::Signalled(signal), None) => RunEnd::Signalled(signal),
+        (CommandEnd::Stopped, None) => RunEnd::HelperLost,
     };
-    Ran { output, end, ended_others, left, restored, changed, troubles }
+    CommandRun { output, end, killed_background, survivors, restored, changed, problems }
 }
 
-/// There is no report: the helper was killed or hangs. What it held is found by
-/// its mark.
-async fn lost(child: &mut Child, group: &mut Group) -> Report {
-    let ended = group.end_by_mark();
-    drop(timeout(ENDING, child.wait()).await);
-    Report {
-        end: Reported::Stopped,
-        ended_others: ended > 0,
-        left: Vec::new(),
+/// The report for a helper that was killed or hangs. Its processes are found by their mark.
+async fn report_lost_helper(child: &mut Child, helper: &mut HelperProcess) -> LaunchReport {
+    let ended = helper.kill_marked();
+    drop(timeout(SHUTDOWN_TIMEOUT, child.wait()).await);
+    LaunchReport {
+        end: CommandEnd::Stopped,
+        killed_background: ended > 0,
+        survivors: Vec::new(),
         restored: Vec::new(),
         changed: Vec::new(),
-        troubles: vec!["protected paths were not looked at afterwards".to_owned()],
+        problems: vec!["protected paths were not checked afterwards".to_owned()],
     }
 }
 
-/// Takes in what is written, and waits for the report.
-async fn attend(mut hear: OwnedReadHalf, pipe: &mut Receiver, output: &mut Kept) -> io::Result<Report> {
+/// Reads output until the report arrives.
+async fn read_report(
+    mut from_helper: OwnedReadHalf,
+    pipe: &mut Receiver,
+    output: &mut BoundedOutput,
+) -> io::Result<LaunchReport> {
     let report = async {
-        let length = hear.read_u32().await?;
-        if length > MOST_REPORT {
+        let length = from_helper.read_u32().await?;
+        if length > MAX_REPORT {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut json = vec![0; length as usize];
-        hear.read_exact(&mut json).await?;
+        from_helper.read_exact(&mut json).await?;
         Ok(serde_json::from_slice(&json)?)
     };
     tokio::select! {
         report = report => report,
-        never = listen(pipe, output) => match never {},
+        never = read_forever(pipe, output) => match never {},
     }
 }
 
-/// Takes in what is written, for as long as somebody waits for this.
-async fn listen(pipe: &mut Receiver, output: &mut Kept) -> std::convert::Infallible {
-    while take_in(pipe, output).await {}
+/// Reads output until it is dropped.
+async fn read_forever(pipe: &mut Receiver, output: &mut BoundedOutput) -> std::convert::Infallible {
+    while read_chunk(pipe, output).await {}
     std::future::pending().await
 }
 
-async fn drain(pipe: &mut Receiver, output: &mut Kept) {
-    let deadline = Instant::now() + LAST_WORDS;
+async fn drain(pipe: &mut Receiver, output: &mut BoundedOutput) {
+    let deadline = Instant::now() + DRAIN_TIMEOUT;
     loop {
         tokio::select! {
-            more = take_in(pipe, output) => if !more { break },
+            more = read_chunk(pipe, output) => if !more { break },
             () = sleep_until(deadline) => break,
         }
     }
 }
 
-/// One piece; false when there will be no more.
-async fn take_in(pipe: &mut Receiver, output: &mut Kept) -> bool {
+/// Reads one chunk; returns false at the end.
+async fn read_chunk(pipe: &mut Receiver, output: &mut BoundedOutput) -> bool {
     let mut buffer = [0; 16 * 1024];
     match pipe.read(&mut buffer).await {
         Ok(0) | Err(_) => false,

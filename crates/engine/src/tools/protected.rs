@@ -1,19 +1,17 @@
-//! Files that decide what runs next: hooks, start-up files, editor tasks, the
-//! instructions of a project, aside's own folders. A change to one of them is
-//! always asked about.
+//! Paths that can affect what runs next: hooks, start-up files, editor tasks, instruction files, aside's own
+//! folders. Changing one always needs permission.
 
 use std::path::{Path, PathBuf};
 
-/// A name stands for a file, or for a folder and everything in it, at any depth.
-/// `*` at either end of a name stands for anything; letters of both cases are
-/// the same, since they are on many file systems.
+/// A name matches a file, or a folder with everything in it, at any depth. `*` matches anything at either end
+/// of a name. Case is ignored, as on many file systems.
 const NAMES: &[&str] = &[
-    // Repositories: hooks and config are run by git.
+    // Repositories: git runs hooks and reads its config from them.
     ".git",
     ".gitconfig",
     ".gitmodules",
     ".config/git",
-    // Instructions for agents, and what agents run.
+    // Instructions for agents, and programs that agents start.
     "agents.md",
     ".aside",
     ".mcp.json",
@@ -44,7 +42,7 @@ const NAMES: &[&str] = &[
     ".envrc",
     ".direnvrc",
     ".config/direnv",
-    // What a login or a connection starts.
+    // Programs started at login or by a connection.
     ".ssh",
     ".pam_environment",
     ".xinitrc",
@@ -82,53 +80,52 @@ const NAMES: &[&str] = &[
     ".dir-locals*.el",
 ];
 
-/// What of it this session adds.
+/// The paths that this session protects in addition to the built-in ones.
 #[derive(Debug, Default)]
-pub(crate) struct Protected {
-    /// With every link followed.
+pub(crate) struct ProtectedPaths {
+    /// With links followed.
     folders: Vec<PathBuf>,
     names: Vec<String>,
 }
 
-impl Protected {
+impl ProtectedPaths {
     pub(crate) fn new(
         folders: impl IntoIterator<Item = PathBuf>,
         names: impl IntoIterator<Item = String>,
-    ) -> Protected {
-        Protected { folders: folders.into_iter().collect(), names: names.into_iter().collect() }
+    ) -> ProtectedPaths {
+        ProtectedPaths { folders: folders.into_iter().collect(), names: names.into_iter().collect() }
     }
 
-    /// Whether this path is one of them. Both have every link followed; `named`
-    /// is what the names are looked for in: the way from the working directory,
-    /// since a session may well work in a folder of such a name.
+    /// Whether this path is protected. Both paths must have their links followed. The names are looked up in
+    /// `named`, the path relative to the working directory, because the working directory itself may be
+    /// inside a folder with such a name.
     pub(crate) fn covers(&self, path: &Path, named: &Path) -> bool {
-        let parts = folded(named);
+        let parts = normalized(named);
         let by_name = NAMES.iter().copied().chain(self.names.iter().map(String::as_str));
-        by_name.into_iter().any(|name| occurs(name, &parts))
-            || self.folders.iter().any(|folder| folded(path).starts_with(&folded(folder)))
+        by_name.into_iter().any(|name| contains_name(name, &parts))
+            || self.folders.iter().any(|folder| normalized(path).starts_with(&normalized(folder)))
             || is_in_bare_repository(path, named)
     }
 }
 
-/// A repository that is not called `.git`: bare ones, and those of worktrees
-/// and submodules that are kept apart.
+/// A repository that is not called `.git`: a bare one, or the separate folder of a worktree or submodule.
 fn is_in_bare_repository(path: &Path, named: &Path) -> bool {
     let depth = named.components().count();
-    // With the file that would be written, so that the last piece of one asks.
+    // Counts the file to be written as present, so that adding the last missing part asks too.
     path.ancestors().skip(1).take(depth).any(|folder| {
         let has = |name: &str| path.starts_with(folder.join(name)) || folder.join(name).exists();
         has("HEAD") && has("objects") && has("refs")
     })
 }
 
-/// Whether the parts of a name follow one another in a path.
-fn occurs(name: &str, parts: &[String]) -> bool {
-    let name = folded(Path::new(name));
+/// Whether the components of a name occur in a row in a path.
+fn contains_name(name: &str, parts: &[String]) -> bool {
+    let name = normalized(Path::new(name));
     !name.is_empty()
-        && parts.windows(name.len()).any(|window| name.iter().zip(window).all(|(name, part)| is_like(name, part)))
+        && parts.windows(name.len()).any(|window| name.iter().zip(window).all(|(name, part)| matches_name(name, part)))
 }
 
-fn is_like(name: &str, part: &str) -> bool {
+fn matches_name(name: &str, part: &str) -> bool {
     match name.split_once('*') {
         None => name == part,
         Some((before, behind)) => {
@@ -137,9 +134,8 @@ fn is_like(name: &str, part: &str) -> bool {
     }
 }
 
-/// The parts of a path in lower case, without characters that a file system may
-/// ignore in a name.
-fn folded(path: &Path) -> Vec<String> {
+/// The components of a path in lower case, without characters that some file systems ignore.
+fn normalized(path: &Path) -> Vec<String> {
     let fold = |part: std::path::Component<'_>| {
         let part = part.as_os_str().to_string_lossy();
         let ignored = |c: &char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
@@ -153,11 +149,11 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::test_dir::TestDir;
 
     #[test]
-    fn l3_what_decides_what_runs_next_is_protected_by_its_name() {
-        let protected = Protected::new([PathBuf::from("/home/me/.config/aside")], ["docs/RULES.md".to_owned()]);
+    fn l3_paths_that_affect_what_runs_next_are_protected_by_name() {
+        let protected = ProtectedPaths::new([PathBuf::from("/home/me/.config/aside")], ["docs/RULES.md".to_owned()]);
         #[rustfmt::skip]
         let yes = [
             ".git", ".git/hooks/pre-commit", ".git/config", "sub/.git", "sub/.GIT/config", ".g\u{200c}it/config",
@@ -176,7 +172,7 @@ mod tests {
         for path in no {
             assert!(!protected.covers(&Path::new("/w").join(path), Path::new(path)), "{path}");
         }
-        // aside's own folders, whatever the working directory is.
+        // aside's own folders are protected in every working directory.
         for (path, named) in [
             ("/home/me/.config/aside/config.toml", "aside/config.toml"),
             ("/home/me/.config/ASIDE/config.toml", "/home/me/.config/ASIDE/config.toml"),
@@ -188,13 +184,13 @@ mod tests {
 
     #[test]
     fn l3_a_repository_is_protected_whatever_its_name() {
-        let scratch = Scratch::new("bare");
-        let root = scratch.path();
+        let test_dir = TestDir::new("bare");
+        let root = test_dir.path();
         for folder in ["store/objects", "store/refs", "store/hooks", "plain/refs"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
         fs::write(root.join("store/HEAD"), "ref: refs/heads/main\n").unwrap();
-        let covers = |path: &str| Protected::default().covers(&root.join(path), Path::new(path));
+        let covers = |path: &str| ProtectedPaths::default().covers(&root.join(path), Path::new(path));
         assert!(covers("store/config") && covers("store/hooks/pre-commit"));
         assert!(!covers("plain/refs/x") && !covers("store"));
         fs::create_dir_all(root.join("plain/objects")).unwrap();

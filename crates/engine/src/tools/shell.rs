@@ -1,36 +1,36 @@
-//! `shell`: a command line, in the working directory, confined.
+//! `shell`: runs a command line in the working directory, confined.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aside_confine::{Approval, Input, Want, Wish};
-use aside_core::conversation::Tool as Spec;
-use aside_core::question::{Network, Tier};
+use aside_confine::{Approval, CommandInput, ConfineSetting, RequestedAccess};
+use aside_core::conversation::ToolSpec;
+use aside_core::permission_question::{Network, Tier};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::form::Form;
-use super::permissions::Rules;
-use super::process::{self, End, Ran};
-use super::workplace::Workplace;
-use super::{Confinement, Job, Likeness, Outcome, Risk, Standing, Target, Tool};
+use super::definition::ToolDefinition;
+use super::permissions::PermissionRules;
+use super::process::{self, CommandRun, RunEnd};
+use super::working_dir::WorkingDir;
+use super::{AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, Tool, ToolOutcome};
 
-const USUAL_SECONDS: u64 = 120;
-const MOST_SECONDS: u64 = 600;
-const MOST_OUTPUT: usize = 32 * 1024;
+const DEFAULT_SECONDS: u64 = 120;
+const MAX_SECONDS: u64 = 600;
+const MAX_OUTPUT: usize = 32 * 1024;
 
-/// Where every system has it: no folder of `PATH` comes before it.
+/// An absolute path, so that no folder in `PATH` can replace it.
 const SHELL: &str = "/bin/sh";
 
-/// So that nothing waits for a key that nobody can press.
-const QUIET: [(&str, &str); 4] =
+/// Keeps programs from waiting for interactive input.
+const NON_INTERACTIVE_VARIABLES: [(&str, &str); 4] =
     [("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("TERM", "dumb")];
 
-const FORM: Form = Form {
+const DEFINITION: ToolDefinition = ToolDefinition {
     name: "shell",
-    about: "Runs a command line with sh in the working directory, without input. Output and errors come together, long output cut in the middle. What it leaves in the background is ended with it. It is usually confined: it writes only to the working directory, temporary folders and caches, and has no network. `network` and `unconfined` ask the user to lift that for one command.",
+    description: "Runs a command line with sh in the working directory, without input. Output and errors come together, long output cut in the middle. What it leaves in the background is ended with it. It is usually confined: it writes only to the working directory, temporary folders and caches, and has no network. `network` and `unconfined` ask the user to lift that for one command.",
     parameters: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"description":"seconds, 120 if not given, at most 600"},"network":{"type":"boolean","description":"true if it cannot work without network; the user is asked"},"unconfined":{"type":"boolean","description":"true only after it failed confined and has to reach further; the user is always asked"}},"required":["command"]}"#,
 };
 
@@ -45,219 +45,223 @@ struct Arguments {
     unconfined: bool,
 }
 
-pub(crate) struct Shell {
-    work: Workplace,
-    rules: Arc<Rules>,
-    notices: Arc<Notices>,
+pub(crate) struct ShellTool {
+    work: WorkingDir,
+    rules: Arc<PermissionRules>,
+    notices: Arc<PendingNotices>,
 }
 
-/// What the person is told beside the answer to the model.
+/// Notices for the user that are not part of the tool result.
 #[derive(Default)]
-struct Notices {
+struct PendingNotices {
     waiting: Mutex<Vec<String>>,
-    /// That commands run unconfined is said once a session.
-    said_unconfined: AtomicBool,
+    /// The warning about unconfined commands is shown once per session.
+    warned_unconfined: AtomicBool,
 }
 
-impl Notices {
+impl PendingNotices {
     fn add(&self, notice: String) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
     }
 }
 
-struct Running {
-    work: Workplace,
-    notices: Arc<Notices>,
+struct ShellCall {
+    work: WorkingDir,
+    notices: Arc<PendingNotices>,
     command: String,
     seconds: u64,
-    want: Want,
+    requested: RequestedAccess,
     confinement: Confinement,
-    standing: Standing,
+    prior_approval: PriorApproval,
     approval: Approval,
 }
 
-impl Shell {
-    pub(crate) fn new(work: Workplace, rules: Arc<Rules>) -> Shell {
-        Shell { work, rules, notices: Arc::default() }
+impl ShellTool {
+    pub(crate) fn new(work: WorkingDir, rules: Arc<PermissionRules>) -> ShellTool {
+        ShellTool { work, rules, notices: Arc::default() }
     }
 
-    /// What the call wants of its confinement. A rule can open the network for it.
-    fn want(&self, command: &str, network: bool, unconfined: bool) -> Want {
-        let is_opened = || self.rules.opens_network(FORM.name, command, Risk::Runs);
+    /// Which access the call requests. A rule can also allow network access.
+    fn requested(&self, command: &str, network: bool, unconfined: bool) -> RequestedAccess {
+        let is_opened = || self.rules.opens_network(DEFINITION.name, command, Risk::Runs);
         match (unconfined, network || is_opened()) {
-            (true, _) => Want::Unconfined,
-            (false, true) => Want::Network,
-            (false, false) => Want::Usual,
+            (true, _) => RequestedAccess::Unconfined,
+            (false, true) => RequestedAccess::Network,
+            (false, false) => RequestedAccess::Standard,
         }
     }
 
-    /// Whether rules and earlier answers are enough. Only what is confined runs
-    /// without a question, unless the person switched that off.
-    fn standing(&self, command: &str, want: Want, tier: Tier) -> Standing {
+    /// Whether rules and earlier answers are enough. Only confined commands may run without a question,
+    /// unless the user turned confinement off.
+    fn prior_approval(&self, command: &str, requested: RequestedAccess, tier: Tier) -> PriorApproval {
         let confine = self.work.confine();
-        let is_off = confine.wish() == Wish::Off;
-        match (want, tier) {
-            (Want::Unconfined, _) if is_off || confine.best() == Tier::None => {
-                self.standing(command, Want::Usual, tier)
+        let is_off = confine.setting() == ConfineSetting::Off;
+        match (requested, tier) {
+            (RequestedAccess::Unconfined, _) if is_off || confine.best_tier() == Tier::None => {
+                self.prior_approval(command, RequestedAccess::Standard, tier)
             }
-            (Want::Unconfined, _) => Standing::AlwaysAsks,
-            (Want::Usual | Want::Network, Tier::None) if is_off => Standing::Counts,
-            (Want::Usual | Want::Network, Tier::None) => Standing::Asks,
-            (Want::Usual, Tier::Kernel | Tier::Strong | Tier::Seatbelt) => Standing::Counts,
-            (Want::Network, Tier::Kernel | Tier::Strong | Tier::Seatbelt) => {
-                let is_opened = self.rules.opens_network(FORM.name, command, Risk::Runs);
-                if is_opened && !confine.network_reopens_sockets() { Standing::Counts } else { Standing::Asks }
+            (RequestedAccess::Unconfined, _) => PriorApproval::AlwaysAsks,
+            (RequestedAccess::Standard | RequestedAccess::Network, Tier::None) if is_off => PriorApproval::Suffices,
+            (RequestedAccess::Standard | RequestedAccess::Network, Tier::None) => PriorApproval::Asks,
+            (RequestedAccess::Standard, Tier::Kernel | Tier::Strong | Tier::Seatbelt) => PriorApproval::Suffices,
+            (RequestedAccess::Network, Tier::Kernel | Tier::Strong | Tier::Seatbelt) => {
+                let is_opened = self.rules.opens_network(DEFINITION.name, command, Risk::Runs);
+                if is_opened && !confine.network_reopens_sockets() {
+                    PriorApproval::Suffices
+                } else {
+                    PriorApproval::Asks
+                }
             }
         }
     }
 
-    /// Said once: no command of this session is confined.
-    fn say_unconfined(&self, tier: Tier) {
+    /// Warns once that the commands of this session are not confined.
+    fn warn_unconfined_once(&self, tier: Tier) {
         let confine = self.work.confine();
-        if tier != Tier::None || self.notices.said_unconfined.swap(true, Ordering::Relaxed) {
+        if tier != Tier::None || self.notices.warned_unconfined.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.notices.add(match confine.wish() {
-            Wish::Off => "commands run unconfined: tools.confine is off".to_owned(),
-            Wish::Auto | Wish::Require | Wish::Strong => {
-                let why = confine.found().missing.join("; ");
+        self.notices.add(match confine.setting() {
+            ConfineSetting::Off => "commands run unconfined: tools.confine is off".to_owned(),
+            ConfineSetting::Auto | ConfineSetting::Require | ConfineSetting::Strong => {
+                let why = confine.support().missing.join("; ");
                 format!("commands run unconfined and are always asked about: {why}")
             }
         });
     }
 }
 
-impl Tool for Shell {
-    fn spec(&self) -> Spec {
-        FORM.spec()
+impl Tool for ShellTool {
+    fn spec(&self) -> ToolSpec {
+        DEFINITION.spec()
     }
 
     fn notices(&self) -> Vec<String> {
         std::mem::take(&mut self.notices.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
-        let Arguments { command, timeout, network, unconfined } = FORM.read(arguments)?;
+    fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
+        let Arguments { command, timeout, network, unconfined } = DEFINITION.parse_arguments(arguments)?;
         let command = command.trim().to_owned();
         if command.is_empty() || command.contains('\0') {
             return Err("the command is empty or has a NUL in it".to_owned());
         }
-        let seconds = timeout.unwrap_or(USUAL_SECONDS).clamp(1, MOST_SECONDS);
-        let want = self.want(&command, network, unconfined);
+        let seconds = timeout.unwrap_or(DEFAULT_SECONDS).clamp(1, MAX_SECONDS);
+        let requested = self.requested(&command, network, unconfined);
         let tier = self.work.confine().tier().map_err(|refused| refused.to_string())?;
-        let confinement = self.work.confine().confinement(want).map_err(|refused| refused.to_string())?;
-        self.say_unconfined(tier);
-        Ok(Box::new(Running {
+        let confinement = self.work.confine().confinement(requested).map_err(|refused| refused.to_string())?;
+        self.warn_unconfined_once(tier);
+        Ok(Box::new(ShellCall {
             work: self.work.clone(),
             notices: Arc::clone(&self.notices),
-            standing: self.standing(&command, want, tier),
+            prior_approval: self.prior_approval(&command, requested, tier),
             command,
             seconds,
-            want,
+            requested,
             confinement,
-            approval: Approval::Standing,
+            approval: Approval::Automatic,
         }))
     }
 }
 
-impl Job for Running {
-    fn target(&self) -> Target {
-        let target = Target::new(self.command.clone(), Risk::Runs, Likeness::Subject);
-        Target { standing: self.standing, ..target }
+impl PlannedCall for ShellCall {
+    fn target(&self) -> CallTarget {
+        let target = CallTarget::new(self.command.clone(), Risk::Runs, AnswerScope::Subject);
+        CallTarget { prior_approval: self.prior_approval, ..target }
     }
 
     fn confinement(&self) -> Option<Confinement> {
         Some(self.confinement.clone())
     }
 
-    fn approved(&mut self) {
-        self.approval = Approval::ByHand;
+    fn set_approved(&mut self) {
+        self.approval = Approval::ByUser;
     }
 
-    fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
+    fn preview(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async { Ok(Some(self.command.clone())) })
     }
 
-    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
+    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
             let confine = self.work.confine();
             let arguments = ["-c", self.command.as_str()];
             let launch = confine
-                .launch(SHELL, &arguments, self.want, self.approval, Input::Nothing)
+                .launch(SHELL, &arguments, self.requested, self.approval, CommandInput::Empty)
                 .map_err(|refused| refused.to_string())?;
             let mut helper = confine.helper().command();
-            helper.current_dir(self.work.root()).envs(QUIET);
+            helper.current_dir(self.work.root()).envs(NON_INTERACTIVE_VARIABLES);
             for variable in self.work.hidden_variables() {
                 helper.env_remove(variable);
             }
-            // Side by side, one would take the other's changes for what was there before.
+            // Concurrent commands would mistake each other's changes to protected paths for the initial
+            // state.
             let _one_at_a_time = tokio::select! {
                 alone = self.work.lock(self.work.root()) => alone,
                 () = cancel.cancelled() => return Err("[ended by the user before it began]".to_owned()),
             };
             let limit = Duration::from_secs(self.seconds);
-            match process::run(helper, &launch, limit, MOST_OUTPUT, &cancel).await {
-                Ok(ran) => self.said(&ran),
+            match process::run(helper, &launch, limit, MAX_OUTPUT, &cancel).await {
+                Ok(ran) => self.tool_outcome(&ran),
                 Err(error) => Err(format!("the command could not be run: {error}")),
             }
         })
     }
 }
 
-impl Running {
-    fn said(&self, ran: &Ran) -> Outcome {
+impl ShellCall {
+    fn tool_outcome(&self, ran: &CommandRun) -> ToolOutcome {
         let mut text = ran.output.text();
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        let refused = self.may_be_the_sandbox(ran, &text);
+        let refused = self.sandbox_hint(ran, &text);
         for line in self.remarks(ran).into_iter().chain(refused) {
             text.push_str(&format!("[{line}]\n"));
         }
         match &ran.end {
-            End::Exited(0) => Ok(format!("{text}[exit code 0]")),
-            End::Exited(code) => Err(format!("{text}[exit code {code}]")),
-            End::Signalled(signal) => Err(format!("{text}[ended by signal {signal}]")),
-            End::TimedOut => Err(format!("{text}[ended after {} seconds, its limit]", self.seconds)),
-            End::Cancelled => Err(format!("{text}[ended by the user]")),
-            End::NotStarted(why) => Err(format!("{text}[not run: {why}]")),
-            End::HelperLost => Err(format!("{text}[the process that watches over it was killed, and it was ended]")),
+            RunEnd::Exited(0) => Ok(format!("{text}[exit code 0]")),
+            RunEnd::Exited(code) => Err(format!("{text}[exit code {code}]")),
+            RunEnd::Signalled(signal) => Err(format!("{text}[ended by signal {signal}]")),
+            RunEnd::TimedOut => Err(format!("{text}[ended after {} seconds, its limit]", self.seconds)),
+            RunEnd::Cancelled => Err(format!("{text}[ended by the user]")),
+            RunEnd::NotStarted(why) => Err(format!("{text}[not run: {why}]")),
+            RunEnd::HelperLost => Err(format!("{text}[the process that watches over it was killed, and it was ended]")),
         }
     }
 
-    /// What is said of a command beside its output. What the person should know is
-    /// told to them too.
-    fn remarks(&self, ran: &Ran) -> Vec<String> {
+    /// Notes on the command, shown after its output. Those that matter to the user also become notices.
+    fn remarks(&self, ran: &CommandRun) -> Vec<String> {
         let mut remarks = Vec::new();
-        if ran.ended_others {
+        if ran.killed_background {
             remarks.push("what it left in the background was ended".to_owned());
         }
-        let mut told = Vec::new();
-        if !ran.left.is_empty() {
-            let pids: Vec<String> = ran.left.iter().map(ToString::to_string).collect();
-            told.push(format!("still running, because it could not be ended: {}", pids.join(", ")));
+        let mut warnings = Vec::new();
+        if !ran.survivors.is_empty() {
+            let pids: Vec<String> = ran.survivors.iter().map(ToString::to_string).collect();
+            warnings.push(format!("still running, because it could not be ended: {}", pids.join(", ")));
         }
         let restored =
             ran.restored.iter().map(|path| format!("protected, and restored after this command changed it: {path}"));
         let changed = ran.changed.iter().map(|path| format!("protected, and changed by this command: {path}"));
-        told.extend(restored.chain(changed).chain(ran.troubles.iter().cloned()));
-        for line in &told {
+        warnings.extend(restored.chain(changed).chain(ran.problems.iter().cloned()));
+        for line in &warnings {
             self.notices.add(format!("shell: {line}"));
         }
-        remarks.extend(told);
+        remarks.extend(warnings);
         remarks
     }
 
-    /// A command that was refused something says so in its own words, if it does.
-    fn may_be_the_sandbox(&self, ran: &Ran, text: &str) -> Option<String> {
+    /// Guesses from the output of a failed command whether the sandbox caused the failure.
+    fn sandbox_hint(&self, ran: &CommandRun, text: &str) -> Option<String> {
         let tier = self.confinement.tier;
-        if tier == Tier::None || !matches!(ran.end, End::Exited(code) if code != 0) {
+        if tier == Tier::None || !matches!(ran.end, RunEnd::Exited(code) if code != 0) {
             return None;
         }
         let lower = text.to_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        let network = self.confinement.network == Network::Off && says(&NO_NETWORK);
-        let files = says(&NO_FILE);
+        let mentions = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let network = self.confinement.network == Network::Off && mentions(&NETWORK_ERRORS);
+        let files = mentions(&FILE_ERRORS);
         let what = match (files, network) {
             (false, false) => return None,
             (true, false) => "writing outside the working directory, and some reading",
@@ -270,9 +274,9 @@ impl Running {
     }
 }
 
-const NO_FILE: [&str; 6] =
+const FILE_ERRORS: [&str; 6] =
     ["permission denied", "operation not permitted", "read-only file system", "eperm", "eacces", "erofs"];
-const NO_NETWORK: [&str; 8] = [
+const NETWORK_ERRORS: [&str; 8] = [
     "network is unreachable",
     "could not resolve",
     "name resolution",

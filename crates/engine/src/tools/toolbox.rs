@@ -1,4 +1,4 @@
-//! The tools of a session and what they may do.
+//! The tools of a session.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -6,52 +6,52 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use aside_core::block::{Arguments, ToolCall, ToolResult};
-use aside_core::conversation::Tool as Spec;
+use aside_core::conversation::ToolSpec;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::blocking;
-use super::edit::Edit;
-use super::glob::Glob;
-use super::grep::Grep;
-use super::list::List;
-use super::permissions::{Allowed, Denied, Mode, Need, Permissions, Rules};
-use super::read::Read;
-use super::shell::Shell;
-use super::workplace::Workplace;
-use super::write::Write;
-use super::{Asker, Job, Outcome, Question, Tool};
+use super::edit::EditTool;
+use super::glob::GlobTool;
+use super::grep::GrepTool;
+use super::list::ListTool;
+use super::permissions::{Denial, GrantedBy, PermissionMode, PermissionNeed, PermissionRules, Permissions};
+use super::read::ReadTool;
+use super::shell::ShellTool;
+use super::working_dir::WorkingDir;
+use super::write::WriteTool;
+use super::{Asker, PermissionQuestion, PlannedCall, Tool, ToolOutcome};
 
 pub struct Toolbox {
-    tools: Vec<Held>,
-    /// What is offered to the model: the tools that are on.
-    specs: Vec<Spec>,
-    /// Of tools that are still to come.
-    usual: Switch,
+    tools: Vec<RegisteredTool>,
+    /// The tools that are on, as offered to the model.
+    specs: Vec<ToolSpec>,
+    /// For tools that are added later.
+    default_switch: Switch,
     permissions: Permissions,
-    /// Calls run side by side, but get at a file in the order they were made.
+    /// Calls run concurrently, but access a file in the order in which they were made.
     order: Mutex<()>,
 }
 
-struct Held {
-    spec: Spec,
+struct RegisteredTool {
+    spec: ToolSpec,
     tool: Arc<dyn Tool>,
     switch: Switch,
 }
 
-/// Whether the model is offered a tool.
+/// Whether a tool is offered to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     On,
     Off,
 }
 
-/// A tool as the user sees it.
+/// A tool as shown to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offered<'a> {
+pub struct ToolInfo<'a> {
     pub name: &'a str,
     pub about: &'a str,
-    /// None for one of our own.
+    /// `None` for a built-in tool.
     pub server: Option<&'a str>,
     pub switch: Switch,
 }
@@ -60,83 +60,91 @@ pub struct Offered<'a> {
 #[error("there is no tool `{0}`")]
 pub struct UnknownTool(pub String);
 
-/// A tool of this name is there already.
+/// A tool with this name already exists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is already a tool `{0}`")]
-pub struct Taken(pub String);
+pub struct DuplicateTool(pub String);
 
 impl Toolbox {
-    /// A session that only talks.
+    /// For a session without tools.
     pub fn empty() -> Toolbox {
-        Toolbox::with(Permissions::new(Rules::new(), Mode::DenyAll))
+        Toolbox::with_permissions(Permissions::new(PermissionRules::new(), PermissionMode::DenyAll))
     }
 
-    /// No tools yet.
-    pub fn with(permissions: Permissions) -> Toolbox {
-        Toolbox { tools: Vec::new(), specs: Vec::new(), usual: Switch::On, permissions, order: Mutex::default() }
+    /// A toolbox without tools.
+    pub fn with_permissions(permissions: Permissions) -> Toolbox {
+        Toolbox {
+            tools: Vec::new(),
+            specs: Vec::new(),
+            default_switch: Switch::On,
+            permissions,
+            order: Mutex::default(),
+        }
     }
 
-    /// The built-in tools, those that only read before the others.
-    pub fn standard(work: &Workplace, permissions: Permissions) -> Toolbox {
+    /// The built-in tools, with those that only read first.
+    pub fn standard(work: &WorkingDir, permissions: Permissions) -> Toolbox {
         let rules = permissions.rules();
         let tools: Vec<Box<dyn Tool>> = vec![
-            Box::new(Read(work.clone())),
-            Box::new(List(work.clone())),
-            Box::new(Glob(work.clone())),
-            Box::new(Grep { work: work.clone(), rules: Arc::clone(&rules) }),
-            Box::new(Edit(work.clone())),
-            Box::new(Write { work: work.clone(), rules: Arc::clone(&rules) }),
-            Box::new(Shell::new(work.clone(), rules)),
+            Box::new(ReadTool(work.clone())),
+            Box::new(ListTool(work.clone())),
+            Box::new(GlobTool(work.clone())),
+            Box::new(GrepTool { work: work.clone(), rules: Arc::clone(&rules) }),
+            Box::new(EditTool(work.clone())),
+            Box::new(WriteTool { work: work.clone(), rules: Arc::clone(&rules) }),
+            Box::new(ShellTool::new(work.clone(), rules)),
         ];
-        let mut toolbox = Toolbox::with(permissions);
+        let mut toolbox = Toolbox::with_permissions(permissions);
         for tool in tools {
-            toolbox.hold(tool.spec(), tool);
+            toolbox.register(tool.spec(), tool);
         }
         toolbox
     }
 
-    pub fn add(&mut self, tool: Box<dyn Tool>) -> Result<(), Taken> {
+    pub fn add(&mut self, tool: Box<dyn Tool>) -> Result<(), DuplicateTool> {
         let spec = tool.spec();
         if self.tools.iter().any(|known| known.spec.name == spec.name) {
-            return Err(Taken(spec.name));
+            return Err(DuplicateTool(spec.name));
         }
-        self.hold(spec, tool);
+        self.register(spec, tool);
         Ok(())
     }
 
-    fn hold(&mut self, spec: Spec, tool: Box<dyn Tool>) {
-        if self.usual == Switch::On {
+    fn register(&mut self, spec: ToolSpec, tool: Box<dyn Tool>) {
+        if self.default_switch == Switch::On {
             self.specs.push(spec.clone());
         }
-        self.tools.push(Held { spec, tool: tool.into(), switch: self.usual });
+        self.tools.push(RegisteredTool { spec, tool: tool.into(), switch: self.default_switch });
     }
 
-    /// All of them, on or off.
-    pub fn list(&self) -> impl Iterator<Item = Offered<'_>> {
-        self.tools.iter().map(|held| Offered {
-            name: &held.spec.name,
-            about: &held.spec.description,
-            server: held.tool.server(),
-            switch: held.switch,
+    /// All tools, on or off.
+    pub fn list(&self) -> impl Iterator<Item = ToolInfo<'_>> {
+        self.tools.iter().map(|registered| ToolInfo {
+            name: &registered.spec.name,
+            about: &registered.spec.description,
+            server: registered.tool.server(),
+            switch: registered.switch,
         })
     }
 
-    /// Switches one tool, or the tools of one server; all of them without a
-    /// name, and those that are still to come too.
+    /// Switches one tool or the tools of one server. Without a name, switches all tools, including those
+    /// added later.
     pub fn switch(&mut self, name: Option<&str>, to: Switch) -> Result<usize, UnknownTool> {
-        let is_meant = |held: &Held| name.is_none_or(|name| held.spec.name == name || held.tool.server() == Some(name));
+        let is_meant = |registered: &RegisteredTool| {
+            name.is_none_or(|name| registered.spec.name == name || registered.tool.server() == Some(name))
+        };
         let mut n_meant = 0;
-        for held in self.tools.iter_mut().filter(|held| is_meant(held)) {
-            held.switch = to;
+        for registered in self.tools.iter_mut().filter(|registered| is_meant(registered)) {
+            registered.switch = to;
             n_meant += 1;
         }
         match name {
-            None => self.usual = to,
+            None => self.default_switch = to,
             Some(name) if n_meant == 0 => return Err(UnknownTool(name.to_owned())),
             Some(_) => (),
         }
-        let on = self.tools.iter().filter(|held| held.switch == Switch::On);
-        self.specs = on.map(|held| held.spec.clone()).collect();
+        let on = self.tools.iter().filter(|registered| registered.switch == Switch::On);
+        self.specs = on.map(|registered| registered.spec.clone()).collect();
         Ok(n_meant)
     }
 
@@ -144,14 +152,14 @@ impl Toolbox {
         &self.permissions
     }
 
-    /// What is offered to the model: those that are on.
-    pub fn specs(&self) -> &[Spec] {
+    /// The tools that are on, as offered to the model.
+    pub fn specs(&self) -> &[ToolSpec] {
         &self.specs
     }
 
-    /// Runs one call. It always comes to a result: a failure is one too.
+    /// Runs one call. A failure is also a result.
     pub async fn run(&self, call: &ToolCall, asker: &dyn Asker, cancel: &CancellationToken) -> ToolResult {
-        let outcome = self.carry_out(call, asker, cancel).await;
+        let outcome = self.execute(call, asker, cancel).await;
         let is_error = outcome.is_err();
         let content = match outcome {
             Ok(content) | Err(content) => content,
@@ -159,77 +167,78 @@ impl Toolbox {
         ToolResult { id: call.id.as_str().to_owned(), name: call.name.clone(), content, is_error }
     }
 
-    async fn carry_out(&self, call: &ToolCall, asker: &dyn Asker, cancel: &CancellationToken) -> Outcome {
+    async fn execute(&self, call: &ToolCall, asker: &dyn Asker, cancel: &CancellationToken) -> ToolOutcome {
         let tool = self.find(&call.name)?;
         let arguments = match &call.arguments {
             Arguments::Json(arguments) => arguments.clone(),
-            Arguments::Broken(_) => return Err("the arguments are no JSON; nothing was done".to_owned()),
+            Arguments::Broken(_) => return Err("the arguments are not valid JSON; nothing was done".to_owned()),
         };
         let planning = Arc::clone(&tool);
-        let cleared = async {
+        let authorized = async {
             let in_order = self.order.lock().await;
-            // Reading arguments and following links takes time too.
-            let job = blocking(cancel, move |_| planning.plan(&arguments)).await?;
-            self.clear(call, job, asker, in_order).await
+            // Parsing arguments and following links may block.
+            let planned = blocking(cancel, move |_| planning.plan(&arguments)).await?;
+            self.authorize(call, planned, asker, in_order).await
         };
-        let job = tokio::select! {
+        let planned = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(Denied::Interrupted.to_string()),
-            cleared = cleared => cleared?,
+            () = cancel.cancelled() => return Err(Denial::Interrupted.to_string()),
+            authorized = authorized => authorized?,
         };
-        let outcome = job.run(cancel.clone()).await;
-        tool.notices().iter().for_each(|notice| asker.trouble(notice));
+        let outcome = planned.run(cancel.clone()).await;
+        tool.notices().iter().for_each(|notice| asker.warn(notice));
         outcome
     }
 
-    /// The job, if it may be done.
-    async fn clear(
+    /// Returns the call if it may run.
+    async fn authorize(
         &self,
         call: &ToolCall,
-        mut job: Box<dyn Job>,
+        mut planned: Box<dyn PlannedCall>,
         asker: &dyn Asker,
         in_order: MutexGuard<'_, ()>,
-    ) -> Result<Box<dyn Job>, String> {
-        let target = job.target();
+    ) -> Result<Box<dyn PlannedCall>, String> {
+        let target = planned.target();
         let need = self.permissions.need(&call.name, &target).map_err(|denied| denied.to_string())?;
-        let seen = look(job.as_mut(), in_order).await;
-        let question = |preview: Option<String>| Question {
+        let preview_result = preview_in_order(planned.as_mut(), in_order).await;
+        let question = |preview: Option<String>| PermissionQuestion {
             id: call.id.as_str().to_owned(),
             tool: call.name.clone(),
             subject: target.subject.clone(),
             risk: target.risk,
             preview,
             covers: None,
-            confinement: job.confinement(),
+            confinement: planned.confinement(),
             protected: target.protected.clone(),
         };
         let ask = async |preview| {
             let asked = self.permissions.ask(&target, question(preview), asker).await;
             asked.map_err(|denied| denied.to_string())
         };
-        match (need, seen) {
-            (Need::Nothing, seen) => drop(seen?),
-            (Need::Question, Ok(preview)) => {
-                if ask(preview).await? == Allowed::Asked {
-                    job.approved();
+        match (need, preview_result) {
+            (PermissionNeed::Nothing, preview_result) => drop(preview_result?),
+            (PermissionNeed::Question, Ok(preview)) => {
+                if ask(preview).await? == GrantedBy::ThisQuestion {
+                    planned.set_approved();
                 }
             }
-            // What stands in a file that may not be read is not told before the
-            // user agreed.
-            (Need::Question, Err(why)) if !self.permissions.may_tell(&target) => {
-                let _: Allowed = ask(Some(why.clone())).await?;
+            // The error may reveal the content of a file that may not be read, so ask the user first.
+            (PermissionNeed::Question, Err(why)) if !self.permissions.may_reveal(&target) => {
+                let _: GrantedBy = ask(Some(why.clone())).await?;
                 return Err(why);
             }
-            (Need::Question, Err(why)) => return Err(why),
+            (PermissionNeed::Question, Err(why)) => return Err(why),
         }
-        Ok(job)
+        Ok(planned)
     }
 
     fn find(&self, name: &str) -> Result<Arc<dyn Tool>, String> {
-        let found = self.tools.iter().find(|held| held.spec.name == name);
+        let found = self.tools.iter().find(|registered| registered.spec.name == name);
         match found {
-            Some(Held { tool, switch: Switch::On, .. }) => return Ok(Arc::clone(tool)),
-            Some(Held { switch: Switch::Off, .. }) => return Err(format!("the user has switched `{name}` off")),
+            Some(RegisteredTool { tool, switch: Switch::On, .. }) => return Ok(Arc::clone(tool)),
+            Some(RegisteredTool { switch: Switch::Off, .. }) => {
+                return Err(format!("the user has switched `{name}` off"));
+            }
             None => (),
         }
         let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
@@ -240,15 +249,14 @@ impl Toolbox {
     }
 }
 
-/// Looks, and lets the next call begin once this one stands in the queue for its
-/// file.
-async fn look(job: &mut dyn Job, in_order: MutexGuard<'_, ()>) -> Result<Option<String>, String> {
-    let mut looking = job.look();
-    let begun = poll_fn(|context| Poll::Ready(looking.as_mut().poll(context))).await;
+/// Previews a call, and lets the next call begin once this one waits for its file lock.
+async fn preview_in_order(call: &mut dyn PlannedCall, in_order: MutexGuard<'_, ()>) -> Result<Option<String>, String> {
+    let mut previewing = call.preview();
+    let begun = poll_fn(|context| Poll::Ready(previewing.as_mut().poll(context))).await;
     drop(in_order);
     match begun {
-        Poll::Ready(seen) => seen,
-        Poll::Pending => looking.await,
+        Poll::Ready(preview_result) => preview_result,
+        Poll::Pending => previewing.await,
     }
 }
 

@@ -1,7 +1,7 @@
-//! The files below a folder, without what the project ignores.
+//! Walks the files below a folder, without ignored files.
 //!
-//! Every folder is opened from the one where the walk began, never through a
-//! link, so a walk stays where it began whatever is renamed meanwhile.
+//! Every folder is opened from the start folder, never through a link, so the walk cannot leave it even if
+//! folders are renamed meanwhile.
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;
@@ -13,36 +13,36 @@ use tokio_util::sync::CancellationToken;
 
 use super::blocking::STOPPED;
 use super::files;
-use super::ignored::Ignored;
-use super::workplace::Place;
-use crate::dir::{Dir, Entry, Kind, Opened};
+use super::gitignore::IgnoreRules;
+use super::working_dir::ResolvedPath;
+use crate::dir::{Dir, DirEntry, EntryKind, OpenedPath};
 
-/// How much of a tree is held in memory at a time.
+/// How many entries are held in memory.
 #[derive(Debug, Clone, Copy)]
-struct Limits {
+struct WalkLimits {
     /// Entries of one folder.
     entries: usize,
-    /// Entries that wait to be looked at.
+    /// Entries that are still to be visited.
     waiting: usize,
 }
 
-const LIMITS: Limits = Limits { entries: 200_000, waiting: 500_000 };
-/// The longest pattern; each star of it costs memory and time.
-const MOST_PATTERN: usize = 1000;
+const LIMITS: WalkLimits = WalkLimits { entries: 200_000, waiting: 500_000 };
+/// The maximum length of a pattern. Each star costs memory and time.
+const MAX_PATTERN: usize = 1000;
 
-/// What a walk passed over.
+/// What a walk left out.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct WalkSkips {
     /// Folders that could not be read.
     pub(crate) unread: usize,
-    /// Entries beyond what fits.
+    /// Entries beyond the limits.
     pub(crate) too_many: usize,
     /// Ignore files that are too large to apply.
     pub(crate) unapplied: usize,
 }
 
-impl Passed {
-    /// A line for each, for the model.
+impl WalkSkips {
+    /// One line for each kind, for the model.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.unread > 0 {
@@ -61,154 +61,154 @@ impl Passed {
     }
 }
 
-/// A folder on the way, shared by what is in it.
-struct Level {
-    /// From where the walk began.
-    below: PathBuf,
-    ignored: Arc<Ignored>,
+/// A folder of the walk, shared by its entries.
+struct WalkFolder {
+    /// Relative to the start of the walk.
+    relative: PathBuf,
+    ignored: Arc<IgnoreRules>,
 }
 
-struct Waiting {
-    level: Arc<Level>,
+struct PendingEntry {
+    level: Arc<WalkFolder>,
     name: OsString,
-    kind: Kind,
+    kind: EntryKind,
 }
 
-/// Calls `visit` with each plain file, in the order of names: by its path below
-/// the place where the walk began. A walk of one file has an empty path. Links
-/// are not followed. What is hidden is walked, since much of a project is; only
-/// the repository itself is not.
+/// Calls `visit` with the path of each regular file, relative to the start and sorted by name. If the start
+/// is a file, the path is empty. Links are not followed. Hidden files are included, because projects have
+/// many of them, but `.git` is not.
 pub(crate) fn files(
-    place: &Place,
+    resolved: &ResolvedPath,
     stop: &CancellationToken,
     visit: &mut dyn FnMut(&Path) -> ControlFlow<()>,
-) -> Result<Passed, String> {
-    match place.from.look(&place.below).map_err(|error| files::about(place, &error))? {
-        Opened::File(..) => {
+) -> Result<WalkSkips, String> {
+    match resolved.base.open_at(&resolved.relative).map_err(|error| files::describe_error(resolved, &error))? {
+        OpenedPath::File(..) => {
             let _only_one = visit(Path::new(""));
-            Ok(Passed::default())
+            Ok(WalkSkips::default())
         }
-        Opened::Special => Err(format!("`{}` is no plain file", place.name)),
-        Opened::Folder => Walk::new(place, stop, LIMITS).files(visit),
+        OpenedPath::Special => Err(format!("`{}` is not a regular file", resolved.name)),
+        OpenedPath::Folder => FileWalk::new(resolved, stop, LIMITS).files(visit),
     }
 }
 
-struct Walk<'a> {
-    place: &'a Place,
+struct FileWalk<'a> {
+    resolved: &'a ResolvedPath,
     stop: &'a CancellationToken,
-    limits: Limits,
-    /// What is still to be looked at, the next one last.
-    waiting: Vec<Waiting>,
-    passed: Passed,
+    limits: WalkLimits,
+    /// Entries still to be visited, the next one last.
+    waiting: Vec<PendingEntry>,
+    skips: WalkSkips,
 }
 
-impl Walk<'_> {
-    fn new<'a>(place: &'a Place, stop: &'a CancellationToken, limits: Limits) -> Walk<'a> {
-        Walk { place, stop, limits, waiting: Vec::new(), passed: Passed::default() }
+impl FileWalk<'_> {
+    fn new<'a>(resolved: &'a ResolvedPath, stop: &'a CancellationToken, limits: WalkLimits) -> FileWalk<'a> {
+        FileWalk { resolved, stop, limits, waiting: Vec::new(), skips: WalkSkips::default() }
     }
 
-    fn files(mut self, visit: &mut dyn FnMut(&Path) -> ControlFlow<()>) -> Result<Passed, String> {
-        let place = self.place;
-        let start = place.from.folder(&place.below).map_err(|error| files::about(place, &error))?;
-        let above = Arc::new(Ignored::above(&place.path));
-        self.enter(&start, Level { below: PathBuf::new(), ignored: above })?;
-        while let Some(Waiting { level, name, kind }) = self.waiting.pop() {
+    fn files(mut self, visit: &mut dyn FnMut(&Path) -> ControlFlow<()>) -> Result<WalkSkips, String> {
+        let resolved = self.resolved;
+        let start =
+            resolved.base.open_folder(&resolved.relative).map_err(|error| files::describe_error(resolved, &error))?;
+        let above = Arc::new(IgnoreRules::from_parents(&resolved.path));
+        self.enter(&start, WalkFolder { relative: PathBuf::new(), ignored: above })?;
+        while let Some(PendingEntry { level, name, kind }) = self.waiting.pop() {
             self.check()?;
-            let below = level.below.join(name);
+            let relative = level.relative.join(name);
             match kind {
-                Kind::File => {
-                    if visit(&below).is_break() {
+                EntryKind::File => {
+                    if visit(&relative).is_break() {
                         break;
                     }
                 }
-                Kind::Folder => match start.folder(&below) {
-                    Ok(folder) => self.enter(&folder, Level { below, ignored: Arc::clone(&level.ignored) })?,
-                    Err(_) => self.passed.unread += 1,
+                EntryKind::Folder => match start.open_folder(&relative) {
+                    Ok(folder) => self.enter(&folder, WalkFolder { relative, ignored: Arc::clone(&level.ignored) })?,
+                    Err(_) => self.skips.unread += 1,
                 },
-                Kind::Link | Kind::Special => (),
+                EntryKind::Link | EntryKind::Special => (),
             }
         }
-        Ok(self.passed)
+        Ok(self.skips)
     }
 
     fn check(&self) -> Result<(), String> {
         if self.stop.is_cancelled() { Err(STOPPED.to_owned()) } else { Ok(()) }
     }
 
-    /// Puts what is in a folder on the stack.
-    fn enter(&mut self, folder: &Dir, mut level: Level) -> Result<(), String> {
-        let whole = join(&self.place.path, &level.below);
-        match Ignored::of(folder, &whole, &level.ignored) {
+    /// Pushes the entries of a folder onto the stack.
+    fn enter(&mut self, folder: &Dir, mut level: WalkFolder) -> Result<(), String> {
+        let whole = join(&self.resolved.path, &level.relative);
+        match IgnoreRules::for_folder(folder, &whole, &level.ignored) {
             Ok(Some(ignored)) => level.ignored = Arc::new(ignored),
             Ok(None) => (),
-            Err(_too_large) => self.passed.unapplied += 1,
+            Err(_too_large) => self.skips.unapplied += 1,
         }
         let Ok(all) = folder.entries() else {
-            self.passed.unread += 1;
+            self.skips.unread += 1;
             return Ok(());
         };
         let room = self.limits.entries.min(self.limits.waiting.saturating_sub(self.waiting.len()));
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<DirEntry> = Vec::new();
         for entry in all {
             self.check()?;
             match entry {
-                Ok(entry) if entry.name == ".git" || matches!(entry.kind, Kind::Link | Kind::Special) => (),
-                Ok(entry) if level.ignored.covers(&whole.join(&entry.name), entry.kind == Kind::Folder) => (),
-                Ok(_) if entries.len() >= room => self.passed.too_many += 1,
+                Ok(entry) if entry.name == ".git" || matches!(entry.kind, EntryKind::Link | EntryKind::Special) => (),
+                Ok(entry) if level.ignored.is_ignored(&whole.join(&entry.name), entry.kind == EntryKind::Folder) => (),
+                Ok(_) if entries.len() >= room => self.skips.too_many += 1,
                 Ok(entry) => entries.push(entry),
-                Err(_) => self.passed.unread += 1,
+                Err(_) => self.skips.unread += 1,
             }
         }
         entries.sort_unstable_by(|one, other| other.name.cmp(&one.name));
         let level = Arc::new(level);
-        let wait = |Entry { name, kind }| Waiting { level: Arc::clone(&level), name, kind };
+        let wait = |DirEntry { name, kind }| PendingEntry { level: Arc::clone(&level), name, kind };
         self.waiting.extend(entries.into_iter().map(wait));
         Ok(())
     }
 }
 
-/// A pattern of paths below the folder of a search.
-pub(crate) struct Pattern {
+/// A glob for paths relative to the start of a search.
+pub(crate) struct PathPattern {
     matcher: GlobSet,
-    /// Without a slash it is about the name, at any depth.
+    /// A pattern without a slash matches names at any depth.
     by_name: bool,
 }
 
-impl Pattern {
-    pub(crate) fn parse(text: &str) -> Result<Pattern, String> {
-        if text.len() > MOST_PATTERN {
-            return Err(format!("the pattern has {} bytes; at most {MOST_PATTERN} are possible", text.len()));
+impl PathPattern {
+    pub(crate) fn parse(text: &str) -> Result<PathPattern, String> {
+        if text.len() > MAX_PATTERN {
+            return Err(format!("the pattern has {} bytes; at most {MAX_PATTERN} are allowed", text.len()));
         }
-        let failed = |error: globset::Error| format!("`{text}` is no pattern of paths: {error}");
+        let failed = |error: globset::Error| format!("`{text}` is not a valid path pattern: {error}");
         let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(true).build().map_err(failed)?;
-        // One glob alone would panic where its regular expression is too large.
+        // `Glob::compile_matcher` would panic if the regular expression is too large.
         let matcher = GlobSetBuilder::new().add(glob).build().map_err(failed)?;
-        Ok(Pattern { matcher, by_name: !text.contains('/') })
+        Ok(PathPattern { matcher, by_name: !text.contains('/') })
     }
 
-    /// `below` is the path below the folder of the search, empty for itself.
-    pub(crate) fn matches(&self, place: &Place, below: &Path) -> bool {
-        let named = if below.as_os_str().is_empty() { place.path.as_path() } else { below };
+    /// `relative` is the path relative to the start of the search, empty for the start itself.
+    pub(crate) fn matches(&self, resolved: &ResolvedPath, relative: &Path) -> bool {
+        let named = if relative.as_os_str().is_empty() { resolved.path.as_path() } else { relative };
         match (self.by_name, named.file_name()) {
             (true, Some(name)) => self.matcher.is_match(name),
             (true, None) => false,
-            (false, _) => self.matcher.is_match(below),
+            (false, _) => self.matcher.is_match(relative),
         }
     }
 }
 
-/// A path below another; the other itself if there is nothing below.
-pub(crate) fn join(path: &Path, below: &Path) -> PathBuf {
-    if below.as_os_str().is_empty() { path.to_owned() } else { path.join(below) }
+/// Joins two paths, without a trailing slash if the second is empty.
+pub(crate) fn join(path: &Path, relative: &Path) -> PathBuf {
+    if relative.as_os_str().is_empty() { path.to_owned() } else { path.join(relative) }
 }
 
-/// How a found file is called: as `read` takes it.
-pub(crate) fn name(place: &Place, below: &Path) -> String {
-    match place.name.as_str() {
-        // A search in one file has nothing below it.
-        name if below.as_os_str().is_empty() => name.to_owned(),
-        "." => below.display().to_string(),
-        name => Path::new(name).join(below).display().to_string(),
+/// The path to show for a file, in the form that `read` accepts.
+pub(crate) fn name(resolved: &ResolvedPath, relative: &Path) -> String {
+    match resolved.name.as_str() {
+        // The search started at a file.
+        name if relative.as_os_str().is_empty() => name.to_owned(),
+        "." => relative.display().to_string(),
+        name => Path::new(name).join(relative).display().to_string(),
     }
 }
 
@@ -217,33 +217,33 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::scratch::Scratch;
-    use crate::tools::Workplace;
+    use crate::test_dir::TestDir;
+    use crate::tools::WorkingDir;
 
     #[test]
     fn l4_a_walk_holds_a_bounded_number_of_entries_and_says_what_it_left_out() {
-        let scratch = Scratch::new("walk-bounds");
+        let test_dir = TestDir::new("walk-bounds");
         for folder in ["a", "b"] {
-            fs::create_dir(scratch.path().join(folder)).unwrap();
+            fs::create_dir(test_dir.path().join(folder)).unwrap();
             for n in 0..10 {
-                fs::write(scratch.path().join(folder).join(n.to_string()), "").unwrap();
+                fs::write(test_dir.path().join(folder).join(n.to_string()), "").unwrap();
             }
         }
-        let place = Workplace::open(scratch.path()).unwrap().place(".").unwrap();
+        let resolved = WorkingDir::open(test_dir.path()).unwrap().resolve(".").unwrap();
         #[rustfmt::skip]
         let cases = [
-            (Limits { entries: 10, waiting: 100 }, 20, 0),
-            (Limits { entries: 4,  waiting: 100 }, 8,  12),
-            // While `a` is looked at, `b` waits.
-            (Limits { entries: 10, waiting: 6 },   11, 9),
+            (WalkLimits { entries: 10, waiting: 100 }, 20, 0),
+            (WalkLimits { entries: 4,  waiting: 100 }, 8,  12),
+            // `b` is pending while `a` is visited.
+            (WalkLimits { entries: 10, waiting: 6 },   11, 9),
         ];
         for (limits, files, too_many) in cases {
             let (mut found, stop) = (0, CancellationToken::new());
-            let walked = Walk::new(&place, &stop, limits).files(&mut |_| {
+            let walked = FileWalk::new(&resolved, &stop, limits).files(&mut |_| {
                 found += 1;
                 ControlFlow::Continue(())
             });
-            assert_eq!((found, walked), (files, Ok(Passed { too_many, ..Passed::default() })), "{limits:?}");
+            assert_eq!((found, walked), (files, Ok(WalkSkips { too_many, ..WalkSkips::default() })), "{limits:?}");
         }
     }
 }

@@ -1,25 +1,25 @@
-//! `write`: a whole file, new or in the place of another.
+//! `write`: creates or replaces a whole file.
 
 use std::sync::Arc;
 
-use aside_core::conversation::Tool as Spec;
+use aside_core::conversation::ToolSpec;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::blocking;
+use super::definition::ToolDefinition;
 use super::diff;
-use super::files::{self, Document, Found, MOST_BYTES};
-use super::form::Form;
-use super::permissions::Rules;
-use super::workplace::{Place, Workplace};
-use super::{Job, Outcome, Risk, Target, Tool};
-use crate::dir::Access;
+use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
+use super::permissions::PermissionRules;
+use super::working_dir::{ResolvedPath, WorkingDir};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use crate::dir::FileMode;
 
-const FORM: Form = Form {
+const DEFINITION: ToolDefinition = ToolDefinition {
     name: "write",
-    about: "Writes a whole file. Folders on the way are made; what was there is replaced. For a change to a part, use edit.",
+    description: "Writes a whole file. Folders on the way are made; what was there is replaced. For a change to a part, use edit.",
     parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}"#,
 };
 
@@ -30,126 +30,131 @@ struct Arguments {
     content: String,
 }
 
-pub(crate) struct Write {
-    pub(crate) work: Workplace,
-    /// What `read` may not show, a diff does not show to the model either.
-    pub(crate) rules: Arc<Rules>,
+pub(crate) struct WriteTool {
+    pub(crate) work: WorkingDir,
+    /// The diff for the model does not show files that `read` may not show.
+    pub(crate) rules: Arc<PermissionRules>,
 }
 
-struct Writing {
-    work: Workplace,
-    rules: Arc<Rules>,
-    place: Place,
+struct WriteCall {
+    work: WorkingDir,
+    rules: Arc<PermissionRules>,
+    resolved: ResolvedPath,
     content: Arc<String>,
-    seen: Option<Seen>,
+    seen: Option<PreviewedFile>,
 }
 
-/// What was there when the user was shown the change. Nobody else of us
-/// touches the file meanwhile.
-struct Seen {
-    found: Found,
-    /// What the model is told once it is done.
-    said: String,
-    _alone: OwnedMutexGuard<()>,
+/// The file as it was when the user saw the preview. It stays locked until it is written.
+struct PreviewedFile {
+    found: ExistingFile,
+    /// The tool result.
+    result: String,
+    _lock: OwnedMutexGuard<()>,
 }
 
-impl Tool for Write {
-    fn spec(&self) -> Spec {
-        FORM.spec()
+impl Tool for WriteTool {
+    fn spec(&self) -> ToolSpec {
+        DEFINITION.spec()
     }
 
-    fn plan(&self, arguments: &str) -> Result<Box<dyn Job>, String> {
-        let Arguments { path, content } = FORM.read(arguments)?;
-        if content.len() > MOST_BYTES {
-            return Err(format!("the content has {} bytes; at most {MOST_BYTES} are possible", content.len()));
+    fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
+        let Arguments { path, content } = DEFINITION.parse_arguments(arguments)?;
+        if content.len() > MAX_BYTES {
+            return Err(format!("the content has {} bytes; at most {MAX_BYTES} are allowed", content.len()));
         }
-        let place = self.work.place(&path)?;
+        let resolved = self.work.resolve(&path)?;
         let (work, rules) = (self.work.clone(), Arc::clone(&self.rules));
-        Ok(Box::new(Writing { work, rules, place, content: Arc::new(content), seen: None }))
+        Ok(Box::new(WriteCall { work, rules, resolved, content: Arc::new(content), seen: None }))
     }
 }
 
-impl Job for Writing {
-    fn target(&self) -> Target {
-        self.place.target(Risk::Writes)
+impl PlannedCall for WriteCall {
+    fn target(&self) -> CallTarget {
+        self.resolved.target(Risk::Writes)
     }
 
-    fn look(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
+    fn preview(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async move {
-            let alone = self.work.lock(&self.place.path).await;
-            let (place, content) = (self.place.clone(), Arc::clone(&self.content));
-            let may_be_read = self.rules.lets_be_read("read", &place.name, &place.path.display().to_string());
+            let lock = self.work.lock(&self.resolved.path).await;
+            let (resolved, content) = (self.resolved.clone(), Arc::clone(&self.content));
+            let may_be_read = self.rules.may_read("read", &resolved.name, &resolved.path.display().to_string());
             let stop = CancellationToken::new();
             let looked = blocking(&stop, move |_| {
-                let found = files::find(&place)?;
-                let preview = preview(&place, &found, &content);
-                let said = said(&place, &found, &content, &preview, may_be_read);
-                Ok((found, said, preview))
+                let found = files::read_existing(&resolved)?;
+                let preview = preview(&resolved, &found, &content);
+                let result = result_text(&resolved, &found, &content, &preview, may_be_read);
+                Ok((found, result, preview))
             });
-            let (found, said, preview) = looked.await?;
-            self.seen = Some(Seen { found, said, _alone: alone });
+            let (found, result, preview) = looked.await?;
+            self.seen = Some(PreviewedFile { found, result, _lock: lock });
             Ok(Some(preview))
         })
     }
 
-    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, Outcome> {
+    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
-            let Some(seen) = self.seen else { return Err("nobody looked at the file first".to_owned()) };
-            let (place, content) = (self.place, self.content);
+            let Some(seen) = self.seen else { return Err("the file was not previewed first".to_owned()) };
+            let (resolved, content) = (self.resolved, self.content);
             blocking(&cancel, move |_| {
-                put(&place, &seen.found, &content)?;
-                Ok(seen.said)
+                write_if_unchanged(&resolved, &seen.found, &content)?;
+                Ok(seen.result)
             })
             .await
         })
     }
 }
 
-/// What the user reads before the answer, whole. Of what is no text, the new
-/// content is shown.
-fn preview(place: &Place, before: &Found, content: &str) -> String {
+/// The full diff for the user. If the old file is not text, the new content.
+fn preview(resolved: &ResolvedPath, before: &ExistingFile, content: &str) -> String {
     match before {
-        Found::Nothing => diff::unified(&place.name, "", content),
-        Found::Text(before) => diff::unified(&place.name, &before.text, content),
-        Found::Other { bytes, .. } => {
-            format!("replaces {bytes} bytes that are not text\n{}", diff::unified(&place.name, "", content))
+        ExistingFile::Missing => diff::unified(&resolved.name, "", content),
+        ExistingFile::Text(before) => diff::unified(&resolved.name, &before.text, content),
+        ExistingFile::Other { bytes, .. } => {
+            format!("replaces {bytes} bytes that are not text\n{}", diff::unified(&resolved.name, "", content))
         }
     }
 }
 
-/// What the model is told. What it may not read, the answer does not show.
-fn said(place: &Place, before: &Found, content: &str, diff: &str, may_be_read: bool) -> String {
+/// The tool result. It does not show the content of files that the model may not read.
+fn result_text(resolved: &ResolvedPath, before: &ExistingFile, content: &str, diff: &str, may_be_read: bool) -> String {
     let lines = content.lines().count();
     match before {
-        Found::Nothing => format!("created `{}`, {lines} lines", place.name),
-        Found::Text(_) | Found::Other { .. } if !may_be_read => format!("replaced `{}`, {lines} lines", place.name),
-        Found::Text(before) if before.text == content => format!("`{}` was the same already", place.name),
-        Found::Text(_) => format!("replaced `{}`, {lines} lines\n{}", place.name, diff::for_model(diff)),
-        Found::Other { bytes, .. } => format!("replaced `{}`, {lines} lines; {bytes} bytes before", place.name),
+        ExistingFile::Missing => format!("created `{}`, {lines} lines", resolved.name),
+        ExistingFile::Text(_) | ExistingFile::Other { .. } if !may_be_read => {
+            format!("replaced `{}`, {lines} lines", resolved.name)
+        }
+        ExistingFile::Text(before) if before.text == content => format!("`{}` was the same already", resolved.name),
+        ExistingFile::Text(_) => format!("replaced `{}`, {lines} lines\n{}", resolved.name, diff::for_model(diff)),
+        ExistingFile::Other { bytes, .. } => {
+            format!("replaced `{}`, {lines} lines; {bytes} bytes before", resolved.name)
+        }
     }
 }
 
-/// Writes if what is there is still what was looked at.
-pub(crate) fn put(place: &Place, seen: &Found, content: &str) -> Result<(), String> {
-    let now = files::find(place)?;
-    let access = match (seen, now) {
-        (Found::Nothing, Found::Nothing) => Access::Usual,
-        (Found::Text(seen), Found::Text(Document { text, permissions })) if seen.text == text => {
-            Access::Like(permissions)
+/// Writes only if the file has not changed since the preview.
+pub(crate) fn write_if_unchanged(resolved: &ResolvedPath, seen: &ExistingFile, content: &str) -> Result<(), String> {
+    let now = files::read_existing(resolved)?;
+    let mode = match (seen, now) {
+        (ExistingFile::Missing, ExistingFile::Missing) => FileMode::Default,
+        (ExistingFile::Text(seen), ExistingFile::Text(TextFile { text, permissions })) if seen.text == text => {
+            FileMode::SameAs(permissions)
         }
-        (Found::Other { bytes: then, changed: at, .. }, Found::Other { bytes, changed, permissions })
+        (ExistingFile::Other { bytes: then, changed: at, .. }, ExistingFile::Other { bytes, changed, permissions })
             if (*then, *at) == (bytes, changed) =>
         {
-            Access::Like(permissions)
+            FileMode::SameAs(permissions)
         }
-        (Found::Nothing | Found::Text(_) | Found::Other { .. }, _) => {
-            return Err(format!("`{}` changed since it was looked at; nothing was written, read it again", place.name));
+        (ExistingFile::Missing | ExistingFile::Text(_) | ExistingFile::Other { .. }, _) => {
+            return Err(format!(
+                "`{}` changed since it was looked at; nothing was written, read it again",
+                resolved.name
+            ));
         }
     };
-    let fail = |error: std::io::Error| files::about(place, &error);
-    let (Some(folder), Some(name)) = (place.below.parent(), place.below.file_name()) else {
-        return Err(format!("`{}` is a folder; use `list`", place.name));
+    let fail = |error: std::io::Error| files::describe_error(resolved, &error);
+    let (Some(folder), Some(name)) = (resolved.relative.parent(), resolved.relative.file_name()) else {
+        return Err(format!("`{}` is a folder; use `list`", resolved.name));
     };
-    let folder = place.from.make_folders(folder).map_err(fail)?;
-    folder.replace(name, content.as_bytes(), access).map_err(fail)
+    let folder = resolved.base.make_folders(folder).map_err(fail)?;
+    folder.replace(name, content.as_bytes(), mode).map_err(fail)
 }

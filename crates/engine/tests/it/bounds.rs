@@ -1,30 +1,30 @@
-//! Calls that would take all memory, all time or the process with them.
+//! Calls that could exhaust memory or time, or crash the process.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use aside_engine::tools::{Mode, Permit};
+use aside_engine::tools::{PermissionAnswer, PermissionMode};
 use serde_json::json;
 
-use crate::support::{Nobody, Scratch, Scripted, fails, ok, run};
+use crate::support::{Nobody, ScriptedAsker, TestDir, fails, ok, run};
 
-/// Runs each and wants an answer of bounded length, whatever it says.
-async fn answers(scratch: &Scratch, calls: Vec<(&str, serde_json::Value)>) {
-    let tools = scratch.tools(Mode::AllowAll);
+/// Runs each call and checks that the result has a bounded length.
+async fn assert_bounded_results(test_dir: &TestDir, calls: Vec<(&str, serde_json::Value)>) {
+    let tools = test_dir.tools(PermissionMode::AllowAll);
     for (tool, arguments) in calls {
         let result = run(&tools, &Nobody, tool, arguments.clone()).await;
         let shown: String = arguments.to_string().chars().take(80).collect();
         assert!(result.content.len() < 200_000, "{tool} {shown}: {} bytes", result.content.len());
-        assert!(!result.content.contains("the tool broke"), "{tool} {shown}: {}", result.content);
+        assert!(!result.content.contains("the tool crashed"), "{tool} {shown}: {}", result.content);
     }
 }
 
 #[tokio::test]
 async fn l4_patterns_of_any_length_are_answered() {
-    let scratch = Scratch::new("patterns");
-    scratch.file("a.txt", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n");
-    scratch.file(&format!("{}x", "d/".repeat(200)), "");
+    let test_dir = TestDir::new("patterns");
+    test_dir.file("a.txt", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n");
+    test_dir.file(&format!("{}x", "d/".repeat(200)), "");
     let mut calls = Vec::new();
     for text in ["*", "?", "[", "{", "**/", "{a,", "(", "a{1000}", "\\w", "(?:", "a|", "../", "a/"] {
         for count in [2, 100, 900, 100_000] {
@@ -39,12 +39,12 @@ async fn l4_patterns_of_any_length_are_answered() {
     for pattern in ["(?:(?:a{1000}){1000}){1000}", "(a*)*b", "\\pL{1000}{1000}", "(?i)\\w{500}", "^(((a+)+)+)+$"] {
         calls.push(("grep", json!({"pattern": pattern})));
     }
-    answers(&scratch, calls).await;
-    let tools = scratch.tools(Mode::AllowAll);
-    let said = fails(&tools, "glob", json!({"pattern": "*".repeat(100_000)})).await;
-    assert_eq!(said, "the pattern has 100000 bytes; at most 1000 are possible");
-    let said = fails(&tools, "grep", json!({"pattern": "(?:(?:a{1000}){1000}){1000}"})).await;
-    assert!(said.contains("is no regular expression"), "{said}");
+    assert_bounded_results(&test_dir, calls).await;
+    let tools = test_dir.tools(PermissionMode::AllowAll);
+    let output = fails(&tools, "glob", json!({"pattern": "*".repeat(100_000)})).await;
+    assert_eq!(output, "the pattern has 100000 bytes; at most 1000 are allowed");
+    let output = fails(&tools, "grep", json!({"pattern": "(?:(?:a{1000}){1000}){1000}"})).await;
+    assert!(output.contains("is not a valid regular expression"), "{output}");
 }
 
 #[tokio::test]
@@ -53,14 +53,14 @@ async fn l4_no_arguments_break_a_tool() {
         "a", "b.txt", "/", "..", ".", "*", "**", "?", "[", "]", "{", "}", ",", "!", "\\", "(", ")", "|", "+", "^", "$",
         "\n", "\r\n", "\t", "\u{0}", "\u{9d}", "\u{202e}", "é", "😀", "\u{fffd}", "a/b", "(?i)", "\\p{", " ",
     ];
-    let scratch = Scratch::new("any-arguments");
-    scratch.file("a/b.txt", "a\r\nb é 😀\n");
-    let tools = scratch.tools(Mode::AllowAll);
+    let test_dir = TestDir::new("any-arguments");
+    test_dir.file("a/b.txt", "a\r\nb é 😀\n");
+    let tools = test_dir.tools(PermissionMode::AllowAll);
     let mut random = fastrand::Rng::with_seed(11);
     let mut text = || (0..random.usize(0..8)).map(|_| random.choice(PIECES).unwrap()).collect::<String>();
     for _ in 0..400 {
         for tool in ["read", "list", "glob", "grep", "edit", "write"] {
-            // Kept inside: what leads outside is asked about, and nobody answers.
+            // Paths outside the working directory need permission, which is denied here.
             let mut arguments = json!({"path": text()});
             match tool {
                 "glob" => arguments["pattern"] = text().into(),
@@ -77,35 +77,35 @@ async fn l4_no_arguments_break_a_tool() {
                 _ => (),
             }
             let result = run(&tools, &Nobody, tool, arguments.clone()).await;
-            assert!(!result.content.contains("the tool broke"), "{tool} {arguments}: {}", result.content);
+            assert!(!result.content.contains("the tool crashed"), "{tool} {arguments}: {}", result.content);
         }
     }
 }
 
 #[tokio::test]
-async fn l4_an_edit_cannot_make_a_file_of_any_size() {
-    let scratch = Scratch::new("edit-huge");
+async fn l4_the_size_of_an_edited_file_is_bounded() {
+    let test_dir = TestDir::new("edit-huge");
     let line = "a".repeat(1_000_000);
-    scratch.file("a.txt", &line);
-    let tools = scratch.tools(Mode::AllowAll);
+    test_dir.file("a.txt", &line);
+    let tools = test_dir.tools(PermissionMode::AllowAll);
     let huge = json!({"path": "a.txt", "old": "a", "new": "b".repeat(1_000_000), "replace_all": true});
     assert!(fails(&tools, "edit", huge).await.contains("larger than 16777216 bytes"));
     let many = json!({"path": "a.txt", "old": "a".repeat(500_000), "new": "b"});
     assert!(fails(&tools, "edit", many).await.contains("more than once"));
     let content = "x".repeat(17_000_000);
     assert!(fails(&tools, "write", json!({"path": "b.txt", "content": content})).await.contains("17000000 bytes"));
-    assert_eq!(scratch.text("a.txt"), line);
-    assert!(!scratch.root().join("b.txt").exists());
+    assert_eq!(test_dir.text("a.txt"), line);
+    assert!(!test_dir.root().join("b.txt").exists());
 }
 
 #[tokio::test]
-async fn l4_the_diff_of_the_question_is_whole_and_the_models_copy_is_cut() {
-    let scratch = Scratch::new("whole-diff");
-    // Two files that have no line in common, which are the slowest to compare.
+async fn l4_the_diff_in_the_question_is_complete_and_the_models_copy_is_cut() {
+    let test_dir = TestDir::new("whole-diff");
+    // Two files without a common line are the slowest to compare.
     let (before, after): (String, String) = (0..60_000).map(|n| (format!("old {n}\n"), format!("new {n}\n"))).unzip();
-    scratch.file("big.txt", &before);
-    let tools = scratch.tools(Mode::Ask);
-    let asker = Scripted::new([Permit::Once, Permit::Once]);
+    test_dir.file("big.txt", &before);
+    let tools = test_dir.tools(PermissionMode::Ask);
+    let asker = ScriptedAsker::new([PermissionAnswer::Once, PermissionAnswer::Once]);
     let result = run(&tools, &asker, "write", json!({"path": "big.txt", "content": after})).await;
     assert!(!result.is_error && result.content.len() < 30_000, "{}", result.content.len());
     let preview = asker.questions()[0].preview.clone().unwrap();
@@ -116,15 +116,15 @@ async fn l4_the_diff_of_the_question_is_whole_and_the_models_copy_is_cut() {
     let result = run(&tools, &asker, "edit", json!({"path": "big.txt", "old": after, "new": before})).await;
     assert!(!result.is_error && result.content.len() < 30_000 && result.content.contains("bytes left out"));
     assert_eq!(asker.questions()[1].preview.clone().unwrap().lines().count(), 120_003);
-    assert_eq!(scratch.text("big.txt"), before);
+    assert_eq!(test_dir.text("big.txt"), before);
 }
 
 #[tokio::test]
 async fn l2_what_replaces_a_binary_file_is_shown() {
-    let scratch = Scratch::new("over-binary");
-    scratch.file("blob", [0, 1, 2, 255]);
-    let tools = scratch.tools(Mode::Ask);
-    let asker = Scripted::new([Permit::Once]);
+    let test_dir = TestDir::new("over-binary");
+    test_dir.file("blob", [0, 1, 2, 255]);
+    let tools = test_dir.tools(PermissionMode::Ask);
+    let asker = ScriptedAsker::new([PermissionAnswer::Once]);
     let result = run(&tools, &asker, "write", json!({"path": "blob", "content": "#!/bin/sh\nrm -r x\n"})).await;
     assert!(!result.is_error, "{}", result.content);
     let preview = asker.questions()[0].preview.clone().unwrap();
@@ -132,19 +132,19 @@ async fn l2_what_replaces_a_binary_file_is_shown() {
 }
 
 #[tokio::test]
-async fn l4_odd_files_are_answered_and_never_waited_for() {
-    let scratch = Scratch::new("odd-files");
+async fn l4_special_files_get_an_answer_and_never_block() {
+    let test_dir = TestDir::new("odd-files");
     for pipe in ["pipe", "sub/.gitignore", ".ignore"] {
-        let path = scratch.root().join(pipe);
+        let path = test_dir.root().join(pipe);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
     }
-    let sparse = scratch.file("sparse", "");
+    let sparse = test_dir.file("sparse", "");
     fs::File::options().write(true).open(sparse).unwrap().set_len(1 << 30).unwrap();
-    scratch.file(".gitignore", "*".repeat(70_000));
-    scratch.file("sub/a.txt", "needle\n");
-    symlink("loop", scratch.root().join("loop")).unwrap();
-    symlink("/dev/zero", scratch.root().join("zero")).unwrap();
+    test_dir.file(".gitignore", "*".repeat(70_000));
+    test_dir.file("sub/a.txt", "needle\n");
+    symlink("loop", test_dir.root().join("loop")).unwrap();
+    symlink("/dev/zero", test_dir.root().join("zero")).unwrap();
     let mut calls = Vec::new();
     for path in [".", "pipe", "sparse", "sub", "sub/.gitignore", "loop", "zero", "none/x", "sub/a.txt/x", ""] {
         calls.push(("read", json!({"path": path})));
@@ -153,45 +153,46 @@ async fn l4_odd_files_are_answered_and_never_waited_for() {
         calls.push(("grep", json!({"pattern": "needle", "path": path})));
         calls.push(("edit", json!({"path": path, "old": "needle", "new": "pin"})));
     }
-    answers(&scratch, calls).await;
+    assert_bounded_results(&test_dir, calls).await;
     for path in [".", "pipe", "loop", "zero", "none/../../../x"] {
-        fails(&scratch.tools(Mode::AllowAll), "write", json!({"path": path, "content": "x"})).await;
+        fails(&test_dir.tools(PermissionMode::AllowAll), "write", json!({"path": path, "content": "x"})).await;
     }
-    let tools = scratch.tools(Mode::AllowAll);
+    let tools = test_dir.tools(PermissionMode::AllowAll);
     let found = ok(&tools, "grep", json!({"pattern": "needle"})).await;
     assert_eq!(found, "sub/a.txt:1:needle\n[1 ignore files are too large and were not applied]\n");
-    // A file of a gigabyte is replaced without being read.
+    // A file of one gigabyte is replaced without being read.
     ok(&tools, "write", json!({"path": "sparse", "content": "x"})).await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn k4_the_environment_of_this_process_is_not_read_even_with_a_yes() {
-    let scratch = Scratch::new("environ");
-    let tools = scratch.tools(Mode::Ask);
+async fn k4_the_environment_of_this_process_is_not_read_even_with_permission() {
+    let test_dir = TestDir::new("environ");
+    let tools = test_dir.tools(PermissionMode::Ask);
     let me = std::process::id();
     for path in ["/proc/self/environ".to_owned(), format!("/proc/{me}/environ"), "/proc/thread-self/environ".to_owned()]
     {
         for (tool, arguments) in [("read", json!({"path": path})), ("grep", json!({"pattern": "PATH=", "path": path}))]
         {
-            let result = run(&tools, &Scripted::new([Permit::Once]), tool, arguments).await;
+            let result = run(&tools, &ScriptedAsker::new([PermissionAnswer::Once]), tool, arguments).await;
             assert!(!result.content.contains("PATH="), "{tool} {path}: {}", result.content);
         }
     }
-    // What else a process says of itself can be read with a yes.
-    let result = run(&tools, &Scripted::new([Permit::Once]), "read", json!({"path": "/proc/self/status"})).await;
+    // Other files of a process can be read with permission.
+    let result =
+        run(&tools, &ScriptedAsker::new([PermissionAnswer::Once]), "read", json!({"path": "/proc/self/status"})).await;
     assert!(!result.is_error && result.content.contains("Pid:"), "{}", result.content);
 }
 
 #[tokio::test]
 async fn l4_a_folder_of_very_many_entries_is_listed_and_searched_in_bounds() {
-    let scratch = Scratch::new("many-entries");
-    let folder = scratch.root().join("many");
+    let test_dir = TestDir::new("many-entries");
+    let folder = test_dir.root().join("many");
     fs::create_dir(&folder).unwrap();
     for n in 0..3000 {
         fs::File::create(folder.join(format!("f{n:06}"))).unwrap();
     }
-    let tools = scratch.tools(Mode::AllowAll);
+    let tools = test_dir.tools(PermissionMode::AllowAll);
     let listed = ok(&tools, "list", json!({"path": "many"})).await;
     assert!(listed.starts_with("f000000\nf000001\n") && listed.ends_with("\n[and 2000 more]"), "{}", listed.len());
     let found = ok(&tools, "glob", json!({"pattern": "f*", "path": "many"})).await;

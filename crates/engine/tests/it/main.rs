@@ -1,4 +1,4 @@
-//! The engine against the real world: sockets, processes, folders, links.
+//! Tests with real sockets, processes, folders and links.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -8,19 +8,19 @@
     reason = "a test fails loudly"
 )]
 
+mod answer_now;
 mod bounds;
 mod confined;
 mod files;
-mod hurried;
-mod listed;
 mod permissions;
 mod probe;
 mod protected;
 mod race;
+mod rules_and_switches;
+mod scripted_server;
 mod search;
-mod server;
+mod session_support;
 mod shell;
 mod simulated;
 mod support;
-mod talk;
 mod turns;

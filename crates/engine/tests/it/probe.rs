@@ -1,21 +1,23 @@
-//! Servers on this machine are found, and what is none of them is not.
+//! Finding model servers on this machine.
 
 use aside_core::protocol::Protocol;
-use aside_engine::probe::{Candidate, Found, probe};
+use aside_engine::probe::{LocalServer, ServerCandidate, probe};
 
-use crate::server::{Play, Server, answer};
+use crate::scripted_server::{ScriptedServer, ServerStep, answer};
 
-fn candidate(id: &str, protocol: Protocol, url: &str) -> Candidate {
-    Candidate { id: id.to_owned(), protocol, base_url: url.to_owned() }
+fn candidate(id: &str, protocol: Protocol, url: &str) -> ServerCandidate {
+    ServerCandidate { id: id.to_owned(), protocol, base_url: url.to_owned() }
 }
 
 #[tokio::test]
 async fn servers_that_answer_are_found_with_their_models() {
     let json = "content-type: application/json\r\n";
-    let one = Server::playing(vec![answer("200 OK", json, r#"{"object":"list","data":[{"id":"qwen3-8b"}]}"#)]).await;
-    let two = Server::playing(vec![answer("200 OK", json, r#"{"models":[{"name":"qwen3:8b"},{"name":"r1"}]}"#)]).await;
-    let web = Server::playing(vec![answer("200 OK", "", "<html>a dashboard</html>")]).await;
-    let silent = Server::playing(vec![vec![Play::UntilGone]]).await;
+    let one =
+        ScriptedServer::start(vec![answer("200 OK", json, r#"{"object":"list","data":[{"id":"qwen3-8b"}]}"#)]).await;
+    let two =
+        ScriptedServer::start(vec![answer("200 OK", json, r#"{"models":[{"name":"qwen3:8b"},{"name":"r1"}]}"#)]).await;
+    let web = ScriptedServer::start(vec![answer("200 OK", "", "<html>a dashboard</html>")]).await;
+    let silent = ScriptedServer::start(vec![vec![ServerStep::WaitForDisconnect]]).await;
     let candidates = [
         candidate("web", Protocol::OpenaiChat, &web.url),
         candidate("silent", Protocol::OpenaiChat, &silent.url),
@@ -23,7 +25,7 @@ async fn servers_that_answer_are_found_with_their_models() {
         candidate("nobody", Protocol::OpenaiChat, "http://127.0.0.1:1"),
         candidate("one", Protocol::OpenaiChat, &one.url),
     ];
-    let found = |id: &str, url: &str, models: &[&str]| Found {
+    let found = |id: &str, url: &str, models: &[&str]| LocalServer {
         id: id.to_owned(),
         base_url: url.to_owned(),
         models: models.iter().map(|model| (*model).to_owned()).collect(),

@@ -1,12 +1,12 @@
-//! Files that decide what runs next are changed only after a question.
+//! Changing a protected path always needs permission.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use aside_engine::tools::{Mode, Permissions, Permit, Toolbox};
+use aside_engine::tools::{PermissionAnswer, PermissionMode, Permissions, Toolbox};
 use serde_json::{Value, json};
 
-use crate::support::{Nobody, Scratch, Scripted, ok, rules_of, run};
+use crate::support::{Nobody, ScriptedAsker, TestDir, ok, rules_of, run};
 
 const NOBODY: &str = "denied: it needs permission and there is nobody to ask; nothing was done";
 
@@ -20,7 +20,7 @@ fn edit(path: &str) -> Value {
 
 #[tokio::test]
 async fn l3_protected_paths_ask_whatever_is_allowed() {
-    let scratch = Scratch::new("protected");
+    let test_dir = TestDir::new("protected");
     let paths = [
         ".git/hooks/pre-commit",
         ".git/config",
@@ -36,43 +36,43 @@ async fn l3_protected_paths_ask_whatever_is_allowed() {
         "RULES.txt",
     ];
     for path in paths {
-        scratch.file(path, "before");
+        test_dir.file(path, "before");
     }
-    symlink(".git/hooks", scratch.root().join("innocent")).unwrap();
+    symlink(".git/hooks", test_dir.root().join("innocent")).unwrap();
     let rules = [("write", "allow"), ("edit", "allow"), ("write:*", "allow"), ("edit:*", "allow")];
-    for mode in [Mode::AllowAll, Mode::Ask, Mode::DenyAll] {
-        let work = scratch.work().protecting([scratch.root().join("own")], ["RULES.txt".to_owned()]);
+    for mode in [PermissionMode::AllowAll, PermissionMode::Ask, PermissionMode::DenyAll] {
+        let work = test_dir.work().with_protected([test_dir.root().join("own")], ["RULES.txt".to_owned()]);
         let tools = Toolbox::standard(&work, Permissions::new(rules_of(&rules), mode));
         for path in paths.into_iter().chain(["innocent/pre-commit", "innocent/new"]) {
             for (tool, arguments) in [("write", write(path)), ("edit", edit(path))] {
                 let result = run(&tools, &Nobody, tool, arguments).await;
-                let said = result.content.as_str();
-                let is_denied = said == NOBODY || said.starts_with("denied: it needs permission, and this run");
-                let is_missing = said.contains("does not exist");
-                assert!(result.is_error && (is_denied || is_missing), "{tool} {path}: {said}");
+                let output = result.content.as_str();
+                let is_denied = output == NOBODY || output.starts_with("denied: it needs permission, and this run");
+                let is_missing = output.contains("does not exist");
+                assert!(result.is_error && (is_denied || is_missing), "{tool} {path}: {output}");
             }
         }
         for path in paths {
-            assert_eq!(scratch.text(path), "before", "{path} with {mode:?}");
+            assert_eq!(test_dir.text(path), "before", "{path} with {mode:?}");
         }
-        assert!(!scratch.root().join(".git/hooks/new").exists());
-        // The same rules let everything else be written.
+        assert!(!test_dir.root().join(".git/hooks/new").exists());
+        // The same rules allow writing everywhere else.
         ok(&tools, "write", write("src/a.txt")).await;
         ok(&tools, "write", write(".github/ci.yml")).await;
     }
 }
 
 #[tokio::test]
-async fn l3_the_question_names_the_protected_path_and_no_answer_to_it_holds_on() {
-    let scratch = Scratch::new("protected-asked");
-    scratch.file(".git/config", "before");
-    symlink(".git/config", scratch.root().join("notes.txt")).unwrap();
-    let tools = scratch.tools_under(&[("write", "allow")], Mode::AllowAll);
-    let asker = Scripted::new([Permit::Session, Permit::Project, Permit::Once]);
+async fn l3_the_question_names_the_protected_path_and_its_answer_never_lasts() {
+    let test_dir = TestDir::new("protected-asked");
+    test_dir.file(".git/config", "before");
+    symlink(".git/config", test_dir.root().join("notes.txt")).unwrap();
+    let tools = test_dir.tools_with_rules(&[("write", "allow")], PermissionMode::AllowAll);
+    let asker = ScriptedAsker::new([PermissionAnswer::Session, PermissionAnswer::Project, PermissionAnswer::Once]);
     for content in ["one", "two", "three"] {
         let result = run(&tools, &asker, "write", json!({"path": "notes.txt", "content": content})).await;
         assert!(!result.is_error, "{}", result.content);
-        assert_eq!(scratch.text(".git/config"), content);
+        assert_eq!(test_dir.text(".git/config"), content);
     }
     let questions = asker.questions();
     assert_eq!(questions.len(), 3);
@@ -82,10 +82,10 @@ async fn l3_the_question_names_the_protected_path_and_no_answer_to_it_holds_on()
 }
 
 #[tokio::test]
-async fn l3_only_a_rule_that_names_the_very_path_lifts_the_protection() {
-    let scratch = Scratch::new("protected-lifted");
-    scratch.file("AGENTS.md", "before");
-    scratch.file("docs/AGENTS.md", "before");
+async fn l3_only_a_rule_that_names_the_exact_path_lifts_the_protection() {
+    let test_dir = TestDir::new("protected-lifted");
+    test_dir.file("AGENTS.md", "before");
+    test_dir.file("docs/AGENTS.md", "before");
     #[rustfmt::skip]
     let cases = [
         ("write:AGENTS.md",  "AGENTS.md",       true),
@@ -97,15 +97,16 @@ async fn l3_only_a_rule_that_names_the_very_path_lifts_the_protection() {
         ("edit:AGENTS.md",   "AGENTS.md",       false),
     ];
     for (rule, path, lifted) in cases {
-        let tools = scratch.tools_under(&[(rule, "allow")], Mode::AllowAll);
+        let tools = test_dir.tools_with_rules(&[(rule, "allow")], PermissionMode::AllowAll);
         let result = run(&tools, &Nobody, "write", write(path)).await;
         assert_eq!(!result.is_error, lifted, "{rule} {path}: {}", result.content);
     }
-    fs::write(scratch.root().join("AGENTS.md"), "before").unwrap();
-    let tools = scratch.tools_under(&[("write:AGENTS.md", "allow")], Mode::DenyAll);
+    fs::write(test_dir.root().join("AGENTS.md"), "before").unwrap();
+    let tools = test_dir.tools_with_rules(&[("write:AGENTS.md", "allow")], PermissionMode::DenyAll);
     ok(&tools, "edit", edit("AGENTS.md")).await;
-    let tools = scratch.tools_under(&[("write:AGENTS.md", "allow"), ("write:AGENTS*", "deny")], Mode::AllowAll);
+    let tools =
+        test_dir.tools_with_rules(&[("write:AGENTS.md", "allow"), ("write:AGENTS*", "deny")], PermissionMode::AllowAll);
     assert!(run(&tools, &Nobody, "write", write("AGENTS.md")).await.is_error);
-    // Reading needs no word.
-    ok(&scratch.tools(Mode::DenyAll), "read", json!({"path": "AGENTS.md"})).await;
+    // Reading needs no permission.
+    ok(&test_dir.tools(PermissionMode::DenyAll), "read", json!({"path": "AGENTS.md"})).await;
 }

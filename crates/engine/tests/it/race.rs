@@ -1,4 +1,4 @@
-//! Somebody renames folders and puts links in their place while tools work.
+//! Folders that are replaced with links while tools run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,19 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use aside_engine::tools::{Mode, Permit};
+use aside_engine::tools::{PermissionAnswer, PermissionMode};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
-use crate::support::{Nobody, Scratch, Scripted, run};
+use crate::support::{Nobody, ScriptedAsker, TestDir, run};
 
-/// Everything below a folder, with what stands in it.
-fn everything(folder: &Path) -> Vec<(String, String)> {
+/// All files below a folder, with their content.
+fn all_files(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
-            true => found.extend(everything(&path)),
+            true => found.extend(all_files(&path)),
             false => found.push((path.display().to_string(), fs::read_to_string(&path).unwrap())),
         }
     }
@@ -26,19 +26,19 @@ fn everything(folder: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// A folder `a` in the root, and one beside the root with the same names and one more.
-fn stage(name: &str) -> Scratch {
-    let scratch = Scratch::new(name);
-    for folder in [scratch.root().join("a"), scratch.beside("out")] {
+/// A folder `a` in the root, and one outside with the same names and one more.
+fn folders_to_swap(name: &str) -> TestDir {
+    let test_dir = TestDir::new(name);
+    for folder in [test_dir.root().join("a"), test_dir.beside("out")] {
         fs::create_dir_all(folder.join("deep")).unwrap();
     }
     for file in ["file", "deep/file"] {
-        fs::write(scratch.root().join("a").join(file), "inside needle\n").unwrap();
-        fs::write(scratch.beside("out").join(file), "SECRET needle\n").unwrap();
+        fs::write(test_dir.root().join("a").join(file), "inside needle\n").unwrap();
+        fs::write(test_dir.beside("out").join(file), "SECRET needle\n").unwrap();
     }
-    fs::write(scratch.beside("out/SECRET"), "SECRET needle\n").unwrap();
-    symlink(scratch.beside("out"), scratch.root().join("link")).unwrap();
-    scratch
+    fs::write(test_dir.beside("out/SECRET"), "SECRET needle\n").unwrap();
+    symlink(test_dir.beside("out"), test_dir.root().join("link")).unwrap();
+    test_dir
 }
 
 fn swap(root: &Path) {
@@ -62,48 +62,48 @@ fn calls() -> [(&'static str, Value); 9] {
 #[tokio::test]
 async fn l3_a_folder_that_becomes_a_link_after_the_question_leads_nowhere() {
     for (nth, (tool, arguments)) in calls().into_iter().enumerate() {
-        let scratch = stage(&format!("swapped-{nth}"));
-        let before = everything(&scratch.beside("out"));
+        let test_dir = folders_to_swap(&format!("swapped-{nth}"));
+        let before = all_files(&test_dir.beside("out"));
         let asks = ["read", "list", "glob", "grep"].map(|tool| (tool, "ask"));
-        let tools = scratch.tools_under(&asks, Mode::Ask);
-        let root = scratch.root();
-        let asker = Scripted::new([Permit::Once]).meanwhile(move || swap(&root));
+        let tools = test_dir.tools_with_rules(&asks, PermissionMode::Ask);
+        let root = test_dir.root();
+        let asker = ScriptedAsker::new([PermissionAnswer::Once]).meanwhile(move || swap(&root));
         let result = run(&tools, &asker, tool, arguments.clone()).await;
         assert_eq!(asker.questions().len(), 1, "{tool} {arguments}");
         assert!(result.is_error && !result.content.contains("SECRET"), "{tool} {arguments}: {}", result.content);
-        assert!(result.content.contains("leads elsewhere since it was looked at"), "{tool}: {}", result.content);
-        assert_eq!(everything(&scratch.beside("out")), before, "{tool} {arguments}");
-        assert_eq!(fs::read_to_string(scratch.root().join("link/file")).unwrap(), "inside needle\n", "{tool}");
+        assert!(result.content.contains("leads elsewhere since it was checked"), "{tool}: {}", result.content);
+        assert_eq!(all_files(&test_dir.beside("out")), before, "{tool} {arguments}");
+        assert_eq!(fs::read_to_string(test_dir.root().join("link/file")).unwrap(), "inside needle\n", "{tool}");
     }
 }
 
 #[tokio::test]
-async fn l3_the_working_directory_is_the_one_that_was_opened_whatever_stands_in_its_place() {
+async fn l3_the_working_directory_stays_the_one_that_was_opened() {
     for (nth, (tool, arguments)) in calls().into_iter().enumerate() {
-        let scratch = stage(&format!("replaced-{nth}"));
-        fs::create_dir(scratch.beside("other")).unwrap();
-        fs::rename(scratch.beside("out"), scratch.beside("other/a")).unwrap();
-        let before = everything(&scratch.beside("other"));
+        let test_dir = folders_to_swap(&format!("replaced-{nth}"));
+        fs::create_dir(test_dir.beside("other")).unwrap();
+        fs::rename(test_dir.beside("out"), test_dir.beside("other/a")).unwrap();
+        let before = all_files(&test_dir.beside("other"));
         let asks = ["read", "list", "glob", "grep"].map(|tool| (tool, "ask"));
-        let tools = scratch.tools_under(&asks, Mode::Ask);
-        let (root, moved, other) = (scratch.root(), scratch.beside("moved"), scratch.beside("other"));
-        let asker = Scripted::new([Permit::Once]).meanwhile(move || {
+        let tools = test_dir.tools_with_rules(&asks, PermissionMode::Ask);
+        let (root, moved, other) = (test_dir.root(), test_dir.beside("moved"), test_dir.beside("other"));
+        let asker = ScriptedAsker::new([PermissionAnswer::Once]).meanwhile(move || {
             fs::rename(&root, &moved).unwrap();
             symlink(&other, &root).unwrap();
         });
         let result = run(&tools, &asker, tool, arguments.clone()).await;
         assert!(!result.content.contains("SECRET"), "{tool} {arguments}: {}", result.content);
-        assert_eq!(everything(&scratch.beside("other")), before, "{tool} {arguments}");
+        assert_eq!(all_files(&test_dir.beside("other")), before, "{tool} {arguments}");
     }
 }
 
 #[tokio::test]
 async fn l3_a_racing_rename_cannot_lead_outside() {
-    let scratch = stage("racer");
-    let before = everything(&scratch.beside("out"));
+    let test_dir = folders_to_swap("racer");
+    let before = all_files(&test_dir.beside("out"));
     let (over, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let racer = std::thread::spawn({
-        let (over, swaps, root) = (Arc::clone(&over), Arc::clone(&swaps), scratch.root());
+        let (over, swaps, root) = (Arc::clone(&over), Arc::clone(&swaps), test_dir.root());
         move || {
             while !over.load(Ordering::Relaxed) {
                 swap(&root);
@@ -111,9 +111,9 @@ async fn l3_a_racing_rename_cannot_lead_outside() {
             }
         }
     });
-    let tools = scratch.tools(Mode::AllowAll);
+    let tools = test_dir.tools(PermissionMode::AllowAll);
     let mut worked = 0;
-    // As often as it takes for calls to work in between, and for many to be tried.
+    // Repeat until enough calls have succeeded between the renames.
     for round in 0.. {
         for (tool, arguments) in calls() {
             let result = run(&tools, &Nobody, tool, arguments.clone()).await;
@@ -127,5 +127,5 @@ async fn l3_a_racing_rename_cannot_lead_outside() {
     over.store(true, Ordering::Relaxed);
     racer.join().unwrap();
     assert!(swaps.load(Ordering::Relaxed) > 0);
-    assert_eq!(everything(&scratch.beside("out")), before);
+    assert_eq!(all_files(&test_dir.beside("out")), before);
 }

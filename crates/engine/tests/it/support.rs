@@ -1,27 +1,29 @@
-//! A folder, a box of tools that works in it, and somebody to ask.
+//! Shared helpers: a folder with a toolbox, and scripted answers to questions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use aside_confine::{Confine, Helper, Limit, Places, Wish};
+use aside_confine::{Confine, ConfineSetting, Helper, PolicyPaths, TierLimit};
 use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
-use aside_core::question::Tier;
-use aside_engine::tools::{Asker, Mode, Permissions, Permit, Question, Rules, Toolbox, Workplace};
+use aside_core::permission_question::Tier;
+use aside_engine::tools::{
+    Asker, PermissionAnswer, PermissionMode, PermissionQuestion, PermissionRules, Permissions, Toolbox, WorkingDir,
+};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// A folder with a `root` to work in; what lies beside it is outside.
-pub(crate) struct Scratch(PathBuf);
+/// A folder with a `root` as the working directory; everything next to it is outside.
+pub(crate) struct TestDir(PathBuf);
 
-impl Scratch {
-    pub(crate) fn new(name: &str) -> Scratch {
+impl TestDir {
+    pub(crate) fn new(name: &str) -> TestDir {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         drop(fs::remove_dir_all(&path));
         fs::create_dir_all(path.join("root")).unwrap();
-        Scratch(fs::canonicalize(path).unwrap())
+        TestDir(fs::canonicalize(path).unwrap())
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -32,7 +34,7 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// Writes a file below the root and the folders on the way.
+    /// Writes a file below the root and creates its folders.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.root().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -44,55 +46,55 @@ impl Scratch {
         fs::read_to_string(self.root().join(name)).unwrap()
     }
 
-    /// Unconfined, so that it is the same on every machine.
-    pub(crate) fn work(&self) -> Workplace {
-        self.work_with(self.confine(Wish::Off))
+    /// Unconfined, to behave the same on every machine.
+    pub(crate) fn work(&self) -> WorkingDir {
+        self.work_with(self.confine(ConfineSetting::Off))
     }
 
-    pub(crate) fn work_with(&self, confine: Confine) -> Workplace {
-        Workplace::open(&self.root()).unwrap().confined(Arc::new(confine))
+    pub(crate) fn work_with(&self, confine: Confine) -> WorkingDir {
+        WorkingDir::open(&self.root()).unwrap().with_confinement(Arc::new(confine))
     }
 
-    /// As well as this machine can, with the helper of this crate.
-    pub(crate) fn confine(&self, wish: Wish) -> Confine {
+    /// The best confinement of this machine, with this crate's helper.
+    pub(crate) fn confine(&self, setting: ConfineSetting) -> Confine {
         let helper = Helper::at(env!("CARGO_BIN_EXE_aside-engine-helper"));
-        Confine::new(helper, wish, Places::here(self.root()))
+        Confine::new(helper, setting, PolicyPaths::from_environment(self.root()))
     }
 
-    /// Every tier that this machine has, each as the best one; always `none`.
+    /// All tiers that this machine supports, including `none`.
     pub(crate) fn tiers(&self) -> Vec<Tier> {
-        let best = self.confine(Wish::Auto).best();
+        let best = self.confine(ConfineSetting::Auto).best_tier();
         [Tier::None, Tier::Seatbelt, Tier::Kernel, Tier::Strong]
             .into_iter()
-            .filter(|tier| *tier <= best && self.at_most(*tier).best() == *tier)
+            .filter(|tier| *tier <= best && self.at_most(*tier).best_tier() == *tier)
             .collect()
     }
 
     pub(crate) fn at_most(&self, tier: Tier) -> Confine {
-        self.confine(Wish::Auto).limited(Limit { tier, ..Limit::NONE })
+        self.confine(ConfineSetting::Auto).with_limit(TierLimit { tier, ..TierLimit::NONE })
     }
 
-    pub(crate) fn tools_at(&self, tier: Tier, rules: &[(&str, &str)], mode: Mode) -> Toolbox {
+    pub(crate) fn tools_at(&self, tier: Tier, rules: &[(&str, &str)], mode: PermissionMode) -> Toolbox {
         Toolbox::standard(&self.work_with(self.at_most(tier)), Permissions::new(rules_of(rules), mode))
     }
 
-    pub(crate) fn tools(&self, mode: Mode) -> Toolbox {
-        self.tools_under(&[], mode)
+    pub(crate) fn tools(&self, mode: PermissionMode) -> Toolbox {
+        self.tools_with_rules(&[], mode)
     }
 
-    pub(crate) fn tools_under(&self, rules: &[(&str, &str)], mode: Mode) -> Toolbox {
+    pub(crate) fn tools_with_rules(&self, rules: &[(&str, &str)], mode: PermissionMode) -> Toolbox {
         Toolbox::standard(&self.work(), Permissions::new(rules_of(rules), mode))
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TestDir {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-pub(crate) fn rules_of(rows: &[(&str, &str)]) -> Rules {
-    let mut rules = Rules::new();
+pub(crate) fn rules_of(rows: &[(&str, &str)]) -> PermissionRules {
+    let mut rules = PermissionRules::new();
     for (key, word) in rows {
         rules.add(key, word).unwrap();
     }
@@ -113,14 +115,14 @@ pub(crate) async fn run(tools: &Toolbox, asker: &dyn Asker, tool: &str, argument
     tools.run(&call(tool, &arguments), asker, &CancellationToken::new()).await
 }
 
-/// What came of a call that should work.
+/// The result of a call that should succeed.
 pub(crate) async fn ok(tools: &Toolbox, tool: &str, arguments: Value) -> String {
     let result = run(tools, &Nobody, tool, arguments).await;
     assert!(!result.is_error, "{}", result.content);
     result.content
 }
 
-/// What came of a call that should not.
+/// The result of a call that should fail.
 pub(crate) async fn fails(tools: &Toolbox, tool: &str, arguments: Value) -> String {
     let result = run(tools, &Nobody, tool, arguments).await;
     assert!(result.is_error, "{}", result.content);
@@ -129,72 +131,72 @@ pub(crate) async fn fails(tools: &Toolbox, tool: &str, arguments: Value) -> Stri
 
 pub(crate) use aside_engine::tools::NobodyToAsk as Nobody;
 
-/// Answers in order, then no, and remembers what was asked.
+/// Gives these answers in order, then denies. Records the questions.
 #[derive(Default)]
-pub(crate) struct Scripted {
-    answers: Mutex<Vec<Permit>>,
-    questions: Mutex<Vec<Question>>,
-    troubles: Mutex<Vec<String>>,
-    /// Questions open at this moment, and the most that ever were.
+pub(crate) struct ScriptedAsker {
+    answers: Mutex<Vec<PermissionAnswer>>,
+    questions: Mutex<Vec<PermissionQuestion>>,
+    warnings: Mutex<Vec<String>>,
+    /// The number of open questions now, and the highest number so far.
     open: AtomicUsize,
-    most_open: AtomicUsize,
-    /// Done while the user thinks.
+    max_open: AtomicUsize,
+    /// An action to run while the question is open.
     meanwhile: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
-impl Scripted {
-    pub(crate) fn new(answers: impl IntoIterator<Item = Permit>) -> Scripted {
-        let mut answers: Vec<Permit> = answers.into_iter().collect();
+impl ScriptedAsker {
+    pub(crate) fn new(answers: impl IntoIterator<Item = PermissionAnswer>) -> ScriptedAsker {
+        let mut answers: Vec<PermissionAnswer> = answers.into_iter().collect();
         answers.reverse();
-        Scripted { answers: Mutex::new(answers), ..Scripted::default() }
+        ScriptedAsker { answers: Mutex::new(answers), ..ScriptedAsker::default() }
     }
 
-    pub(crate) fn meanwhile(mut self, deed: impl Fn() + Send + Sync + 'static) -> Scripted {
-        self.meanwhile = Some(Box::new(deed));
+    pub(crate) fn meanwhile(mut self, action: impl Fn() + Send + Sync + 'static) -> ScriptedAsker {
+        self.meanwhile = Some(Box::new(action));
         self
     }
 
-    pub(crate) fn questions(&self) -> Vec<Question> {
+    pub(crate) fn questions(&self) -> Vec<PermissionQuestion> {
         self.questions.lock().unwrap().clone()
     }
 
-    pub(crate) fn troubles(&self) -> Vec<String> {
-        self.troubles.lock().unwrap().clone()
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().unwrap().clone()
     }
 
-    pub(crate) fn most_open(&self) -> usize {
-        self.most_open.load(Ordering::SeqCst)
+    pub(crate) fn max_open(&self) -> usize {
+        self.max_open.load(Ordering::SeqCst)
     }
 }
 
-impl Asker for Scripted {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Permit> {
+impl Asker for ScriptedAsker {
+    fn ask(&self, question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most_open.fetch_max(open, Ordering::SeqCst);
+            self.max_open.fetch_max(open, Ordering::SeqCst);
             self.questions.lock().unwrap().push(question);
-            // Others could ask now if they were let.
+            // Gives other calls the chance to ask too.
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }
-            if let Some(deed) = &self.meanwhile {
-                deed();
+            if let Some(action) = &self.meanwhile {
+                action();
             }
             self.open.fetch_sub(1, Ordering::SeqCst);
-            self.answers.lock().unwrap().pop().unwrap_or(Permit::No(None))
+            self.answers.lock().unwrap().pop().unwrap_or(PermissionAnswer::No(None))
         })
     }
 
-    fn trouble(&self, what: &str) {
-        self.troubles.lock().unwrap().push(what.to_owned());
+    fn warn(&self, what: &str) {
+        self.warnings.lock().unwrap().push(what.to_owned());
     }
 }
 
 /// Never answers.
-pub(crate) struct Asleep;
+pub(crate) struct SilentAsker;
 
-impl Asker for Asleep {
-    fn ask(&self, _question: Question) -> BoxFuture<'_, Permit> {
+impl Asker for SilentAsker {
+    fn ask(&self, _question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(std::future::pending())
     }
 }

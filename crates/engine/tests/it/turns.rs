@@ -1,15 +1,15 @@
-//! Whole turns: what goes out, what is told, what is kept.
+//! Whole turns: requests, updates and history.
 
 use std::time::{Duration, Instant};
 
 use aside_core::settings::Layer;
-use aside_core::turn::{Told, TurnEnd};
+use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::Timeouts;
-use aside_engine::tools::{Arrived, Job, Tool};
+use aside_engine::tools::{LoadedTools, PlannedCall, Tool};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{Play, Server, answer, stream, stream_head};
-use crate::talk::{Heard, Nobody, chat, say, session, session_with, user};
+use crate::scripted_server::{ScriptedServer, ServerStep, answer, stream, stream_head};
+use crate::session_support::{Nobody, TestFront, chat, send, session, session_with, user};
 
 const MODEL: &str = "deepseek-v4-pro";
 
@@ -24,13 +24,13 @@ fn calling() -> String {
 }
 
 #[tokio::test]
-async fn an_answer_is_told_kept_and_its_thinking_apart() {
-    let server = Server::playing(vec![stream(&thinking_answer())]).await;
+async fn an_answer_is_reported_and_stored_with_its_thinking_separate() {
+    let server = ScriptedServer::start(vec![stream(&thinking_answer())]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
-    let (end, heard) = say(&mut session, "2+2?").await;
+    let (end, recorded) = send(&mut session, "2+2?").await;
     assert_eq!(end, TurnEnd::Answered);
-    assert_eq!((heard.thinking.as_str(), heard.text.as_str()), ("Let me see.", "Four."));
-    assert_eq!(heard.lines, ["recorded User", "sending 1", "recorded Assistant", "ended Answered"]);
+    assert_eq!((recorded.thinking.as_str(), recorded.text.as_str()), ("Let me see.", "Four."));
+    assert_eq!(recorded.lines, ["recorded User", "sending 1", "recorded Assistant", "ended Answered"]);
     let branch = session.history.branch();
     let (_, reply) = branch.last().unwrap();
     assert_eq!(reply.thinking_text().as_deref(), Some("Let me see."));
@@ -41,14 +41,14 @@ async fn an_answer_is_told_kept_and_its_thinking_apart() {
 
 #[tokio::test]
 async fn l1_a_tool_loop_sends_the_thinking_back_with_its_call() {
-    let server = Server::playing(vec![stream(&calling()), stream(&thinking_answer())]).await;
+    let server = ScriptedServer::start(vec![stream(&calling()), stream(&thinking_answer())]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
-    let (end, heard) = say(&mut session, "look").await;
+    let (end, recorded) = send(&mut session, "look").await;
     assert_eq!(end, TurnEnd::Answered);
     assert!(
-        heard.lines.contains(&"ended look true".to_owned()),
+        recorded.lines.contains(&"ended look true".to_owned()),
         "an unknown tool is an error result: {:?}",
-        heard.lines
+        recorded.lines
     );
     let requests = server.requests();
     let messages = requests[1]["messages"].as_array().unwrap();
@@ -59,83 +59,85 @@ async fn l1_a_tool_loop_sends_the_thinking_back_with_its_call() {
 }
 
 #[tokio::test]
-async fn busy_and_broken_providers_are_asked_again_before_the_first_byte() {
+async fn overload_and_server_errors_are_retried_before_the_first_byte() {
     for status in ["429 Too Many Requests", "500 Internal Server Error", "529 Overloaded"] {
         let busy = answer(status, "retry-after-ms: 5\r\n", r#"{"error":{"message":"busy"}}"#);
-        let server = Server::playing(vec![busy, stream(&thinking_answer())]).await;
+        let server = ScriptedServer::start(vec![busy, stream(&thinking_answer())]).await;
         let mut session = session(&server.url, "deepseek", MODEL);
-        let (end, heard) = say(&mut session, "hi").await;
+        let (end, recorded) = send(&mut session, "hi").await;
         assert_eq!(end, TurnEnd::Answered, "{status}");
-        assert!(heard.lines.contains(&"retrying 1".to_owned()), "{status}: {:?}", heard.lines);
+        assert!(recorded.lines.contains(&"retrying 1".to_owned()), "{status}: {:?}", recorded.lines);
         assert_eq!(server.requests().len(), 2, "{status}");
     }
 }
 
 #[tokio::test]
-async fn nothing_is_sent_again_after_something_was_shown() {
-    let cut = vec![stream_head(), Play::Bytes(b"data: {\"choices\":[{\"delta\":{\"content\":\"Fo\"}}]}\n\n".to_vec())];
-    let server = Server::playing(vec![cut]).await;
+async fn a_request_is_not_retried_after_something_was_shown() {
+    let cut =
+        vec![stream_head(), ServerStep::Bytes(b"data: {\"choices\":[{\"delta\":{\"content\":\"Fo\"}}]}\n\n".to_vec())];
+    let server = ScriptedServer::start(vec![cut]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
-    let (end, heard) = say(&mut session, "hi").await;
+    let (end, recorded) = send(&mut session, "hi").await;
     assert_eq!(end, TurnEnd::CutOff);
-    assert_eq!(heard.text, "Fo");
+    assert_eq!(recorded.text, "Fo");
     assert_eq!(server.requests().len(), 1);
     let branch = session.history.branch();
     assert!(branch.last().unwrap().1.interrupted, "what came is kept and marked");
 }
 
 #[tokio::test]
-async fn a_reply_over_its_bound_is_kept_up_to_there_and_the_connection_is_closed() {
+async fn a_reply_over_the_size_limit_is_cut_there_and_the_connection_is_closed() {
     let delta = |text: &str| {
         let text = text.repeat(1000);
-        Play::Bytes(format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n").into_bytes())
+        ServerStep::Bytes(format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n").into_bytes())
     };
-    // The provider would wait for ever: only a closed connection ends the turn.
-    let server = Server::playing(vec![vec![stream_head(), delta("ab"), delta("cd"), Play::UntilGone]]).await;
+    // The server would wait forever: only a closed connection ends the turn.
+    let server =
+        ScriptedServer::start(vec![vec![stream_head(), delta("ab"), delta("cd"), ServerStep::WaitForDisconnect]]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
     session.settings.set(Layer::Session, "reply.maxBytes", "3256").unwrap();
-    let (end, heard) = say(&mut session, "hi").await;
+    let (end, recorded) = send(&mut session, "hi").await;
     assert_eq!(end, TurnEnd::Oversized { most: 3256 });
-    assert_eq!(heard.text, format!("{}{}", "ab".repeat(1000), "cd".repeat(500)));
+    assert_eq!(recorded.text, format!("{}{}", "ab".repeat(1000), "cd".repeat(500)));
     let branch = session.history.branch();
     assert!(branch.last().unwrap().1.interrupted, "what came is kept and marked");
 }
 
 #[tokio::test]
-async fn e11_a_refusal_about_thinking_is_healed_told_and_remembered() {
+async fn e11_a_refusal_about_thinking_is_repaired_reported_and_remembered() {
     let words = "The `reasoning_content` in the thinking mode must be passed back to the API.";
     let refusal = answer("400 Bad Request", "", &format!(r#"{{"error":{{"message":"{words}"}}}}"#));
     let fine = stream(&thinking_answer());
-    let server = Server::playing(vec![refusal, fine.clone(), fine]).await;
+    let server = ScriptedServer::start(vec![refusal, fine.clone(), fine]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
-    let (end, heard) = say(&mut session, "hi").await;
+    let (end, recorded) = send(&mut session, "hi").await;
     assert_eq!(end, TurnEnd::Answered);
-    let told: Vec<&String> = heard.lines.iter().filter(|line| line.starts_with("told")).collect();
-    assert_eq!(told.len(), 1, "one line: {told:?}");
-    let (end, heard) = say(&mut session, "more").await;
+    let notices: Vec<&String> = recorded.lines.iter().filter(|line| line.starts_with("notice")).collect();
+    assert_eq!(notices.len(), 1, "one line: {notices:?}");
+    let (end, recorded) = send(&mut session, "more").await;
     assert_eq!(end, TurnEnd::Answered);
-    assert!(!heard.lines.iter().any(|line| line.starts_with("told")), "the cure is remembered");
+    assert!(!recorded.lines.iter().any(|line| line.starts_with("notice")), "the repair is remembered");
 }
 
 #[tokio::test]
-async fn a_refusal_that_nobody_can_repair_comes_in_the_providers_words() {
+async fn an_unrepairable_refusal_is_reported_in_the_providers_words() {
     let body = r#"{"error":{"message":"Insufficient Balance","code":"invalid_request_error"}}"#;
-    let server = Server::playing(vec![answer("402 Payment Required", "", body)]).await;
+    let server = ScriptedServer::start(vec![answer("402 Payment Required", "", body)]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
-    let (end, _) = say(&mut session, "hi").await;
+    let (end, _) = send(&mut session, "hi").await;
     let TurnEnd::Failed(error) = end else { panic!("{end:?}") };
     assert_eq!((error.message.as_str(), error.status), ("Insufficient Balance", Some(402)));
     assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn cancelling_closes_the_socket_and_keeps_what_came() {
+async fn cancelling_closes_the_socket_and_keeps_the_partial_reply() {
     let slow = vec![
         stream_head(),
-        Play::Bytes(b"data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"Let me\"}}]}\n\n".to_vec()),
-        Play::UntilGone,
+        ServerStep::Bytes(b"data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"Let me\"}}]}\n\n".to_vec()),
+        ServerStep::WaitForDisconnect,
     ];
-    let server = Server::playing(vec![slow]).await;
+    let server = ScriptedServer::start(vec![slow]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
@@ -144,8 +146,8 @@ async fn cancelling_closes_the_socket_and_keeps_what_came() {
         stop.cancel();
     });
     let began = Instant::now();
-    let mut heard = Heard::default();
-    let end = session.turn(user("hi"), &mut heard, &Nobody, &cancel).await;
+    let mut recorded = TestFront::default();
+    let end = session.turn(user("hi"), &mut recorded, &Nobody, &cancel).await;
     assert_eq!(end, TurnEnd::Interrupted);
     while !server.client_is_gone() {
         assert!(began.elapsed() < Duration::from_secs(60), "the provider still sees an open socket");
@@ -158,13 +160,13 @@ async fn cancelling_closes_the_socket_and_keeps_what_came() {
 }
 
 #[tokio::test]
-async fn failures_on_the_way_say_what_happened() {
+async fn connection_failures_say_what_happened() {
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = nobody.local_addr().unwrap();
     drop(nobody);
     let html = answer("200 OK", "content-type: text/html\r\n", "<html><body>Sign in</body></html>");
-    let silent = vec![stream_head(), Play::UntilGone];
-    let slow_head = vec![Play::UntilGone];
+    let silent = vec![stream_head(), ServerStep::WaitForDisconnect];
+    let slow_head = vec![ServerStep::WaitForDisconnect];
     #[rustfmt::skip]
     let cases = [
         ("nobody listens",   None,            "cannot be reached"),
@@ -173,14 +175,14 @@ async fn failures_on_the_way_say_what_happened() {
         ("slow headers",     Some(slow_head), "was silent for 1 s"),
     ];
     for (name, script, expected) in cases {
-        let server = Server::playing(script.clone().into_iter().collect()).await;
+        let server = ScriptedServer::start(script.clone().into_iter().collect()).await;
         let url = if script.is_some() { server.url.clone() } else { format!("http://{address}") };
         let timeouts = Timeouts { connect: Duration::from_secs(1), idle: Duration::from_secs(1) };
         let mut session = session_with(&url, "deepseek", MODEL, timeouts);
-        let (end, heard) = say(&mut session, "hi").await;
+        let (end, recorded) = send(&mut session, "hi").await;
         let TurnEnd::Unreachable(what) = &end else { panic!("{name}: {end:?}") };
         assert!(what.contains(expected), "{name}: {what}");
-        assert!(!heard.lines.iter().any(|line| line.starts_with("retrying")), "{name}: {:?}", heard.lines);
+        assert!(!recorded.lines.iter().any(|line| line.starts_with("retrying")), "{name}: {:?}", recorded.lines);
     }
 }
 
@@ -188,88 +190,91 @@ async fn failures_on_the_way_say_what_happened() {
 async fn d17_a_response_cut_at_every_byte_is_the_same_response() {
     let body = thinking_answer();
     let bytes = body.as_bytes();
-    let pieces: Vec<Play> = bytes.iter().map(|byte| Play::Bytes(vec![*byte])).collect();
+    let pieces: Vec<ServerStep> = bytes.iter().map(|byte| ServerStep::Bytes(vec![*byte])).collect();
     let script = std::iter::once(stream_head()).chain(pieces).collect();
-    let server = Server::playing(vec![script]).await;
+    let server = ScriptedServer::start(vec![script]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
-    let (end, heard) = say(&mut session, "hi").await;
+    let (end, recorded) = send(&mut session, "hi").await;
     assert_eq!(end, TurnEnd::Answered);
-    assert_eq!((heard.thinking.as_str(), heard.text.as_str()), ("Let me see.", "Four."));
+    assert_eq!((recorded.thinking.as_str(), recorded.text.as_str()), ("Let me see.", "Four."));
 }
 
 #[tokio::test]
-async fn e11_the_repair_is_said_with_the_rule_that_asked_for_it() {
+async fn e11_the_repair_is_reported_with_its_rule() {
     let words = "Invalid `signature` in `thinking` block";
     let refusal = answer("400 Bad Request", "", &format!(r#"{{"type":"error","error":{{"message":"{words}"}}}}"#));
-    let server = Server::playing(vec![refusal.clone(), refusal]).await;
+    let server = ScriptedServer::start(vec![refusal.clone(), refusal]).await;
     let mut session = session(&server.url, "anthropic", "claude-sonnet-5");
-    let mut told = Vec::new();
-    struct Listening<'a>(&'a mut Vec<Told>);
-    impl aside_engine::Front for Listening<'_> {
-        fn hear(&mut self, update: aside_engine::Update<'_>) {
-            if let aside_engine::Update::Told(told) = update {
-                self.0.push(told.clone());
+    let mut notices = Vec::new();
+    struct NoticeFront<'a>(&'a mut Vec<TurnNotice>);
+    impl aside_engine::Front for NoticeFront<'_> {
+        fn on_update(&mut self, update: aside_engine::Update<'_>) {
+            if let aside_engine::Update::TurnNotice(notices) = update {
+                self.0.push(notices.clone());
             }
         }
     }
-    let end = session.turn(user("hi"), &mut Listening(&mut told), &Nobody, &CancellationToken::new()).await;
+    let end = session.turn(user("hi"), &mut NoticeFront(&mut notices), &Nobody, &CancellationToken::new()).await;
     assert!(matches!(end, TurnEnd::Failed(_)), "a repair that does not help is the end: {end:?}");
-    assert!(matches!(told.first(), Some(Told::Repaired { row, .. }) if row == "bad_signature"), "{told:?}");
+    assert!(matches!(notices.first(), Some(TurnNotice::Repaired { row, .. }) if row == "bad_signature"), "{notices:?}");
 }
 
-/// Offered and never called.
-struct Late;
+/// A tool that is offered but never called.
+struct UncalledTool;
 
-impl Tool for Late {
-    fn spec(&self) -> aside_core::conversation::Tool {
-        aside_core::conversation::Tool {
+impl Tool for UncalledTool {
+    fn spec(&self) -> aside_core::conversation::ToolSpec {
+        aside_core::conversation::ToolSpec {
             name: "late".to_owned(),
             description: String::new(),
             parameters: r#"{"type":"object","properties":{}}"#.to_owned(),
         }
     }
 
-    fn plan(&self, _arguments: &str) -> Result<Box<dyn Job>, String> {
+    fn plan(&self, _arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
         Err("not here".to_owned())
     }
 }
 
 #[tokio::test]
-async fn l2_the_first_request_waits_for_tools_on_their_way() {
-    let server = Server::playing(vec![stream(&thinking_answer()), stream(&thinking_answer())]).await;
+async fn l2_the_first_request_waits_for_tools_still_loading() {
+    let server = ScriptedServer::start(vec![stream(&thinking_answer()), stream(&thinking_answer())]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
     session.expect_tools(Box::pin(async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        Arrived { tools: vec![Box::new(Late), Box::new(Late)], notes: vec!["one did not come".to_owned()] }
+        LoadedTools {
+            tools: vec![Box::new(UncalledTool), Box::new(UncalledTool)],
+            notes: vec!["one did not come".to_owned()],
+        }
     }));
-    let (end, heard) = say(&mut session, "hi").await;
+    let (end, recorded) = send(&mut session, "hi").await;
     assert_eq!(end, TurnEnd::Answered);
     assert_eq!(
-        heard.lines.get(..4).unwrap(),
+        recorded.lines.get(..4).unwrap(),
         ["recorded User", "noted there is already a tool `late`", "noted one did not come", "sending 1"]
     );
-    let (_, heard) = say(&mut session, "again").await;
-    assert!(!heard.lines.iter().any(|line| line.starts_with("noted")), "{:?}", heard.lines);
+    let (_, recorded) = send(&mut session, "again").await;
+    assert!(!recorded.lines.iter().any(|line| line.starts_with("noted")), "{:?}", recorded.lines);
     for request in server.requests() {
         assert_eq!(request["tools"][0]["function"]["name"], "late");
     }
 }
 
 #[tokio::test]
-async fn l2_a_turn_stopped_while_tools_are_on_their_way_does_not_lose_them() {
-    let server = Server::playing(vec![stream(&thinking_answer())]).await;
+async fn l2_tools_still_loading_when_a_turn_is_cancelled_are_not_lost() {
+    let server = ScriptedServer::start(vec![stream(&thinking_answer())]).await;
     let mut session = session(&server.url, "deepseek", MODEL);
     let (arrive, come) = tokio::sync::oneshot::channel::<()>();
     session.expect_tools(Box::pin(async {
         drop(come.await);
-        Arrived { tools: vec![Box::new(Late)], notes: Vec::new() }
+        LoadedTools { tools: vec![Box::new(UncalledTool)], notes: Vec::new() }
     }));
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let end = session.turn(user("hi"), &mut Heard::default(), &Nobody, &cancel).await;
+    let end = session.turn(user("hi"), &mut TestFront::default(), &Nobody, &cancel).await;
     assert_eq!(end, TurnEnd::Interrupted);
     arrive.send(()).unwrap();
-    let (end, _) = say(&mut session, "again").await;
+    let (end, _) = send(&mut session, "again").await;
     assert_eq!(end, TurnEnd::Answered);
     assert_eq!(server.requests()[0]["tools"][0]["function"]["name"], "late");
 }

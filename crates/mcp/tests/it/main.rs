@@ -1,4 +1,4 @@
-//! Real servers: processes and sockets.
+//! Tests with real servers: processes and sockets.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -9,14 +9,14 @@
     reason = "a test that fails should fail loudly; the server of the tests speaks on standard output"
 )]
 
-mod plays;
+mod http;
 mod process;
 mod session;
 mod support;
-mod web;
+mod test_server;
 
-/// No test: where a process that a test starts begins.
+/// Not a test: the entry point of test servers, which run this binary again.
 #[test]
 fn server() {
-    plays::play_if_asked();
+    test_server::run_if_requested();
 }

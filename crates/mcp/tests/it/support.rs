@@ -1,28 +1,30 @@
-//! Servers of the tests, and a toolbox that holds what they offer.
+//! Test servers, and a toolbox with their tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use aside_confine::{Confine, Helper, Limit, Places, Want, Wish};
+use aside_confine::{Confine, ConfineSetting, Helper, PolicyPaths, RequestedAccess, TierLimit};
 use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
-use aside_core::question::Tier;
-use aside_engine::tools::{Asker, Mode, NobodyToAsk, Permissions, Permit, Question, Rules, Toolbox};
-use aside_mcp::{Server, Servers, Surroundings, Way};
+use aside_core::permission_question::Tier;
+use aside_engine::tools::{
+    Asker, NobodyToAsk, PermissionAnswer, PermissionMode, PermissionQuestion, PermissionRules, Permissions, Toolbox,
+};
+use aside_mcp::{McpServers, McpTransport, ServerConfig, ServerEnvironment};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::plays::{DIARY, PLAYS};
+use crate::test_server::{BEHAVIOUR_VARIABLE, LOG_VARIABLE};
 
-/// What a server of the tests wrote down.
-pub(crate) struct Diary(PathBuf);
+/// What a test server logged.
+pub(crate) struct ServerLog(PathBuf);
 
-impl Diary {
-    pub(crate) fn new(name: &str) -> Diary {
+impl ServerLog {
+    pub(crate) fn new(name: &str) -> ServerLog {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.txt", std::process::id()));
         drop(std::fs::remove_file(&path));
-        Diary(path)
+        ServerLog(path)
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
@@ -37,20 +39,20 @@ impl Diary {
         }
     }
 
-    /// Every process the server told of.
+    /// The ids of all processes that the server logged.
     pub(crate) fn processes(&self) -> Vec<u32> {
         let numbers = self.lines().into_iter().filter_map(|line| line.split(' ').nth(1)?.parse().ok());
         numbers.collect()
     }
 }
 
-impl Drop for Diary {
+impl Drop for ServerLog {
     fn drop(&mut self) {
         drop(std::fs::remove_file(&self.0));
     }
 }
 
-/// Whether it runs. One that is dead and not yet waited for does not.
+/// Whether a process runs. A zombie does not count.
 pub(crate) fn is_alive(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
@@ -65,33 +67,36 @@ pub(crate) async fn wait_until_gone(processes: &[u32]) {
     }
 }
 
-pub(crate) fn playing(name: &str, part: &str, diary: &Diary) -> Server {
+pub(crate) fn test_server_config(name: &str, behaviour: &str, log: &ServerLog) -> ServerConfig {
     let us = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
     let arguments = ["--exact", "server", "--nocapture"].map(str::to_owned).to_vec();
-    let variables = [(PLAYS, part), (DIARY, diary.0.to_str().unwrap()), ("GIVEN", "yes")];
+    let variables = [(BEHAVIOUR_VARIABLE, behaviour), (LOG_VARIABLE, log.0.to_str().unwrap()), ("GIVEN", "yes")];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    Server { name: name.to_owned(), way: Way::Command { program: us, arguments, variables, want: Want::Usual } }
+    ServerConfig {
+        name: name.to_owned(),
+        transport: McpTransport::Command { program: us, arguments, variables, access: RequestedAccess::Standard },
+    }
 }
 
-pub(crate) fn around(patience: Duration) -> Surroundings {
+pub(crate) fn environment(startup_timeout: Duration) -> ServerEnvironment {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    // Where the diaries are.
-    let mut places = Places::here(folder.clone());
+    // The folder of the logs.
+    let mut places = PolicyPaths::from_environment(folder.clone());
     places.directories.push(env!("CARGO_TARGET_TMPDIR").into());
-    let confine = Confine::new(Helper::at(env!("CARGO_BIN_EXE_aside-mcp-helper")), Wish::Auto, places);
-    // In the strong tier processes have other numbers inside.
-    let confine = confine.limited(Limit { tier: Tier::Kernel, ..Limit::NONE });
-    Surroundings { patience, ..Surroundings::new(folder, Arc::new(confine)) }
+    let confine = Confine::new(Helper::at(env!("CARGO_BIN_EXE_aside-mcp-helper")), ConfineSetting::Auto, places);
+    // In the strong tier, processes have other ids inside.
+    let confine = confine.with_limit(TierLimit { tier: Tier::Kernel, ..TierLimit::NONE });
+    ServerEnvironment { startup_timeout, ..ServerEnvironment::new(folder, Arc::new(confine)) }
 }
 
-/// The tools of servers that may do anything, and what was said of the others.
-pub(crate) async fn tools(servers: &mut Servers, mode: Mode) -> (Toolbox, Vec<String>) {
-    let mut toolbox = Toolbox::with(Permissions::new(Rules::new(), mode));
-    let arrived = servers.tools().await;
-    for tool in arrived.tools {
+/// The tools of the servers, and the notes about servers that failed.
+pub(crate) async fn tools(servers: &mut McpServers, mode: PermissionMode) -> (Toolbox, Vec<String>) {
+    let mut toolbox = Toolbox::with_permissions(Permissions::new(PermissionRules::new(), mode));
+    let loaded = servers.tools().await;
+    for tool in loaded.tools {
         toolbox.add(tool).unwrap();
     }
-    (toolbox, arrived.notes)
+    (toolbox, loaded.notes)
 }
 
 pub(crate) async fn call(tools: &Toolbox, tool: &str, arguments: Value) -> ToolResult {
@@ -121,24 +126,24 @@ fn tool_call(tool: &str, arguments: &Value) -> ToolCall {
     }
 }
 
-/// Gives one answer to everything, and remembers the last question.
-pub(crate) struct Answering {
-    permit: Permit,
-    question: Mutex<Option<Question>>,
+/// Gives the same answer to every question, and records the last one.
+pub(crate) struct FixedAsker {
+    permit: PermissionAnswer,
+    question: Mutex<Option<PermissionQuestion>>,
 }
 
-impl Answering {
-    pub(crate) fn new(permit: Permit) -> Answering {
-        Answering { permit, question: Mutex::default() }
+impl FixedAsker {
+    pub(crate) fn new(permit: PermissionAnswer) -> FixedAsker {
+        FixedAsker { permit, question: Mutex::default() }
     }
 
-    pub(crate) fn question(&self) -> Question {
+    pub(crate) fn question(&self) -> PermissionQuestion {
         self.question.lock().unwrap().take().unwrap()
     }
 }
 
-impl Asker for Answering {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Permit> {
+impl Asker for FixedAsker {
+    fn ask(&self, question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer> {
         *self.question.lock().unwrap() = Some(question);
         Box::pin(async { self.permit.clone() })
     }

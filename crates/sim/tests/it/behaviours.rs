@@ -1,39 +1,46 @@
-//! Scripted replies: every shape of thinking, in every dialect.
+//! Scripted replies: every form of thinking in every dialect.
 
-use aside_core::block::Content;
+use aside_core::block::ThinkingContent;
 use aside_core::dialect::{Dialect, Rules};
 use aside_core::event::Ending;
 use aside_core::fold::Fold;
-use aside_core::tags::Start;
+use aside_core::tags::TagStart;
 use aside_core::wire::Decoder;
-use aside_sim::Options;
+use aside_sim::ScriptOptions;
 
-use crate::support::{Answer, Desk, Server, address, dialects, post, said, thought, thoughts};
+use crate::support::{
+    ReceivedResponse, TestClient, TestServer, address, answer_text, dialects, post, thinking_blocks, thinking_text,
+};
 
-fn ask(dialect: &'static Dialect, script: &str) -> Answer {
-    let desk = Desk::new(dialect, &format!("Why?\nsim: {script}"));
-    let answer = desk.send(&desk.encoded());
+fn ask(dialect: &'static Dialect, script: &str) -> ReceivedResponse {
+    let client = TestClient::new(dialect, &format!("Why?\nsim: {script}"));
+    let answer = client.send(&client.encoded());
     assert_eq!(answer.status, 200, "{} {script}: {}", dialect.id, answer.text());
     answer
 }
 
 #[test]
-fn x2_plain_answers_have_no_thought() {
+fn x2_plain_answers_have_no_thinking() {
     for dialect in dialects().iter() {
         let reply = ask(dialect, "plain").decoded(dialect);
-        assert_eq!((thoughts(&reply).len(), said(&reply).is_empty()), (0, false), "{}: {reply:?}", dialect.id);
+        assert_eq!(
+            (thinking_blocks(&reply).len(), answer_text(&reply).is_empty()),
+            (0, false),
+            "{}: {reply:?}",
+            dialect.id
+        );
     }
 }
 
 #[test]
-fn x2_several_thoughts_come_with_words_between_them() {
+fn x2_several_thinking_blocks_have_text_between_them() {
     for dialect in dialects().iter() {
         let reply = ask(dialect, "thoughts 3").decoded(dialect);
-        let told = thoughts(&reply).iter().filter(|thought| !thought.text().is_empty()).count();
-        // A tag that is not at the beginning is a text to most.
-        let tags_lead = said(&reply).contains("</");
-        assert!(told == 3 || tags_lead, "{}: {reply:?}", dialect.id);
-        assert!(said(&reply).contains("aside simulator"), "{}", dialect.id);
+        let readable = thinking_blocks(&reply).iter().filter(|thinking| !thinking.text().is_empty()).count();
+        // Most dialects treat a tag that is not at the start as text.
+        let tags_lead = answer_text(&reply).contains("</");
+        assert!(readable == 3 || tags_lead, "{}: {reply:?}", dialect.id);
+        assert!(answer_text(&reply).contains("aside simulator"), "{}", dialect.id);
     }
 }
 
@@ -41,7 +48,7 @@ fn x2_several_thoughts_come_with_words_between_them() {
 fn x2_summaries_are_items_where_there_are_items() {
     for dialect in dialects().iter() {
         let reply = ask(dialect, "summaries 3").decoded(dialect);
-        let [first, ..] = thoughts(&reply)[..] else { panic!("{}: {reply:?}", dialect.id) };
+        let [first, ..] = thinking_blocks(&reply)[..] else { panic!("{}: {reply:?}", dialect.id) };
         assert!(first.text().trim_start().starts_with("**"), "{}: {first:?}", dialect.id);
         if dialect.protocol == aside_core::protocol::Protocol::OpenaiResponses {
             let titles = first.summary().filter_map(|item| item.title).count();
@@ -51,16 +58,18 @@ fn x2_summaries_are_items_where_there_are_items() {
 }
 
 #[test]
-fn x2_hidden_thinking_is_hidden_or_it_is_said_that_it_cannot_be() {
+fn x2_hidden_thinking_is_hidden_or_the_answer_says_that_it_cannot_be() {
     let mut hidden = Vec::new();
     for dialect in dialects().iter() {
         for script in ["encrypted", "redacted"] {
             let reply = ask(dialect, script).decoded(dialect);
-            let sealed = thoughts(&reply).iter().any(|thought| matches!(thought.content, Content::Hidden { .. }));
-            match (thought(&reply).is_empty(), sealed) {
+            let sealed = thinking_blocks(&reply)
+                .iter()
+                .any(|thinking| matches!(thinking.content, ThinkingContent::Hidden { .. }));
+            match (thinking_text(&reply).is_empty(), sealed) {
                 (true, true) => hidden.push(dialect.id.as_str()),
                 (true, false) => assert_eq!(dialect.id, "gemini", "{reply:?}"),
-                (false, _) => assert!(said(&reply).contains("no hidden thinking"), "{}: {reply:?}", dialect.id),
+                (false, _) => assert!(answer_text(&reply).contains("no hidden thinking"), "{}: {reply:?}", dialect.id),
             }
         }
     }
@@ -69,8 +78,12 @@ fn x2_hidden_thinking_is_hidden_or_it_is_said_that_it_cannot_be() {
     }
 }
 
-/// A reply, read by other rules than the dialect's.
-fn read_with(dialect: &Dialect, answer: &Answer, change: impl FnOnce(&mut Rules)) -> aside_core::block::Reply {
+/// Decodes a response with modified rules.
+fn read_with(
+    dialect: &Dialect,
+    answer: &ReceivedResponse,
+    change: impl FnOnce(&mut Rules),
+) -> aside_core::block::Reply {
     let mut rules = dialect.rules(Some(&dialect.id)).clone();
     change(&mut rules);
     let mut fold = Fold::new();
@@ -87,31 +100,31 @@ fn x2_tags_may_be_split_anywhere() {
         if rules.read.tags.pairs.is_empty() {
             continue;
         }
-        // Byte by byte takes its time: one dialect is enough for that.
+        // Splitting into single bytes is slow, so only one dialect does it.
         let sizes: &[usize] = if dialect.generic { &[1, 2, 3] } else { &[11] };
         for &chunk in sizes {
             let answer = ask(dialect, &format!("tags chunk={chunk}"));
             assert!(answer.pieces.iter().all(|piece| piece.len() <= chunk), "{}", dialect.id);
             let reply = answer.decoded(dialect);
-            assert_eq!(thoughts(&reply).len(), 1, "{} {chunk}: {reply:?}", dialect.id);
-            let answer = said(&reply);
+            assert_eq!(thinking_blocks(&reply).len(), 1, "{} {chunk}: {reply:?}", dialect.id);
+            let answer = answer_text(&reply);
             assert!(answer.contains("aside simulator") && !answer.contains("</"), "{} {chunk}: {answer}", dialect.id);
         }
     }
 }
 
 #[test]
-fn x2_a_thought_may_be_opened_by_the_template() {
+fn x2_the_template_may_write_the_opening_tag() {
     for dialect in dialects().iter() {
         let rules = dialect.rules(Some(&dialect.id));
         if rules.read.tags.pairs.is_empty() {
             continue;
         }
         let answer = ask(dialect, "preopened chunk=13");
-        let reply = read_with(dialect, &answer, |rules| rules.read.tags.start = Start::Prefilled);
-        assert_eq!(thoughts(&reply).len(), 1, "{}: {reply:?}", dialect.id);
-        assert!(said(&reply).contains("aside simulator"), "{}: {reply:?}", dialect.id);
-        assert!(!thought(&reply).is_empty(), "{}", dialect.id);
+        let reply = read_with(dialect, &answer, |rules| rules.read.tags.start = TagStart::Prefilled);
+        assert_eq!(thinking_blocks(&reply).len(), 1, "{}: {reply:?}", dialect.id);
+        assert!(answer_text(&reply).contains("aside simulator"), "{}: {reply:?}", dialect.id);
+        assert!(!thinking_text(&reply).is_empty(), "{}", dialect.id);
     }
 }
 
@@ -119,35 +132,39 @@ fn x2_a_thought_may_be_opened_by_the_template() {
 fn x2_replies_with_too_little_or_too_much_in_them() {
     for dialect in dialects().iter() {
         let reply = ask(dialect, "empty").decoded(dialect);
-        assert_eq!((thought(&reply), said(&reply)), (String::new(), String::new()), "{}", dialect.id);
+        assert_eq!((thinking_text(&reply), answer_text(&reply)), (String::new(), String::new()), "{}", dialect.id);
         assert_eq!(reply.end.ending, Ending::Stop, "{}", dialect.id);
 
         let reply = ask(dialect, "reasoning-only").decoded(dialect);
-        assert!(!thought(&reply).is_empty() && said(&reply).trim().is_empty(), "{}: {reply:?}", dialect.id);
+        assert!(
+            !thinking_text(&reply).is_empty() && answer_text(&reply).trim().is_empty(),
+            "{}: {reply:?}",
+            dialect.id
+        );
         assert_eq!(reply.end.ending, Ending::Stop, "{}", dialect.id);
 
         let reply = ask(dialect, "loop tokens=90").decoded(dialect);
-        assert_eq!(thought(&reply).matches("think about that again").count(), 11, "{}: {reply:?}", dialect.id);
+        assert_eq!(thinking_text(&reply).matches("think about that again").count(), 11, "{}: {reply:?}", dialect.id);
         assert_eq!(reply.end.ending, Ending::Length, "{}", dialect.id);
     }
 }
 
 #[test]
-fn x2_it_repeats_what_it_is_told() {
+fn x2_echo_repeats_the_prompt() {
     for dialect in dialects().iter() {
-        let mut desk = Desk::new(dialect, "Say:\n  this 🙂 \"and\" that\nsim: echo");
-        assert_eq!(said(&desk.step()).trim(), "Say:\n  this 🙂 \"and\" that", "{}", dialect.id);
+        let mut client = TestClient::new(dialect, "Say:\n  this 🙂 \"and\" that\nsim: echo");
+        assert_eq!(answer_text(&client.step()).trim(), "Say:\n  this 🙂 \"and\" that", "{}", dialect.id);
     }
 }
 
 #[test]
-fn x2_the_name_of_the_model_is_a_script_too() {
+fn x2_the_model_name_may_contain_a_script() {
     let dialect = dialects().get("deepseek").unwrap();
     for model in ["deepseek:plain", "sim/deepseek:plain", "sim/deepseek/deepseek-v4-pro:plain,seed=3"] {
         let body = serde_json::json!({ "model": model, "messages": [{ "role": "user", "content": "q" }] });
         let answer = post(address(), "/chat/completions", &body.to_string());
         let reply = answer.decoded(dialect);
-        assert_eq!((answer.status, thoughts(&reply).len()), (200, 0), "{model}");
+        assert_eq!((answer.status, thinking_blocks(&reply).len()), (200, 0), "{model}");
         assert_eq!(reply.model.as_deref(), Some(model));
     }
 }
@@ -162,13 +179,13 @@ fn x2_long_replies_are_fast_and_exact() {
 }
 
 #[test]
-fn x2_a_rate_is_kept() {
-    let server = Server::start(Options { rate: Some(200.0), ..Options::default() });
+fn x2_the_token_rate_is_kept() {
+    let server = TestServer::start(ScriptOptions { rate: Some(200.0), ..ScriptOptions::default() });
     let dialect = dialects().get("deepseek").unwrap();
-    let mut desk = Desk::new(dialect, "Why?\nsim: think tokens=60");
-    desk.address = server.address;
+    let mut client = TestClient::new(dialect, "Why?\nsim: think tokens=60");
+    client.address = server.address;
     let begun = std::time::Instant::now();
-    let reply = desk.step();
+    let reply = client.step();
     let least = std::time::Duration::from_secs_f64(reply.usage.output.unwrap() as f64 / 200.0 * 0.9);
     assert!(begun.elapsed() >= least, "{:?} of {least:?}", begun.elapsed());
 }

@@ -1,13 +1,13 @@
-//! What the simulator takes from its clients, and from whom.
+//! Limits on clients, and which clients are allowed.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use aside_sim::{Asked, Bounds, Next, Options, Stage};
+use aside_sim::{BodyStep, Bounds, HttpRequest, ScriptOptions, Service};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server, address, dialects, exchange, read_answer};
+use crate::support::{ReceivedResponse, TestServer, address, dialects, exchange, read_response};
 
 fn tight() -> Bounds {
     Bounds {
@@ -24,30 +24,30 @@ fn question() -> String {
     json!({ "model": "generic", "messages": [{ "role": "user", "content": "hi" }] }).to_string()
 }
 
-fn error_of(answer: &Answer) -> String {
+fn error_of(answer: &ReceivedResponse) -> String {
     assert_eq!(answer.header("content-type"), "application/json");
     let body: Value = serde_json::from_str(&answer.text()).expect("errors are JSON");
     body["error"]["message"].as_str().expect("with a message").to_owned()
 }
 
-/// Sends these bytes and reads until the other side closes.
+/// Sends bytes and reads until the server closes the connection.
 fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.write_all(bytes).unwrap();
     let mut answer = Vec::new();
-    // A connection that is reset was closed too.
+    // A reset also counts as closed.
     let _closed = socket.read_to_end(&mut answer);
     answer
 }
 
 #[test]
-fn only_its_own_names_are_answered() {
+fn only_requests_for_its_own_host_names_are_answered() {
     let ask = |host: &str| {
         let body = question();
         let head = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
         let mut socket = TcpStream::connect(address()).unwrap();
         write!(socket, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
-        read_answer(BufReader::new(socket))
+        read_response(BufReader::new(socket))
     };
     assert_eq!(ask(&address().to_string()).status, 200);
     assert_eq!(ask("localhost").status, 200);
@@ -57,7 +57,7 @@ fn only_its_own_names_are_answered() {
 }
 
 #[test]
-fn pages_of_this_machine_may_ask_and_others_may_not() {
+fn pages_on_this_machine_are_allowed_and_others_are_not() {
     let ask = |method: &str, origin: &str, more: &[(&str, &str)]| {
         let headers: Vec<(&str, &str)> = [("origin", origin)].into_iter().chain(more.iter().copied()).collect();
         let body = if method == "POST" { question() } else { String::new() };
@@ -77,11 +77,11 @@ fn pages_of_this_machine_may_ask_and_others_may_not() {
 }
 
 #[test]
-fn errors_are_json_wherever_they_come_from() {
+fn all_errors_are_json() {
     let unknown = exchange(address(), "GET", "/nothing/here", &[], "");
     assert_eq!(unknown.status, 404);
     assert!(error_of(&unknown).contains("/nothing/here"));
-    let server = Server::within(Options::default(), tight());
+    let server = TestServer::with_bounds(ScriptOptions::default(), tight());
     let long = exchange(server.address, "POST", "/v1/chat/completions", &[], &"x".repeat(2001));
     assert_eq!(long.status, 413);
     assert!(error_of(&long).contains("too long"));
@@ -89,7 +89,7 @@ fn errors_are_json_wherever_they_come_from() {
 
 #[test]
 fn a_body_without_a_length_is_bounded_too() {
-    let server = Server::within(Options::default(), tight());
+    let server = TestServer::with_bounds(ScriptOptions::default(), tight());
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                 transfer-encoding: chunked\r\n\r\n";
     let piece = format!("400\r\n{}\r\n", "x".repeat(1024));
@@ -98,9 +98,9 @@ fn a_body_without_a_length_is_bounded_too() {
 }
 
 #[test]
-fn whoever_is_too_slow_is_let_go() {
-    let server = Server::within(Options::default(), tight());
-    // Only that it ends is looked at: the test would wait for ever otherwise.
+fn slow_clients_are_disconnected() {
+    let server = TestServer::with_bounds(ScriptOptions::default(), tight());
+    // Only check that the connection ends; otherwise the test would hang.
     let half_a_head = raw(server.address, b"POST /v1/chat/completions HTTP/1.1\r\nhost: loc");
     assert!(half_a_head.is_empty() || half_a_head.starts_with(b"HTTP/1.1 408 "));
     let half_a_body = raw(
@@ -112,19 +112,19 @@ fn whoever_is_too_slow_is_let_go() {
 
 #[test]
 fn headers_are_bounded() {
-    let server = Server::within(Options::default(), Bounds { headers: 8192, ..Bounds::default() });
+    let server = TestServer::with_bounds(ScriptOptions::default(), Bounds { headers: 8192, ..Bounds::default() });
     let answer =
         raw(server.address, format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}", "y".repeat(20_000)).as_bytes());
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&answer));
 }
 
 #[test]
-fn one_connection_too_many_is_told_so_and_the_others_go_on() {
-    let server = Server::within(Options::default(), Bounds { connections: 2, ..Bounds::default() });
+fn a_connection_above_the_limit_gets_503_and_the_others_continue() {
+    let server = TestServer::with_bounds(ScriptOptions::default(), Bounds { connections: 2, ..Bounds::default() });
     let hold = || {
         let mut socket = TcpStream::connect(server.address).unwrap();
         write!(socket, "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
-        // Once it answers, it counts.
+        // The connection counts once the server has answered.
         let mut first = [0; 12];
         socket.read_exact(&mut first).unwrap();
         assert_eq!(&first, b"HTTP/1.1 200");
@@ -134,29 +134,34 @@ fn one_connection_too_many_is_told_so_and_the_others_go_on() {
     let third = String::from_utf8(raw(server.address, b"")).unwrap();
     assert!(third.starts_with("HTTP/1.1 503 ") && third.contains("{\"error\":"), "{third}");
     drop((one, two));
-    // The server sees them leave a little later than we do.
+    // The server notices the disconnects slightly later than we do.
     while !raw(server.address, b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .starts_with(b"HTTP/1.1 200")
     {}
 }
 
 #[test]
-fn x2_a_long_reply_is_made_while_it_is_sent() {
-    let stage = Stage::new(dialects().clone(), Options::default());
+fn x2_a_long_reply_is_generated_while_it_is_sent() {
+    let service = Service::new(dialects().clone(), ScriptOptions::default());
     let content = "Why?\nsim: think tokens=1000000";
     let body = json!({ "model": "deepseek", "stream": true, "messages": [{ "role": "user", "content": content }] });
     let body = body.to_string();
     let ask = || {
-        let asked =
-            Asked { method: "POST", path: "/v1/chat/completions", query: "", headers: &[], body: body.as_bytes() };
-        stage.answer(&asked)
+        let request = HttpRequest {
+            method: "POST",
+            path: "/v1/chat/completions",
+            query: "",
+            headers: &[],
+            body: body.as_bytes(),
+        };
+        service.respond(&request)
     };
-    // Each of them held about 130 MB when all of it was made beforehand; what
-    // is held shows in what it prints of itself.
+    // Building the whole reply in advance took about 130 MB each. The debug output shows
+    // what is held.
     let mut answers: Vec<_> = (0..20).map(|_| ask()).collect();
     for answer in &mut answers {
         for _ in 0..50 {
-            assert!(matches!(answer.body.step(), Next::Bytes(_)));
+            assert!(matches!(answer.body.step(), BodyStep::Bytes(_)));
         }
         assert!(format!("{:?}", answer.body).len() < 20_000);
     }

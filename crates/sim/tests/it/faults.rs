@@ -1,4 +1,4 @@
-//! What goes wrong on the way, as the script says.
+//! Scripted faults.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,20 +8,20 @@ use aside_core::event::{Ending, NoteCode};
 use aside_core::rules::classify;
 use serde_json::{Value, json};
 
-use crate::support::{Desk, address, dialects, exchange, post, said, thought};
+use crate::support::{TestClient, address, answer_text, dialects, exchange, post, thinking_text};
 
 #[test]
 fn x2_a_connection_breaks_after_so_many_bytes() {
     for dialect in dialects().iter() {
         for cut in [0, 1, 150] {
-            let desk = Desk::new(dialect, &format!("Why?\nsim: cut {cut}"));
-            let answer = desk.send(&desk.encoded());
+            let client = TestClient::new(dialect, &format!("Why?\nsim: cut {cut}"));
+            let answer = client.send(&client.encoded());
             assert_eq!((answer.status, answer.bytes().len(), answer.complete), (200, cut, false), "{}", dialect.id);
         }
     }
     let dialect = dialects().get("deepseek").unwrap();
-    let desk = Desk::new(dialect, "Why?\nsim: cut 900");
-    let reply = desk.send(&desk.encoded()).decoded(dialect);
+    let client = TestClient::new(dialect, "Why?\nsim: cut 900");
+    let reply = client.send(&client.encoded()).decoded(dialect);
     assert_eq!(reply.end.ending, Ending::CutOff);
 }
 
@@ -30,19 +30,19 @@ fn x2_a_stream_stalls_in_the_middle_and_goes_on() {
     for id in ["deepseek", "anthropic"] {
         let dialect = dialects().get(id).unwrap();
         let begun = Instant::now();
-        let reply = Desk::new(dialect, "Why?\nsim: stall 0.3").step();
+        let reply = TestClient::new(dialect, "Why?\nsim: stall 0.3").step();
         assert!(begun.elapsed() >= Duration::from_millis(300), "{id}");
-        assert!(!thought(&reply).is_empty() && said(&reply).contains("simulator"), "{id}");
+        assert!(!thinking_text(&reply).is_empty() && answer_text(&reply).contains("simulator"), "{id}");
     }
 }
 
 #[test]
-fn x2_a_status_comes_as_often_as_it_is_asked_for() {
+fn x2_an_error_status_is_sent_as_often_as_the_script_says() {
     for (at, dialect) in dialects().iter().enumerate() {
         let statuses = |script: &str| {
-            let desk = Desk::new(dialect, &format!("Why, for the {at}th time?\nsim: {script}"));
-            let encoded = desk.encoded();
-            [0; 3].map(|_| desk.send(&encoded).status)
+            let client = TestClient::new(dialect, &format!("Why, for the {at}th time?\nsim: {script}"));
+            let encoded = client.encoded();
+            [0; 3].map(|_| client.send(&encoded).status)
         };
         assert_eq!(statuses("status 500 times=1"), [500, 200, 200], "{}", dialect.id);
         assert_eq!(statuses("status 429 times=2"), [429, 429, 200], "{}", dialect.id);
@@ -54,56 +54,61 @@ fn x2_a_status_comes_as_often_as_it_is_asked_for() {
 }
 
 #[test]
-fn x2_every_row_of_the_catalogue_can_be_refused_with_once() {
+fn x2_every_row_of_the_error_catalogue_can_be_used_as_a_refusal() {
     let dialect = dialects().get("openrouter").unwrap();
     for row in dialects().catalogue() {
-        let desk = Desk::new(dialect, &format!("Why?\nsim: refuse {}", row.id));
-        let encoded = desk.encoded();
-        let (first, second) = (desk.send(&encoded), desk.send(&encoded));
+        let client = TestClient::new(dialect, &format!("Why?\nsim: refuse {}", row.id));
+        let encoded = client.encoded();
+        let (first, second) = (client.send(&encoded), client.send(&encoded));
         let error: Value = serde_json::from_slice(&first.bytes()).unwrap();
         let message = error["error"]["message"].as_str().unwrap();
         assert_eq!((first.status, second.status), (row.status[0], 200), "{}", row.id);
         let found = classify(dialects().catalogue(), Some(first.status), message);
         assert_eq!(found.map(|row| row.id.as_str()), Some(row.id.as_str()), "{message}");
     }
-    let desk = Desk::new(dialect, "Why?\nsim: refuse nothing");
-    let answer = desk.send(&desk.encoded());
+    let client = TestClient::new(dialect, "Why?\nsim: refuse nothing");
+    let answer = client.send(&client.encoded());
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("no row `nothing`; it has: prefix_changed, "), "{}", answer.text());
 }
 
 #[test]
-fn x2_a_broken_frame_costs_nothing_else() {
+fn x2_a_malformed_frame_loses_nothing_else() {
     for dialect in dialects().iter() {
-        let clean = Desk::new(dialect, "Why?\nsim: think").step();
-        let broken = Desk::new(dialect, "Why?\nsim: malformed");
+        let clean = TestClient::new(dialect, "Why?\nsim: think").step();
+        let broken = TestClient::new(dialect, "Why?\nsim: malformed");
         let reply = broken.send(&broken.encoded()).decoded(dialect);
         assert!(reply.notes.iter().any(|note| note.code == NoteCode::Malformed), "{}: {:?}", dialect.id, reply.notes);
-        assert_eq!((thought(&reply), said(&reply)), (thought(&clean), said(&clean)), "{}", dialect.id);
+        assert_eq!(
+            (thinking_text(&reply), answer_text(&reply)),
+            (thinking_text(&clean), answer_text(&clean)),
+            "{}",
+            dialect.id
+        );
     }
 }
 
 #[test]
-fn x2_a_good_answer_under_a_wrong_name() {
+fn x2_a_valid_answer_may_have_the_wrong_content_type() {
     let dialect = dialects().get("zai").unwrap();
-    let desk = Desk::new(dialect, "Why?\nsim: content-type");
-    let answer = desk.send(&desk.encoded());
+    let client = TestClient::new(dialect, "Why?\nsim: content-type");
+    let answer = client.send(&client.encoded());
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-    assert!(said(&answer.decoded(dialect)).contains("simulator"));
+    assert!(answer_text(&answer.decoded(dialect)).contains("simulator"));
 }
 
 #[test]
 fn x2_headers_may_be_late() {
     let dialect = dialects().get("zai").unwrap();
     let begun = Instant::now();
-    Desk::new(dialect, "Why?\nsim: slow-headers 0.3").step();
+    TestClient::new(dialect, "Why?\nsim: slow-headers 0.3").step();
     assert!(begun.elapsed() >= Duration::from_millis(300));
 }
 
 #[test]
-fn a_client_that_hangs_up_harms_nobody() {
+fn a_client_that_disconnects_does_not_affect_others() {
     let dialect = dialects().get("deepseek").unwrap();
-    let encoded = Desk::new(dialect, "Why?\nsim: slow tokens=100000").encoded();
+    let encoded = TestClient::new(dialect, "Why?\nsim: slow tokens=100000").encoded();
     let mut socket = TcpStream::connect(address()).unwrap();
     write!(
         socket,
@@ -115,11 +120,11 @@ fn a_client_that_hangs_up_harms_nobody() {
     let mut some = [0; 64];
     socket.read_exact(&mut some).unwrap();
     drop(socket);
-    Desk::new(dialect, "Still there?").step();
+    TestClient::new(dialect, "Still there?").step();
 }
 
 #[test]
-fn what_is_no_http_and_no_utf8_is_refused() {
+fn requests_that_are_not_http_or_have_a_wrong_method_are_refused() {
     let mut socket = TcpStream::connect(address()).unwrap();
     socket.write_all(b"\x16\x03\x01\x02\x00 hello\r\n\r\n").unwrap();
     let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! The simulator over real sockets, with a client that is nobody's library.
+//! Tests the simulator over real sockets with a plain HTTP client.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,8 +12,8 @@
 
 mod behaviours;
 mod bounds;
+mod damaged_requests;
 mod faults;
-mod loops;
 mod replies;
-mod robust;
 mod support;
+mod tool_loops;

@@ -1,19 +1,21 @@
-//! What every dialect answers, streamed and whole.
+//! Replies of every dialect, streamed and whole.
 
 use aside_core::block::Block;
 use aside_core::event::Ending;
-use aside_sim::{Options, Simulator, Stage};
+use aside_sim::{ScriptOptions, Service, Simulator};
 use serde_json::{Value, json};
 
-use crate::support::{Delivery, Desk, address, changed, dialects, exchange, get, post, said, thought};
+use crate::support::{
+    ReplyMode, TestClient, address, answer_text, dialects, edited_body, exchange, get, post, thinking_text,
+};
 
 #[test]
-fn x1_every_dialect_thinks_and_answers_and_says_what_it_is() {
+fn x1_every_dialect_thinks_and_says_that_it_is_simulated() {
     for dialect in dialects().iter() {
-        let mut desk = Desk::new(dialect, "What is 2+2?");
-        let reply = desk.step();
-        let answer = said(&reply);
-        assert!(!thought(&reply).trim().is_empty(), "{}: {reply:?}", dialect.id);
+        let mut client = TestClient::new(dialect, "What is 2+2?");
+        let reply = client.step();
+        let answer = answer_text(&reply);
+        assert!(!thinking_text(&reply).trim().is_empty(), "{}: {reply:?}", dialect.id);
         assert!(answer.contains("aside simulator") && answer.contains(&dialect.id), "{}: {answer}", dialect.id);
         assert!(answer.contains("What is 2+2?") && !answer.contains("think>"), "{}: {answer}", dialect.id);
         assert_eq!(reply.end.ending, Ending::Stop, "{}", dialect.id);
@@ -25,36 +27,36 @@ fn x1_every_dialect_thinks_and_answers_and_says_what_it_is() {
 #[test]
 fn x1_whole_and_streamed_replies_are_the_same() {
     for dialect in dialects().iter() {
-        let mut desk = Desk::new(dialect, "Why?");
-        let encoded = desk.encoded();
-        let streamed = desk.send(&encoded).decoded(dialect);
-        desk.delivery = Delivery::Whole;
-        let answer = desk.send(&encoded);
+        let mut client = TestClient::new(dialect, "Why?");
+        let encoded = client.encoded();
+        let streamed = client.send(&encoded).decoded(dialect);
+        client.mode = ReplyMode::Whole;
+        let answer = client.send(&encoded);
         assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{}", dialect.id);
         let whole = answer.decoded(dialect);
-        assert_eq!(thought(&whole), thought(&streamed), "{}", dialect.id);
-        assert_eq!(said(&whole), said(&streamed), "{}", dialect.id);
+        assert_eq!(thinking_text(&whole), thinking_text(&streamed), "{}", dialect.id);
+        assert_eq!(answer_text(&whole), answer_text(&streamed), "{}", dialect.id);
         assert_eq!(whole.end, streamed.end, "{}", dialect.id);
         assert_eq!(whole.usage.output, streamed.usage.output, "{}", dialect.id);
     }
 }
 
 #[test]
-fn x1_a_gemini_stream_that_nobody_wants_as_events_is_a_list() {
+fn x1_a_gemini_stream_without_sse_is_a_list() {
     let dialect = dialects().get("gemini").unwrap();
-    let encoded = Desk::new(dialect, "Why?").encoded();
+    let encoded = TestClient::new(dialect, "Why?").encoded();
     let answer = post(address(), encoded.path.trim_end_matches("?alt=sse"), &encoded.body);
     let body: Value = serde_json::from_slice(&answer.bytes()).unwrap();
     assert!(body[0]["candidates"].is_array());
-    assert!(!thought(&answer.decoded(dialect)).is_empty());
+    assert!(!thinking_text(&answer.decoded(dialect)).is_empty());
 }
 
 #[test]
 fn x2_the_same_seed_gives_the_same_bytes() {
     for dialect in dialects().iter() {
         let ask = |line: &str| {
-            let desk = Desk::new(dialect, &format!("Why?\n{line}"));
-            desk.send(&desk.encoded()).bytes()
+            let client = TestClient::new(dialect, &format!("Why?\n{line}"));
+            client.send(&client.encoded()).bytes()
         };
         assert_eq!(ask("sim: think seed=1"), ask("sim: think seed=1"), "{}", dialect.id);
         assert_ne!(ask("sim: think seed=1"), ask("sim: think seed=2"), "{}", dialect.id);
@@ -65,16 +67,16 @@ fn x2_the_same_seed_gives_the_same_bytes() {
 fn e5_thinking_that_is_switched_off_stays_off() {
     for id in ["deepseek", "anthropic", "ollama", "openai", "qwen"] {
         let dialect = dialects().get(id).unwrap();
-        let desk = Desk::new(dialect, "Why?");
+        let client = TestClient::new(dialect, "Why?");
         let aside_core::dialect::Off::Patch(off) = &dialect.rules(Some(id)).ask.off else { panic!("{id}") };
-        let encoded = desk.encoded();
-        let body = changed(&encoded.body, |body| {
+        let encoded = client.encoded();
+        let body = edited_body(&encoded.body, |body| {
             for (name, value) in off {
                 body[name] = value.clone();
             }
         });
         let reply = post(address(), &encoded.path, &body).decoded(dialect);
-        assert_eq!((thought(&reply).as_str(), said(&reply).is_empty()), ("", false), "{id}");
+        assert_eq!((thinking_text(&reply).as_str(), answer_text(&reply).is_empty()), ("", false), "{id}");
     }
 }
 
@@ -88,7 +90,7 @@ fn the_output_limit_cuts_a_reply_short() {
 }
 
 #[test]
-fn x1_lists_of_models_come_in_the_shape_of_their_path() {
+fn x1_model_lists_have_the_format_of_their_path() {
     let json = |path: &str| -> Value { serde_json::from_slice(&get(address(), path).bytes()).unwrap() };
     let ids: Vec<String> =
         json("/v1/models")["data"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap().to_owned()).collect();
@@ -102,22 +104,22 @@ fn x1_lists_of_models_come_in_the_shape_of_their_path() {
 }
 
 #[test]
-fn it_runs_beside_other_work_and_stops_with_it() {
+fn it_runs_in_the_background_and_stops_when_dropped() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let stage = Stage::new(dialects().clone(), Options::default());
-        let running = Simulator::bind("127.0.0.1:0".parse().unwrap(), stage).await.unwrap().spawn();
+        let service = Service::new(dialects().clone(), ScriptOptions::default());
+        let running = Simulator::bind("127.0.0.1:0".parse().unwrap(), service).await.unwrap().spawn();
         let address = running.address();
         let about = tokio::task::spawn_blocking(move || get(address, "/").status).await.unwrap();
         assert_eq!(about, 200);
         drop(running);
         tokio::task::yield_now().await;
-        assert!(std::net::TcpStream::connect(address).is_err(), "nobody listens any more");
+        assert!(std::net::TcpStream::connect(address).is_err(), "the port is closed");
     });
 }
 
 #[test]
-fn it_says_what_it_is_to_people() {
+fn the_index_page_describes_the_simulator() {
     let about = get(address(), "/");
     assert_eq!(about.status, 200);
     let text = about.text();
@@ -128,7 +130,7 @@ fn it_says_what_it_is_to_people() {
 }
 
 #[test]
-fn x1_a_wrong_model_or_path_is_told_the_right_one() {
+fn x1_an_error_for_a_wrong_model_or_path_names_the_right_one() {
     let body = |model: &str| json!({ "model": model, "messages": [{ "role": "user", "content": "q" }] }).to_string();
     #[rustfmt::skip]
     let cases = [
@@ -142,8 +144,8 @@ fn x1_a_wrong_model_or_path_is_told_the_right_one() {
     for (name, path, body, status, message) in cases {
         let answer = post(address(), path, &body);
         let error: Value = serde_json::from_slice(&answer.bytes()).unwrap();
-        let said = error["error"]["message"].as_str().unwrap();
-        assert_eq!(answer.status, status, "{name}: {said}");
-        assert!(said.starts_with(message), "{name}: {said}");
+        let found = error["error"]["message"].as_str().unwrap();
+        assert_eq!(answer.status, status, "{name}: {found}");
+        assert!(found.starts_with(message), "{name}: {found}");
     }
 }

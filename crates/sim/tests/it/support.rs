@@ -1,4 +1,4 @@
-//! A simulator in a thread, a small HTTP client, and a conversation with it.
+//! A simulator in a thread, a small HTTP client, and a test conversation.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,22 +6,22 @@ use std::sync::LazyLock;
 use std::sync::mpsc::{Sender, channel};
 
 use aside_core::block::{Block, Origin, Reply, Text, ToolResult};
-use aside_core::conversation::Tool;
+use aside_core::conversation::ToolSpec;
 use aside_core::dialect::{Dialect, Dialects};
 use aside_core::fold::Fold;
 use aside_core::message::{Message, Role};
 use aside_core::settings::Settings;
 use aside_core::wire::{Decoder, Encoded, Request, encode};
-use aside_sim::{Bounds, Options, Simulator, Stage};
+use aside_sim::{Bounds, ScriptOptions, Service, Simulator};
 use serde_json::Value;
 
 static DIALECTS: LazyLock<Dialects> = LazyLock::new(|| Dialects::builtin().expect("the built-in dialects are valid"));
 
-/// One for all tests that do not care about its options.
+/// A shared server for tests that use the default options.
 static SERVER: LazyLock<SocketAddr> = LazyLock::new(|| {
-    let server = Server::start(Options::default());
+    let server = TestServer::start(ScriptOptions::default());
     let address = server.address;
-    // It lives as long as the tests do.
+    // It runs until the test process ends.
     std::mem::forget(server);
     address
 });
@@ -34,45 +34,46 @@ pub(crate) fn address() -> SocketAddr {
     *SERVER
 }
 
-/// A simulator that ends with its test.
-pub(crate) struct Server {
+/// A simulator that stops when dropped.
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     _stop: Sender<()>,
 }
 
-impl Server {
-    pub(crate) fn start(options: Options) -> Server {
-        Server::within(options, Bounds::default())
+impl TestServer {
+    pub(crate) fn start(options: ScriptOptions) -> TestServer {
+        TestServer::with_bounds(options, Bounds::default())
     }
 
-    pub(crate) fn within(options: Options, bounds: Bounds) -> Server {
-        let (told, hears) = channel();
+    pub(crate) fn with_bounds(options: ScriptOptions, bounds: Bounds) -> TestServer {
+        let (address_sender, address_receiver) = channel();
         let (stop, stopped) = channel::<()>();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let stage = Stage::new(dialects().clone(), options);
-                let simulator = Simulator::bind_within("127.0.0.1:0".parse().unwrap(), stage, bounds).await.unwrap();
-                told.send(simulator.address()).unwrap();
+                let service = Service::new(dialects().clone(), options);
+                let simulator =
+                    Simulator::bind_with_bounds("127.0.0.1:0".parse().unwrap(), service, bounds).await.unwrap();
+                address_sender.send(simulator.address()).unwrap();
                 let ended = tokio::task::spawn_blocking(move || stopped.recv().is_ok());
                 simulator.run(async { assert!(!ended.await.unwrap()) }).await;
             });
         });
-        Server { address: hears.recv().unwrap(), _stop: stop }
+        TestServer { address: address_receiver.recv().unwrap(), _stop: stop }
     }
 }
 
-/// What came back, piece by piece.
+/// A response, chunk by chunk.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct ReceivedResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) pieces: Vec<Vec<u8>>,
-    /// The body ended as HTTP says it should.
+    /// Whether the body ended correctly according to HTTP.
     pub(crate) complete: bool,
 }
 
-impl Answer {
+impl ReceivedResponse {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.pieces.concat()
     }
@@ -104,15 +105,21 @@ impl Answer {
     }
 }
 
-pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
+pub(crate) fn get(address: SocketAddr, path: &str) -> ReceivedResponse {
     exchange(address, "GET", path, &[], "")
 }
 
-pub(crate) fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
+pub(crate) fn post(address: SocketAddr, path: &str, body: &str) -> ReceivedResponse {
     exchange(address, "POST", path, &[("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")], body)
 }
 
-pub(crate) fn exchange(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(crate) fn exchange(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> ReceivedResponse {
     let mut socket = TcpStream::connect(address).unwrap();
     let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     write!(
@@ -121,10 +128,10 @@ pub(crate) fn exchange(address: SocketAddr, method: &str, path: &str, headers: &
         body.len()
     )
     .unwrap();
-    read_answer(BufReader::new(socket))
+    read_response(BufReader::new(socket))
 }
 
-pub(crate) fn read_answer(mut socket: BufReader<TcpStream>) -> Answer {
+pub(crate) fn read_response(mut socket: BufReader<TcpStream>) -> ReceivedResponse {
     let mut line = String::new();
     socket.read_line(&mut line).unwrap();
     let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no status in {line:?}")).parse().unwrap();
@@ -135,7 +142,7 @@ pub(crate) fn read_answer(mut socket: BufReader<TcpStream>) -> Answer {
         let Some((name, value)) = line.trim_end().split_once(": ") else { break };
         headers.push((name.to_lowercase(), value.to_owned()));
     }
-    let mut answer = Answer { status, headers, pieces: Vec::new(), complete: false };
+    let mut answer = ReceivedResponse { status, headers, pieces: Vec::new(), complete: false };
     if status == 204 {
         answer.complete = true;
     } else if answer.header("transfer-encoding") == "chunked" {
@@ -167,37 +174,37 @@ fn read_chunks(socket: &mut BufReader<TcpStream>, pieces: &mut Vec<Vec<u8>>) -> 
     }
 }
 
-/// How a client wants its answers.
+/// How the client asks for replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivery {
+pub(crate) enum ReplyMode {
     Streamed,
     Whole,
 }
 
-/// A client made of aside's own encoder and decoder.
-pub(crate) struct Desk {
+/// A client that uses aside's own encoder and decoder.
+pub(crate) struct TestClient {
     pub(crate) address: SocketAddr,
     pub(crate) dialect: &'static Dialect,
-    /// Whose rules count; the dialect's own without one.
+    /// The model whose rules apply; the dialect's id for the defaults.
     pub(crate) model: String,
     pub(crate) messages: Vec<Message>,
-    pub(crate) tools: Vec<Tool>,
-    pub(crate) delivery: Delivery,
+    pub(crate) tools: Vec<ToolSpec>,
+    pub(crate) mode: ReplyMode,
 }
 
-impl Desk {
-    pub(crate) fn new(dialect: &'static Dialect, question: &str) -> Desk {
+impl TestClient {
+    pub(crate) fn new(dialect: &'static Dialect, question: &str) -> TestClient {
         let schema = r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
-        let tool = |name: &str| Tool { name: name.into(), description: "d".into(), parameters: schema.into() };
+        let tool = |name: &str| ToolSpec { name: name.into(), description: "d".into(), parameters: schema.into() };
         let messages =
             vec![Message::new(Role::System, vec![text("Be brief.")]), Message::new(Role::User, vec![text(question)])];
-        Desk {
+        TestClient {
             address: address(),
             dialect,
             model: dialect.id.clone(),
             messages,
             tools: vec![tool("write"), tool("list")],
-            delivery: Delivery::Streamed,
+            mode: ReplyMode::Streamed,
         }
     }
 
@@ -224,44 +231,44 @@ impl Desk {
         })
     }
 
-    pub(crate) fn send(&self, encoded: &Encoded) -> Answer {
+    pub(crate) fn send(&self, encoded: &Encoded) -> ReceivedResponse {
         let mut headers = vec![("authorization", "Bearer any"), ("anthropic-version", "2023-06-01")];
         headers.extend(encoded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let (mut path, mut body) = (encoded.path.clone(), encoded.body.to_string());
         if self.model != self.dialect.id {
-            // One model of a dialect has a name with both.
+            // A model of a dialect is addressed by both names.
             let named = format!("sim/{}/{}", self.dialect.id, self.model);
             path = path.replace(&self.model, &named);
-            body = changed(&body, |body| {
+            body = edited_body(&body, |body| {
                 if let Some(model) = body.get_mut("model") {
                     *model = named.into();
                 }
             });
         }
-        if self.delivery == Delivery::Whole {
+        if self.mode == ReplyMode::Whole {
             path = path.replace("streamGenerateContent?alt=sse", "generateContent").replace("-stream", "");
             body = body.replacen(r#""stream":true"#, r#""stream":false"#, 1);
         }
         exchange(self.address, "POST", &path, &headers, &body)
     }
 
-    /// Asks, expects an answer, and keeps it.
+    /// Sends the conversation, expects a reply and appends it.
     pub(crate) fn step(&mut self) -> Reply {
         let encoded = self.encoded();
         let answer = self.send(&encoded);
         assert_eq!(answer.status, 200, "{}: {}\n{}", self.dialect.id, answer.text(), encoded.body);
         assert!(answer.complete, "{}", self.dialect.id);
         let reply = answer.decoded_from(self.dialect, &self.model);
-        self.keep(&reply);
+        self.add_reply(&reply);
         reply
     }
 
-    pub(crate) fn keep(&mut self, reply: &Reply) {
+    pub(crate) fn add_reply(&mut self, reply: &Reply) {
         let origin = self.origin();
         self.messages.push(Message::from_reply(reply.clone(), Some(origin)));
     }
 
-    /// Gives every call of a reply a result.
+    /// Appends a result for every call in the reply.
     pub(crate) fn give_results(&mut self, reply: &Reply) {
         let results = calls(reply).into_iter().map(|call| {
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
@@ -270,7 +277,7 @@ impl Desk {
         self.messages.push(Message::new(Role::Tool, results.collect()));
     }
 
-    pub(crate) fn say(&mut self, words: &str) {
+    pub(crate) fn add_user_message(&mut self, words: &str) {
         self.messages.push(Message::new(Role::User, vec![text(words)]));
     }
 }
@@ -287,19 +294,19 @@ pub(crate) fn calls(reply: &Reply) -> Vec<&aside_core::block::ToolCall> {
     calls.collect()
 }
 
-pub(crate) fn thoughts(reply: &Reply) -> Vec<&aside_core::block::Thinking> {
-    let thoughts = reply.blocks.iter().filter_map(|block| match block {
+pub(crate) fn thinking_blocks(reply: &Reply) -> Vec<&aside_core::block::Thinking> {
+    let blocks = reply.blocks.iter().filter_map(|block| match block {
         Block::Thinking(thinking) => Some(thinking),
         _ => None,
     });
-    thoughts.collect()
+    blocks.collect()
 }
 
-pub(crate) fn thought(reply: &Reply) -> String {
-    thoughts(reply).iter().map(|thinking| thinking.text()).collect()
+pub(crate) fn thinking_text(reply: &Reply) -> String {
+    thinking_blocks(reply).iter().map(|thinking| thinking.text()).collect()
 }
 
-pub(crate) fn said(reply: &Reply) -> String {
+pub(crate) fn answer_text(reply: &Reply) -> String {
     let texts = reply.blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.text.as_str()),
         _ => None,
@@ -307,14 +314,14 @@ pub(crate) fn said(reply: &Reply) -> String {
     texts.collect()
 }
 
-/// A body, changed by hand as a careless client would.
-pub(crate) fn changed(body: &str, change: impl FnOnce(&mut Value)) -> String {
+/// Edits a JSON body, as an incorrect client would.
+pub(crate) fn edited_body(body: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut body: Value = serde_json::from_str(body).unwrap();
     change(&mut body);
     body.to_string()
 }
 
-/// Every value below a value, with the chance to change it.
+/// Visits every nested JSON value.
 pub(crate) fn each_value(value: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     visit(value);
     match value {

@@ -1,7 +1,9 @@
-//! Sessions of any size, the same ones every time: words as frequent as words
-//! are, code, a script without spaces, and needles whose number is known.
+//! Generates sessions of any size, the same ones every time: words with natural
+//! frequencies, code, a script without spaces, and needles whose number is known.
 
-use aside_core::block::{Arguments, Block, CallId, Content, Origin, Text, Thinking, Time, ToolCall, ToolResult};
+use aside_core::block::{
+    Arguments, Block, CallId, Origin, Text, Thinking, ThinkingContent, Time, ToolCall, ToolResult,
+};
 use aside_core::conversation::Conversation;
 use aside_core::event::{Ending, Usage};
 use aside_core::history::History;
@@ -21,7 +23,7 @@ const VOCABULARY: u64 = 60_000;
 const DAY: u64 = 86_400_000;
 pub(crate) const START: u64 = 1_700_000_000_000;
 
-/// Numbers that look random and are not.
+/// A deterministic pseudo-random generator.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -41,7 +43,7 @@ impl Dice {
         self.next() % n
     }
 
-    /// Few often, many seldom, as in any language.
+    /// A rank with Zipf-like frequency, as in any language.
     fn rank(&mut self, n: u64) -> u64 {
         let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         ((n as f64).powf(unit) as u64).saturating_sub(1).min(n - 1)
@@ -113,7 +115,7 @@ impl Generator {
         let length = length / 2 + self.dice.below(length as u64) as usize;
         let mut out = String::with_capacity(length + 64);
         prose(&mut self.dice, length, &self.words, &mut out);
-        // Needles, whose number is known for any size.
+        // Needles at fixed intervals.
         self.n_blocks += 1;
         for (every, needle) in [(97, " uncommonneedle"), (1009, " rarestneedle parseQuirkyHeader 珈琲豆腐屋")] {
             if self.n_blocks.is_multiple_of(every) {
@@ -124,8 +126,8 @@ impl Generator {
         out
     }
 
-    /// A session of so many exchanges, each a prompt, a thought, a call with
-    /// its result, and an answer.
+    /// A session of `n_exchanges`: prompt, thinking, a tool call with its result in
+    /// every third, and an answer.
     pub(crate) fn session(&mut self, number: u64, n_exchanges: usize, thinking: usize) -> Conversation {
         let mut history = History::new();
         let start = START + number * DAY / 8;
@@ -135,7 +137,7 @@ impl Generator {
             let prompt = Text { text: self.text(200), ..Text::default() };
             history.append(Message { at, ..Message::new(Role::User, vec![Block::Text(prompt)]) });
             let mut blocks = vec![Block::Thinking(Thinking {
-                content: Content::Open { text: self.text(thinking) },
+                content: ThinkingContent::Open { text: self.text(thinking) },
                 source: "reasoning_content".to_owned(),
                 id: None,
                 items: Vec::new(),

@@ -1,7 +1,7 @@
-//! What the store costs, in CPU time, with the size of the data beside it.
+//! Measures the CPU time of the store, with the size of the data.
 //!
-//! `cargo bench -p aside-store --bench store -- 10` takes 10 MB of text. Fails
-//! where a bound is broken.
+//! `cargo bench -p aside-store --bench store -- 10` uses 10 MB of text. Fails if
+//! a limit is exceeded.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 
 use aside_core::block::Time;
 use aside_core::conversation::Conversation;
-use aside_core::event::{BlockId, Event, Opening, Sink};
-use aside_store::search::{Count, Kind, Order, Query, Scope};
-use aside_store::session::{NewReply, Parent, Window};
-use aside_store::{Recorder, SessionId, SqliteStore, Store};
+use aside_core::event::{BlockId, BlockOpening, Event, Sink};
+use aside_store::search::{HitCount, HitKind, HitOrder, SearchQuery, SearchScope};
+use aside_store::session::{NewReply, PageQuery, Parent};
+use aside_store::{ReplyRecorder, SessionId, SqliteStore, Store};
 
 use crate::generate::{Generator, START, word};
 
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let megabytes = std::env::args().skip(1).find_map(|word| word.parse::<usize>().ok()).unwrap_or(10);
     let folder = std::env::temp_dir().join(format!("aside-store-bench-{}", std::process::id()));
     drop(std::fs::remove_dir_all(&folder));
-    let mut report = Report::default();
+    let mut report = BenchReport::default();
     lists(&folder.join("lists"), &mut report);
     resumes(&folder.join("resume"), &mut report);
     let (store, sessions) = corpus(&folder.join("corpus"), megabytes, &mut report);
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     if report.broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// CPU time of this thread. Clocks on a shared machine measure the others.
+/// CPU time of this thread. Wall time on a shared machine includes other processes.
 fn cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
@@ -55,11 +55,11 @@ fn cpu() -> Duration {
 }
 
 #[derive(Default)]
-struct Report {
+struct BenchReport {
     broken: usize,
 }
 
-impl Report {
+impl BenchReport {
     fn line(&mut self, what: &str, data: &str, ms: f64, bound: Option<f64>, note: &str) {
         let is_broken = bound.is_some_and(|bound| ms > bound);
         self.broken += usize::from(is_broken);
@@ -76,7 +76,7 @@ impl Report {
     }
 }
 
-/// The mean of several runs, in milliseconds, and what the last one gave.
+/// The mean of several runs in milliseconds, and the result of the last one.
 fn measure<T>(n_runs: u32, mut work: impl FnMut() -> T) -> (f64, T) {
     let start = cpu();
     let mut result = work();
@@ -86,7 +86,7 @@ fn measure<T>(n_runs: u32, mut work: impl FnMut() -> T) -> (f64, T) {
     ((cpu() - start).as_secs_f64() * 1000.0 / f64::from(n_runs), result)
 }
 
-fn lists(folder: &Path, report: &mut Report) {
+fn lists(folder: &Path, report: &mut BenchReport) {
     let store = SqliteStore::open(folder).unwrap();
     let mut generator = Generator::new(1);
     for number in 0..10_000 {
@@ -105,7 +105,7 @@ fn lists(folder: &Path, report: &mut Report) {
     report.line("find by the beginning of an id", data, ms, Some(LIST_BOUND), "");
 }
 
-fn resumes(folder: &Path, report: &mut Report) {
+fn resumes(folder: &Path, report: &mut BenchReport) {
     let store = SqliteStore::open(folder).unwrap();
     let mut generator = Generator::new(2);
     // 3,750 exchanges are 10,000 messages; 14 kB of thinking each are 50 MB.
@@ -113,11 +113,11 @@ fn resumes(folder: &Path, report: &mut Report) {
     let id = store.import(&conversation, None).unwrap();
     drop(store);
     let data = format!("{} messages, {} MB", conversation.history.entries().len(), generator.n_bytes >> 20);
-    let screen = Window { from: None, most: 40 };
+    let screen = PageQuery { from: None, limit: 40 };
     let (ms, n) = measure(10, || {
         let store = SqliteStore::open(folder).unwrap();
         let session = store.session(&id).unwrap();
-        (store.tail(&id, screen).unwrap().messages.len(), session.n_messages)
+        (store.page(&id, screen).unwrap().messages.len(), session.n_messages)
     });
     assert_eq!((n.0, n.1 as usize), (40, conversation.history.entries().len()));
     report.line("open and resume to the first screen", &data, ms, Some(LIST_BOUND), "the last 40 messages");
@@ -127,7 +127,7 @@ fn resumes(folder: &Path, report: &mut Report) {
     report.line("load all of it", &data, ms, None, "");
 }
 
-fn corpus(folder: &Path, megabytes: usize, report: &mut Report) -> (SqliteStore, Vec<SessionId>) {
+fn corpus(folder: &Path, megabytes: usize, report: &mut BenchReport) -> (SqliteStore, Vec<SessionId>) {
     let store = SqliteStore::open(folder).unwrap();
     let mut generator = Generator::new(3);
     let mut sessions = Vec::new();
@@ -158,16 +158,16 @@ fn index_size(path: &Path) -> f64 {
     db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as f64
 }
 
-fn searches(store: &SqliteStore, sessions: &[SessionId], megabytes: usize, report: &mut Report) {
-    let all = |text: &str| Query::new(text);
-    let only = |text: &str, kind| Query { scope: Scope::Only(kind), ..Query::new(text) };
+fn searches(store: &SqliteStore, sessions: &[SessionId], megabytes: usize, report: &mut BenchReport) {
+    let all = |text: &str| SearchQuery::new(text);
+    let only = |text: &str, kind| SearchQuery { scope: SearchScope::Only(kind), ..SearchQuery::new(text) };
     let middle = sessions[sessions.len() / 2].clone();
     let last_day = START + (sessions.len() as u64).saturating_sub(8) * 86_400_000 / 8;
     let (seldom, often) = (word(20_000), word(300));
     let snake = format!("{}_{}", word(40), word(60));
     let camel = "parseQuirkyHeader";
     #[rustfmt::skip]
-    let queries: Vec<(&str, Query)> = vec![
+    let queries: Vec<(&str, SearchQuery)> = vec![
         ("nothing",                    all("doesnotoccuranywhere")),
         ("rarest word",                all("rarestneedle")),
         ("uncommon word",              all("uncommonneedle")),
@@ -186,49 +186,49 @@ fn searches(store: &SqliteStore, sessions: &[SessionId], megabytes: usize, repor
         ("one han letter",             all("珈")),
         ("common word",                all("the")),
         ("two common words",           all("the that")),
-        ("common word in thinking",    only("the", Kind::Thinking)),
-        ("common word in one session", Query { session: Some(middle.clone()), ..all("the") }),
-        ("rare word of one model",     Query { model: Some("model-3".to_owned()), ..all("rarestneedle") }),
-        ("common word, last day",      Query { since: Some(Time(last_day)), ..all("the") }),
+        ("common word in thinking",    only("the", HitKind::Thinking)),
+        ("common word in one session", SearchQuery { session: Some(middle.clone()), ..all("the") }),
+        ("rare word of one model",     SearchQuery { model: Some("model-3".to_owned()), ..all("rarestneedle") }),
+        ("common word, last day",      SearchQuery { since: Some(Time(last_day)), ..all("the") }),
     ];
     let data = format!("{megabytes} MB");
     for (name, query) in queries {
         let (first, _) = measure(1, || store.search(&query).unwrap());
         let (ms, found) = measure(5, || store.search(&query).unwrap());
         let (count, bound) = match (found.count, found.order) {
-            (Count::Exactly(n), Order::BestFirst) => (format!("{n} hits, best first"), RANKED_BOUND),
-            (Count::AtLeast(n), _) => (format!("at least {n} hits, newest first"), NEWEST_BOUND),
-            (Count::Exactly(n), Order::NewestFirst) => (format!("{n} hits, newest first"), NEWEST_BOUND),
+            (HitCount::Exactly(n), HitOrder::BestFirst) => (format!("{n} hits, best first"), RANKED_BOUND),
+            (HitCount::AtLeast(n), _) => (format!("at least {n} hits, newest first"), NEWEST_BOUND),
+            (HitCount::Exactly(n), HitOrder::NewestFirst) => (format!("{n} hits, newest first"), NEWEST_BOUND),
         };
         report.line(&format!("search: {name}"), &data, ms, Some(bound), &format!("first {first:.1} ms, {count}"));
     }
 }
 
-/// A batch of deltas while somebody else searches without a pause.
-fn appends(store: Arc<SqliteStore>, sessions: &[SessionId], megabytes: usize, report: &mut Report) {
+/// Appends deltas while another thread searches without a pause.
+fn appends(store: Arc<SqliteStore>, sessions: &[SessionId], megabytes: usize, report: &mut BenchReport) {
     let stop = Arc::new(AtomicBool::new(false));
     let searcher = {
         let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
         std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                store.search(&Query::new("the that")).unwrap();
+                store.search(&SearchQuery::new("the that")).unwrap();
             }
         })
     };
-    let lease = store.lease(&sessions[0]).unwrap();
+    let lock = store.lock_session(&sessions[0]).unwrap();
     let shared: Arc<dyn Store> = store.clone();
     let reply = NewReply { parent: Parent::Head, origin: None, at: Some(Time(START)) };
-    let mut recorder = Recorder::begin(shared, &lease, &reply).unwrap();
-    recorder.take(Event::Opened { block: BlockId(0), opening: Opening::Text });
+    let mut recorder = ReplyRecorder::begin(shared, &lock, &reply).unwrap();
+    recorder.take(Event::Opened { block: BlockId(0), opening: BlockOpening::Text });
     let data = format!("{megabytes} MB");
     let (ms, ()) = measure(1, || {
         for _ in 0..100_000 {
             recorder.take(Event::Grew { block: BlockId(0), text: "delta of a " });
         }
     });
-    report.line("hand in 1,000 deltas during a search", &data, ms / 100.0, None, "");
+    report.line("record 1,000 deltas during a search", &data, ms / 100.0, None, "");
     recorder.flush().unwrap();
-    let mut batch = aside_store::Batch::default();
+    let mut batch = aside_store::EventBatch::default();
     batch.push(Event::Grew { block: BlockId(0), text: &"delta of a ".repeat(200) }, None);
     let mut slowest = Duration::ZERO;
     let (ms, ()) = measure(200, || {

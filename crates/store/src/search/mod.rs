@@ -1,7 +1,7 @@
-//! Full-text search: what may be asked, and what comes back.
+//! Full-text search: queries and results.
 //!
-//! A query is plain words, which must all occur, and `"quoted words"`, which
-//! must follow each other. There is no syntax that could be wrong.
+//! A query is a list of words, which must all occur, and of `"quoted words"`, which
+//! must follow each other. Any text is a valid query.
 
 pub(crate) mod query;
 pub(crate) mod rank;
@@ -14,52 +14,52 @@ use aside_core::block::Time;
 
 use crate::session::{MessageId, SessionId};
 
-/// A search. `Query::new(text)` looks everywhere.
+/// A search query. `SearchQuery::new(text)` searches everything.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Query {
+pub struct SearchQuery {
     pub text: String,
-    pub scope: Scope,
-    /// A part of the name of the model that made the message; what a person or
-    /// a tool said was made by none.
+    pub scope: SearchScope,
+    /// Part of the name of the model that made the message. Prompts and tool results
+    /// have no model.
     pub model: Option<String>,
     pub since: Option<Time>,
     pub session: Option<SessionId>,
-    /// How many hits come back; more may be counted.
-    pub most: usize,
+    /// The maximum number of hits to return; more may be counted.
+    pub limit: usize,
 }
 
-impl Query {
-    pub fn new(text: impl Into<String>) -> Query {
-        Query { text: text.into(), scope: Scope::All, model: None, since: None, session: None, most: 20 }
+impl SearchQuery {
+    pub fn new(text: impl Into<String>) -> SearchQuery {
+        SearchQuery { text: text.into(), scope: SearchScope::All, model: None, since: None, session: None, limit: 20 }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum SearchScope {
     All,
-    Only(Kind),
+    Only(HitKind),
 }
 
-/// What a hit stands in.
+/// Which kind of block a hit is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// What a person or the system prompt said.
+pub enum HitKind {
+    /// Text of the user or the system prompt.
     Prompt,
     Thinking,
     Answer,
-    /// A call with its arguments, or its result.
+    /// A tool call with its arguments, or a tool result.
     Tool,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Prompt, Kind::Thinking, Kind::Answer, Kind::Tool];
+impl HitKind {
+    pub const ALL: [HitKind; 4] = [HitKind::Prompt, HitKind::Thinking, HitKind::Answer, HitKind::Tool];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Prompt => "prompt",
-            Kind::Thinking => "thinking",
-            Kind::Answer => "answer",
-            Kind::Tool => "tool",
+            HitKind::Prompt => "prompt",
+            HitKind::Thinking => "thinking",
+            HitKind::Answer => "answer",
+            HitKind::Tool => "tool",
         }
     }
 }
@@ -68,56 +68,56 @@ impl Kind {
 #[error("unknown place to search in `{0}`; use prompt, thinking, answer, tool or all")]
 pub struct UnknownScope(String);
 
-impl std::str::FromStr for Scope {
+impl std::str::FromStr for SearchScope {
     type Err = UnknownScope;
 
-    fn from_str(word: &str) -> Result<Scope, UnknownScope> {
+    fn from_str(word: &str) -> Result<SearchScope, UnknownScope> {
         if word == "all" {
-            return Ok(Scope::All);
+            return Ok(SearchScope::All);
         }
-        let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
-        kind.map(Scope::Only).ok_or_else(|| UnknownScope(word.to_owned()))
+        let kind = HitKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+        kind.map(SearchScope::Only).ok_or_else(|| UnknownScope(word.to_owned()))
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    pub hits: Vec<Hit>,
-    pub order: Order,
-    pub count: Count,
+pub struct HitList {
+    pub hits: Vec<SearchHit>,
+    pub order: HitOrder,
+    pub count: HitCount,
 }
 
-/// How hits are ordered. Ranking a word that is everywhere would take long and
-/// tell little.
+/// The order of hits. Ranking a word that is everywhere would be slow and of
+/// little use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum HitOrder {
     BestFirst,
     NewestFirst,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
+pub enum HitCount {
     Exactly(usize),
     /// Counting stopped here.
     AtLeast(usize),
 }
 
-/// One block that matches, with the way to it.
+/// One matching block, with its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hit {
+pub struct SearchHit {
     pub session: SessionId,
     pub title: Option<String>,
     pub message: MessageId,
-    /// Which block of the message, counted from 0.
+    /// The index of the block in its message.
     pub block: usize,
-    pub kind: Kind,
+    pub kind: HitKind,
     pub model: Option<String>,
     pub at: Option<Time>,
-    /// The surroundings of the first match, on one line.
+    /// The text around the first match, on one line.
     pub snippet: String,
-    /// What to highlight in the snippet.
+    /// The ranges to highlight in the snippet.
     pub marks: Vec<Range<usize>>,
-    /// Where the first match stands in the block's text; none where the name of
-    /// a tool matched.
-    pub place: Option<Range<usize>>,
+    /// Where the first match is in the block's text; none if it is in the name of
+    /// the tool.
+    pub match_range: Option<Range<usize>>,
 }

@@ -1,58 +1,58 @@
-//! What a person typed, as units that can be looked up and found again in text.
+//! Parses a query into terms for the index.
 
-use super::words::{Sort, Words, normal, pieces};
+use super::words::{WordKind, WordSpans, normalize, pieces};
 
-/// One thing that must occur.
+/// One term, which must occur.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unit {
-    /// Words that follow each other, as the index knows them.
+pub(crate) struct QueryTerm {
+    /// Consecutive words, in the form of the index.
     pub(crate) words: Vec<String>,
-    /// The last one may go on: a single letter of a script without spaces is
-    /// stored as the beginning of a pair.
+    /// The last word is a prefix: a single letter of a script without spaces is
+    /// indexed as the beginning of a pair.
     pub(crate) open_end: bool,
-    /// The same as pieces of an identifier; empty where that makes no sense.
+    /// The same term as parts of an identifier; empty if it cannot be one.
     pub(crate) pieces: Vec<String>,
 }
 
-/// Splits at spaces, keeps `"quoted words"` together. A quote that is never
-/// closed quotes the rest.
-pub(crate) fn units(text: &str) -> Vec<Unit> {
+/// Splits at spaces, keeps `"quoted words"` together. An unclosed quote extends to
+/// the end.
+pub(crate) fn parse_query(text: &str) -> Vec<QueryTerm> {
     let mut found = Vec::new();
     for (index, part) in text.split('"').enumerate() {
         if index % 2 == 1 {
-            found.extend(unit(part));
+            found.extend(term(part));
         } else {
-            found.extend(part.split_whitespace().filter_map(unit));
+            found.extend(part.split_whitespace().filter_map(term));
         }
     }
     found.dedup();
     found
 }
 
-fn unit(text: &str) -> Option<Unit> {
+fn term(text: &str) -> Option<QueryTerm> {
     let mut words = Vec::new();
-    let mut sorts = Vec::new();
+    let mut kinds = Vec::new();
     let mut n_pieces = Vec::new();
-    for word in Words::of(text) {
+    for word in WordSpans::of(text) {
         let piece = text.get(word.range).unwrap_or("");
-        words.push(normal(piece));
-        sorts.push(word.sort);
-        if word.sort == Sort::Spaced {
-            n_pieces = pieces(piece).into_iter().map(normal).collect();
+        words.push(normalize(piece));
+        kinds.push(word.kind);
+        if word.kind == WordKind::Spaced {
+            n_pieces = pieces(piece).into_iter().map(normalize).collect();
         }
     }
-    // The text that is looked for may go on where the query stops.
-    let open_end = match sorts.as_slice() {
-        [.., Sort::Pair, Sort::Last] => {
+    // The text may continue where the query ends.
+    let open_end = match kinds.as_slice() {
+        [.., WordKind::Pair, WordKind::LastOfRun] => {
             words.pop();
             false
         }
-        [.., Sort::Last] => true,
-        [.., Sort::Spaced | Sort::Pair] => false,
+        [.., WordKind::LastOfRun] => true,
+        [.., WordKind::Spaced | WordKind::Pair] => false,
         [] => return None,
     };
     let pieces = match words.as_slice() {
-        [word] if !open_end && sorts == [Sort::Spaced] => {
+        [word] if !open_end && kinds == [WordKind::Spaced] => {
             if n_pieces.is_empty() {
                 vec![word.clone()]
             } else {
@@ -61,32 +61,32 @@ fn unit(text: &str) -> Option<Unit> {
         }
         _ => Vec::new(),
     };
-    Some(Unit { words, open_end, pieces })
+    Some(QueryTerm { words, open_end, pieces })
 }
 
-/// The expression for the index. Words hold nothing but letters, digits and
-/// underscores, so quoting them is safe.
-pub(crate) fn expression(units: &[Unit]) -> String {
-    units.iter().map(unit_expression).collect::<Vec<_>>().join(" AND ")
+/// The expression for the index. Words consist of letters, digits and underscores,
+/// so quoting them is safe.
+pub(crate) fn expression(terms: &[QueryTerm]) -> String {
+    terms.iter().map(term_expression).collect::<Vec<_>>().join(" AND ")
 }
 
-/// What each word alone would find, to know which of them are common.
-pub(crate) fn word_expressions(unit: &Unit) -> Vec<String> {
-    match unit.words.as_slice() {
-        [_] => vec![unit_expression(unit)],
-        // A word with an open end is as rare as the words before it.
+/// One expression for each word, to find out how common it is.
+pub(crate) fn word_expressions(term: &QueryTerm) -> Vec<String> {
+    match term.words.as_slice() {
+        [_] => vec![term_expression(term)],
+        // A prefix is at most as common as the words before it.
         words => words
             .iter()
-            .take(words.len() - usize::from(unit.open_end))
+            .take(words.len() - usize::from(term.open_end))
             .map(|word| format!("words : \"{word}\""))
             .collect(),
     }
 }
 
-pub(crate) fn unit_expression(unit: &Unit) -> String {
-    let star = if unit.open_end { " *" } else { "" };
-    let words = format!("words : \"{}\"{star}", unit.words.join(" "));
-    if unit.pieces.is_empty() { words } else { format!("({words} OR pieces : \"{}\")", unit.pieces.join(" ")) }
+pub(crate) fn term_expression(term: &QueryTerm) -> String {
+    let star = if term.open_end { " *" } else { "" };
+    let words = format!("words : \"{}\"{star}", term.words.join(" "));
+    if term.pieces.is_empty() { words } else { format!("({words} OR pieces : \"{}\")", term.pieces.join(" ")) }
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
             ("nothing",       "!? \"\" *",           ""),
         ];
         for (name, text, expected) in cases {
-            assert_eq!(expression(&units(text)), expected, "{name}");
+            assert_eq!(expression(&parse_query(text)), expected, "{name}");
         }
     }
 }

@@ -1,45 +1,44 @@
-//! Which hit is the better one: BM25 over the hits of one search.
+//! Ranks the hits of one search with BM25.
 //!
-//! SQLite has a `bm25` too. It goes through every block that has any of the
-//! words, so that one common word in a query makes it slow, and it counts the
-//! words that only filter. Here only the hits are looked at.
+//! SQLite has a `bm25` too. It reads every block that contains any of the words, so
+//! one common word makes it slow, and it counts the words of filters. This one
+//! looks only at the hits.
 
 use memchr::memmem::Finder;
 
-use super::query::Unit;
+use super::query::QueryTerm;
 
-/// How fast a repeated word stops counting, and how much a long text is held
-/// against itself; the usual values.
-const SATURATION: f64 = 1.2;
-const LENGTH_SHARE: f64 = 0.75;
+/// BM25's k1 and b, with their usual values.
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
 
-/// One hit, as far as its place in the list depends on it.
+/// What the rank of one hit depends on.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Weighed {
+pub(crate) struct HitStats {
     pub(crate) row: i64,
-    /// How often each unit was seen.
+    /// How often each term occurs.
     pub(crate) counts: Vec<u32>,
     pub(crate) n_bytes: u64,
 }
 
-/// Counts units in many texts, fast rather than exact: of a phrase its longest
-/// word, at the borders of words and of pieces of identifiers.
-pub(crate) struct Counter {
+/// Counts terms in many texts, fast rather than exact: for a phrase only its longest
+/// word, at the boundaries of words and of identifier parts.
+pub(crate) struct TermCounter {
     finders: Vec<Finder<'static>>,
-    /// The text in lower case.
+    /// The text in lower case; reused.
     lower: Vec<u8>,
 }
 
-impl Counter {
-    pub(crate) fn of(units: &[Unit]) -> Counter {
-        let finder = |unit: &Unit| {
-            let longest = unit.words.iter().max_by_key(|word| word.len());
+impl TermCounter {
+    pub(crate) fn of(terms: &[QueryTerm]) -> TermCounter {
+        let finder = |term: &QueryTerm| {
+            let longest = term.words.iter().max_by_key(|word| word.len());
             Finder::new(longest.map_or("", String::as_str).as_bytes()).into_owned()
         };
-        Counter { finders: units.iter().map(finder).collect(), lower: Vec::new() }
+        TermCounter { finders: terms.iter().map(finder).collect(), lower: Vec::new() }
     }
 
-    /// How often each unit stands in the beginning of a text.
+    /// How often each term occurs in the first `most` bytes of a text.
     pub(crate) fn counts(&mut self, text: &str, most: usize) -> Vec<u32> {
         let text = text.as_bytes().get(..most).unwrap_or(text.as_bytes());
         self.lower.clear();
@@ -47,15 +46,15 @@ impl Counter {
         self.lower.make_ascii_lowercase();
         let count = |finder: &Finder<'static>| {
             let length = finder.needle().len();
-            let found = finder.find_iter(&self.lower).filter(|at| is_alone(text, *at, length));
+            let found = finder.find_iter(&self.lower).filter(|at| is_whole_word(text, *at, length));
             u32::try_from(found.count()).unwrap_or(u32::MAX)
         };
         self.finders.iter().map(count).collect()
     }
 }
 
-/// Whether what stands here is a word, or a piece of an identifier.
-fn is_alone(text: &[u8], at: usize, length: usize) -> bool {
+/// Whether the match is a whole word or a part of an identifier.
+fn is_whole_word(text: &[u8], at: usize, length: usize) -> bool {
     let byte = |at: usize| text.get(at).copied().unwrap_or(b' ');
     let (before, first, after) = (byte(at.wrapping_sub(1)), byte(at), byte(at + length));
     let begins = !before.is_ascii_alphanumeric() || first.is_ascii_uppercase() || !first.is_ascii();
@@ -63,19 +62,19 @@ fn is_alone(text: &[u8], at: usize, length: usize) -> bool {
     begins && ends
 }
 
-/// Best first; of equals the newest.
+/// Best first; the newest first among equals.
 ///
-/// `n_having` says in how many of `n_blocks` blocks each unit stands.
-pub(crate) fn best_first(mut hits: Vec<Weighed>, n_having: &[u64], n_blocks: u64) -> Vec<i64> {
-    let weights: Vec<f64> = n_having.iter().map(|having| weight(*having, n_blocks)).collect();
+/// `n_having` is the number of blocks, out of `n_blocks`, that contain each term.
+pub(crate) fn best_first(mut hits: Vec<HitStats>, n_having: &[u64], n_blocks: u64) -> Vec<i64> {
+    let weights: Vec<f64> = n_having.iter().map(|having| inverse_document_frequency(*having, n_blocks)).collect();
     let total: u64 = hits.iter().map(|hit| hit.n_bytes).sum();
     let mean = (total as f64 / hits.len().max(1) as f64).max(1.0);
-    let score = |hit: &Weighed| -> f64 {
-        let drag = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * hit.n_bytes as f64 / mean);
+    let score = |hit: &HitStats| -> f64 {
+        let drag = K1 * (1.0 - B + B * hit.n_bytes as f64 / mean);
         let one = |(count, weight): (&u32, &f64)| {
-            // It is a hit, so each unit stands in it somewhere.
+            // It is a hit, so each term occurs in it somewhere.
             let count = f64::from((*count).max(1));
-            weight * count * (SATURATION + 1.0) / (count + drag)
+            weight * count * (K1 + 1.0) / (count + drag)
         };
         hit.counts.iter().zip(&weights).map(one).sum()
     };
@@ -84,15 +83,15 @@ pub(crate) fn best_first(mut hits: Vec<Weighed>, n_having: &[u64], n_blocks: u64
     scored.into_iter().map(|(_, row)| row).collect()
 }
 
-/// A word that is everywhere says little; it never says less than nothing.
-fn weight(n_having: u64, n_blocks: u64) -> f64 {
+/// Inverse document frequency. The `1 +` keeps it positive for very common words.
+fn inverse_document_frequency(n_having: u64, n_blocks: u64) -> f64 {
     let (having, blocks) = (n_having as f64, n_blocks.max(n_having) as f64);
     (1.0 + (blocks - having + 0.5) / (having + 0.5)).ln()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::query::units;
+    use super::super::query::parse_query;
     use super::*;
 
     #[test]
@@ -101,21 +100,21 @@ mod tests {
         let cases = [
             ("words",       "art",        "Art, start; ART art_x artful",     vec![3]),
             ("pieces",      "http",       "readHttp HTTP http_x xhttp",       vec![3]),
-            ("two units",   "the a",      "the a a",                          vec![1, 2]),
+            ("two terms",   "the a",      "the a a",                          vec![1, 2]),
             ("phrase",      "\"to parse\"", "parse to parse",                 vec![2]),
             ("han",         "東京都",       "東京都 京都",                         vec![2]),
         ];
         for (name, query, text, expected) in cases {
-            assert_eq!(Counter::of(&units(query)).counts(text, 1000), expected, "{name}");
+            assert_eq!(TermCounter::of(&parse_query(query)).counts(text, 1000), expected, "{name}");
         }
-        assert_eq!(Counter::of(&units("a")).counts("a a a é", 3), [2], "of the beginning only");
-        assert_eq!(Counter::of(&units("a")).counts("é é", 1), [0], "a cut through a letter is none");
+        assert_eq!(TermCounter::of(&parse_query("a")).counts("a a a é", 3), [2], "of the beginning only");
+        assert_eq!(TermCounter::of(&parse_query("a")).counts("é é", 1), [0], "a cut through a letter is none");
     }
 
     #[test]
     fn p4_rare_words_frequent_words_and_short_texts_come_first() {
-        let hit = |row, counts: &[u32], n_bytes| Weighed { row, counts: counts.to_vec(), n_bytes };
-        type Case<'a> = (&'a str, Vec<Weighed>, &'a [u64], &'a [i64]);
+        let hit = |row, counts: &[u32], n_bytes| HitStats { row, counts: counts.to_vec(), n_bytes };
+        type Case<'a> = (&'a str, Vec<HitStats>, &'a [u64], &'a [i64]);
         #[rustfmt::skip]
         let cases: &[Case<'_>] = &[
             ("more often",      vec![hit(1, &[1], 100), hit(2, &[5], 100)],             &[10],     &[2, 1]),

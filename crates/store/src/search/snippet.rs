@@ -1,11 +1,11 @@
-//! Where a query stands in a text, and what to show of it.
+//! Finds the matches of a query in a text and cuts out a snippet.
 
 use std::ops::Range;
 
-use super::query::Unit;
-use super::words::{Sort, Word, Words, normal, pieces};
+use super::query::QueryTerm;
+use super::words::{WordKind, WordSpan, WordSpans, normalize, pieces};
 
-/// How much stands before the first match, and how long a snippet is.
+/// How much text precedes the first match, and how long a snippet is, in bytes.
 const BEFORE: usize = 48;
 const LENGTH: usize = 160;
 
@@ -13,22 +13,22 @@ const LENGTH: usize = 160;
 pub(crate) struct Snippet {
     pub(crate) text: String,
     pub(crate) marks: Vec<Range<usize>>,
-    /// Where the first match stands in the whole text.
+    /// Where the first match is in the whole text.
     pub(crate) first: Option<Range<usize>>,
 }
 
-/// Shows the first place of the longest thing asked for, which is usually
-/// where the others are too, with everything found there marked.
-pub(crate) fn snippet(text: &str, units: &[Unit]) -> Snippet {
-    let first = first_match(text, units);
+/// Shows the first match of the longest term, since the others are usually nearby,
+/// with all matches in it marked.
+pub(crate) fn snippet(text: &str, terms: &[QueryTerm]) -> Snippet {
+    let first = first_match(text, terms);
     let from = first.as_ref().map_or(0, |range| boundary_before(text, range.start, BEFORE));
     let to = boundary_after(text, (from + LENGTH).max(first.as_ref().map_or(0, |range| range.end)));
     let shown = text.get(from..to).unwrap_or("");
-    let mut marks: Vec<Range<usize>> = matches(shown, units);
+    let mut marks: Vec<Range<usize>> = matches(shown, terms);
     marks.sort_by_key(|mark| (mark.start, mark.end));
     let marks = joined(marks);
     let (before, after) = (if from > 0 { "…" } else { "" }, if to < text.len() { "…" } else { "" });
-    // One line: a control character becomes one space, so that marks still hold.
+    // On one line: each control character becomes one space, so that the marks still fit.
     let line: String = shown.chars().map(|letter| if letter.is_ascii_control() { ' ' } else { letter }).collect();
     let marks = marks.into_iter().map(|mark| mark.start + before.len()..mark.end + before.len()).collect();
     Snippet { text: format!("{before}{line}{after}"), marks, first }
@@ -45,116 +45,120 @@ fn joined(marks: Vec<Range<usize>>) -> Vec<Range<usize>> {
     out
 }
 
-/// The earliest match of any unit, longest units first: a long word or phrase
-/// says more about the place than a short one.
-fn first_match(text: &str, units: &[Unit]) -> Option<Range<usize>> {
-    let mut by_length: Vec<&Unit> = units.iter().collect();
-    by_length.sort_by_key(|unit| std::cmp::Reverse(unit.words.iter().map(String::len).sum::<usize>()));
-    by_length.into_iter().find_map(|unit| Matches::of(text, unit).next())
+/// The earliest match of the longest term that matches: a long word or phrase is
+/// more specific than a short one.
+fn first_match(text: &str, terms: &[QueryTerm]) -> Option<Range<usize>> {
+    let mut by_length: Vec<&QueryTerm> = terms.iter().collect();
+    by_length.sort_by_key(|term| std::cmp::Reverse(term.words.iter().map(String::len).sum::<usize>()));
+    by_length.into_iter().find_map(|term| TermMatches::of(text, term).next())
 }
 
-fn matches(text: &str, units: &[Unit]) -> Vec<Range<usize>> {
-    units.iter().flat_map(|unit| Matches::of(text, unit)).collect()
+fn matches(text: &str, terms: &[QueryTerm]) -> Vec<Range<usize>> {
+    terms.iter().flat_map(|term| TermMatches::of(text, term)).collect()
 }
 
-/// The places of one unit in a text.
-struct Matches<'t, 'u> {
+/// The matches of one term in a text.
+struct TermMatches<'t, 'u> {
     text: &'t str,
-    unit: &'u Unit,
-    words: Words<'t>,
+    term: &'u QueryTerm,
+    words: WordSpans<'t>,
 }
 
-impl<'t, 'u> Matches<'t, 'u> {
-    fn of(text: &'t str, unit: &'u Unit) -> Matches<'t, 'u> {
-        Matches { text, unit, words: Words::of(text) }
+impl<'t, 'u> TermMatches<'t, 'u> {
+    fn of(text: &'t str, term: &'u QueryTerm) -> TermMatches<'t, 'u> {
+        TermMatches { text, term, words: WordSpans::of(text) }
     }
 }
 
-impl Iterator for Matches<'_, '_> {
+impl Iterator for TermMatches<'_, '_> {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {
         loop {
             let word = self.words.next()?;
-            let place = Place { text: self.text, unit: self.unit, after: &self.words };
-            if let Some(range) = place.stands_at(&word) {
+            let matcher = TermMatcher { text: self.text, term: self.term, after: &self.words };
+            if let Some(range) = matcher.match_at(&word) {
                 return Some(range);
             }
         }
     }
 }
 
-/// One word of a text and those behind it, held against a unit.
-struct Place<'a> {
+/// Compares one word of a text, and the words after it, with a term.
+struct TermMatcher<'a> {
     text: &'a str,
-    unit: &'a Unit,
-    after: &'a Words<'a>,
+    term: &'a QueryTerm,
+    after: &'a WordSpans<'a>,
 }
 
-impl Place<'_> {
-    fn stands_at(&self, word: &Word) -> Option<Range<usize>> {
-        self.whole(word).or_else(|| self.piece(word))
+impl TermMatcher<'_> {
+    fn match_at(&self, word: &WordSpan) -> Option<Range<usize>> {
+        self.match_words(word).or_else(|| self.match_identifier_parts(word))
     }
 
-    /// Whether the unit's words stand here, the first of them being `word`.
-    fn whole(&self, word: &Word) -> Option<Range<usize>> {
-        let mut wanted = self.unit.words.iter().peekable();
+    /// Whether the term's words follow each other from `word` on.
+    fn match_words(&self, word: &WordSpan) -> Option<Range<usize>> {
+        let mut wanted = self.term.words.iter().peekable();
         let first = wanted.next()?;
-        if !self.is(word, first, wanted.peek().is_none()) {
+        if !self.word_equals(word, first, wanted.peek().is_none()) {
             return None;
         }
         let mut last = word.clone();
         let mut following = self.after.clone();
         while let Some(next) = wanted.next() {
             last = following.next()?;
-            if !self.is(&last, next, wanted.peek().is_none()) {
+            if !self.word_equals(&last, next, wanted.peek().is_none()) {
                 return None;
             }
         }
-        if self.unit.open_end && last.sort == Sort::Pair {
-            // Only the first letter of the pair was asked for.
+        if self.term.open_end && last.kind == WordKind::Pair {
+            // The query has only the first letter of the pair.
             let second = self.text.get(last.range.clone())?.char_indices().nth(1)?.0;
             last.range.end = last.range.start + second;
         }
         Some(word.range.start..last.range.end)
     }
 
-    fn is(&self, word: &Word, wanted: &str, is_last: bool) -> bool {
+    fn word_equals(&self, word: &WordSpan, wanted: &str, is_last: bool) -> bool {
         let text = self.text.get(word.range.clone()).unwrap_or("");
-        if is_last && self.unit.open_end {
+        if is_last && self.term.open_end {
             return text.starts_with(wanted);
         }
-        same(text, wanted)
+        same_word(text, wanted)
     }
 
-    /// Whether the word is an identifier with the wanted pieces in it.
-    fn piece(&self, word: &Word) -> Option<Range<usize>> {
-        if self.unit.pieces.is_empty() || word.sort != Sort::Spaced {
+    /// Whether the word is an identifier that contains the term's parts.
+    fn match_identifier_parts(&self, word: &WordSpan) -> Option<Range<usize>> {
+        if self.term.pieces.is_empty() || word.kind != WordKind::Spaced {
             return None;
         }
         let text = self.text.get(word.range.clone())?;
         let pieces = pieces(text);
         let at = pieces
-            .windows(self.unit.pieces.len())
-            .position(|window| window.iter().zip(&self.unit.pieces).all(|(piece, wanted)| same(piece, wanted)))?;
-        let (first, last) = (pieces.get(at)?, pieces.get(at + self.unit.pieces.len() - 1)?);
-        // Pieces are parts of one word, so where they stand is their difference.
+            .windows(self.term.pieces.len())
+            .position(|window| window.iter().zip(&self.term.pieces).all(|(piece, wanted)| same_word(piece, wanted)))?;
+        let (first, last) = (pieces.get(at)?, pieces.get(at + self.term.pieces.len() - 1)?);
+        // Parts are slices of one word, so pointer differences are their offsets.
         let start = word.range.start + (first.as_ptr() as usize - text.as_ptr() as usize);
         let end = word.range.start + (last.as_ptr() as usize - text.as_ptr() as usize) + last.len();
         Some(start..end)
     }
 }
 
-/// Whether a word is the wanted one, told without building it where it is ASCII.
-fn same(word: &str, wanted: &str) -> bool {
-    if word.len() == wanted.len() && word.is_ascii() { word.eq_ignore_ascii_case(wanted) } else { longer(word, wanted) }
+/// Whether a word equals the wanted one; without an allocation for ASCII.
+fn same_word(word: &str, wanted: &str) -> bool {
+    if word.len() == wanted.len() && word.is_ascii() {
+        word.eq_ignore_ascii_case(wanted)
+    } else {
+        same_normalized(word, wanted)
+    }
 }
 
-fn longer(word: &str, wanted: &str) -> bool {
-    // A word that differs in length is the same only if it was cut, or if its
-    // small letters take another number of bytes.
+fn same_normalized(word: &str, wanted: &str) -> bool {
+    // Words of different length are equal only if one was truncated, or if its
+    // lower case has another number of bytes.
     let may_be = !word.is_ascii() || word.len() > wanted.len() && wanted.len() >= 60;
-    may_be && normal(word) == wanted
+    may_be && normalize(word) == wanted
 }
 
 fn boundary_before(text: &str, at: usize, distance: usize) -> usize {
@@ -162,7 +166,7 @@ fn boundary_before(text: &str, at: usize, distance: usize) -> usize {
     while !text.is_char_boundary(start) {
         start += 1;
     }
-    // At a space, if one is near.
+    // At a space, if there is one nearby.
     let lead = text.get(start..at).unwrap_or("");
     match lead.find(char::is_whitespace) {
         Some(space) if start > 0 && space < lead.len() / 2 => {
@@ -182,7 +186,7 @@ fn boundary_after(text: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::query::units;
+    use super::super::query::parse_query;
     use super::*;
 
     #[test]
@@ -202,7 +206,7 @@ mod tests {
             ("path",             "src/main.rs",    "see src/main.rs:3",         "see [src/main.rs]:3"),
         ];
         for (name, query, text, expected) in cases {
-            let shown = snippet(text, &units(query));
+            let shown = snippet(text, &parse_query(query));
             let mut drawn = shown.text.clone();
             for mark in shown.marks.iter().rev() {
                 drawn.insert(mark.end, ']');
@@ -216,7 +220,7 @@ mod tests {
     #[test]
     fn a_snippet_of_a_long_text_shows_the_match_and_little_else() {
         let text = format!("{}needle {}", "hay 草 ".repeat(1000), "hay ".repeat(1000));
-        let shown = snippet(&text, &units("needle"));
+        let shown = snippet(&text, &parse_query("needle"));
         let place = shown.first.clone().unwrap();
         assert_eq!(text.get(place), Some("needle"));
         assert!(shown.text.starts_with('…') && shown.text.ends_with('…'), "{}", shown.text);

@@ -1,42 +1,41 @@
-//! Text into words, the same way for what is stored and for what is asked.
+//! Splits text into words, in the same way for stored text and for queries.
 //!
-//! SQLite's own tokenizers know no identifiers and no scripts without spaces,
-//! so it only gets to see what is made here: words in lower case, pieces of
-//! identifiers beside them, and scripts without spaces as pairs of letters.
+//! SQLite's tokenizers handle neither identifiers nor scripts without spaces. So it
+//! gets text that is split here: words in lower case, parts of identifiers in a
+//! second column, and scripts without spaces as pairs of letters.
 
 use std::ops::Range;
 
-/// Longer words are told apart by their beginning only. Hashes and payloads
-/// would fill the index otherwise.
-const LONGEST: usize = 64;
+/// Longer words are truncated. Hashes and payloads would otherwise fill the index.
+const MAX_WORD_BYTES: usize = 64;
 
-/// Where a word stands, and what sort it is.
+/// The range of a word in a text, and its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct WordSpan {
     pub(crate) range: Range<usize>,
-    pub(crate) sort: Sort,
+    pub(crate) kind: WordKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum WordKind {
     /// Letters, digits and underscores.
     Spaced,
-    /// Two neighbours of a script without spaces.
+    /// Two adjacent letters of a script without spaces.
     Pair,
-    /// The last letter of such a run, so that it can be found alone.
-    Last,
+    /// The last letter of such a run, so that it can be found by itself.
+    LastOfRun,
 }
 
 /// The words of a text, in order.
 #[derive(Debug, Clone)]
-pub(crate) struct Words<'a> {
+pub(crate) struct WordSpans<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Words<'a> {
-    pub(crate) fn of(text: &'a str) -> Words<'a> {
-        Words { text, at: 0 }
+impl<'a> WordSpans<'a> {
+    pub(crate) fn of(text: &'a str) -> WordSpans<'a> {
+        WordSpans { text, at: 0 }
     }
 
     fn rest(&self) -> &'a str {
@@ -44,11 +43,11 @@ impl<'a> Words<'a> {
     }
 }
 
-impl Iterator for Words<'_> {
-    type Item = Word;
+impl Iterator for WordSpans<'_> {
+    type Item = WordSpan;
 
-    fn next(&mut self) -> Option<Word> {
-        // Most of a text is ASCII; its letters need no table.
+    fn next(&mut self) -> Option<WordSpan> {
+        // Most text is ASCII, whose letters need no table.
         let bytes = self.text.as_bytes();
         loop {
             let byte = *bytes.get(self.at)?;
@@ -72,12 +71,12 @@ impl Iterator for Words<'_> {
             let next = self.text.get(end..).and_then(|rest| rest.chars().next()).filter(|next| is_unspaced(*next));
             self.at = end;
             return Some(match next {
-                Some(next) => Word { range: start..end + next.len_utf8(), sort: Sort::Pair },
-                None => Word { range: start..end, sort: Sort::Last },
+                Some(next) => WordSpan { range: start..end + next.len_utf8(), kind: WordKind::Pair },
+                None => WordSpan { range: start..end, kind: WordKind::LastOfRun },
             });
         }
         self.at = end_of_word(self.text, start);
-        Some(Word { range: start..self.at, sort: Sort::Spaced })
+        Some(WordSpan { range: start..self.at, kind: WordKind::Spaced })
     }
 }
 
@@ -123,17 +122,17 @@ fn is_unspaced(letter: char) -> bool {
         | 0x20000..=0x3FFFF)
 }
 
-/// A word as the index knows it.
-pub(crate) fn normal(word: &str) -> String {
-    let mut out = String::with_capacity(word.len().min(LONGEST));
-    push_normal(word, &mut out);
+/// A word in the form of the index.
+pub(crate) fn normalize(word: &str) -> String {
+    let mut out = String::with_capacity(word.len().min(MAX_WORD_BYTES));
+    push_normalized(word, &mut out);
     out
 }
 
-fn push_normal(word: &str, out: &mut String) {
+fn push_normalized(word: &str, out: &mut String) {
     let start = out.len();
     if word.is_ascii() {
-        let cut = word.get(..LONGEST).unwrap_or(word);
+        let cut = word.get(..MAX_WORD_BYTES).unwrap_or(word);
         out.push_str(cut);
         if let Some(added) = out.get_mut(start..) {
             added.make_ascii_lowercase();
@@ -141,18 +140,18 @@ fn push_normal(word: &str, out: &mut String) {
         return;
     }
     for letter in word.chars().flat_map(char::to_lowercase) {
-        if out.len() - start + letter.len_utf8() > LONGEST {
+        if out.len() - start + letter.len_utf8() > MAX_WORD_BYTES {
             break;
         }
         out.push(letter);
     }
 }
 
-/// The pieces of an identifier: `parseHttp_2xx` is parse, http, 2xx. None where
-/// there is only one.
+/// The parts of an identifier: `parseHttp_2xx` is parse, http, 2xx. Empty if there
+/// is only one.
 pub(crate) fn pieces(word: &str) -> Vec<&str> {
     let bytes = word.as_bytes();
-    // Plain words are the most; they are told without a walk through letters.
+    // Most words are plain; find that out without walking the letters.
     let plain = bytes.iter().skip(1).all(|byte| !byte.is_ascii_uppercase() && *byte != b'_');
     if plain && bytes.first() != Some(&b'_') {
         return Vec::new();
@@ -185,20 +184,21 @@ fn split_case<'a>(piece: &'a str, found: &mut Vec<&'a str>) {
     found.extend(piece.get(start..).filter(|rest| !rest.is_empty()));
 }
 
-/// A text as the index takes it in: its words, and the pieces of its identifiers.
+/// A text as it is indexed: its words, and the parts of its identifiers.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Indexed {
+pub(crate) struct IndexText {
     pub(crate) words: String,
     pub(crate) pieces: String,
 }
 
-impl Indexed {
-    pub(crate) fn of(text: &str) -> Indexed {
-        let mut indexed = Indexed { words: String::with_capacity(text.len() + text.len() / 16), pieces: String::new() };
-        for Word { range, sort } in Words::of(text) {
+impl IndexText {
+    pub(crate) fn of(text: &str) -> IndexText {
+        let mut indexed =
+            IndexText { words: String::with_capacity(text.len() + text.len() / 16), pieces: String::new() };
+        for WordSpan { range, kind } in WordSpans::of(text) {
             let word = text.get(range).unwrap_or("");
             push_spaced(word, &mut indexed.words);
-            if sort == Sort::Spaced {
+            if kind == WordKind::Spaced {
                 for piece in pieces(word) {
                     push_spaced(piece, &mut indexed.pieces);
                 }
@@ -212,7 +212,7 @@ fn push_spaced(word: &str, out: &mut String) {
     if !out.is_empty() {
         out.push(' ');
     }
-    push_normal(word, out);
+    push_normalized(word, out);
 }
 
 #[cfg(test)]
@@ -238,16 +238,16 @@ mod tests {
             ("thai",        "กขค",                   "กข ขค ค",                      ""),
         ];
         for (name, text, words, pieces) in cases {
-            let expected = Indexed { words: words.to_owned(), pieces: pieces.to_owned() };
-            assert_eq!(Indexed::of(text), expected, "{name}");
+            let expected = IndexText { words: words.to_owned(), pieces: pieces.to_owned() };
+            assert_eq!(IndexText::of(text), expected, "{name}");
         }
     }
 
     #[test]
     fn a_word_without_end_is_cut() {
         let long = "a".repeat(5000);
-        assert_eq!(normal(&long).len(), LONGEST);
+        assert_eq!(normalize(&long).len(), MAX_WORD_BYTES);
         let accents = "é".repeat(5000);
-        assert_eq!(normal(&accents).len(), LONGEST);
+        assert_eq!(normalize(&accents).len(), MAX_WORD_BYTES);
     }
 }

@@ -1,55 +1,55 @@
-//! Opening the file: who may, what is checked first, how it is tuned.
+//! Opens the database file: checks it, then configures the connection.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::Options;
-use super::fault::Fault;
-use super::schema::{self, NEWEST, PAGE_SIZE, Standing};
+use super::StoreOptions;
+use super::error::DbError;
+use super::schema::{self, FileStatus, NEWEST, PAGE_SIZE};
 use crate::error::{Result, StoreError};
 use crate::files;
 
 /// How long one process waits while another one writes.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether anybody may write to the file while it is read.
+/// Whether another process may write to the file while it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum ReadMode {
     Shared,
-    /// A file in a folder where not even a reader may leave its marks.
-    Frozen,
+    /// The folder is read-only, so SQLite cannot create its shared-memory file.
+    Immutable,
 }
 
-pub(super) fn for_writing(folder: &Path, path: &Path, options: Options) -> Result<Connection> {
+pub(super) fn for_writing(folder: &Path, path: &Path, options: StoreOptions) -> Result<Connection> {
     files::private_folder(folder).map_err(|error| StoreError::of_io(&error, folder))?;
-    // Made before SQLite does, so that it and its companions are private.
+    // Created before SQLite does it, so that the file and its side files are private.
     drop(files::private_file(path).map_err(|error| StoreError::of_io(&error, path))?);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || -> Result<Connection, Fault> {
+    let open = || -> Result<Connection, DbError> {
         let mut connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
-        let standing = check(&connection, path)?;
-        if standing == Standing::Empty {
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let status = check(&connection, path)?;
+        if status == FileStatus::Empty {
             connection.pragma_update(None, "page_size", PAGE_SIZE)?;
         }
         write_ahead(&connection)?;
         tune(&connection)?;
         connection.pragma_update(None, "journal_size_limit", 32 << 20)?;
-        if let Some(pages) = options.most_pages {
+        if let Some(pages) = options.max_pages {
             connection.pragma_update(None, "max_page_count", pages)?;
         }
-        if standing != (Standing::Ours { version: NEWEST }) {
+        if status != (FileStatus::Ours { version: NEWEST }) {
             schema::migrate(&mut connection)?;
         }
         Ok(connection)
     };
-    open().map_err(|fault| fault.at(path))
+    open().map_err(|error| error.with_path(path))
 }
 
-/// Going over to the write-ahead log needs the file alone for a moment, and
-/// SQLite does not wait for that by itself.
+/// Switches to the write-ahead log. That needs exclusive access for a moment, which
+/// SQLite's busy timeout does not cover.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let start = Instant::now();
     loop {
@@ -58,7 +58,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => error,
             Err(error) => return Err(error),
         };
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > BUSY_TIMEOUT {
             return Err(busy);
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -74,75 +74,75 @@ fn tune(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Nothing is written before it is known whose file this is.
-fn check(connection: &Connection, path: &Path) -> Result<Standing, Fault> {
-    // At one moment: half of what another process is just making looks like
-    // somebody else's file.
+/// Checks that the file is ours before anything is written to it.
+fn check(connection: &Connection, path: &Path) -> Result<FileStatus, DbError> {
+    // In one transaction: a store that another process is just creating would
+    // look like a foreign file.
     let moment = connection.unchecked_transaction()?;
-    let standing = schema::standing(&moment)?;
+    let status = schema::file_status(&moment)?;
     drop(moment);
-    match standing {
-        Standing::Foreign => Err(StoreError::NotOurs { path: path.to_owned() }.into()),
-        Standing::Ours { version } if version > NEWEST => {
+    match status {
+        FileStatus::Foreign => Err(StoreError::NotOurs { path: path.to_owned() }.into()),
+        FileStatus::Ours { version } if version > NEWEST => {
             Err(StoreError::NewerThanUs { path: path.to_owned(), found: version, supported: NEWEST }.into())
         }
-        Standing::Ours { .. } | Standing::Empty => Ok(standing),
+        FileStatus::Ours { .. } | FileStatus::Empty => Ok(status),
     }
 }
 
-pub(super) fn for_reading(path: &Path, reach: Reach) -> Result<Connection, Fault> {
+pub(super) fn for_reading(path: &Path, mode: ReadMode) -> Result<Connection, DbError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = match reach {
-        Reach::Shared => Connection::open_with_flags(path, flags)?,
-        Reach::Frozen => Connection::open_with_flags(frozen(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
+    let connection = match mode {
+        ReadMode::Shared => Connection::open_with_flags(path, flags)?,
+        ReadMode::Immutable => Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
     };
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     tune(&connection)?;
     Ok(connection)
 }
 
-/// A folder that cannot be written may still be read, if nobody writes there.
-pub(super) fn for_reading_first(path: &Path) -> Result<(Connection, Reach)> {
+/// Opens a read-only connection, also in a folder that cannot be written to.
+pub(super) fn for_reading_first(path: &Path) -> Result<(Connection, ReadMode)> {
     if let Err(error) = std::fs::File::open(path) {
         return Err(StoreError::of_io(&error, path));
     }
-    let attempt = |reach: Reach| -> Result<Connection, Fault> {
-        let connection = for_reading(path, reach)?;
+    let attempt = |mode: ReadMode| -> Result<Connection, DbError> {
+        let connection = for_reading(path, mode)?;
         match check(&connection, path)? {
-            Standing::Ours { version: NEWEST } => Ok(connection),
-            Standing::Ours { .. } | Standing::Empty | Standing::Foreign => {
-                let detail = "an older form has to be opened for writing once".to_owned();
+            FileStatus::Ours { version: NEWEST } => Ok(connection),
+            FileStatus::Ours { .. } | FileStatus::Empty | FileStatus::Foreign => {
+                let detail = "a file in an older format must be opened for writing once".to_owned();
                 Err(StoreError::ReadOnly { path: path.to_owned(), detail }.into())
             }
         }
     };
-    // Which of the two it is depends on what it finds beside the file.
+    // Which of the two SQLite returns depends on the side files it finds.
     let cannot_be_shared = |error: &rusqlite::Error| {
         use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
         matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly))
     };
-    match attempt(Reach::Shared) {
-        Ok(connection) => Ok((connection, Reach::Shared)),
-        // Read as it stands, what is still in the journal would be missing without a word.
-        Err(Fault::Sqlite(error)) if cannot_be_shared(&error) && has_journal(path) => {
-            let detail = "its latest changes are in a journal that has to be taken in first".to_owned();
+    match attempt(ReadMode::Shared) {
+        Ok(connection) => Ok((connection, ReadMode::Shared)),
+        // Opened as immutable, the file would silently lack the changes in the write-ahead log.
+        Err(DbError::Sqlite(error)) if cannot_be_shared(&error) && has_write_ahead_log(path) => {
+            let detail = "its latest changes are in a write-ahead log that must be merged first".to_owned();
             Err(StoreError::ReadOnly { path: path.to_owned(), detail })
         }
-        Err(Fault::Sqlite(error)) if cannot_be_shared(&error) => {
-            let connection = attempt(Reach::Frozen).map_err(|fault| fault.at(path))?;
-            Ok((connection, Reach::Frozen))
+        Err(DbError::Sqlite(error)) if cannot_be_shared(&error) => {
+            let connection = attempt(ReadMode::Immutable).map_err(|error| error.with_path(path))?;
+            Ok((connection, ReadMode::Immutable))
         }
-        Err(fault) => Err(fault.at(path)),
+        Err(error) => Err(error.with_path(path)),
     }
 }
 
-fn has_journal(path: &Path) -> bool {
+fn has_write_ahead_log(path: &Path) -> bool {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-wal");
     std::fs::metadata(journal).is_ok_and(|journal| journal.len() > 0)
 }
 
-fn frozen(path: &Path) -> String {
+fn immutable_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -154,11 +154,11 @@ fn frozen(path: &Path) -> String {
 }
 
 pub(super) fn in_memory() -> Result<Connection> {
-    let open = || -> Result<Connection, Fault> {
+    let open = || -> Result<Connection, DbError> {
         let mut connection = Connection::open_in_memory()?;
         tune(&connection)?;
         schema::migrate(&mut connection)?;
         Ok(connection)
     };
-    open().map_err(|fault| fault.at(Path::new(":memory:")))
+    open().map_err(|error| error.with_path(Path::new(":memory:")))
 }

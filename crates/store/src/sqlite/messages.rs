@@ -1,4 +1,4 @@
-//! Messages and their blocks, in and out.
+//! Writes and reads messages and their blocks.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,14 +12,16 @@ use aside_core::tokens::estimate;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
-use super::fault::Fault;
+use super::error::DbError;
 use super::replies;
 use super::search::index_block;
-use super::sessions::{self, row_of, signed, touch};
+use super::sessions::{self, session_row, signed, touch};
 use crate::error::{Result, StoreError};
 use crate::journal::StoredEnding;
-use crate::session::{Kept, Loaded, MessageId, NewSession, Parent, SessionId, Tail, Window, title_of};
-use crate::stored::{FORM, LONG, Packed, Shape, StoredBlock, Unreadable, facts_of};
+use crate::session::{
+    LoadedSession, MessageId, MessagePage, NewSession, PageQuery, Parent, SessionId, SessionMessage, title_of,
+};
+use crate::stored::{FORMAT, STREAM_FROM, StoredBlock, StoredKind, StoredText, Unreadable, read_metadata};
 
 /// The numbers are stored and never change.
 pub(super) const USER: i64 = 2;
@@ -44,26 +46,26 @@ fn role_of(number: i64) -> Result<Role, Unreadable> {
     })
 }
 
-pub(super) fn append(db: &Connection, id: &SessionId, parent: Parent, message: &Message) -> Result<MessageId, Fault> {
-    let session = row_of(db, id)?;
+pub(super) fn append(db: &Connection, id: &SessionId, parent: Parent, message: &Message) -> Result<MessageId, DbError> {
+    let session = session_row(db, id)?;
     let parent = parent_row(db, id, session, parent)?;
     let row = insert(db, session, parent, None, message)?;
     set_title(db, session, message)?;
-    go_to(db, session, Some(row))?;
+    set_head_row(db, session, Some(row))?;
     touch(db, session)?;
     Ok(MessageId(row))
 }
 
-pub(super) fn set_head(db: &Connection, id: &SessionId, head: Option<MessageId>) -> Result<(), Fault> {
-    let session = row_of(db, id)?;
+pub(super) fn set_head(db: &Connection, id: &SessionId, head: Option<MessageId>) -> Result<(), DbError> {
+    let session = session_row(db, id)?;
     if let Some(head) = head {
-        belongs(db, id, session, head)?;
+        check_belongs(db, id, session, head)?;
     }
-    go_to(db, session, head.map(|head| head.0))?;
+    set_head_row(db, session, head.map(|head| head.0))?;
     touch(db, session)
 }
 
-pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Time>) -> Result<SessionId, Fault> {
+pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Time>) -> Result<SessionId, DbError> {
     let entries = conversation.history.entries();
     let title = conversation.title.clone().or_else(|| entries.iter().find_map(|entry| title_of(&entry.message)));
     let new = NewSession {
@@ -81,36 +83,41 @@ pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Ti
         rows.push(insert(db, session, parent, entry.name.as_deref(), &entry.message)?);
     }
     let head = conversation.history.head().and_then(|head| rows.get(head.0).copied());
-    go_to(db, session, head)?;
+    set_head_row(db, session, head)?;
     Ok(id)
 }
 
-pub(super) fn parent_row(db: &Connection, id: &SessionId, session: i64, parent: Parent) -> Result<Option<i64>, Fault> {
+pub(super) fn parent_row(
+    db: &Connection,
+    id: &SessionId,
+    session: i64,
+    parent: Parent,
+) -> Result<Option<i64>, DbError> {
     match parent {
         Parent::Nothing => Ok(None),
-        Parent::Message(message) => belongs(db, id, session, message).map(|()| Some(message.0)),
+        Parent::Message(message) => check_belongs(db, id, session, message).map(|()| Some(message.0)),
         Parent::Head => head_of(db, session),
     }
 }
 
-fn head_of(db: &Connection, session: i64) -> Result<Option<i64>, Fault> {
+fn head_of(db: &Connection, session: i64) -> Result<Option<i64>, DbError> {
     Ok(db.prepare_cached("SELECT head FROM session WHERE id = ?1")?.query_row([session], |row| row.get(0))?)
 }
 
-fn belongs(db: &Connection, id: &SessionId, session: i64, message: MessageId) -> Result<(), Fault> {
+fn check_belongs(db: &Connection, id: &SessionId, session: i64, message: MessageId) -> Result<(), DbError> {
     let there = db
         .prepare_cached("SELECT 1 FROM message WHERE id = ?1 AND session = ?2")?
         .exists(params![message.0, session])?;
     if there { Ok(()) } else { Err(StoreError::NoSuchMessage { session: id.clone(), message }.into()) }
 }
 
-pub(super) fn go_to(db: &Connection, session: i64, head: Option<i64>) -> Result<(), Fault> {
+pub(super) fn set_head_row(db: &Connection, session: i64, head: Option<i64>) -> Result<(), DbError> {
     db.prepare_cached("UPDATE session SET head = ?2 WHERE id = ?1")?.execute(params![session, head])?;
     Ok(())
 }
 
-/// The first prompt names the session, unless somebody did.
-fn set_title(db: &Connection, session: i64, message: &Message) -> Result<(), Fault> {
+/// Sets the title from the first prompt, unless the session has one.
+fn set_title(db: &Connection, session: i64, message: &Message) -> Result<(), DbError> {
     if let Some(title) = title_of(message) {
         db.prepare_cached("UPDATE session SET title = ?2 WHERE id = ?1 AND title IS NULL")?
             .execute(params![session, title])?;
@@ -124,21 +131,21 @@ fn insert(
     parent: Option<i64>,
     name: Option<&str>,
     message: &Message,
-) -> Result<i64, Fault> {
-    let row = place(db, session, parent, name, message.role, message.at)?;
-    fill(db, session, row, message)?;
+) -> Result<i64, DbError> {
+    let row = insert_message_row(db, session, parent, name, message.role, message.at)?;
+    write_message(db, session, row, message)?;
     Ok(row)
 }
 
-/// Takes a message's place in its session.
-pub(super) fn place(
+/// Inserts a message without content.
+pub(super) fn insert_message_row(
     db: &Connection,
     session: i64,
     parent: Option<i64>,
     name: Option<&str>,
     role: Role,
     at: Option<Time>,
-) -> Result<i64, Fault> {
+) -> Result<i64, DbError> {
     db.prepare_cached(
         "INSERT INTO message (session, parent, name, role, at, stamp, turn)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6,
@@ -157,13 +164,13 @@ pub(super) fn place(
     Ok(row)
 }
 
-/// Writes everything that a message says into its place. What it does not say
-/// about its time and maker stays as it was when the place was taken.
-pub(super) fn fill(db: &Connection, session: i64, row: i64, message: &Message) -> Result<(), Fault> {
+/// Writes the content of a message into its row. If it has no time or origin,
+/// those already in the row stay.
+pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &Message) -> Result<(), DbError> {
     let origin = message.origin.as_ref().map(|origin| origin_row(db, origin)).transpose()?;
     let usage = message.usage.unwrap_or_default();
     let extra = (!message.extra.is_empty()).then(|| serde_json::to_string(&message.extra)).transpose()?;
-    let (thinking_guess, answer_guess) = guesses(message);
+    let (thinking_guess, answer_guess) = estimated_tokens(message);
     let count = |count: Option<u64>| count.map(u64::cast_signed);
     db.prepare_cached(
         "UPDATE message SET role = ?2, origin = coalesce(?3, origin), ending = ?4, has_usage = ?5, input = ?6, output = ?7,
@@ -180,26 +187,26 @@ pub(super) fn fill(db: &Connection, session: i64, row: i64, message: &Message) -
         count(usage.output),
         count(usage.reasoning),
         count(usage.cached),
-        message.seen,
+        message.empty_thinking_field,
         message.interrupted,
         message.at.map(signed),
         extra,
-        thought_ms(message),
+        thinking_ms(message),
         thinking_guess.cast_signed(),
         answer_guess.cast_signed(),
     ])?;
     let stamp = db.prepare_cached("SELECT stamp FROM message WHERE id = ?1")?.query_row([row], |row| row.get(0))?;
-    let said = Said { session, origin, stamp, by_assistant: message.role == Role::Assistant };
+    let context = IndexContext { session, origin, stamp, by_assistant: message.role == Role::Assistant };
     for (position, block) in message.blocks.iter().enumerate() {
         let stored = StoredBlock::of(block);
         let block = insert_block(db, row, position, &stored)?;
-        index_block(db, block, &stored, &said)?;
+        index_block(db, block, &stored, &context)?;
     }
     Ok(())
 }
 
-fn insert_block(db: &Connection, message: i64, position: usize, stored: &StoredBlock<'_>) -> Result<i64, Fault> {
-    let (facts, text) = (stored.facts.pack(), Packed::of(Cow::Borrowed(&*stored.text)));
+fn insert_block(db: &Connection, message: i64, position: usize, stored: &StoredBlock<'_>) -> Result<i64, DbError> {
+    let (metadata, text) = (stored.metadata.to_stored_text(), StoredText::of(Cow::Borrowed(&*stored.text)));
     db.prepare_cached(
         "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -207,15 +214,15 @@ fn insert_block(db: &Connection, message: i64, position: usize, stored: &StoredB
     .execute(params![
         message,
         position as i64,
-        FORM,
-        stored.shape as i64,
+        FORMAT,
+        stored.kind as i64,
         stored.text.len() as i64,
-        Room::of(&facts),
-        Room::of(&text)
+        InsertValue::of(&metadata),
+        InsertValue::of(&text)
     ])?;
     let row = db.last_insert_rowid();
-    for (column, value) in [("facts", facts), ("text", text)] {
-        if let (Packed::Bytes(bytes), Room::Empty(_)) = (&value, Room::of(&value)) {
+    for (column, value) in [("facts", metadata), ("text", text)] {
+        if let (StoredText::Compressed(bytes), InsertValue::Reserved(_)) = (&value, InsertValue::of(&value)) {
             let mut blob = db.blob_open(rusqlite::MAIN_DB, "block", column, row, false)?;
             blob.write_at(bytes, 0)?;
         }
@@ -223,52 +230,51 @@ fn insert_block(db: &Connection, message: i64, position: usize, stored: &StoredB
     Ok(row)
 }
 
-/// A value of a row as it is inserted. SQLite copies what it is given, and then
-/// once more; of a long value it gets the length first, and the bytes are
-/// written into its place.
-enum Room<'a> {
-    Value(&'a Packed<'a>),
-    Empty(u64),
+/// A value to insert. SQLite copies a bound value twice. For a long one the row is
+/// inserted with a zero blob of its length, and the bytes are written into that.
+enum InsertValue<'a> {
+    Whole(&'a StoredText<'a>),
+    Reserved(u64),
 }
 
-impl<'a> Room<'a> {
-    fn of(packed: &'a Packed<'a>) -> Room<'a> {
+impl<'a> InsertValue<'a> {
+    fn of(packed: &'a StoredText<'a>) -> InsertValue<'a> {
         match packed {
-            Packed::Bytes(bytes) if bytes.len() >= LONG => Room::Empty(bytes.len() as u64),
-            Packed::Bytes(_) | Packed::Text(_) => Room::Value(packed),
+            StoredText::Compressed(bytes) if bytes.len() >= STREAM_FROM => InsertValue::Reserved(bytes.len() as u64),
+            StoredText::Compressed(_) | StoredText::Plain(_) => InsertValue::Whole(packed),
         }
     }
 }
 
-impl ToSql for Room<'_> {
+impl ToSql for InsertValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         match self {
-            Room::Value(packed) => packed.to_sql(),
-            Room::Empty(length) => Ok(ToSqlOutput::ZeroBlob(*length)),
+            InsertValue::Whole(packed) => packed.to_sql(),
+            InsertValue::Reserved(length) => Ok(ToSqlOutput::ZeroBlob(*length)),
         }
     }
 }
 
-/// What search has to know about the message around a block.
+/// What the search index needs to know about the message of a block.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct IndexContext {
     pub(super) session: i64,
     pub(super) origin: Option<i64>,
     pub(super) stamp: i64,
     pub(super) by_assistant: bool,
 }
 
-impl ToSql for Packed<'_> {
+impl ToSql for StoredText<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
-            Packed::Text(text) => ValueRef::Text(text.as_bytes()),
-            Packed::Bytes(bytes) => ValueRef::Blob(bytes),
+            StoredText::Plain(text) => ValueRef::Text(text.as_bytes()),
+            StoredText::Compressed(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }
 
-/// How many tokens of thinking and of the rest a message is, by its text.
-fn guesses(message: &Message) -> (u64, u64) {
+/// Estimates the tokens of thinking and of the rest of a message from its text.
+fn estimated_tokens(message: &Message) -> (u64, u64) {
     let (mut thinking, mut answer) = (0, 0);
     for block in &message.blocks {
         match block {
@@ -285,13 +291,13 @@ fn guesses(message: &Message) -> (u64, u64) {
     (thinking, answer)
 }
 
-/// How long it thought; none where nobody measured it.
-fn thought_ms(message: &Message) -> Option<i64> {
+/// How long the model was thinking; none if that was not measured.
+fn thinking_ms(message: &Message) -> Option<i64> {
     let spans = message.thinking().filter_map(|thinking| thinking.span);
     spans.map(|span| span.ended.0.saturating_sub(span.started.0).cast_signed()).reduce(i64::saturating_add)
 }
 
-fn origin_row(db: &Connection, origin: &Origin) -> Result<i64, Fault> {
+fn origin_row(db: &Connection, origin: &Origin) -> Result<i64, DbError> {
     let Origin { provider, dialect, model, endpoint, account } = origin;
     let values = params![provider, dialect, model, endpoint, account];
     let known = db
@@ -313,41 +319,41 @@ const MESSAGE: &str =
    interrupted, at, extra, running, origin, provider, dialect, model, endpoint, account
    FROM message LEFT JOIN origin ON origin.id = message.origin";
 
-pub(super) fn tail(db: &Connection, id: &SessionId, window: Window) -> Result<Tail, Fault> {
-    let session = row_of(db, id)?;
-    let mut next = match window.from {
-        Some(from) => belongs(db, id, session, from).map(|()| Some(from.0))?,
+pub(super) fn page(db: &Connection, id: &SessionId, query: PageQuery) -> Result<MessagePage, DbError> {
+    let session = session_row(db, id)?;
+    let mut next = match query.from {
+        Some(from) => check_belongs(db, id, session, from).map(|()| Some(from.0))?,
         None => head_of(db, session)?,
     };
     let mut messages = Vec::new();
     let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE message.id = ?1"))?;
     while let Some(row) = next
-        && messages.len() < window.most
+        && messages.len() < query.limit
     {
-        let Some(bare) = statement.query_row([row], bare_message).optional()? else { break };
-        let kept = bare.filled(db)?;
+        let Some(row_values) = statement.query_row([row], message_row).optional()? else { break };
+        let kept = row_values.with_blocks(db)?;
         next = kept.parent.map(|parent| parent.0);
         messages.push(kept);
     }
     messages.reverse();
-    Ok(Tail { messages, earlier: next.map(MessageId) })
+    Ok(MessagePage { messages, earlier: next.map(MessageId) })
 }
 
-/// One message, whichever session it is of.
-pub(super) fn one(db: &Connection, id: MessageId) -> Result<Message, Fault> {
+/// Loads one message of any session.
+pub(super) fn load_message(db: &Connection, id: MessageId) -> Result<Message, DbError> {
     let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE message.id = ?1"))?;
-    Ok(statement.query_row([id.0], bare_message)?.filled(db)?.message)
+    Ok(statement.query_row([id.0], message_row)?.with_blocks(db)?.message)
 }
 
-pub(super) fn load(db: &Connection, id: &SessionId) -> Result<Loaded, Fault> {
+pub(super) fn load(db: &Connection, id: &SessionId) -> Result<LoadedSession, DbError> {
     let session = sessions::session(db, id)?;
-    let row = row_of(db, id)?;
+    let row = session_row(db, id)?;
     let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE session = ?1 ORDER BY message.id"))?;
-    let bare: Vec<Bare> = statement.query_map([row], bare_message)?.collect::<Result<_, _>>()?;
+    let row_values: Vec<MessageRow> = statement.query_map([row], message_row)?.collect::<Result<_, _>>()?;
     let mut history = History::new();
     let (mut ids, mut entries) = (Vec::new(), HashMap::new());
-    for bare in bare {
-        let kept = bare.filled(db)?;
+    for row_values in row_values {
+        let kept = row_values.with_blocks(db)?;
         let parent = kept.parent.and_then(|parent| entries.get(&parent).copied());
         let entry = history.append_named(kept.name, parent, kept.message);
         let entry = entry.map_err(|error| Unreadable(error.to_string()))?;
@@ -364,19 +370,19 @@ pub(super) fn load(db: &Connection, id: &SessionId) -> Result<Loaded, Fault> {
         extra: session.extra,
         history,
     };
-    Ok(Loaded { conversation, ids })
+    Ok(LoadedSession { conversation, ids })
 }
 
-/// A message without its blocks.
-pub(super) struct Bare {
-    kept: Kept,
+/// A message row without its blocks.
+pub(super) struct MessageRow {
+    kept: SessionMessage,
     role: i64,
     ending: Option<String>,
     extra: Option<String>,
     running: bool,
 }
 
-fn bare_message(row: &Row<'_>) -> rusqlite::Result<Bare> {
+fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::cast_unsigned));
     let usage = Usage { input: count(6)?, output: count(7)?, reasoning: count(8)?, cached: count(9)? };
     let has_usage: bool = row.get(5)?;
@@ -394,14 +400,14 @@ fn bare_message(row: &Row<'_>) -> rusqlite::Result<Bare> {
         origin: has_origin.then_some(origin),
         ending: None,
         usage: has_usage.then_some(usage),
-        seen: row.get(10)?,
+        empty_thinking_field: row.get(10)?,
         interrupted: row.get(11)?,
         at: count(12)?.map(Time),
         extra: Vec::new(),
     };
     let parent = row.get::<_, Option<i64>>(1)?.map(MessageId);
-    Ok(Bare {
-        kept: Kept { id: MessageId(row.get(0)?), parent, name: row.get(2)?, message },
+    Ok(MessageRow {
+        kept: SessionMessage { id: MessageId(row.get(0)?), parent, name: row.get(2)?, message },
         role: row.get(3)?,
         ending: row.get(4)?,
         extra: row.get(13)?,
@@ -409,13 +415,13 @@ fn bare_message(row: &Row<'_>) -> rusqlite::Result<Bare> {
     })
 }
 
-impl Bare {
-    fn filled(self, db: &Connection) -> Result<Kept, Fault> {
+impl MessageRow {
+    fn with_blocks(self, db: &Connection) -> Result<SessionMessage, DbError> {
         let mut kept = self.kept;
         if self.running {
-            // It has no blocks yet; what came so far is in the journal.
+            // It has no blocks yet; its events are in the journal.
             let Message { origin, at, .. } = kept.message;
-            kept.message = replies::so_far(db, kept.id, origin, at)?;
+            kept.message = replies::replay_journal(db, kept.id, origin, at)?;
             return Ok(kept);
         }
         kept.message.role = role_of(self.role)?;
@@ -426,7 +432,7 @@ impl Bare {
     }
 }
 
-fn blocks(db: &Connection, message: MessageId) -> Result<Vec<Block>, Fault> {
+fn blocks(db: &Connection, message: MessageId) -> Result<Vec<Block>, DbError> {
     let mut statement =
         db.prepare_cached("SELECT form, shape, facts, text FROM block WHERE message = ?1 ORDER BY position")?;
     let mut rows = statement.query([message.0])?;
@@ -437,24 +443,24 @@ fn blocks(db: &Connection, message: MessageId) -> Result<Vec<Block>, Fault> {
     Ok(blocks)
 }
 
-/// A row as a block: `form, shape, facts, text`.
-fn block(row: &Row<'_>) -> Result<Block, Fault> {
+/// Reads a block from the columns `form, shape, facts, text`.
+fn block(row: &Row<'_>) -> Result<Block, DbError> {
     let form: i64 = row.get(0)?;
     match form {
-        FORM => {}
+        FORMAT => {}
         other => return Err(Unreadable(format!("form {other} is unknown")).into()),
     }
-    let shape = row.get(1)?;
-    let shape = Shape::of_number(shape).ok_or_else(|| Unreadable(format!("shape {shape} is unknown")))?;
-    let json = unpacked(row.get_ref(2)?)?;
-    let text = unpacked(row.get_ref(3)?)?;
-    let stored = StoredBlock { shape, text, facts: facts_of(&json)? };
+    let kind = row.get(1)?;
+    let kind = StoredKind::of_number(kind).ok_or_else(|| Unreadable(format!("shape {kind} is unknown")))?;
+    let json = read_text(row.get_ref(2)?)?;
+    let text = read_text(row.get_ref(3)?)?;
+    let stored = StoredBlock { kind, text, metadata: read_metadata(&json)? };
     Ok(stored.into_block()?)
 }
 
-pub(super) fn unpacked(value: ValueRef<'_>) -> Result<Cow<'_, str>, Unreadable> {
+pub(super) fn read_text(value: ValueRef<'_>) -> Result<Cow<'_, str>, Unreadable> {
     match value {
-        ValueRef::Blob(bytes) => Packed::unpack(bytes).map(Cow::Owned),
+        ValueRef::Blob(bytes) => StoredText::decompress(bytes).map(Cow::Owned),
         ValueRef::Text(bytes) => {
             std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| Unreadable(error.to_string()))
         }

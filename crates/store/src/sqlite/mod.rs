@@ -1,20 +1,20 @@
-//! The store as one SQLite file.
+//! A store in one SQLite file.
 //!
-//! One connection writes, under a lock; a few read beside it, which the
-//! write-ahead log allows. A commit is in the hands of the operating system
-//! when it returns, so a killed process loses nothing that was committed. It
-//! is not forced to the disk every time (`synchronous = NORMAL`): a power cut
-//! may take the last commits, never the file.
+//! One connection writes, under a lock; a few others read at the same time, which
+//! the write-ahead log allows. A commit has reached the operating system when it
+//! returns, so a killed process loses nothing that was committed. It is not synced
+//! to disk every time (`synchronous = NORMAL`): a power cut may lose the last
+//! commits but does not corrupt the file.
 
 mod connect;
-mod fault;
-mod ledger;
+mod error;
 mod messages;
-mod prompts;
+mod prompt_history;
 mod replies;
 mod schema;
 mod search;
 mod sessions;
+mod usage;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -25,96 +25,97 @@ use aside_core::conversation::Conversation;
 use aside_core::message::Message;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use self::fault::Fault;
+use self::error::DbError;
 use crate::error::{Result, StoreError};
-use crate::journal::Batch;
-use crate::lease::{Lease, Leases};
-use crate::ledger::{LedgerLine, LedgerQuery};
-use crate::search::{Found, Query};
+use crate::journal::EventBatch;
+use crate::search::{HitList, SearchQuery};
 use crate::session::{
-    Change, Loaded, MessageId, NewReply, NewSession, Parent, Session, SessionId, Summary, Tail, Window,
+    LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionId,
+    SessionInfo, SessionSummary,
 };
 use crate::store::Store;
+use crate::usage::{UsageQuery, UsageRow};
+use crate::write_lock::{WriteLock, WriteLocks};
 
-/// The file in the data folder.
+/// The file name in the data folder.
 pub const FILE_NAME: &str = "sessions.db";
 
-/// Readers kept open when they are not needed.
-const MOST_IDLE_READERS: usize = 4;
+/// How many unused read connections are kept open.
+const MAX_IDLE_READERS: usize = 4;
 
 /// Sessions in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
-    // Dropped before the writer: only a writer that closes last can clear the
-    // log away, and whoever opens next would have to read all of it.
-    readers: Readers,
-    writer: Writer,
-    leases: Leases,
+    // Dropped before the writer: only a writer that closes last removes the log,
+    // and otherwise the next process has to read all of it.
+    readers: ReaderPool,
+    writer: WriterConnection,
+    locks: WriteLocks,
 }
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
-    /// An upper bound on the size of the file, in pages of 16 KiB.
-    pub most_pages: Option<u32>,
+pub struct StoreOptions {
+    /// The maximum size of the file, in pages of 16 KiB.
+    pub max_pages: Option<u32>,
 }
 
 #[derive(Debug)]
-enum Writer {
+enum WriterConnection {
     Open(Mutex<Connection>),
-    /// The store was opened to be read.
-    None,
+    /// The store was opened read-only.
+    ReadOnly,
 }
 
 #[derive(Debug)]
-enum Readers {
+enum ReaderPool {
     Pool {
         idle: Mutex<Vec<Connection>>,
-        reach: connect::Reach,
+        mode: connect::ReadMode,
     },
-    /// In memory there is only the writer's connection.
-    Writer,
+    /// A database in memory has only the writer's connection.
+    UseWriter,
 }
 
 impl SqliteStore {
     /// Opens or creates the store of a data folder.
     pub fn open(folder: &Path) -> Result<SqliteStore> {
-        SqliteStore::open_with(folder, Options::default())
+        SqliteStore::open_with(folder, StoreOptions::default())
     }
 
-    pub fn open_with(folder: &Path, options: Options) -> Result<SqliteStore> {
+    pub fn open_with(folder: &Path, options: StoreOptions) -> Result<SqliteStore> {
         let path = folder.join(FILE_NAME);
         let connection = connect::for_writing(folder, &path, options)?;
         let store = SqliteStore {
             path,
-            writer: Writer::Open(Mutex::new(connection)),
-            readers: Readers::Pool { idle: Mutex::default(), reach: connect::Reach::Shared },
-            leases: Leases::OnDisk { folder: folder.join("locks") },
+            writer: WriterConnection::Open(Mutex::new(connection)),
+            readers: ReaderPool::Pool { idle: Mutex::default(), mode: connect::ReadMode::Shared },
+            locks: WriteLocks::OnDisk { folder: folder.join("locks") },
         };
         store.close_orphans()?;
         Ok(store)
     }
 
-    /// Opens a store to look into it; every change is refused.
+    /// Opens a store read-only; every change is refused.
     pub fn open_read_only(folder: &Path) -> Result<SqliteStore> {
         let path = folder.join(FILE_NAME);
-        let (first, reach) = connect::for_reading_first(&path)?;
+        let (first, mode) = connect::for_reading_first(&path)?;
         Ok(SqliteStore {
             path,
-            writer: Writer::None,
-            readers: Readers::Pool { idle: Mutex::new(vec![first]), reach },
-            leases: Leases::OnDisk { folder: folder.join("locks") },
+            writer: WriterConnection::ReadOnly,
+            readers: ReaderPool::Pool { idle: Mutex::new(vec![first]), mode },
+            locks: WriteLocks::OnDisk { folder: folder.join("locks") },
         })
     }
 
-    /// A store that ends with its value.
+    /// A store in memory, for tests.
     pub fn in_memory() -> Result<SqliteStore> {
         Ok(SqliteStore {
             path: PathBuf::from(":memory:"),
-            writer: Writer::Open(Mutex::new(connect::in_memory()?)),
-            readers: Readers::Writer,
-            leases: Leases::InMemory { taken: Arc::new(Mutex::new(HashSet::new())) },
+            writer: WriterConnection::Open(Mutex::new(connect::in_memory()?)),
+            readers: ReaderPool::UseWriter,
+            locks: WriteLocks::InMemory { taken: Arc::new(Mutex::new(HashSet::new())) },
         })
     }
 
@@ -122,13 +123,13 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Changes the upper bound on the size of the file.
-    pub fn set_most_pages(&self, most: u32) -> Result<()> {
+    /// Changes the maximum size of the file.
+    pub fn set_max_pages(&self, most: u32) -> Result<()> {
         self.write(|db| Ok(db.pragma_update(None, "max_page_count", most)?))
     }
 
-    /// Looks through the whole file for damage; empty when there is none.
-    pub fn damage(&self) -> Result<Vec<String>> {
+    /// Checks the whole file; empty if it is sound.
+    pub fn integrity_errors(&self) -> Result<Vec<String>> {
         self.read(|connection| {
             let mut statement = connection.prepare("PRAGMA integrity_check")?;
             let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
@@ -136,57 +137,57 @@ impl SqliteStore {
         })
     }
 
-    /// One change, whole or not at all.
-    fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T> {
-        let Writer::Open(connection) = &self.writer else {
-            let detail = "it was opened to be read only".to_owned();
+    /// Runs a write transaction.
+    fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, DbError>) -> Result<T> {
+        let WriterConnection::Open(connection) = &self.writer else {
+            let detail = "it was opened read-only".to_owned();
             return Err(StoreError::ReadOnly { path: self.path.clone(), detail });
         };
-        // A panic inside rolled its transaction back; the connection is good.
+        // A panic inside rolled its transaction back, so the connection is usable.
         let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let run = || -> Result<T, Fault> {
+        let run = || -> Result<T, DbError> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let result = work(&transaction)?;
             transaction.commit()?;
             Ok(result)
         };
-        run().map_err(|fault| fault.at(&self.path))
+        run().map_err(|error| error.with_path(&self.path))
     }
 
-    /// Everything read inside sees the same state of the file.
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T> {
-        let run = |connection: &Connection| -> Result<T, Fault> {
+    /// Runs a read transaction, so that all reads see the same state.
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, DbError>) -> Result<T> {
+        let run = |connection: &Connection| -> Result<T, DbError> {
             let transaction = connection.unchecked_transaction()?;
             work(&transaction)
         };
         let result = match (&self.readers, &self.writer) {
-            (Readers::Pool { idle, reach }, _) => {
+            (ReaderPool::Pool { idle, mode }, _) => {
                 let ready = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
                 let connection = match ready {
                     Some(connection) => connection,
-                    None => connect::for_reading(&self.path, *reach).map_err(|fault| fault.at(&self.path))?,
+                    None => connect::for_reading(&self.path, *mode).map_err(|error| error.with_path(&self.path))?,
                 };
                 let result = run(&connection);
                 let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
-                if idle.len() < MOST_IDLE_READERS {
+                if idle.len() < MAX_IDLE_READERS {
                     idle.push(connection);
                 }
                 result
             }
-            (Readers::Writer, Writer::Open(connection)) => {
+            (ReaderPool::UseWriter, WriterConnection::Open(connection)) => {
                 run(&connection.lock().unwrap_or_else(PoisonError::into_inner))
             }
-            (Readers::Writer, Writer::None) => Err(Fault::Sqlite(rusqlite::Error::InvalidQuery)),
+            (ReaderPool::UseWriter, WriterConnection::ReadOnly) => Err(DbError::Sqlite(rusqlite::Error::InvalidQuery)),
         };
-        result.map_err(|fault| fault.at(&self.path))
+        result.map_err(|error| error.with_path(&self.path))
     }
 
-    /// Replies whose recorder died are closed, where nobody has the session open.
+    /// Closes replies of crashed recorders as interrupted, in sessions that are not open.
     fn close_orphans(&self) -> Result<()> {
         for session in self.read(replies::sessions_with_running)? {
-            match self.lease(&session) {
-                Ok(_lease) => {}
-                // Somebody records it right now, or no longer has room to close it.
+            match self.lock_session(&session) {
+                Ok(_lock) => {}
+                // Another process is recording it, or there is no space to close it.
                 Err(StoreError::InUse { .. } | StoreError::Full { .. } | StoreError::Busy { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -204,53 +205,53 @@ impl Store for SqliteStore {
         self.write(|db| messages::import(db, conversation, at))
     }
 
-    fn sessions(&self, most: usize) -> Result<Vec<Summary>> {
-        self.read(|db| sessions::list(db, most))
+    fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>> {
+        self.read(|db| sessions::list(db, limit))
     }
 
     fn find(&self, word: &str) -> Result<SessionId> {
         self.read(|db| sessions::find(db, word))
     }
 
-    fn session(&self, id: &SessionId) -> Result<Session> {
+    fn session(&self, id: &SessionId) -> Result<SessionInfo> {
         self.read(|db| sessions::session(db, id))
     }
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<()> {
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()> {
         self.write(|db| sessions::change(db, id, change))
     }
 
     fn delete(&self, id: &SessionId) -> Result<()> {
-        self.read(|db| sessions::row_of(db, id))?;
-        let _lease = self.leases.take(id)?;
+        self.read(|db| sessions::session_row(db, id))?;
+        let _lock = self.locks.take(id)?;
         self.write(|db| sessions::delete(db, id))
     }
 
-    fn lease(&self, id: &SessionId) -> Result<Lease> {
-        self.read(|db| sessions::row_of(db, id))?;
-        if matches!(self.writer, Writer::None) {
-            return self.write(|_| Err(Fault::Sqlite(rusqlite::Error::InvalidQuery)));
+    fn lock_session(&self, id: &SessionId) -> Result<WriteLock> {
+        self.read(|db| sessions::session_row(db, id))?;
+        if matches!(self.writer, WriterConnection::ReadOnly) {
+            return self.write(|_| Err(DbError::Sqlite(rusqlite::Error::InvalidQuery)));
         }
-        let lease = self.leases.take(id)?;
-        // Nobody else records in this session now, so whatever runs in it is
-        // left over from a process that ended.
+        let lock = self.locks.take(id)?;
+        // No other process records in this session now, so a running reply is left
+        // over from one that ended.
         self.write(|db| replies::close_running(db, id))?;
-        Ok(lease)
+        Ok(lock)
     }
 
-    fn append(&self, lease: &Lease, parent: Parent, message: &Message) -> Result<MessageId> {
-        self.write(|db| messages::append(db, lease.session(), parent, message))
+    fn append(&self, lock: &WriteLock, parent: Parent, message: &Message) -> Result<MessageId> {
+        self.write(|db| messages::append(db, lock.session(), parent, message))
     }
 
-    fn set_head(&self, lease: &Lease, head: Option<MessageId>) -> Result<()> {
-        self.write(|db| messages::set_head(db, lease.session(), head))
+    fn set_head(&self, lock: &WriteLock, head: Option<MessageId>) -> Result<()> {
+        self.write(|db| messages::set_head(db, lock.session(), head))
     }
 
-    fn begin(&self, lease: &Lease, reply: &NewReply) -> Result<MessageId> {
-        self.write(|db| replies::begin(db, lease.session(), reply))
+    fn begin(&self, lock: &WriteLock, reply: &NewReply) -> Result<MessageId> {
+        self.write(|db| replies::begin(db, lock.session(), reply))
     }
 
-    fn extend(&self, reply: MessageId, batch: &Batch) -> Result<()> {
+    fn extend(&self, reply: MessageId, batch: &EventBatch) -> Result<()> {
         self.write(|db| batch.rows().try_for_each(|row| replies::extend(db, reply, &row)))
     }
 
@@ -258,28 +259,28 @@ impl Store for SqliteStore {
         self.write(|db| replies::finish(db, reply, message, ended))
     }
 
-    fn tail(&self, id: &SessionId, window: Window) -> Result<Tail> {
-        self.read(|db| messages::tail(db, id, window))
+    fn page(&self, id: &SessionId, query: PageQuery) -> Result<MessagePage> {
+        self.read(|db| messages::page(db, id, query))
     }
 
-    fn load(&self, id: &SessionId) -> Result<Loaded> {
+    fn load(&self, id: &SessionId) -> Result<LoadedSession> {
         self.read(|db| messages::load(db, id))
     }
 
-    fn prompts(&self, most: usize) -> Result<Vec<String>> {
-        self.read(|db| prompts::prompts(db, most))
+    fn prompts(&self, limit: usize) -> Result<Vec<String>> {
+        self.read(|db| prompt_history::prompts(db, limit))
     }
 
-    fn search(&self, query: &Query) -> Result<Found> {
+    fn search(&self, query: &SearchQuery) -> Result<HitList> {
         self.read(|db| search::search(db, query))
     }
 
-    fn ledger(&self, query: &LedgerQuery<'_>) -> Result<Vec<LedgerLine>> {
-        self.read(|db| ledger::ledger(db, query))
+    fn usage(&self, query: &UsageQuery<'_>) -> Result<Vec<UsageRow>> {
+        self.read(|db| usage::usage(db, query))
     }
 }
 
-/// What the wall clock says, for bookkeeping only; order never depends on it.
+/// The wall clock, for display only; order never depends on it.
 fn now() -> Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Time(since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))

@@ -1,32 +1,32 @@
-//! Replies that are being recorded, and those whose recorder died.
+//! Replies in progress, and those whose recorder crashed.
 
 use aside_core::block::{Origin, Time};
 use aside_core::event::Usage;
 use aside_core::message::{Message, Role};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::fault::Fault;
-use super::messages::{self, fill, go_to, parent_row, place};
-use super::sessions::{row_of, signed, touch};
+use super::error::DbError;
+use super::messages::{self, insert_message_row, parent_row, set_head_row, write_message};
+use super::sessions::{session_row, signed, touch};
 use crate::error::{Result, StoreError};
-use crate::journal::Batch;
+use crate::journal::EventBatch;
 use crate::session::{MessageId, NewReply, SessionId};
 
-pub(super) fn begin(db: &Connection, id: &SessionId, reply: &NewReply) -> Result<MessageId, Fault> {
-    let session = row_of(db, id)?;
+pub(super) fn begin(db: &Connection, id: &SessionId, reply: &NewReply) -> Result<MessageId, DbError> {
+    let session = session_row(db, id)?;
     let parent = parent_row(db, id, session, reply.parent)?;
-    let row = place(db, session, parent, None, Role::Assistant, reply.at)?;
-    // As it is left if nothing follows: cut short, by whom is known.
+    let row = insert_message_row(db, session, parent, None, Role::Assistant, reply.at)?;
+    // The state if nothing follows: interrupted, with a known origin.
     let mut empty = Message { interrupted: true, at: reply.at, ..Message::new(Role::Assistant, Vec::new()) };
     empty.origin.clone_from(&reply.origin);
-    fill(db, session, row, &empty)?;
+    write_message(db, session, row, &empty)?;
     db.prepare_cached("UPDATE message SET running = 1 WHERE id = ?1")?.execute([row])?;
-    go_to(db, session, Some(row))?;
+    set_head_row(db, session, Some(row))?;
     touch(db, session)?;
     Ok(MessageId(row))
 }
 
-pub(super) fn extend(db: &Connection, reply: MessageId, json: &str) -> Result<(), Fault> {
+pub(super) fn extend(db: &Connection, reply: MessageId, json: &str) -> Result<(), DbError> {
     let n_rows = db
         .prepare_cached(
             "INSERT INTO journal (message, events) SELECT ?1, ?2 FROM message WHERE id = ?1 AND running = 1",
@@ -35,7 +35,7 @@ pub(super) fn extend(db: &Connection, reply: MessageId, json: &str) -> Result<()
     if n_rows == 0 { Err(StoreError::NotRunning { message: reply }.into()) } else { Ok(()) }
 }
 
-pub(super) fn finish(db: &Connection, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<(), Fault> {
+pub(super) fn finish(db: &Connection, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<(), DbError> {
     let running = db
         .prepare_cached("SELECT session, at FROM message WHERE id = ?1 AND running = 1")?
         .query_row([reply.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?)))
@@ -43,50 +43,50 @@ pub(super) fn finish(db: &Connection, reply: MessageId, message: &Message, ended
     let Some((session, began)) = running else {
         return Err(StoreError::NotRunning { message: reply }.into());
     };
-    fill(db, session, reply.0, message)?;
+    write_message(db, session, reply.0, message)?;
     let took = began.zip(ended.map(signed)).map(|(began, ended)| (ended - began).max(0));
     db.prepare_cached("UPDATE message SET took_ms = ?2 WHERE id = ?1")?.execute(params![reply.0, took])?;
     db.prepare_cached("DELETE FROM journal WHERE message = ?1")?.execute([reply.0])?;
     touch(db, session)
 }
 
-/// What a reply said so far, by the code that reads live ones.
-pub(super) fn so_far(
+/// Rebuilds a reply from its journal with the code that reads live replies.
+pub(super) fn replay_journal(
     db: &Connection,
     reply: MessageId,
     origin: Option<Origin>,
     at: Option<Time>,
-) -> Result<Message, Fault> {
+) -> Result<Message, DbError> {
     let mut statement = db.prepare_cached("SELECT events FROM journal WHERE message = ?1 ORDER BY id")?;
     let rows = statement.query_map([reply.0], |row| row.get::<_, String>(0))?;
     let mut batches = Vec::new();
     for row in rows {
-        batches.push(Batch::from_json(&row?)?);
+        batches.push(EventBatch::from_json(&row?)?);
     }
-    let reply = Batch::replay(batches);
+    let reply = EventBatch::replay(batches);
     let usage = (reply.usage != Usage::default()).then_some(reply.usage);
-    // Nobody said that it was over, whatever the last event was.
+    // Without `finish` it is interrupted, whatever the last event was.
     let message = Message::from_reply(reply, origin);
     Ok(Message { interrupted: true, usage, at, ..message })
 }
 
-pub(super) fn sessions_with_running(db: &Connection) -> Result<Vec<SessionId>, Fault> {
+pub(super) fn sessions_with_running(db: &Connection) -> Result<Vec<SessionId>, DbError> {
     let mut statement =
         db.prepare("SELECT name FROM session WHERE id IN (SELECT session FROM message WHERE running = 1)")?;
     let rows = statement.query_map([], |row| Ok(SessionId(row.get(0)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Closes what runs in a session as interrupted. The caller holds its lease.
-pub(super) fn close_running(db: &Connection, id: &SessionId) -> Result<(), Fault> {
-    let session = row_of(db, id)?;
+/// Closes running replies of a session as interrupted. The caller holds its lock.
+pub(super) fn close_running(db: &Connection, id: &SessionId) -> Result<(), DbError> {
+    let session = session_row(db, id)?;
     let running: Vec<i64> = db
         .prepare_cached("SELECT id FROM message WHERE session = ?1 AND running = 1 ORDER BY id")?
         .query_map([session], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     for row in running {
-        let message = messages::one(db, MessageId(row))?;
-        fill(db, session, row, &message)?;
+        let message = messages::load_message(db, MessageId(row))?;
+        write_message(db, session, row, &message)?;
         db.prepare_cached("DELETE FROM journal WHERE message = ?1")?.execute([row])?;
     }
     Ok(())

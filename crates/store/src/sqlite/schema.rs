@@ -1,23 +1,23 @@
-//! Tables, and how an older file becomes a newer one.
+//! The tables and their migrations.
 //!
-//! A migration is appended here and never changed again: files of every
-//! version are out there. The place in the list is the version it leads to.
+//! Append migrations here and never change one: files of every version exist. A
+//! migration's position in the list is the version it leads to.
 
 use rusqlite::Connection;
 
-use super::fault::Fault;
+use super::error::DbError;
 
-/// `asid`: tells our files from anybody else's.
+/// `asid`: identifies our files.
 pub(super) const APPLICATION: i64 = 0x6173_6964;
 
-/// Rows are long texts; on small pages every one of them leaves a gap.
+/// Rows are long texts, and on small pages each of them wastes space.
 pub(super) const PAGE_SIZE: i64 = 16384;
 
 const MIGRATIONS: [&str; 2] = [FIRST, EXTRA];
 
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
 
-/// What a file said of its conversation that nobody here knows.
+/// Unknown header members of an imported conversation.
 const EXTRA: &str = "ALTER TABLE session ADD COLUMN extra TEXT;";
 
 const FIRST: &str = "
@@ -102,31 +102,31 @@ CREATE VIRTUAL TABLE word USING fts5 (
 );
 ";
 
-/// What a file says about itself.
+/// What the header of a database file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum FileStatus {
     Empty,
     Ours { version: i64 },
     Foreign,
 }
 
-pub(super) fn standing(connection: &Connection) -> rusqlite::Result<Standing> {
+pub(super) fn file_status(connection: &Connection) -> rusqlite::Result<FileStatus> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION {
-        return Ok(Standing::Ours { version });
+        return Ok(FileStatus::Ours { version });
     }
     let n_tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    Ok(if n_tables == 0 && application == 0 { Standing::Empty } else { Standing::Foreign })
+    Ok(if n_tables == 0 && application == 0 { FileStatus::Empty } else { FileStatus::Foreign })
 }
 
-/// Brings a file to the newest version, whole or not at all.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), Fault> {
+/// Migrates a file to the newest version in one transaction.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), DbError> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)?;
     // Another process may have done it while we waited.
-    let version = match standing(&transaction)? {
-        Standing::Ours { version } => version,
-        Standing::Empty | Standing::Foreign => 0,
+    let version = match file_status(&transaction)? {
+        FileStatus::Ours { version } => version,
+        FileStatus::Empty | FileStatus::Foreign => 0,
     };
     for (step, sql) in MIGRATIONS.iter().enumerate().skip(usize::try_from(version).unwrap_or(0)) {
         transaction.execute_batch(sql)?;

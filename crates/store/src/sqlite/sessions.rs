@@ -1,16 +1,16 @@
-//! Sessions without their messages.
+//! Session rows, without messages.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use aside_core::block::Time;
-use aside_core::conversation::Tool;
+use aside_core::conversation::ToolSpec;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::fault::Fault;
-use crate::error::{Candidate, Result, StoreError};
-use crate::session::{Change, MessageId, NewSession, Session, SessionId, Summary};
+use super::error::DbError;
+use crate::error::{Result, SessionCandidate, StoreError};
+use crate::session::{MessageId, NewSession, SessionChange, SessionId, SessionInfo, SessionSummary};
 
 /// A tool as it is stored.
 #[derive(Serialize, Deserialize)]
@@ -20,7 +20,7 @@ struct StoredTool {
     parameters: String,
 }
 
-pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionId), Fault> {
+pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionId), DbError> {
     let at = signed(new.at.unwrap_or_else(super::now));
     let id = fresh_id(db)?;
     db.prepare_cached(
@@ -39,8 +39,8 @@ pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionI
     Ok((db.last_insert_rowid(), id))
 }
 
-/// Random letters: two machines may bring their sessions together one day.
-fn fresh_id(db: &Connection) -> Result<SessionId, Fault> {
+/// Random letters, so that sessions of several machines can be merged.
+fn fresh_id(db: &Connection) -> Result<SessionId, DbError> {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     loop {
         let mut random = RandomState::new().build_hasher().finish();
@@ -57,14 +57,14 @@ fn fresh_id(db: &Connection) -> Result<SessionId, Fault> {
     }
 }
 
-pub(super) fn row_of(db: &Connection, id: &SessionId) -> Result<i64, Fault> {
+pub(super) fn session_row(db: &Connection, id: &SessionId) -> Result<i64, DbError> {
     let mut statement = db.prepare_cached("SELECT id FROM session WHERE name = ?1")?;
     let row = statement.query_row([id.as_str()], |row| row.get(0)).optional()?;
     row.ok_or_else(|| StoreError::NoSuchSession { word: id.to_string() }.into())
 }
 
-/// The session was used: it is the last one now, whatever the clock says.
-pub(super) fn touch(db: &Connection, session: i64) -> Result<(), Fault> {
+/// Marks a session as the most recently used one, independent of the clock.
+pub(super) fn touch(db: &Connection, session: i64) -> Result<(), DbError> {
     db.prepare_cached(
         "UPDATE session SET changed = ?2,
            touched = (SELECT max(touched) FROM session) + (touched < (SELECT max(touched) FROM session))
@@ -74,12 +74,12 @@ pub(super) fn touch(db: &Connection, session: i64) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn list(db: &Connection, most: usize) -> Result<Vec<Summary>, Fault> {
+pub(super) fn list(db: &Connection, limit: usize) -> Result<Vec<SessionSummary>, DbError> {
     let mut statement = db.prepare_cached(
         "SELECT name, title, model, n_messages, created, changed FROM session ORDER BY touched DESC, id DESC LIMIT ?1",
     )?;
-    let rows = statement.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| {
-        Ok(Summary {
+    let rows = statement.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+        Ok(SessionSummary {
             id: SessionId(row.get(0)?),
             title: row.get(1)?,
             model: row.get(2)?,
@@ -91,24 +91,24 @@ pub(super) fn list(db: &Connection, most: usize) -> Result<Vec<Summary>, Fault> 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn find(db: &Connection, word: &str) -> Result<SessionId, Fault> {
+pub(super) fn find(db: &Connection, word: &str) -> Result<SessionId, DbError> {
     let word = word.trim();
-    let ask = |condition: &str| -> Result<Vec<Candidate>, Fault> {
+    let candidates = |condition: &str| -> Result<Vec<SessionCandidate>, DbError> {
         let sql = format!("SELECT name, title FROM session WHERE {condition} ORDER BY touched DESC");
         let mut statement = db.prepare_cached(&sql)?;
-        let rows =
-            statement.query_map([word], |row| Ok(Candidate { id: SessionId(row.get(0)?), title: row.get(1)? }))?;
+        let rows = statement
+            .query_map([word], |row| Ok(SessionCandidate { id: SessionId(row.get(0)?), title: row.get(1)? }))?;
         Ok(rows.collect::<Result<_, _>>()?)
     };
-    // From the exact to the vague: the first that names anybody decides.
-    let ways = [
+    // From exact to vague: the first condition with a match decides.
+    let conditions = [
         "name = ?1",
         "title = ?1",
         "length(?1) > 0 AND substr(name, 1, length(?1)) = lower(?1)",
         "length(?1) > 0 AND (lower(title) = lower(?1) OR lower(substr(title, 1, length(?1))) = lower(?1))",
     ];
-    for way in ways {
-        let mut found = ask(way)?;
+    for condition in conditions {
+        let mut found = candidates(condition)?;
         match found.len() {
             0 => {}
             1 => return found.pop().map(|one| one.id).ok_or_else(|| no_session(word)),
@@ -118,11 +118,11 @@ pub(super) fn find(db: &Connection, word: &str) -> Result<SessionId, Fault> {
     Err(no_session(word))
 }
 
-fn no_session(word: &str) -> Fault {
+fn no_session(word: &str) -> DbError {
     StoreError::NoSuchSession { word: word.to_owned() }.into()
 }
 
-pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Session, Fault> {
+pub(super) fn session(db: &Connection, id: &SessionId) -> Result<SessionInfo, DbError> {
     let mut statement = db.prepare_cached(
         "SELECT title, model, settings, tools, head, n_messages, created, changed, extra FROM session WHERE name = ?1",
     )?;
@@ -130,7 +130,7 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Session, Fault>
         .query_row([id.as_str()], |row| {
             let (settings, tools): (String, String) = (row.get(2)?, row.get(3)?);
             let extra: Option<String> = row.get(8)?;
-            let session = Session {
+            let session = SessionInfo {
                 id: id.clone(),
                 title: row.get(0)?,
                 model: row.get(1)?,
@@ -147,26 +147,26 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Session, Fault>
         .optional()?;
     let (session, settings, tools, extra) = row.ok_or_else(|| no_session(id.as_str()))?;
     let extra = extra.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json))?;
-    Ok(Session { settings: serde_json::from_str(&settings)?, tools: read_tools(&tools)?, extra, ..session })
+    Ok(SessionInfo { settings: serde_json::from_str(&settings)?, tools: read_tools(&tools)?, extra, ..session })
 }
 
-pub(super) fn change(db: &Connection, id: &SessionId, change: &Change) -> Result<(), Fault> {
-    let session = row_of(db, id)?;
-    let set = |column: &str, value: Option<&str>| -> Result<(), Fault> {
+pub(super) fn change(db: &Connection, id: &SessionId, change: &SessionChange) -> Result<(), DbError> {
+    let session = session_row(db, id)?;
+    let set = |column: &str, value: Option<&str>| -> Result<(), DbError> {
         db.prepare_cached(&format!("UPDATE session SET {column} = ?2 WHERE id = ?1"))?
             .execute(params![session, value])?;
         Ok(())
     };
     match change {
-        Change::Title(title) => set("title", Some(title)),
-        Change::Model(model) => set("model", model.as_deref()),
-        Change::Settings(settings) => set("settings", Some(&serde_json::to_string(settings)?)),
-        Change::Tools(tools) => set("tools", Some(&tools_json(tools)?)),
+        SessionChange::Title(title) => set("title", Some(title)),
+        SessionChange::Model(model) => set("model", model.as_deref()),
+        SessionChange::Settings(settings) => set("settings", Some(&serde_json::to_string(settings)?)),
+        SessionChange::Tools(tools) => set("tools", Some(&tools_json(tools)?)),
     }
 }
 
-pub(super) fn delete(db: &Connection, id: &SessionId) -> Result<(), Fault> {
-    let session = row_of(db, id)?;
+pub(super) fn delete(db: &Connection, id: &SessionId) -> Result<(), DbError> {
+    let session = session_row(db, id)?;
     for sql in [
         "DELETE FROM word WHERE rowid IN
            (SELECT block.id FROM message JOIN block ON block.message = message.id WHERE message.session = ?1)",
@@ -180,22 +180,22 @@ pub(super) fn delete(db: &Connection, id: &SessionId) -> Result<(), Fault> {
     Ok(())
 }
 
-fn tools_json(tools: &[Tool]) -> Result<String, serde_json::Error> {
+fn tools_json(tools: &[ToolSpec]) -> Result<String, serde_json::Error> {
     let stored: Vec<StoredTool> = tools
         .iter()
         .cloned()
-        .map(|Tool { name, description, parameters }| StoredTool { name, description, parameters })
+        .map(|ToolSpec { name, description, parameters }| StoredTool { name, description, parameters })
         .collect();
     serde_json::to_string(&stored)
 }
 
-fn read_tools(json: &str) -> Result<Vec<Tool>, serde_json::Error> {
+fn read_tools(json: &str) -> Result<Vec<ToolSpec>, serde_json::Error> {
     let stored: Vec<StoredTool> = serde_json::from_str(json)?;
-    let tool = |StoredTool { name, description, parameters }| Tool { name, description, parameters };
+    let tool = |StoredTool { name, description, parameters }| ToolSpec { name, description, parameters };
     Ok(stored.into_iter().map(tool).collect())
 }
 
-/// SQLite counts with a sign; the bits are kept.
+/// SQLite integers are signed; the bits are kept.
 pub(super) fn signed(time: Time) -> i64 {
     time.0.cast_signed()
 }

@@ -1,8 +1,8 @@
-//! Any message at all, for properties.
+//! Arbitrary messages for property tests.
 
 use aside_core::block::{
-    Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Span, Text, Thinking, Time,
-    ToolCall, ToolResult, Unmodelled,
+    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent,
+    ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
 };
 use aside_core::event::{Ending, Usage};
 use aside_core::message::{Message, Role};
@@ -36,7 +36,7 @@ fn native() -> impl Strategy<Value = Native> {
     (words(), option::of(words())).prop_map(|(json, text_member)| Native { json, text_member })
 }
 
-/// A native item that repeats what its block holds, as some providers do.
+/// A native item that repeats the text and seals of its block, as some providers do.
 fn repeating(thinking: &Thinking, json: String) -> Native {
     let seals = thinking.seals().cloned().unwrap_or_default();
     let quoted = |text: &str| serde_json::to_string(text).unwrap();
@@ -47,13 +47,13 @@ fn repeating(thinking: &Thinking, json: String) -> Native {
 
 fn thinking() -> impl Strategy<Value = Thinking> {
     let content = prop_oneof![
-        words().prop_map(|text| Content::Open { text }),
-        (words(), seals()).prop_map(|(text, seals)| Content::Sealed { text, seals }),
-        seals().prop_map(|seals| Content::Hidden { seals }),
+        words().prop_map(|text| ThinkingContent::Open { text }),
+        (words(), seals()).prop_map(|(text, seals)| ThinkingContent::Sealed { text, seals }),
+        seals().prop_map(|seals| ThinkingContent::Hidden { seals }),
     ];
     let items = vec((0usize..50, 0usize..50).prop_map(|(a, b)| a.min(b)..a.max(b)), 0..3);
     let span = option::of((any::<u64>(), any::<u64>()))
-        .prop_map(|span| span.map(|(started, ended)| Span { started: Time(started), ended: Time(ended) }));
+        .prop_map(|span| span.map(|(started, ended)| ThinkingSpan { started: Time(started), ended: Time(ended) }));
     let rest = (words(), option::of(words()), items, span, option::of(native()), any::<bool>());
     (content, rest).prop_map(|(content, (source, id, items, span, native, repeats))| {
         let mut thinking = Thinking { content, source, id, items, span, native };
@@ -118,16 +118,16 @@ fn usage() -> impl Strategy<Value = Usage> {
 
 pub(crate) fn message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::System), Just(Role::User), Just(Role::Assistant), Just(Role::Tool)];
-    let said = (option::of(origin()), option::of(ending()), option::of(usage()), option::of(words()));
+    let about = (option::of(origin()), option::of(ending()), option::of(usage()), option::of(words()));
     let rest = (any::<bool>(), option::of(any::<u64>()), vec((words(), words()), 0..3));
-    (role, vec(block(), 0..5), said, rest).prop_map(
+    (role, vec(block(), 0..5), about, rest).prop_map(
         |(role, blocks, (origin, ending, usage, seen), (interrupted, at, extra))| Message {
             role,
             blocks,
             origin,
             ending,
             usage,
-            seen,
+            empty_thinking_field: seen,
             interrupted,
             at: at.map(Time),
             extra,

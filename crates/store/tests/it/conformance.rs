@@ -1,20 +1,20 @@
-//! The contract of [`Store`], checked against everybody who implements it.
+//! The contract of [`Store`], checked against every implementation.
 
 use std::collections::BTreeMap;
 
 use aside_core::block::{Block, Time};
-use aside_core::conversation::{Conversation, Tool};
+use aside_core::conversation::{Conversation, ToolSpec};
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
-use aside_store::session::{Change, NewReply, NewSession, Parent, Window};
-use aside_store::{Batch, MessageId, SessionId, Store, StoreError};
+use aside_store::session::{NewReply, NewSession, PageQuery, Parent, SessionChange};
+use aside_store::{EventBatch, MessageId, SessionId, Store, StoreError};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::arbitrary;
-use crate::support::{MAKERS, assistant, at, new_session, text, thought, user};
+use crate::support::{MAKERS, assistant, at, new_session, text, thinking, user};
 
-/// Runs a rule against every implementation.
+/// Runs a check against every implementation.
 fn each(rule: fn(&str, &dyn Store)) {
     for (name, make) in MAKERS {
         let (_folder, store) = make();
@@ -23,13 +23,13 @@ fn each(rule: fn(&str, &dyn Store)) {
 }
 
 fn all(store: &dyn Store, id: &SessionId) -> Vec<Message> {
-    let tail = store.tail(id, Window { from: None, most: usize::MAX }).unwrap();
-    assert_eq!(tail.earlier, None, "everything was asked for");
-    tail.messages.into_iter().map(|kept| kept.message).collect()
+    let page = store.page(id, PageQuery { from: None, limit: usize::MAX }).unwrap();
+    assert_eq!(page.earlier, None, "the page has no limit");
+    page.messages.into_iter().map(|kept| kept.message).collect()
 }
 
 #[test]
-fn p2_any_message_comes_back_as_it_was() {
+fn p2_any_message_is_read_back_unchanged() {
     each(|name, store| {
         let config = Config { cases: 128, failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
@@ -37,9 +37,9 @@ fn p2_any_message_comes_back_as_it_was() {
         runner
             .run(&messages, |messages| {
                 let id = store.create(&new_session()).unwrap();
-                let lease = store.lease(&id).unwrap();
+                let lock = store.lock_session(&id).unwrap();
                 for message in &messages {
-                    store.append(&lease, Parent::Head, message).unwrap();
+                    store.append(&lock, Parent::Head, message).unwrap();
                 }
                 prop_assert_eq!(&all(store, &id), &messages);
                 let loaded = store.load(&id).unwrap();
@@ -56,7 +56,7 @@ fn p2_any_message_comes_back_as_it_was() {
 fn p2_resume_restores_model_settings_tools_and_title() {
     each(|name, store| {
         let settings = BTreeMap::from([("reasoning.effort".to_owned(), "high".to_owned())]);
-        let tool = Tool { name: "read".to_owned(), description: "reads".to_owned(), parameters: "{}".to_owned() };
+        let tool = ToolSpec { name: "read".to_owned(), description: "reads".to_owned(), parameters: "{}".to_owned() };
         let new = NewSession {
             title: None,
             model: Some("one/two".to_owned()),
@@ -66,20 +66,20 @@ fn p2_resume_restores_model_settings_tools_and_title() {
             at: Some(Time(5)),
         };
         let id = store.create(&new).unwrap();
-        let lease = store.lease(&id).unwrap();
-        store.append(&lease, Parent::Head, &user("why is the sky blue?\nreally")).unwrap();
-        store.append(&lease, Parent::Head, &user("a second prompt")).unwrap();
+        let lock = store.lock_session(&id).unwrap();
+        store.append(&lock, Parent::Head, &user("why is the sky blue?\nreally")).unwrap();
+        store.append(&lock, Parent::Head, &user("a second prompt")).unwrap();
         let session = store.session(&id).unwrap();
         assert_eq!(session.title.as_deref(), Some("why is the sky blue?"), "{name}");
         assert_eq!((&session.settings, &session.tools, session.created), (&settings, &vec![tool], Time(5)), "{name}");
         assert_eq!((session.model.as_deref(), session.n_messages), (Some("one/two"), 2), "{name}");
 
         let later = BTreeMap::from([("reasoning.effort".to_owned(), "low".to_owned())]);
-        store.change(&id, &Change::Title("sky".to_owned())).unwrap();
-        store.change(&id, &Change::Model(None)).unwrap();
-        store.change(&id, &Change::Settings(later.clone())).unwrap();
-        store.change(&id, &Change::Tools(Vec::new())).unwrap();
-        store.append(&lease, Parent::Head, &user("a third prompt")).unwrap();
+        store.change(&id, &SessionChange::Title("sky".to_owned())).unwrap();
+        store.change(&id, &SessionChange::Model(None)).unwrap();
+        store.change(&id, &SessionChange::Settings(later.clone())).unwrap();
+        store.change(&id, &SessionChange::Tools(Vec::new())).unwrap();
+        store.append(&lock, Parent::Head, &user("a third prompt")).unwrap();
         let session = store.session(&id).unwrap();
         assert_eq!(session.title.as_deref(), Some("sky"), "{name}: a given title stays");
         assert_eq!((session.model, session.settings, session.tools), (None, later, Vec::new()), "{name}");
@@ -90,22 +90,22 @@ fn p2_resume_restores_model_settings_tools_and_title() {
 fn h5_fork_undo_and_retry_keep_the_abandoned_branch() {
     each(|name, store| {
         let id = store.create(&new_session()).unwrap();
-        let lease = store.lease(&id).unwrap();
-        let first = store.append(&lease, Parent::Head, &user("q")).unwrap();
-        let tried = store.append(&lease, Parent::Head, &assistant("m", vec![text("a")])).unwrap();
-        // Retry: the same prompt gets a second answer.
-        store.set_head(&lease, Some(first)).unwrap();
-        let again = store.append(&lease, Parent::Head, &assistant("m", vec![text("b")])).unwrap();
+        let lock = store.lock_session(&id).unwrap();
+        let first = store.append(&lock, Parent::Head, &user("q")).unwrap();
+        let tried = store.append(&lock, Parent::Head, &assistant("m", vec![text("a")])).unwrap();
+        // Retry: a second answer to the same prompt.
+        store.set_head(&lock, Some(first)).unwrap();
+        let again = store.append(&lock, Parent::Head, &assistant("m", vec![text("b")])).unwrap();
         assert_eq!(all(store, &id), [user("q"), assistant("m", vec![text("b")])], "{name}");
-        // A branch from an earlier message, and one from nothing.
-        store.append(&lease, Parent::Message(tried), &user("after a")).unwrap();
+        // A branch from an earlier message, and one without a parent.
+        store.append(&lock, Parent::Message(tried), &user("after a")).unwrap();
         assert_eq!(all(store, &id)[1], assistant("m", vec![text("a")]), "{name}");
-        store.append(&lease, Parent::Nothing, &user("alone")).unwrap();
+        store.append(&lock, Parent::Nothing, &user("alone")).unwrap();
         assert_eq!(all(store, &id), [user("alone")], "{name}");
         // Undo to the very beginning.
-        store.set_head(&lease, None).unwrap();
+        store.set_head(&lock, None).unwrap();
         assert_eq!(all(store, &id), [], "{name}");
-        store.set_head(&lease, Some(again)).unwrap();
+        store.set_head(&lock, Some(again)).unwrap();
 
         let loaded = store.load(&id).unwrap();
         assert_eq!(loaded.ids.len(), 5, "{name}: nothing was lost");
@@ -117,17 +117,17 @@ fn h5_fork_undo_and_retry_keep_the_abandoned_branch() {
 }
 
 #[test]
-fn a_place_in_another_session_is_refused_and_changes_nothing() {
+fn a_message_of_another_session_is_refused_and_changes_nothing() {
     each(|name, store| {
         let (id, other) = (store.create(&new_session()).unwrap(), store.create(&new_session()).unwrap());
-        let (lease, other_lease) = (store.lease(&id).unwrap(), store.lease(&other).unwrap());
-        let mine = store.append(&lease, Parent::Head, &user("mine")).unwrap();
-        let theirs = store.append(&other_lease, Parent::Head, &user("theirs")).unwrap();
+        let (lock, other_lock) = (store.lock_session(&id).unwrap(), store.lock_session(&other).unwrap());
+        let mine = store.append(&lock, Parent::Head, &user("mine")).unwrap();
+        let theirs = store.append(&other_lock, Parent::Head, &user("theirs")).unwrap();
         let refused = [
-            store.append(&lease, Parent::Message(theirs), &user("x")).map(drop),
-            store.set_head(&lease, Some(theirs)),
-            store.begin(&lease, &NewReply { parent: Parent::Message(theirs), origin: None, at: None }).map(drop),
-            store.tail(&id, Window { from: Some(theirs), most: 1 }).map(drop),
+            store.append(&lock, Parent::Message(theirs), &user("x")).map(drop),
+            store.set_head(&lock, Some(theirs)),
+            store.begin(&lock, &NewReply { parent: Parent::Message(theirs), origin: None, at: None }).map(drop),
+            store.page(&id, PageQuery { from: Some(theirs), limit: 1 }).map(drop),
         ];
         for result in refused {
             assert!(matches!(result, Err(StoreError::NoSuchMessage { .. })), "{name}: {result:?}");
@@ -148,10 +148,10 @@ fn p6_a_long_session_is_read_from_its_end_page_by_page() {
         let id = store.import(&conversation, Some(Time(9))).unwrap();
         let (mut from, mut pages, mut seen) = (None, Vec::new(), Vec::new());
         loop {
-            let tail = store.tail(&id, Window { from, most: 100 }).unwrap();
-            pages.push(tail.messages.len());
-            seen.splice(0..0, tail.messages.into_iter().map(|kept| kept.message));
-            from = tail.earlier;
+            let page = store.page(&id, PageQuery { from, limit: 100 }).unwrap();
+            pages.push(page.messages.len());
+            seen.splice(0..0, page.messages.into_iter().map(|kept| kept.message));
+            from = page.earlier;
             if from.is_none() {
                 break;
             }
@@ -167,7 +167,9 @@ fn an_import_keeps_names_branches_head_and_unknown_members() {
     each(|name, store| {
         let mut history = History::new();
         let root = history.append_named(Some("m1".to_owned()), None, user("q")).unwrap();
-        history.append_named(Some("m2".to_owned()), Some(root), assistant("m", vec![thought("t"), text("a")])).unwrap();
+        history
+            .append_named(Some("m2".to_owned()), Some(root), assistant("m", vec![thinking("t"), text("a")]))
+            .unwrap();
         let mut odd = assistant("m", vec![text("b")]);
         odd.extra = vec![("x".to_owned(), r#"{"y": 1}"#.to_owned())];
         history.append_named(None, Some(root), odd).unwrap();
@@ -197,27 +199,27 @@ fn sessions_are_listed_by_last_use_even_when_the_clock_goes_back() {
         let c = store.create(&new(1_000)).unwrap();
         let order = |most| -> Vec<SessionId> { store.sessions(most).unwrap().into_iter().map(|one| one.id).collect() };
         assert_eq!(order(10), [c.clone(), b.clone(), a.clone()], "{name}");
-        store.append(&store.lease(&a).unwrap(), Parent::Head, &at(user("old clock"), 1)).unwrap();
+        store.append(&store.lock_session(&a).unwrap(), Parent::Head, &at(user("old clock"), 1)).unwrap();
         assert_eq!(order(10), [a.clone(), c, b], "{name}");
         assert_eq!(order(1), [a], "{name}");
     });
 }
 
 #[test]
-fn messages_stay_in_the_order_they_were_said_when_the_clock_goes_back() {
+fn messages_stay_in_insertion_order_when_the_clock_goes_back() {
     each(|name, store| {
         let id = store.create(&new_session()).unwrap();
-        let lease = store.lease(&id).unwrap();
+        let lock = store.lock_session(&id).unwrap();
         let said = [at(user("first"), 900), at(user("second"), 100), at(user("third"), 500)];
         for message in &said {
-            store.append(&lease, Parent::Head, message).unwrap();
+            store.append(&lock, Parent::Head, message).unwrap();
         }
         assert_eq!(all(store, &id), said, "{name}");
     });
 }
 
 #[test]
-fn a_session_is_found_by_id_beginning_and_title() {
+fn a_session_is_found_by_id_prefix_and_title() {
     each(|name, store| {
         let titled =
             |title: &str| store.create(&NewSession { title: Some(title.to_owned()), ..new_session() }).unwrap();
@@ -251,16 +253,16 @@ fn a_deleted_session_is_gone_and_the_others_are_not() {
     each(|name, store| {
         let (id, other) = (store.create(&new_session()).unwrap(), store.create(&new_session()).unwrap());
         for session in [&id, &other] {
-            let lease = store.lease(session).unwrap();
-            store.append(&lease, Parent::Head, &user("findable")).unwrap();
+            let lock = store.lock_session(session).unwrap();
+            store.append(&lock, Parent::Head, &user("findable")).unwrap();
             let held = store.delete(session);
             assert!(matches!(held, Err(StoreError::InUse { .. })), "{name}: it is open: {held:?}");
         }
         store.delete(&id).unwrap();
-        for gone in [store.session(&id).map(drop), store.lease(&id).map(drop), store.delete(&id)] {
+        for gone in [store.session(&id).map(drop), store.lock_session(&id).map(drop), store.delete(&id)] {
             assert!(matches!(gone, Err(StoreError::NoSuchSession { .. })), "{name}: {gone:?}");
         }
-        let found = store.search(&aside_store::search::Query::new("findable")).unwrap();
+        let found = store.search(&aside_store::search::SearchQuery::new("findable")).unwrap();
         assert_eq!(found.hits.iter().map(|hit| &hit.session).collect::<Vec<_>>(), [&other], "{name}");
         assert_eq!(all(store, &other), [user("findable")], "{name}");
     });
@@ -270,28 +272,28 @@ fn a_deleted_session_is_gone_and_the_others_are_not() {
 fn p8_a_second_writer_of_a_session_is_refused_until_the_first_is_done() {
     each(|name, store| {
         let (id, other) = (store.create(&new_session()).unwrap(), store.create(&new_session()).unwrap());
-        let lease = store.lease(&id).unwrap();
-        let error = store.lease(&id).unwrap_err();
+        let lock = store.lock_session(&id).unwrap();
+        let error = store.lock_session(&id).unwrap_err();
         assert!(matches!(error, StoreError::InUse { .. }), "{name}: {error}");
         assert!(error.to_string().contains(&std::process::id().to_string()), "{name}: {error}");
-        drop(store.lease(&other).unwrap());
-        // Reading is for everybody.
+        drop(store.lock_session(&other).unwrap());
+        // Reading needs no lock.
         assert_eq!(all(store, &id), [], "{name}");
-        drop(lease);
-        drop(store.lease(&id).unwrap());
+        drop(lock);
+        drop(store.lock_session(&id).unwrap());
     });
 }
 
 #[test]
-fn p1_a_running_reply_can_be_read_and_then_is_what_it_was_finished_as() {
-    use aside_core::event::{BlockId, Event, Opening};
+fn p1_a_running_reply_can_be_read_and_is_then_replaced_by_the_final_message() {
+    use aside_core::event::{BlockId, BlockOpening, Event};
     each(|name, store| {
         let id = store.create(&new_session()).unwrap();
-        let lease = store.lease(&id).unwrap();
-        store.append(&lease, Parent::Head, &user("q")).unwrap();
-        let reply = store.begin(&lease, &NewReply { parent: Parent::Head, origin: None, at: Some(Time(7)) }).unwrap();
-        let mut batch = Batch::default();
-        batch.push(Event::Opened { block: BlockId(0), opening: Opening::Text }, None);
+        let lock = store.lock_session(&id).unwrap();
+        store.append(&lock, Parent::Head, &user("q")).unwrap();
+        let reply = store.begin(&lock, &NewReply { parent: Parent::Head, origin: None, at: Some(Time(7)) }).unwrap();
+        let mut batch = EventBatch::default();
+        batch.push(Event::Opened { block: BlockId(0), opening: BlockOpening::Text }, None);
         for delta in ["Hel", "lo"] {
             batch.push(Event::Grew { block: BlockId(0), text: delta }, None);
         }
@@ -299,7 +301,7 @@ fn p1_a_running_reply_can_be_read_and_then_is_what_it_was_finished_as() {
         let read = all(store, &id).pop().unwrap();
         assert_eq!((read.blocks, read.interrupted, read.at), (vec![text("Hello")], true, Some(Time(7))), "{name}");
 
-        let whole = assistant("m", vec![thought("t"), text("Hello.")]);
+        let whole = assistant("m", vec![thinking("t"), text("Hello.")]);
         store.finish(reply, &whole, Some(Time(9))).unwrap();
         let dated = at(whole.clone(), 7);
         assert_eq!(all(store, &id), [user("q"), dated], "{name}: it has the time it began at");
@@ -319,27 +321,27 @@ fn h3_everything_is_stored_whatever_the_settings_say() {
             ("reasoning.includeInResponse".to_owned(), "false".to_owned()),
         ]);
         let id = store.create(&NewSession { settings, ..new_session() }).unwrap();
-        let lease = store.lease(&id).unwrap();
-        let message = assistant("m", vec![thought("kept"), Block::Text(Default::default())]);
-        store.append(&lease, Parent::Head, &message).unwrap();
+        let lock = store.lock_session(&id).unwrap();
+        let message = assistant("m", vec![thinking("kept"), Block::Text(Default::default())]);
+        store.append(&lock, Parent::Head, &message).unwrap();
         assert_eq!(all(store, &id), [message], "{name}");
-        assert_eq!(store.session(&id).unwrap().title, None, "{name}: a thought is no title");
+        assert_eq!(store.session(&id).unwrap().title, None, "{name}: thinking gives no title");
         assert_eq!(store.load(&id).unwrap().conversation.history.entries()[0].message.role, Role::Assistant);
     });
 }
 
 #[test]
-fn t10_prompts_of_all_sessions_come_newest_first_and_once() {
+fn t10_prompts_of_all_sessions_come_newest_first_without_duplicates() {
     each(|name, store| {
         let ids = [(); 2].map(|()| store.create(&new_session()).unwrap());
-        let leases = ids.each_ref().map(|id| store.lease(id).unwrap());
+        let locks = ids.each_ref().map(|id| store.lock_session(id).unwrap());
         let long = "a long one ".repeat(2000);
         for (at, said) in [(0, "first"), (1, "second"), (0, long.as_str()), (1, "first"), (1, "  ")] {
-            store.append(&leases[at], Parent::Head, &user(said)).unwrap();
-            store.append(&leases[at], Parent::Head, &assistant("m", vec![text("an answer")])).unwrap();
+            store.append(&locks[at], Parent::Head, &user(said)).unwrap();
+            store.append(&locks[at], Parent::Head, &assistant("m", vec![text("an answer")])).unwrap();
         }
-        let summary = aside_core::compact::summary_message("nobody typed this").unwrap();
-        store.append(&leases[0], Parent::Head, &summary).unwrap();
+        let summary = aside_core::compaction::summary_message("nobody typed this").unwrap();
+        store.append(&locks[0], Parent::Head, &summary).unwrap();
         assert_eq!(store.prompts(10).unwrap(), ["first", long.as_str(), "second"], "{name}");
         assert_eq!(store.prompts(1).unwrap(), ["first"], "{name}");
     });

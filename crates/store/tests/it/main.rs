@@ -1,4 +1,4 @@
-//! What every store must do, and what this one does when something breaks.
+//! The contract of every store, and the failure handling of this one.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,10 +12,10 @@
 
 mod arbitrary;
 mod conformance;
-mod faults;
+mod failures;
 mod kill;
-mod ledger;
 mod recorder;
-mod searching;
+mod search;
 mod support;
+mod usage;
 mod versions;

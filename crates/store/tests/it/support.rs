@@ -1,15 +1,17 @@
-//! Folders that go away, and messages with little in them.
+//! Temporary folders and small messages.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use aside_core::block::{Arguments, Block, CallId, Content, Origin, Text, Thinking, Time, ToolCall, ToolResult};
+use aside_core::block::{
+    Arguments, Block, CallId, Origin, Text, Thinking, ThinkingContent, Time, ToolCall, ToolResult,
+};
 use aside_core::message::{Message, Role};
 use aside_store::session::NewSession;
 use aside_store::{SqliteStore, Store};
 
-/// A folder of its own that is removed in the end.
+/// A temporary folder, removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -37,7 +39,7 @@ impl Drop for Folder {
     }
 }
 
-/// Everybody who is held to the contract, by name.
+/// Every implementation of `Store`, by name.
 pub(crate) type Makers = [(&'static str, fn() -> (Option<Folder>, Arc<dyn Store>))];
 
 pub(crate) const MAKERS: &Makers = &[
@@ -53,9 +55,9 @@ pub(crate) fn text(text: &str) -> Block {
     Block::Text(Text { text: text.to_owned(), ..Text::default() })
 }
 
-pub(crate) fn thought(text: &str) -> Block {
+pub(crate) fn thinking(text: &str) -> Block {
     Block::Thinking(Thinking {
-        content: Content::Open { text: text.to_owned() },
+        content: ThinkingContent::Open { text: text.to_owned() },
         source: "reasoning_content".to_owned(),
         id: None,
         items: Vec::new(),
@@ -83,8 +85,8 @@ pub(crate) fn result(content: &str) -> Block {
     })
 }
 
-pub(crate) fn user(said: &str) -> Message {
-    Message::new(Role::User, vec![text(said)])
+pub(crate) fn user(prompt: &str) -> Message {
+    Message::new(Role::User, vec![text(prompt)])
 }
 
 pub(crate) fn assistant(model: &str, blocks: Vec<Block>) -> Message {

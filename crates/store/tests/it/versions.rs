@@ -1,28 +1,28 @@
-//! Every form that a store was ever written in stays readable.
+//! Files of every format version stay readable.
 //!
-//! `tests/versions` holds a packed file of each version. To add one, before the
-//! next migration: `WRITE_VERSION=1 cargo test -p aside-store versions`.
+//! `tests/versions` holds a compressed file of each version. To add one, before
+//! the next migration: `WRITE_VERSION=1 cargo test -p aside-store versions`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use aside_core::block::{
-    Arguments, Block, CallId, Content, Image, Native, Origin, Seal, SealKind, Seals, Span, Text, Thinking, Time,
-    ToolCall, ToolResult, Unmodelled,
+    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent,
+    ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
 };
-use aside_core::event::{BlockId, Ending, Event, Opening, Sink, Usage};
+use aside_core::event::{BlockId, BlockOpening, Ending, Event, Sink, Usage};
 use aside_core::message::{Message, Role};
-use aside_store::search::Query;
+use aside_store::search::SearchQuery;
 use aside_store::session::{NewReply, NewSession, Parent};
-use aside_store::{FILE_NAME, Recorder, SqliteStore, Store};
+use aside_store::{FILE_NAME, ReplyRecorder, SqliteStore, Store};
 
 use crate::support::{Folder, at, text, user};
 
-fn packed_file(version: u32) -> PathBuf {
+fn compressed_file(version: u32) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/versions/{version}.db.lz4"))
 }
 
-/// One of every block, as version 1 knew them.
+/// One block of each kind that version 1 had.
 fn first_messages() -> Vec<Message> {
     let seal = |kind, payload: &str| Seal { kind, payload: payload.to_owned() };
     let native = |json: &str| Some(Native { json: json.to_owned(), text_member: Some("text".to_owned()) });
@@ -34,7 +34,7 @@ fn first_messages() -> Vec<Message> {
             source: "summary".to_owned(),
             id: Some("rs_1".to_owned()),
             items: vec![0..3, 5..9],
-            span: Some(Span { started: Time(10), ended: Time(20) }),
+            span: Some(ThinkingSpan { started: Time(10), ended: Time(20) }),
             native,
         })
     };
@@ -55,12 +55,12 @@ fn first_messages() -> Vec<Message> {
         account: Some("a".to_owned()),
     };
     let blocks = vec![
-        thinking(Content::Open { text: "open thinking".to_owned() }, None),
+        thinking(ThinkingContent::Open { text: "open thinking".to_owned() }, None),
         thinking(
-            Content::Sealed { text: long, seals: seals(None, Some("E".repeat(60))) },
+            ThinkingContent::Sealed { text: long, seals: seals(None, Some("E".repeat(60))) },
             Some(Native { json: repeated, text_member: None }),
         ),
-        thinking(Content::Hidden { seals: seals(Some("sig"), None) }, native(r#"{"type":"hidden"}"#)),
+        thinking(ThinkingContent::Hidden { seals: seals(Some("sig"), None) }, native(r#"{"type":"hidden"}"#)),
         Block::Text(Text {
             text: "the answer".to_owned(),
             seal: Some(seal(SealKind::Encrypted, "x")),
@@ -76,7 +76,7 @@ fn first_messages() -> Vec<Message> {
         origin: Some(origin),
         ending: Some(Ending::Unrecognized("odd".to_owned())),
         usage: Some(Usage { input: Some(1), output: None, reasoning: Some(3), cached: Some(4) }),
-        seen: Some("field".to_owned()),
+        empty_thinking_field: Some("field".to_owned()),
         interrupted: false,
         at: Some(Time(1_700_000_000_000)),
         extra: vec![("key".to_owned(), r#"{"a":1}"#.to_owned())],
@@ -98,10 +98,10 @@ fn first_messages() -> Vec<Message> {
 }
 
 /// A reply that is never finished.
-fn record_half(recorder: &mut Recorder) {
+fn record_half(recorder: &mut ReplyRecorder) {
     let block = BlockId(0);
     recorder.take(Event::Started { model: "m" });
-    recorder.take(Event::Opened { block, opening: Opening::Thinking { source: "s", id: None } });
+    recorder.take(Event::Opened { block, opening: BlockOpening::Thinking { source: "s", id: None } });
     recorder.take(Event::Grew { block, text: "half a thou" });
     recorder.flush().unwrap();
 }
@@ -111,17 +111,17 @@ fn write_first() {
     let store = Arc::new(folder.store());
     let new = NewSession { title: Some("version".to_owned()), at: Some(Time(1)), ..NewSession::default() };
     let id = store.create(&new).unwrap();
-    let lease = store.lease(&id).unwrap();
+    let lock = store.lock_session(&id).unwrap();
     for message in first_messages() {
-        store.append(&lease, Parent::Head, &message).unwrap();
+        store.append(&lock, Parent::Head, &message).unwrap();
     }
     let shared: Arc<dyn Store> = store.clone();
     let reply = NewReply { parent: Parent::Head, origin: None, at: Some(Time(9)) };
-    let mut recorder = Recorder::begin(shared, &lease, &reply).unwrap();
+    let mut recorder = ReplyRecorder::begin(shared, &lock, &reply).unwrap();
     record_half(&mut recorder);
-    drop((recorder, lease, store));
+    drop((recorder, lock, store));
     let file = std::fs::read(folder.path().join(FILE_NAME)).unwrap();
-    std::fs::write(packed_file(1), lz4_flex::compress_prepend_size(&file)).unwrap();
+    std::fs::write(compressed_file(1), lz4_flex::compress_prepend_size(&file)).unwrap();
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_file_of_version_1_is_read_as_it_was_written() {
     if std::env::var_os("WRITE_VERSION").is_some_and(|version| version == "1") {
         write_first();
     }
-    let file = lz4_flex::decompress_size_prepended(&std::fs::read(packed_file(1)).unwrap()).unwrap();
+    let file = lz4_flex::decompress_size_prepended(&std::fs::read(compressed_file(1)).unwrap()).unwrap();
     let folder = Folder::new();
     std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
@@ -140,7 +140,7 @@ fn a_file_of_version_1_is_read_as_it_was_written() {
     assert!(half.interrupted);
     assert_eq!(half.thinking_text().as_deref(), Some("half a thou"));
     for (word, n_hits) in [("prompt", 1), ("thinking", 1), ("main", 1), ("result", 1), ("half", 1), ("packed", 1)] {
-        assert_eq!(store.search(&Query::new(word)).unwrap().hits.len(), n_hits, "{word}");
+        assert_eq!(store.search(&SearchQuery::new(word)).unwrap().hits.len(), n_hits, "{word}");
     }
-    assert_eq!(store.damage().unwrap(), Vec::<String>::new());
+    assert_eq!(store.integrity_errors().unwrap(), Vec::<String>::new());
 }

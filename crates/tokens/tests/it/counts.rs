@@ -1,10 +1,10 @@
-//! Counts against known ones, and against another implementation.
+//! Compares token counts with known ones and with another implementation.
 
 use std::sync::LazyLock;
 
 use aside_core::dialect::Tokenizer;
-use aside_core::tokens::{Count, estimate, upper_bound};
-use aside_tokens::{counter, stand_in};
+use aside_core::tokens::{TokenCount, estimate, upper_bound};
+use aside_tokens::{approximate_counter, counter};
 use proptest::prelude::*;
 use tiktoken_rs::CoreBPE;
 
@@ -19,7 +19,7 @@ const KNOWN: &[(&str, u64, u64)] = &[
     ("2f1c9e0a-77b4-4d1e-9a3b-5c0d8e7f6a21",                                 34, 34),
     ("👩\u{200d}👩\u{200d}👧 🎉🚀",                                            12, 19),
     ("   \n\n\t  x",                                                          3,  3),
-    // Markers of the vocabulary are text like any other: a user may type them.
+    // Special tokens are ordinary text: a user may type them.
     ("<|endoftext|>",                                                         7,  7),
     ("{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a \\\"b\\\"\\n\"}]}", 21, 20),
     ("ሰላም ለዓለም",                                                            15, 21),
@@ -28,23 +28,23 @@ const KNOWN: &[(&str, u64, u64)] = &[
 ];
 
 #[test]
-fn c4_known_texts_are_counted_to_the_token() {
+fn c4_known_texts_are_counted_exactly() {
     let (o200k, cl100k) = (counter(Tokenizer::O200k), counter(Tokenizer::Cl100k));
     for (text, in_o200k, in_cl100k) in KNOWN {
         let counted = (o200k.count(text), cl100k.count(text));
-        assert_eq!(counted, (Count::Exact(*in_o200k), Count::Exact(*in_cl100k)), "{text:?}");
+        assert_eq!(counted, (TokenCount::Exact(*in_o200k), TokenCount::Exact(*in_cl100k)), "{text:?}");
     }
 }
 
 #[test]
-fn c4_who_has_no_vocabulary_is_estimated_and_never_called_exact() {
+fn c4_without_a_vocabulary_counts_are_estimates_and_never_exact() {
     for (text, in_o200k, _) in KNOWN {
-        assert_eq!(counter(Tokenizer::None).count(text), Count::Estimated(estimate(text)), "{text:?}");
-        assert_eq!(stand_in().count(text), Count::Estimated(*in_o200k), "{text:?}");
+        assert_eq!(counter(Tokenizer::None).count(text), TokenCount::Estimated(estimate(text)), "{text:?}");
+        assert_eq!(approximate_counter().count(text), TokenCount::Estimated(*in_o200k), "{text:?}");
     }
 }
 
-/// A word of prose, of code, and of what tools print.
+/// Text like prose, code and tool output.
 fn words() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z]{1,12}",
@@ -64,7 +64,7 @@ static CL100K: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::cl100k_base().u
 proptest! {
     #[test]
     fn c4_another_implementation_counts_the_same(text in words()) {
-        let other = |vocabulary: &CoreBPE| Count::Exact(vocabulary.encode_ordinary(&text).len() as u64);
+        let other = |vocabulary: &CoreBPE| TokenCount::Exact(vocabulary.encode_ordinary(&text).len() as u64);
         prop_assert_eq!(counter(Tokenizer::O200k).count(&text), other(&O200K));
         prop_assert_eq!(counter(Tokenizer::Cl100k).count(&text), other(&CL100K));
     }
@@ -78,7 +78,7 @@ proptest! {
 }
 
 #[test]
-fn err_002_the_estimate_errs_high_for_what_conversations_are_made_of() {
+fn err_002_the_estimate_errs_high_for_typical_conversation_content() {
     let o200k = counter(Tokenizer::O200k);
     let file = |name: &str| {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
@@ -88,7 +88,7 @@ fn err_002_the_estimate_errs_high_for_what_conversations_are_made_of() {
     #[rustfmt::skip]
     let cases = [
         ("prose",   file("README.md")),
-        ("code",    file("crates/core/src/wire/draft.rs")),
+        ("code",    file("crates/core/src/wire/request_draft.rs")),
         ("data",    file("dialects/openai.toml")),
         ("hashes",  file("Cargo.lock")),
         ("shell",   file("scripts/costs")),

@@ -1,4 +1,4 @@
-//! One binary for all integration tests: link time counts on two cores.
+//! All integration tests in one binary, to save link time.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails should fail loudly")]
 

@@ -1,20 +1,20 @@
-//! Keys, the mouse and pastes.
-#![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
+//! Handles keys, the mouse and pastes.
+#![expect(clippy::wildcard_enum_match_arm, reason = "crossterm defines many keys; the others do nothing")]
 
-use aside_core::mention::literal_behind;
+use aside_core::mention::escape_mentions_after;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-use super::asking::Answered;
-use super::{App, Mode, Turn, copy};
-use crate::bindings::Action;
-use crate::commands::Local;
-use crate::input::editor::Taken;
-use crate::seam::{Command, TerminalAct};
-use crate::transcript::item::Item;
-use crate::transcript::{Hit, Part};
-use crate::view::reader::{Outcome, Reader};
+use super::permission_prompt::PromptOutcome;
+use super::{App, InputMode, TurnState, copy};
+use crate::bindings::KeyAction;
+use crate::commands::LocalCommand;
+use crate::input::editor::KeyHandled;
+use crate::seam::{Command, TerminalAction};
+use crate::transcript::item::TranscriptItem;
+use crate::transcript::{HitPart, RowHit};
+use crate::view::reader::{ReaderOutcome, ReaderView};
 
-/// Rows a turn of the wheel moves.
+/// Rows to scroll per wheel step.
 const WHEEL: isize = 3;
 
 impl App {
@@ -23,45 +23,45 @@ impl App {
             return Vec::new();
         }
         let action = self.bindings.action(key);
-        if action == Some(Action::Suspend) {
-            return vec![Command::Terminal(TerminalAct::Suspend)];
+        if action == Some(KeyAction::Suspend) {
+            return vec![Command::Terminal(TerminalAction::Suspend)];
         }
-        let is_control_c = action == Some(Action::Clear);
-        if self.reader.is_some() && !(is_control_c && self.asking.is_waiting()) {
+        let is_control_c = action == Some(KeyAction::Clear);
+        if self.reader.is_some() && !(is_control_c && self.permission_prompt.is_waiting()) {
             return self.reader_key(key);
         }
         if is_control_c {
             return self.control_c();
         }
-        self.leaving = None;
-        if let Some(commands) = self.action_of_any_mode(action, key) {
+        self.quit_armed_at = None;
+        if let Some(commands) = self.global_action(action, key) {
             return commands;
         }
         match self.mode() {
-            Mode::Asked | Mode::Message => self.asked_key(key),
-            Mode::Browse => self.browse_key(key),
-            Mode::Write => self.write_key(key),
+            InputMode::Permission | InputMode::DenyMessage => self.permission_key(key),
+            InputMode::Browse => self.browse_key(key),
+            InputMode::Write => self.write_key(key),
         }
     }
 
-    /// Looking around works whatever else is going on.
-    fn action_of_any_mode(&mut self, action: Option<Action>, key: KeyEvent) -> Option<Vec<Command>> {
+    /// Actions for scrolling and viewing, which work in every mode.
+    fn global_action(&mut self, action: Option<KeyAction>, key: KeyEvent) -> Option<Vec<Command>> {
         let is_bare = key.modifiers.is_empty() && self.composer.editor.is_empty();
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match (action, key.code) {
-            // Whoever is writing wants a new line instead.
-            (_, KeyCode::Enter) if alt && self.can_hurry() && self.composer.editor.is_empty() => {
-                return Some(self.local(Local::AnswerNow));
+            // With text in the input, Alt+Enter inserts a new line instead.
+            (_, KeyCode::Enter) if alt && self.can_answer_now() && self.composer.editor.is_empty() => {
+                return Some(self.run_local(LocalCommand::AnswerNow));
             }
-            (Some(Action::TurnBefore), _) => self.transcript.jump_turn(false),
-            (Some(Action::TurnAfter), _) => self.transcript.jump_turn(true),
-            (Some(Action::PageUp), _) => self.transcript.scroll(-self.transcript.page()),
-            (Some(Action::PageDown), _) => self.transcript.scroll(self.transcript.page()),
-            (Some(Action::ToStart), _) => self.transcript.to_start(),
-            (Some(Action::ToEnd), _) => self.transcript.follow(),
-            (Some(Action::ToggleThinking), _) => return Some(self.local(Local::NextView)),
-            (Some(Action::ReadLast), _) => self.read_last(),
-            (Some(Action::FoldLast), _) => {
+            (Some(KeyAction::TurnBefore), _) => self.transcript.jump_turn(false),
+            (Some(KeyAction::TurnAfter), _) => self.transcript.jump_turn(true),
+            (Some(KeyAction::PageUp), _) => self.transcript.scroll(-self.transcript.page()),
+            (Some(KeyAction::PageDown), _) => self.transcript.scroll(self.transcript.page()),
+            (Some(KeyAction::ToStart), _) => self.transcript.to_start(),
+            (Some(KeyAction::ToEnd), _) => self.transcript.follow(),
+            (Some(KeyAction::ToggleThinking), _) => return Some(self.run_local(LocalCommand::NextView)),
+            (Some(KeyAction::ReadLast), _) => self.read_last(),
+            (Some(KeyAction::FoldLast), _) => {
                 let view = self.transcript.view();
                 if let Some(last) = self.last_item(|item| item.can_fold() && !item.is_hidden(view)) {
                     self.transcript.toggle(last);
@@ -75,16 +75,16 @@ impl App {
     }
 
     fn control_c(&mut self) -> Vec<Command> {
-        if self.asking.is_waiting() {
+        if self.permission_prompt.is_waiting() {
             self.reader = None;
-            let answered = self.asking.deny_and_stop();
-            return self.answered(answered, None);
+            let outcome = self.permission_prompt.deny_and_stop();
+            return self.apply_prompt_outcome(outcome, None);
         }
-        if self.leaving.is_some() {
+        if self.quit_armed_at.is_some() {
             return vec![Command::Quit];
         }
-        self.leaving = self.now.or(Some(aside_core::block::Time(0)));
-        // The draft is gone from the line, but not lost: the arrow brings it back.
+        self.quit_armed_at = self.now.or(Some(aside_core::block::Time(0)));
+        // The draft is cleared but kept in the history.
         let draft = self.composer.take();
         if !draft.trim().is_empty() {
             self.composer.remember(&draft);
@@ -93,32 +93,32 @@ impl App {
     }
 
     fn write_key(&mut self, key: KeyEvent) -> Vec<Command> {
-        if self.composer.popup_key(key) == Taken::Yes {
+        if self.composer.popup_key(key) == KeyHandled::Yes {
             return Vec::new();
         }
         let is_empty = self.composer.editor.is_empty();
         match (self.bindings.action(key), key.code) {
-            (Some(Action::Send), _) => {
+            (Some(KeyAction::Send), _) => {
                 let text = self.composer.take();
                 return self.submit(&text);
             }
-            (Some(Action::NewLine), _) => self.composer.editor.insert("\n"),
-            (Some(Action::Stop), _) => return self.stop(),
-            (Some(Action::Leave), _) if is_empty => return vec![Command::Quit],
-            (Some(Action::Editor), _) => {
-                return vec![Command::Terminal(TerminalAct::Edit(self.composer.editor.expanded()))];
+            (Some(KeyAction::NewLine), _) => self.composer.editor.insert("\n"),
+            (Some(KeyAction::Stop), _) => return self.stop(),
+            (Some(KeyAction::Leave), _) if is_empty => return vec![Command::Quit],
+            (Some(KeyAction::Editor), _) => {
+                return vec![Command::Terminal(TerminalAction::Edit(self.composer.editor.expanded()))];
             }
-            (Some(Action::Complete), _) | (_, KeyCode::BackTab) if is_empty => {
+            (Some(KeyAction::Complete), _) | (_, KeyCode::BackTab) if is_empty => {
                 self.browsing = true;
                 self.transcript.focus_next(false);
             }
-            (Some(Action::Complete), _) => {
-                if self.composer.editor.unfold() == Taken::No {
+            (Some(KeyAction::Complete), _) => {
+                if self.composer.editor.unfold() == KeyHandled::No {
                     self.composer.complete();
                 }
             }
             (_, KeyCode::Up) if is_empty && !self.queue.is_empty() => {
-                // What waits can still be changed.
+                // A queued prompt can still be edited.
                 if let Some(text) = self.queue.pop_back() {
                     self.composer.editor.fill(&text);
                 }
@@ -131,15 +131,15 @@ impl App {
         Vec::new()
     }
 
-    /// Stops the turn; what was queued comes back to be edited.
+    /// Stops the turn. Queued prompts go back into the input.
     pub(super) fn stop(&mut self) -> Vec<Command> {
         match self.turn {
-            Turn::Running { since } => {
-                self.turn = Turn::Stopping { since };
+            TurnState::Running { since } => {
+                self.turn = TurnState::Stopping { since };
                 vec![Command::Interrupt]
             }
-            Turn::Stopping { .. } => Vec::new(),
-            Turn::Idle => {
+            TurnState::Stopping { .. } => Vec::new(),
+            TurnState::Idle => {
                 self.transcript.follow();
                 Vec::new()
             }
@@ -157,16 +157,16 @@ impl App {
                 }
             }
             KeyCode::Char('r') => {
-                if let Some(index) = focus.filter(|index| self.is_thought(*index)) {
-                    self.reader = Some(Reader::thought(index));
+                if let Some(index) = focus.filter(|index| self.is_thinking(*index)) {
+                    self.reader = Some(ReaderView::thinking(index));
                 }
             }
             KeyCode::Char('y') => {
-                let text = focus.and_then(|index| self.transcript.items().get(index)).map(Item::copy_text);
+                let text = focus.and_then(|index| self.transcript.items().get(index)).map(TranscriptItem::copy_text);
                 return text.map(copy).into_iter().collect();
             }
             KeyCode::Esc | KeyCode::Char('q') => self.end_browsing(),
-            // Whoever types wants to write.
+            // Typing a letter switches back to the input.
             KeyCode::Char(_) => {
                 self.end_browsing();
                 return self.write_key(key);
@@ -181,35 +181,37 @@ impl App {
         self.transcript.set_focus(None);
     }
 
-    fn is_thought(&self, index: usize) -> bool {
-        matches!(self.transcript.items().get(index), Some(Item::Thought(_)))
+    fn is_thinking(&self, index: usize) -> bool {
+        matches!(self.transcript.items().get(index), Some(TranscriptItem::Thinking(_)))
     }
 
-    fn asked_key(&mut self, key: KeyEvent) -> Vec<Command> {
+    fn permission_key(&mut self, key: KeyEvent) -> Vec<Command> {
         let width = self.input_width();
-        let about =
-            self.asking.question().map(|question| (question.about.tool.clone(), question.about.subject.clone()));
-        let answered = self.asking.key(key, self.now, width);
-        self.answered(answered, about)
+        let about = self
+            .permission_prompt
+            .question()
+            .map(|question| (question.about.tool.clone(), question.about.subject.clone()));
+        let outcome = self.permission_prompt.key(key, self.now, width);
+        self.apply_prompt_outcome(outcome, about)
     }
 
-    fn answered(&mut self, answered: Answered, about: Option<(String, String)>) -> Vec<Command> {
-        match answered {
-            Answered::NotYet => Vec::new(),
-            Answered::With(command) => {
+    fn apply_prompt_outcome(&mut self, outcome: PromptOutcome, about: Option<(String, String)>) -> Vec<Command> {
+        match outcome {
+            PromptOutcome::Pending => Vec::new(),
+            PromptOutcome::Answer(command) => {
                 if let Some((tool, subject)) = about {
                     self.transcript.tool_answered(&tool, &subject);
                 }
                 vec![command]
             }
-            Answered::AndStop(command) => {
-                // The other way round the model would be told of the no, and asked.
+            PromptOutcome::AnswerAndStop(command) => {
+                // Stop first: after a denial alone, the model would get another request.
                 let mut commands = self.stop();
                 commands.push(command);
                 commands
             }
-            Answered::Look { title, text } => {
-                self.reader = Some(Reader::preview(&title, &text));
+            PromptOutcome::Preview { title, text } => {
+                self.reader = Some(ReaderView::preview(&title, &text));
                 Vec::new()
             }
         }
@@ -222,9 +224,9 @@ impl App {
     fn reader_key(&mut self, key: KeyEvent) -> Vec<Command> {
         let Some(reader) = &mut self.reader else { return Vec::new() };
         match reader.key(key, &self.transcript) {
-            Outcome::Stay => Vec::new(),
-            Outcome::Copy(text) => vec![copy(text)],
-            Outcome::Close => {
+            ReaderOutcome::Stay => Vec::new(),
+            ReaderOutcome::Copy(text) => vec![copy(text)],
+            ReaderOutcome::Close => {
                 self.reader = None;
                 Vec::new()
             }
@@ -262,14 +264,16 @@ impl App {
             return self.transcript.follow();
         }
         match self.transcript.hit(usize::from(y - area.y)) {
-            Some(Hit { item, part: Part::Header }) => self.transcript.toggle(item),
-            // Of a window one sees only the end; a click anywhere on it opens it.
-            Some(Hit { item, part: Part::Body }) if self.transcript.is_window(item) => self.transcript.toggle(item),
-            Some(Hit { part: Part::Body, .. }) | None => (),
+            Some(RowHit { item, part: HitPart::Header }) => self.transcript.toggle(item),
+            // The window shows only a part of the block, so a click anywhere in it opens it.
+            Some(RowHit { item, part: HitPart::Body }) if self.transcript.is_partial(item) => {
+                self.transcript.toggle(item)
+            }
+            Some(RowHit { part: HitPart::Body, .. }) | None => (),
         }
     }
 
-    /// What the user's own editor was left with.
+    /// Takes the text from the user's editor.
     pub(super) fn edited(&mut self, text: &str) {
         match text.trim().is_empty() {
             true => self.toast("the editor left nothing; the text is as it was".to_owned()),
@@ -279,19 +283,19 @@ impl App {
 
     pub(super) fn paste(&mut self, text: &str) -> Vec<Command> {
         match self.mode() {
-            Mode::Write => self.paste_prompt(text),
-            Mode::Browse => {
+            InputMode::Write => self.paste_prompt(text),
+            InputMode::Browse => {
                 self.end_browsing();
                 self.paste_prompt(text);
             }
-            Mode::Asked | Mode::Message => self.asking.paste(text),
+            InputMode::Permission | InputMode::DenyMessage => self.permission_prompt.paste(text),
         }
         Vec::new()
     }
 
-    /// What is pasted names no files: whoever wrote it may be somebody else.
+    /// Pasted text mentions no files, because somebody else may have written it.
     fn paste_prompt(&mut self, text: &str) {
         let editor = &mut self.composer.editor;
-        editor.paste(&literal_behind(editor.before_cursor(), text));
+        editor.paste(&escape_mentions_after(editor.before_cursor(), text));
     }
 }

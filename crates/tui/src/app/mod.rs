@@ -1,36 +1,36 @@
-//! The state of the screen and how it changes. No IO: messages in, commands
-//! out, and [`crate::view::draw`] paints what is.
+//! The state of the screen and how it changes. No IO: messages in, commands out;
+//! [`crate::view::draw`] paints the state.
 
-pub mod asking;
+mod highlighting;
 mod keys;
-mod lights;
+pub mod permission_prompt;
 mod updates;
-pub(crate) use updates::taken_back_words;
+pub(crate) use updates::undone_message;
 
 use std::collections::VecDeque;
 
 use aside_core::block::Time;
 use aside_core::event::Usage;
-use aside_core::mention::unescaped;
-use aside_core::screen::neutral_line;
-use aside_core::settings::Display;
+use aside_core::mention::unescape_mentions;
+use aside_core::settings::ThinkingDisplay;
+use aside_core::terminal_text::terminal_safe_line;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
 
 use crate::bindings::Bindings;
-use crate::commands::{self, Local, Parsed};
-use crate::count::{Rate, short};
+use crate::commands::{self, LocalCommand, ParsedLine};
 use crate::input::composer::Composer;
-use crate::seam::{Command, Lists, Said, Sending, Status, TerminalAct, Update};
-use crate::text::light::Lit;
+use crate::seam::{Command, CommandOutput, CompletionLists, Sending, Status, TerminalAction, Update};
+use crate::text::highlight::HighlightResult;
 use crate::text::width_of;
-use crate::text::wrap::cut;
-use crate::theme::{Ground, Theme};
+use crate::text::wrap::ellipsize;
+use crate::theme::{ColourScheme, Theme};
+use crate::token_estimate::{TokenRate, format_count};
 use crate::transcript::Transcript;
-use crate::transcript::item::Item;
-use crate::transcript::thought::duration;
-use crate::view::reader::Reader;
-use asking::Asking;
+use crate::transcript::item::TranscriptItem;
+use crate::transcript::thinking::duration;
+use crate::view::reader::ReaderView;
+use permission_prompt::PermissionPrompt;
 
 /// Everything that can happen to the screen.
 #[derive(Debug)]
@@ -38,34 +38,34 @@ pub enum Msg {
     Key(KeyEvent),
     Mouse(MouseEvent),
     Paste(String),
-    /// The user's own editor was left with this.
+    /// The text returned by the user's editor.
     Edited(String),
     Resize,
     Tick(Time),
     Update(Box<Update>),
-    /// Colours of code that was in sight.
-    Lit(Box<Lit>),
+    /// Highlighted code.
+    Highlighted(Box<HighlightResult>),
 }
 
-/// Who gets the keys.
+/// What the keys act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum InputMode {
     Write,
-    /// Walking over the blocks.
+    /// Moving between blocks.
     Browse,
-    /// A tool waits for an answer.
-    Asked,
-    /// The answer is no, and a message is being written.
-    Message,
+    /// A permission question is waiting for an answer.
+    Permission,
+    /// The user denied the question and is writing a message.
+    DenyMessage,
 }
 
-/// What the screen begins with.
+/// The initial state of the screen.
 #[derive(Debug, Default)]
 pub struct Setup {
     pub theme: Theme,
     pub status: Status,
-    pub lists: Lists,
-    /// What was sent in earlier sessions.
+    pub lists: CompletionLists,
+    /// Prompts of earlier sessions.
     pub sent: Vec<String>,
 }
 
@@ -76,58 +76,57 @@ pub struct App {
     pub(crate) status: Status,
     pub(crate) sending: Option<Sending>,
     pub(crate) usage: Usage,
-    pub(crate) rate: Rate,
+    pub(crate) rate: TokenRate,
     pub(crate) theme: Theme,
     bindings: Bindings,
     pub(crate) queue: VecDeque<String>,
-    pub(crate) asking: Asking,
-    pub(crate) reader: Option<Reader>,
+    pub(crate) permission_prompt: PermissionPrompt,
+    pub(crate) reader: Option<ReaderView>,
     pub(crate) transcript_area: Rect,
     browsing: bool,
-    turn: Turn,
-    doing: Doing,
-    /// The answer was asked for, and nothing has come since.
-    hurried: bool,
-    /// Whether the wish for thinking was heard.
-    pub(crate) wish: Wish,
+    turn: TurnState,
+    activity: TurnActivity,
+    /// Answer-now was requested, and no block has opened since.
+    answer_requested: bool,
+    /// Whether the provider honoured the request for thinking.
+    pub(crate) thinking_request: ThinkingRequest,
     now: Option<Time>,
     /// When Ctrl+C was pressed the first time.
-    leaving: Option<Time>,
-    /// The view that was asked for and that the engine has still to confirm.
-    /// What it told before it knew does not count.
-    asked_view: Option<Display>,
-    /// A word on what was just done, and until when it stands.
+    quit_armed_at: Option<Time>,
+    /// A view that the engine has not confirmed yet. Older status updates do not override it.
+    requested_view: Option<ThinkingDisplay>,
+    /// A short confirmation, and when it disappears.
     toast: Option<(String, Option<Time>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum TurnState {
     Idle,
     Running {
         since: Option<Time>,
     },
-    /// The user stopped it; the engine has still to say so.
+    /// The user stopped the turn; the engine has not confirmed it yet.
     Stopping {
         since: Option<Time>,
     },
 }
 
-/// The wish for thinking, over a turn.
+/// Whether thinking was requested and arrived in this turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum ThinkingRequest {
     None,
-    /// It was sent, and no thought has come.
+    /// Requested, but no thinking has arrived yet.
     Sent,
-    Heard,
-    /// The turn is over, and none came.
+    Honoured,
+    /// The turn ended without thinking.
     Ignored,
 }
 
-/// What the turn is at, in a word: it shows even where thinking does not.
+/// What the turn is doing. Shown even where thinking is hidden.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Doing {
-    Nothing,
-    /// The request is out and nothing has come back.
+enum TurnActivity {
+    None,
+    /// The request was sent and nothing has arrived yet.
     Waiting,
     Thinking,
     Writing,
@@ -135,7 +134,7 @@ enum Doing {
     Running(String),
 }
 
-const LEAVE_WITHIN_MS: u64 = 2000;
+const QUIT_WINDOW_MS: u64 = 2000;
 const TOAST_MS: u64 = 3000;
 
 impl App {
@@ -147,31 +146,31 @@ impl App {
             status,
             sending: None,
             usage: Usage::default(),
-            rate: Rate::default(),
+            rate: TokenRate::default(),
             theme,
             bindings: Bindings::default(),
             queue: VecDeque::new(),
-            asking: Asking::default(),
+            permission_prompt: PermissionPrompt::default(),
             reader: None,
             transcript_area: Rect::default(),
             browsing: false,
-            turn: Turn::Idle,
-            doing: Doing::Nothing,
-            hurried: false,
-            wish: Wish::None,
+            turn: TurnState::Idle,
+            activity: TurnActivity::None,
+            answer_requested: false,
+            thinking_request: ThinkingRequest::None,
             now: None,
-            leaving: None,
-            asked_view: None,
+            quit_armed_at: None,
+            requested_view: None,
             toast: None,
         }
     }
 
-    /// Other keys than those of the table.
+    /// Replaces the default key bindings.
     pub fn bind(&mut self, bindings: Bindings) {
         self.bindings = bindings;
     }
 
-    /// Takes one message; what the engine should do comes back.
+    /// Handles one message and returns the commands for the engine.
     pub fn update(&mut self, msg: Msg) -> Vec<Command> {
         match msg {
             Msg::Key(key) => self.key(key),
@@ -186,9 +185,9 @@ impl App {
                 self.tick(now);
                 Vec::new()
             }
-            Msg::Update(update) => self.hear(*update),
-            Msg::Lit(mut lit) => {
-                self.lit(&mut lit);
+            Msg::Update(update) => self.apply_update(*update),
+            Msg::Highlighted(mut result) => {
+                self.apply_highlight(&mut result);
                 Vec::new()
             }
         }
@@ -198,11 +197,11 @@ impl App {
         self.now = Some(now);
         self.transcript.set_now(now);
         self.rate.tick(now);
-        if self.leaving.is_some_and(|at| now.0.saturating_sub(at.0) > LEAVE_WITHIN_MS) {
-            self.leaving = None;
+        if self.quit_armed_at.is_some_and(|at| now.0.saturating_sub(at.0) > QUIT_WINDOW_MS) {
+            self.quit_armed_at = None;
         }
         if let Some((_, until)) = &mut self.toast {
-            // It came before the first look at the clock.
+            // The toast was set before the first tick.
             let until = *until.get_or_insert(Time(now.0 + TOAST_MS));
             if now > until {
                 self.toast = None;
@@ -214,45 +213,44 @@ impl App {
         self.toast = Some((text, self.now.map(|now| Time(now.0 + TOAST_MS))));
     }
 
-    pub fn toasted(&self) -> Option<&str> {
+    pub fn toast_text(&self) -> Option<&str> {
         self.toast.as_ref().map(|(text, _)| text.as_str())
     }
 
-    /// The question in front is part of the frame being drawn.
-    pub(crate) fn question_drawn(&mut self, readable: asking::Readable) {
-        self.asking.drawn(self.now, readable);
+    /// The current question is part of the frame being drawn.
+    pub(crate) fn question_drawn(&mut self, fit: permission_prompt::QuestionFit) {
+        self.permission_prompt.drawn(self.now, fit);
     }
 
-    /// The frame is on the screen. What was typed until now was typed before it
-    /// could be read.
+    /// The frame is on the screen. Keys pressed before this moment cannot answer its question.
     pub fn frame_shown(&mut self) {
-        self.asking.shown(self.now);
+        self.permission_prompt.shown(self.now);
     }
 
-    /// Something on the screen moves by itself.
-    pub fn is_moving(&self) -> bool {
-        self.is_busy() || self.leaving.is_some() || self.toast.is_some()
+    /// Whether anything on the screen changes by itself.
+    pub fn is_animated(&self) -> bool {
+        self.is_busy() || self.quit_armed_at.is_some() || self.toast.is_some()
     }
 
-    pub fn mode(&self) -> Mode {
-        if self.asking.message().is_some() {
-            Mode::Message
-        } else if self.asking.is_waiting() {
-            Mode::Asked
+    pub fn mode(&self) -> InputMode {
+        if self.permission_prompt.message().is_some() {
+            InputMode::DenyMessage
+        } else if self.permission_prompt.is_waiting() {
+            InputMode::Permission
         } else if self.browsing {
-            Mode::Browse
+            InputMode::Browse
         } else {
-            Mode::Write
+            InputMode::Write
         }
     }
 
-    /// A turn is running.
+    /// Whether a turn is running.
     pub fn is_busy(&self) -> bool {
-        self.turn != Turn::Idle
+        self.turn != TurnState::Idle
     }
 
-    pub fn is_leaving(&self) -> bool {
-        self.leaving.is_some()
+    pub fn is_quit_armed(&self) -> bool {
+        self.quit_armed_at.is_some()
     }
 
     pub fn transcript(&self) -> &Transcript {
@@ -263,7 +261,7 @@ impl App {
         self.theme
     }
 
-    /// The model that answers, or the one that will.
+    /// The model of the running turn, or of the next one.
     pub fn model(&self) -> &str {
         match &self.sending {
             Some(sending) if self.is_busy() => &sending.model,
@@ -271,160 +269,166 @@ impl App {
         }
     }
 
-    /// What is going on, for the line above the input. If there is too little
-    /// room, a name is cut and how to stop it is not.
-    pub fn doing(&self, room: usize) -> Option<String> {
+    /// The activity, for the line above the input. If space is short, names are shortened and the
+    /// stop key stays.
+    pub fn activity_line(&self, room: usize) -> Option<String> {
         let (since, how) = match self.turn {
-            Turn::Idle => return None,
-            // There Esc leads back to the question.
-            Turn::Running { since } if self.asking.is_waiting() => (since, None),
-            Turn::Running { since } => (since, Some("Esc stops")),
-            Turn::Stopping { since } => (since, Some("stopping")),
+            TurnState::Idle => return None,
+            // Esc then belongs to the permission question.
+            TurnState::Running { since } if self.permission_prompt.is_waiting() => (since, None),
+            TurnState::Running { since } => (since, Some("Esc stops")),
+            TurnState::Stopping { since } => (since, Some("stopping")),
         };
         let passed = since.zip(self.now).map(|(since, now)| now.0.saturating_sub(since.0)).filter(|ms| *ms >= 1000);
-        let what = match &self.doing {
-            _ if self.asking.is_waiting() => Some("waiting for you".to_owned()),
-            Doing::Nothing => None,
-            Doing::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
-            Doing::Waiting => Some(format!("waiting for {}", neutral_line(self.model()))),
-            Doing::Thinking if self.transcript.is_stuck() => Some("in circles · Alt+Enter answers now".to_owned()),
-            Doing::Thinking => Some("thinking".to_owned()),
-            Doing::Writing => Some("writing".to_owned()),
-            Doing::Calling(name) => Some(format!("calling {}", neutral_line(name))),
-            Doing::Running(name) => Some(format!("running {}", neutral_line(name))),
+        let what = match &self.activity {
+            _ if self.permission_prompt.is_waiting() => Some("waiting for you".to_owned()),
+            TurnActivity::None => None,
+            TurnActivity::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
+            TurnActivity::Waiting => Some(format!("waiting for {}", terminal_safe_line(self.model()))),
+            TurnActivity::Thinking if self.transcript.is_looping() => {
+                Some("in circles · Alt+Enter answers now".to_owned())
+            }
+            TurnActivity::Thinking => Some("thinking".to_owned()),
+            TurnActivity::Writing => Some("writing".to_owned()),
+            TurnActivity::Calling(name) => Some(format!("calling {}", terminal_safe_line(name))),
+            TurnActivity::Running(name) => Some(format!("running {}", terminal_safe_line(name))),
         };
         let rest: Vec<String> = passed.map(duration).into_iter().chain(how.map(str::to_owned)).collect();
         let mut rest = rest.join(" · ");
-        let spinner = self.transcript.look(self.theme.motion).spinner();
+        let spinner = self.transcript.render_context(self.theme.motion).spinner();
         let room_beside = |rest: &str| room.saturating_sub(width_of(spinner) + width_of(rest) + 4);
-        // How to stop is known; how to get an answer out of it is not.
-        let is_stuck = self.doing == Doing::Thinking && self.transcript.is_stuck();
-        if is_stuck && what.as_deref().is_some_and(|what| width_of(what) > room_beside(&rest)) {
+        // Users know how to stop; the key that asks for an answer is less known.
+        let is_looping = self.activity == TurnActivity::Thinking && self.transcript.is_looping();
+        if is_looping && what.as_deref().is_some_and(|what| width_of(what) > room_beside(&rest)) {
             rest.clear();
         }
         let room = room_beside(&rest);
-        // Half a name of a model says nothing.
-        let is_bare = self.doing == Doing::Waiting && !self.asking.is_waiting();
-        let what = what.map(|what| match width_of(&what) > room && is_bare {
+        // A shortened model name is useless.
+        let is_plain_wait = self.activity == TurnActivity::Waiting && !self.permission_prompt.is_waiting();
+        let what = what.map(|what| match width_of(&what) > room && is_plain_wait {
             true => "waiting".to_owned(),
-            false => cut(&what, room),
+            false => ellipsize(&what, room),
         });
         let parts: Vec<String> = what.into_iter().chain([rest]).filter(|part| !part.is_empty()).collect();
         Some(format!("{spinner} {}", parts.join(" · ")))
     }
 
-    /// A line was written: a command, or something to say.
+    /// Handles a submitted line: a command or a prompt.
     fn submit(&mut self, text: &str) -> Vec<Command> {
         if text.trim().is_empty() {
             return Vec::new();
         }
         self.composer.remember(text);
         match commands::parse(text) {
-            Parsed::Text => self.say(text.to_owned()),
-            Parsed::Local(local) => self.local(local),
-            Parsed::Engine(command) => {
+            ParsedLine::Text => self.prompt(text.to_owned()),
+            ParsedLine::Local(local) => self.run_local(local),
+            ParsedLine::Engine(command) => {
                 self.transcript.follow();
                 vec![command]
             }
-            Parsed::Wrong { what, hint } => {
-                self.transcript.said(&Said::Wrong { what, hint });
+            ParsedLine::Invalid { what, hint } => {
+                self.transcript.push_output(&CommandOutput::Error { what, hint });
                 self.transcript.follow();
                 Vec::new()
             }
         }
     }
 
-    fn say(&mut self, text: String) -> Vec<Command> {
+    fn prompt(&mut self, text: String) -> Vec<Command> {
         if self.is_busy() {
             self.queue.push_back(text);
             return Vec::new();
         }
         self.transcript.follow();
-        self.begin(text)
+        self.begin_turn(text)
     }
 
-    /// Enough thought: the same turn asks for the answer. What is being
-    /// answered already is left alone.
+    /// Asks the same turn for its answer. Does nothing once the answer streams.
     fn answer_now(&mut self) -> Vec<Command> {
-        match (self.turn, &self.doing) {
-            (Turn::Running { .. }, Doing::Waiting | Doing::Thinking) if !self.hurried => {
-                self.hurried = true;
+        match (self.turn, &self.activity) {
+            (TurnState::Running { .. }, TurnActivity::Waiting | TurnActivity::Thinking) if !self.answer_requested => {
+                self.answer_requested = true;
                 self.toast("asking for the answer".to_owned());
                 vec![Command::AnswerNow]
             }
-            (Turn::Running { .. } | Turn::Stopping { .. } | Turn::Idle, _) => {
+            (TurnState::Running { .. } | TurnState::Stopping { .. } | TurnState::Idle, _) => {
                 self.toast("nothing is thought right now".to_owned());
                 Vec::new()
             }
         }
     }
 
-    fn can_hurry(&self) -> bool {
-        matches!(self.turn, Turn::Running { .. }) && matches!(self.doing, Doing::Waiting | Doing::Thinking)
+    fn can_answer_now(&self) -> bool {
+        matches!(self.turn, TurnState::Running { .. })
+            && matches!(self.activity, TurnActivity::Waiting | TurnActivity::Thinking)
     }
 
-    /// Begins a turn. Whoever reads further up is left alone.
-    fn begin(&mut self, text: String) -> Vec<Command> {
-        self.turn = Turn::Running { since: self.now };
-        self.transcript.say(&unescaped(&text));
-        vec![Command::Say(text)]
+    /// Begins a turn, without scrolling if the user has scrolled up.
+    fn begin_turn(&mut self, text: String) -> Vec<Command> {
+        self.turn = TurnState::Running { since: self.now };
+        self.transcript.push_prompt(&unescape_mentions(&text));
+        vec![Command::Prompt(text)]
     }
 
-    fn local(&mut self, local: Local) -> Vec<Command> {
+    fn run_local(&mut self, local: LocalCommand) -> Vec<Command> {
         match local {
-            Local::Help => self.reader = Some(Reader::page("aside", &commands::help(&self.bindings))),
-            Local::NextView => return self.set_view(next_view(self.transcript.view())),
-            Local::View(view) => return self.set_view(view),
-            Local::Reader => self.read_last(),
-            Local::AnswerNow => return self.answer_now(),
-            Local::CopyAnswer => {
-                return self.copy_last(|item| matches!(item, Item::Text(doc) if !doc.is_blank()), "answer");
+            LocalCommand::Help => self.reader = Some(ReaderView::page("aside", &commands::help(&self.bindings))),
+            LocalCommand::NextView => return self.set_view(next_view(self.transcript.view())),
+            LocalCommand::View(view) => return self.set_view(view),
+            LocalCommand::Reader => self.read_last(),
+            LocalCommand::AnswerNow => return self.answer_now(),
+            LocalCommand::CopyAnswer => {
+                return self.copy_last(|item| matches!(item, TranscriptItem::Text(doc) if !doc.is_blank()), "answer");
             }
-            Local::CopyThinking => return self.copy_last(|item| matches!(item, Item::Thought(_)), "thought"),
-            Local::Sent => self.sent(),
-            Local::Theme(ground) => {
-                let other = if self.theme.ground == Ground::Dark { Ground::Light } else { Ground::Dark };
-                let ground = ground.unwrap_or(other);
-                self.theme = Theme { ground, background: None, ..self.theme };
+            LocalCommand::CopyThinking => {
+                return self.copy_last(|item| matches!(item, TranscriptItem::Thinking(_)), "thought");
+            }
+            LocalCommand::Sent => self.show_sent(),
+            LocalCommand::Theme(scheme) => {
+                let other =
+                    if self.theme.scheme == ColourScheme::Dark { ColourScheme::Light } else { ColourScheme::Dark };
+                let scheme = scheme.unwrap_or(other);
+                self.theme = Theme { scheme, background: None, ..self.theme };
             }
         }
         Vec::new()
     }
 
-    /// Shows every thought this way, and asks the engine to remember it.
-    fn set_view(&mut self, view: Display) -> Vec<Command> {
+    /// Shows all thinking this way and asks the engine to store the preference.
+    fn set_view(&mut self, view: ThinkingDisplay) -> Vec<Command> {
         self.status.view = view;
-        self.asked_view = Some(view);
+        self.requested_view = Some(view);
         self.transcript.set_view(view);
         self.toast(format!("Thinking: {view}"));
         vec![Command::View(view)]
     }
 
-    fn said(&mut self, said: Said) {
-        self.transcript.said(&said);
+    fn show_output(&mut self, output: CommandOutput) {
+        self.transcript.push_output(&output);
         self.transcript.follow();
     }
 
-    /// The decision table of the last request.
-    fn sent(&mut self) {
-        for said in explained(self.sending.as_ref()) {
-            self.said(said);
+    /// Shows the decision table of the last request.
+    fn show_sent(&mut self) {
+        for output in sent_report(self.sending.as_ref()) {
+            self.show_output(output);
         }
     }
 
-    fn last_item(&self, wanted: impl Fn(&Item) -> bool) -> Option<usize> {
+    fn last_item(&self, wanted: impl Fn(&TranscriptItem) -> bool) -> Option<usize> {
         self.transcript.items().iter().rposition(wanted)
     }
 
     fn read_last(&mut self) {
-        match self.last_item(|item| matches!(item, Item::Thought(_))) {
-            Some(index) => self.reader = Some(Reader::thought(index)),
+        match self.last_item(|item| matches!(item, TranscriptItem::Thinking(_))) {
+            Some(index) => self.reader = Some(ReaderView::thinking(index)),
             None => self.toast("there is no thought yet".to_owned()),
         }
     }
 
-    fn copy_last(&mut self, wanted: impl Fn(&Item) -> bool, name: &str) -> Vec<Command> {
-        let found = self.last_item(wanted).and_then(|index| self.transcript.items().get(index)).map(Item::copy_text);
+    fn copy_last(&mut self, wanted: impl Fn(&TranscriptItem) -> bool, name: &str) -> Vec<Command> {
+        let found =
+            self.last_item(wanted).and_then(|index| self.transcript.items().get(index)).map(TranscriptItem::copy_text);
         match found {
             Some(text) => {
                 self.toast(format!("{name} copied"));
@@ -438,31 +442,31 @@ impl App {
     }
 }
 
-/// The decision table of the last request, and what else it was.
-pub(crate) fn explained(sending: Option<&Sending>) -> Vec<Said> {
-    let Some(sending) = sending else { return vec![Said::Line("nothing was sent yet".to_owned())] };
+/// The decision table of the last request, with its model, effort and size.
+pub(crate) fn sent_report(sending: Option<&Sending>) -> Vec<CommandOutput> {
+    let Some(sending) = sending else { return vec![CommandOutput::Line("nothing was sent yet".to_owned())] };
     let Sending { step, model, effort, tokens, notes, decisions, .. } = sending;
     let effort = effort.as_ref().map(|effort| format!(" · effort {effort}")).unwrap_or_default();
-    let head = format!("to {} · step {step}{effort} · ~{} tokens", neutral_line(model), short(*tokens));
+    let head = format!("to {} · step {step}{effort} · ~{} tokens", terminal_safe_line(model), format_count(*tokens));
     let lines: Vec<&str> = std::iter::once(head.as_str()).chain(notes.iter().map(String::as_str)).collect();
     let table = match Some(decisions).filter(|rows| !rows.is_empty()) {
-        None => Said::Line("no stored thought was part of it".to_owned()),
+        None => CommandOutput::Line("no stored thought was part of it".to_owned()),
         Some(rows) => {
             let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
             let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
-            Said::Table { head, rows: rows.iter().map(row).collect() }
+            CommandOutput::Table { head, rows: rows.iter().map(row).collect() }
         }
     };
-    vec![Said::Line(lines.join("\n")), table]
+    vec![CommandOutput::Line(lines.join("\n")), table]
 }
 
 fn copy(text: String) -> Command {
-    Command::Terminal(TerminalAct::Copy(text))
+    Command::Terminal(TerminalAction::Copy(text))
 }
 
-/// The order in which `/thinking` walks.
-pub(crate) fn next_view(view: Display) -> Display {
-    let all = Display::ALL;
+/// The next view in the order that `/thinking` cycles through.
+pub(crate) fn next_view(view: ThinkingDisplay) -> ThinkingDisplay {
+    let all = ThinkingDisplay::ALL;
     let at = all.iter().position(|one| *one == view).map_or(0, |at| (at + 1) % all.len());
     all.get(at).copied().unwrap_or_default()
 }

@@ -1,62 +1,62 @@
-//! The editor together with what helps to fill it: completions and history.
-#![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
+//! The input line: the editor with completion and history.
+#![expect(clippy::wildcard_enum_match_arm, reason = "crossterm defines many keys; the others do nothing")]
 
 use crossterm::event::{KeyCode, KeyEvent};
 
-use super::complete::{self, Popup};
-use super::editor::{Editor, Taken};
-use super::history::History;
-use crate::seam::Lists;
+use super::completion::{self, CompletionPopup};
+use super::editor::{Editor, KeyHandled};
+use super::history::PromptHistory;
+use crate::seam::CompletionLists;
 
 #[derive(Debug, Default)]
 pub struct Composer {
     pub editor: Editor,
-    pub popup: Option<Popup>,
-    pub lists: Lists,
-    history: History,
+    pub popup: Option<CompletionPopup>,
+    pub lists: CompletionLists,
+    history: PromptHistory,
 }
 
 impl Composer {
-    pub fn new(lists: Lists, sent: Vec<String>) -> Composer {
-        Composer { lists, history: History::new(sent), ..Composer::default() }
+    pub fn new(lists: CompletionLists, sent: Vec<String>) -> Composer {
+        Composer { lists, history: PromptHistory::new(sent), ..Composer::default() }
     }
 
-    /// Hands over what was written.
+    /// Takes the text and clears the editor.
     pub fn take(&mut self) -> String {
         self.popup = None;
         self.editor.take()
     }
 
-    /// It was sent, and can be called back.
+    /// Adds a sent prompt to the history.
     pub fn remember(&mut self, text: &str) {
         self.history.push(text);
     }
 
-    /// What was sent in earlier sessions, the newest last.
-    pub fn recall_from(&mut self, earlier: Vec<String>) {
-        self.history.begin_with(earlier);
+    /// Adds prompts of earlier sessions, the newest last.
+    pub fn prepend_history(&mut self, earlier: Vec<String>) {
+        self.history.prepend(earlier);
     }
 
     pub fn complete(&mut self) {
-        self.popup = complete::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
+        self.popup = completion::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
     }
 
     pub fn edit(&mut self, key: KeyEvent, width: usize) {
         match (self.editor.key(key, width), key.code) {
-            (Taken::Yes, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) => self.complete(),
-            (Taken::Yes, _) => self.popup = None,
-            (Taken::No, KeyCode::Up) => {
+            (KeyHandled::Yes, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) => self.complete(),
+            (KeyHandled::Yes, _) => self.popup = None,
+            (KeyHandled::No, KeyCode::Up) => {
                 let written = self.editor.expanded();
                 if let Some(text) = self.history.back(&written) {
                     self.editor.fill(text);
                 }
             }
-            (Taken::No, KeyCode::Down) => {
+            (KeyHandled::No, KeyCode::Down) => {
                 if let Some(text) = self.history.forward() {
                     self.editor.fill(text);
                 }
             }
-            (Taken::No, _) => (),
+            (KeyHandled::No, _) => (),
         }
     }
 
@@ -65,26 +65,26 @@ impl Composer {
         text.starts_with(['/', ':']) && !text.ends_with(' ')
     }
 
-    /// Whether the list of completions took the key.
-    pub fn popup_key(&mut self, key: KeyEvent) -> Taken {
-        let Some(popup) = &mut self.popup else { return Taken::No };
+    /// Lets the completion popup handle a key first.
+    pub fn popup_key(&mut self, key: KeyEvent) -> KeyHandled {
+        let Some(popup) = &mut self.popup else { return KeyHandled::No };
         match key.code {
             KeyCode::Up => popup.move_by(-1),
             KeyCode::Down => popup.move_by(1),
             KeyCode::Esc => self.popup = None,
             KeyCode::Tab | KeyCode::Enter if key.modifiers.is_empty() => {
-                if let Some(picked) = popup.picked() {
-                    let (from, text) = (popup.from, picked.text.clone());
+                if let Some(selected) = popup.selected() {
+                    let (from, text) = (popup.from, selected.text.clone());
                     self.editor.complete(from, &text);
                 }
                 self.complete();
-                // Nothing more can be chosen, so Enter means the whole command.
+                // Nothing is left to choose, so Enter submits the command.
                 if key.code == KeyCode::Enter && self.popup.is_none() && self.is_whole_command() {
-                    return Taken::No;
+                    return KeyHandled::No;
                 }
             }
-            _ => return Taken::No,
+            _ => return KeyHandled::No,
         }
-        Taken::Yes
+        KeyHandled::Yes
     }
 }

@@ -1,38 +1,38 @@
-//! A few lines of text with a cursor. A large paste is one thing in it: it
-//! shows as a token, is deleted as one, and unfolds when the text is sent.
-#![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
+//! A multi-line text editor. A large paste is a single placeholder: it is deleted as one character
+//! and expanded when the text is sent.
+#![expect(clippy::wildcard_enum_match_arm, reason = "crossterm defines many keys; the others do nothing")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::text::wrap::cluster_width;
-use crate::text::{Ink, Row, Span, width_of};
+use crate::text::wrap::grapheme_width;
+use crate::text::{Row, Span, TextRole, width_of};
 
-/// Stands for the first paste; the next ones follow it. Private letters, so
-/// no text has them by itself.
-const FIRST_TOKEN: u32 = 0xF_0000;
-const MOST_TOKENS: usize = 0xFFFD;
+/// The placeholder of the first paste; later ones follow it. Private-use characters, which no
+/// ordinary text contains.
+const FIRST_PLACEHOLDER: u32 = 0xF_0000;
+const MAX_PLACEHOLDERS: usize = 0xFFFD;
 const LARGE_LINES: usize = 8;
 const LARGE_BYTES: usize = 1000;
-/// What was not pasted but written stays open longer.
-const FOLDED_LINES: usize = 200;
-const FOLDED_BYTES: usize = 20_000;
+/// Text that was typed, not pasted, folds only beyond these sizes.
+const FOLD_LINES: usize = 200;
+const FOLD_BYTES: usize = 20_000;
 
 #[derive(Debug, Default)]
 pub struct Editor {
     text: String,
-    /// A byte position between two clusters.
+    /// A byte position between two graphemes.
     at: usize,
     pastes: Vec<String>,
-    /// The column to come back to while moving up and down.
-    goal: Option<usize>,
+    /// The column to return to while moving up and down.
+    goal_column: Option<usize>,
 }
 
-/// What became of a key.
+/// Whether a key was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum KeyHandled {
     Yes,
-    /// Not a key of the editor, or one that leads out of it.
+    /// Not a key of the editor, or a move out of it.
     No,
 }
 
@@ -41,7 +41,7 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// The text with tokens in it.
+    /// The text with its placeholders.
     pub fn raw(&self) -> &str {
         &self.text
     }
@@ -50,7 +50,7 @@ impl Editor {
         self.at
     }
 
-    /// The text with every paste in full.
+    /// The text with all pastes expanded.
     pub fn expanded(&self) -> String {
         let mut out = String::new();
         for letter in self.text.chars() {
@@ -62,7 +62,7 @@ impl Editor {
         out
     }
 
-    /// Hands the text over and is empty again.
+    /// Takes the expanded text and clears the editor.
     pub fn take(&mut self) -> String {
         let text = self.expanded();
         *self = Editor::default();
@@ -74,21 +74,21 @@ impl Editor {
         self.insert(text);
     }
 
-    /// As [`Editor::set`]; what is too long to be seen at once is folded, so
-    /// that a key does not cost more for it.
+    /// Like [`Editor::set`], but folds a long text, so that keys stay cheap.
     pub fn fill(&mut self, text: &str) {
         *self = Editor::default();
-        match text.lines().count() > FOLDED_LINES || text.len() > FOLDED_BYTES {
+        match text.lines().count() > FOLD_LINES || text.len() > FOLD_BYTES {
             true => self.paste(text),
             false => self.insert(text),
         }
     }
 
     pub fn insert(&mut self, text: &str) {
-        let text: String = text.chars().filter(|letter| token_index(*letter).is_none() && *letter != '\r').collect();
+        let text: String =
+            text.chars().filter(|letter| placeholder_index(*letter).is_none() && *letter != '\r').collect();
         self.text.insert_str(self.at, &text);
         self.at += text.len();
-        self.goal = None;
+        self.goal_column = None;
     }
 
     pub fn before_cursor(&self) -> Option<char> {
@@ -98,27 +98,28 @@ impl Editor {
     pub fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let is_large = text.lines().count() > LARGE_LINES || text.len() > LARGE_BYTES;
-        if !is_large || self.pastes.len() >= MOST_TOKENS {
+        if !is_large || self.pastes.len() >= MAX_PLACEHOLDERS {
             return self.insert(&text);
         }
-        let token = u32::try_from(self.pastes.len()).ok().and_then(|index| char::from_u32(FIRST_TOKEN + index));
-        if let Some(token) = token {
+        let placeholder =
+            u32::try_from(self.pastes.len()).ok().and_then(|index| char::from_u32(FIRST_PLACEHOLDER + index));
+        if let Some(placeholder) = placeholder {
             self.pastes.push(text);
-            self.text.insert(self.at, token);
-            self.at += token.len_utf8();
+            self.text.insert(self.at, placeholder);
+            self.at += placeholder.len_utf8();
         }
     }
 
-    /// Puts the paste before the cursor into the text, letter by letter.
-    pub fn unfold(&mut self) -> Taken {
-        let Some(token) = self.head().chars().next_back() else { return Taken::No };
-        let Some(paste) = self.paste_of(token).cloned() else { return Taken::No };
-        self.remove(self.at - token.len_utf8(), self.at);
+    /// Expands the paste before the cursor.
+    pub fn unfold(&mut self) -> KeyHandled {
+        let Some(placeholder) = self.head().chars().next_back() else { return KeyHandled::No };
+        let Some(paste) = self.paste_of(placeholder).cloned() else { return KeyHandled::No };
+        self.remove(self.at - placeholder.len_utf8(), self.at);
         self.insert(&paste);
-        Taken::Yes
+        KeyHandled::Yes
     }
 
-    /// Replaces what stands between `from` and the cursor.
+    /// Replaces the text between `from` and the cursor.
     pub fn complete(&mut self, from: usize, with: &str) {
         if self.text.is_char_boundary(from) && from <= self.at {
             self.text.replace_range(from..self.at, "");
@@ -127,12 +128,12 @@ impl Editor {
         }
     }
 
-    pub fn key(&mut self, key: KeyEvent, width: usize) -> Taken {
+    pub fn key(&mut self, key: KeyEvent, width: usize) -> KeyHandled {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let vertical = matches!(key.code, KeyCode::Up | KeyCode::Down);
         if !vertical {
-            self.goal = None;
+            self.goal_column = None;
         }
         match key.code {
             KeyCode::Char('a') if control => self.at = self.line_start(),
@@ -161,13 +162,13 @@ impl Editor {
             KeyCode::Up => return self.move_row(-1, width),
             KeyCode::Down => return self.move_row(1, width),
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.insert("\n"),
-            _ => return Taken::No,
+            _ => return KeyHandled::No,
         }
-        Taken::Yes
+        KeyHandled::Yes
     }
 
     fn paste_of(&self, letter: char) -> Option<&String> {
-        self.pastes.get(token_index(letter)?)
+        self.pastes.get(placeholder_index(letter)?)
     }
 
     fn remove(&mut self, from: usize, to: usize) {
@@ -211,42 +212,42 @@ impl Editor {
         words.next().map_or(self.text.len(), |(from, word)| self.at + from + word.len())
     }
 
-    /// Up and down by rows of the screen; beyond the first and last it leads out.
-    fn move_row(&mut self, by: isize, width: usize) -> Taken {
-        let places = self.places(width);
-        let (row, column) = places.cursor;
-        let goal = *self.goal.get_or_insert(column);
-        let Some(row) = row.checked_add_signed(by) else { return Taken::No };
-        let Some(cells) = places.rows.get(row) else { return Taken::No };
-        self.at = cells.iter().rev().find(|cell| cell.column <= goal).map_or(self.at, |cell| cell.at);
-        Taken::Yes
+    /// Moves by screen rows. Not handled beyond the first or last row.
+    fn move_row(&mut self, by: isize, width: usize) -> KeyHandled {
+        let layout = self.layout(width);
+        let (row, column) = layout.cursor;
+        let goal_column = *self.goal_column.get_or_insert(column);
+        let Some(row) = row.checked_add_signed(by) else { return KeyHandled::No };
+        let Some(cells) = layout.rows.get(row) else { return KeyHandled::No };
+        self.at = cells.iter().rev().find(|cell| cell.column <= goal_column).map_or(self.at, |cell| cell.at);
+        KeyHandled::Yes
     }
 
-    /// The rows of the text and where the cursor stands.
+    /// The rows of the text, and the cursor's row and column.
     pub fn rows(&self, width: usize) -> (Vec<Row>, (usize, usize)) {
-        let places = self.places(width);
-        let row = |cells: &Vec<Cell>| {
+        let layout = self.layout(width);
+        let row = |cells: &Vec<EditorCell>| {
             let mut row = Row::default();
             for cell in cells {
-                let ink = if cell.is_token { Ink::Accent } else { Ink::Plain };
+                let role = if cell.is_placeholder { TextRole::Accent } else { TextRole::Plain };
                 match row.spans.last_mut() {
-                    Some(last) if last.ink == ink => last.text.push_str(&cell.text),
-                    _ => row.spans.push(Span::new(ink, cell.text.clone())),
+                    Some(last) if last.role == role => last.text.push_str(&cell.text),
+                    _ => row.spans.push(Span::new(role, cell.text.clone())),
                 }
             }
             row
         };
-        (places.rows.iter().map(row).collect(), places.cursor)
+        (layout.rows.iter().map(row).collect(), layout.cursor)
     }
 
-    fn places(&self, width: usize) -> Places {
+    fn layout(&self, width: usize) -> EditorLayout {
         let width = width.max(2);
         let mut rows = vec![Vec::new()];
         let mut cursor = (0, 0);
         let mut column = 0;
-        let mut put = |rows: &mut Vec<Vec<Cell>>, at: usize, text: String, is_token: bool, is_end: bool| {
-            let wide = width_of(&text).min(width);
-            if column + wide > width {
+        let mut put = |rows: &mut Vec<Vec<EditorCell>>, at: usize, text: String, is_placeholder: bool, is_end: bool| {
+            let columns = width_of(&text).min(width);
+            if column + columns > width {
                 rows.push(Vec::new());
                 column = 0;
             }
@@ -254,9 +255,9 @@ impl Editor {
                 cursor = (rows.len() - 1, column);
             }
             if let Some(row) = rows.last_mut() {
-                row.push(Cell { at, column, text, is_token });
+                row.push(EditorCell { at, column, text, is_placeholder });
             }
-            column += wide;
+            column += columns;
             if is_end {
                 rows.push(Vec::new());
                 column = 0;
@@ -267,48 +268,48 @@ impl Editor {
             match (cluster, paste) {
                 ("\n", _) => put(&mut rows, at, String::new(), false, true),
                 ("\t", _) => put(&mut rows, at, "    ".to_owned(), false, false),
-                (_, Some(paste)) => put(&mut rows, at, token_label(paste), true, false),
+                (_, Some(paste)) => put(&mut rows, at, placeholder_label(paste), true, false),
                 (cluster, None) => {
-                    let text = if cluster_width(cluster) == 0 { String::new() } else { cluster.to_owned() };
+                    let text = if grapheme_width(cluster) == 0 { String::new() } else { cluster.to_owned() };
                     put(&mut rows, at, text, false, false);
                 }
             }
         }
-        // The cursor behind the last letter needs a column of its own.
+        // The cursor after the last character needs its own column.
         put(&mut rows, self.text.len(), String::new(), false, false);
         if cursor.1 >= width {
-            rows.push(vec![Cell { at: self.text.len(), column: 0, text: String::new(), is_token: false }]);
+            rows.push(vec![EditorCell { at: self.text.len(), column: 0, text: String::new(), is_placeholder: false }]);
             cursor = (rows.len() - 1, 0);
         }
-        Places { rows, cursor }
+        EditorLayout { rows, cursor }
     }
 }
 
-struct Places {
-    rows: Vec<Vec<Cell>>,
+struct EditorLayout {
+    rows: Vec<Vec<EditorCell>>,
     cursor: (usize, usize),
 }
 
-struct Cell {
+struct EditorCell {
     at: usize,
     column: usize,
     text: String,
-    is_token: bool,
+    is_placeholder: bool,
 }
 
-fn token_index(letter: char) -> Option<usize> {
-    let index = u32::from(letter).checked_sub(FIRST_TOKEN)? as usize;
-    (index < MOST_TOKENS).then_some(index)
+fn placeholder_index(letter: char) -> Option<usize> {
+    let index = u32::from(letter).checked_sub(FIRST_PLACEHOLDER)? as usize;
+    (index < MAX_PLACEHOLDERS).then_some(index)
 }
 
-fn token_label(paste: &str) -> String {
+fn placeholder_label(paste: &str) -> String {
     match paste.lines().count() {
         0 | 1 => format!("[pasted {} letters]", grouped(paste.chars().count())),
         lines => format!("[pasted {} lines]", grouped(lines)),
     }
 }
 
-/// `10,000`.
+/// Formats a number as `10,000`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -325,7 +326,7 @@ fn grouped(number: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Keys as `left`, `ctrl+w`; anything else is typed.
+    /// Presses keys such as `left` or `ctrl+w`; types anything else.
     fn press(editor: &mut Editor, keys: &[&str], width: usize) {
         for key in keys {
             let (modifiers, name) = match key.rsplit_once('+') {
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn t10_a_large_paste_is_one_thing_until_it_is_sent() {
+    fn t10_a_large_paste_is_one_placeholder_until_it_is_sent() {
         let mut editor = Editor::default();
         let paste = "line\n".repeat(312);
         editor.insert("look: ");
@@ -400,7 +401,7 @@ mod tests {
         editor.set("see ");
         editor.paste(&"line\n".repeat(10_000));
         assert_eq!(editor.rows(60).0[0].text(), "see [pasted 10,000 lines]");
-        assert_eq!((editor.unfold(), editor.unfold()), (Taken::Yes, Taken::No));
+        assert_eq!((editor.unfold(), editor.unfold()), (KeyHandled::Yes, KeyHandled::No));
         assert_eq!(editor.raw(), format!("see {}", "line\n".repeat(10_000)));
     }
 

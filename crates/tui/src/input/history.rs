@@ -1,23 +1,23 @@
-//! What was sent before, for the arrow keys.
+//! The history of sent prompts, for the arrow keys.
 
 use std::collections::HashSet;
 
 #[derive(Debug, Default)]
-pub struct History {
+pub struct PromptHistory {
     sent: Vec<String>,
-    /// Where one is while going back.
+    /// The position while browsing.
     at: Option<usize>,
-    /// What was being written before going back.
+    /// The text that was in the editor before browsing.
     draft: String,
 }
 
-impl History {
-    pub fn new(sent: Vec<String>) -> History {
-        History { sent, ..History::default() }
+impl PromptHistory {
+    pub fn new(sent: Vec<String>) -> PromptHistory {
+        PromptHistory { sent, ..PromptHistory::default() }
     }
 
-    /// Older things than all that are here; who is going back stays where he is.
-    pub fn begin_with(&mut self, earlier: Vec<String>) {
+    /// Adds older prompts. The browsing position stays.
+    pub fn prepend(&mut self, earlier: Vec<String>) {
         let mut seen: HashSet<String> = self.sent.iter().cloned().collect();
         let mut fresh: Vec<String> = earlier.into_iter().rev().filter(|text| seen.insert(text.clone())).collect();
         fresh.reverse();
@@ -26,7 +26,7 @@ impl History {
         self.sent = fresh;
     }
 
-    /// The same text is there once: where it was sent last.
+    /// A repeated prompt is kept once, at its latest position.
     pub fn push(&mut self, text: &str) {
         self.at = None;
         self.sent.retain(|sent| sent != text);
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t10_history_goes_back_and_comes_back_to_the_draft() {
-        let mut history = History::default();
+    fn t10_history_goes_back_and_returns_to_the_draft() {
+        let mut history = PromptHistory::default();
         for text in ["one", "two", "two"] {
             history.push(text);
         }
@@ -75,12 +75,12 @@ mod tests {
     }
 
     #[test]
-    fn t10_earlier_sessions_come_behind_this_one_and_nothing_comes_twice() {
-        let mut history = History::default();
+    fn t10_prompts_of_earlier_sessions_come_first_without_duplicates() {
+        let mut history = PromptHistory::default();
         history.push("mine");
         assert_eq!(history.back(""), Some("mine"));
-        history.begin_with(["old", "mine", "again", "old"].map(str::to_owned).to_vec());
-        assert_eq!(history.back("mine"), Some("old"), "who is going back goes on from where he is");
+        history.prepend(["old", "mine", "again", "old"].map(str::to_owned).to_vec());
+        assert_eq!(history.back("mine"), Some("old"), "browsing continues from its position");
         assert_eq!(history.back("old"), Some("again"));
         assert_eq!(history.back("again"), None);
         history.push("again");

@@ -1,6 +1,6 @@
-//! What the user types.
+//! The input line.
 
-pub mod complete;
+pub mod completion;
 pub mod composer;
 pub mod editor;
 pub mod history;

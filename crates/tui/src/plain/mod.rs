@@ -1,137 +1,137 @@
-//! The same session in lines of words, for screen readers, slow lines and
-//! pipes: nothing moves, nothing is drawn over, and every change is announced.
+//! A front end that prints lines of text, for screen readers, slow connections and pipes. Nothing
+//! moves or is overwritten, and every change is announced.
 //!
-//! No IO: what the engine tells and what is typed goes in, text and commands
-//! come out. It is a second front on [`crate::seam`], not a second engine.
+//! No IO: updates and typed lines in, text and commands out. It uses the same [`crate::seam`] as
+//! the screen.
 
-mod speech;
-mod typed;
-mod words;
+mod input;
+mod output;
+mod wording;
 
 use std::collections::{HashMap, VecDeque};
 
 use aside_core::block::{Block, Thinking};
-use aside_core::event::{BlockId, Side};
-use aside_core::loop_guard::LoopGuard;
+use aside_core::event::{BlockId, ProseKind};
 use aside_core::message::{Message, Role};
-use aside_core::question::Layout;
-use aside_core::settings::Display;
+use aside_core::permission_question::QuestionLayout;
+use aside_core::repetition::RepetitionGuard;
+use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 
-use crate::app::taken_back_words;
-use crate::seam::{Command, Opening, Question, QuestionId, Said, Sending, Status, Update};
-use crate::transcript::thought::{Thought, duration};
-use crate::transcript::{ending, told_words};
-use speech::{Speech, Voice};
+use crate::app::undone_message;
+use crate::seam::{Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
+use crate::transcript::thinking::{ThinkingBlock, duration};
+use crate::transcript::{notice_text, turn_end_notice};
+use output::{LineOutput, OutputSection};
 
-/// Who types.
+/// Where the input comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Typist {
-    /// Somebody at a terminal, which shows what is typed.
-    Person,
-    /// A file or another program: its lines are shown, and taken one at a time.
+pub enum InputSource {
+    /// A terminal, which echoes typed text.
+    Terminal,
+    /// A file or another program. Lines are printed and read one at a time.
     Pipe,
 }
 
 #[derive(Debug)]
-pub struct Plain {
-    speech: Speech,
-    typist: Typist,
+pub struct PlainSession {
+    output: LineOutput,
+    source: InputSource,
     status: Status,
     sending: Option<Sending>,
-    blocks: HashMap<BlockId, Live>,
-    /// Commands the engine has still to carry out.
-    waiting: usize,
-    turn: Turn,
+    blocks: HashMap<BlockId, StreamingBlock>,
+    /// Commands that the engine has not finished yet.
+    pending_commands: usize,
+    turn: PlainTurn,
     queue: VecDeque<String>,
-    questions: VecDeque<Question>,
-    /// How much room a question has.
-    layout: Layout,
-    /// The last thought, for `/reader`, and whether it was told in full.
-    thought: Option<(String, Told)>,
-    noted: Vec<String>,
-    input: Input,
-    /// A turn came to nothing, or the user stopped one.
-    troubles: Troubles,
+    questions: VecDeque<PendingQuestion>,
+    /// The space available for a question.
+    layout: QuestionLayout,
+    /// The last thinking block, for `/reader`, and whether it was printed in full.
+    last_thinking: Option<(String, ThinkingShown)>,
+    shown_notes: Vec<String>,
+    input: InputState,
+    /// Whether any turn failed or was interrupted.
+    outcome: SessionOutcome,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum PlainTurn {
     Idle,
     Running,
     Stopping,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Input {
+enum InputState {
     Open,
-    /// Ctrl+C was pressed with nothing to stop; once more leaves.
-    Warned,
-    /// No more lines come.
+    /// Ctrl+C was pressed with nothing to stop; a second one quits.
+    QuitWarned,
+    /// The input has ended.
     Ended,
-    /// We asked the engine to end.
-    Left,
+    /// The engine was asked to quit.
+    Quitting,
 }
 
 /// How the turns went, for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Troubles {
+pub struct SessionOutcome {
     pub failed: bool,
     pub interrupted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum ThinkingShown {
     InFull,
-    Not,
+    No,
 }
 
-/// A block that is still coming.
+/// A block that is still streaming.
 #[derive(Debug)]
-struct Live {
-    kind: Kind,
+struct StreamingBlock {
+    kind: StreamKind,
     text: String,
-    /// How much of the text was told, in bytes.
-    told: usize,
-    /// Watches a thought until it is said that it goes in circles.
-    guard: Option<Box<LoopGuard>>,
+    /// How many bytes of the text were printed.
+    written: usize,
+    /// Detects repetition in thinking, until it is reported once.
+    guard: Option<Box<RepetitionGuard>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StreamKind {
     Text,
     Thinking,
     Other,
 }
 
-impl Plain {
-    pub fn new(status: Status, typist: Typist) -> Plain {
-        let mut plain = Plain {
-            speech: Speech::default(),
-            typist,
+impl PlainSession {
+    pub fn new(status: Status, source: InputSource) -> PlainSession {
+        let mut plain = PlainSession {
+            output: LineOutput::default(),
+            source,
             status,
             sending: None,
             blocks: HashMap::new(),
-            waiting: 0,
-            turn: Turn::Idle,
+            pending_commands: 0,
+            turn: PlainTurn::Idle,
             queue: VecDeque::new(),
             questions: VecDeque::new(),
-            layout: Layout::default(),
-            thought: None,
-            noted: Vec::new(),
-            input: Input::Open,
-            troubles: Troubles::default(),
+            layout: QuestionLayout::default(),
+            last_thinking: None,
+            shown_notes: Vec::new(),
+            input: InputState::Open,
+            outcome: SessionOutcome::default(),
         };
         let model = plain.status.model.clone();
-        plain.speech.line(&format!("Model: {model}"));
-        if typist == Typist::Person {
-            plain.speech.line("/help lists the commands. Ctrl+C stops an answer, Ctrl+D leaves.");
+        plain.output.line(&format!("Model: {model}"));
+        if source == InputSource::Terminal {
+            plain.output.line("/help lists the commands. Ctrl+C stops an answer, Ctrl+D leaves.");
         }
         plain
     }
 
-    /// How wide a line may be, and how long the command or diff of a question.
-    pub fn set_layout(&mut self, layout: Layout) {
+    /// Sets the line width, and how many rows a question may take.
+    pub fn set_layout(&mut self, layout: QuestionLayout) {
         self.layout = layout;
     }
 
@@ -140,46 +140,48 @@ impl Plain {
         self.questions.front().map(|question| question.id)
     }
 
-    /// What is to be written now.
+    /// Takes the text to print now, with a prompt if a line is expected.
     pub fn take(&mut self) -> String {
         self.prompt();
-        self.speech.take()
+        self.output.take()
     }
 
-    /// The same for whoever will not read a line yet.
+    /// Takes the text without a prompt, while no line can be read.
     pub fn take_unprompted(&mut self) -> String {
-        self.speech.take()
+        self.output.take()
     }
 
-    /// Whether the next line of the input may be read.
+    /// Whether the next input line may be read.
     pub fn wants_line(&self) -> bool {
-        match (self.input, self.typist) {
-            (Input::Ended | Input::Left, _) => false,
-            (Input::Open | Input::Warned, Typist::Person) => true,
-            (Input::Open | Input::Warned, Typist::Pipe) => self.is_idle() || !self.questions.is_empty(),
+        match (self.input, self.source) {
+            (InputState::Ended | InputState::Quitting, _) => false,
+            (InputState::Open | InputState::QuitWarned, InputSource::Terminal) => true,
+            (InputState::Open | InputState::QuitWarned, InputSource::Pipe) => {
+                self.is_idle() || !self.questions.is_empty()
+            }
         }
     }
 
-    pub fn troubles(&self) -> Troubles {
-        self.troubles
+    pub fn outcome(&self) -> SessionOutcome {
+        self.outcome
     }
 
     fn is_idle(&self) -> bool {
-        self.waiting == 0 && self.turn == Turn::Idle && self.queue.is_empty()
+        self.pending_commands == 0 && self.turn == PlainTurn::Idle && self.queue.is_empty()
     }
 
     fn prompt(&mut self) {
-        if self.typist == Typist::Pipe || !matches!(self.input, Input::Open | Input::Warned) {
+        if self.source == InputSource::Pipe || !matches!(self.input, InputState::Open | InputState::QuitWarned) {
             return;
         }
         if !self.questions.is_empty() {
-            self.speech.prompt("Allow? ");
+            self.output.prompt("Allow? ");
         } else if self.is_idle() {
-            self.speech.prompt("You: ");
+            self.output.prompt("You: ");
         }
     }
 
-    pub fn hear(&mut self, update: Update) -> Vec<Command> {
+    pub fn apply_update(&mut self, update: Update) -> Vec<Command> {
         match update {
             Update::Opened { block, opening } => self.opened(block, &opening),
             Update::Grew { block, text } => self.grew(block, &text),
@@ -189,36 +191,36 @@ impl Plain {
             Update::Emptied { block } => drop(self.blocks.remove(&block)),
             Update::Sending(sending) => self.sending(*sending),
             Update::Noted(note) => self.note(&note.message),
-            Update::ReplyEnded(_) => self.speech.end(),
+            Update::ReplyEnded(_) => self.output.end(),
             Update::Retrying { after, attempt, why } => {
                 let wait = duration(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-                self.speech.line(&format!("{why}; trying again in {wait}, attempt {attempt}"));
+                self.output.line(&format!("{why}; trying again in {wait}, attempt {attempt}"));
             }
-            Update::Told(told) => self.speech.line(&told_words(&told)),
-            Update::ToolStarted(call) => self.speech.line(&words::call(&call)),
-            Update::ToolEnded(result) => self.speech.line(&words::result(&result)),
+            Update::TurnNotice(written) => self.output.line(&notice_text(&written)),
+            Update::ToolStarted(call) => self.output.line(&wording::call(&call)),
+            Update::ToolEnded(result) => self.output.line(&wording::result(&result)),
             Update::TurnEnded(end) => self.turn_ended(&end),
-            Update::Asked(question) => return self.asked(*question),
-            Update::Withdrawn(id) => self.questions.retain(|question| question.id != id),
-            Update::Said(said) => self.said(&said),
+            Update::QuestionAsked(question) => return self.question_asked(*question),
+            Update::QuestionWithdrawn(id) => self.questions.retain(|question| question.id != id),
+            Update::CommandOutput(output) => self.show_output(&output),
             Update::Restored(messages) => self.restored(&messages),
             Update::NotSent { what, hint, .. } => {
-                self.turn = Turn::Idle;
-                self.troubles.failed = true;
-                self.said(&Said::Wrong { what, hint });
+                self.turn = PlainTurn::Idle;
+                self.outcome.failed = true;
+                self.show_output(&CommandOutput::Error { what, hint });
             }
-            Update::TakenBack(question) => {
-                self.speech.line(&format!("{}; /retry asks it again", taken_back_words(&question)));
+            Update::Undone(question) => {
+                self.output.line(&format!("{}; /retry asks it again", undone_message(&question)));
             }
             Update::Status(status) => self.status = *status,
             Update::Ready => return self.ready(),
             Update::Interrupt => return self.interrupt(),
-            Update::Leave => return self.leave(),
-            // It is in the history; what is worth telling of it was told.
+            Update::Quit => return self.quit(),
+            // Nothing left to print for these.
             Update::Recorded(_) | Update::Usage(_) | Update::Sealed { .. } => (),
-            // A terminal of lines has its own keys, and stops by itself.
-            Update::Lists(_) | Update::Earlier(_) | Update::Suspend => (),
-            // Lines cannot be gone back to.
+            // A line terminal handles keys and suspending itself.
+            Update::CompletionLists(_) | Update::PromptHistory(_) | Update::Suspend => (),
+            // Printed lines cannot be scrolled to.
             Update::GoTo { .. } => (),
         }
         Vec::new()
@@ -226,12 +228,12 @@ impl Plain {
 
     fn sending(&mut self, sending: Sending) {
         self.blocks.clear();
-        if self.turn == Turn::Idle {
-            self.turn = Turn::Running;
+        if self.turn == PlainTurn::Idle {
+            self.turn = PlainTurn::Running;
         }
         for note in &sending.notes {
-            if !self.noted.contains(note) {
-                self.noted.push(note.clone());
+            if !self.shown_notes.contains(note) {
+                self.shown_notes.push(note.clone());
                 self.note(note);
             }
         }
@@ -239,112 +241,119 @@ impl Plain {
     }
 
     fn note(&mut self, text: &str) {
-        self.speech.line(&format!("Note: {text}"));
+        self.output.line(&format!("Note: {text}"));
     }
 
-    fn opened(&mut self, block: BlockId, opening: &Opening) {
+    fn opened(&mut self, block: BlockId, opening: &OpenedBlock) {
         let kind = match opening {
-            Opening::Text => Kind::Text,
-            Opening::Thinking => Kind::Thinking,
-            Opening::ToolCall { .. } | Opening::Unmodelled => Kind::Other,
+            OpenedBlock::Text => StreamKind::Text,
+            OpenedBlock::Thinking => StreamKind::Thinking,
+            OpenedBlock::ToolCall { .. } | OpenedBlock::Unmodelled => StreamKind::Other,
         };
-        let guard = (kind == Kind::Thinking).then(Box::default);
-        self.blocks.insert(block, Live { kind, text: String::new(), told: 0, guard });
+        let guard = (kind == StreamKind::Thinking).then(Box::default);
+        self.blocks.insert(block, StreamingBlock { kind, text: String::new(), written: 0, guard });
     }
 
     fn grew(&mut self, block: BlockId, text: &str) {
         let view = self.status.view;
-        let Some(live) = self.blocks.get_mut(&block) else { return };
-        live.text.push_str(text);
-        let is_told = live.kind == Kind::Text || live.kind == Kind::Thinking && tells_thinking(view);
-        // What began unheard is told when it is whole.
-        if is_told && live.told + text.len() == live.text.len() {
-            live.told = live.text.len();
-            let voice = if live.kind == Kind::Text { Voice::Answer } else { Voice::Thinking };
-            self.speech.say(voice, text);
+        let Some(streaming) = self.blocks.get_mut(&block) else { return };
+        streaming.text.push_str(text);
+        let is_printed =
+            streaming.kind == StreamKind::Text || streaming.kind == StreamKind::Thinking && streams_thinking(view);
+        // A block whose start was not printed is printed once it is complete.
+        if is_printed && streaming.written + text.len() == streaming.text.len() {
+            streaming.written = streaming.text.len();
+            let section =
+                if streaming.kind == StreamKind::Text { OutputSection::Answer } else { OutputSection::Thinking };
+            self.output.write_section(section, text);
         }
-        let found = live.guard.as_mut().and_then(|guard| {
+        let found = streaming.guard.as_mut().and_then(|guard| {
             guard.push(text);
-            guard.found().map(words::stuck)
+            guard.found().map(wording::loop_notice)
         });
         if let Some(line) = found {
-            live.guard = None;
-            self.speech.line(&line);
+            streaming.guard = None;
+            self.output.line(&line);
         }
     }
 
-    /// Text turned out to be a thought, or the other way round.
-    fn refiled(&mut self, block: BlockId, to: Side) {
-        let Some(live) = self.blocks.get_mut(&block) else { return };
-        let (kind, was_told) = (live.kind, live.told > 0);
-        live.kind = match to {
-            Side::Text => Kind::Text,
-            Side::Thinking => Kind::Thinking,
+    /// Text turned out to be thinking, or the other way round.
+    fn refiled(&mut self, block: BlockId, to: ProseKind) {
+        let Some(streaming) = self.blocks.get_mut(&block) else { return };
+        let (kind, was_printed) = (streaming.kind, streaming.written > 0);
+        streaming.kind = match to {
+            ProseKind::Text => StreamKind::Text,
+            ProseKind::Thinking => StreamKind::Thinking,
         };
-        match (kind, to, was_told) {
-            (Kind::Text, Side::Thinking, true) => self.note("what was just said was thinking, not the answer"),
-            (Kind::Thinking, Side::Text, true) => self.note("what was just said is the answer, not thinking"),
-            (Kind::Text | Kind::Thinking | Kind::Other, Side::Text | Side::Thinking, _) => (),
+        match (kind, to, was_printed) {
+            (StreamKind::Text, ProseKind::Thinking, true) => {
+                self.note("what was just said was thinking, not the answer");
+            }
+            (StreamKind::Thinking, ProseKind::Text, true) => {
+                self.note("what was just said is the answer, not thinking");
+            }
+            (StreamKind::Text | StreamKind::Thinking | StreamKind::Other, ProseKind::Text | ProseKind::Thinking, _) => {
+            }
         }
     }
 
-    /// The block as it is kept: what was not told of it is told now.
+    /// Prints the rest of a finished block.
     fn closed(&mut self, block: BlockId, value: &Block) {
-        let live = self.blocks.remove(&block);
-        let told = live.as_ref().map_or("", |live| live.text.get(..live.told).unwrap_or(""));
+        let streaming = self.blocks.remove(&block);
+        let written = streaming.as_ref().map_or("", |streaming| streaming.text.get(..streaming.written).unwrap_or(""));
         match value {
-            Block::Text(text) => self.rest(Voice::Answer, told, &text.text),
-            Block::Thinking(thinking) => self.thought(told, thinking),
+            Block::Text(text) => self.write_rest(OutputSection::Answer, written, &text.text),
+            Block::Thinking(thinking) => self.close_thinking(written, thinking),
             Block::Unmodelled(_) => self.note("the provider sent something aside does not know; it is kept"),
             Block::Image(image) => self.note(&format!("image {}", image.media_type)),
-            // It is told when it runs.
+            // Printed when the call runs.
             Block::ToolCall(_) | Block::ToolResult(_) => (),
         }
     }
 
-    fn rest(&mut self, voice: Voice, told: &str, whole: &str) {
-        match whole.strip_prefix(told) {
-            Some(rest) => self.speech.say(voice, rest),
+    fn write_rest(&mut self, section: OutputSection, written: &str, whole: &str) {
+        match whole.strip_prefix(written) {
+            Some(rest) => self.output.write_section(section, rest),
             None => {
                 self.note("the provider took that back; it is");
-                self.speech.say(voice, whole);
+                self.output.write_section(section, whole);
             }
         }
     }
 
-    fn thought(&mut self, told: &str, thinking: &Thinking) {
-        let thought = Thought::whole(thinking);
-        let in_full = tells_thinking(self.status.view) || !told.is_empty();
+    fn close_thinking(&mut self, written: &str, thinking: &Thinking) {
+        let block = ThinkingBlock::finished(thinking);
+        let in_full = streams_thinking(self.status.view) || !written.is_empty();
         match self.status.view {
-            Display::Off => (),
-            Display::Collapsed if !in_full => {
-                if let Some(line) = thought.spoken_line() {
-                    self.speech.line(&line);
+            ThinkingDisplay::Off => (),
+            ThinkingDisplay::Collapsed if !in_full => {
+                if let Some(line) = block.plain_summary() {
+                    self.output.line(&line);
                 }
             }
-            Display::Full | Display::Live | Display::Collapsed => {
+            ThinkingDisplay::Full | ThinkingDisplay::Live | ThinkingDisplay::Collapsed => {
                 let readable = !thinking.text().trim().is_empty();
                 if readable {
-                    self.rest(Voice::Thinking, told, thinking.text());
+                    self.write_rest(OutputSection::Thinking, written, thinking.text());
                 }
-                match (readable, thought.spoken_line()) {
-                    (true, _) => self.speech.line(thought.spoken_end().as_deref().unwrap_or("Thought done")),
-                    (false, Some(line)) => self.speech.line(&line),
+                match (readable, block.plain_summary()) {
+                    (true, _) => self.output.line(block.plain_duration().as_deref().unwrap_or("Thought done")),
+                    (false, Some(line)) => self.output.line(&line),
                     (false, None) => (),
                 }
             }
         }
-        self.speech.end();
-        let told = if in_full { Told::InFull } else { Told::Not };
-        self.thought = Some((thinking.text().to_owned(), told));
+        self.output.end();
+        let written = if in_full { ThinkingShown::InFull } else { ThinkingShown::No };
+        self.last_thinking = Some((thinking.text().to_owned(), written));
     }
 
     fn turn_ended(&mut self, end: &TurnEnd) {
-        self.speech.end();
-        self.turn = Turn::Idle;
+        self.output.end();
+        self.turn = PlainTurn::Idle;
         self.questions.clear();
         self.blocks.clear();
-        self.troubles.failed |= match end {
+        self.outcome.failed |= match end {
             TurnEnd::Answered | TurnEnd::ThinkingOnly { .. } | TurnEnd::Length | TurnEnd::Interrupted => false,
             TurnEnd::Empty
             | TurnEnd::Declined(_)
@@ -354,68 +363,68 @@ impl Plain {
             | TurnEnd::Unreachable(_)
             | TurnEnd::OutOfSteps(_) => true,
         };
-        // It is all there is to the reply, so it is told after all.
-        if let (TurnEnd::ThinkingOnly { .. }, Some((text, Told::Not))) = (end, &self.thought)
-            && self.status.view != Display::Off
+        // The reply has nothing else, so the thinking is printed after all.
+        if let (TurnEnd::ThinkingOnly { .. }, Some((text, ThinkingShown::No))) = (end, &self.last_thinking)
+            && self.status.view != ThinkingDisplay::Off
         {
             let text = text.clone();
-            self.speech.say(Voice::Thinking, &text);
-            self.speech.end();
+            self.output.write_section(OutputSection::Thinking, &text);
+            self.output.end();
         }
         if *end == TurnEnd::Interrupted {
-            self.troubles.interrupted = true;
-            self.speech.line("Interrupted. What came is kept.");
+            self.outcome.interrupted = true;
+            self.output.line("Interrupted. What came is kept.");
             for text in std::mem::take(&mut self.queue) {
-                self.speech.line(&format!("Not sent: {text}"));
+                self.output.line(&format!("Not sent: {text}"));
             }
-        } else if let Some((_, text)) = ending(end) {
-            self.speech.line(&text);
+        } else if let Some((_, text)) = turn_end_notice(end) {
+            self.output.line(&text);
         }
     }
 
-    fn said(&mut self, said: &Said) {
-        for line in words::said(said) {
-            self.speech.line(&line);
+    fn show_output(&mut self, output: &CommandOutput) {
+        for line in wording::output_lines(output) {
+            self.output.line(&line);
         }
     }
 
-    /// Not all of it again: where one is, and what was said last.
+    /// Prints the session title and the last exchange, not the whole history.
     fn restored(&mut self, messages: &[Message]) {
         let count = messages.iter().filter(|message| message.role != Role::System).count();
         let title = self.status.title.as_ref().map(|title| format!(" \"{title}\"")).unwrap_or_default();
-        self.speech.line(&format!("Session{title}: {count} messages"));
-        let last = |role: Role| messages.iter().rev().find(|message| message.role == role && !message.is_nudge());
+        self.output.line(&format!("Session{title}: {count} messages"));
+        let last = |role: Role| messages.iter().rev().find(|message| message.role == role && !message.is_answer_now());
         for (role, who) in [(Role::User, "You said"), (Role::Assistant, "The answer was")] {
-            let text = last(role).map(words::text_of).unwrap_or_default();
+            let text = last(role).map(wording::text_of).unwrap_or_default();
             if !text.trim().is_empty() {
-                self.speech.line(&format!("{who}: {}", text.trim()));
+                self.output.line(&format!("{who}: {}", text.trim()));
             }
         }
     }
 
-    /// A command is done; the next line that waited goes out.
+    /// A command is finished; sends the next queued prompt.
     fn ready(&mut self) -> Vec<Command> {
-        self.waiting = self.waiting.saturating_sub(1);
-        if self.waiting > 0 {
+        self.pending_commands = self.pending_commands.saturating_sub(1);
+        if self.pending_commands > 0 {
             return Vec::new();
         }
-        self.turn = Turn::Idle;
+        self.turn = PlainTurn::Idle;
         match (self.queue.pop_front(), self.input) {
             (Some(text), _) => {
-                self.speech.line(&format!("You: {text}"));
-                self.begin(text)
+                self.output.line(&format!("You: {text}"));
+                self.begin_turn(text)
             }
-            (None, Input::Ended) => self.leave(),
-            (None, Input::Open | Input::Warned | Input::Left) => Vec::new(),
+            (None, InputState::Ended) => self.quit(),
+            (None, InputState::Open | InputState::QuitWarned | InputState::Quitting) => Vec::new(),
         }
     }
 }
 
-/// In lines all text is there once it came, so `live` is as `full` is.
-fn tells_thinking(view: Display) -> bool {
+/// Printed lines stay, so `live` is the same as `full`.
+fn streams_thinking(view: ThinkingDisplay) -> bool {
     match view {
-        Display::Full | Display::Live => true,
-        Display::Collapsed | Display::Off => false,
+        ThinkingDisplay::Full | ThinkingDisplay::Live => true,
+        ThinkingDisplay::Collapsed | ThinkingDisplay::Off => false,
     }
 }
 

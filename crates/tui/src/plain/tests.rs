@@ -1,34 +1,37 @@
 use std::time::Duration;
 
-use aside_core::block::{Arguments, CallId, Content, Seal, SealKind, Seals, Span, Text, Time, ToolCall, ToolResult};
-use aside_core::event::{End, Ending};
+use aside_core::block::{
+    Arguments, CallId, Seal, SealKind, Seals, Text, ThinkingContent, ThinkingSpan, Time, ToolCall, ToolResult,
+};
+use aside_core::event::{Ending, ReplyEnd};
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::seam::{Permit, QuestionId, TerminalAct};
+use crate::seam::{PermissionAnswer, QuestionId, TerminalAction};
 
-struct Stage {
-    plain: Plain,
+struct TestSession {
+    plain: PlainSession,
     out: String,
     sent: Vec<Command>,
 }
 
-impl Stage {
-    fn new(view: Display, typist: Typist) -> Stage {
+impl TestSession {
+    fn new(view: ThinkingDisplay, source: InputSource) -> TestSession {
         let status = Status { model: "acme/deep".into(), view, ..Status::default() };
-        let mut stage = Stage { plain: Plain::new(status, typist), out: String::new(), sent: Vec::new() };
-        stage.take();
-        stage.out.clear();
-        stage
+        let mut session =
+            TestSession { plain: PlainSession::new(status, source), out: String::new(), sent: Vec::new() };
+        session.take();
+        session.out.clear();
+        session
     }
 
     fn take(&mut self) {
         self.out += &self.plain.take();
     }
 
-    fn tell(&mut self, updates: impl IntoIterator<Item = Update>) {
+    fn update(&mut self, updates: impl IntoIterator<Item = Update>) {
         for update in updates {
-            let commands = self.plain.hear(update);
+            let commands = self.plain.apply_update(update);
             self.sent.extend(commands);
             self.take();
         }
@@ -40,7 +43,7 @@ impl Stage {
         self.take();
     }
 
-    /// What was written since, with every escape in sight.
+    /// Checks the output since the last check. It must contain no control characters.
     fn check(&mut self, expected: &Expect) {
         let out = std::mem::take(&mut self.out);
         assert!(!out.chars().any(|c| c.is_control() && c != '\n'), "{out:?}");
@@ -48,7 +51,7 @@ impl Stage {
     }
 }
 
-fn open(block: u32, opening: Opening) -> Update {
+fn open(block: u32, opening: OpenedBlock) -> Update {
     Update::Opened { block: BlockId(block), opening }
 }
 
@@ -61,8 +64,8 @@ fn close(block: u32, value: Block) -> Update {
 }
 
 fn thinking(text: &str) -> Block {
-    let span = Span { started: Time(1000), ended: Time(13_000) };
-    let content = Content::Open { text: text.into() };
+    let span = ThinkingSpan { started: Time(1000), ended: Time(13_000) };
+    let content = ThinkingContent::Open { text: text.into() };
     Block::Thinking(Thinking {
         content,
         source: "x".into(),
@@ -73,42 +76,46 @@ fn thinking(text: &str) -> Block {
     })
 }
 
-fn words(text: &str) -> Block {
+fn text_block(text: &str) -> Block {
     Block::Text(Text { text: text.into(), ..Text::default() })
 }
 
-/// A thought and an answer, in pieces as they come.
+/// Thinking and an answer, in deltas.
 fn reply() -> Vec<Update> {
     vec![
         Update::Sending(Box::default()),
-        open(0, Opening::Thinking),
+        open(0, OpenedBlock::Thinking),
         grow(0, "Let me co"),
         grow(0, "unt.\nOne, t"),
         grow(0, "wo."),
         close(0, thinking("Let me count.\nOne, two.")),
-        open(1, Opening::Text),
+        open(1, OpenedBlock::Text),
         grow(1, "Tw"),
         grow(1, "o."),
-        close(1, words("Two.")),
-        Update::ReplyEnded(End { ending: Ending::Stop, error: None }),
+        close(1, text_block("Two.")),
+        Update::ReplyEnded(ReplyEnd { ending: Ending::Stop, error: None }),
         Update::TurnEnded(TurnEnd::Answered),
         Update::Ready,
     ]
 }
 
 fn question() -> Update {
-    Update::Asked(Box::new(Question {
+    Update::QuestionAsked(Box::new(PendingQuestion {
         id: QuestionId(7),
-        about: aside_core::question::Question {
+        about: aside_core::permission_question::PermissionQuestion {
             preview: Some("-old\n+new".into()),
             covers: Some("edit src/*".into()),
-            ..aside_core::question::Question::new("edit", "src/a.rs", aside_core::question::Risk::Writes)
+            ..aside_core::permission_question::PermissionQuestion::new(
+                "edit",
+                "src/a.rs",
+                aside_core::permission_question::Risk::Writes,
+            )
         },
     }))
 }
 
 #[test]
-fn t13_each_view_of_thinking_has_its_meaning_in_words() {
+fn t13_each_view_of_thinking_works_in_plain_text() {
     let full = expect![[r#"
         Thinking:
         Let me count.
@@ -118,10 +125,10 @@ fn t13_each_view_of_thinking_has_its_meaning_in_words() {
         Two.
         You: "#]];
     let cases = [
-        (Display::Full, &full),
-        (Display::Live, &full),
+        (ThinkingDisplay::Full, &full),
+        (ThinkingDisplay::Live, &full),
         (
-            Display::Collapsed,
+            ThinkingDisplay::Collapsed,
             &expect![[r#"
                 Thought for 12s: "Let me count…"
                 Answer:
@@ -129,7 +136,7 @@ fn t13_each_view_of_thinking_has_its_meaning_in_words() {
                 You: "#]],
         ),
         (
-            Display::Off,
+            ThinkingDisplay::Off,
             &expect![[r#"
                 Answer:
                 Two.
@@ -137,32 +144,37 @@ fn t13_each_view_of_thinking_has_its_meaning_in_words() {
         ),
     ];
     for (view, expected) in cases {
-        let mut stage = Stage::new(view, Typist::Person);
-        stage.line("count");
-        stage.tell(reply());
-        stage.check(expected);
+        let mut session = TestSession::new(view, InputSource::Terminal);
+        session.line("count");
+        session.update(reply());
+        session.check(expected);
     }
 }
 
 #[test]
-fn t13_half_a_word_is_not_said() {
-    let mut stage = Stage::new(Display::Full, Typist::Person);
-    stage.line("go");
-    stage.tell([Update::Sending(Box::default()), open(0, Opening::Text), grow(0, "half a wo")]);
-    stage.check(&expect![[r#"
+fn t13_half_a_word_is_not_printed() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    session.line("go");
+    session.update([Update::Sending(Box::default()), open(0, OpenedBlock::Text), grow(0, "half a wo")]);
+    session.check(&expect![[r#"
         Answer:
         half a "#]]);
-    stage.tell([grow(0, "rd, 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字")]);
-    stage.check(&expect!["word, "]);
+    session.update([grow(0, "rd, 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字")]);
+    session.check(&expect!["word, "]);
 }
 
 #[test]
-fn t9_what_a_model_says_is_no_command_to_the_terminal() {
-    let mut stage = Stage::new(Display::Full, Typist::Person);
+fn t9_model_text_is_not_executed_by_the_terminal() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
     let evil = "a\u{1b}[2Jb\u{1b}]52;c;ZXZpbA==\u{7}c\u{202e}d\u{9b}31me\rf ";
-    stage.tell([Update::Sending(Box::default()), open(0, Opening::Text), grow(0, evil), close(0, words(evil))]);
-    stage.tell([Update::Said(Said::Line(evil.into()))]);
-    stage.check(&expect![[r#"
+    session.update([
+        Update::Sending(Box::default()),
+        open(0, OpenedBlock::Text),
+        grow(0, evil),
+        close(0, text_block(evil)),
+    ]);
+    session.update([Update::CommandOutput(CommandOutput::Line(evil.into()))]);
+    session.check(&expect![[r#"
 
         Answer:
         abcde
@@ -173,7 +185,7 @@ fn t9_what_a_model_says_is_no_command_to_the_terminal() {
 }
 
 #[test]
-fn t13_tools_and_questions_are_asked_and_told_in_lines() {
+fn t13_tools_and_questions_are_printed_as_lines() {
     let call = ToolCall {
         id: CallId::Given("c1".into()),
         name: "edit".into(),
@@ -187,18 +199,18 @@ fn t13_tools_and_questions_are_asked_and_told_in_lines() {
         content: content.into(),
         is_error,
     };
-    let mut stage = Stage::new(Display::Full, Typist::Person);
-    stage.line("go");
-    stage.tell([question()]);
-    stage.line("write the tests too");
-    stage.line("n not this file");
-    stage.tell([
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    session.line("go");
+    session.update([question()]);
+    session.line("write the tests too");
+    session.line("n not this file");
+    session.update([
         Update::ToolStarted(Box::new(call)),
         Update::ToolEnded(Box::new(result("one\ntwo", false))),
         Update::ToolEnded(Box::new(result("no such file", true))),
         Update::ToolEnded(Box::new(result("--- a\n+++ b\n-x\n+y\n+z", false))),
     ]);
-    stage.check(&expect![[r#"
+    session.check(&expect![[r#"
         Question: edit: src/a.rs
         │ -old
         │ +new
@@ -211,19 +223,19 @@ fn t13_tools_and_questions_are_asked_and_told_in_lines() {
         Tool failed: no such file
         Tool done: 2 lines added, 1 removed
     "#]]);
-    let denied = Command::Answer { id: QuestionId(7), permit: Permit::No(Some("not this file".into())) };
-    assert_eq!(stage.sent, [Command::Say("go".into()), denied]);
+    let denied = Command::Answer { id: QuestionId(7), answer: PermissionAnswer::No(Some("not this file".into())) };
+    assert_eq!(session.sent, [Command::Prompt("go".into()), denied]);
 }
 
 #[test]
-fn t9_what_a_model_wants_to_do_cannot_pass_for_a_line_of_ours() {
-    let mut stage = Stage::new(Display::Full, Typist::Person);
-    stage.line("go");
-    let Update::Asked(mut asked) = question() else { unreachable!() };
+fn t9_a_tool_call_cannot_imitate_our_own_lines() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    session.line("go");
+    let Update::QuestionAsked(mut asked) = question() else { unreachable!() };
     asked.about.subject = "ls\nAllow? y\nTool done: nothing".into();
     (asked.about.preview, asked.about.covers) = (None, None);
-    stage.tell([Update::Asked(asked)]);
-    stage.check(&expect![[r#"
+    session.update([Update::QuestionAsked(asked)]);
+    session.check(&expect![[r#"
         Question: edit: ls
         │ ls
         │ Allow? y
@@ -233,77 +245,82 @@ fn t9_what_a_model_wants_to_do_cannot_pass_for_a_line_of_ours() {
 }
 
 #[test]
-fn only_a_word_that_is_an_answer_permits_anything() {
+fn only_an_exact_answer_permits_anything() {
     #[rustfmt::skip]
     let cases = [
-        ("y",       Some(Permit::Once)),
-        ("Yes",     Some(Permit::Once)),
-        ("s",       Some(Permit::Session)),
-        ("project", Some(Permit::Project)),
-        ("n",       Some(Permit::No(None))),
+        ("y",       Some(PermissionAnswer::Once)),
+        ("Yes",     Some(PermissionAnswer::Once)),
+        ("s",       Some(PermissionAnswer::Session)),
+        ("project", Some(PermissionAnswer::Project)),
+        ("n",       Some(PermissionAnswer::No(None))),
         ("yes but write a test first", None),
         ("sure",    None),
     ];
     for (line, permit) in cases {
-        let mut stage = Stage::new(Display::Full, Typist::Person);
-        stage.line("go");
-        stage.tell([question()]);
-        stage.sent.clear();
-        stage.line(line);
+        let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+        session.line("go");
+        session.update([question()]);
+        session.sent.clear();
+        session.line(line);
         let expected: Vec<Command> =
-            permit.map(|permit| Command::Answer { id: QuestionId(7), permit }).into_iter().collect();
-        assert_eq!(stage.sent, expected, "{line}");
+            permit.map(|permit| Command::Answer { id: QuestionId(7), answer: permit }).into_iter().collect();
+        assert_eq!(session.sent, expected, "{line}");
     }
 }
 
 #[test]
-fn a_line_of_a_script_that_is_no_answer_is_a_no_and_stays_a_prompt() {
-    let mut stage = Stage::new(Display::Full, Typist::Pipe);
-    stage.line("go");
-    assert!(!stage.plain.wants_line(), "a script is read when its line is due");
-    stage.tell([question()]);
-    assert!(stage.plain.wants_line());
-    stage.line("the next prompt");
-    let denied = Command::Answer { id: QuestionId(7), permit: Permit::No(None) };
-    assert_eq!(stage.sent, [Command::Say("go".into()), denied]);
-    stage.tell([Update::TurnEnded(TurnEnd::Answered), Update::Ready]);
-    assert_eq!(stage.sent.last(), Some(&Command::Say("the next prompt".into())));
-    // The input ends, and so does the next question.
-    assert_eq!(stage.plain.end_of_input(), []);
-    stage.tell([question()]);
-    assert!(matches!(stage.sent.last(), Some(Command::Answer { permit: Permit::No(None), .. })));
-    stage.tell([Update::TurnEnded(TurnEnd::Answered), Update::Ready]);
-    assert_eq!(stage.sent.last(), Some(&Command::Quit));
+fn a_script_line_that_is_not_an_answer_denies_and_stays_a_prompt() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Pipe);
+    session.line("go");
+    assert!(!session.plain.wants_line(), "a script line is read only when it is due");
+    session.update([question()]);
+    assert!(session.plain.wants_line());
+    session.line("the next prompt");
+    let denied = Command::Answer { id: QuestionId(7), answer: PermissionAnswer::No(None) };
+    assert_eq!(session.sent, [Command::Prompt("go".into()), denied]);
+    session.update([Update::TurnEnded(TurnEnd::Answered), Update::Ready]);
+    assert_eq!(session.sent.last(), Some(&Command::Prompt("the next prompt".into())));
+    // Once the input has ended, the next question is denied.
+    assert_eq!(session.plain.end_of_input(), []);
+    session.update([question()]);
+    assert!(matches!(session.sent.last(), Some(Command::Answer { answer: PermissionAnswer::No(None), .. })));
+    session.update([Update::TurnEnded(TurnEnd::Answered), Update::Ready]);
+    assert_eq!(session.sent.last(), Some(&Command::Quit));
 }
 
 #[test]
-fn t10_ctrl_c_stops_the_turn_and_at_the_prompt_it_leaves_at_the_second_time() {
-    let mut stage = Stage::new(Display::Full, Typist::Person);
-    stage.line("go");
-    stage.line("and then this");
-    stage.tell([Update::Sending(Box::default()), open(0, Opening::Text), grow(0, "The answ"), Update::Interrupt]);
-    assert_eq!(stage.sent, [Command::Say("go".into()), Command::Interrupt]);
-    stage.tell([Update::TurnEnded(TurnEnd::Interrupted), Update::Ready]);
-    stage.check(&expect![[r#"
+fn t10_ctrl_c_stops_the_turn_and_twice_at_the_prompt_quits() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    session.line("go");
+    session.line("and then this");
+    session.update([
+        Update::Sending(Box::default()),
+        open(0, OpenedBlock::Text),
+        grow(0, "The answ"),
+        Update::Interrupt,
+    ]);
+    assert_eq!(session.sent, [Command::Prompt("go".into()), Command::Interrupt]);
+    session.update([Update::TurnEnded(TurnEnd::Interrupted), Update::Ready]);
+    session.check(&expect![[r#"
         Queued. It is sent when the answer is done.
         Answer:
         The answ
         Interrupted. What came is kept.
         Not sent: and then this
         You: "#]]);
-    assert_eq!(stage.plain.interrupt(), []);
-    stage.take();
-    assert_eq!(stage.plain.interrupt(), [Command::Quit]);
-    assert!(!stage.plain.wants_line());
+    assert_eq!(session.plain.interrupt(), []);
+    session.take();
+    assert_eq!(session.plain.interrupt(), [Command::Quit]);
+    assert!(!session.plain.wants_line());
 }
 
 #[test]
-fn t6_a_thought_that_is_all_there_is_is_told_although_it_was_folded() {
-    let mut stage = Stage::new(Display::Collapsed, Typist::Person);
-    stage.line("go");
-    stage.tell([Update::Sending(Box::default()), open(0, Opening::Thinking), grow(0, "Only this.")]);
-    stage.tell([close(0, thinking("Only this.")), Update::TurnEnded(TurnEnd::ThinkingOnly { for_length: false })]);
-    stage.check(&expect![[r#"
+fn t6_thinking_without_an_answer_is_printed_even_if_folded() {
+    let mut session = TestSession::new(ThinkingDisplay::Collapsed, InputSource::Terminal);
+    session.line("go");
+    session.update([Update::Sending(Box::default()), open(0, OpenedBlock::Thinking), grow(0, "Only this.")]);
+    session.update([close(0, thinking("Only this.")), Update::TurnEnded(TurnEnd::ThinkingOnly { for_length: false })]);
+    session.check(&expect![[r#"
         Thought for 12s: "Only this."
         Thinking:
         Only this.
@@ -312,17 +329,17 @@ fn t6_a_thought_that_is_all_there_is_is_told_although_it_was_folded() {
 }
 
 #[test]
-fn what_was_not_told_is_told_when_the_block_is_whole() {
-    let mut stage = Stage::new(Display::Collapsed, Typist::Person);
-    stage.line("go");
-    stage.tell([Update::Sending(Box::default()), open(0, Opening::Thinking), grow(0, "An ")]);
-    // It was the answer after all.
-    stage.tell([Update::Refiled { block: BlockId(0), to: Side::Text }, grow(0, "answer.")]);
-    stage.tell([close(0, words("An answer."))]);
-    // The provider's last word is another one.
-    stage.tell([open(1, Opening::Text), grow(1, "Fist. "), close(1, words("First."))]);
-    stage.tell([Update::Retrying { after: Duration::from_secs(2), attempt: 2, why: "busy".into() }]);
-    stage.check(&expect![[r#"
+fn unprinted_text_is_printed_when_the_block_is_complete() {
+    let mut session = TestSession::new(ThinkingDisplay::Collapsed, InputSource::Terminal);
+    session.line("go");
+    session.update([Update::Sending(Box::default()), open(0, OpenedBlock::Thinking), grow(0, "An ")]);
+    // It turned out to be the answer.
+    session.update([Update::Refiled { block: BlockId(0), to: ProseKind::Text }, grow(0, "answer.")]);
+    session.update([close(0, text_block("An answer."))]);
+    // The final text differs from the deltas.
+    session.update([open(1, OpenedBlock::Text), grow(1, "Fist. "), close(1, text_block("First."))]);
+    session.update([Update::Retrying { after: Duration::from_secs(2), attempt: 2, why: "busy".into() }]);
+    session.check(&expect![[r#"
         Answer:
         An answer.Fist. 
         Note: the provider took that back; it is
@@ -333,33 +350,33 @@ fn what_was_not_told_is_told_when_the_block_is_whole() {
 }
 
 #[test]
-fn a_thought_nobody_can_read_is_told_to_be_one() {
+fn hidden_thinking_is_announced() {
     let seal = Seal { kind: SealKind::Encrypted, payload: "x".into() };
     let Block::Thinking(open_thought) = thinking("") else { unreachable!() };
     let seals = Seals { encrypted: Some(seal), ..Seals::default() };
-    let hidden = Thinking { content: Content::Hidden { seals }, ..open_thought };
-    for view in [Display::Full, Display::Collapsed] {
-        let mut stage = Stage::new(view, Typist::Person);
-        stage.line("go");
-        stage.tell([open(0, Opening::Thinking), close(0, Block::Thinking(hidden.clone()))]);
-        stage.check(&expect![[r#"
+    let hidden = Thinking { content: ThinkingContent::Hidden { seals }, ..open_thought };
+    for view in [ThinkingDisplay::Full, ThinkingDisplay::Collapsed] {
+        let mut session = TestSession::new(view, InputSource::Terminal);
+        session.line("go");
+        session.update([open(0, OpenedBlock::Thinking), close(0, Block::Thinking(hidden.clone()))]);
+        session.check(&expect![[r#"
             Thought for 12s: hidden by provider
         "#]]);
     }
 }
 
 #[test]
-fn commands_are_the_same_table_and_what_needs_a_screen_says_so() {
-    let mut stage = Stage::new(Display::Full, Typist::Person);
+fn commands_share_the_table_and_those_that_need_a_screen_say_so() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
     for line in ["/thinking", "/theme", "/mouse on", "/copy", "/reader", "/nonsense"] {
-        stage.line(line);
-        stage.tell([Update::Ready]);
+        session.line(line);
+        session.update([Update::Ready]);
     }
-    stage.tell([Update::Said(Said::Table {
+    session.update([Update::CommandOutput(CommandOutput::Table {
         head: vec!["id".into(), "title".into()],
         rows: vec![vec!["a1".into(), "One".into()], vec!["b2".into(), String::new()]],
     })]);
-    stage.check(&expect![[r#"
+    session.check(&expect![[r#"
         Thinking: live
         You: Not in plain mode: there are no colours.
         You: Not in plain mode: the mouse is the terminal's own.
@@ -371,26 +388,26 @@ fn commands_are_the_same_table_and_what_needs_a_screen_says_so() {
         id: a1; title: One
         id: b2
         You: "#]]);
-    assert_eq!(stage.sent, [Command::View(Display::Live)]);
-    stage.line("/help");
+    assert_eq!(session.sent, [Command::View(ThinkingDisplay::Live)]);
+    session.line("/help");
     for entry in crate::commands::COMMANDS {
-        assert!(stage.out.contains(&format!("/{}", entry.name)), "{}", entry.name);
+        assert!(session.out.contains(&format!("/{}", entry.name)), "{}", entry.name);
     }
-    stage.line("/editor");
-    assert_eq!(stage.sent.pop(), Some(Command::Terminal(TerminalAct::Edit(String::new()))));
-    assert_eq!(stage.plain.write("two\nlines\n"), [Command::Say("two\nlines".into())]);
+    session.line("/editor");
+    assert_eq!(session.sent.pop(), Some(Command::Terminal(TerminalAction::Edit(String::new()))));
+    assert_eq!(session.plain.write("two\nlines\n"), [Command::Prompt("two\nlines".into())]);
 }
 
 #[test]
-fn a_thought_in_circles_is_said_once_and_the_answer_can_be_asked_for() {
-    let mut stage = Stage::new(Display::Off, Typist::Person);
-    stage.line("why?");
-    stage.tell([open(1, Opening::Thinking)]);
-    stage.tell((0..200).map(|_| grow(1, "Let me check that again. ")));
+fn repetitive_thinking_is_reported_once_and_an_answer_can_be_requested() {
+    let mut session = TestSession::new(ThinkingDisplay::Off, InputSource::Terminal);
+    session.line("why?");
+    session.update([open(1, OpenedBlock::Thinking)]);
+    session.update((0..200).map(|_| grow(1, "Let me check that again. ")));
     let notes: Vec<&str> =
-        stage.out.lines().filter(|line| line.starts_with("Note: the thought says the same")).collect();
-    assert_eq!(notes.len(), 1, "{}", stage.out);
-    stage.sent.clear();
-    stage.line("/answer");
-    assert_eq!(stage.sent, [Command::AnswerNow]);
+        session.out.lines().filter(|line| line.starts_with("Note: the thinking repeats the same text")).collect();
+    assert_eq!(notes.len(), 1, "{}", session.out);
+    session.sent.clear();
+    session.line("/answer");
+    assert_eq!(session.sent, [Command::AnswerNow]);
 }

@@ -1,5 +1,5 @@
-//! The thread that reads keys. It can be stopped and begun again, so that an
-//! editor gets every key that is meant for it.
+//! The thread that reads keys. It can be stopped and restarted, so that an external editor gets its
+//! own keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event, KeyCode, KeyModifiers};
 
-use super::Inbox;
+use super::LoopEvent;
 use crate::app::Msg;
 
-/// How often it looks whether it is still wanted, where nothing wakes it.
-const LOOK_UP: Duration = Duration::from_millis(500);
+/// How often the thread checks whether it should stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long after the start the terminal may still answer what it was asked.
-const ANSWERS_COME: Duration = Duration::from_secs(10);
+/// How long after the start the terminal may still answer the background query.
+const LATE_REPLY_WINDOW: Duration = Duration::from_secs(10);
 
-pub(super) struct Keys {
+pub(super) struct KeyThread {
     wanted: Arc<AtomicBool>,
-    /// Ends with the thread.
+    /// Disconnects when the thread ends.
     reading: Receiver<()>,
 }
 
-impl Keys {
-    pub(super) fn read(sender: Sender<Inbox>) -> Keys {
+impl KeyThread {
+    pub(super) fn read(sender: Sender<LoopEvent>) -> KeyThread {
         let wanted = Arc::new(AtomicBool::new(true));
         let still_wanted = Arc::clone(&wanted);
         let (ends, reading) = mpsc::channel();
@@ -32,21 +32,21 @@ impl Keys {
             read(&sender, &still_wanted);
             drop::<Sender<()>>(ends);
         });
-        Keys { wanted, reading }
+        KeyThread { wanted, reading }
     }
 
-    /// Keys pressed from now on are for somebody else.
+    /// Stops reading: later keys belong to another program.
     pub(super) fn stop(self) {
         self.wanted.store(false, Ordering::Relaxed);
         wake();
-        // On a terminal that hung up it never comes back.
-        self.reading.recv_timeout(2 * LOOK_UP).ok();
+        // On a terminal that hung up, the thread never returns.
+        self.reading.recv_timeout(2 * POLL_INTERVAL).ok();
     }
 }
 
-/// Says so when the terminal is gone. Whoever reads keys would not notice.
+/// Reports when the terminal hangs up. The key reader would not notice.
 #[cfg(unix)]
-pub(super) fn watch_for_the_end(sender: Sender<Inbox>) {
+pub(super) fn watch_for_hangup(sender: Sender<LoopEvent>) {
     use rustix::event::{PollFd, PollFlags, poll};
 
     std::thread::spawn(move || {
@@ -57,7 +57,7 @@ pub(super) fn watch_for_the_end(sender: Sender<Inbox>) {
                 Err(rustix::io::Errno::INTR) => (),
                 Ok(_) | Err(_) => {
                     let gone = std::io::Error::other("the terminal is gone");
-                    sender.send(Inbox::Broken(gone)).ok();
+                    sender.send(LoopEvent::TerminalError(gone)).ok();
                     return;
                 }
             }
@@ -66,28 +66,28 @@ pub(super) fn watch_for_the_end(sender: Sender<Inbox>) {
 }
 
 #[cfg(not(unix))]
-pub(super) fn watch_for_the_end(_sender: Sender<Inbox>) {}
+pub(super) fn watch_for_hangup(_sender: Sender<LoopEvent>) {}
 
-/// A resize is the one signal that whoever waits for keys wakes up from.
+/// SIGWINCH is the one signal that wakes the key reader.
 fn wake() {
     #[cfg(unix)]
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::WINCH).ok();
 }
 
-fn read(sender: &Sender<Inbox>, wanted: &AtomicBool) {
-    let mut late = LateAnswer::default();
+fn read(sender: &Sender<LoopEvent>, wanted: &AtomicBool) {
+    let mut late = LateColourReply::default();
     let began = Instant::now();
     while wanted.load(Ordering::Relaxed) {
-        let read = match event::poll(LOOK_UP) {
+        let read = match event::poll(POLL_INTERVAL) {
             Ok(false) => continue,
             Ok(true) => event::read(),
             Err(error) => Err(error),
         };
         let sent = match read {
-            Ok(event) if began.elapsed() < ANSWERS_COME && late.takes(&event) => Ok(()),
-            Ok(event) => message(event).map_or(Ok(()), |msg| sender.send(Inbox::Msg(msg))),
+            Ok(event) if began.elapsed() < LATE_REPLY_WINDOW && late.consumes(&event) => Ok(()),
+            Ok(event) => message(event).map_or(Ok(()), |msg| sender.send(LoopEvent::Msg(msg))),
             Err(error) => {
-                sender.send(Inbox::Broken(error)).ok();
+                sender.send(LoopEvent::TerminalError(error)).ok();
                 return;
             }
         };
@@ -97,32 +97,36 @@ fn read(sender: &Sender<Inbox>, wanted: &AtomicBool) {
     }
 }
 
-/// The colour of the ground, told by a terminal that is far away: it comes as
-/// keys, the last of which would mean something.
+/// The terminal's late answer to the background query. Over a slow connection it arrives as keys,
+/// and the last one would trigger an action.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum LateAnswer {
+enum LateColourReply {
     #[default]
     NotYet,
     Coming,
     Done,
 }
 
-impl LateAnswer {
-    /// Whether this is a piece of it, and so no key.
-    fn takes(&mut self, event: &Event) -> bool {
+impl LateColourReply {
+    /// Whether this event is part of the answer rather than a key.
+    fn consumes(&mut self, event: &Event) -> bool {
         let Event::Key(key) = event else { return false };
-        let (takes, next) = match (&self, key.code, key.modifiers) {
-            (LateAnswer::NotYet, KeyCode::Char(']'), KeyModifiers::ALT) => (true, LateAnswer::Coming),
-            (LateAnswer::Coming, KeyCode::Char('g'), KeyModifiers::CONTROL) => (true, LateAnswer::Done),
-            (LateAnswer::Coming, KeyCode::Char('\\'), KeyModifiers::ALT) => (true, LateAnswer::Done),
-            (LateAnswer::Coming, KeyCode::Char('0'..='9' | 'a'..='g' | 'r' | ';' | ':' | '/'), KeyModifiers::NONE) => {
+        let (is_part, next) = match (&self, key.code, key.modifiers) {
+            (LateColourReply::NotYet, KeyCode::Char(']'), KeyModifiers::ALT) => (true, LateColourReply::Coming),
+            (LateColourReply::Coming, KeyCode::Char('g'), KeyModifiers::CONTROL) => (true, LateColourReply::Done),
+            (LateColourReply::Coming, KeyCode::Char('\\'), KeyModifiers::ALT) => (true, LateColourReply::Done),
+            (
+                LateColourReply::Coming,
+                KeyCode::Char('0'..='9' | 'a'..='g' | 'r' | ';' | ':' | '/'),
+                KeyModifiers::NONE,
+            ) => {
                 return true;
             }
-            (LateAnswer::NotYet, ..) => return false,
-            (LateAnswer::Coming | LateAnswer::Done, ..) => (false, LateAnswer::Done),
+            (LateColourReply::NotYet, ..) => return false,
+            (LateColourReply::Coming | LateColourReply::Done, ..) => (false, LateColourReply::Done),
         };
         *self = next;
-        takes
+        is_part
     }
 }
 
@@ -142,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys as a terminal would send these bytes.
+    /// The keys that a terminal would send as these bytes.
     fn keys(text: &str) -> Vec<Event> {
         let mut keys = Vec::new();
         let mut letters = text.chars();
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn t10_an_answer_of_the_terminal_that_comes_late_is_not_typed() {
+    fn t10_a_late_answer_of_the_terminal_is_not_typed() {
         #[rustfmt::skip]
         let cases = [
             ("with a bell",        "\u{1b}]11;rgb:1e1e/1e1e/2e2e\u{7}hi",    "hi"),
@@ -169,8 +173,8 @@ mod tests {
             ("none at all",        "11;rgb",                                 "11;rgb"),
         ];
         for (name, bytes, expected) in cases {
-            let mut late = LateAnswer::default();
-            let passed = keys(bytes).into_iter().filter(|event| !late.takes(event));
+            let mut late = LateColourReply::default();
+            let passed = keys(bytes).into_iter().filter(|event| !late.consumes(event));
             let letters = passed.filter_map(|event| event.as_key_press_event()?.code.as_char());
             let typed: String = letters.collect();
             assert_eq!(typed, expected, "{name}");

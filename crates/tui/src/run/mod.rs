@@ -1,16 +1,15 @@
-//! The thin loop around the screen: the only place that touches a terminal.
+//! The event loop of the screen: the only module that touches a terminal.
 //!
-//! One thread reads keys, one passes on what the engine tells, and this one
-//! draws: at once for a key, at most thirty times a second otherwise, and not
-//! at all while nothing happens.
+//! One thread reads keys, one forwards engine updates, and this one draws: at once after a key,
+//! otherwise at most thirty times a second, and never while nothing happens.
 
+mod coalesce;
 mod editor;
-mod gather;
-mod ground;
+mod highlight_thread;
 mod keys;
-mod lamp;
-mod out;
-mod screen;
+mod terminal_guard;
+mod terminal_output;
+mod terminal_theme;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -20,78 +19,78 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use aside_core::block::Time;
 
 use crate::app::{App, Msg};
-use crate::seam::{Command, Said, TerminalAct, Update};
+use crate::seam::{Command, CommandOutput, TerminalAction, Update};
 use crate::theme::Motion;
 use crate::transcript::SPINNER_STEP_MS;
-pub use editor::{edit, is_lent, stop_with_the_editor};
-use gather::pass_on;
-pub use ground::theme_of_terminal;
-use keys::Keys;
-use lamp::Lamp;
-use screen::{Screen, Suspended};
-pub use screen::{draw_frame, restore};
+use coalesce::coalesce;
+pub use editor::{edit, is_editor_running, suspend_with_editor};
+use highlight_thread::HighlightThread;
+use keys::KeyThread;
+use terminal_guard::{SuspendOutcome, TerminalGuard};
+pub use terminal_guard::{draw_frame, restore_terminal};
+pub use terminal_theme::detect_theme;
 
 const FRAME: Duration = Duration::from_millis(33);
-/// Messages taken before the screen is looked at again.
-const BATCH: Duration = Duration::from_millis(8);
+/// How long messages are handled before the next frame is considered.
+const BATCH_TIME: Duration = Duration::from_millis(8);
 
-enum Inbox {
+enum LoopEvent {
     Msg(Msg),
-    /// The engine will say nothing any more.
+    /// The engine has hung up.
     EngineGone,
-    Broken(io::Error),
+    TerminalError(io::Error),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    GoOn,
-    Leave,
+enum LoopFlow {
+    Continue,
+    Exit,
 }
 
-/// Runs until the user leaves or the engine is gone. The terminal is as it
-/// was afterwards, whatever happens.
+/// Runs until the user quits or the engine is gone. Always restores the terminal.
 pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io::Result<()> {
-    let screen = Screen::open(app.theme().depth)?;
+    let screen = TerminalGuard::open(app.theme().depth)?;
     let (sender, inbox) = mpsc::channel();
-    let to_us = sender.clone();
-    let lamp = Lamp::new(sender.clone());
+    let loop_sender = sender.clone();
+    let highlight_thread = HighlightThread::new(sender.clone());
     std::thread::spawn(move || {
-        let send = |update| match sender.send(Inbox::Msg(Msg::Update(Box::new(update)))) {
+        let send = |update| match sender.send(LoopEvent::Msg(Msg::Update(Box::new(update)))) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         };
-        if pass_on(&updates, send).is_continue() {
-            // Nobody to tell means that the screen is gone already.
-            sender.send(Inbox::EngineGone).ok();
+        if coalesce(&updates, send).is_continue() {
+            // If nobody receives it, the screen is already gone.
+            sender.send(LoopEvent::EngineGone).ok();
         }
     });
     let drawn = Instant::now();
-    keys::watch_for_the_end(to_us.clone());
-    let keys = Some(Keys::read(to_us.clone()));
-    let mut screen_loop = Loop { app, screen, commands, keys, to_us, lamp, drawn, dirty: true, urgent: true };
+    keys::watch_for_hangup(loop_sender.clone());
+    let keys = Some(KeyThread::read(loop_sender.clone()));
+    let mut screen_loop =
+        ScreenLoop { app, screen, commands, keys, loop_sender, highlight_thread, drawn, dirty: true, urgent: true };
     let result = screen_loop.run(&inbox);
     drop(inbox);
     screen_loop.stop_keys();
     result
 }
 
-struct Loop {
+struct ScreenLoop {
     app: App,
-    screen: Screen,
+    screen: TerminalGuard,
     commands: Sender<Command>,
-    /// None while the terminal is somebody else's.
-    keys: Option<Keys>,
-    to_us: Sender<Inbox>,
-    lamp: Lamp,
+    /// `None` while another program owns the terminal.
+    keys: Option<KeyThread>,
+    loop_sender: Sender<LoopEvent>,
+    highlight_thread: HighlightThread,
     drawn: Instant,
     /// Something changed since the last frame.
     dirty: bool,
-    /// And it was the user who did it.
+    /// The change came from the user, so draw at once.
     urgent: bool,
 }
 
-impl Loop {
-    fn run(&mut self, inbox: &Receiver<Inbox>) -> io::Result<()> {
+impl ScreenLoop {
+    fn run(&mut self, inbox: &Receiver<LoopEvent>) -> io::Result<()> {
         self.tick();
         loop {
             if self.dirty && (self.urgent || self.drawn.elapsed() >= FRAME) {
@@ -100,25 +99,25 @@ impl Loop {
                 self.tick();
                 self.app.frame_shown();
                 (self.drawn, self.dirty, self.urgent) = (Instant::now(), false, false);
-                self.app.unlit().into_iter().for_each(|job| self.lamp.send(job));
+                self.app.highlight_jobs().into_iter().for_each(|job| self.highlight_thread.send(job));
             }
             let flow = match self.wait(inbox) {
-                Ok(first) => self.take_batch(first, inbox)?,
+                Ok(first) => self.handle_batch(first, inbox)?,
                 Err(RecvTimeoutError::Timeout) => {
                     self.dirty = true;
-                    Flow::GoOn
+                    LoopFlow::Continue
                 }
-                Err(RecvTimeoutError::Disconnected) => Flow::Leave,
+                Err(RecvTimeoutError::Disconnected) => LoopFlow::Exit,
             };
-            if flow == Flow::Leave {
+            if flow == LoopFlow::Exit {
                 return Ok(());
             }
         }
     }
 
-    /// Sleeps for ever if nothing is due.
-    fn wait(&self, inbox: &Receiver<Inbox>) -> Result<Inbox, RecvTimeoutError> {
-        let moves = self.app.is_moving() && self.app.theme().motion == Motion::Spinner;
+    /// Blocks for as long as nothing is due.
+    fn wait(&self, inbox: &Receiver<LoopEvent>) -> Result<LoopEvent, RecvTimeoutError> {
+        let moves = self.app.is_animated() && self.app.theme().motion == Motion::Spinner;
         let due = match (self.dirty, moves) {
             (true, _) => FRAME,
             (false, true) => Duration::from_millis(SPINNER_STEP_MS),
@@ -127,66 +126,66 @@ impl Loop {
         inbox.recv_timeout(due.saturating_sub(self.drawn.elapsed()))
     }
 
-    fn take_batch(&mut self, first: Inbox, inbox: &Receiver<Inbox>) -> io::Result<Flow> {
+    fn handle_batch(&mut self, first: LoopEvent, inbox: &Receiver<LoopEvent>) -> io::Result<LoopFlow> {
         self.tick();
         let began = Instant::now();
         let mut next = Some(first);
         while let Some(one) = next {
             let flow = match one {
-                Inbox::Msg(msg) => self.take(msg)?,
-                Inbox::EngineGone => Flow::Leave,
-                Inbox::Broken(error) => return Err(error),
+                LoopEvent::Msg(msg) => self.handle(msg)?,
+                LoopEvent::EngineGone => LoopFlow::Exit,
+                LoopEvent::TerminalError(error) => return Err(error),
             };
-            if flow == Flow::Leave || self.urgent || began.elapsed() > BATCH {
+            if flow == LoopFlow::Exit || self.urgent || began.elapsed() > BATCH_TIME {
                 return Ok(flow);
             }
             next = inbox.try_recv().ok();
         }
-        Ok(Flow::GoOn)
+        Ok(LoopFlow::Continue)
     }
 
-    fn take(&mut self, msg: Msg) -> io::Result<Flow> {
+    fn handle(&mut self, msg: Msg) -> io::Result<LoopFlow> {
         self.dirty = true;
         self.urgent |= match msg {
             Msg::Key(_) | Msg::Mouse(_) | Msg::Paste(_) | Msg::Edited(_) | Msg::Resize => true,
-            Msg::Tick(_) | Msg::Update(_) | Msg::Lit(_) => false,
+            Msg::Tick(_) | Msg::Update(_) | Msg::Highlighted(_) => false,
         };
         for command in self.app.update(msg) {
             if let Command::Terminal(act) = &command {
-                self.carry_out(act)?;
+                self.perform(act)?;
                 continue;
             }
             let leaves = command == Command::Quit;
             if self.commands.send(command).is_err() || leaves {
-                return Ok(Flow::Leave);
+                return Ok(LoopFlow::Exit);
             }
         }
-        Ok(Flow::GoOn)
+        Ok(LoopFlow::Continue)
     }
 
-    fn carry_out(&mut self, act: &TerminalAct) -> io::Result<()> {
-        let said = match act {
-            TerminalAct::Copy(text) => return self.screen.copy(text),
-            TerminalAct::Mouse(whose) => return self.screen.mouse(*whose),
-            TerminalAct::Suspend => match self.screen.suspend()? {
-                Suspended::AndBack => return Ok(()),
-                Suspended::NoShell => Said::Line("there is no shell to go back to".to_owned()),
+    fn perform(&mut self, act: &TerminalAction) -> io::Result<()> {
+        let output = match act {
+            TerminalAction::Copy(text) => return self.screen.copy(text),
+            TerminalAction::Mouse(mode) => return self.screen.mouse(*mode),
+            TerminalAction::Suspend => match self.screen.suspend()? {
+                SuspendOutcome::Resumed => return Ok(()),
+                SuspendOutcome::NoShell => CommandOutput::Line("there is no shell to go back to".to_owned()),
             },
-            TerminalAct::Edit(text) => {
-                // The editor's keys must not come to us.
+            TerminalAction::Edit(text) => {
+                // The editor must get its own keys.
                 self.stop_keys();
                 let edited = self.screen.lend(|| editor::edit(text))?;
-                self.keys = Some(Keys::read(self.to_us.clone()));
+                self.keys = Some(KeyThread::read(self.loop_sender.clone()));
                 match edited {
                     Ok(text) => {
                         self.app.update(Msg::Edited(text));
                         return Ok(());
                     }
-                    Err(error) => Said::Wrong { what: error.to_string(), hint: None },
+                    Err(error) => CommandOutput::Error { what: error.to_string(), hint: None },
                 }
             }
         };
-        self.app.update(Msg::Update(Box::new(Update::Said(said))));
+        self.app.update(Msg::Update(Box::new(Update::CommandOutput(output))));
         Ok(())
     }
 

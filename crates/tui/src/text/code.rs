@@ -1,56 +1,56 @@
-//! Lines of code as rows. They are laid out without colours; those are added
-//! when a row is painted, as soon as the highlighter knows them.
+//! Lays out lines of code without colours. Painting adds the colours once the highlighter has
+//! computed them.
 
-use super::base::Base;
-use super::row::{CodeAt, Face, Ink, Mark, Row, Span};
+use super::base_style::BaseStyle;
+use super::row::{CodePosition, FontStyle, Row, RowMark, Span, TextRole};
 use super::wrap::{Break, Margin, width_of, wrap};
 
-/// Code begins this far in, where there is room.
+/// The indent of code, where there is room.
 const CODE_INDENT: &str = "  ";
 const ROOM_TO_INDENT: usize = 20;
 
-/// A line of code, as it stands. `at` says where its colours are.
+/// Lays out a line of code unchanged. `at` tells where to find its colours.
 pub(super) fn code_line(
     line: &str,
-    base: Base,
+    base: BaseStyle,
     width: usize,
     margin: Margin,
     at: Option<(usize, usize)>,
     out: &mut Vec<Row>,
 ) {
-    let ink = base.ink(Ink::Plain);
-    let spans = [Span { ink, face: base.face.without(Face::ITALIC), text: line.to_owned() }];
+    let role = base.role_for(TextRole::Plain);
+    let spans = [Span { role, font: base.font.without(FontStyle::ITALIC), text: line.to_owned() }];
     let from = out.len();
-    wrap(&spans, width, Break::Anywhere, &indented(margin, width), base.code_shade(), out);
+    wrap(&spans, width, Break::Anywhere, &indented(margin, width), base.code_background(), out);
     if let Some((block, line)) = at {
-        mark(out.get_mut(from..).unwrap_or(&mut []), CodeAt::new(block, line, base.tone()));
+        mark_code_rows(out.get_mut(from..).unwrap_or(&mut []), CodePosition::new(block, line, base.saturation()));
     }
 }
 
-/// Says of each row of a line where in the line it begins.
-pub(crate) fn mark(rows: &mut [Row], at: CodeAt) {
-    // A margin that found no room of its own is part of the text.
-    if rows.first().is_none_or(|row| row.lead().is_empty() && row.spans.len() > 1) {
+/// Records for each row where in the line it begins.
+pub(crate) fn mark_code_rows(rows: &mut [Row], at: CodePosition) {
+    // A margin that did not fit has become part of the text.
+    if rows.first().is_none_or(|row| row.margin().is_empty() && row.spans.len() > 1) {
         return;
     }
     let mut from = at.first_byte();
     for row in rows {
-        row.mark = Some(Mark::Code(at.from(from)));
-        from += row.own().iter().map(|span| span.text.len()).sum::<usize>();
+        row.mark = Some(RowMark::Code(at.from(from)));
+        from += row.content().iter().map(|span| span.text.len()).sum::<usize>();
     }
 }
 
-/// The row above a block of code, where it says its language.
-pub(super) fn code_head(info: &str, base: Base, width: usize, margin: Margin, out: &mut Vec<Row>) {
-    let spans = [Span::new(Ink::Muted, info)];
-    wrap(&spans, width, Break::Words, &indented(margin, width), base.code_shade(), out);
+/// The row above a code block that names its language.
+pub(super) fn code_head(info: &str, base: BaseStyle, width: usize, margin: Margin, out: &mut Vec<Row>) {
+    let spans = [Span::new(TextRole::Muted, info)];
+    wrap(&spans, width, Break::Words, &indented(margin, width), base.code_background(), out);
 }
 
 fn indented(mut margin: Margin, width: usize) -> Margin {
     let used: usize = margin.rest.iter().map(|span| width_of(&span.text)).sum();
     if width.saturating_sub(used) >= ROOM_TO_INDENT {
-        margin.first.push(Span::new(Ink::Muted, CODE_INDENT));
-        margin.rest.push(Span::new(Ink::Muted, CODE_INDENT));
+        margin.first.push(Span::new(TextRole::Muted, CODE_INDENT));
+        margin.rest.push(Span::new(TextRole::Muted, CODE_INDENT));
     }
     margin
 }

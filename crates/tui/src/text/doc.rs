@@ -1,21 +1,21 @@
-//! Markdown that grows. Finished blocks are read and laid out once; only the
-//! pending one is read again, and that at most once a frame.
+//! A growing Markdown text. Finished blocks are parsed and laid out once; only the pending block is
+//! parsed again, at most once per frame.
 
-use aside_core::screen::Neutral;
+use aside_core::terminal_text::TerminalFilter;
 
-use super::base::Base;
-use super::light::{Body, Job, Lights, Lit, Ticket};
-use super::page::Page;
+use super::base_style::BaseStyle;
+use super::highlight::{HighlightId, HighlightJob, HighlightResult, HighlightedRows, Highlights};
+use super::layout::DocLayout;
 use super::row::Row;
 
-/// Text, the rows it made at some width, and the colours of its code.
+/// A text, its rows at some width, and the highlights of its code.
 #[derive(Debug, Default)]
 pub struct Doc {
     source: String,
-    neutral: Neutral,
-    /// Most texts are out of sight and have none.
-    page: Option<Box<Page>>,
-    lights: Lights,
+    filter: TerminalFilter,
+    /// `None` for most texts, which are not visible.
+    layout: Option<Box<DocLayout>>,
+    highlights: Highlights,
 }
 
 impl Doc {
@@ -25,7 +25,7 @@ impl Doc {
         doc
     }
 
-    /// The text as it may be shown.
+    /// The text, safe to display.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -34,60 +34,60 @@ impl Doc {
         self.source.trim().is_empty()
     }
 
-    /// Costs what the new text costs.
+    /// Costs only as much as the new text.
     pub fn push(&mut self, text: &str) {
-        let shown = self.neutral.take(text);
+        let shown = self.filter.take(text);
         self.source.push_str(&shown);
     }
 
-    /// Nothing more is coming; room for more is given back.
+    /// No more text follows; frees spare capacity.
     pub fn finish(&mut self) {
         self.source.shrink_to_fit();
     }
 
-    /// The rows are made again when they are needed.
+    /// Drops the rows. They are laid out again when needed.
     pub fn forget_rows(&mut self) {
-        self.page = None;
+        self.layout = None;
     }
 
     pub fn has_rows(&self) -> bool {
-        self.page.is_some()
+        self.layout.is_some()
     }
 
     /// All rows at this width.
-    pub fn rows(&mut self, width: usize, base: Base) -> &[Row] {
+    pub fn rows(&mut self, width: usize, base: BaseStyle) -> &[Row] {
         self.body(width, base).rows
     }
 
-    /// All rows at this width, with the colours there are.
-    pub fn body(&mut self, width: usize, base: Base) -> Body<'_> {
-        let page = match self.page.take() {
-            Some(page) if page.fits(width, base) => page,
-            Some(_) | None => Box::new(Page::new(width, base)),
+    /// All rows at this width, with the known highlights.
+    pub fn body(&mut self, width: usize, base: BaseStyle) -> HighlightedRows<'_> {
+        let layout = match self.layout.take() {
+            Some(layout) if layout.fits(width, base) => layout,
+            Some(_) | None => Box::new(DocLayout::new(width, base)),
         };
-        let page = self.page.insert(page);
-        page.grow(&self.source);
-        Body::new(page.rows(), &self.lights)
+        let layout = self.layout.insert(layout);
+        layout.grow(&self.source);
+        HighlightedRows::new(layout.rows(), &self.highlights)
     }
 
-    /// Code that has no colours yet, as far as it is laid out.
-    pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
-        let page = self.page.as_ref()?;
-        self.lights.wants(&self.source, page.codes(), page.settled_code(), next)
+    /// The next code to highlight in the laid-out part.
+    pub fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
+        let layout = self.layout.as_ref()?;
+        self.highlights.next_job(&self.source, layout.codes(), layout.settled_code(), next)
     }
 
-    /// There is code in what is laid out.
+    /// Whether the laid-out part contains code.
     pub(super) fn has_code(&self) -> bool {
-        self.page.as_ref().is_some_and(|page| !page.codes().is_empty())
+        self.layout.as_ref().is_some_and(|layout| !layout.codes().is_empty())
     }
 
-    pub(super) fn lights(&self) -> &Lights {
-        &self.lights
+    pub(super) fn highlights(&self) -> &Highlights {
+        &self.highlights
     }
 
-    /// Takes an answer; false if it was not for this text.
-    pub fn lit(&mut self, lit: &mut Lit) -> bool {
-        self.lights.take(lit)
+    /// Applies a result; returns false if it belongs to another text.
+    pub fn apply_highlight(&mut self, result: &mut HighlightResult) -> bool {
+        self.highlights.apply(result)
     }
 }
 
@@ -96,18 +96,18 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::super::blocks::MOST_PENDING;
+    use super::super::blocks::MAX_PENDING;
     use super::*;
 
     const SAMPLE: &str = "# Plan\n\nFirst *this*.\n\n```rust\nfn a() {\n\n    b();\n}\n```\nthen\n\n- one\n- two\n\n  more\n\n1. x\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n~~~\n```\n~~~\n\nend";
 
     fn shown(doc: &mut Doc, width: usize) -> Vec<String> {
-        doc.rows(width, Base::TEXT).iter().map(Row::text).collect()
+        doc.rows(width, BaseStyle::TEXT).iter().map(Row::text).collect()
     }
 
     #[test]
     fn t8_finished_blocks_are_not_laid_out_again() {
-        let settled = |doc: &Doc| doc.page.as_ref().map(|page| page.settled_rows());
+        let settled = |doc: &Doc| doc.layout.as_ref().map(|layout| layout.settled_rows());
         #[rustfmt::skip]
         let cases = [
             ("paragraphs",      "one\n\ntwo\n\nthr",                        1 + 2),
@@ -121,7 +121,7 @@ mod tests {
         ];
         for (name, text, rows) in cases {
             let mut doc = Doc::new(text);
-            doc.rows(40, Base::TEXT);
+            doc.rows(40, BaseStyle::TEXT);
             assert_eq!(settled(&doc), Some(rows), "{name}");
         }
     }
@@ -137,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn t8_a_block_that_never_ends_is_settled_on_the_way() {
-        // Per line, and what the rows of it say.
+    fn t8_an_endless_block_is_settled_early() {
+        // Start, repeated piece, and the row each piece gives.
         #[rustfmt::skip]
         let cases = [
             ("a paragraph",       "",            "some words on a line\n",    "some words on a line"),
@@ -157,8 +157,8 @@ mod tests {
                 doc.push(piece);
             }
             let rows = shown(&mut doc, 40);
-            let settled = doc.page.as_ref().map_or(0, |page| page.settled_rows());
-            assert!(rows.len() - settled <= MOST_PENDING / 20, "{name}: {settled} of {}", rows.len());
+            let settled = doc.layout.as_ref().map_or(0, |layout| layout.settled_rows());
+            assert!(rows.len() - settled <= MAX_PENDING / 20, "{name}: {settled} of {}", rows.len());
             let bare = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
             let all = bare(&format!("{start}{}", piece.repeat(1_500)));
             assert_eq!(bare(&rows.concat()), all, "{name}");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn t8_blocks_are_told_apart() {
+    fn t8_blocks_are_distinguished() {
         check(
             "# Title\nSome *soft* and **hard** words.\nSecond line.\n\n- one\n- two\n  - inner\n\n3. three\n4. four\n\n> quoted\n> more\n\n---\n\n- [x] done\n- [ ] open",
             40,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn t8_loose_lists_breathe_and_tight_ones_do_not() {
+    fn t8_loose_lists_have_blank_rows_and_tight_ones_do_not() {
         check(
             "1. one\n\n2. two\n\n   more of two\n3. three",
             30,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn t8_blocks_stand_in_items_and_quotes() {
+    fn t8_blocks_nest_in_items_and_quotes() {
         check(
             "1. one\n   ```sh\n   a\n\n     b\n   ```\n1. two\n   > quoted\n   > - inner\nlazy\n\n   | a | b |\n   |---|---|\n   | c | d | e |\n-\n- \n  late\n\n> ```\n> x\n> ```\n> y\n>\n> # z\nend",
             40,
@@ -333,17 +333,17 @@ mod tests {
     }
 
     #[test]
-    fn t8_bars_and_markers_without_room_are_text_or_gone() {
+    fn t8_bars_and_markers_without_room_become_text_or_disappear() {
         for text in ["> > a\n> >\n> > b", "> > a\n> > ===\n> > b", "> > |a|b|c|\n> > |-|-|-|\n> > |1|2|3|\n> > |4|5|6|"]
         {
-            for row in Doc::new(text).rows(1, Base::TEXT) {
+            for row in Doc::new(text).rows(1, BaseStyle::TEXT) {
                 assert!(row.width() <= 1, "{text:?}: {:?}", row.text());
             }
         }
     }
 
     #[test]
-    fn t8_code_that_forgets_to_indent_stays_in_its_item() {
+    fn t8_code_with_missing_indent_stays_in_its_item() {
         check(
             "- a\n  ```\nb\n c\n  ```\n- d\n\n      indented\n\n      more\n\ntext\n\n    code",
             30,
@@ -378,14 +378,14 @@ mod tests {
             let (mut doc, mut from) = (Doc::default(), 0);
             for at in cuts {
                 doc.push(SAMPLE.get(from..at).unwrap());
-                doc.rows(width, Base::TEXT);
+                doc.rows(width, BaseStyle::TEXT);
                 from = at;
             }
             prop_assert_eq!(shown(&mut doc, width), shown(&mut Doc::new(SAMPLE), width));
         }
 
         #[test]
-        fn t8_any_growth_at_any_width_keeps_its_words(
+        fn t8_any_growth_at_any_width_keeps_all_words(
             parts in prop::collection::vec("[a-z漢é]{1,5}|[ *_`#>-]{1,3}|\n|\n\n|```\n|~~~\n|  ", 0..60),
             width in 1usize..40,
         ) {
@@ -393,20 +393,20 @@ mod tests {
             let mut doc = Doc::default();
             for part in &parts {
                 doc.push(part);
-                doc.rows(width, Base::TEXT);
+                doc.rows(width, BaseStyle::TEXT);
             }
             prop_assert_eq!(bare(&shown(&mut doc, width).concat()), bare(&parts.concat()));
         }
 
-        /// Letters and digits all arrive, whatever the markup around them does.
+        /// No letter is lost, whatever the markup around it.
         #[test]
-        fn t8_any_markdown_at_any_width_keeps_its_words(
+        fn t8_any_markdown_at_any_width_keeps_all_words(
             source in "([a-zé漢 ]{1,6}|[-*_`#>|\\[\\]()~!:\\\\]{1,3}|\n{1,2}|    |1\\. ){0,40}",
             width in 1usize..50,
         ) {
             let bare = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
             let text = shown(&mut Doc::new(&source), width).concat();
-            // Links put their address behind the words, references move to the end.
+            // Links add their address after the text; references move to the end.
             if !source.contains('[') && !source.contains('|') {
                 prop_assert_eq!(bare(&text), bare(&source));
             }

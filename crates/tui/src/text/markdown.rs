@@ -1,12 +1,11 @@
-//! One finished piece of Markdown as rows: a paragraph, a heading, a table's
-//! cell. Line ends are kept where the writer put them: models write for a
-//! chat, and a thought that was written in lines reads better in lines.
+//! Renders one Markdown block as rows: a paragraph, a heading or a table cell. Line ends are kept:
+//! models write for a chat, and thinking written in lines reads better in lines.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::base::Base;
+use super::base_style::BaseStyle;
 use super::code::{code_head, code_line};
-use super::row::{Face, Ink, Mark, Row, Span};
+use super::row::{FontStyle, Row, RowMark, Span, TextRole};
 use super::table::Table;
 use super::wrap::{Break, Margin, wrap};
 
@@ -14,10 +13,10 @@ pub(super) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// Rows of a piece, behind a margin whose first part is used once.
-pub(super) fn render(source: &str, base: Base, width: usize, margin: Margin, out: &mut Vec<Row>) {
+/// Renders a block after a margin whose first part is used once.
+pub(super) fn render(source: &str, base: BaseStyle, width: usize, margin: Margin, out: &mut Vec<Row>) {
     let parser = Parser::new_ext(source, options());
-    // A definition of a link is no text to the parser, but its writer wrote it.
+    // The parser drops link definitions, but they are part of the text.
     let mut definitions: Vec<(usize, String)> = parser
         .reference_definitions()
         .iter()
@@ -25,7 +24,7 @@ pub(super) fn render(source: &str, base: Base, width: usize, margin: Margin, out
         .collect();
     definitions.sort();
     let began = out.len();
-    let mut writer = Writer::new(base, width, margin, out);
+    let mut writer = MarkdownWriter::new(base, width, margin, out);
     for event in parser {
         writer.take(event);
     }
@@ -36,19 +35,18 @@ pub(super) fn render(source: &str, base: Base, width: usize, margin: Margin, out
             writer.end_line();
         }
     }
-    // A marker is not lost with what stood behind it.
+    // A marker must not disappear with the text after it.
     if writer.out.len() == began && !writer.outer.first.is_empty() {
         writer.end_line();
     }
 }
 
-/// The cells of one line of a table. There are as many columns as it has, so
-/// that none is left out.
-pub(super) fn cells(row: &str, base: Base) -> Vec<Vec<Span>> {
+/// The cells of one table line, one per column of the line, so that none is lost.
+pub(super) fn cells(row: &str, base: BaseStyle) -> Vec<Vec<Span>> {
     let columns = row.matches('|').count() + 1;
     let source = format!("{}|\n{}|\n{row}\n", "|x".repeat(columns), "|-".repeat(columns));
     let mut rows = Vec::new();
-    let mut writer = Writer::new(base, usize::MAX, Margin::default(), &mut rows);
+    let mut writer = MarkdownWriter::new(base, usize::MAX, Margin::default(), &mut rows);
     let mut found = Vec::new();
     for event in Parser::new_ext(&source, options()) {
         let is_end = matches!(event, Event::End(TagEnd::TableRow));
@@ -61,15 +59,15 @@ pub(super) fn cells(row: &str, base: Base) -> Vec<Vec<Span>> {
         found.pop();
     }
     if found.iter().all(Vec::is_empty) && !row.replace('|', "").trim().is_empty() {
-        // Something else to the parser; it is shown as it is.
-        found = vec![vec![Span { ink: base.ink, face: base.face, text: row.to_owned() }]];
+        // The parser sees no table row, so the line is shown unchanged.
+        found = vec![vec![Span { role: base.role, font: base.font, text: row.to_owned() }]];
     }
     found
 }
 
-/// One level of a quote or a list.
-struct Level {
-    /// Written once, then it is as wide as `rest`.
+/// One nesting level of quotes and lists.
+struct NestingLevel {
+    /// Written once, then replaced by `rest`.
     marker: Option<Span>,
     rest: Span,
     kind: LevelKind,
@@ -81,35 +79,35 @@ enum LevelKind {
     Item,
 }
 
-struct Writer<'a> {
-    base: Base,
+struct MarkdownWriter<'a> {
+    base: BaseStyle,
     width: usize,
-    /// What stands around the piece.
+    /// The margin around the block.
     outer: Margin,
     out: &'a mut Vec<Row>,
     began: usize,
     line: Vec<Span>,
-    levels: Vec<Level>,
-    /// The next number of each open list; nothing for bullets.
+    levels: Vec<NestingLevel>,
+    /// The next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    faces: Vec<Face>,
+    fonts: Vec<FontStyle>,
     heading: bool,
     links: Vec<(String, usize)>,
-    code: Option<Code>,
+    code: Option<OpenCode>,
     table: Option<Table>,
-    /// Something was written since the innermost item or quote began.
+    /// Whether anything was written since the innermost item or quote began.
     written: bool,
 }
 
-struct Code {
+struct OpenCode {
     info: String,
     text: String,
 }
 
-impl<'a> Writer<'a> {
-    fn new(base: Base, width: usize, outer: Margin, out: &'a mut Vec<Row>) -> Writer<'a> {
+impl<'a> MarkdownWriter<'a> {
+    fn new(base: BaseStyle, width: usize, outer: Margin, out: &'a mut Vec<Row>) -> MarkdownWriter<'a> {
         let began = out.len();
-        Writer {
+        MarkdownWriter {
             base,
             width,
             outer,
@@ -118,7 +116,7 @@ impl<'a> Writer<'a> {
             line: Vec::new(),
             levels: Vec::new(),
             lists: Vec::new(),
-            faces: Vec::new(),
+            fonts: Vec::new(),
             heading: false,
             links: Vec::new(),
             code: None,
@@ -132,16 +130,18 @@ impl<'a> Writer<'a> {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) => self.text(&text),
-            Event::Code(text) => self.span(Ink::Code, Face::PLAIN, &text),
+            Event::Code(text) => self.span(TextRole::Code, FontStyle::PLAIN, &text),
             Event::InlineHtml(text) | Event::Html(text) => self.lines(&text),
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => self.push(&text),
             Event::SoftBreak | Event::HardBreak => self.break_line(),
             Event::Rule => {
                 self.begin_block();
-                self.span(Ink::Muted, Face::PLAIN, &"─".repeat(self.width.min(40)));
+                self.span(TextRole::Muted, FontStyle::PLAIN, &"─".repeat(self.width.min(40)));
                 self.end_line();
             }
-            Event::TaskListMarker(done) => self.span(Ink::Accent, Face::PLAIN, if done { "[x] " } else { "[ ] " }),
+            Event::TaskListMarker(done) => {
+                self.span(TextRole::Accent, FontStyle::PLAIN, if done { "[x] " } else { "[ ] " })
+            }
         }
     }
 
@@ -152,13 +152,13 @@ impl<'a> Writer<'a> {
                 self.begin_block();
                 self.heading = true;
                 if matches!(level, HeadingLevel::H1 | HeadingLevel::H2) {
-                    self.faces.push(Face::UNDERLINED);
+                    self.fonts.push(FontStyle::UNDERLINED);
                 }
             }
             Tag::BlockQuote(_) => {
                 self.begin_block();
                 self.written = false;
-                self.levels.push(Level { marker: None, rest: self.base.bar(), kind: LevelKind::Quote });
+                self.levels.push(NestingLevel { marker: None, rest: self.base.quote_bar(), kind: LevelKind::Quote });
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block();
@@ -166,10 +166,10 @@ impl<'a> Writer<'a> {
                     pulldown_cmark::CodeBlockKind::Fenced(info) => info.to_string(),
                     pulldown_cmark::CodeBlockKind::Indented => String::new(),
                 };
-                self.code = Some(Code { info, text: String::new() });
+                self.code = Some(OpenCode { info, text: String::new() });
             }
             Tag::List(first) => {
-                // A list inside an item belongs close to it.
+                // A nested list follows its item without a blank row.
                 self.end_line_if_any();
                 if self.lists.is_empty() {
                     self.begin_block();
@@ -186,12 +186,12 @@ impl<'a> Writer<'a> {
                     table.begin_row();
                 }
             }
-            Tag::Emphasis => self.faces.push(Face::ITALIC),
-            Tag::Strong => self.faces.push(Face::BOLD),
-            Tag::Strikethrough => self.faces.push(Face::STRUCK),
+            Tag::Emphasis => self.fonts.push(FontStyle::ITALIC),
+            Tag::Strong => self.fonts.push(FontStyle::BOLD),
+            Tag::Strikethrough => self.fonts.push(FontStyle::STRUCK),
             Tag::Link { dest_url, title, .. } => self.links.push((address(&dest_url, &title), self.line.len())),
             Tag::Image { dest_url, title, .. } => {
-                self.span(Ink::Muted, Face::PLAIN, "image ");
+                self.span(TextRole::Muted, FontStyle::PLAIN, "image ");
                 self.links.push((address(&dest_url, &title), self.line.len()));
             }
             Tag::TableCell
@@ -212,7 +212,7 @@ impl<'a> Writer<'a> {
                 self.end_line_if_any();
                 self.heading = false;
                 if matches!(level, HeadingLevel::H1 | HeadingLevel::H2) {
-                    self.faces.pop();
+                    self.fonts.pop();
                 }
             }
             TagEnd::BlockQuote(_) => {
@@ -226,7 +226,7 @@ impl<'a> Writer<'a> {
                 self.written = true;
             }
             TagEnd::Item => {
-                // An item without a word still has its marker.
+                // An item without text still shows its marker.
                 if !self.line.is_empty() || self.levels.last().is_some_and(|level| level.marker.is_some()) {
                     self.end_line();
                 }
@@ -241,7 +241,7 @@ impl<'a> Writer<'a> {
                 }
             }
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
-                self.faces.pop();
+                self.fonts.pop();
             }
             TagEnd::Link | TagEnd::Image => self.end_link(),
             TagEnd::TableHead
@@ -268,12 +268,12 @@ impl<'a> Writer<'a> {
             Some(None) | None if is_inner => "◦ ".to_owned(),
             Some(None) | None => "• ".to_owned(),
         };
-        let rest = Span::new(Ink::Plain, " ".repeat(super::wrap::width_of(&marker)));
-        let marker = Some(Span::new(self.base.ink(Ink::Accent), marker));
-        self.levels.push(Level { marker, rest, kind: LevelKind::Item });
+        let rest = Span::new(TextRole::Plain, " ".repeat(super::wrap::width_of(&marker)));
+        let marker = Some(Span::new(self.base.role_for(TextRole::Accent), marker));
+        self.levels.push(NestingLevel { marker, rest, kind: LevelKind::Item });
     }
 
-    /// Code that the lines did not show as such, as in a quote inside a cell.
+    /// Code that the line scanner did not recognise, such as in a quote inside a cell.
     fn end_code(&mut self) {
         let Some(code) = self.code.take() else { return };
         if !code.info.is_empty() {
@@ -290,21 +290,21 @@ impl<'a> Writer<'a> {
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
         let margin = self.margin();
-        table.lay(self.width, self.base, margin, self.out);
+        table.lay_out(self.width, self.base, margin, self.out);
         self.written = true;
     }
 
-    /// The address stands behind the words, so that a link cannot pretend.
+    /// Shows the address after the text, so that a link cannot mislead.
     fn end_link(&mut self) {
         let Some((address, from)) = self.links.pop() else { return };
         let words: String = self.line.iter().skip(from).map(|span| span.text.as_str()).collect();
         for span in self.line.iter_mut().skip(from) {
-            span.ink = self.base.ink(Ink::Link);
-            span.face = span.face.with(Face::UNDERLINED);
+            span.role = self.base.role_for(TextRole::Link);
+            span.font = span.font.with(FontStyle::UNDERLINED);
         }
         let shown = words == address || format!("mailto:{words}") == address;
         if !shown && !address.is_empty() {
-            self.span(Ink::Muted, Face::PLAIN, &format!(" <{address}>"));
+            self.span(TextRole::Muted, FontStyle::PLAIN, &format!(" <{address}>"));
         }
     }
 
@@ -315,7 +315,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Raw text with line ends of its own.
+    /// Raw text with its own line ends.
     fn lines(&mut self, text: &str) {
         for piece in text.split_inclusive('\n') {
             self.push(piece.trim_end_matches('\n'));
@@ -326,18 +326,19 @@ impl<'a> Writer<'a> {
     }
 
     fn push(&mut self, text: &str) {
-        let (ink, face) = if self.heading { (Ink::Heading, Face::BOLD) } else { (self.base.ink, Face::PLAIN) };
-        self.span(ink, face, text);
+        let (role, font) =
+            if self.heading { (TextRole::Heading, FontStyle::BOLD) } else { (self.base.role, FontStyle::PLAIN) };
+        self.span(role, font, text);
     }
 
-    fn span(&mut self, ink: Ink, face: Face, text: &str) {
-        let face = self.faces.iter().fold(self.base.face.with(face), |face, one| face.with(*one));
-        let ink = self.base.ink(ink);
-        // Text comes in pieces around every letter that could have been markup.
+    fn span(&mut self, role: TextRole, font: FontStyle, text: &str) {
+        let font = self.fonts.iter().fold(self.base.font.with(font), |font, one| font.with(*one));
+        let role = self.base.role_for(role);
+        // The parser splits text at every character that could be markup.
         let begins_link = self.links.last().is_some_and(|(_, from)| *from == self.line.len());
         match self.line.last_mut() {
-            Some(last) if last.ink == ink && last.face == face && !begins_link => last.text.push_str(text),
-            _ => self.line.push(Span { ink, face, text: text.to_owned() }),
+            Some(last) if last.role == role && last.font == font && !begins_link => last.text.push_str(text),
+            _ => self.line.push(Span { role, font, text: text.to_owned() }),
         }
     }
 
@@ -352,7 +353,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A blank row between blocks, but none before the first of an item.
+    /// A blank row between blocks, but not before the first block of an item.
     fn begin_block(&mut self) {
         self.end_line_if_any();
         let fresh = self.levels.last().is_some_and(|level| level.marker.is_some());
@@ -381,16 +382,16 @@ impl<'a> Writer<'a> {
         let line = std::mem::take(&mut self.line);
         let margin = self.margin();
         let from = self.out.len();
-        wrap(&line, self.width, Break::Words, &margin, self.base.shade, self.out);
+        wrap(&line, self.width, Break::Words, &margin, self.base.background, self.out);
         let mut words = line.iter().filter(|span| !span.text.trim().is_empty()).peekable();
-        let is_title = self.heading || words.peek().is_some() && words.all(|span| span.face.has(Face::BOLD));
+        let is_title = self.heading || words.peek().is_some() && words.all(|span| span.font.has(FontStyle::BOLD));
         if let Some(row) = self.out.get_mut(from).filter(|_| is_title) {
-            row.mark = Some(Mark::Title);
+            row.mark = Some(RowMark::Title);
         }
         self.written = true;
     }
 
-    /// What stands before the next row; markers are used up.
+    /// The margin of the next row. Each marker is used once.
     fn margin(&mut self) -> Margin {
         let mut margin = self.outer.clone();
         self.outer.first.clone_from(&self.outer.rest);
@@ -402,7 +403,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Where a link goes, with the title that stands beside it.
+/// The link target with its title.
 fn address(url: &str, title: &str) -> String {
     if title.is_empty() { url.to_owned() } else { format!("{url} \"{title}\"") }
 }
@@ -412,23 +413,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t8_words_carry_their_face() {
+    fn t8_words_keep_their_font_style() {
         let mut rows = Vec::new();
-        render("a **b *c* `d`** [e](f)", Base::TEXT, 40, Margin::default(), &mut rows);
-        let spans: Vec<(&str, Ink, Face)> =
-            rows[0].spans.iter().map(|span| (span.text.as_str(), span.ink, span.face)).collect();
-        let both = Face::BOLD.with(Face::ITALIC);
+        render("a **b *c* `d`** [e](f)", BaseStyle::TEXT, 40, Margin::default(), &mut rows);
+        let spans: Vec<(&str, TextRole, FontStyle)> =
+            rows[0].spans.iter().map(|span| (span.text.as_str(), span.role, span.font)).collect();
+        let both = FontStyle::BOLD.with(FontStyle::ITALIC);
         assert_eq!(
             spans,
             [
-                ("a ", Ink::Plain, Face::PLAIN),
-                ("b ", Ink::Plain, Face::BOLD),
-                ("c", Ink::Plain, both),
-                (" ", Ink::Plain, Face::BOLD),
-                ("d", Ink::Code, Face::BOLD),
-                (" ", Ink::Plain, Face::PLAIN),
-                ("e", Ink::Link, Face::UNDERLINED),
-                (" <f>", Ink::Muted, Face::PLAIN),
+                ("a ", TextRole::Plain, FontStyle::PLAIN),
+                ("b ", TextRole::Plain, FontStyle::BOLD),
+                ("c", TextRole::Plain, both),
+                (" ", TextRole::Plain, FontStyle::BOLD),
+                ("d", TextRole::Code, FontStyle::BOLD),
+                (" ", TextRole::Plain, FontStyle::PLAIN),
+                ("e", TextRole::Link, FontStyle::UNDERLINED),
+                (" <f>", TextRole::Muted, FontStyle::PLAIN),
             ]
         );
     }

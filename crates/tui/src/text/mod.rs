@@ -1,27 +1,27 @@
-//! Text on its way to cells: rows of inked spans, how they are broken to a
-//! width, and Markdown that grows.
+//! From text to rows: styled spans, wrapping, and Markdown that grows.
 //!
-//! [`doc`] holds a text; `blocks` takes it apart line by line, `page` lays
-//! out what that gives, `markdown` reads inside a paragraph, and [`light`]
-//! keeps the colours of code.
+//! [`doc`] holds a text; `blocks` splits it into blocks line by line, `layout` lays them out,
+//! `markdown` parses the inside of a paragraph, and [`highlight`] stores the colours of code.
 
-pub mod base;
+pub mod base_style;
 mod blocks;
-pub mod cluster;
 pub(crate) mod code;
 pub mod doc;
-pub mod light;
-pub mod long;
+pub mod grapheme;
+pub mod highlight;
+mod layout;
 mod markdown;
-mod marks;
-mod page;
+mod markdown_markers;
 pub mod row;
+pub mod sectioned;
 mod table;
 pub mod wrap;
 
-pub use base::Base;
+pub use base_style::BaseStyle;
 pub use doc::Doc;
-pub use light::Body;
-pub use long::{Long, Shown};
-pub use row::{CodeAt, Face, Ink, Join, Mark, Row, Shade, Span, Token, Tone};
+pub use highlight::HighlightedRows;
+pub use row::{
+    CodePosition, FontStyle, Row, RowBackground, RowMark, RowStart, Saturation, Span, SyntaxToken, TextRole,
+};
+pub use sectioned::{SectionRows, SectionedText};
 pub use wrap::{Break, Margin, width_of, wrap};

@@ -1,40 +1,40 @@
-//! One row of the screen before it has colours. A row says what its parts
-//! are; the theme says what that looks like, so a layout outlives a theme.
+//! One row of the screen, without colours. A row records what its parts are, and the theme decides
+//! how they look, so that a layout survives a theme change.
 
 use super::wrap::width_of;
 
-/// What a piece of text is.
+/// What a piece of text is; the theme maps it to a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Ink {
+pub enum TextRole {
     #[default]
     Plain,
-    /// Less important than what stands beside it.
+    /// Less important than the text beside it.
     Muted,
-    /// What a model thinks.
-    Thought,
+    /// The model's thinking.
+    Thinking,
     Accent,
     Heading,
     Code,
     Link,
     Quote,
-    Good,
-    Bad,
-    Warn,
+    Success,
+    Error,
+    Warning,
     Added,
     Removed,
-    /// Found by a search.
-    Found,
-    /// A word of code, by what it is there.
-    Token(Token, Tone),
+    /// A search match.
+    SearchMatch,
+    /// A token of code.
+    Token(SyntaxToken, Saturation),
 }
 
-/// What a piece of code is to its language.
+/// The kind of a code token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Token {
+pub enum SyntaxToken {
     Keyword,
     Type,
     Function,
-    /// Text in quotes.
+    /// A string literal.
     Quoted,
     /// A number or another constant.
     Constant,
@@ -44,123 +44,123 @@ pub enum Token {
     Removed,
 }
 
-impl Token {
-    pub const ALL: [Token; 8] = [
-        Token::Keyword,
-        Token::Type,
-        Token::Function,
-        Token::Quoted,
-        Token::Constant,
-        Token::Comment,
-        Token::Added,
-        Token::Removed,
+impl SyntaxToken {
+    pub const ALL: [SyntaxToken; 8] = [
+        SyntaxToken::Keyword,
+        SyntaxToken::Type,
+        SyntaxToken::Function,
+        SyntaxToken::Quoted,
+        SyntaxToken::Constant,
+        SyntaxToken::Comment,
+        SyntaxToken::Added,
+        SyntaxToken::Removed,
     ];
 }
 
-/// How loud the colours of code are.
+/// How strong the colours of code are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Tone {
+pub enum Saturation {
     #[default]
     Full,
-    /// Inside a thought, which never looks like an answer.
+    /// Inside thinking, which must not look like an answer.
     Muted,
 }
 
-/// How letters stand, on top of their ink.
+/// Bold, italic and the like, in addition to the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Face(u8);
+pub struct FontStyle(u8);
 
-impl Face {
-    pub const PLAIN: Face = Face(0);
-    pub const BOLD: Face = Face(1);
-    pub const ITALIC: Face = Face(2);
-    pub const UNDERLINED: Face = Face(4);
-    pub const STRUCK: Face = Face(8);
+impl FontStyle {
+    pub const PLAIN: FontStyle = FontStyle(0);
+    pub const BOLD: FontStyle = FontStyle(1);
+    pub const ITALIC: FontStyle = FontStyle(2);
+    pub const UNDERLINED: FontStyle = FontStyle(4);
+    pub const STRUCK: FontStyle = FontStyle(8);
 
-    pub fn with(self, other: Face) -> Face {
-        Face(self.0 | other.0)
+    pub fn with(self, other: FontStyle) -> FontStyle {
+        FontStyle(self.0 | other.0)
     }
 
-    pub fn without(self, other: Face) -> Face {
-        Face(self.0 & !other.0)
+    pub fn without(self, other: FontStyle) -> FontStyle {
+        FontStyle(self.0 & !other.0)
     }
 
-    pub fn has(self, other: Face) -> bool {
+    pub fn has(self, other: FontStyle) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// What lies behind a whole row.
+/// The background of a whole row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Shade {
+pub enum RowBackground {
     #[default]
     None,
-    Thought,
+    Thinking,
     User,
     Code,
-    /// The chosen one of a list.
-    Picked,
-    /// A line that a change brings or takes away.
+    /// The selected entry of a list.
+    Selected,
+    /// A line added or removed by a change.
     Added,
     Removed,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Span {
-    pub ink: Ink,
-    pub face: Face,
+    pub role: TextRole,
+    pub font: FontStyle,
     pub text: String,
 }
 
 impl Span {
-    pub fn new(ink: Ink, text: impl Into<String>) -> Span {
-        Span { ink, face: Face::PLAIN, text: text.into() }
+    pub fn new(role: TextRole, text: impl Into<String>) -> Span {
+        Span { role, font: FontStyle::PLAIN, text: text.into() }
     }
 
-    pub fn faced(self, face: Face) -> Span {
-        Span { face: self.face.with(face), ..self }
+    pub fn with_font(self, font: FontStyle) -> Span {
+        Span { font: self.font.with(font), ..self }
     }
 }
 
-/// How a row goes on from the one before.
+/// How a row follows the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Join {
-    /// It does not: a line begins.
+pub enum RowStart {
+    /// Begins a new line.
     #[default]
-    Line,
-    /// The line was broken at spaces, which are not shown.
-    Space,
-    /// The line was broken inside a word.
-    Word,
+    NewLine,
+    /// Wrapped at spaces, which are not shown.
+    AfterSpaces,
+    /// Wrapped inside a word.
+    InsideWord,
 }
 
-/// What a row is to the text it is part of.
+/// The row's function in its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mark {
-    /// A heading, or a line that is bold as a whole.
+pub enum RowMark {
+    /// A heading, or an entirely bold line.
     Title,
     /// Part of a line of code.
-    Code(CodeAt),
+    Code(CodePosition),
 }
 
-/// Where a row stands in a block of code; its colours are found by it.
+/// The position of a row in a code block, used to find its colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CodeAt {
-    // Rows are many; a block of more lines than this counts is plain anyway.
+pub struct CodePosition {
+    // Rows are many, so these are small. Beyond this range a block is plain anyway.
     block: u32,
     line: u32,
     from: u32,
-    pub tone: Tone,
+    pub saturation: Saturation,
 }
 
-impl CodeAt {
-    pub fn new(block: usize, line: usize, tone: Tone) -> CodeAt {
-        CodeAt { block: small(block), line: small(line), from: 0, tone }
+impl CodePosition {
+    pub fn new(block: usize, line: usize, saturation: Saturation) -> CodePosition {
+        CodePosition { block: small(block), line: small(line), from: 0, saturation }
     }
 
-    /// Further behind in the same line.
-    pub fn from(self, from: usize) -> CodeAt {
-        CodeAt { from: small(from), ..self }
+    /// A later position in the same line.
+    pub fn from(self, from: usize) -> CodePosition {
+        CodePosition { from: small(from), ..self }
     }
 
     pub fn block(self) -> usize {
@@ -171,7 +171,7 @@ impl CodeAt {
         self.line as usize
     }
 
-    /// The first byte of the line that is on this row, tabs as spaces.
+    /// The first byte of the line on this row, with tabs expanded.
     pub fn first_byte(self) -> usize {
         self.from as usize
     }
@@ -184,11 +184,11 @@ fn small(number: usize) -> u32 {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
     pub spans: Vec<Span>,
-    pub shade: Shade,
-    /// How many of the spans are margin: a marker, an indent, a bar.
-    pub(crate) lead: u16,
-    pub join: Join,
-    pub mark: Option<Mark>,
+    pub background: RowBackground,
+    /// How many leading spans are margin: a marker, an indent, a bar.
+    pub(crate) margin_spans: u16,
+    pub start: RowStart,
+    pub mark: Option<RowMark>,
 }
 
 impl Row {
@@ -196,31 +196,31 @@ impl Row {
         Row { spans, ..Row::default() }
     }
 
-    pub fn shaded(self, shade: Shade) -> Row {
-        Row { shade, ..self }
+    pub fn with_background(self, background: RowBackground) -> Row {
+        Row { background, ..self }
     }
 
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| width_of(&span.text)).sum()
     }
 
-    /// The letters alone.
+    /// The text without styles.
     pub fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// Says how many of its spans are margin.
-    pub fn led_by(self, spans: usize) -> Row {
-        Row { lead: u16::try_from(spans).unwrap_or(u16::MAX), ..self }
+    /// Sets how many leading spans are margin.
+    pub fn with_margin(self, spans: usize) -> Row {
+        Row { margin_spans: u16::try_from(spans).unwrap_or(u16::MAX), ..self }
     }
 
     /// The spans of the margin.
-    pub fn lead(&self) -> &[Span] {
-        self.spans.get(..usize::from(self.lead)).unwrap_or(&self.spans)
+    pub fn margin(&self) -> &[Span] {
+        self.spans.get(..usize::from(self.margin_spans)).unwrap_or(&self.spans)
     }
 
-    /// The spans behind the margin.
-    pub fn own(&self) -> &[Span] {
-        self.spans.get(usize::from(self.lead)..).unwrap_or(&[])
+    /// The spans after the margin.
+    pub fn content(&self) -> &[Span] {
+        self.spans.get(usize::from(self.margin_spans)..).unwrap_or(&[])
     }
 }

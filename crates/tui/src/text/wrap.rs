@@ -1,97 +1,90 @@
-//! Breaking inked text to a width. Widths are those of grapheme clusters, so
-//! an emoji of five code points is one thing of two columns.
+//! Wraps styled text to a width. Widths are measured in grapheme clusters, so that an emoji of five
+//! code points takes two columns.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::row::{Join, Row, Shade, Span};
+use super::row::{Row, RowBackground, RowStart, Span};
 
-/// Columns a tab takes.
+/// What a tab is replaced by.
 pub const TAB: &str = "    ";
 
 /// Where a row may end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
-    /// Between words; the spaces at the break are left out.
+    /// Between words; the spaces at the break are dropped.
     Words,
-    /// Anywhere; every space stays.
+    /// Anywhere; every space is kept.
     Anywhere,
 }
 
-/// What stands before the text of the first row, and of the others.
+/// The spans before the first row, and before the others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Margin {
     pub first: Vec<Span>,
     pub rest: Vec<Span>,
 }
 
-impl Margin {
-    pub fn same(spans: Vec<Span>) -> Margin {
-        Margin { first: spans.clone(), rest: spans }
-    }
-}
-
 pub fn width_of(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }
-    super::cluster::clusters(text).map(|(_, cluster)| cluster_width(cluster)).sum()
+    super::grapheme::graphemes(text).map(|(_, grapheme)| grapheme_width(grapheme)).sum()
 }
 
-/// A cluster is never wider than two columns, whatever its code points add up
-/// to: that is how terminals draw it.
-pub fn cluster_width(cluster: &str) -> usize {
-    if let [b' '..=b'~'] = cluster.as_bytes() {
+/// At most two columns, whatever the sum of its code points, because that is how terminals draw it.
+pub fn grapheme_width(grapheme: &str) -> usize {
+    if let [b' '..=b'~'] = grapheme.as_bytes() {
         return 1;
     }
-    UnicodeWidthStr::width(cluster).min(2)
+    UnicodeWidthStr::width(grapheme).min(2)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum GraphemeKind {
     Space,
-    /// Of two columns; rows may end before and behind it.
+    /// Two columns wide; rows may break before and after it.
     Wide,
     Word,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Cluster {
+struct Grapheme {
     span: usize,
     from: usize,
     to: usize,
     width: usize,
-    kind: Kind,
+    kind: GraphemeKind,
 }
 
-/// Breaks one line of text (without line ends in it) into rows. An empty line
-/// is one row.
-pub fn wrap(spans: &[Span], width: usize, mode: Break, margin: &Margin, shade: Shade, out: &mut Vec<Row>) {
+/// Wraps one line of text into rows. The line must not contain line ends. An empty line gives one
+/// row.
+pub fn wrap(spans: &[Span], width: usize, mode: Break, margin: &Margin, background: RowBackground, out: &mut Vec<Row>) {
     let width = width.max(1);
     let margin_width = |spans: &[Span]| spans.iter().map(|span| width_of(&span.text)).sum::<usize>();
     let (first, rest) = (margin_width(&margin.first), margin_width(&margin.rest));
     if first.max(rest) > width / 2 {
-        // Too narrow to indent. The first margin may hold a list's number, so
-        // it goes into the text instead of going missing.
+        // Too narrow to indent. The first margin may hold a list number, so it becomes part of the
+        // text.
         let mut all = margin.first.clone();
         all.extend_from_slice(spans);
-        return wrap(&all, width, mode, &Margin::default(), shade, out);
+        return wrap(&all, width, mode, &Margin::default(), background, out);
     }
     let spans = without_tabs(spans);
-    let clusters = clusters(&spans);
+    let graphemes = graphemes(&spans);
     let mut at = 0;
     let mut is_first = true;
-    let mut join = Join::Line;
+    let mut start = RowStart::NewLine;
     loop {
         let (lead, room) = if is_first { (&margin.first, width - first) } else { (&margin.rest, width - rest) };
-        let (end, next) = row_end(&clusters, at, room, mode);
-        let mut row = Row { join, ..Row::new(lead.clone()).shaded(shade).led_by(lead.len()) };
-        copy(&spans, clusters.get(at..end).unwrap_or(&[]), &mut row.spans);
+        let (end, next) = row_end(&graphemes, at, room, mode);
+        let mut row = Row { start, ..Row::new(lead.clone()).with_background(background).with_margin(lead.len()) };
+        copy(&spans, graphemes.get(at..end).unwrap_or(&[]), &mut row.spans);
         out.push(row);
-        join = if next > end { Join::Space } else { Join::Word };
+        start = if next > end { RowStart::AfterSpaces } else { RowStart::InsideWord };
         at = next;
         is_first = false;
-        if at >= clusters.len() {
+        if at >= graphemes.len() {
             return;
         }
     }
@@ -102,13 +95,13 @@ fn without_tabs(spans: &[Span]) -> Vec<Span> {
     spans.iter().map(expand).collect()
 }
 
-fn clusters(spans: &[Span]) -> Vec<Cluster> {
+fn graphemes(spans: &[Span]) -> Vec<Grapheme> {
     let mut out = Vec::with_capacity(spans.iter().map(|span| span.text.len()).sum());
     for (index, span) in spans.iter().enumerate() {
         if span.text.is_ascii() {
-            let kind = |byte: u8| if byte == b' ' { Kind::Space } else { Kind::Word };
+            let kind = |byte: u8| if byte == b' ' { GraphemeKind::Space } else { GraphemeKind::Word };
             let bytes = span.text.bytes().enumerate();
-            out.extend(bytes.map(|(at, byte)| Cluster {
+            out.extend(bytes.map(|(at, byte)| Grapheme {
                 span: index,
                 from: at,
                 to: at + 1,
@@ -117,62 +110,63 @@ fn clusters(spans: &[Span]) -> Vec<Cluster> {
             }));
             continue;
         }
-        for (from, text) in super::cluster::clusters(&span.text) {
-            let width = cluster_width(text);
+        for (from, text) in super::grapheme::graphemes(&span.text) {
+            let width = grapheme_width(text);
             let kind = match (text, width) {
-                (" ", _) => Kind::Space,
-                (_, 2) => Kind::Wide,
-                _ => Kind::Word,
+                (" ", _) => GraphemeKind::Space,
+                (_, 2) => GraphemeKind::Wide,
+                _ => GraphemeKind::Word,
             };
-            out.push(Cluster { span: index, from, to: from + text.len(), width, kind });
+            out.push(Grapheme { span: index, from, to: from + text.len(), width, kind });
         }
     }
     out
 }
 
 /// Where the row that begins at `at` ends, and where the next one begins.
-fn row_end(clusters: &[Cluster], at: usize, room: usize, mode: Break) -> (usize, usize) {
+fn row_end(graphemes: &[Grapheme], at: usize, room: usize, mode: Break) -> (usize, usize) {
     let mut used = 0;
     let mut fitting: Option<(usize, usize)> = None;
-    let mut before = Kind::Word;
+    let mut before = GraphemeKind::Word;
     let mut index = at;
-    while let Some(cluster) = clusters.get(index) {
+    while let Some(grapheme) = graphemes.get(index) {
         let may_break = mode == Break::Words
             && index > at
-            && cluster.kind != Kind::Space
-            && (before == Kind::Space || cluster.kind == Kind::Wide || before == Kind::Wide);
+            && grapheme.kind != GraphemeKind::Space
+            && (before == GraphemeKind::Space || grapheme.kind == GraphemeKind::Wide || before == GraphemeKind::Wide);
         if may_break {
             fitting = Some((index, index));
         }
-        if used + cluster.width > room && index > at {
-            if mode == Break::Words && cluster.kind == Kind::Space {
-                // Spaces hang over the edge and are gone.
-                let next = index + clusters.iter().skip(index).take_while(|one| one.kind == Kind::Space).count();
-                return (without_spaces(clusters, at, index), next);
+        if used + grapheme.width > room && index > at {
+            if mode == Break::Words && grapheme.kind == GraphemeKind::Space {
+                // Spaces beyond the edge are dropped.
+                let next =
+                    index + graphemes.iter().skip(index).take_while(|one| one.kind == GraphemeKind::Space).count();
+                return (without_spaces(graphemes, at, index), next);
             }
             let (end, next) = fitting.unwrap_or((index, index));
-            let end = if mode == Break::Words { without_spaces(clusters, at, end) } else { end };
+            let end = if mode == Break::Words { without_spaces(graphemes, at, end) } else { end };
             return (end, next);
         }
-        used += cluster.width;
-        before = cluster.kind;
+        used += grapheme.width;
+        before = grapheme.kind;
         index += 1;
     }
     (index, index)
 }
 
-fn without_spaces(clusters: &[Cluster], from: usize, to: usize) -> usize {
-    let row = clusters.get(from..to).unwrap_or(&[]);
-    let spaces = row.iter().rev().take_while(|cluster| cluster.kind == Kind::Space).count();
-    // A row of nothing but spaces keeps them: it is an indent.
+fn without_spaces(graphemes: &[Grapheme], from: usize, to: usize) -> usize {
+    let row = graphemes.get(from..to).unwrap_or(&[]);
+    let spaces = row.iter().rev().take_while(|grapheme| grapheme.kind == GraphemeKind::Space).count();
+    // A row of only spaces keeps them: it is an indent.
     if spaces == row.len() { to } else { to - spaces }
 }
 
-/// Adjacent clusters of one span become one span again.
-fn copy(spans: &[Span], clusters: &[Cluster], out: &mut Vec<Span>) {
-    let mut rest = clusters;
+/// Joins adjacent graphemes of one span.
+fn copy(spans: &[Span], graphemes: &[Grapheme], out: &mut Vec<Span>) {
+    let mut rest = graphemes;
     while let Some(first) = rest.first() {
-        let run = rest.iter().take_while(|cluster| cluster.span == first.span).count();
+        let run = rest.iter().take_while(|grapheme| grapheme.span == first.span).count();
         let (these, others) = rest.split_at(run);
         let to = these.last().map_or(first.to, |last| last.to);
         if let Some(span) = spans.get(first.span) {
@@ -183,9 +177,8 @@ fn copy(spans: &[Span], clusters: &[Cluster], out: &mut Vec<Span>) {
     }
 }
 
-/// The text cut to a width, at a word if one ends in its second half, with an
-/// ellipsis where something is missing.
-pub fn cut(text: &str, width: usize) -> String {
+/// Shortens a text to a width with an ellipsis, at a word end if there is one in the second half.
+pub fn ellipsize(text: &str, width: usize) -> String {
     if width_of(text) <= width {
         return text.to_owned();
     }
@@ -193,15 +186,15 @@ pub fn cut(text: &str, width: usize) -> String {
         return String::new();
     }
     let (mut used, mut end, mut word_end) = (0, 0, None);
-    for (at, cluster) in text.grapheme_indices(true) {
-        if cluster == " " && used > 0 {
+    for (at, grapheme) in text.grapheme_indices(true) {
+        if grapheme == " " && used > 0 {
             word_end = Some((at, used));
         }
-        used += cluster_width(cluster);
+        used += grapheme_width(grapheme);
         if used > width - 1 {
             break;
         }
-        end = at + cluster.len();
+        end = at + grapheme.len();
     }
     let end = word_end.filter(|(_, used)| *used * 2 >= width).map_or(end, |(at, _)| at);
     format!("{}…", text.get(..end).unwrap_or("").trim_end())
@@ -211,12 +204,12 @@ pub fn cut(text: &str, width: usize) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::row::Ink;
+    use super::super::row::TextRole;
     use super::*;
 
     fn rows(text: &str, width: usize, mode: Break) -> Vec<String> {
         let mut out = Vec::new();
-        wrap(&[Span::new(Ink::Plain, text)], width, mode, &Margin::default(), Shade::None, &mut out);
+        wrap(&[Span::new(TextRole::Plain, text)], width, mode, &Margin::default(), RowBackground::None, &mut out);
         out.iter().map(Row::text).collect()
     }
 
@@ -243,11 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn a_margin_that_takes_half_the_width_moves_into_the_text() {
-        let margin = Margin { first: vec![Span::new(Ink::Muted, "12. ")], rest: vec![Span::new(Ink::Muted, "    ")] };
+    fn a_margin_of_half_the_width_becomes_text() {
+        let margin =
+            Margin { first: vec![Span::new(TextRole::Muted, "12. ")], rest: vec![Span::new(TextRole::Muted, "    ")] };
         let at = |width| {
             let mut out = Vec::new();
-            wrap(&[Span::new(Ink::Plain, "ab cd")], width, Break::Words, &margin, Shade::None, &mut out);
+            wrap(&[Span::new(TextRole::Plain, "ab cd")], width, Break::Words, &margin, RowBackground::None, &mut out);
             out.iter().map(Row::text).collect::<Vec<_>>()
         };
         assert_eq!(at(8), ["12. ab", "    cd"]);
@@ -255,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_ends_at_a_word() {
+    fn an_ellipsized_text_ends_at_a_word() {
         #[rustfmt::skip]
         let cases = [
             ("fits",             "one two",            10, "one two"),
@@ -265,7 +259,7 @@ mod tests {
             ("wide",             "漢字漢字",              5, "漢字…"),
         ];
         for (name, text, width, expected) in cases {
-            let got = cut(text, width);
+            let got = ellipsize(text, width);
             assert_eq!(got, expected, "{name}");
             assert!(width_of(&got) <= width, "{name}");
         }
@@ -279,7 +273,7 @@ mod tests {
                 let rows = rows(&text, width, mode);
                 prop_assert_eq!(bare(&rows.concat()), bare(&text));
                 for row in &rows {
-                    // A wide letter in one column has nowhere to go.
+                    // A wide character cannot fit into one column.
                     prop_assert!(width_of(row) <= width.max(2), "{:?}", row);
                 }
                 if mode == Break::Anywhere {

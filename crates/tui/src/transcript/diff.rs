@@ -1,19 +1,18 @@
-//! A unified diff as rows: the number of each line, its sign, and the code
-//! with the colours of its language.
+//! Lays out a unified diff: line numbers, signs, and code in the colours of its language.
 
 use std::ops::Range;
 
-use super::hunks::{Diff, Line};
-use crate::text::code::mark;
-use crate::text::light::CodeBlock;
-use crate::text::{Break, CodeAt, Face, Ink, Margin, Row, Shade, Span, Tone, wrap};
+use super::hunks::{DiffLine, DiffScanner};
+use crate::text::code::mark_code_rows;
+use crate::text::highlight::CodeBlock;
+use crate::text::{Break, CodePosition, FontStyle, Margin, Row, RowBackground, Saturation, Span, TextRole, wrap};
 
-/// Narrower than this the numbers are left out.
+/// Below this width line numbers are left out.
 const ROOM_FOR_NUMBERS: usize = 30;
 
 /// The side of a change that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum DiffSide {
     Old,
     New,
     Both,
@@ -23,14 +22,14 @@ enum Side {
 pub(super) struct DiffRows {
     width: usize,
     language: String,
-    diff: Diff,
-    /// How wide the numbers of this hunk are.
+    diff: DiffScanner,
+    /// The width of this hunk's line numbers.
     digits: usize,
     rows: Vec<Row>,
     codes: Vec<CodeBlock>,
 }
 
-pub(super) fn lay<'a>(
+pub(super) fn lay_out<'a>(
     source: &str,
     lines: impl Iterator<Item = (usize, &'a str)>,
     width: usize,
@@ -46,79 +45,79 @@ impl DiffRows {
     fn line(&mut self, source: &str, at: usize, line: &str) {
         let range = (at + 1).min(at + line.len())..at + line.len();
         match self.diff.line(line) {
-            Line::Added(Some(number)) => self.code(source, range, Side::New, number),
-            Line::Removed(Some(number)) => self.code(source, range, Side::Old, number),
-            Line::Kept(number) => self.code(source, range, Side::Both, number),
-            Line::Head => {
+            DiffLine::Added(Some(number)) => self.code(source, range, DiffSide::New, number),
+            DiffLine::Removed(Some(number)) => self.code(source, range, DiffSide::Old, number),
+            DiffLine::Unchanged(number) => self.code(source, range, DiffSide::Both, number),
+            DiffLine::HunkHeader => {
                 self.digits = self.diff.digits();
                 let side = || CodeBlock { language: self.language.clone(), lines: Vec::new() };
                 self.codes.extend([side(), side()]);
-                self.around(line, Ink::Accent);
+                self.plain_line(line, TextRole::Accent);
             }
-            Line::Added(None) => self.around(line, Ink::Added),
-            Line::Removed(None) => self.around(line, Ink::Removed),
-            Line::Around => {
+            DiffLine::Added(None) => self.plain_line(line, TextRole::Added),
+            DiffLine::Removed(None) => self.plain_line(line, TextRole::Removed),
+            DiffLine::Other => {
                 if let Some(path) = line.strip_prefix("--- ").or(line.strip_prefix("+++ "))
                     && path != "/dev/null"
                 {
                     self.language = language(path);
                 }
-                self.around(line, if line.starts_with("@@") { Ink::Accent } else { Ink::Muted });
+                self.plain_line(line, if line.starts_with("@@") { TextRole::Accent } else { TextRole::Muted });
             }
         }
     }
 
-    /// Names of files, heads of hunks, and words around the diff.
-    fn around(&mut self, line: &str, ink: Ink) {
-        // The rest of a long line must not look like a line of its own.
-        let margin = Margin { first: Vec::new(), rest: vec![Span::new(Ink::Muted, "  ")] };
-        wrap(&[Span::new(ink, line)], self.width, Break::Words, &margin, Shade::None, &mut self.rows);
+    /// File names, hunk headers and text around the diff.
+    fn plain_line(&mut self, line: &str, role: TextRole) {
+        // A wrapped line must not look like a new one.
+        let margin = Margin { first: Vec::new(), rest: vec![Span::new(TextRole::Muted, "  ")] };
+        wrap(&[Span::new(role, line)], self.width, Break::Words, &margin, RowBackground::None, &mut self.rows);
     }
 
-    fn code(&mut self, source: &str, range: Range<usize>, side: Side, number: usize) {
-        let (sign, ink, shade) = match side {
-            Side::Old => ("-", Ink::Removed, Shade::Removed),
-            Side::New => ("+", Ink::Added, Shade::Added),
-            Side::Both => (" ", Ink::Muted, Shade::None),
+    fn code(&mut self, source: &str, range: Range<usize>, side: DiffSide, number: usize) {
+        let (sign, role, background) = match side {
+            DiffSide::Old => ("-", TextRole::Removed, RowBackground::Removed),
+            DiffSide::New => ("+", TextRole::Added, RowBackground::Added),
+            DiffSide::Both => (" ", TextRole::Muted, RowBackground::None),
         };
         let numbers = if self.width < ROOM_FOR_NUMBERS { 0 } else { self.digits + 1 };
         let number = format!("{number:>width$} ", width = self.digits);
         let first = vec![
-            Span::new(Ink::Muted, if numbers > 0 { number } else { String::new() }),
-            Span::new(ink, sign).faced(Face::BOLD),
+            Span::new(TextRole::Muted, if numbers > 0 { number } else { String::new() }),
+            Span::new(role, sign).with_font(FontStyle::BOLD),
         ];
-        // Without numbers the rest of a line stands further in, or it would look like one.
+        // Without line numbers a wrapped line needs a deeper indent to be recognised.
         let rest = if numbers > 0 { numbers + 1 } else { 3 };
-        let margin = Margin { first, rest: vec![Span::new(ink, " ".repeat(rest))] };
-        let text_ink = if side == Side::Both { Ink::Muted } else { Ink::Plain };
+        let margin = Margin { first, rest: vec![Span::new(role, " ".repeat(rest))] };
+        let text_role = if side == DiffSide::Both { TextRole::Muted } else { TextRole::Plain };
         let text = source.get(range.clone()).unwrap_or("");
         let from = self.rows.len();
-        wrap(&[Span::new(text_ink, text)], self.width, Break::Anywhere, &margin, shade, &mut self.rows);
-        let at = self.place(range, side);
+        wrap(&[Span::new(text_role, text)], self.width, Break::Anywhere, &margin, background, &mut self.rows);
+        let at = self.add_to_sides(range, side);
         if let (Some(at), Some(rows)) = (at, self.rows.get_mut(from..)) {
-            mark(rows, at);
+            mark_code_rows(rows, at);
         }
     }
 
-    /// Notes the line on its sides, and says where its colours will be. What
-    /// stays is read with the new side.
-    fn place(&mut self, range: Range<usize>, side: Side) -> Option<CodeAt> {
+    /// Adds the line to its sides and returns where its colours will be. Unchanged lines are
+    /// highlighted with the new side.
+    fn add_to_sides(&mut self, range: Range<usize>, side: DiffSide) -> Option<CodePosition> {
         let [.., old, new] = self.codes.as_mut_slice() else { return None };
-        let tone = if side == Side::Both { Tone::Muted } else { Tone::Full };
-        if side != Side::New {
+        let saturation = if side == DiffSide::Both { Saturation::Muted } else { Saturation::Full };
+        if side != DiffSide::New {
             old.lines.push(range.clone());
         }
-        if side != Side::Old {
+        if side != DiffSide::Old {
             new.lines.push(range);
         }
         let (old, new) = (old.lines.len(), new.lines.len());
         let last = self.codes.len().saturating_sub(1);
-        let (block, lines) = if side == Side::Old { (last.saturating_sub(1), old) } else { (last, new) };
-        Some(CodeAt::new(block, lines.saturating_sub(1), tone))
+        let (block, lines) = if side == DiffSide::Old { (last.saturating_sub(1), old) } else { (last, new) };
+        Some(CodePosition::new(block, lines.saturating_sub(1), saturation))
     }
 }
 
-/// The end of a path, or a name like `Makefile`.
+/// The file extension, or a name like `Makefile`.
 fn language(path: &str) -> String {
     let path = path.split('\t').next().unwrap_or(path);
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -140,7 +139,7 @@ mod tests {
             at += line.len() + 1;
             (from, line)
         });
-        let (rows, codes) = lay(DIFF, lines, width);
+        let (rows, codes) = lay_out(DIFF, lines, width);
         let mut out: String = rows.iter().map(|row| format!("|{}\n", row.text())).collect();
         for code in codes {
             let lines: Vec<&str> = code.lines.iter().map(|line| DIFF.get(line.clone()).unwrap()).collect();
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_has_numbers_signs_and_two_sides() {
+    fn a_diff_has_line_numbers_signs_and_two_sides() {
         check(
             60,
             expect![[r#"

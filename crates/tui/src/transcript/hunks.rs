@@ -1,37 +1,37 @@
-//! What each line of a text with a diff in it is. A line of code may begin
-//! with `++` itself, so inside a hunk only its first sign counts.
+//! Classifies the lines of a text that contains a diff. Code may begin with `++` itself, so inside
+//! a hunk only the first character counts.
 
-/// What a line is to the diff around it.
+/// The kind of a line in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line {
-    /// With its number in the file, if a hunk tells it.
+pub enum DiffLine {
+    /// With its line number, if inside a hunk.
     Added(Option<usize>),
     Removed(Option<usize>),
-    Kept(usize),
+    Unchanged(usize),
     /// Where a hunk begins.
-    Head,
-    /// A name of a file, or words that are no part of a change.
-    Around,
+    HunkHeader,
+    /// A file name, or text outside the diff.
+    Other,
 }
 
-/// The next line's number on a side, and how many lines of it are to come.
+/// The next line number on one side, and how many lines are left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Count {
+struct HunkRange {
     next: usize,
     left: usize,
 }
 
-impl Count {
+impl HunkRange {
     fn step(&mut self) -> usize {
         let number = self.next;
-        *self = Count { next: number.saturating_add(1), left: self.left.saturating_sub(1) };
+        *self = HunkRange { next: number.saturating_add(1), left: self.left.saturating_sub(1) };
         number
     }
 
-    /// From a range like `1,4`; without a number of lines it is one.
-    fn read(range: &str) -> Option<Count> {
+    /// Parses a range like `1,4`; the count defaults to one.
+    fn parse(range: &str) -> Option<HunkRange> {
         let (next, left) = range.split_once(',').unwrap_or((range, "1"));
-        Some(Count { next: next.parse().ok()?, left: left.parse().ok()? })
+        Some(HunkRange { next: next.parse().ok()?, left: left.parse().ok()? })
     }
 
     fn end(self) -> usize {
@@ -39,50 +39,51 @@ impl Count {
     }
 }
 
-/// Walks over the lines of a text, from the first on.
+/// Scans the lines of a text in order.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Diff {
-    /// Before the change, and after it.
-    old: Count,
-    new: Count,
+pub struct DiffScanner {
+    /// Before and after the change.
+    old: HunkRange,
+    new: HunkRange,
 }
 
-impl Diff {
-    pub fn line(&mut self, line: &str) -> Line {
-        if self.begin(line) {
-            return Line::Head;
+impl DiffScanner {
+    pub fn line(&mut self, line: &str) -> DiffLine {
+        if self.begin_hunk(line) {
+            return DiffLine::HunkHeader;
         }
         let is_in_hunk = self.old.left > 0 || self.new.left > 0;
         match line.as_bytes().first() {
-            Some(b'+') if is_in_hunk => Line::Added(Some(self.new.step())),
-            Some(b'-') if is_in_hunk => Line::Removed(Some(self.old.step())),
+            Some(b'+') if is_in_hunk => DiffLine::Added(Some(self.new.step())),
+            Some(b'-') if is_in_hunk => DiffLine::Removed(Some(self.old.step())),
             Some(b' ') | None if is_in_hunk => {
                 self.old.step();
-                Line::Kept(self.new.step())
+                DiffLine::Unchanged(self.new.step())
             }
-            Some(b'+') if !line.starts_with("+++") => Line::Added(None),
-            Some(b'-') if !line.starts_with("---") => Line::Removed(None),
-            _ => Line::Around,
+            Some(b'+') if !line.starts_with("+++") => DiffLine::Added(None),
+            Some(b'-') if !line.starts_with("---") => DiffLine::Removed(None),
+            _ => DiffLine::Other,
         }
     }
 
-    /// `@@ -1,4 +1,5 @@`
-    fn begin(&mut self, line: &str) -> bool {
+    /// Parses `@@ -1,4 +1,5 @@`.
+    fn begin_hunk(&mut self, line: &str) -> bool {
         let mut words = line.split(' ');
         let (Some("@@"), Some(old), Some(new)) = (words.next(), words.next(), words.next()) else { return false };
-        let counts = old.strip_prefix('-').and_then(Count::read).zip(new.strip_prefix('+').and_then(Count::read));
+        let counts =
+            old.strip_prefix('-').and_then(HunkRange::parse).zip(new.strip_prefix('+').and_then(HunkRange::parse));
         let Some((old, new)) = counts else { return false };
-        *self = Diff { old, new };
+        *self = DiffScanner { old, new };
         true
     }
 
-    /// How wide the numbers of the hunk are that begins here.
+    /// The width of the current hunk's line numbers.
     pub fn digits(&self) -> usize {
         self.old.end().max(self.new.end()).to_string().len()
     }
 }
 
-/// Whether a text has a unified diff in it.
+/// Whether a text contains a unified diff.
 pub fn has_diff(text: &str) -> bool {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -93,15 +94,15 @@ pub fn has_diff(text: &str) -> bool {
     false
 }
 
-/// How many lines were added, and how many removed.
+/// How many lines were added and removed.
 pub fn changed(text: &str) -> (usize, usize) {
-    let mut diff = Diff::default();
+    let mut diff = DiffScanner::default();
     let (mut added, mut removed) = (0, 0);
     for line in text.lines() {
         match diff.line(line) {
-            Line::Added(_) => added += 1,
-            Line::Removed(_) => removed += 1,
-            Line::Kept(_) | Line::Head | Line::Around => (),
+            DiffLine::Added(_) => added += 1,
+            DiffLine::Removed(_) => removed += 1,
+            DiffLine::Unchanged(_) | DiffLine::HunkHeader | DiffLine::Other => (),
         }
     }
     (added, removed)
@@ -112,26 +113,26 @@ mod tests {
     use super::*;
 
     fn signs(text: &str) -> String {
-        let mut diff = Diff::default();
+        let mut diff = DiffScanner::default();
         let sign = |line: &str| match diff.line(line) {
-            Line::Added(_) => '+',
-            Line::Removed(_) => '-',
-            Line::Kept(_) => ' ',
-            Line::Head => '@',
-            Line::Around => '.',
+            DiffLine::Added(_) => '+',
+            DiffLine::Removed(_) => '-',
+            DiffLine::Unchanged(_) => ' ',
+            DiffLine::HunkHeader => '@',
+            DiffLine::Other => '.',
         };
         text.lines().map(sign).collect()
     }
 
     #[test]
-    fn a_line_of_code_may_look_like_the_head_of_a_file() {
+    fn a_line_of_code_may_look_like_a_file_header() {
         let text = "edited\n--- a/x\n+++ b/x\n@@ -1,4 +1,3 @@ fn f\n a\n--- b;\n-c\n+++d;\n e\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n\\ No newline\n+b\n- not in it";
         assert_eq!(signs(text), "...@ --+ ..@-.+-");
         assert_eq!(changed("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-- a\n+++i\n-b\n+c"), (2, 2));
     }
 
     #[test]
-    fn t9_a_head_may_lie_about_its_lines() {
+    fn t9_a_hunk_header_may_have_wrong_counts() {
         let most = usize::MAX;
         assert_eq!(signs(&format!("@@ -{most},{most} +{most},1 @@\n-a\n+b\n+c\n d")), "@-++ ");
         assert_eq!(signs("@@ -x,1 +1 @@\n-a"), ".-");

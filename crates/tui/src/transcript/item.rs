@@ -1,27 +1,27 @@
-//! One thing in the transcript.
+//! One item of the transcript.
 
-use aside_core::settings::Display;
+use aside_core::settings::ThinkingDisplay;
 
-use super::Look;
-use super::asked::Asked;
-use super::plain::{Extent, Manner, Plain};
-use super::thought::{Shape, Thought};
-use super::tool::Tool;
-use crate::text::light::{Job, Lit, Ticket};
-use crate::text::{Base, Doc, Ink, Long, Row, Shown, Span};
+use super::RenderContext;
+use super::plain_text::{Extent, PlainText, PlainTextKind};
+use super::thinking::{ThinkingBlock, ThinkingShape};
+use super::tool::ToolBlock;
+use super::user_prompt::UserPrompt;
+use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::{BaseStyle, Doc, Row, SectionRows, SectionedText, Span, TextRole};
 
 #[derive(Debug)]
-pub enum Item {
-    User(Asked),
-    Text(Long),
-    Thought(Box<Thought>),
-    Tool(Box<Tool>),
-    Notice(Plain),
-    /// What a command answered.
-    Said(Doc),
+pub enum TranscriptItem {
+    User(UserPrompt),
+    Text(SectionedText),
+    Thinking(Box<ThinkingBlock>),
+    Tool(Box<ToolBlock>),
+    Notice(PlainText),
+    /// The output of a command.
+    Output(Doc),
 }
 
-/// What stands before each row of a body.
+/// What precedes each row of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gutter {
     None,
@@ -29,15 +29,15 @@ pub enum Gutter {
     Indent,
 }
 
-/// Narrower than this there is no room for a gutter.
+/// Below this width there is no gutter.
 const ROOM_FOR_GUTTER: usize = 6;
 
 impl Gutter {
     pub fn span(self) -> Option<Span> {
         match self {
             Gutter::None => None,
-            Gutter::Bar => Some(Span::new(Ink::Muted, "│ ")),
-            Gutter::Indent => Some(Span::new(Ink::Muted, "  ")),
+            Gutter::Bar => Some(Span::new(TextRole::Muted, "│ ")),
+            Gutter::Indent => Some(Span::new(TextRole::Muted, "  ")),
         }
     }
 
@@ -49,185 +49,213 @@ impl Gutter {
     }
 }
 
-impl Item {
-    pub fn notice(ink: Ink, text: &str) -> Item {
-        Item::Notice(Plain::new(text, Manner::Notice(ink)))
+impl TranscriptItem {
+    pub fn notice(role: TextRole, text: &str) -> TranscriptItem {
+        TranscriptItem::Notice(PlainText::new(text, PlainTextKind::Notice(role)))
     }
 
-    pub fn user(text: &str) -> Item {
-        Item::User(Asked::new(text))
+    pub fn user(text: &str) -> TranscriptItem {
+        TranscriptItem::User(UserPrompt::new(text))
     }
 
-    /// Takes no room at all. Known without a layout.
-    pub fn is_hidden(&self, view: Display) -> bool {
+    /// Whether it takes no rows. Needs no layout.
+    pub fn is_hidden(&self, view: ThinkingDisplay) -> bool {
         match self {
-            Item::Text(text) => text.is_blank(),
-            Item::Said(doc) => doc.is_blank(),
-            Item::Thought(thought) => thought.shape(view) == Shape::Hidden,
-            Item::User(_) | Item::Tool(_) | Item::Notice(_) => false,
+            TranscriptItem::Text(text) => text.is_blank(),
+            TranscriptItem::Output(doc) => doc.is_blank(),
+            TranscriptItem::Thinking(thinking) => thinking.shape(view) == ThinkingShape::Hidden,
+            TranscriptItem::User(_) | TranscriptItem::Tool(_) | TranscriptItem::Notice(_) => false,
         }
     }
 
     pub fn can_fold(&self) -> bool {
         match self {
-            Item::Thought(_) | Item::Tool(_) => true,
-            Item::User(asked) => asked.is_long(),
-            Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
+            TranscriptItem::Thinking(_) | TranscriptItem::Tool(_) => true,
+            TranscriptItem::User(prompt) => prompt.is_long(),
+            TranscriptItem::Text(_) | TranscriptItem::Notice(_) | TranscriptItem::Output(_) => false,
         }
     }
 
-    /// It folds, and its first row is what one does it with.
-    pub fn is_headed_by_itself(&self) -> bool {
+    /// Whether it can fold and its first row serves as header.
+    pub fn has_row_as_header(&self) -> bool {
         self.can_fold() && !self.has_header()
     }
 
     fn has_header(&self) -> bool {
         match self {
-            Item::Thought(_) | Item::Tool(_) => true,
-            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
+            TranscriptItem::Thinking(_) | TranscriptItem::Tool(_) => true,
+            TranscriptItem::User(_)
+            | TranscriptItem::Text(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => false,
         }
     }
 
-    /// A thought that is done and shows its header alone.
-    pub fn is_folded_thought(&self, view: Display) -> bool {
+    /// Finished thinking that shows only its header.
+    pub fn is_folded_thinking(&self, view: ThinkingDisplay) -> bool {
         match self {
-            Item::Thought(thought) => thought.shape(view) == Shape::Line && !thought.is_running(),
-            Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => false,
+            TranscriptItem::Thinking(thinking) => {
+                thinking.shape(view) == ThinkingShape::Header && !thinking.is_running()
+            }
+            TranscriptItem::User(_)
+            | TranscriptItem::Text(_)
+            | TranscriptItem::Tool(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => false,
         }
     }
 
-    pub fn toggle(&mut self, view: Display) {
+    pub fn toggle(&mut self, view: ThinkingDisplay) {
         match self {
-            Item::Thought(thought) => thought.toggle(view),
-            Item::Tool(tool) => tool.toggle(),
-            Item::User(asked) => asked.toggle(),
-            Item::Text(_) | Item::Notice(_) | Item::Said(_) => (),
+            TranscriptItem::Thinking(thinking) => thinking.toggle(view),
+            TranscriptItem::Tool(tool) => tool.toggle(),
+            TranscriptItem::User(prompt) => prompt.toggle(),
+            TranscriptItem::Text(_) | TranscriptItem::Notice(_) | TranscriptItem::Output(_) => (),
         }
     }
 
-    /// Headers stand close together, and so do notices; everything else breathes.
-    pub fn is_close_to(&self, before: &Item, view: Display) -> bool {
-        if let (Item::Notice(_), Item::Notice(_)) = (self, before) {
+    /// Headers follow each other without a blank row, and so do notices.
+    pub fn is_adjacent_to(&self, before: &TranscriptItem, view: ThinkingDisplay) -> bool {
+        if let (TranscriptItem::Notice(_), TranscriptItem::Notice(_)) = (self, before) {
             return true;
         }
         let folded = match before {
-            Item::Thought(thought) => thought.shape(view) == Shape::Line,
-            Item::Tool(tool) => !tool.is_open(),
-            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => false,
+            TranscriptItem::Thinking(thinking) => thinking.shape(view) == ThinkingShape::Header,
+            TranscriptItem::Tool(tool) => !tool.is_open(),
+            TranscriptItem::User(_)
+            | TranscriptItem::Text(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => false,
         };
         self.has_header() && folded
     }
 
-    pub fn header(&self, look: &Look, hint: bool) -> Option<Row> {
+    pub fn header(&self, context: &RenderContext, hint: bool) -> Option<Row> {
         match self {
-            Item::Thought(thought) => Some(thought.header(look, hint)),
-            Item::Tool(tool) => Some(tool.header(look)),
-            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => None,
+            TranscriptItem::Thinking(thinking) => Some(thinking.header(context, hint)),
+            TranscriptItem::Tool(tool) => Some(tool.header(context)),
+            TranscriptItem::User(_)
+            | TranscriptItem::Text(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => None,
         }
     }
 
     pub fn gutter(&self, width: usize) -> Gutter {
         match self {
-            Item::Thought(_) | Item::Tool(_) if width < ROOM_FOR_GUTTER => Gutter::None,
-            Item::Thought(_) => Gutter::Bar,
-            Item::Tool(_) => Gutter::Indent,
-            Item::User(_) | Item::Text(_) | Item::Notice(_) | Item::Said(_) => Gutter::None,
+            TranscriptItem::Thinking(_) | TranscriptItem::Tool(_) if width < ROOM_FOR_GUTTER => Gutter::None,
+            TranscriptItem::Thinking(_) => Gutter::Bar,
+            TranscriptItem::Tool(_) => Gutter::Indent,
+            TranscriptItem::User(_)
+            | TranscriptItem::Text(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => Gutter::None,
         }
     }
 
-    /// Its body is laid out in so many parts, each when it comes into sight.
-    pub fn sections(&mut self, view: Display) -> usize {
+    /// The number of sections, each laid out when it becomes visible.
+    pub fn sections(&mut self, view: ThinkingDisplay) -> usize {
         match self {
-            Item::Text(text) => text.sections(),
-            Item::Thought(thought) => thought.sections(view),
-            Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => 1,
+            TranscriptItem::Text(text) => text.sections(),
+            TranscriptItem::Thinking(thinking) => thinking.sections(view),
+            TranscriptItem::User(_)
+            | TranscriptItem::Tool(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => 1,
         }
     }
 
-    /// The rows of a part of what is below the header, laid out at most once for a width.
-    pub fn body(&mut self, section: usize, look: &Look) -> Shown<'_> {
-        let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
+    /// The rows of one section below the header, laid out once per width.
+    pub fn body(&mut self, section: usize, context: &RenderContext) -> SectionRows<'_> {
+        let width = context.width.saturating_sub(self.gutter(context.width).width()).max(1);
         match self {
-            Item::User(asked) => Shown::of(asked.body(width)),
-            Item::Notice(plain) => Shown::of(plain.body(width, Extent::All)),
-            Item::Text(text) => text.section(section, width, Base::TEXT),
-            Item::Said(doc) => Shown::of(doc.body(width, Base::TEXT)),
-            Item::Thought(thought) => thought.body(section, width, look.view),
-            Item::Tool(tool) => Shown::of(tool.body(width)),
+            TranscriptItem::User(prompt) => SectionRows::of(prompt.body(width)),
+            TranscriptItem::Notice(plain) => SectionRows::of(plain.body(width, Extent::All)),
+            TranscriptItem::Text(text) => text.section(section, width, BaseStyle::TEXT),
+            TranscriptItem::Output(doc) => SectionRows::of(doc.body(width, BaseStyle::TEXT)),
+            TranscriptItem::Thinking(thinking) => thinking.body(section, width, context.view),
+            TranscriptItem::Tool(tool) => SectionRows::of(tool.body(width)),
         }
     }
 
-    /// A row below the body, where there is something to say about it.
-    pub fn footer(&self, look: &Look) -> Option<Row> {
-        let width = look.width.saturating_sub(self.gutter(look.width).width()).max(1);
+    /// A row below the body, such as the repetition notice.
+    pub fn footer(&self, context: &RenderContext) -> Option<Row> {
+        let width = context.width.saturating_sub(self.gutter(context.width).width()).max(1);
         match self {
-            Item::Thought(thought) => thought.footer(width, look.view),
-            Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => None,
+            TranscriptItem::Thinking(thinking) => thinking.footer(width, context.view),
+            TranscriptItem::User(_)
+            | TranscriptItem::Text(_)
+            | TranscriptItem::Tool(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => None,
         }
     }
 
-    /// Rows of a section without the blank one before the item; its header is
-    /// part of the first, and what stands below it of the last.
-    pub fn height(&mut self, section: usize, look: &Look) -> usize {
-        if self.is_hidden(look.view) {
+    /// The rows of a section, without the blank row before the item. The header belongs to the
+    /// first section, the footer to the last.
+    pub fn height(&mut self, section: usize, context: &RenderContext) -> usize {
+        if self.is_hidden(context.view) {
             return 0;
         }
         let above = usize::from(section == 0 && self.has_header());
-        let is_last = section + 1 == self.sections(look.view);
-        let below = usize::from(is_last && self.footer(look).is_some());
-        above + self.body(section, look).len() + below
+        let is_last = section + 1 == self.sections(context.view);
+        let below = usize::from(is_last && self.footer(context).is_some());
+        above + self.body(section, context).len() + below
     }
 
-    /// Code that has no colours yet, as far as it is laid out.
-    pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
+    /// The next code to highlight in the laid-out part.
+    pub fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
         match self {
-            Item::User(_) | Item::Notice(_) => None,
-            Item::Text(text) => text.wants(next),
-            Item::Said(doc) => doc.wants(next),
-            Item::Thought(thought) => thought.wants(next),
-            Item::Tool(tool) => tool.wants(next),
+            TranscriptItem::User(_) | TranscriptItem::Notice(_) => None,
+            TranscriptItem::Text(text) => text.next_job(next),
+            TranscriptItem::Output(doc) => doc.next_job(next),
+            TranscriptItem::Thinking(thinking) => thinking.next_job(next),
+            TranscriptItem::Tool(tool) => tool.next_job(next),
         }
     }
 
-    /// Takes an answer; false if it was not for this one.
-    pub fn lit(&mut self, lit: &mut Lit) -> bool {
+    /// Applies a result; returns false if it belongs to another item.
+    pub fn apply_highlight(&mut self, result: &mut HighlightResult) -> bool {
         match self {
-            Item::User(_) | Item::Notice(_) => false,
-            Item::Text(text) => text.lit(lit),
-            Item::Said(doc) => doc.lit(lit),
-            Item::Thought(thought) => thought.lit(lit),
-            Item::Tool(tool) => tool.lit(lit),
+            TranscriptItem::User(_) | TranscriptItem::Notice(_) => false,
+            TranscriptItem::Text(text) => text.apply_highlight(result),
+            TranscriptItem::Output(doc) => doc.apply_highlight(result),
+            TranscriptItem::Thinking(thinking) => thinking.apply_highlight(result),
+            TranscriptItem::Tool(tool) => tool.apply_highlight(result),
         }
     }
 
     pub fn forget_section(&mut self, section: usize) {
         match self {
-            Item::Text(text) => text.forget_section(section),
-            Item::Thought(thought) => thought.forget_section(section),
-            Item::User(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_) => self.forget_rows(),
+            TranscriptItem::Text(text) => text.forget_section(section),
+            TranscriptItem::Thinking(thinking) => thinking.forget_section(section),
+            TranscriptItem::User(_)
+            | TranscriptItem::Tool(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => self.forget_rows(),
         }
     }
 
     pub fn forget_rows(&mut self) {
         match self {
-            Item::User(asked) => asked.forget_rows(),
-            Item::Notice(plain) => plain.forget_rows(),
-            Item::Text(text) => text.forget_rows(),
-            Item::Said(doc) => doc.forget_rows(),
-            Item::Thought(thought) => thought.forget_rows(),
-            Item::Tool(tool) => tool.forget_rows(),
+            TranscriptItem::User(prompt) => prompt.forget_rows(),
+            TranscriptItem::Notice(plain) => plain.forget_rows(),
+            TranscriptItem::Text(text) => text.forget_rows(),
+            TranscriptItem::Output(doc) => doc.forget_rows(),
+            TranscriptItem::Thinking(thinking) => thinking.forget_rows(),
+            TranscriptItem::Tool(tool) => tool.forget_rows(),
         }
     }
 
-    /// What it says, for the clipboard.
+    /// The text for the clipboard.
     pub fn copy_text(&self) -> String {
         match self {
-            Item::User(asked) => asked.source().to_owned(),
-            Item::Notice(plain) => plain.source().to_owned(),
-            Item::Text(text) => text.source().into_owned(),
-            Item::Said(doc) => doc.source().to_owned(),
-            Item::Thought(thought) => thought.source().into_owned(),
-            Item::Tool(tool) => tool.copy_text(),
+            TranscriptItem::User(prompt) => prompt.source().to_owned(),
+            TranscriptItem::Notice(plain) => plain.source().to_owned(),
+            TranscriptItem::Text(text) => text.source().into_owned(),
+            TranscriptItem::Output(doc) => doc.source().to_owned(),
+            TranscriptItem::Thinking(thinking) => thinking.source().into_owned(),
+            TranscriptItem::Tool(tool) => tool.copy_text(),
         }
     }
 }

@@ -1,49 +1,49 @@
-//! Everything that was said, as a list of which only the visible part is ever
-//! laid out. What a frame costs does not depend on how long the list is.
+//! The transcript: a list of items of which only the visible part is laid out, so that the cost of
+//! a frame does not depend on its length.
 
-pub mod asked;
 pub mod diff;
+mod from_updates;
 pub mod hunks;
 pub mod item;
-mod live;
-pub mod plain;
+mod loop_notice;
+pub mod plain_text;
 mod scroll;
-mod stuck;
-pub mod thought;
+pub mod thinking;
 pub mod tool;
+pub mod user_prompt;
 
 use std::collections::HashMap;
 
 use aside_core::block::Time;
 use aside_core::event::BlockId;
-use aside_core::settings::Display;
+use aside_core::settings::ThinkingDisplay;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::paint::{clear, paint_row};
-use crate::text::light::{Job, Lit, Ticket};
-use crate::text::{Body, Ink, Row, Shade, Span};
+use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::{HighlightedRows, Row, RowBackground, Span, TextRole};
 use crate::theme::{Motion, Theme};
-use item::Item;
-pub use live::THINKING_ONLY;
-pub(crate) use live::{ending, told_words};
-use scroll::{At, Pos};
-use thought::Shape;
+pub use from_updates::THINKING_ONLY;
+pub(crate) use from_updates::{notice_text, turn_end_notice};
+use item::TranscriptItem;
+use scroll::{ScrollPos, SectionId};
+use thinking::ThinkingShape;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// How long one picture of the spinner stands.
+/// How long one spinner frame is shown.
 pub const SPINNER_STEP_MS: u64 = 100;
 
-/// What a layout depends on besides the item.
+/// What a layout depends on, besides the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct RenderContext {
     pub width: usize,
-    pub view: Display,
+    pub view: ThinkingDisplay,
     pub now: Option<Time>,
     pub motion: Motion,
 }
 
-impl Look {
+impl RenderContext {
     pub fn spinner(&self) -> &'static str {
         match (self.motion, self.now) {
             (Motion::Still, _) | (_, None) => "…",
@@ -57,142 +57,147 @@ impl Look {
 
 #[derive(Debug)]
 pub struct Transcript {
-    items: Vec<Item>,
-    view: Display,
-    /// The first row that is shown.
-    top: Pos,
-    /// New rows are followed; the user has not scrolled away.
+    items: Vec<TranscriptItem>,
+    view: ThinkingDisplay,
+    /// The first visible row.
+    top: ScrollPos,
+    /// The view follows new rows; the user has not scrolled away.
     follow: bool,
     /// Width and height of the last frame.
     size: (usize, usize),
-    /// What stands on each row of the last frame.
-    hits: Vec<Option<Hit>>,
-    /// What has rows, to be forgotten once it is out of sight.
-    laid: Vec<At>,
-    /// The screen is to be filled although the content shrank.
+    /// What is on each row of the last frame.
+    hits: Vec<Option<RowHit>>,
+    /// Sections with rows, which are dropped once they are not visible.
+    laid_out: Vec<SectionId>,
+    /// Fill the screen again, although the content shrank.
     refill: bool,
     focus: Option<usize>,
-    /// The item that the reader has all rows of.
-    read: Option<usize>,
-    /// The first thought that was folded says how to open it.
-    hinted: Option<usize>,
-    blocks: HashMap<BlockId, Place>,
+    /// The item whose rows the reader uses.
+    reader_item: Option<usize>,
+    /// The first folded thinking block, which shows how to open it.
+    hint_item: Option<usize>,
+    blocks: HashMap<BlockId, BlockPosition>,
     /// Where the items of the reply begin.
-    reply_from: usize,
+    reply_start: usize,
     calls: HashMap<String, usize>,
-    /// Of the turn that runs: where its items begin.
-    turn_from: usize,
+    /// Where the items of the running turn begin.
+    turn_start: usize,
     /// Where the items of each restored message begin.
-    message_at: Vec<usize>,
-    /// User messages shown that the engine has still to record.
-    echoed: usize,
+    message_starts: Vec<usize>,
+    /// Prompts on the screen that the engine has not recorded yet.
+    unrecorded_prompts: usize,
     now: Option<Time>,
-    /// The last question to the highlighter.
-    ticket: Ticket,
+    /// The id of the last highlight job.
+    highlight_id: HighlightId,
 }
 
-/// Where a block is shown. Some providers cut one text into many blocks, which
-/// are one text again here.
+/// Where a block is shown. Some providers split one text into many blocks; here they are one text
+/// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct BlockPosition {
     item: usize,
     /// Where its text begins, in bytes.
     from: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hit {
+pub struct RowHit {
     pub item: usize,
-    pub part: Part,
+    pub part: HitPart,
 }
 
-/// What is at the end, for whoever has scrolled away from it.
+/// The hint at the bottom for a user who has scrolled away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Below {
-    /// An answer that comes.
+pub enum BottomHint {
+    /// A reply is streaming.
     Live,
     End,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum HitPart {
     Header,
     Body,
 }
 
 impl Default for Transcript {
     fn default() -> Transcript {
-        Transcript::new(Display::default())
+        Transcript::new(ThinkingDisplay::default())
     }
 }
 
 impl Transcript {
-    pub fn new(view: Display) -> Transcript {
+    pub fn new(view: ThinkingDisplay) -> Transcript {
         Transcript {
             items: Vec::new(),
             view,
-            top: Pos::default(),
+            top: ScrollPos::default(),
             follow: true,
             size: (80, 24),
             hits: Vec::new(),
-            laid: Vec::new(),
+            laid_out: Vec::new(),
             refill: false,
             focus: None,
-            read: None,
-            hinted: None,
+            reader_item: None,
+            hint_item: None,
             blocks: HashMap::new(),
-            reply_from: 0,
+            reply_start: 0,
             calls: HashMap::new(),
-            turn_from: 0,
-            message_at: Vec::new(),
-            echoed: 0,
+            turn_start: 0,
+            message_starts: Vec::new(),
+            unrecorded_prompts: 0,
             now: None,
-            ticket: Ticket::default(),
+            highlight_id: HighlightId::default(),
         }
     }
 
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[TranscriptItem] {
         &self.items
     }
 
-    /// All rows of a thought, for the reader; none if it is no thought.
-    pub fn thought_body(&mut self, index: usize, width: usize) -> Body<'_> {
-        // Forgotten once another one is read or the reader is closed.
-        if let Some(other) = self.read.replace(index).filter(|read| *read != index)
+    /// All rows of a thinking block, for the reader; none for other items.
+    pub fn thinking_rows(&mut self, index: usize, width: usize) -> HighlightedRows<'_> {
+        // Dropped once the reader shows another item or closes.
+        if let Some(other) = self.reader_item.replace(index).filter(|read| *read != index)
             && let Some(item) = self.items.get_mut(other)
         {
             item.forget_rows();
         }
         match self.items.get_mut(index) {
-            Some(Item::Thought(thought)) => thought.whole_body(width),
-            Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => {
-                Body::plain(&[])
-            }
+            Some(TranscriptItem::Thinking(thinking)) => thinking.all_rows(width),
+            Some(
+                TranscriptItem::User(_)
+                | TranscriptItem::Text(_)
+                | TranscriptItem::Tool(_)
+                | TranscriptItem::Notice(_)
+                | TranscriptItem::Output(_),
+            )
+            | None => HighlightedRows::plain(&[]),
         }
     }
 
-    /// Code in sight that has no colours yet.
-    pub fn wants(&mut self) -> Vec<Job> {
+    /// Visible code that is not highlighted yet.
+    pub fn highlight_jobs(&mut self) -> Vec<HighlightJob> {
         let mut jobs = Vec::new();
-        for index in self.laid.iter().map(|at| at.item).chain(self.read) {
+        for index in self.laid_out.iter().map(|at| at.item).chain(self.reader_item) {
             if let Some(item) = self.items.get_mut(index) {
-                jobs.extend(std::iter::from_fn(|| item.wants(&mut self.ticket)));
+                jobs.extend(std::iter::from_fn(|| item.next_job(&mut self.highlight_id)));
             }
         }
         jobs
     }
 
-    /// Numbers for questions to the highlighter.
-    pub fn ticket(&mut self) -> &mut Ticket {
-        &mut self.ticket
+    /// The counter for highlight job ids.
+    pub fn highlight_id(&mut self) -> &mut HighlightId {
+        &mut self.highlight_id
     }
 
-    /// Colours that the highlighter found. What they were for may be gone.
-    pub fn lit(&mut self, lit: &mut Lit) -> bool {
-        self.items.iter_mut().rev().any(|item| item.lit(lit))
+    /// Applies a highlight result. Its text may be gone by now.
+    pub fn apply_highlight(&mut self, result: &mut HighlightResult) -> bool {
+        self.items.iter_mut().rev().any(|item| item.apply_highlight(result))
     }
 
-    pub fn view(&self) -> Display {
+    pub fn view(&self) -> ThinkingDisplay {
         self.view
     }
 
@@ -200,24 +205,25 @@ impl Transcript {
         self.now = Some(now);
     }
 
-    /// Changes how all thoughts look, those of the past too.
-    pub fn set_view(&mut self, view: Display) {
+    /// Changes how all thinking is displayed, including past thinking.
+    pub fn set_view(&mut self, view: ThinkingDisplay) {
         self.view = view;
         for item in &mut self.items {
-            if let Item::Thought(thought) = item {
-                thought.forget_choice();
+            if let TranscriptItem::Thinking(thinking) = item {
+                thinking.reset_fold();
             }
         }
         self.refill = true;
     }
 
-    /// Of a thought only the last rows are shown, or of an output or a paste the first.
-    pub fn is_window(&self, index: usize) -> bool {
+    /// Whether only a part is shown: the last rows of thinking, or the first of an output or a
+    /// prompt.
+    pub fn is_partial(&self, index: usize) -> bool {
         match self.items.get(index) {
-            Some(Item::Thought(thought)) => thought.shape(self.view) == Shape::Window,
-            Some(Item::Tool(tool)) => tool.is_part(),
-            Some(Item::User(asked)) => asked.is_part(),
-            Some(Item::Text(_) | Item::Notice(_) | Item::Said(_)) | None => false,
+            Some(TranscriptItem::Thinking(thinking)) => thinking.shape(self.view) == ThinkingShape::Tail,
+            Some(TranscriptItem::Tool(tool)) => tool.is_partial(),
+            Some(TranscriptItem::User(prompt)) => prompt.is_partial(),
+            Some(TranscriptItem::Text(_) | TranscriptItem::Notice(_) | TranscriptItem::Output(_)) | None => false,
         }
     }
 
@@ -228,13 +234,13 @@ impl Transcript {
         }
     }
 
-    /// How many parts of items have rows right now. It does not grow with the transcript.
+    /// How many sections have rows. Does not grow with the transcript.
     pub fn laid_out(&self) -> usize {
-        self.laid.len()
+        self.laid_out.len()
     }
 
     /// What is on a row of the last frame.
-    pub fn hit(&self, row: usize) -> Option<Hit> {
+    pub fn hit(&self, row: usize) -> Option<RowHit> {
         self.hits.get(row).copied().flatten()
     }
 
@@ -246,44 +252,44 @@ impl Transcript {
         self.focus = focus;
     }
 
-    pub fn push(&mut self, item: Item) {
+    pub fn push(&mut self, item: TranscriptItem) {
         self.items.push(item);
     }
 
-    pub fn look(&self, motion: Motion) -> Look {
-        Look { width: self.size.0, view: self.view, now: self.now, motion }
+    pub fn render_context(&self, motion: Motion) -> RenderContext {
+        RenderContext { width: self.size.0, view: self.view, now: self.now, motion }
     }
 
-    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme, below: Below) {
+    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme, bottom_hint: BottomHint) {
         let (width, height) = (usize::from(area.width).max(1), usize::from(area.height));
         self.resize(width, height);
-        let look = self.look(theme.motion);
-        self.place(&look);
+        let context = self.render_context(theme.motion);
+        self.place_view(&context);
         self.hits.clear();
         self.hits.resize(height, None);
-        let mut used = Used { area, y: 0 };
+        let mut used = PaintedArea { area, y: 0 };
         let mut seen = Vec::new();
         let mut next = Some(self.top.at).filter(|at| at.item < self.items.len());
         let mut skip = self.top.row;
         while let Some(at) = next.filter(|_| !used.is_full()) {
-            self.draw_section(at, skip, &look, theme, buffer, &mut used);
+            self.draw_section(at, skip, &context, theme, buffer, &mut used);
             seen.push(at);
-            next = self.behind(at);
+            next = self.next_section(at);
             skip = 0;
         }
-        self.draw_sticky(area, &look, theme, buffer);
+        self.draw_sticky(area, &context, theme, buffer);
         if !self.follow && height > 0 {
-            draw_hint(area, buffer, theme, below);
+            draw_hint(area, buffer, theme, bottom_hint);
         }
         self.forget_all_but(seen);
     }
 
-    fn forget_all_but(&mut self, seen: Vec<At>) {
-        if let Some(item) = self.read.take().and_then(|read| self.items.get_mut(read)) {
+    fn forget_all_but(&mut self, seen: Vec<SectionId>) {
+        if let Some(item) = self.reader_item.take().and_then(|read| self.items.get_mut(read)) {
             item.forget_rows();
         }
-        for gone in std::mem::replace(&mut self.laid, seen) {
-            if !self.laid.contains(&gone)
+        for gone in std::mem::replace(&mut self.laid_out, seen) {
+            if !self.laid_out.contains(&gone)
                 && let Some(item) = self.items.get_mut(gone.item)
             {
                 item.forget_section(gone.section);
@@ -293,78 +299,78 @@ impl Transcript {
 
     fn draw_section(
         &mut self,
-        At { item: index, section }: At,
+        SectionId { item: index, section }: SectionId,
         skip: usize,
-        look: &Look,
+        context: &RenderContext,
         theme: &Theme,
         buffer: &mut Buffer,
-        used: &mut Used,
+        used: &mut PaintedArea,
     ) {
         let gap = self.gap(index);
         let Some(item) = self.items.get_mut(index) else { return };
-        if item.is_hidden(look.view) {
+        if item.is_hidden(context.view) {
             return;
         }
-        let gutter = item.gutter(look.width).span();
+        let gutter = item.gutter(context.width).span();
         let mut skip = skip;
         if section == 0 {
-            if self.hinted.is_none() && item.is_folded_thought(look.view) {
-                self.hinted = Some(index);
+            if self.hint_item.is_none() && item.is_folded_thinking(context.view) {
+                self.hint_item = Some(index);
             }
             for _ in 0..gap {
                 used.row(&mut skip, |_, _| ());
             }
             let header = item
-                .header(look, self.hinted == Some(index))
-                .map(|row| if self.focus == Some(index) { row.shaded(Shade::Picked) } else { row });
+                .header(context, self.hint_item == Some(index))
+                .map(|row| if self.focus == Some(index) { row.with_background(RowBackground::Selected) } else { row });
             let hits = &mut self.hits;
             if let Some(header) = &header {
                 used.row(&mut skip, |area, y| {
                     paint_row(buffer, area, y, header, None, theme);
-                    set_hit(hits, y, Hit { item: index, part: Part::Header });
+                    set_hit(hits, y, RowHit { item: index, part: HitPart::Header });
                 });
             }
         }
-        let footer = item.footer(look).filter(|_| section + 1 == item.sections(look.view));
-        let is_headed = item.is_headed_by_itself();
-        let body = item.body(section, look);
+        let footer = item.footer(context).filter(|_| section + 1 == item.sections(context.view));
+        let has_row_header = item.has_row_as_header();
+        let body = item.body(section, context);
         for (at, row) in (skip..body.len()).filter_map(|at| body.row(at).map(|row| (at, row))) {
             if used.is_full() {
                 return;
             }
-            let part = if at == 0 && is_headed { Part::Header } else { Part::Body };
-            let picked = (part == Part::Header && self.focus == Some(index))
-                .then(|| row.clone().into_owned().shaded(Shade::Picked));
+            let part = if at == 0 && has_row_header { HitPart::Header } else { HitPart::Body };
+            let picked = (part == HitPart::Header && self.focus == Some(index))
+                .then(|| row.clone().into_owned().with_background(RowBackground::Selected));
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
                 paint_row(buffer, area, y, picked.as_ref().unwrap_or(&row), gutter.as_ref(), theme);
-                set_hit(hits, y, Hit { item: index, part });
+                set_hit(hits, y, RowHit { item: index, part });
             });
         }
         if let (Some(row), true) = (&footer, skip <= body.len()) {
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
                 paint_row(buffer, area, y, row, gutter.as_ref(), theme);
-                set_hit(hits, y, Hit { item: index, part: Part::Body });
+                set_hit(hits, y, RowHit { item: index, part: HitPart::Body });
             });
         }
     }
 
-    /// The header of a block whose rows are in sight and whose header is not
-    /// stays at the top, so that one can always tell a thought and fold it.
-    fn draw_sticky(&mut self, area: Rect, look: &Look, theme: &Theme, buffer: &mut Buffer) {
-        let At { item: index, section } = self.top.at;
+    /// Keeps the header of a partly visible block at the top, so that thinking is always
+    /// recognisable and can be folded.
+    fn draw_sticky(&mut self, area: Rect, context: &RenderContext, theme: &Theme, buffer: &mut Buffer) {
+        let SectionId { item: index, section } = self.top.at;
         let is_above = section > 0 || self.top.row > self.gap(index);
         let shown = self.hits.iter().take_while(|hit| matches!(hit, Some(hit) if hit.item == index)).count();
-        if !is_above || shown < LEAST_BELOW_STICKY {
+        if !is_above || shown < MIN_ROWS_BELOW_STICKY {
             return;
         }
-        let header = self.items.get(index).and_then(|item| item.header(look, false));
+        let header = self.items.get(index).and_then(|item| item.header(context, false));
         if let Some(header) = header {
             let first = Rect { height: 1, ..area };
             clear(buffer, first);
-            paint_row(buffer, first, 0, &header.shaded(Shade::Picked), None, theme);
-            set_hit(&mut self.hits, 0, Hit { item: index, part: Part::Header });
+            paint_row(buffer, first, 0, &header.with_background(RowBackground::Selected), None, theme);
+            set_hit(&mut self.hits, 0, RowHit { item: index, part: HitPart::Header });
         }
     }
 
@@ -372,44 +378,44 @@ impl Transcript {
     fn gap(&self, index: usize) -> usize {
         let Some(item) = self.items.get(index).filter(|item| !item.is_hidden(self.view)) else { return 0 };
         let before = self.items.iter().take(index).rev().find(|item| !item.is_hidden(self.view));
-        before.map_or(0, |before| usize::from(!item.is_close_to(before, self.view)))
+        before.map_or(0, |before| usize::from(!item.is_adjacent_to(before, self.view)))
     }
 
-    /// Rows of a section; the first one has the blank rows before its item.
-    fn height(&mut self, at: At, look: &Look) -> usize {
+    /// Rows of a section. The first section includes the blank rows before its item.
+    fn height(&mut self, at: SectionId, context: &RenderContext) -> usize {
         let gap = if at.section == 0 { self.gap(at.item) } else { 0 };
         let Some(item) = self.items.get_mut(at.item) else { return 0 };
-        if !self.laid.contains(&at) {
-            self.laid.push(at);
+        if !self.laid_out.contains(&at) {
+            self.laid_out.push(at);
         }
-        match item.height(at.section, look) {
+        match item.height(at.section, context) {
             0 => 0,
             height => gap + height,
         }
     }
 }
 
-/// Less of a block below it is not worth a row.
-const LEAST_BELOW_STICKY: usize = 4;
+/// With fewer visible rows, a sticky header is not worth its row.
+const MIN_ROWS_BELOW_STICKY: usize = 4;
 
-fn set_hit(hits: &mut [Option<Hit>], y: u16, hit: Hit) {
+fn set_hit(hits: &mut [Option<RowHit>], y: u16, hit: RowHit) {
     if let Some(slot) = hits.get_mut(usize::from(y)) {
         *slot = Some(hit);
     }
 }
 
 /// How much of the area is painted.
-struct Used {
+struct PaintedArea {
     area: Rect,
     y: u16,
 }
 
-impl Used {
+impl PaintedArea {
     fn is_full(&self) -> bool {
         self.y >= self.area.height
     }
 
-    /// Paints one row, unless it is above the view or below it.
+    /// Paints one row, unless it is above or below the view.
     fn row(&mut self, skip: &mut usize, paint: impl FnOnce(Rect, u16)) {
         if *skip > 0 {
             *skip -= 1;
@@ -420,13 +426,13 @@ impl Used {
     }
 }
 
-fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme, below: Below) {
-    let text = match below {
-        Below::Live => " ↓ live ",
-        Below::End => " ↓ end ",
+fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme, bottom_hint: BottomHint) {
+    let text = match bottom_hint {
+        BottomHint::Live => " ↓ live ",
+        BottomHint::End => " ↓ end ",
     };
     let width = (crate::text::width_of(text) as u16).min(area.width);
     let hint = Rect { x: area.right() - width, y: area.bottom() - 1, width, height: 1 };
-    let row = Row::new(vec![Span::new(Ink::Accent, text)]).shaded(Shade::Picked);
+    let row = Row::new(vec![Span::new(TextRole::Accent, text)]).with_background(RowBackground::Selected);
     paint_row(buffer, hint, 0, &row, None, theme);
 }

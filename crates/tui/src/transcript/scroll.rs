@@ -1,30 +1,29 @@
-//! Where the view stands. It is a row of a section of an item, never a number
-//! of rows from the start: what happens elsewhere in the list cannot move it,
-//! and nobody has to know how high the rest is.
+//! The scroll position. It is a row of a section of an item, never a row count from the start, so
+//! that changes elsewhere cannot move it and the height of the rest is not needed.
 
-use super::item::Item;
-use super::thought::Shape;
-use super::{Look, Transcript};
-use crate::seam::Sought;
+use super::item::TranscriptItem;
+use super::thinking::ThinkingShape;
+use super::{RenderContext, Transcript};
+use crate::seam::MessagePart;
 use crate::theme::Motion;
 
-/// A part of the list that is laid out at once.
+/// A section of an item, which is laid out as a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct At {
+pub(super) struct SectionId {
     pub(super) item: usize,
     pub(super) section: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Pos {
-    pub(super) at: At,
-    /// In the first section counted from the blank rows before the item.
+pub(super) struct ScrollPos {
+    pub(super) at: SectionId,
+    /// In the first section, counted from the blank rows before the item.
     pub(super) row: usize,
 }
 
-impl Pos {
-    fn of(item: usize, row: usize) -> Pos {
-        Pos { at: At { item, section: 0 }, row }
+impl ScrollPos {
+    fn of(item: usize, row: usize) -> ScrollPos {
+        ScrollPos { at: SectionId { item, section: 0 }, row }
     }
 }
 
@@ -33,28 +32,28 @@ impl Transcript {
         self.follow
     }
 
-    /// To the end, and along with it.
+    /// Scrolls to the end and follows it.
     pub fn follow(&mut self) {
         self.follow = true;
         self.refill = true;
     }
 
     pub fn to_start(&mut self) {
-        self.top = Pos::default();
+        self.top = ScrollPos::default();
         self.follow = false;
     }
 
-    /// Up for less than nothing.
+    /// Negative numbers scroll up.
     pub fn scroll(&mut self, rows: isize) {
-        let look = self.look(Motion::Still);
+        let context = self.render_context(Motion::Still);
         let steps = rows.unsigned_abs();
         if rows < 0 {
-            self.top = self.up(self.top, steps, &look);
+            self.top = self.up(self.top, steps, &context);
             self.follow = false;
             return;
         }
-        let last = self.bottom(&look);
-        let down = self.down(self.top, steps, &look);
+        let last = self.bottom(&context);
+        let down = self.down(self.top, steps, &context);
         if down >= last {
             self.top = self.top.max(last);
             self.follow = true;
@@ -63,27 +62,28 @@ impl Transcript {
         }
     }
 
-    /// A message of the history that was restored goes to the top.
-    pub fn go_to(&mut self, message: usize, part: Sought) {
-        let Some(first) = self.message_at.get(message).copied() else { return };
-        let end = self.message_at.get(message + 1).copied().unwrap_or(self.items.len());
-        let mut thoughts = (first..end).filter(|index| matches!(self.items.get(*index), Some(Item::Thought(_))));
+    /// Scrolls to a message of the restored history.
+    pub fn go_to(&mut self, message: usize, part: MessagePart) {
+        let Some(first) = self.message_starts.get(message).copied() else { return };
+        let end = self.message_starts.get(message + 1).copied().unwrap_or(self.items.len());
+        let mut thinking_blocks =
+            (first..end).filter(|index| matches!(self.items.get(*index), Some(TranscriptItem::Thinking(_))));
         let found = match part {
-            Sought::Said => first,
-            Sought::Thought(nth) => thoughts.nth(nth).unwrap_or(first),
+            MessagePart::Start => first,
+            MessagePart::Thinking(nth) => thinking_blocks.nth(nth).unwrap_or(first),
         };
         let view = self.view;
-        if let Some(Item::Thought(thought)) = self.items.get_mut(found)
-            && part != Sought::Said
-            && thought.shape(view) != Shape::Open
+        if let Some(TranscriptItem::Thinking(thinking)) = self.items.get_mut(found)
+            && part != MessagePart::Start
+            && thinking.shape(view) != ThinkingShape::Open
         {
-            thought.toggle(view);
+            thinking.toggle(view);
         }
-        // What was looked for may be in the part that is not shown.
-        if let Some(Item::User(asked)) = self.items.get_mut(found) {
-            asked.open();
+        // The match may be in the hidden part.
+        if let Some(TranscriptItem::User(prompt)) = self.items.get_mut(found) {
+            prompt.open();
         }
-        self.top = Pos::of(found, 0);
+        self.top = ScrollPos::of(found, 0);
         self.follow = false;
     }
 
@@ -91,7 +91,7 @@ impl Transcript {
         isize::try_from(self.size.1.saturating_sub(2).max(1)).unwrap_or(1)
     }
 
-    /// The next block that can be folded, in a direction.
+    /// Focuses the next foldable block in a direction.
     pub fn focus_next(&mut self, forward: bool) {
         let foldable = |transcript: &Transcript, index: usize| {
             transcript.items.get(index).is_some_and(|item| item.can_fold() && !item.is_hidden(transcript.view))
@@ -110,14 +110,14 @@ impl Transcript {
         }
     }
 
-    /// What the user said before or behind goes to the top.
+    /// Scrolls to the user's previous or next prompt.
     pub fn jump_turn(&mut self, forward: bool) {
-        let is_user = |index: &usize| matches!(self.items.get(*index), Some(Item::User(_)));
-        let Pos { at: At { item, section }, row } = self.top;
+        let is_user = |index: &usize| matches!(self.items.get(*index), Some(TranscriptItem::User(_)));
+        let ScrollPos { at: SectionId { item, section }, row } = self.top;
         let found = if forward {
             (item + 1..self.items.len()).find(is_user)
         } else {
-            // From inside a turn it goes to its start first.
+            // From inside a turn, goes to its start first.
             let inside = section > 0 || row > self.gap(item);
             (0..item + usize::from(inside)).rev().find(is_user)
         };
@@ -127,9 +127,9 @@ impl Transcript {
             }
             return;
         };
-        let look = self.look(Motion::Still);
-        let target = Pos::of(found, self.gap(found));
-        let last = self.bottom(&look);
+        let context = self.render_context(Motion::Still);
+        let target = ScrollPos::of(found, self.gap(found));
+        let last = self.bottom(&context);
         if target >= last {
             self.follow();
         } else {
@@ -138,15 +138,15 @@ impl Transcript {
         }
     }
 
-    /// Scrolls just as far as the header of an item needs.
+    /// Scrolls just far enough to show the header of an item.
     fn show(&mut self, index: usize) {
-        let look = self.look(Motion::Still);
-        let header = Pos::of(index, self.gap(index));
+        let context = self.render_context(Motion::Still);
+        let header = ScrollPos::of(index, self.gap(index));
         if header < self.top {
             self.top = header;
             self.follow = false;
-        } else if self.rows_between(self.top, header, self.size.1, &look) >= self.size.1 {
-            self.top = self.up(header, self.size.1 / 2, &look);
+        } else if self.rows_between(self.top, header, self.size.1, &context) >= self.size.1 {
+            self.top = self.up(header, self.size.1 / 2, &context);
             self.follow = false;
         }
     }
@@ -154,46 +154,45 @@ impl Transcript {
     pub(super) fn resize(&mut self, width: usize, height: usize) {
         let before = std::mem::replace(&mut self.size, (width, height));
         if before.0 != width && !self.follow {
-            self.keep_share(before.0, width);
+            self.keep_relative_position(before.0, width);
         }
         if before != self.size {
             self.refill |= self.follow;
         }
     }
 
-    /// The same part of the item stays at the top when its rows are broken anew.
-    fn keep_share(&mut self, before: usize, after: usize) {
-        let mut look = self.look(Motion::Still);
-        look.width = before;
-        let was = self.height(self.top.at, &look).max(1);
-        look.width = after;
-        let is = self.height(self.top.at, &look);
+    /// Keeps the same part of the item at the top when its rows are wrapped again.
+    fn keep_relative_position(&mut self, before: usize, after: usize) {
+        let mut context = self.render_context(Motion::Still);
+        context.width = before;
+        let was = self.height(self.top.at, &context).max(1);
+        context.width = after;
+        let is = self.height(self.top.at, &context);
         self.top.row = self.top.row * is / was;
     }
 
-    /// Decides the first row of this frame. While following, it only moves on
-    /// as far as new rows need: a thought that folds leaves room below it,
-    /// and nothing above it moves.
-    pub(super) fn place(&mut self, look: &Look) {
-        self.clamp(look);
+    /// Decides the first row of this frame. While following, the view moves only as far as new rows
+    /// need: folding thinking leaves room below, and nothing above it moves.
+    pub(super) fn place_view(&mut self, context: &RenderContext) {
+        self.clamp(context);
         let refill = std::mem::take(&mut self.refill);
         if self.follow || refill {
-            let last = self.bottom(look);
+            let last = self.bottom(context);
             if last > self.top && self.follow || refill && (self.follow || last < self.top) {
                 self.top = last;
             }
         }
     }
 
-    /// What is at the top may have shrunk, or be gone.
-    fn clamp(&mut self, look: &Look) {
+    /// The item at the top may have shrunk or disappeared.
+    fn clamp(&mut self, context: &RenderContext) {
         while let Some(item) = self.items.get_mut(self.top.at.item) {
-            let last = item.sections(look.view) - 1;
+            let last = item.sections(context.view) - 1;
             if self.top.at.section > last {
-                // It was folded, or is shorter: the end of what is left of it.
-                self.top = Pos { at: At { section: last, ..self.top.at }, row: usize::MAX };
+                // It was folded or became shorter, so go to its end.
+                self.top = ScrollPos { at: SectionId { section: last, ..self.top.at }, row: usize::MAX };
             }
-            let height = self.height(self.top.at, look);
+            let height = self.height(self.top.at, context);
             if self.top.row < height {
                 return;
             }
@@ -204,73 +203,73 @@ impl Transcript {
                 self.top.row = height - 1;
                 return;
             } else {
-                self.top = Pos::of(self.top.at.item + 1, 0);
+                self.top = ScrollPos::of(self.top.at.item + 1, 0);
             }
         }
         if self.top.at.item > 0 {
-            self.top = self.bottom(look);
+            self.top = self.bottom(context);
         }
     }
 
-    /// The first row of a view that ends with the last row.
-    fn bottom(&mut self, look: &Look) -> Pos {
-        self.up(Pos::of(self.items.len(), 0), self.size.1, look)
+    /// The first row of the view that ends with the last row.
+    fn bottom(&mut self, context: &RenderContext) -> ScrollPos {
+        self.up(ScrollPos::of(self.items.len(), 0), self.size.1, context)
     }
 
-    /// The section before; none at the start.
-    fn before(&mut self, at: At) -> Option<At> {
+    /// The previous section; `None` at the start.
+    fn previous_section(&mut self, at: SectionId) -> Option<SectionId> {
         if let Some(section) = at.section.checked_sub(1) {
-            return Some(At { section, ..at });
+            return Some(SectionId { section, ..at });
         }
         let item = at.item.checked_sub(1)?;
         let view = self.view;
         let sections = self.items.get_mut(item).map_or(1, |item| item.sections(view));
-        Some(At { item, section: sections.saturating_sub(1) })
+        Some(SectionId { item, section: sections.saturating_sub(1) })
     }
 
-    /// The section behind; none at the end.
-    pub(super) fn behind(&mut self, at: At) -> Option<At> {
+    /// The next section; `None` at the end.
+    pub(super) fn next_section(&mut self, at: SectionId) -> Option<SectionId> {
         let sections = self.items.get_mut(at.item)?.sections(self.view);
         if at.section + 1 < sections {
-            return Some(At { section: at.section + 1, ..at });
+            return Some(SectionId { section: at.section + 1, ..at });
         }
-        Some(At { item: at.item + 1, section: 0 }).filter(|at| at.item < self.items.len())
+        Some(SectionId { item: at.item + 1, section: 0 }).filter(|at| at.item < self.items.len())
     }
 
-    fn up(&mut self, from: Pos, rows: usize, look: &Look) -> Pos {
+    fn up(&mut self, from: ScrollPos, rows: usize, context: &RenderContext) -> ScrollPos {
         let mut left = rows;
         let mut pos = from;
         loop {
             if pos.row >= left {
-                return Pos { row: pos.row - left, ..pos };
+                return ScrollPos { row: pos.row - left, ..pos };
             }
             left -= pos.row;
-            let Some(at) = self.before(pos.at) else { return Pos::default() };
-            pos = Pos { at, row: self.height(at, look) };
+            let Some(at) = self.previous_section(pos.at) else { return ScrollPos::default() };
+            pos = ScrollPos { at, row: self.height(at, context) };
         }
     }
 
-    fn down(&mut self, from: Pos, rows: usize, look: &Look) -> Pos {
+    fn down(&mut self, from: ScrollPos, rows: usize, context: &RenderContext) -> ScrollPos {
         let mut left = rows + from.row;
         let mut next = Some(from.at).filter(|at| at.item < self.items.len());
         while let Some(at) = next {
-            let height = self.height(at, look);
+            let height = self.height(at, context);
             if left < height {
-                return Pos { at, row: left };
+                return ScrollPos { at, row: left };
             }
             left -= height;
-            next = self.behind(at);
+            next = self.next_section(at);
         }
-        Pos::of(self.items.len(), 0)
+        ScrollPos::of(self.items.len(), 0)
     }
 
-    /// Rows from one place to a later one, as far as `most`.
-    fn rows_between(&mut self, from: Pos, to: Pos, most: usize, look: &Look) -> usize {
+    /// Rows between two positions, up to `most`.
+    fn rows_between(&mut self, from: ScrollPos, to: ScrollPos, most: usize, context: &RenderContext) -> usize {
         let mut rows = 0;
         let mut next = Some(from.at);
         while let Some(at) = next.filter(|at| *at < to.at && rows < most + from.row) {
-            rows += self.height(at, look);
-            next = self.behind(at);
+            rows += self.height(at, context);
+            next = self.next_section(at);
         }
         (rows + to.row).saturating_sub(from.row)
     }

@@ -1,94 +1,94 @@
-//! A call of a tool with what came of it.
+//! A tool call with its result.
 
 use aside_core::block::{Arguments, Time, ToolCall, ToolResult};
-use aside_core::question::spelled_out;
-use aside_core::screen::neutral_line;
+use aside_core::permission_question::escape_unsafe;
+use aside_core::terminal_text::terminal_safe_line;
 use serde_json::Value;
 
-use super::Look;
+use super::RenderContext;
 use super::hunks::changed;
-use super::plain::{Extent, Manner, Plain};
-use super::thought::duration;
-use crate::text::light::{Job, Lit, Ticket};
-use crate::text::wrap::cut;
-use crate::text::{Body, Ink, Row, Span, width_of};
+use super::plain_text::{Extent, PlainText, PlainTextKind};
+use super::thinking::duration;
+use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::wrap::ellipsize;
+use crate::text::{HighlightedRows, Row, Span, TextRole, width_of};
 
-/// Arguments that name what a call is about, the most telling first.
-const SUBJECTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
+/// Arguments that describe a call, the most useful first.
+const SUBJECT_ARGUMENTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
 
-/// How a result begins that a tool did not write. It is told the model in
-/// words, and those are what the store keeps.
-const NOT_OF_THE_TOOL: [(&str, State); 3] = [
-    ("denied", State::Denied),
-    ("stopped by the user", State::Stopped),
-    ("interrupted before it was allowed", State::NotRun),
+/// How results begin that aside wrote itself. The model gets them as text, and the store keeps only
+/// that text.
+const SYNTHETIC_RESULTS: [(&str, ToolState); 3] = [
+    ("denied", ToolState::Denied),
+    ("stopped by the user", ToolState::Stopped),
+    ("interrupted before it was allowed", ToolState::NotRun),
 ];
 
-/// So much of a name is always shown.
-const LEAST_NAME: usize = 8;
-/// From this width on both the subject and the size of the output say something.
+/// At least this much of a name is shown.
+const MIN_NAME: usize = 8;
+/// From this width on there is room for the subject and the output size.
 const ROOM_FOR_BOTH: usize = 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ToolState {
     /// The model is still writing the arguments.
-    Coming,
+    Streaming,
     Waiting,
     Running,
     Done,
     Failed,
-    /// Nobody allowed it.
+    /// The user or a rule denied it.
     Denied,
     /// The user stopped the turn while it ran.
     Stopped,
-    /// The turn ended before it was run.
+    /// The turn ended before it ran.
     NotRun,
 }
 
-/// How much of a call is shown below its header.
+/// How much is shown below the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Line,
-    /// The first lines of much.
+enum ToolShape {
+    Header,
+    /// The first lines of a long output.
     Part,
     Open,
 }
 
 #[derive(Debug)]
-pub struct Tool {
+pub struct ToolBlock {
     name: String,
     subject: String,
     arguments: String,
-    state: State,
+    state: ToolState,
     began: Option<Time>,
-    took: Option<u64>,
-    output: Option<Plain>,
-    /// The arguments, to look at while nothing came back.
-    asked: Option<Plain>,
-    /// What the user chose.
-    choice: Option<Shape>,
-    /// Lines that its change brings and takes away.
+    duration_ms: Option<u64>,
+    output: Option<PlainText>,
+    /// The arguments, shown until there is output.
+    arguments_text: Option<PlainText>,
+    /// The user's choice.
+    choice: Option<ToolShape>,
+    /// Lines added and removed by its change.
     changed: (usize, usize),
 }
 
-impl Tool {
-    pub fn begin(name: &str) -> Tool {
-        Tool {
-            name: neutral_line(name),
+impl ToolBlock {
+    pub fn begin(name: &str) -> ToolBlock {
+        ToolBlock {
+            name: terminal_safe_line(name),
             subject: String::new(),
             arguments: String::new(),
-            state: State::Coming,
+            state: ToolState::Streaming,
             began: None,
-            took: None,
+            duration_ms: None,
             output: None,
-            asked: None,
+            arguments_text: None,
             choice: None,
             changed: (0, 0),
         }
     }
 
-    pub fn whole(call: &ToolCall) -> Tool {
-        let mut tool = Tool::begin(&call.name);
+    pub fn finished(call: &ToolCall) -> ToolBlock {
+        let mut tool = ToolBlock::begin(&call.name);
         tool.close(call);
         tool
     }
@@ -98,58 +98,58 @@ impl Tool {
     }
 
     pub fn close(&mut self, call: &ToolCall) {
-        self.name = neutral_line(&call.name);
+        self.name = terminal_safe_line(&call.name);
         let text = match &call.arguments {
             Arguments::Json(text) | Arguments::Broken(text) => text,
         };
-        // What a call does is not hidden by how it is written.
-        self.subject = neutral_line(&spelled_out(&subject(text)));
-        self.arguments = spelled_out(text);
-        if self.state == State::Coming {
-            self.state = State::Waiting;
+        // Escaped, so that no encoding can hide what a call does.
+        self.subject = terminal_safe_line(&escape_unsafe(&subject(text)));
+        self.arguments = escape_unsafe(text);
+        if self.state == ToolState::Streaming {
+            self.state = ToolState::Waiting;
         }
     }
 
     pub fn start(&mut self, now: Option<Time>) {
-        self.state = State::Running;
+        self.state = ToolState::Running;
         self.began = now;
     }
 
-    /// How long the user took to allow it is not its own time.
-    pub fn answered(&mut self, now: Option<Time>) {
+    /// The time the user took to answer does not count.
+    pub fn restart_clock(&mut self, now: Option<Time>) {
         self.began = now;
     }
 
     pub fn is_running(&self, name: &str) -> bool {
-        self.state == State::Running && self.name == neutral_line(name)
+        self.state == ToolState::Running && self.name == terminal_safe_line(name)
     }
 
     pub fn is_about(&self, about: &str) -> bool {
-        spelled_out(&subject(&self.arguments)) == spelled_out(about)
+        escape_unsafe(&subject(&self.arguments)) == escape_unsafe(about)
     }
 
     pub fn finish(&mut self, result: &ToolResult, now: Option<Time>) {
         if let (Some(began), Some(now)) = (self.began, now) {
-            self.took = Some(now.0.saturating_sub(began.0));
+            self.duration_ms = Some(now.0.saturating_sub(began.0));
         }
-        let known = NOT_OF_THE_TOOL.iter().find(|(begins, _)| result.content.starts_with(begins));
+        let known = SYNTHETIC_RESULTS.iter().find(|(begins, _)| result.content.starts_with(begins));
         self.state = match (result.is_error, known) {
-            (false, _) => State::Done,
-            (true, None) => State::Failed,
+            (false, _) => ToolState::Done,
+            (true, None) => ToolState::Failed,
             (true, Some((_, state))) => *state,
         };
-        let output = Plain::output(&result.content);
-        if output.manner() == Manner::Diff {
+        let output = PlainText::output(&result.content);
+        if output.kind() == PlainTextKind::Diff {
             self.changed = changed(output.source());
         }
         self.output = Some(output);
     }
 
-    /// The turn is over: what has not run will not.
+    /// The turn is over, so calls that have not run never will.
     pub fn settle(&mut self) {
         match self.state {
-            State::Coming | State::Waiting | State::Running => self.state = State::NotRun,
-            State::Done | State::Failed | State::Denied | State::Stopped | State::NotRun => (),
+            ToolState::Streaming | ToolState::Waiting | ToolState::Running => self.state = ToolState::NotRun,
+            ToolState::Done | ToolState::Failed | ToolState::Denied | ToolState::Stopped | ToolState::NotRun => (),
         }
     }
 
@@ -157,43 +157,43 @@ impl Tool {
         self.output.is_some()
     }
 
-    /// The output, unless there is nothing in it to see.
-    fn words(&self) -> Option<&Plain> {
+    /// The output, unless it is blank.
+    fn visible_output(&self) -> Option<&PlainText> {
         self.output.as_ref().filter(|output| !output.is_blank())
     }
 
     fn is_long(&self) -> bool {
-        self.words().is_some_and(Plain::is_long)
+        self.visible_output().is_some_and(PlainText::is_long)
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> ToolShape {
         let shape = match self.choice {
             Some(shape) => shape,
-            // A change and a failure are what one wants to see.
+            // Changes and failures open by themselves.
             None => {
-                let is_bad = matches!(self.state, State::Failed | State::Denied);
-                let is_seen = self.words().is_some_and(|out| is_bad || out.manner() == Manner::Diff);
-                if is_seen { Shape::Part } else { Shape::Line }
+                let is_bad = matches!(self.state, ToolState::Failed | ToolState::Denied);
+                let is_seen = self.visible_output().is_some_and(|out| is_bad || out.kind() == PlainTextKind::Diff);
+                if is_seen { ToolShape::Part } else { ToolShape::Header }
             }
         };
-        if shape == Shape::Part && !self.is_long() { Shape::Open } else { shape }
+        if shape == ToolShape::Part && !self.is_long() { ToolShape::Open } else { shape }
     }
 
     pub fn is_open(&self) -> bool {
-        self.shape() != Shape::Line
+        self.shape() != ToolShape::Header
     }
 
-    /// Only the first lines are shown.
-    pub fn is_part(&self) -> bool {
-        self.shape() == Shape::Part
+    /// Whether only the first lines are shown.
+    pub fn is_partial(&self) -> bool {
+        self.shape() == ToolShape::Part
     }
 
-    /// Much opens in two steps: its first lines, then all of it.
+    /// A long output opens in two steps: first lines, then everything.
     pub fn toggle(&mut self) {
         self.choice = Some(match self.shape() {
-            Shape::Line => Shape::Part,
-            Shape::Part => Shape::Open,
-            Shape::Open => Shape::Line,
+            ToolShape::Header => ToolShape::Part,
+            ToolShape::Part => ToolShape::Open,
+            ToolShape::Open => ToolShape::Header,
         });
     }
 
@@ -201,42 +201,45 @@ impl Tool {
         self.output.as_ref().map_or_else(|| self.arguments.clone(), |output| output.source().to_owned())
     }
 
-    pub fn header(&self, look: &Look) -> Row {
-        let (mark, ink) = match self.state {
-            State::Coming | State::Running => (look.spinner(), Ink::Accent),
-            State::Waiting => ("○", Ink::Muted),
-            State::Done => ("✓", Ink::Good),
-            State::Failed => ("✗", Ink::Bad),
-            State::Denied => ("✗", Ink::Warn),
-            State::Stopped | State::NotRun => ("○", Ink::Warn),
+    pub fn header(&self, context: &RenderContext) -> Row {
+        let (mark, role) = match self.state {
+            ToolState::Streaming | ToolState::Running => (context.spinner(), TextRole::Accent),
+            ToolState::Waiting => ("○", TextRole::Muted),
+            ToolState::Done => ("✓", TextRole::Success),
+            ToolState::Failed => ("✗", TextRole::Error),
+            ToolState::Denied => ("✗", TextRole::Warning),
+            ToolState::Stopped | ToolState::NotRun => ("○", TextRole::Warning),
         };
         let arrow = if self.is_open() { "▼ " } else { "▶ " };
         let marks = width_of(arrow) + width_of(mark) + 1;
-        let fate = self.fate(look.now);
+        let status_text = self.status_text(context.now);
         let fits =
-            |tail: &str| marks + width_of(&self.name) + 1 + width_of(&self.subject) + width_of(tail) <= look.width;
-        let all = self.size() + &fate;
-        // What it is about says more than how long its output is.
-        let gives_way = !fits(&all) && (fits(&fate) || look.width < ROOM_FOR_BOTH);
-        let tail = if gives_way { fate } else { all };
-        let room = look.width.saturating_sub(marks + width_of(&tail));
-        let name = cut(&self.name, room.max(LEAST_NAME));
+            |tail: &str| marks + width_of(&self.name) + 1 + width_of(&self.subject) + width_of(tail) <= context.width;
+        let all = self.size_text() + &status_text;
+        // The subject is more useful than the output size.
+        let gives_way = !fits(&all) && (fits(&status_text) || context.width < ROOM_FOR_BOTH);
+        let tail = if gives_way { status_text } else { all };
+        let room = context.width.saturating_sub(marks + width_of(&tail));
+        let name = ellipsize(&self.name, room.max(MIN_NAME));
         let room = room.saturating_sub(width_of(&name) + 1);
-        let mut spans =
-            vec![Span::new(Ink::Muted, arrow), Span::new(ink, mark), Span::new(Ink::Accent, format!(" {name}"))];
+        let mut spans = vec![
+            Span::new(TextRole::Muted, arrow),
+            Span::new(role, mark),
+            Span::new(TextRole::Accent, format!(" {name}")),
+        ];
         if room > 3 && !self.subject.is_empty() {
-            spans.push(Span::new(Ink::Plain, format!(" {}", cut(&self.subject, room))));
+            spans.push(Span::new(TextRole::Plain, format!(" {}", ellipsize(&self.subject, room))));
         }
-        if marks + width_of(&name) + width_of(&tail) <= look.width {
-            spans.push(Span::new(Ink::Muted, tail));
+        if marks + width_of(&name) + width_of(&tail) <= context.width {
+            spans.push(Span::new(TextRole::Muted, tail));
         }
         Row::new(spans)
     }
 
-    /// How much came back.
-    fn size(&self) -> String {
-        let is_of_the_tool = matches!(self.state, State::Done | State::Failed);
-        let Some(output) = self.output.as_ref().filter(|_| is_of_the_tool) else { return String::new() };
+    /// The size of the output.
+    fn size_text(&self) -> String {
+        let is_real_output = matches!(self.state, ToolState::Done | ToolState::Failed);
+        let Some(output) = self.output.as_ref().filter(|_| is_real_output) else { return String::new() };
         let (added, removed) = self.changed;
         match (added + removed, output.lines()) {
             (0, 0) => " · no output".to_owned(),
@@ -246,48 +249,51 @@ impl Tool {
         }
     }
 
-    /// What became of it, and how long that took.
-    fn fate(&self, now: Option<Time>) -> String {
+    /// The status and the duration.
+    fn status_text(&self, now: Option<Time>) -> String {
         let (word, ms) = match self.state {
-            State::NotRun => (" · not run", None),
-            State::Failed => (" · failed", self.took),
-            State::Denied => (" · denied", None),
-            State::Stopped => (" · stopped", self.took),
-            State::Done => ("", self.took),
-            State::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
-            State::Coming | State::Waiting => ("", None),
+            ToolState::NotRun => (" · not run", None),
+            ToolState::Failed => (" · failed", self.duration_ms),
+            ToolState::Denied => (" · denied", None),
+            ToolState::Stopped => (" · stopped", self.duration_ms),
+            ToolState::Done => ("", self.duration_ms),
+            ToolState::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
+            ToolState::Streaming | ToolState::Waiting => ("", None),
         };
         let ms = ms.filter(|ms| *ms >= 1000);
         format!("{word}{}", ms.map(|ms| format!(" · {}", duration(ms))).unwrap_or_default())
     }
 
-    pub fn body(&mut self, width: usize) -> Body<'_> {
+    pub fn body(&mut self, width: usize) -> HighlightedRows<'_> {
         let extent = match self.shape() {
-            Shape::Line => return Body::plain(&[]),
-            Shape::Part => Extent::Part,
-            Shape::Open => Extent::All,
+            ToolShape::Header => return HighlightedRows::plain(&[]),
+            ToolShape::Part => Extent::Part,
+            ToolShape::Open => Extent::All,
         };
         if let Some(output) = self.output.as_mut().filter(|output| !output.is_blank()) {
             return output.body(width, extent);
         }
-        let stale = self.asked.as_ref().is_some_and(|asked| asked.source() != self.arguments);
+        let stale =
+            self.arguments_text.as_ref().is_some_and(|arguments_text| arguments_text.source() != self.arguments);
         if stale {
-            self.asked = None;
+            self.arguments_text = None;
         }
         let arguments = &self.arguments;
-        self.asked.get_or_insert_with(|| Plain::new(arguments, Manner::Output)).body(width, Extent::All)
+        self.arguments_text
+            .get_or_insert_with(|| PlainText::new(arguments, PlainTextKind::Output))
+            .body(width, Extent::All)
     }
 
-    pub fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
-        self.output.as_mut().and_then(|output| output.wants(next))
+    pub fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
+        self.output.as_mut().and_then(|output| output.next_job(next))
     }
 
-    pub fn lit(&mut self, lit: &mut Lit) -> bool {
-        self.output.as_mut().is_some_and(|output| output.lit(lit))
+    pub fn apply_highlight(&mut self, result: &mut HighlightResult) -> bool {
+        self.output.as_mut().is_some_and(|output| output.apply_highlight(result))
     }
 
     pub fn forget_rows(&mut self) {
-        self.asked = None;
+        self.arguments_text = None;
         if let Some(output) = &mut self.output {
             output.forget_rows();
         }
@@ -298,7 +304,7 @@ impl Tool {
 pub(crate) fn subject(arguments: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
     let Some(object) = value.as_object() else { return arguments.to_owned() };
-    let named = SUBJECTS.iter().find_map(|name| object.get(*name).and_then(Value::as_str));
+    let named = SUBJECT_ARGUMENTS.iter().find_map(|name| object.get(*name).and_then(Value::as_str));
     match named {
         Some(text) => text.to_owned(),
         None if object.is_empty() => String::new(),
@@ -317,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_says_what_it_is_about() {
+    fn a_call_shows_its_subject() {
         #[rustfmt::skip]
         let cases = [
             ("path",        r#"{"offset":3,"path":"a.rs"}"#,  "a.rs"),

@@ -1,19 +1,19 @@
-//! The screen around the transcript.
+//! Draws the screen.
 
-mod find;
 mod input;
+mod search;
 pub(crate) use input::text_width;
-mod prompt;
+mod permission_prompt;
 pub mod reader;
 pub mod status;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::{App, Mode};
-use crate::transcript::Below;
+use crate::app::{App, InputMode};
+use crate::transcript::BottomHint;
 
-/// Where the terminal's cursor goes; nowhere while nothing is typed.
+/// The position of the terminal's cursor; `None` hides it.
 pub type Cursor = Option<(u16, u16)>;
 
 /// Paints the whole screen.
@@ -30,13 +30,13 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Cursor {
     status::draw(app, status, buffer);
     let above = Rect { height: area.height - 1, ..area };
     let (above, cursor) = match app.mode() {
-        Mode::Asked => (prompt::draw(app, above, buffer), None),
-        Mode::Message | Mode::Write | Mode::Browse => input::draw(app, above, buffer),
+        InputMode::Permission => (permission_prompt::draw(app, above, buffer), None),
+        InputMode::DenyMessage | InputMode::Write | InputMode::Browse => input::draw(app, above, buffer),
     };
-    let above = if app.mode() == Mode::Message { prompt::draw(app, above, buffer) } else { above };
+    let above = if app.mode() == InputMode::DenyMessage { permission_prompt::draw(app, above, buffer) } else { above };
     app.transcript_area = above;
-    let below = if app.is_busy() { Below::Live } else { Below::End };
-    app.transcript.draw(above, buffer, &theme, below);
+    let bottom_hint = if app.is_busy() { BottomHint::Live } else { BottomHint::End };
+    app.transcript.draw(above, buffer, &theme, bottom_hint);
     input::draw_popup(app, above, buffer);
     cursor
 }

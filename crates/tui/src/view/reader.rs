@@ -1,55 +1,55 @@
-//! One text on the whole screen: a thought, or what a tool wants to do. With
-//! search, an outline, the next and the one before, and copy.
-#![expect(clippy::wildcard_enum_match_arm, reason = "keys are many and not ours; one we do not know does nothing")]
+//! A full-screen view of one text: a thinking block, a tool preview or a page. It supports search,
+//! an outline, moving to other thinking blocks, and copying.
+#![expect(clippy::wildcard_enum_match_arm, reason = "crossterm defines many keys; the others do nothing")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::find::Finds;
+use super::search::SearchResults;
 use crate::app::App;
 use crate::paint::paint_row;
-use crate::text::light::{Job, Lit, Ticket};
-use crate::text::wrap::cut;
-use crate::text::{Base, Doc, Ink, Row, Shade, Span};
+use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::wrap::ellipsize;
+use crate::text::{BaseStyle, Doc, Row, RowBackground, Span, TextRole};
 use crate::theme::Theme;
 use crate::transcript::Transcript;
-use crate::transcript::item::Item;
-use crate::transcript::plain::{Extent, Plain};
+use crate::transcript::item::TranscriptItem;
+use crate::transcript::plain_text::{Extent, PlainText};
 
 #[derive(Debug)]
-pub struct Reader {
-    what: What,
+pub struct ReaderView {
+    content: ReaderContent,
     top: usize,
-    search: Search,
-    /// Rows the last frame had room for.
+    search: SearchInput,
+    /// Rows that fit into the last frame.
     page: usize,
-    /// Rows the text had in the last frame.
+    /// Rows of the text in the last frame.
     length: usize,
-    finds: Finds,
-    /// The titles of the text while one is being picked: which one.
+    results: SearchResults,
+    /// The selected title, while the outline is open.
     outline: Option<usize>,
-    /// A hit to go to, once the rows are known.
-    seek: Option<Seek>,
-    /// The row of the hit one is at.
+    /// A search step to take once the rows are known.
+    search_step: Option<SearchStep>,
+    /// The row of the current match.
     found: Option<usize>,
-    said: Option<&'static str>,
+    message: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seek {
+enum SearchStep {
     FromHere,
     Next,
     Previous,
 }
 
 #[derive(Debug)]
-enum What {
-    /// An item of the transcript.
-    Thought(usize),
+enum ReaderContent {
+    /// The index of a transcript item.
+    Thinking(usize),
     Preview {
         title: String,
-        text: Box<Plain>,
+        text: Box<PlainText>,
     },
     Page {
         title: String,
@@ -58,88 +58,88 @@ enum What {
 }
 
 #[derive(Debug, Default)]
-struct Search {
+struct SearchInput {
     words: String,
     typing: bool,
 }
 
-/// What a key of the reader leads to.
+/// The result of a key press.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReaderOutcome {
     Stay,
     Close,
     Copy(String),
 }
 
-impl Reader {
-    fn new(what: What) -> Reader {
-        let search = Search::default();
-        Reader {
-            what,
+impl ReaderView {
+    fn new(content: ReaderContent) -> ReaderView {
+        let search = SearchInput::default();
+        ReaderView {
+            content,
             top: 0,
             search,
             page: 1,
             length: 0,
-            finds: Finds::default(),
+            results: SearchResults::default(),
             outline: None,
-            seek: None,
+            search_step: None,
             found: None,
-            said: None,
+            message: None,
         }
     }
 
-    pub fn thought(index: usize) -> Reader {
-        Reader::new(What::Thought(index))
+    pub fn thinking(index: usize) -> ReaderView {
+        ReaderView::new(ReaderContent::Thinking(index))
     }
 
-    pub fn preview(title: &str, text: &str) -> Reader {
-        Reader::new(What::Preview { title: title.to_owned(), text: Box::new(Plain::output(text)) })
+    pub fn preview(title: &str, text: &str) -> ReaderView {
+        ReaderView::new(ReaderContent::Preview { title: title.to_owned(), text: Box::new(PlainText::output(text)) })
     }
 
-    pub fn page(title: &str, markdown: &str) -> Reader {
-        Reader::new(What::Page { title: title.to_owned(), text: Box::new(Doc::new(markdown)) })
+    pub fn page(title: &str, markdown: &str) -> ReaderView {
+        ReaderView::new(ReaderContent::Page { title: title.to_owned(), text: Box::new(Doc::new(markdown)) })
     }
 
-    pub fn key(&mut self, key: KeyEvent, transcript: &Transcript) -> Outcome {
-        self.said = None;
+    pub fn key(&mut self, key: KeyEvent, transcript: &Transcript) -> ReaderOutcome {
+        self.message = None;
         if self.search.typing {
             return self.search_key(key);
         }
         if self.outline.is_some() {
             self.outline_key(key);
-            return Outcome::Stay;
+            return ReaderOutcome::Stay;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Outcome::Close,
-            KeyCode::Char('c') if control => return Outcome::Close,
+            KeyCode::Esc | KeyCode::Char('q') => return ReaderOutcome::Close,
+            KeyCode::Char('c') if control => return ReaderOutcome::Close,
             KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
             KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
             KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(self.page as isize),
             KeyCode::PageUp | KeyCode::Char('b') => self.scroll(-(self.page as isize)),
             KeyCode::Home | KeyCode::Char('g') => self.scroll(isize::MIN / 2),
             KeyCode::End | KeyCode::Char('G') => self.scroll(isize::MAX / 2),
-            KeyCode::Char('/') => self.search = Search { words: String::new(), typing: true },
+            KeyCode::Char('/') => self.search = SearchInput { words: String::new(), typing: true },
             KeyCode::Char('o') => self.open_outline(),
-            KeyCode::Char('n') => self.seek = Some(Seek::Next),
-            KeyCode::Char('N') => self.seek = Some(Seek::Previous),
-            KeyCode::Right | KeyCode::Char(']') => self.other(transcript, true),
-            KeyCode::Left | KeyCode::Char('[') => self.other(transcript, false),
+            KeyCode::Char('n') => self.search_step = Some(SearchStep::Next),
+            KeyCode::Char('N') => self.search_step = Some(SearchStep::Previous),
+            KeyCode::Right | KeyCode::Char(']') => self.show_other(transcript, true),
+            KeyCode::Left | KeyCode::Char('[') => self.show_other(transcript, false),
             KeyCode::Char('y' | 'c') => {
-                self.said = Some("copied");
-                return Outcome::Copy(self.copy_text(transcript));
+                self.message = Some("copied");
+                return ReaderOutcome::Copy(self.copy_text(transcript));
             }
             _ => (),
         }
-        Outcome::Stay
+        ReaderOutcome::Stay
     }
 
-    fn search_key(&mut self, key: KeyEvent) -> Outcome {
+    fn search_key(&mut self, key: KeyEvent) -> ReaderOutcome {
         match key.code {
-            KeyCode::Esc => self.search = Search::default(),
+            KeyCode::Esc => self.search = SearchInput::default(),
             KeyCode::Enter => {
                 self.search.typing = false;
-                self.seek = Some(Seek::FromHere);
+                self.search_step = Some(SearchStep::FromHere);
             }
             KeyCode::Backspace => {
                 self.search.words.pop();
@@ -147,26 +147,26 @@ impl Reader {
             KeyCode::Char(letter) => self.search.words.push(letter),
             _ => (),
         }
-        Outcome::Stay
+        ReaderOutcome::Stay
     }
 
-    /// The title that one is reading is picked.
+    /// Opens the outline with the current title selected.
     fn open_outline(&mut self) {
-        if self.finds.titles.is_empty() {
-            self.said = Some("it has no titles");
+        if self.results.titles.is_empty() {
+            self.message = Some("it has no titles");
             return;
         }
-        let before = self.finds.titles.iter().rposition(|(row, _)| *row <= self.top);
+        let before = self.results.titles.iter().rposition(|(row, _)| *row <= self.top);
         self.outline = Some(before.unwrap_or(0));
     }
 
     fn outline_key(&mut self, key: KeyEvent) {
         let Some(picked) = self.outline else { return };
-        let last = self.finds.titles.len().saturating_sub(1);
+        let last = self.results.titles.len().saturating_sub(1);
         self.outline = match key.code {
             KeyCode::Esc | KeyCode::Char('q' | 'o') => None,
             KeyCode::Enter => {
-                self.top = self.finds.titles.get(picked).map_or(self.top, |(row, _)| *row);
+                self.top = self.results.titles.get(picked).map_or(self.top, |(row, _)| *row);
                 self.found = None;
                 None
             }
@@ -186,44 +186,49 @@ impl Reader {
         self.found = None;
     }
 
-    /// To the thought before or behind.
-    fn other(&mut self, transcript: &Transcript, forward: bool) {
-        let What::Thought(at) = self.what else { return };
-        let is_thought = |index: &usize| matches!(transcript.items().get(*index), Some(Item::Thought(_)));
-        let found =
-            if forward { (at + 1..transcript.items().len()).find(is_thought) } else { (0..at).rev().find(is_thought) };
+    /// Shows the previous or next thinking block.
+    fn show_other(&mut self, transcript: &Transcript, forward: bool) {
+        let ReaderContent::Thinking(at) = self.content else { return };
+        let is_thinking = |index: &usize| matches!(transcript.items().get(*index), Some(TranscriptItem::Thinking(_)));
+        let found = if forward {
+            (at + 1..transcript.items().len()).find(is_thinking)
+        } else {
+            (0..at).rev().find(is_thinking)
+        };
         match found {
             Some(index) => {
-                self.what = What::Thought(index);
+                self.content = ReaderContent::Thinking(index);
                 (self.top, self.found) = (0, None);
-                self.finds = Finds::default();
+                self.results = SearchResults::default();
             }
-            None => self.said = Some(if forward { "this is the last thought" } else { "this is the first thought" }),
+            None => self.message = Some(if forward { "this is the last thought" } else { "this is the first thought" }),
         }
     }
 
-    pub(crate) fn wants(&mut self, next: &mut Ticket) -> Option<Job> {
-        match &mut self.what {
-            // It is the transcript's.
-            What::Thought(_) => None,
-            What::Preview { text, .. } => text.wants(next),
-            What::Page { text, .. } => text.wants(next),
+    pub(crate) fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
+        match &mut self.content {
+            // The transcript highlights it.
+            ReaderContent::Thinking(_) => None,
+            ReaderContent::Preview { text, .. } => text.next_job(next),
+            ReaderContent::Page { text, .. } => text.next_job(next),
         }
     }
 
-    pub(crate) fn lit(&mut self, lit: &mut Lit) -> bool {
-        match &mut self.what {
-            What::Thought(_) => false,
-            What::Preview { text, .. } => text.lit(lit),
-            What::Page { text, .. } => text.lit(lit),
+    pub(crate) fn apply_highlight(&mut self, result: &mut HighlightResult) -> bool {
+        match &mut self.content {
+            ReaderContent::Thinking(_) => false,
+            ReaderContent::Preview { text, .. } => text.apply_highlight(result),
+            ReaderContent::Page { text, .. } => text.apply_highlight(result),
         }
     }
 
     fn copy_text(&self, transcript: &Transcript) -> String {
-        match &self.what {
-            What::Thought(index) => transcript.items().get(*index).map(Item::copy_text).unwrap_or_default(),
-            What::Preview { text, .. } => text.source().to_owned(),
-            What::Page { text, .. } => text.source().to_owned(),
+        match &self.content {
+            ReaderContent::Thinking(index) => {
+                transcript.items().get(*index).map(TranscriptItem::copy_text).unwrap_or_default()
+            }
+            ReaderContent::Preview { text, .. } => text.source().to_owned(),
+            ReaderContent::Page { text, .. } => text.source().to_owned(),
         }
     }
 }
@@ -233,71 +238,77 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let width = usize::from(area.width);
     let Some(reader) = &mut app.reader else { return };
     let title = title(reader, &app.transcript, width);
-    paint_row(buffer, area, 0, &Row::new(vec![Span::new(Ink::Heading, title)]), None, &theme);
+    paint_row(buffer, area, 0, &Row::new(vec![Span::new(TextRole::Heading, title)]), None, &theme);
     let page = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
     reader.page = usize::from(page.height).max(1);
-    let body = match &mut reader.what {
-        What::Thought(index) => app.transcript.thought_body(*index, width),
-        What::Preview { text, .. } => text.body(width, Extent::All),
-        What::Page { text, .. } => text.body(width, Base::TEXT),
+    let body = match &mut reader.content {
+        ReaderContent::Thinking(index) => app.transcript.thinking_rows(*index, width),
+        ReaderContent::Preview { text, .. } => text.body(width, Extent::All),
+        ReaderContent::Page { text, .. } => text.body(width, BaseStyle::TEXT),
     };
     let rows = body.rows;
     reader.length = rows.len();
-    reader.finds.search(&reader.search.words, rows, width);
-    if let Some(seek) = reader.seek.take() {
-        // The row goes to the top; the search goes on behind it.
-        reader.found = hit(seek, &reader.finds.hits, reader.found.unwrap_or(reader.top));
+    reader.results.search(&reader.search.words, rows, width);
+    if let Some(search_step) = reader.search_step.take() {
+        // The match goes to the top; the next search continues after it.
+        reader.found = find_hit(search_step, &reader.results.hits, reader.found.unwrap_or(reader.top));
         reader.top = reader.found.unwrap_or(reader.top);
     }
     reader.top = reader.top.min(rows.len().saturating_sub(reader.page));
     match reader.outline {
-        Some(picked) => draw_outline(&reader.finds.titles, picked, page, buffer, &theme),
+        Some(picked) => draw_outline(&reader.results.titles, picked, page, buffer, &theme),
         None => {
             let indexes = reader.top..reader.top + reader.page;
             for (y, index) in indexes.enumerate() {
                 let Some(row) = body.row(index) else { break };
-                paint_row(buffer, page, y as u16, &reader.finds.mark(index, &row), None, &theme);
+                paint_row(buffer, page, y as u16, &reader.results.mark(index, &row), None, &theme);
             }
         }
     }
     if area.height > 1 {
         let foot = Rect { y: area.bottom() - 1, height: 1, ..area };
-        let waits = app.asking.is_waiting() && !matches!(reader.what, What::Preview { .. });
+        let waits = app.permission_prompt.is_waiting() && !matches!(reader.content, ReaderContent::Preview { .. });
         let waits = if waits { "a tool waits for an answer · " } else { "" };
-        let text = cut(&format!("{waits}{}", foot_text(reader)), width);
-        paint_row(buffer, foot, 0, &Row::new(vec![Span::new(Ink::Muted, text)]), None, &theme);
+        let text = ellipsize(&format!("{waits}{}", footer_text(reader)), width);
+        paint_row(buffer, foot, 0, &Row::new(vec![Span::new(TextRole::Muted, text)]), None, &theme);
     }
 }
 
-fn hit(seek: Seek, hits: &[usize], at: usize) -> Option<usize> {
+fn find_hit(search_step: SearchStep, hits: &[usize], at: usize) -> Option<usize> {
     let mut rows = hits.iter().copied();
-    match seek {
-        Seek::FromHere => rows.find(|row| *row >= at).or(hits.first().copied()),
-        Seek::Next => rows.find(|row| *row > at).or(hits.first().copied()),
-        Seek::Previous => rows.rfind(|row| *row < at).or(hits.last().copied()),
+    match search_step {
+        SearchStep::FromHere => rows.find(|row| *row >= at).or(hits.first().copied()),
+        SearchStep::Next => rows.find(|row| *row > at).or(hits.first().copied()),
+        SearchStep::Previous => rows.rfind(|row| *row < at).or(hits.last().copied()),
     }
 }
 
-fn title(reader: &Reader, transcript: &Transcript, width: usize) -> String {
-    match &reader.what {
-        What::Preview { title, .. } | What::Page { title, .. } => cut(title, width),
-        What::Thought(at) => {
-            let thoughts = transcript.items().iter().enumerate().filter(|(_, item)| matches!(item, Item::Thought(_)));
-            let indexes: Vec<usize> = thoughts.map(|(index, _)| index).collect();
+fn title(reader: &ReaderView, transcript: &Transcript, width: usize) -> String {
+    match &reader.content {
+        ReaderContent::Preview { title, .. } | ReaderContent::Page { title, .. } => ellipsize(title, width),
+        ReaderContent::Thinking(at) => {
+            let blocks =
+                transcript.items().iter().enumerate().filter(|(_, item)| matches!(item, TranscriptItem::Thinking(_)));
+            let indexes: Vec<usize> = blocks.map(|(index, _)| index).collect();
             let number = indexes.iter().position(|index| index == at).map_or(0, |position| position + 1);
             let title = format!("Thought {number} of {}", indexes.len());
             let label = match transcript.items().get(*at) {
-                Some(Item::Thought(thought)) => thought.label(),
-                Some(Item::User(_) | Item::Text(_) | Item::Tool(_) | Item::Notice(_) | Item::Said(_)) | None => {
-                    String::new()
-                }
+                Some(TranscriptItem::Thinking(thinking)) => thinking.label(),
+                Some(
+                    TranscriptItem::User(_)
+                    | TranscriptItem::Text(_)
+                    | TranscriptItem::Tool(_)
+                    | TranscriptItem::Notice(_)
+                    | TranscriptItem::Output(_),
+                )
+                | None => String::new(),
             };
-            cut(&format!("{title}{label}"), width)
+            ellipsize(&format!("{title}{label}"), width)
         }
     }
 }
 
-fn foot_text(reader: &Reader) -> String {
+fn footer_text(reader: &ReaderView) -> String {
     if reader.search.typing {
         return format!("/{}", reader.search.words);
     }
@@ -309,29 +320,31 @@ fn foot_text(reader: &Reader) -> String {
         (_, true) => "end".to_owned(),
         (length, false) => format!("{}%", (reader.top + reader.page) * 100 / length),
     };
-    let said = reader.said.map(|said| format!("{said} · ")).unwrap_or_default();
+    let message = reader.message.map(|message| format!("{message} · ")).unwrap_or_default();
     let words = &reader.search.words;
-    let hits = match (words.is_empty(), reader.finds.hits.len()) {
+    let hits = match (words.is_empty(), reader.results.hits.len()) {
         (true, _) => String::new(),
         (false, 0) => format!("\"{words}\" not found · "),
         (false, 1) => format!("\"{words}\" found once · "),
         (false, hits) => format!("\"{words}\" found {hits} times · "),
     };
-    let others = match reader.what {
-        What::Thought(_) => "← → other thoughts · ",
-        What::Preview { .. } | What::Page { .. } => "",
+    let others = match reader.content {
+        ReaderContent::Thinking(_) => "← → other thoughts · ",
+        ReaderContent::Preview { .. } | ReaderContent::Page { .. } => "",
     };
-    let outline = if reader.finds.titles.is_empty() { "" } else { "o outline · " };
-    format!("{said}{hits}{place} · q back · / search, n next · {outline}{others}y copy")
+    let outline = if reader.results.titles.is_empty() { "" } else { "o outline · " };
+    format!("{message}{hits}{place} · q back · / search, n next · {outline}{others}y copy")
 }
 
 fn draw_outline(titles: &[(usize, String)], picked: usize, page: Rect, buffer: &mut Buffer, theme: &Theme) {
     let room = usize::from(page.height);
     let from = (picked + 1).saturating_sub(room);
     for (y, (index, (_, title))) in titles.iter().enumerate().skip(from).take(room).enumerate() {
-        let (mark, shade) = if index == picked { ("› ", Shade::Picked) } else { ("  ", Shade::None) };
-        let text = cut(title, usize::from(page.width).saturating_sub(2));
-        let row = Row::new(vec![Span::new(Ink::Accent, mark), Span::new(Ink::Plain, text)]).shaded(shade);
+        let (mark, background) =
+            if index == picked { ("› ", RowBackground::Selected) } else { ("  ", RowBackground::None) };
+        let text = ellipsize(title, usize::from(page.width).saturating_sub(2));
+        let row = Row::new(vec![Span::new(TextRole::Accent, mark), Span::new(TextRole::Plain, text)])
+            .with_background(background);
         paint_row(buffer, page, y as u16, &row, None, theme);
     }
 }

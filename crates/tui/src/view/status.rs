@@ -1,140 +1,158 @@
-//! The last row: which model, how hard it thinks, how full the context is.
+//! The status line: model, context usage, effort, rate.
 
-use aside_core::question::Tier;
-use aside_core::screen::neutral_line;
+use aside_core::permission_question::Tier;
+use aside_core::terminal_text::terminal_safe_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::{App, Mode, Wish};
-use crate::count::short;
+use crate::app::{App, InputMode, ThinkingRequest};
 use crate::paint::paint_row;
-use crate::text::wrap::cut;
-use crate::text::{Ink, Row, Span, width_of};
+use crate::text::wrap::ellipsize;
+use crate::text::{Row, Span, TextRole, width_of};
+use crate::token_estimate::format_count;
 
-const BETWEEN: &str = " · ";
+const SEPARATOR: &str = " · ";
 
 pub fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
     let row = Row::new(spans(app, usize::from(area.width)));
     paint_row(buffer, area, 0, &row, None, &app.theme);
 }
 
-/// What is known, the most important first; what does not fit is left out.
+/// The parts in order of importance. Parts that do not fit are left out.
 fn spans(app: &App, width: usize) -> Vec<Span> {
     if let Some(hint) = hint(app) {
-        return vec![Span::new(Ink::Warn, cut(hint, width))];
+        return vec![Span::new(TextRole::Warning, ellipsize(hint, width))];
     }
-    if let Some(toast) = app.toasted() {
-        return vec![Span::new(Ink::Good, cut(toast, width))];
+    if let Some(toast) = app.toast_text() {
+        return vec![Span::new(TextRole::Success, ellipsize(toast, width))];
     }
-    let figure = |text: String| Part { ink: Ink::Muted, text, kind: Kind::Figure };
+    let figure = |text: String| StatusPart { role: TextRole::Muted, text, kind: StatusPartKind::Figure };
     let context = context(app);
     let effort = effort(app);
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<StatusPart> = Vec::new();
     let model = app.model();
     if !model.is_empty() {
-        // A long name leaves room for how full the context is, and for the effort.
-        let wide = |parts: &[&Option<Part>]| -> usize {
-            parts.iter().filter_map(|part| part.as_ref()).map(|part| width_of(BETWEEN) + width_of(&part.text)).sum()
+        // A long model name leaves room for the context usage and the effort.
+        let total_width = |parts: &[&Option<StatusPart>]| -> usize {
+            parts.iter().filter_map(|part| part.as_ref()).map(|part| width_of(SEPARATOR) + width_of(&part.text)).sum()
         };
-        let both = width.saturating_sub(wide(&[&context, &effort]));
-        let room = if both >= LONG_NAME { both } else { width.saturating_sub(wide(&[&context])).max(LEAST_NAME) };
-        parts.push(Part { ink: Ink::Accent, text: cut(&neutral_line(model), room), kind: Kind::Name });
+        let both = width.saturating_sub(total_width(&[&context, &effort]));
+        let room = if both >= FULL_NAME { both } else { width.saturating_sub(total_width(&[&context])).max(MIN_NAME) };
+        parts.push(StatusPart {
+            role: TextRole::Accent,
+            text: ellipsize(&terminal_safe_line(model), room),
+            kind: StatusPartKind::Name,
+        });
     }
-    // In words too: not everybody sees the colour.
-    if app.wish == Wish::Ignored {
-        parts.push(Part { ink: Ink::Warn, text: "! no thinking came".to_owned(), kind: Kind::Figure });
+    // Also as text: colour alone is not accessible.
+    if app.thinking_request == ThinkingRequest::Ignored {
+        parts.push(StatusPart {
+            role: TextRole::Warning,
+            text: "! no thinking came".to_owned(),
+            kind: StatusPartKind::Figure,
+        });
     }
     parts.extend(context.into_iter().chain(effort));
     parts.extend(app.status.tier.map(|tier| match tier {
-        Tier::None => Part { ink: Ink::Warn, text: "unconfined".to_owned(), kind: Kind::Figure },
+        Tier::None => {
+            StatusPart { role: TextRole::Warning, text: "unconfined".to_owned(), kind: StatusPartKind::Figure }
+        }
         Tier::Seatbelt | Tier::Kernel | Tier::Strong => figure(tier.to_string()),
     }));
     let about = if app.rate.is_exact() { "" } else { "~" };
     parts.extend(app.rate.per_second().map(|rate| figure(format!("{about}{rate} tok/s"))));
     let named = [&app.status.profile, &app.status.title];
-    let name = |name: &String| Part { ink: Ink::Muted, text: neutral_line(name), kind: Kind::Name };
+    let name = |name: &String| StatusPart {
+        role: TextRole::Muted,
+        text: terminal_safe_line(name),
+        kind: StatusPartKind::Name,
+    };
     parts.extend(named.into_iter().flatten().map(name));
     fit(parts, width)
 }
 
-/// So much of a name is worth showing.
-const LEAST_NAME: usize = 9;
-/// By then one can tell which model it is.
-const LONG_NAME: usize = 24;
+/// A name shortened below this width is left out.
+const MIN_NAME: usize = 9;
+/// At this width a model name is recognisable.
+const FULL_NAME: usize = 24;
 
-struct Part {
-    ink: Ink,
+struct StatusPart {
+    role: TextRole,
     text: String,
-    kind: Kind,
+    kind: StatusPartKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// May be cut.
+enum StatusPartKind {
+    /// May be shortened.
     Name,
-    /// Says something else when it is cut, so it is whole or not there.
+    /// A shortened number would be wrong, so it is shown whole or not at all.
     Figure,
 }
 
-fn fit(parts: Vec<Part>, width: usize) -> Vec<Span> {
+fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut used = 0;
-    for Part { ink, text, kind } in parts {
-        let before = if spans.is_empty() { "" } else { BETWEEN };
+    for StatusPart { role, text, kind } in parts {
+        let before = if spans.is_empty() { "" } else { SEPARATOR };
         let room = width.saturating_sub(used + width_of(before));
         let fits = width_of(&text) <= room;
-        if !fits && (kind == Kind::Figure || room < LEAST_NAME) && !spans.is_empty() {
+        if !fits && (kind == StatusPartKind::Figure || room < MIN_NAME) && !spans.is_empty() {
             continue;
         }
-        let text = cut(&text, room);
+        let text = ellipsize(&text, room);
         used += width_of(before) + width_of(&text);
-        spans.push(Span::new(Ink::Muted, before));
-        spans.push(Span::new(ink, text));
+        spans.push(Span::new(TextRole::Muted, before));
+        spans.push(Span::new(role, text));
     }
     spans
 }
 
-/// As it was sent, with a warning if that is not what was wished for. A notice
-/// of the request says more.
-fn effort(app: &App) -> Option<Part> {
+/// The effort that was sent, with a warning if it differs from the setting. A notice in the
+/// transcript explains why.
+fn effort(app: &App) -> Option<StatusPart> {
     let sent = app.sending.as_ref()?.effort.as_deref();
-    let (ink, text) = match (sent, app.status.effort.as_deref()) {
+    let (role, text) = match (sent, app.status.effort.as_deref()) {
         (None, None) => return None,
-        (Some(sent), None) => (Ink::Muted, format!("effort {}", neutral_line(sent))),
-        (Some(sent), Some(wish)) if sent == wish => (Ink::Muted, format!("effort {}", neutral_line(sent))),
-        (Some(sent), Some(_)) => (Ink::Warn, format!("effort {}!", neutral_line(sent))),
-        (None, Some(_)) => (Ink::Warn, "no effort sent".to_owned()),
+        (Some(sent), None) => (TextRole::Muted, format!("effort {}", terminal_safe_line(sent))),
+        (Some(sent), Some(setting)) if sent == setting => {
+            (TextRole::Muted, format!("effort {}", terminal_safe_line(sent)))
+        }
+        (Some(sent), Some(_)) => (TextRole::Warning, format!("effort {}!", terminal_safe_line(sent))),
+        (None, Some(_)) => (TextRole::Warning, "no effort sent".to_owned()),
     };
-    Some(Part { ink, text, kind: Kind::Figure })
+    Some(StatusPart { role, text, kind: StatusPartKind::Figure })
 }
 
-/// `12.3k/200k`: what the provider counted if it said so, else our estimate.
-fn context(app: &App) -> Option<Part> {
+/// `12.3k/200k`: the provider's count if there is one, else our estimate.
+fn context(app: &App) -> Option<StatusPart> {
     let limit = app.sending.as_ref().and_then(|sending| sending.limit).or(app.status.limit);
     let sent = app.sending.as_ref().map(|sending| sending.tokens);
-    // Some begin with a zero and count at the end.
+    // Some providers report 0 at first and the real count at the end.
     let input = app.usage.input.filter(|input| *input > 0);
     let counted = input.map(|input| input + app.usage.output.unwrap_or(0));
     let used = counted.or(sent);
     let text = match (counted, sent) {
-        (Some(counted), _) => short(counted),
-        (None, Some(sent)) => format!("~{}", short(sent)),
+        (Some(counted), _) => format_count(counted),
+        (None, Some(sent)) => format!("~{}", format_count(sent)),
         (None, None) => limit.map(|_| "0".to_owned())?,
     };
-    let (ink, text) = match limit {
-        Some(limit) if used.unwrap_or(0) * 10 > limit * 8 => (Ink::Warn, format!("{text}/{}", short(limit))),
-        Some(limit) => (Ink::Muted, format!("{text}/{}", short(limit))),
-        None => (Ink::Muted, text),
+    let (role, text) = match limit {
+        Some(limit) if used.unwrap_or(0) * 10 > limit * 8 => {
+            (TextRole::Warning, format!("{text}/{}", format_count(limit)))
+        }
+        Some(limit) => (TextRole::Muted, format!("{text}/{}", format_count(limit))),
+        None => (TextRole::Muted, text),
     };
-    Some(Part { ink, text, kind: Kind::Figure })
+    Some(StatusPart { role, text, kind: StatusPartKind::Figure })
 }
 
 fn hint(app: &App) -> Option<&'static str> {
-    if app.is_leaving() {
+    if app.is_quit_armed() {
         return Some("Ctrl+C once more leaves");
     }
     match app.mode() {
-        Mode::Browse => Some("↑↓ move · o open · r read · y copy · Esc"),
-        Mode::Asked | Mode::Message | Mode::Write => None,
+        InputMode::Browse => Some("↑↓ move · o open · r read · y copy · Esc"),
+        InputMode::Permission | InputMode::DenyMessage | InputMode::Write => None,
     }
 }

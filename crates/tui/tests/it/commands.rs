@@ -1,19 +1,19 @@
-//! Commands that the screen carries out itself, and what it shows of others'.
+//! Commands that the screen carries out itself, and the output of engine commands.
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_tui::commands::COMMANDS;
-use aside_tui::seam::{Command, DecisionRow, Said, Sending, Sought, Update};
+use aside_tui::seam::{Command, CommandOutput, DecisionRow, MessagePart, Sending, Update};
 use crossterm::event::KeyCode;
 
-use crate::support::{Stage, thinking, words};
+use crate::support::{TestTerminal, text_block, thinking};
 
 #[test]
 fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
     for name in ["/sent", "/explain"] {
-        let mut stage = Stage::new(80, 30);
-        stage.line(name);
-        assert!(stage.screen().contains("nothing was sent yet"), "{}", stage.screen());
+        let mut term = TestTerminal::new(80, 30);
+        term.line(name);
+        assert!(term.screen().contains("nothing was sent yet"), "{}", term.screen());
         let row = |what: &str, action: &str, why: &str| DecisionRow {
             what: what.into(),
             action: action.into(),
@@ -28,9 +28,9 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
             decisions: vec![row("message 2: thinking \"Hm\"", "dropped", "stripped from context")],
             ..Sending::default()
         };
-        stage.tell(Update::Sending(Box::new(sending)));
-        stage.line(name);
-        let screen = stage.screen();
+        term.update(Update::Sending(Box::new(sending)));
+        term.line(name);
+        let screen = term.screen();
         for expected in [
             "· to acme/deep · step 2 · effort low · ~1.2k tokens",
             "effort `minimal` is sent as `low`",
@@ -42,41 +42,45 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
 }
 
 #[test]
-fn commands_of_the_engine_are_handed_on_with_what_stood_behind_them() {
-    let mut stage = Stage::new(80, 20);
+fn engine_commands_are_passed_on_with_their_arguments() {
+    let mut term = TestTerminal::new(80, 20);
     let lines = ["/context", "/tools off shell", "/permissions forget shell:make all", "/record a.jsonl", "/open 2"];
     for line in lines {
-        stage.line(line);
+        term.line(line);
     }
     let other = |line: &str| {
         let (name, rest) = line[1..].split_once(' ').unwrap_or((&line[1..], ""));
         Command::Other { name: name.into(), rest: rest.into() }
     };
-    assert_eq!(stage.sent, lines.map(other));
+    assert_eq!(term.sent, lines.map(other));
 }
 
 #[test]
-fn what_stands_in_a_table_is_shown_as_it_is() {
-    let mut stage = Stage::new(80, 20);
+fn table_cells_are_shown_literally() {
+    let mut term = TestTerminal::new(80, 20);
     let cells = ["shell:rm *a* _b_ `c` | <d> [e](f)", "allow"].map(str::to_owned).to_vec();
-    stage.tell(Update::Said(Said::Table { head: vec!["rule".into(), "does".into()], rows: vec![cells] }));
-    let screen = stage.screen();
+    term.update(Update::CommandOutput(CommandOutput::Table {
+        head: vec!["rule".into(), "does".into()],
+        rows: vec![cells],
+    }));
+    let screen = term.screen();
     assert!(screen.contains("shell:rm *a* _b_ `c` | <d> [e](f) │ allow"), "{screen}");
 }
 
 #[test]
-fn a_page_stands_under_the_command_it_answers() {
-    let mut stage = Stage::new(60, 20);
-    let table = Said::Table { head: vec!["tool".into()], rows: vec![vec!["read".into()]] };
-    for (command, page) in [("/tools", table), ("/search *a* walrus", Said::Markdown("1. a walrus\n".into()))] {
-        stage.tell(Update::Said(Said::Titled { command: command.into(), page: Box::new(page) }));
+fn a_page_is_headed_by_its_command() {
+    let mut term = TestTerminal::new(60, 20);
+    let table = CommandOutput::Table { head: vec!["tool".into()], rows: vec![vec!["read".into()]] };
+    for (command, page) in [("/tools", table), ("/search *a* walrus", CommandOutput::Markdown("1. a walrus\n".into()))]
+    {
+        term.update(Update::CommandOutput(CommandOutput::Titled { command: command.into(), page: Box::new(page) }));
     }
     let expected = ["/tools", "tool", "────", "read", "/search *a* walrus", "1. a walrus"];
-    assert_eq!(stage.said().iter().map(|row| row.trim()).collect::<Vec<_>>(), expected);
+    assert_eq!(term.transcript().iter().map(|row| row.trim()).collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn every_command_of_the_issue_is_there_with_help() {
+fn every_required_command_exists_and_is_documented() {
     let wanted = "help model effort thinking set unset profile context compact sent usage search sessions resume fork \
                   undo retry export copy tools permissions record quit";
     for name in wanted.split_whitespace() {
@@ -86,40 +90,40 @@ fn every_command_of_the_issue_is_there_with_help() {
 }
 
 #[test]
-fn what_was_found_is_gone_to_and_a_thought_is_opened() {
+fn a_search_hit_is_scrolled_to_and_its_thinking_opened() {
     let mut history = Vec::new();
     for n in 0..20 {
-        history.push(Message::new(Role::User, vec![words(&format!("question {n}"))]));
+        history.push(Message::new(Role::User, vec![text_block(&format!("question {n}"))]));
         let thought = Block::Thinking(thinking(&format!("deep thought {n}"), None));
-        history.push(Message::new(Role::Assistant, vec![thought, words(&format!("answer {n}"))]));
+        history.push(Message::new(Role::Assistant, vec![thought, text_block(&format!("answer {n}"))]));
     }
-    let mut stage = Stage::new(60, 14);
-    stage.tell(Update::Restored(history.clone()));
-    assert!(stage.screen().contains("answer 19"));
-    stage.tell(Update::GoTo { message: 9, part: Sought::Thought(0) });
-    let said = stage.said();
+    let mut term = TestTerminal::new(60, 14);
+    term.update(Update::Restored(history.clone()));
+    assert!(term.screen().contains("answer 19"));
+    term.update(Update::GoTo { message: 9, part: MessagePart::Thinking(0) });
+    let said = term.transcript();
     assert_eq!(said[..3], ["▼ Thought · \"deep thought 4\"", "│ deep thought 4", "answer 4"], "{said:#?}");
-    stage.tell(Update::GoTo { message: 10, part: Sought::Said });
-    assert_eq!(stage.said()[0], "❯ question 5");
-    // Nothing jumps where there is nothing.
-    stage.tell(Update::GoTo { message: 99, part: Sought::Said });
-    assert_eq!(stage.said()[0], "❯ question 5");
+    term.update(Update::GoTo { message: 10, part: MessagePart::Start });
+    assert_eq!(term.transcript()[0], "❯ question 5");
+    // An unknown message does not scroll.
+    term.update(Update::GoTo { message: 99, part: MessagePart::Start });
+    assert_eq!(term.transcript()[0], "❯ question 5");
 }
 
 #[test]
-fn what_is_taken_back_is_named_and_can_be_written_anew() {
+fn an_undone_prompt_is_quoted_and_can_be_edited() {
     #[rustfmt::skip]
     let cases = [
         ("",           "why is\nit so?", "· taken back: \"why is ⏎ it so?\" · it is back in the input", "why is\nit so?"),
         ("half a word", "why?",          "· taken back: \"why?\" · /retry asks it again",             "half a word"),
     ];
     for (written, question, said, input) in cases {
-        let mut stage = Stage::new(80, 12);
-        stage.typed(written);
-        stage.tell(Update::Restored(Vec::new()));
-        stage.tell(Update::TakenBack(question.into()));
-        assert_eq!(stage.said(), [said]);
-        stage.key(KeyCode::Enter);
-        assert_eq!(stage.sent, [Command::Say(input.into())]);
+        let mut term = TestTerminal::new(80, 12);
+        term.type_text(written);
+        term.update(Update::Restored(Vec::new()));
+        term.update(Update::Undone(question.into()));
+        assert_eq!(term.transcript(), [said]);
+        term.key(KeyCode::Enter);
+        assert_eq!(term.sent, [Command::Prompt(input.into())]);
     }
 }

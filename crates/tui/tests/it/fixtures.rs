@@ -1,5 +1,5 @@
-//! Recorded exchanges of every protocol on the screen: from the bytes to the
-//! frame, by the way a real session takes.
+//! Recorded exchanges of every protocol on the screen, from bytes to frames, by the path of a real
+//! session.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,27 +8,27 @@ use aside_core::dialect::Dialects;
 use aside_core::event::{Event, Sink};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
-use aside_core::settings::Display;
+use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 use aside_core::wire::Decoder;
 use aside_tui::seam::Update;
 use expect_test::expect_file;
 
-use crate::support::Stage;
+use crate::support::TestTerminal;
 
-struct Screen {
+struct UpdateSink {
     fold: Fold,
     updates: Vec<Update>,
 }
 
-impl Sink for Screen {
+impl Sink for UpdateSink {
     fn take(&mut self, event: Event<'_>) {
         self.fold.take(event);
         self.updates.extend(Update::of(event, &self.fold));
     }
 }
 
-struct Fixture {
+struct ScreenFixture {
     name: String,
     updates: Vec<Update>,
     message: Message,
@@ -41,14 +41,14 @@ fn folders(parent: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn fixtures() -> Vec<Fixture> {
+fn fixtures() -> Vec<ScreenFixture> {
     let dialects = Dialects::builtin().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let cases = folders(&root).into_iter().flat_map(|dialect| folders(&dialect));
     cases.map(|case| fixture(&case, &dialects)).collect()
 }
 
-fn fixture(case: &Path, dialects: &Dialects) -> Fixture {
+fn fixture(case: &Path, dialects: &Dialects) -> ScreenFixture {
     let file_name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     let id = file_name(case.parent().unwrap());
     let about: toml_edit::DocumentMut = fs::read_to_string(case.join("about.toml")).unwrap().parse().unwrap();
@@ -56,26 +56,26 @@ fn fixture(case: &Path, dialects: &Dialects) -> Fixture {
     let mut response = response.filter(|path| file_name(path).starts_with("response."));
     let bytes = fs::read(response.next().unwrap()).unwrap();
     let dialect = dialects.get(&id).unwrap();
-    let mut screen = Screen { fold: Fold::new(), updates: Vec::new() };
+    let mut screen = UpdateSink { fold: Fold::new(), updates: Vec::new() };
     let mut decoder = Decoder::new(dialect.protocol, dialect.rules(about["model"].as_str()));
     decoder.push(&bytes, &mut screen);
     decoder.finish(&mut screen).unwrap();
     let message = Message::from_reply(screen.fold.finish(), None);
-    Fixture { name: format!("{id}/{}", file_name(case)), updates: screen.updates, message }
+    ScreenFixture { name: format!("{id}/{}", file_name(case)), updates: screen.updates, message }
 }
 
-fn live(fixture: &Fixture, width: u16, view: Display) -> Stage {
-    let mut stage = Stage::viewed(width, 80, view);
-    stage.send();
+fn live(fixture: &ScreenFixture, width: u16, view: ThinkingDisplay) -> TestTerminal {
+    let mut term = TestTerminal::with_view(width, 80, view);
+    term.send();
     for update in &fixture.updates {
-        // Frames in between must not change the last one.
-        stage.tell(update.clone());
-        stage.buffer();
+        // Drawing in between must not change the last frame.
+        term.update(update.clone());
+        term.buffer();
     }
-    stage
+    term
 }
 
-/// Notices are of the moment; everything else comes back from the store.
+/// Notices are not stored; everything else is restored.
 fn without_notices(rows: Vec<String>) -> Vec<String> {
     let is_notice = |row: &String| row.starts_with("· ") || row.starts_with("! ") || row.starts_with("✗ ");
     rows.into_iter().filter(|row| !is_notice(row) && !row.starts_with("  ")).collect()
@@ -86,23 +86,23 @@ fn every_exchange_looks_the_same_live_and_restored() {
     let fixtures = fixtures();
     assert!(fixtures.len() > 20);
     for fixture in &fixtures {
-        for (width, view) in [(40, Display::Full), (80, Display::Live), (200, Display::Full)] {
-            let mut restored = Stage::viewed(width, 80, view);
-            restored.tell(Update::Restored(vec![fixture.message.clone()]));
+        for (width, view) in [(40, ThinkingDisplay::Full), (80, ThinkingDisplay::Live), (200, ThinkingDisplay::Full)] {
+            let mut restored = TestTerminal::with_view(width, 80, view);
+            restored.update(Update::Restored(vec![fixture.message.clone()]));
             let mut live = live(fixture, width, view);
-            live.tell(Update::TurnEnded(TurnEnd::Answered));
-            let (live, restored) = (without_notices(live.said()), without_notices(restored.said()));
+            live.update(Update::TurnEnded(TurnEnd::Answered));
+            let (live, restored) = (without_notices(live.transcript()), without_notices(restored.transcript()));
             assert_eq!(live, restored, "{} at {width}", fixture.name);
         }
     }
 }
 
 #[test]
-fn every_exchange_as_a_picture() {
+fn every_exchange_as_a_golden_frame() {
     let mut out = String::new();
     for fixture in fixtures() {
-        let mut stage = live(&fixture, 80, Display::Full);
-        out.push_str(&format!("== {}\n{}\n\n", fixture.name, stage.said().join("\n")));
+        let mut term = live(&fixture, 80, ThinkingDisplay::Full);
+        out.push_str(&format!("== {}\n{}\n\n", fixture.name, term.transcript().join("\n")));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens/fixtures-80.txt").display().to_string();
     expect_file![path].assert_eq(&out);

@@ -1,23 +1,25 @@
-//! What models and tools write is read, never obeyed (T9): every kind of
-//! sequence in every place that shows their text.
+//! Text from models and tools is shown and never executed (T9): every kind of escape sequence in
+//! every place that shows such text.
 
 use std::path::Path;
 
 use aside_core::block::Block;
-use aside_core::event::{BlockId, End, Ending, Note, NoteCode, ProviderError};
+use aside_core::event::{BlockId, Ending, Note, NoteCode, ProviderError, ReplyEnd};
 use aside_core::message::{Message, Role};
-use aside_core::question::{is_invisible, spelled_out, visible};
-use aside_core::screen::is_harmless;
-use aside_core::settings::Display;
-use aside_core::turn::{Told, TurnEnd};
+use aside_core::permission_question::{escape_unsafe, is_invisible, visible};
+use aside_core::settings::ThinkingDisplay;
+use aside_core::terminal_text::is_terminal_safe;
+use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_tui::app::Msg;
-use aside_tui::seam::{DecisionRow, Lists, Opening, Question, QuestionId, Said, Sending, Status, Update};
+use aside_tui::seam::{
+    CommandOutput, CompletionLists, DecisionRow, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update,
+};
 use crossterm::event::KeyCode;
 
 use crate::draws;
-use crate::support::{Stage, call, thinking, words};
+use crate::support::{TestTerminal, call, text_block, thinking};
 
-/// What stands between two words, and what of it may be seen.
+/// A sequence between two words, and what of it is shown.
 #[rustfmt::skip]
 const SEQUENCES: &[(&str, &str, &str)] = &[
     ("colour",             "\u{1b}[31;1m",                      ""),
@@ -48,153 +50,156 @@ const SEQUENCES: &[(&str, &str, &str)] = &[
     ("variation",          "❤\u{fe0f}",                         "❤\u{fe0f}"),
 ];
 
-type Place = (&'static str, fn(&mut Stage, &str));
+type TextPlace = (&'static str, fn(&mut TestTerminal, &str));
 
-/// Every place that shows text of others.
+/// Every place that shows text from outside.
 #[rustfmt::skip]
-const PLACES: &[Place] = &[
-    ("an answer",           |stage, text| stage.write(0, text)),
+const PLACES: &[TextPlace] = &[
+    ("an answer",           |term, text| term.write(0, text)),
     ("an answer in pieces", pieces),
-    ("code",                |stage, text| stage.write(0, &format!("```rust {text}\n{text}\n```\n"))),
-    ("a table",             |stage, text| stage.write(0, &format!("|{text}|b|\n|-|-|\n|{text}|c|\n"))),
-    ("a link",              |stage, text| stage.write(0, &format!("[{text}](<{text}> \"{text}\")"))),
-    ("a thought",           |stage, text| stage.think(0, text, 2_000)),
-    ("a title",             |stage, text| stage.think(0, &format!("**{text}**\n\nbody"), 2_000)),
+    ("code",                |term, text| term.write(0, &format!("```rust {text}\n{text}\n```\n"))),
+    ("a table",             |term, text| term.write(0, &format!("|{text}|b|\n|-|-|\n|{text}|c|\n"))),
+    ("a link",              |term, text| term.write(0, &format!("[{text}](<{text}> \"{text}\")"))),
+    ("a thought",           |term, text| term.think(0, text, 2_000)),
+    ("a title",             |term, text| term.think(0, &format!("**{text}**\n\nbody"), 2_000)),
     ("a folded thought",    folded),
     ("a running title",     running),
-    ("a tool's name",       |stage, text| stage.call(0, "c", text, "{}")),
-    ("a call coming",       |stage, text| stage.open(0, Opening::ToolCall { name: text.into() })),
-    ("a call's subject",    |stage, text| stage.call(0, "c", "shell", &serde_json::json!({ "command": text }).to_string())),
+    ("a tool's name",       |term, text| term.call(0, "c", text, "{}")),
+    ("a call coming",       |term, text| term.open(0, OpenedBlock::ToolCall { name: text.into() })),
+    ("a call's subject",    |term, text| term.call(0, "c", "shell", &serde_json::json!({ "command": text }).to_string())),
     ("a call's arguments",  arguments),
-    ("a broken call",       |stage, text| stage.call(0, "c", "shell", text)),
-    ("a result",            |stage, text| { stage.result("c", text, false); stage.control('o'); }),
-    ("a failure",           |stage, text| stage.result("c", text, true)),
+    ("a broken call",       |term, text| term.call(0, "c", "shell", text)),
+    ("a result",            |term, text| { term.result("c", text, false); term.control('o'); }),
+    ("a failure",           |term, text| term.result("c", text, true)),
     ("a result's tool",     result_of),
-    ("a diff",              |stage, text| stage.result("c", &format!("--- a/{text}\n+++ b/{text}\n@@ -1 +1 @@\n-{text}\n+{text}"), false)),
+    ("a diff",              |term, text| term.result("c", &format!("--- a/{text}\n+++ b/{text}\n@@ -1 +1 @@\n-{text}\n+{text}"), false)),
     ("a running tool",      started),
-    ("a question's tool",   |stage, text| ask(stage, text, "b", None, None)),
-    ("a question",          |stage, text| ask(stage, "a", text, None, None)),
-    ("a preview",           |stage, text| ask(stage, "a", "b", Some(text), None)),
-    ("what a yes covers",   |stage, text| ask(stage, "a", "b", None, Some(text))),
-    ("a preview in full",   |stage, text| { ask(stage, text, "b", Some(text), None); stage.pass(1_000); stage.typed("v"); }),
-    ("the reader",          |stage, text| { stage.think(0, text, 0); stage.line("/reader"); }),
-    ("the outline",         |stage, text| { stage.think(0, &format!("**{text}**\n\nx"), 0); stage.line("/reader"); stage.screen(); stage.typed("o"); }),
-    ("a note",              |stage, text| stage.tell(Update::Noted(Note { code: NoteCode::Malformed, message: text.into() }))),
-    ("a repair",            |stage, text| stage.tell(Update::Told(Told::BrokenCall { name: text.into() }))),
+    ("a question's tool",   |term, text| ask(term, text, "b", None, None)),
+    ("a question",          |term, text| ask(term, "a", text, None, None)),
+    ("a preview",           |term, text| ask(term, "a", "b", Some(text), None)),
+    ("what a yes covers",   |term, text| ask(term, "a", "b", None, Some(text))),
+    ("a preview in full",   |term, text| { ask(term, text, "b", Some(text), None); term.advance(1_000); term.type_text("v"); }),
+    ("the reader",          |term, text| { term.think(0, text, 0); term.line("/reader"); }),
+    ("the outline",         |term, text| { term.think(0, &format!("**{text}**\n\nx"), 0); term.line("/reader"); term.screen(); term.type_text("o"); }),
+    ("a note",              |term, text| term.update(Update::Noted(Note { code: NoteCode::Malformed, message: text.into() }))),
+    ("a repair",            |term, text| term.update(Update::TurnNotice(TurnNotice::BrokenCall { name: text.into() }))),
     ("a failed turn",       failed),
-    ("no connection",       |stage, text| stage.end(TurnEnd::Unreachable(text.into()))),
-    ("a retry",             |stage, text| stage.tell(Update::Retrying { after: std::time::Duration::from_secs(1), attempt: 1, why: text.into() })),
-    ("a note on sending",   |stage, text| stage.tell(Update::Sending(Box::new(Sending { notes: vec![text.into()], ..Sending::default() })))),
-    ("the model that answers", |stage, text| stage.tell(Update::Sending(Box::new(Sending { model: text.into(), ..Sending::default() })))),
-    ("the effort",          |stage, text| stage.tell(Update::Sending(Box::new(Sending { effort: Some(text.into()), ..Sending::default() })))),
+    ("no connection",       |term, text| term.end(TurnEnd::Unreachable(text.into()))),
+    ("a retry",             |term, text| term.update(Update::Retrying { after: std::time::Duration::from_secs(1), attempt: 1, why: text.into() })),
+    ("a note on sending",   |term, text| term.update(Update::Sending(Box::new(Sending { notes: vec![text.into()], ..Sending::default() })))),
+    ("the model that answers", |term, text| term.update(Update::Sending(Box::new(Sending { model: text.into(), ..Sending::default() })))),
+    ("the effort",          |term, text| term.update(Update::Sending(Box::new(Sending { effort: Some(text.into()), ..Sending::default() })))),
     ("a decision",          decision),
-    ("the model",           |stage, text| stage.tell(Update::Status(Box::new(Status { model: text.into(), ..Status::default() })))),
-    ("the profile",         |stage, text| stage.tell(Update::Status(Box::new(Status { profile: Some(text.into()), ..Status::default() })))),
-    ("the session's title", |stage, text| stage.tell(Update::Status(Box::new(Status { title: Some(text.into()), ..Status::default() })))),
-    ("a line of ours",      |stage, text| stage.tell(Update::Said(Said::Line(text.into())))),
-    ("an error",            |stage, text| stage.tell(Update::Said(Said::Wrong { what: text.into(), hint: Some(text.into()) }))),
-    ("a table of ours",     |stage, text| stage.tell(Update::Said(Said::Table { head: vec![text.into()], rows: vec![vec![text.into()]] }))),
-    ("a page of ours",      |stage, text| stage.tell(Update::Said(Said::Markdown(text.into())))),
+    ("the model",           |term, text| term.update(Update::Status(Box::new(Status { model: text.into(), ..Status::default() })))),
+    ("the profile",         |term, text| term.update(Update::Status(Box::new(Status { profile: Some(text.into()), ..Status::default() })))),
+    ("the session's title", |term, text| term.update(Update::Status(Box::new(Status { title: Some(text.into()), ..Status::default() })))),
+    ("a line of ours",      |term, text| term.update(Update::CommandOutput(CommandOutput::Line(text.into())))),
+    ("an error",            |term, text| term.update(Update::CommandOutput(CommandOutput::Error { what: text.into(), hint: Some(text.into()) }))),
+    ("a table of ours",     |term, text| term.update(Update::CommandOutput(CommandOutput::Table { head: vec![text.into()], rows: vec![vec![text.into()]] }))),
+    ("a page of ours",      |term, text| term.update(Update::CommandOutput(CommandOutput::Markdown(text.into())))),
     ("a history",           history),
-    ("what waits",          |stage, text| { stage.send(); stage.msg(Msg::Paste(text.into())); stage.key(KeyCode::Enter); }),
-    ("what was said",       |stage, text| { stage.msg(Msg::Paste(text.into())); stage.key(KeyCode::Enter); }),
+    ("what waits",          |term, text| { term.send(); term.msg(Msg::Paste(text.into())); term.key(KeyCode::Enter); }),
+    ("what was said",       |term, text| { term.msg(Msg::Paste(text.into())); term.key(KeyCode::Enter); }),
     ("completions",         completions),
 ];
 
-fn history(stage: &mut Stage, text: &str) {
-    let reply = vec![Block::Thinking(thinking(text, None)), words(text), call("c", text, text)];
-    let messages = vec![Message::new(Role::User, vec![words(text)]), Message::new(Role::Assistant, reply)];
-    stage.tell(Update::Restored(messages));
+fn history(term: &mut TestTerminal, text: &str) {
+    let reply = vec![Block::Thinking(thinking(text, None)), text_block(text), call("c", text, text)];
+    let messages = vec![Message::new(Role::User, vec![text_block(text)]), Message::new(Role::Assistant, reply)];
+    term.update(Update::Restored(messages));
 }
 
-fn pieces(stage: &mut Stage, text: &str) {
-    stage.open(0, Opening::Text);
+fn pieces(term: &mut TestTerminal, text: &str) {
+    term.open(0, OpenedBlock::Text);
     for letter in text.chars() {
-        stage.grow(0, &letter.to_string());
-        stage.buffer();
+        term.grow(0, &letter.to_string());
+        term.buffer();
     }
 }
 
-fn folded(stage: &mut Stage, text: &str) {
-    stage.line("/thinking collapsed");
-    stage.think(0, text, 2_000);
+fn folded(term: &mut TestTerminal, text: &str) {
+    term.line("/thinking collapsed");
+    term.think(0, text, 2_000);
 }
 
-fn running(stage: &mut Stage, text: &str) {
-    stage.open(0, Opening::Thinking);
-    stage.tell(Update::Item { block: BlockId(0) });
-    stage.grow(0, &format!("**{text}**\n"));
+fn running(term: &mut TestTerminal, text: &str) {
+    term.open(0, OpenedBlock::Thinking);
+    term.update(Update::Item { block: BlockId(0) });
+    term.grow(0, &format!("**{text}**\n"));
 }
 
-fn arguments(stage: &mut Stage, text: &str) {
-    stage.call(0, "c", "shell", &serde_json::json!({ "x": text }).to_string());
-    stage.control('o');
+fn arguments(term: &mut TestTerminal, text: &str) {
+    term.call(0, "c", "shell", &serde_json::json!({ "x": text }).to_string());
+    term.control('o');
 }
 
-fn result_of(stage: &mut Stage, text: &str) {
+fn result_of(term: &mut TestTerminal, text: &str) {
     let result =
         aside_core::block::ToolResult { id: "z".into(), name: text.into(), content: "x".into(), is_error: false };
-    stage.tell(Update::ToolEnded(Box::new(result)));
+    term.update(Update::ToolEnded(Box::new(result)));
 }
 
-fn started(stage: &mut Stage, text: &str) {
-    stage.send();
+fn started(term: &mut TestTerminal, text: &str) {
+    term.send();
     if let Block::ToolCall(call) = call("c", text, "{}") {
-        stage.tell(Update::ToolStarted(Box::new(call)));
+        term.update(Update::ToolStarted(Box::new(call)));
     }
 }
 
-fn ask(stage: &mut Stage, tool: &str, subject: &str, preview: Option<&str>, covers: Option<&str>) {
+fn ask(term: &mut TestTerminal, tool: &str, subject: &str, preview: Option<&str>, covers: Option<&str>) {
     let owned = |text: Option<&str>| text.map(str::to_owned);
-    stage.tell(Update::Asked(Box::new(Question {
+    term.update(Update::QuestionAsked(Box::new(PendingQuestion {
         id: QuestionId(1),
-        about: crate::support::about(tool, subject, owned(preview), owned(covers)),
+        about: crate::support::question_about(tool, subject, owned(preview), owned(covers)),
     })));
 }
 
-fn failed(stage: &mut Stage, text: &str) {
+fn failed(term: &mut TestTerminal, text: &str) {
     let error = ProviderError { message: text.into(), code: None, status: None };
-    stage.tell(Update::ReplyEnded(End { ending: Ending::CutOff, error: Some(error.clone()) }));
-    stage.tell(Update::TurnEnded(TurnEnd::Failed(error)));
+    term.update(Update::ReplyEnded(ReplyEnd { ending: Ending::CutOff, error: Some(error.clone()) }));
+    term.update(Update::TurnEnded(TurnEnd::Failed(error)));
 }
 
-fn decision(stage: &mut Stage, text: &str) {
+fn decision(term: &mut TestTerminal, text: &str) {
     let row = DecisionRow { what: text.into(), action: text.into(), why: text.into() };
-    stage.tell(Update::Sending(Box::new(Sending { decisions: vec![row], ..Sending::default() })));
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    stage.line("/explain");
+    term.update(Update::Sending(Box::new(Sending { decisions: vec![row], ..Sending::default() })));
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    term.line("/explain");
 }
 
-fn completions(stage: &mut Stage, text: &str) {
-    stage.tell(Update::Lists(Box::new(Lists { models: vec![format!("m{text}")], ..Lists::default() })));
-    stage.typed("/model m");
+fn completions(term: &mut TestTerminal, text: &str) {
+    term.update(Update::CompletionLists(Box::new(CompletionLists {
+        models: vec![format!("m{text}")],
+        ..CompletionLists::default()
+    })));
+    term.type_text("/model m");
 }
 
-/// What a question or a call shows of these bytes, if the place is part of one.
+/// How a question or a call shows these bytes, if the place belongs to one.
 fn asked(place: &str, bytes: &str) -> Option<String> {
     let asked = ["a question's tool", "a question", "a preview", "a preview in full"];
     let calls = ["a call's subject", "a call's arguments", "a broken call"];
-    asked.contains(&place).then(|| visible(bytes)).or_else(|| calls.contains(&place).then(|| spelled_out(bytes)))
+    asked.contains(&place).then(|| visible(bytes)).or_else(|| calls.contains(&place).then(|| escape_unsafe(bytes)))
 }
 
 #[test]
-fn t9_no_sequence_in_any_place_reaches_the_terminal() {
+fn t9_no_escape_sequence_reaches_the_terminal() {
     for (place, put) in PLACES {
         for (sequence, bytes, shown) in SEQUENCES {
-            let mut stage = Stage::viewed(100, 24, Display::Full);
-            put(&mut stage, &format!("Left{bytes}Right"));
-            let buffer = stage.buffer();
+            let mut term = TestTerminal::with_view(100, 24, ThinkingDisplay::Full);
+            put(&mut term, &format!("Left{bytes}Right"));
+            let buffer = term.buffer();
             for cell in buffer.content() {
                 let symbol = cell.symbol();
                 assert!(
-                    symbol.chars().all(|letter| is_harmless(letter) && !letter.is_control()),
+                    symbol.chars().all(|letter| is_terminal_safe(letter) && !letter.is_control()),
                     "{place}, {sequence}: a cell holds {symbol:?}"
                 );
                 assert_ne!(symbol, "\u{fffd}", "{place}, {sequence}: it is made safe too late");
             }
             let screen = crate::support::text_of(&buffer);
             if let Some(shown) = asked(place, bytes) {
-                // What is asked about or called is shown whole, in a form that does nothing.
+                // Questions and calls show everything, in a harmless form.
                 assert!(screen.contains(&format!("Left{shown}Right")), "{place}, {sequence}:\n{screen}");
                 continue;
             }
@@ -203,7 +208,7 @@ fn t9_no_sequence_in_any_place_reaches_the_terminal() {
                 continue;
             }
             assert!(screen.contains(&format!("Left{shown}Right")), "{place}, {sequence}:\n{screen}");
-            // Spelled out in JSON it is text like any other, and a history has a call.
+            // Escaped in JSON it is ordinary text, and the history contains a call.
             let spelled = screen.contains("\\u00") || *place == "a history";
             for hidden in ["owned", "secret", "evil", "ZXZ"].into_iter().filter(|_| !spelled) {
                 assert!(!screen.contains(hidden), "{place}, {sequence}:\n{screen}");
@@ -214,19 +219,19 @@ fn t9_no_sequence_in_any_place_reaches_the_terminal() {
 
 #[test]
 fn t9_line_ends_and_tabs_in_a_name_stay_on_its_row() {
-    // What the user writes himself is not taken out, but it is not obeyed either.
-    let own: Place = ("what is written", |stage, text| stage.msg(Msg::Paste(format!("{text}\u{1b}[2J\u{202e}"))));
+    // The user's own text is not filtered, but it is not executed either.
+    let own: TextPlace = ("what is written", |term, text| term.msg(Msg::Paste(format!("{text}\u{1b}[2J\u{202e}"))));
     for (place, put) in PLACES.iter().chain([&own]) {
-        let mut stage = Stage::viewed(120, 40, Display::Full);
-        put(&mut stage, "Left\n\t\r\nRight\rEnd");
-        for cell in stage.buffer().content() {
-            let is_safe = cell.symbol().chars().all(|letter| is_harmless(letter) && !letter.is_control());
+        let mut term = TestTerminal::with_view(120, 40, ThinkingDisplay::Full);
+        put(&mut term, "Left\n\t\r\nRight\rEnd");
+        for cell in term.buffer().content() {
+            let is_safe = cell.symbol().chars().all(|letter| is_terminal_safe(letter) && !letter.is_control());
             assert!(is_safe, "{place}: {:?}", cell.symbol());
         }
     }
 }
 
-/// `fuzz/regressions/screen-<what it broke>`
+/// Named `fuzz/regressions/screen-<what it broke>`.
 #[test]
 fn t9_findings_of_the_fuzzer_stay_fixed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/regressions");

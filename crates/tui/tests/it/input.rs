@@ -1,25 +1,28 @@
-//! What is typed, asked and shown around the transcript (T9-T13).
+//! Input, permission questions and the lines around the transcript (T9-T13).
 
 use aside_core::block::Block;
 use aside_core::event::Usage;
-use aside_core::settings::Display;
+use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::Msg;
 use aside_tui::bindings::{ACTIONS, Bindings};
-use aside_tui::seam::{Command, DecisionRow, Permit, Question, QuestionId, Said, Sending, Status, TerminalAct, Update};
-use aside_tui::theme::{Depth, Motion, Theme};
+use aside_tui::seam::{
+    Command, CommandOutput, DecisionRow, PendingQuestion, PermissionAnswer, QuestionId, Sending, Status,
+    TerminalAction, Update,
+};
+use aside_tui::theme::{ColourDepth, Motion, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::support::{self, Stage};
+use crate::support::{self, TestTerminal};
 
 fn copied(text: &str) -> Command {
-    Command::Terminal(TerminalAct::Copy(text.into()))
+    Command::Terminal(TerminalAction::Copy(text.into()))
 }
 
 fn question(id: u64, covers: Option<&str>) -> Update {
-    Update::Asked(Box::new(Question {
+    Update::QuestionAsked(Box::new(PendingQuestion {
         id: QuestionId(id),
-        about: crate::support::about(
+        about: crate::support::question_about(
             "edit",
             "src/a.rs",
             Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".into()),
@@ -29,344 +32,344 @@ fn question(id: u64, covers: Option<&str>) -> Update {
 }
 
 #[test]
-fn t9_nothing_a_model_or_tool_says_reaches_the_terminal_as_a_command() {
+fn t9_model_and_tool_text_is_never_executed_by_the_terminal() {
     let evil = "a\u{1b}[2Jb\u{1b}]52;c;ZXZpbA==\u{7}c\u{202e}d\u{9b}31me\rf";
-    let mut stage = Stage::viewed(60, 40, Display::Full);
-    stage.line(evil);
-    stage.send();
-    stage.think(0, evil, 0);
-    stage.write(1, evil);
-    stage.call(2, "c1", evil, &format!(r#"{{"path":"{evil}"}}"#));
-    stage.result("c1", evil, true);
-    stage.tell(Update::Said(Said::Line(evil.into())));
-    let Update::Asked(mut asked) = question(1, Some(evil)) else { unreachable!() };
+    let mut term = TestTerminal::with_view(60, 40, ThinkingDisplay::Full);
+    term.line(evil);
+    term.send();
+    term.think(0, evil, 0);
+    term.write(1, evil);
+    term.call(2, "c1", evil, &format!(r#"{{"path":"{evil}"}}"#));
+    term.result("c1", evil, true);
+    term.update(Update::CommandOutput(CommandOutput::Line(evil.into())));
+    let Update::QuestionAsked(mut asked) = question(1, Some(evil)) else { unreachable!() };
     (asked.about.tool, asked.about.subject, asked.about.preview) = (evil.into(), evil.into(), Some(evil.into()));
-    stage.tell(Update::Asked(asked));
+    term.update(Update::QuestionAsked(asked));
     let status =
         Status { model: evil.into(), title: Some(evil.into()), profile: Some(evil.into()), ..Status::default() };
-    stage.tell(Update::Status(Box::new(Status { view: Display::Full, ..status })));
+    term.update(Update::Status(Box::new(Status { view: ThinkingDisplay::Full, ..status })));
     for _ in 0..2 {
-        let buffer = stage.buffer();
+        let buffer = term.buffer();
         for cell in buffer.content() {
             let bad = cell.symbol().chars().any(|c| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}'));
             assert!(!bad, "{:?}", cell.symbol());
         }
-        assert!(stage.screen().contains("abcde"), "the words themselves stay");
-        stage.control('r');
+        assert!(term.screen().contains("abcde"), "the words themselves stay");
+        term.control('r');
     }
 }
 
 #[test]
-fn t10_enter_sends_and_what_comes_while_an_answer_streams_waits() {
-    let mut stage = Stage::new(60, 20);
-    stage.line("first");
-    assert_eq!(stage.sent, [Command::Say("first".into())]);
-    stage.line("second");
-    stage.line("third");
-    assert_eq!(stage.sent, [Command::Say("first".into())]);
-    assert!(stage.screen().contains("queued: second"), "{}", stage.screen());
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    assert_eq!(stage.sent.last(), Some(&Command::Say("second".into())));
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    assert_eq!(stage.sent.last(), Some(&Command::Say("third".into())));
-    assert!(!stage.screen().contains("queued"));
+fn t10_enter_sends_and_prompts_during_an_answer_are_queued() {
+    let mut term = TestTerminal::new(60, 20);
+    term.line("first");
+    assert_eq!(term.sent, [Command::Prompt("first".into())]);
+    term.line("second");
+    term.line("third");
+    assert_eq!(term.sent, [Command::Prompt("first".into())]);
+    assert!(term.screen().contains("queued: second"), "{}", term.screen());
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(term.sent.last(), Some(&Command::Prompt("second".into())));
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(term.sent.last(), Some(&Command::Prompt("third".into())));
+    assert!(!term.screen().contains("queued"));
 }
 
 #[test]
-fn t7_a_queued_line_that_goes_out_does_not_move_a_reader() {
-    let mut stage = Stage::new(60, 14);
-    stage.line("first");
-    stage.write(0, &"row\n".repeat(40));
-    stage.line("second");
-    stage.screen();
-    stage.wheel(true);
-    let held = stage.said();
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    assert_eq!(stage.sent.len(), 2);
-    // The line of the queue is gone, so one row more is in sight.
-    assert_eq!(stage.said()[..held.len() - 1], held[..held.len() - 1]);
+fn t7_sending_a_queued_prompt_does_not_scroll() {
+    let mut term = TestTerminal::new(60, 14);
+    term.line("first");
+    term.write(0, &"row\n".repeat(40));
+    term.line("second");
+    term.screen();
+    term.wheel(true);
+    let held = term.transcript();
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(term.sent.len(), 2);
+    // The queued line is gone, so one more row is visible.
+    assert_eq!(term.transcript()[..held.len() - 1], held[..held.len() - 1]);
 }
 
 #[test]
-fn t10_what_is_queued_can_be_taken_back() {
-    let mut stage = Stage::new(60, 20);
-    stage.line("first");
-    stage.line("second");
-    stage.key(KeyCode::Up);
-    assert!(stage.screen().contains("❯ second") && !stage.screen().contains("queued"), "{}", stage.screen());
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    assert_eq!(stage.sent, [Command::Say("first".into())]);
+fn t10_a_queued_prompt_can_be_edited_again() {
+    let mut term = TestTerminal::new(60, 20);
+    term.line("first");
+    term.line("second");
+    term.key(KeyCode::Up);
+    assert!(term.screen().contains("❯ second") && !term.screen().contains("queued"), "{}", term.screen());
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(term.sent, [Command::Prompt("first".into())]);
 }
 
 #[test]
-fn what_the_turn_is_at_shows_in_every_view() {
-    let mut stage = Stage::viewed(60, 20, Display::Off);
-    let line = |stage: &mut Stage| stage.rows().into_iter().find(|row| row.starts_with('─')).unwrap();
-    stage.line("go");
-    stage.send();
-    assert!(line(&mut stage).contains("waiting for acme/deep"));
-    stage.open(0, aside_tui::seam::Opening::Thinking);
-    stage.pass(3000);
-    assert!(line(&mut stage).contains("thinking · 3s · Esc stops"));
-    stage.close(0, aside_core::block::Block::Thinking(crate::support::thinking("So.", None)));
-    assert!(line(&mut stage).contains("waiting for acme/deep · 3s"), "a thought that ended is not going on");
-    stage.open(1, aside_tui::seam::Opening::Text);
-    assert!(line(&mut stage).contains("writing"));
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    assert_eq!(line(&mut stage), "─".repeat(60));
+fn the_activity_is_shown_in_every_view() {
+    let mut term = TestTerminal::with_view(60, 20, ThinkingDisplay::Off);
+    let line = |term: &mut TestTerminal| term.rows().into_iter().find(|row| row.starts_with('─')).unwrap();
+    term.line("go");
+    term.send();
+    assert!(line(&mut term).contains("waiting for acme/deep"));
+    term.open(0, aside_tui::seam::OpenedBlock::Thinking);
+    term.advance(3000);
+    assert!(line(&mut term).contains("thinking · 3s · Esc stops"));
+    term.close(0, aside_core::block::Block::Thinking(crate::support::thinking("So.", None)));
+    assert!(line(&mut term).contains("waiting for acme/deep · 3s"), "finished thinking is not running");
+    term.open(1, aside_tui::seam::OpenedBlock::Text);
+    assert!(line(&mut term).contains("writing"));
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(line(&mut term), "─".repeat(60));
 }
 
 #[test]
-fn t10_esc_stops_once_and_gives_back_what_was_queued() {
+fn t10_esc_stops_once_and_returns_the_queue_to_the_input() {
     // A stop may also come too late for the turn.
     for end in [TurnEnd::Interrupted, TurnEnd::Answered] {
-        let mut stage = Stage::new(60, 20);
-        stage.line("first");
-        stage.typed("next");
-        stage.key(KeyCode::Enter);
-        stage.key(KeyCode::Esc);
-        stage.key(KeyCode::Esc);
-        assert_eq!(stage.sent, [Command::Say("first".into()), Command::Interrupt]);
-        stage.tell(Update::TurnEnded(end.clone()));
-        assert_eq!(stage.sent.len(), 2, "{end:?}: it is not sent behind the user's back");
-        assert!(stage.screen().contains("❯ next"), "{end:?}: {}", stage.screen());
+        let mut term = TestTerminal::new(60, 20);
+        term.line("first");
+        term.type_text("next");
+        term.key(KeyCode::Enter);
+        term.key(KeyCode::Esc);
+        term.key(KeyCode::Esc);
+        assert_eq!(term.sent, [Command::Prompt("first".into()), Command::Interrupt]);
+        term.update(Update::TurnEnded(end.clone()));
+        assert_eq!(term.sent.len(), 2, "{end:?}: it must not be sent without the user");
+        assert!(term.screen().contains("❯ next"), "{end:?}: {}", term.screen());
     }
 }
 
 #[test]
 fn t10_completion_history_paste_and_lines() {
-    let mut stage = Stage::new(60, 20);
-    stage.typed("/mod");
-    assert!(stage.screen().contains("› model"), "{}", stage.screen());
-    stage.key(KeyCode::Tab);
-    stage.key(KeyCode::Tab);
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.sent.pop(), Some(Command::Model(Some("acme/deep".into()))));
-    stage.typed("see @li");
-    stage.key(KeyCode::Tab);
-    stage.msg(Msg::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT)));
-    stage.msg(Msg::Paste("x\n".repeat(50)));
-    assert!(stage.screen().contains("[pasted 50 lines]"), "{}", stage.screen());
-    stage.key(KeyCode::Enter);
+    let mut term = TestTerminal::new(60, 20);
+    term.type_text("/mod");
+    assert!(term.screen().contains("› model"), "{}", term.screen());
+    term.key(KeyCode::Tab);
+    term.key(KeyCode::Tab);
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent.pop(), Some(Command::Model(Some("acme/deep".into()))));
+    term.type_text("see @li");
+    term.key(KeyCode::Tab);
+    term.msg(Msg::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT)));
+    term.msg(Msg::Paste("x\n".repeat(50)));
+    assert!(term.screen().contains("[pasted 50 lines]"), "{}", term.screen());
+    term.key(KeyCode::Enter);
     let said = format!("see @src/lib.rs\n{}", "x\n".repeat(50));
-    assert_eq!(stage.sent.pop(), Some(Command::Say(said.clone())));
-    stage.key(KeyCode::Up);
-    stage.key(KeyCode::Enter);
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    assert_eq!(stage.sent.pop(), Some(Command::Say(said)), "the whole text comes back");
+    assert_eq!(term.sent.pop(), Some(Command::Prompt(said.clone())));
+    term.key(KeyCode::Up);
+    term.key(KeyCode::Enter);
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(term.sent.pop(), Some(Command::Prompt(said)), "the whole text comes back");
 }
 
 #[test]
-fn t10_enter_on_the_last_choice_is_the_command_itself() {
-    let mut stage = Stage::new(60, 20);
-    stage.typed("/model acme/d");
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.sent.pop(), Some(Command::Model(Some("acme/deep".into()))));
-    // Something must follow, and a mention is no command.
-    stage.typed("/titl");
-    stage.key(KeyCode::Enter);
-    assert!(stage.screen().contains("❯ /title"), "{}", stage.screen());
-    stage.key(KeyCode::Esc);
-    stage.msg(Msg::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
-    stage.typed("see @li");
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.sent, []);
-    assert!(stage.screen().contains("❯ see @src/lib.rs"), "{}", stage.screen());
+fn t10_enter_on_the_last_choice_submits_the_command() {
+    let mut term = TestTerminal::new(60, 20);
+    term.type_text("/model acme/d");
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent.pop(), Some(Command::Model(Some("acme/deep".into()))));
+    // This command needs an argument, and a file mention is not a command.
+    term.type_text("/titl");
+    term.key(KeyCode::Enter);
+    assert!(term.screen().contains("❯ /title"), "{}", term.screen());
+    term.key(KeyCode::Esc);
+    term.msg(Msg::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+    term.type_text("see @li");
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent, []);
+    assert!(term.screen().contains("❯ see @src/lib.rs"), "{}", term.screen());
 }
 
 #[test]
-fn t10_a_wrong_command_changes_nothing_and_says_what_would_be_right() {
-    let mut stage = Stage::new(100, 20);
-    stage.line("/thinkin");
-    stage.line("/set reasoning.display=loud");
-    assert_eq!(stage.sent, []);
-    let screen = stage.screen();
+fn t10_an_invalid_command_changes_nothing_and_gives_a_hint() {
+    let mut term = TestTerminal::new(100, 20);
+    term.line("/thinkin");
+    term.line("/set reasoning.display=loud");
+    assert_eq!(term.sent, []);
+    let screen = term.screen();
     assert!(screen.contains("unknown command `/thinkin`") && screen.contains("hint: /thinking"), "{screen}");
     assert!(screen.contains("full, live, collapsed or off"), "{screen}");
 }
 
 #[test]
-fn t10_control_c_twice_leaves_and_once_does_not() {
-    let mut stage = Stage::new(60, 20);
-    stage.typed("draft");
-    stage.control('c');
-    assert_eq!(stage.sent, []);
-    assert!(stage.screen().contains("Ctrl+C once more leaves"));
-    stage.pass(3000);
-    assert!(!stage.screen().contains("once more"));
-    stage.key(KeyCode::Up);
-    assert!(stage.screen().contains("❯ draft"), "a draft is not lost");
-    stage.control('c');
-    stage.control('c');
-    assert_eq!(stage.sent, [Command::Quit]);
+fn t10_control_c_twice_quits_and_once_does_not() {
+    let mut term = TestTerminal::new(60, 20);
+    term.type_text("draft");
+    term.control('c');
+    assert_eq!(term.sent, []);
+    assert!(term.screen().contains("Ctrl+C once more leaves"));
+    term.advance(3000);
+    assert!(!term.screen().contains("once more"));
+    term.key(KeyCode::Up);
+    assert!(term.screen().contains("❯ draft"), "a draft is not lost");
+    term.control('c');
+    term.control('c');
+    assert_eq!(term.sent, [Command::Quit]);
 }
 
 #[test]
-fn a_permission_is_asked_with_what_would_be_done_and_answered_by_one_key() {
+fn a_permission_question_shows_the_change_and_takes_one_key() {
     #[rustfmt::skip]
-    let cases: &[(&str, Option<&str>, Option<Permit>)] = &[
-        ("y", Some("edit:src/*"), Some(Permit::Once)),
-        ("s", Some("edit:src/*"), Some(Permit::Session)),
-        ("p", Some("edit:src/*"), Some(Permit::Project)),
-        ("n", Some("edit:src/*"), Some(Permit::No(None))),
+    let cases: &[(&str, Option<&str>, Option<PermissionAnswer>)] = &[
+        ("y", Some("edit:src/*"), Some(PermissionAnswer::Once)),
+        ("s", Some("edit:src/*"), Some(PermissionAnswer::Session)),
+        ("p", Some("edit:src/*"), Some(PermissionAnswer::Project)),
+        ("n", Some("edit:src/*"), Some(PermissionAnswer::No(None))),
         ("s", None,               None),
         ("x", None,               None),
     ];
     for (key, covers, permit) in cases {
-        let mut stage = Stage::new(60, 20);
-        stage.tell(question(7, *covers));
-        let screen = stage.screen();
+        let mut term = TestTerminal::new(60, 20);
+        term.update(question(7, *covers));
+        let screen = term.screen();
         assert!(screen.contains("edit: src/a.rs") && screen.contains("+new") && screen.contains("-old"), "{screen}");
         assert_eq!(screen.contains("this session"), covers.is_some(), "{screen}");
-        stage.pass(600);
-        stage.typed(key);
+        term.advance(600);
+        term.type_text(key);
         let expected: Vec<Command> =
-            permit.iter().map(|permit| Command::Answer { id: QuestionId(7), permit: permit.clone() }).collect();
-        assert_eq!(stage.sent, expected, "{key}");
+            permit.iter().map(|permit| Command::Answer { id: QuestionId(7), answer: permit.clone() }).collect();
+        assert_eq!(term.sent, expected, "{key}");
     }
 }
 
 #[test]
-fn l3_the_time_of_a_call_begins_with_the_answer_that_allows_it() {
-    let mut stage = Stage::new(70, 20);
-    stage.send();
+fn l3_the_time_of_a_call_starts_when_it_is_allowed() {
+    let mut term = TestTerminal::new(70, 20);
+    term.send();
     for (block, id, arguments) in [(0, "c1", r#"{"command":"make it"}"#), (1, "c2", r#"{"command":"make more"}"#)] {
-        stage.call(block, id, "shell", arguments);
+        term.call(block, id, "shell", arguments);
         let Block::ToolCall(call) = support::call(id, "shell", arguments) else { unreachable!() };
-        stage.tell(Update::ToolStarted(Box::new(call)));
+        term.update(Update::ToolStarted(Box::new(call)));
     }
-    let Update::Asked(mut asked) = question(7, None) else { unreachable!() };
+    let Update::QuestionAsked(mut asked) = question(7, None) else { unreachable!() };
     (asked.about.tool, asked.about.subject, asked.about.preview) =
         ("shell".into(), "make more".into(), Some("make more".into()));
-    stage.tell(Update::Asked(asked));
-    stage.pass(60_000);
-    stage.typed("y");
-    stage.pass(2_000);
-    stage.result("c1", "made", false);
-    stage.result("c2", "made", false);
-    let screen = stage.screen();
-    assert!(screen.contains("shell make it · 1 line · 1m 2s"), "nobody was asked about this one:\n{screen}");
+    term.update(Update::QuestionAsked(asked));
+    term.advance(60_000);
+    term.type_text("y");
+    term.advance(2_000);
+    term.result("c1", "made", false);
+    term.result("c2", "made", false);
+    let screen = term.screen();
+    assert!(screen.contains("shell make it · 1 line · 1m 2s"), "there was no question about this one:\n{screen}");
     assert!(screen.contains("shell make more · 1 line · 2s"), "{screen}");
 }
 
 #[test]
 fn arrows_select_an_answer_and_enter_confirms_it() {
-    let mut stage = Stage::new(60, 20);
-    stage.tell(question(7, Some("edit:src/*")));
-    stage.pass(600);
-    stage.key(KeyCode::Right);
-    stage.key(KeyCode::Down);
-    assert!(stage.screen().contains("› s this session"), "{}", stage.screen());
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.sent, [Command::Answer { id: QuestionId(7), permit: Permit::Session }]);
+    let mut term = TestTerminal::new(60, 20);
+    term.update(question(7, Some("edit:src/*")));
+    term.advance(600);
+    term.key(KeyCode::Right);
+    term.key(KeyCode::Down);
+    assert!(term.screen().contains("› s this session"), "{}", term.screen());
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent, [Command::Answer { id: QuestionId(7), answer: PermissionAnswer::Session }]);
 }
 
 #[test]
-fn a_question_with_something_invisible_in_it_is_answered_for_this_once() {
-    let mut stage = Stage::new(60, 20);
-    let Update::Asked(mut asked) = question(7, Some("shell")) else { unreachable!() };
+fn a_question_with_invisible_characters_can_only_be_allowed_once() {
+    let mut term = TestTerminal::new(60, 20);
+    let Update::QuestionAsked(mut asked) = question(7, Some("shell")) else { unreachable!() };
     asked.about.subject = "git status \u{9d};touch X;: \u{9c}".into();
     asked.about.preview = None;
-    stage.tell(Update::Asked(asked));
-    stage.pass(600);
-    let screen = stage.screen();
+    term.update(Update::QuestionAsked(asked));
+    term.advance(600);
+    let screen = term.screen();
     assert!(screen.contains("│!git status <U+009D>;touch X;: <U+009C>"), "{screen}");
     assert!(!screen.contains("this session"), "{screen}");
-    stage.typed("sp");
-    assert_eq!(stage.sent, []);
+    term.type_text("sp");
+    assert_eq!(term.sent, []);
 }
 
 #[test]
 fn t16_ctrl_c_at_a_question_denies_and_stops() {
-    let mut stage = Stage::new(60, 20);
-    stage.send();
-    stage.tell(question(7, None));
-    stage.control('c');
-    let no = Command::Answer { id: QuestionId(7), permit: Permit::No(None) };
-    assert_eq!(stage.sent, [Command::Interrupt, no]);
+    let mut term = TestTerminal::new(60, 20);
+    term.send();
+    term.update(question(7, None));
+    term.control('c');
+    let no = Command::Answer { id: QuestionId(7), answer: PermissionAnswer::No(None) };
+    assert_eq!(term.sent, [Command::Interrupt, no]);
 }
 
 #[test]
-fn l3_esc_at_a_question_stops_the_turn_before_it_says_no() {
-    let mut stage = Stage::new(60, 20);
-    stage.send();
-    stage.tell(question(7, None));
-    stage.pass(600);
-    stage.key(KeyCode::Esc);
-    let no = Command::Answer { id: QuestionId(7), permit: Permit::No(None) };
-    assert_eq!(stage.sent, [Command::Interrupt, no], "told of the no first, the model would be asked again");
+fn l3_esc_at_a_question_stops_the_turn_before_it_denies() {
+    let mut term = TestTerminal::new(60, 20);
+    term.send();
+    term.update(question(7, None));
+    term.advance(600);
+    term.key(KeyCode::Esc);
+    let no = Command::Answer { id: QuestionId(7), answer: PermissionAnswer::No(None) };
+    assert_eq!(term.sent, [Command::Interrupt, no], "after a denial alone, the model would get another request");
 }
 
 #[test]
-fn a_no_may_carry_a_word_and_a_draft_is_left_alone() {
-    let mut stage = Stage::new(60, 20);
-    stage.typed("my draft");
-    stage.tell(question(7, None));
-    stage.pass(600);
-    stage.typed("w");
-    stage.typed("use the other file");
-    stage.key(KeyCode::Enter);
-    let permit = Permit::No(Some("use the other file".into()));
-    assert_eq!(stage.sent, [Command::Answer { id: QuestionId(7), permit }]);
-    assert!(stage.screen().contains("❯ my draft"), "{}", stage.screen());
+fn a_denial_may_carry_a_message_and_keeps_the_draft() {
+    let mut term = TestTerminal::new(60, 20);
+    term.type_text("my draft");
+    term.update(question(7, None));
+    term.advance(600);
+    term.type_text("w");
+    term.type_text("use the other file");
+    term.key(KeyCode::Enter);
+    let permit = PermissionAnswer::No(Some("use the other file".into()));
+    assert_eq!(term.sent, [Command::Answer { id: QuestionId(7), answer: permit }]);
+    assert!(term.screen().contains("❯ my draft"), "{}", term.screen());
 }
 
 #[test]
-fn what_is_being_typed_when_a_question_comes_is_no_answer() {
-    let mut stage = Stage::new(60, 20);
-    stage.typed("m");
-    stage.tell(question(7, Some("x")));
+fn keys_typed_when_a_question_appears_are_not_an_answer() {
+    let mut term = TestTerminal::new(60, 20);
+    term.type_text("m");
+    term.update(question(7, Some("x")));
     for letter in ["a", "y", "b", "e", "y"] {
-        stage.pass(120);
-        stage.typed(letter);
+        term.advance(120);
+        term.type_text(letter);
     }
-    assert_eq!(stage.sent, [], "typed before it could be read");
-    stage.pass(600);
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.sent, [], "no answer is selected at first");
-    stage.typed("y");
-    assert_eq!(stage.sent.len(), 1);
-    stage.tell(question(8, Some("x")));
-    stage.pass(100);
-    stage.typed("y");
-    assert_eq!(stage.sent.len(), 1, "one key is one answer");
+    assert_eq!(term.sent, [], "typed before it could be read");
+    term.advance(600);
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent, [], "no answer is selected at first");
+    term.type_text("y");
+    assert_eq!(term.sent.len(), 1);
+    term.update(question(8, Some("x")));
+    term.advance(100);
+    term.type_text("y");
+    assert_eq!(term.sent.len(), 1, "one key is one answer");
 }
 
 #[test]
-fn t11_the_status_line_says_what_is_sent_and_counted() {
-    let mut stage = Stage::new(100, 10);
+fn t11_the_status_line_shows_what_is_sent_and_reported() {
+    let mut term = TestTerminal::new(100, 10);
     let status = Status {
         model: "acme/deep".into(),
         profile: Some("work".into()),
         title: Some("a title".into()),
         limit: Some(200_000),
         effort: None,
-        view: Display::Live,
+        view: ThinkingDisplay::Live,
         tier: None,
     };
-    stage.tell(Update::Status(Box::new(status)));
-    let last = |stage: &mut Stage| stage.rows().pop().unwrap();
-    assert_eq!(last(&mut stage), "acme/deep · 0/200k · work · a title");
-    stage.send();
-    assert_eq!(last(&mut stage), "acme/deep · ~12.3k/200k · effort high · work · a title");
-    stage.write(0, &"word ".repeat(100));
-    stage.pass(1000);
-    stage.tell(Update::Usage(Usage { input: Some(12_000), output: Some(345), ..Usage::default() }));
-    stage.grow(0, "word");
-    stage.end(TurnEnd::Answered);
-    let line = last(&mut stage);
+    term.update(Update::Status(Box::new(status)));
+    let last = |term: &mut TestTerminal| term.rows().pop().unwrap();
+    assert_eq!(last(&mut term), "acme/deep · 0/200k · work · a title");
+    term.send();
+    assert_eq!(last(&mut term), "acme/deep · ~12.3k/200k · effort high · work · a title");
+    term.write(0, &"word ".repeat(100));
+    term.advance(1000);
+    term.update(Update::Usage(Usage { input: Some(12_000), output: Some(345), ..Usage::default() }));
+    term.grow(0, "word");
+    term.end(TurnEnd::Answered);
+    let line = last(&mut term);
     assert!(line.starts_with("acme/deep · 12.3k/200k · effort high · 345 tok/s"), "{line}");
     assert!(line.ends_with(" tok/s · work · a title"), "{line}");
-    stage.size.0 = 40;
-    assert_eq!(last(&mut stage).split(" · ").next(), Some("acme/deep"));
-    // The effort is the one of the request, whatever was wished.
+    term.size.0 = 40;
+    assert_eq!(last(&mut term).split(" · ").next(), Some("acme/deep"));
+    // The effort of the request is shown, not the setting.
     let sending = Sending { model: "acme/deep".into(), effort: None, ..Sending::default() };
-    stage.tell(Update::Sending(Box::new(sending)));
-    assert!(!last(&mut stage).contains("effort"));
+    term.update(Update::Sending(Box::new(sending)));
+    assert!(!last(&mut term).contains("effort"));
 }
 
 #[test]
-fn t11_an_effort_that_is_not_the_wished_one_warns() {
+fn t11_an_effort_that_differs_from_the_setting_warns() {
     #[rustfmt::skip]
     let cases = [
         ("as wished",  Some("high"), Some("high"), Some("effort high"),            false),
@@ -376,88 +379,88 @@ fn t11_an_effort_that_is_not_the_wished_one_warns() {
         ("neither",    None,         None,         None,                           false),
     ];
     for (name, sent, wish, expected, warns) in cases {
-        let mut stage = Stage::new(60, 10);
+        let mut term = TestTerminal::new(60, 10);
         let effort = wish.map(str::to_owned);
-        stage.tell(Update::Status(Box::new(Status { model: "m".into(), effort, ..Status::default() })));
+        term.update(Update::Status(Box::new(Status { model: "m".into(), effort, ..Status::default() })));
         let effort = sent.map(str::to_owned);
-        stage.tell(Update::Sending(Box::new(Sending { model: "m".into(), effort, ..Sending::default() })));
-        let line = stage.rows().pop().unwrap();
+        term.update(Update::Sending(Box::new(Sending { model: "m".into(), effort, ..Sending::default() })));
+        let line = term.rows().pop().unwrap();
         assert_eq!(line.split(" · ").find(|part| part.contains("effort")), expected, "{name}");
         let at = line.chars().position(|letter| letter == 'f').unwrap_or(0) as u16;
-        let (buffer, muted) = (stage.buffer(), line.chars().position(|letter| letter == '·').unwrap() as u16);
+        let (buffer, muted) = (term.buffer(), line.chars().position(|letter| letter == '·').unwrap() as u16);
         assert_eq!(expected.is_some() && buffer[(at, 9)].fg != buffer[(muted, 9)].fg, warns, "{name}");
     }
 }
 
 #[test]
-fn what_became_of_each_thought_can_be_asked() {
-    let mut stage = Stage::new(80, 20);
+fn the_decisions_about_thinking_can_be_shown() {
+    let mut term = TestTerminal::new(80, 20);
     let row = DecisionRow { what: "turn 1, thought 1".into(), action: "dropped".into(), why: "another maker".into() };
     let sending = Sending { decisions: vec![row], ..Sending::default() };
-    stage.tell(Update::Sending(Box::new(sending)));
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    stage.line("/explain");
-    assert_eq!(stage.said().last().unwrap(), "turn 1, thought 1 │ dropped │ another maker");
+    term.update(Update::Sending(Box::new(sending)));
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    term.line("/explain");
+    assert_eq!(term.transcript().last().unwrap(), "turn 1, thought 1 │ dropped │ another maker");
 }
 
 #[test]
-fn t12_a_thought_is_read_searched_copied_and_left() {
-    let mut stage = Stage::viewed(60, 10, Display::Off);
+fn t12_thinking_can_be_read_searched_and_copied() {
+    let mut term = TestTerminal::with_view(60, 10, ThinkingDisplay::Off);
     let text: String = (0..50).map(|n| format!("row {n} of it\n")).collect();
-    stage.think(0, "The first one.", 0);
-    stage.think(1, &text, 0);
-    stage.line("/reader");
-    let rows = stage.rows();
-    assert_eq!(rows[..3], ["Thought 2 of 2", "row 0 of it", "row 1 of it"], "openable although hidden");
-    stage.typed("/ROW 33");
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.rows()[1], "row 33 of it");
-    stage.typed("/row 49");
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.rows()[8], "row 49 of it", "the last page is full");
-    stage.typed("/ROW 33");
-    stage.key(KeyCode::Enter);
-    stage.screen();
-    stage.typed("/of it");
-    stage.key(KeyCode::Enter);
-    stage.screen();
-    stage.typed("n");
-    assert_eq!(stage.rows()[1], "row 34 of it", "the next hit");
-    stage.typed("N");
-    assert_eq!(stage.rows()[1], "row 33 of it", "and the one before");
-    stage.typed("y");
-    assert_eq!(stage.sent, [copied(&text)]);
-    stage.key(KeyCode::Left);
-    assert_eq!(stage.rows()[..2], ["Thought 1 of 2", "The first one."]);
-    stage.key(KeyCode::Left);
-    assert!(stage.screen().contains("this is the first thought"));
-    stage.key(KeyCode::Esc);
-    assert!(stage.screen().contains("ask something"));
+    term.think(0, "The first one.", 0);
+    term.think(1, &text, 0);
+    term.line("/reader");
+    let rows = term.rows();
+    assert_eq!(rows[..3], ["Thought 2 of 2", "row 0 of it", "row 1 of it"], "it can be opened although it is hidden");
+    term.type_text("/ROW 33");
+    term.key(KeyCode::Enter);
+    assert_eq!(term.rows()[1], "row 33 of it");
+    term.type_text("/row 49");
+    term.key(KeyCode::Enter);
+    assert_eq!(term.rows()[8], "row 49 of it", "the last page is full");
+    term.type_text("/ROW 33");
+    term.key(KeyCode::Enter);
+    term.screen();
+    term.type_text("/of it");
+    term.key(KeyCode::Enter);
+    term.screen();
+    term.type_text("n");
+    assert_eq!(term.rows()[1], "row 34 of it", "the next hit");
+    term.type_text("N");
+    assert_eq!(term.rows()[1], "row 33 of it", "and the one before");
+    term.type_text("y");
+    assert_eq!(term.sent, [copied(&text)]);
+    term.key(KeyCode::Left);
+    assert_eq!(term.rows()[..2], ["Thought 1 of 2", "The first one."]);
+    term.key(KeyCode::Left);
+    assert!(term.screen().contains("this is the first thought"));
+    term.key(KeyCode::Esc);
+    assert!(term.screen().contains("ask something"));
 }
 
 #[test]
 fn t12_the_answer_is_copied_without_its_thinking() {
-    let mut stage = Stage::new(60, 20);
-    stage.think(0, "A thought.", 0);
-    stage.write(1, "An **answer**.");
-    stage.line("/copy");
-    stage.line("/copy thinking");
-    assert_eq!(stage.sent, [copied("An **answer**."), copied("A thought.")]);
+    let mut term = TestTerminal::new(60, 20);
+    term.think(0, "A thought.", 0);
+    term.write(1, "An **answer**.");
+    term.line("/copy");
+    term.line("/copy thinking");
+    assert_eq!(term.sent, [copied("An **answer**."), copied("A thought.")]);
 }
 
 #[test]
-fn t13_still_and_without_colour_nothing_moves_and_everything_is_there() {
-    let theme = Theme { depth: Depth::None, motion: Motion::Still, ..Theme::default() };
-    let mut stage = Stage::themed(60, 16, theme, Display::Live);
-    stage.line("why?");
-    stage.send();
-    stage.open(0, aside_tui::seam::Opening::Thinking);
-    stage.grow(0, "I wonder");
-    let before = stage.screen();
+fn t13_without_motion_and_colour_everything_is_still_shown() {
+    let theme = Theme { depth: ColourDepth::None, motion: Motion::Still, ..Theme::default() };
+    let mut term = TestTerminal::with_theme(60, 16, theme, ThinkingDisplay::Live);
+    term.line("why?");
+    term.send();
+    term.open(0, aside_tui::seam::OpenedBlock::Thinking);
+    term.grow(0, "I wonder");
+    let before = term.screen();
     assert!(before.contains("… Thinking") && before.contains("│ I wonder"), "{before}");
-    stage.pass(300);
-    assert_eq!(stage.screen(), before, "no spinner");
-    for cell in stage.buffer().content() {
+    term.advance(300);
+    assert_eq!(term.screen(), before, "no spinner");
+    for cell in term.buffer().content() {
         assert_eq!((cell.fg, cell.bg), (ratatui::style::Color::Reset, ratatui::style::Color::Reset));
     }
 }
@@ -474,83 +477,83 @@ fn help_names_every_command_and_key() {
     for entry in ACTIONS {
         assert!(help.contains(entry.name) && help.contains(entry.doc), "{}", entry.name);
     }
-    let mut stage = Stage::new(80, 80);
-    stage.line("/help");
-    assert!(stage.screen().contains("/thinking [full|live|collapsed|off]"), "{}", stage.screen());
+    let mut term = TestTerminal::new(80, 80);
+    term.line("/help");
+    assert!(term.screen().contains("/thinking [full|live|collapsed|off]"), "{}", term.screen());
 }
 
 #[test]
-fn keys_are_what_the_config_says_and_help_shows_them_as_bound() {
+fn keys_follow_the_config_and_help_shows_them() {
     let mut bindings = Bindings::default();
     for (name, keys) in [("toggle_thinking", "f6"), ("send", "ctrl+s"), ("new_line", "enter"), ("read_last", "ctrl+t")]
     {
         bindings.bind(name, &[keys]).unwrap();
     }
-    let mut stage = Stage::new(120, 80);
-    stage.app.bind(bindings);
-    stage.typed("one");
-    stage.key(KeyCode::Enter);
-    stage.typed("two");
-    assert_eq!(stage.sent, []);
-    stage.control('s');
-    assert_eq!(stage.sent, [Command::Say("one\ntwo".into())]);
-    stage.key(KeyCode::F(6));
-    assert_eq!(stage.sent.last(), Some(&Command::View(Display::Collapsed)));
-    stage.control('t');
-    assert!(stage.screen().contains("there is no thought yet"), "{}", stage.screen());
-    assert_eq!(stage.sent.len(), 2, "the key it had does it no more");
-    stage.msg(Msg::Paste("/help".into()));
-    stage.control('s');
-    let row = stage.rows().into_iter().find(|row| row.contains("toggle_thinking")).unwrap();
+    let mut term = TestTerminal::new(120, 80);
+    term.app.bind(bindings);
+    term.type_text("one");
+    term.key(KeyCode::Enter);
+    term.type_text("two");
+    assert_eq!(term.sent, []);
+    term.control('s');
+    assert_eq!(term.sent, [Command::Prompt("one\ntwo".into())]);
+    term.key(KeyCode::F(6));
+    assert_eq!(term.sent.last(), Some(&Command::View(ThinkingDisplay::Collapsed)));
+    term.control('t');
+    assert!(term.screen().contains("there is no thought yet"), "{}", term.screen());
+    assert_eq!(term.sent.len(), 2, "the old key no longer works");
+    term.msg(Msg::Paste("/help".into()));
+    term.control('s');
+    let row = term.rows().into_iter().find(|row| row.contains("toggle_thinking")).unwrap();
     assert!(row.contains("F6") && !row.contains("Ctrl+T"), "{row}");
 }
 
 #[test]
-fn t10_the_input_goes_to_the_users_own_editor_and_comes_back() {
-    let mut stage = Stage::new(60, 20);
-    stage.typed("a draft");
-    stage.msg(Msg::Paste("line\n".repeat(20)));
-    stage.control('g');
+fn t10_the_input_can_be_edited_in_the_users_editor() {
+    let mut term = TestTerminal::new(60, 20);
+    term.type_text("a draft");
+    term.msg(Msg::Paste("line\n".repeat(20)));
+    term.control('g');
     let whole = format!("a draft{}", "line\n".repeat(20));
-    assert_eq!(stage.sent, [Command::Terminal(TerminalAct::Edit(whole.clone()))]);
-    stage.msg(Msg::Edited(" \n".into()));
-    assert!(stage.screen().contains("the editor left nothing"), "{}", stage.screen());
-    assert!(stage.screen().contains("a draft[pasted 20 lines]"), "nothing is lost: {}", stage.screen());
-    stage.msg(Msg::Edited("shorter\nand better".into()));
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.sent.last(), Some(&Command::Say("shorter\nand better".into())));
+    assert_eq!(term.sent, [Command::Terminal(TerminalAction::Edit(whole.clone()))]);
+    term.msg(Msg::Edited(" \n".into()));
+    assert!(term.screen().contains("the editor left nothing"), "{}", term.screen());
+    assert!(term.screen().contains("a draft[pasted 20 lines]"), "nothing is lost: {}", term.screen());
+    term.msg(Msg::Edited("shorter\nand better".into()));
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent.last(), Some(&Command::Prompt("shorter\nand better".into())));
 }
 
 #[test]
-fn t10_a_paste_of_ten_thousand_lines_is_one_token_and_tab_unfolds_it() {
+fn t10_a_paste_of_ten_thousand_lines_is_one_placeholder_and_tab_expands_it() {
     let paste = "fn a_line_of_code() {}\n".repeat(10_000);
-    let mut stage = Stage::new(60, 20);
-    stage.msg(Msg::Paste(paste.clone()));
-    assert!(stage.screen().contains("❯ [pasted 10,000 lines]"), "{}", stage.screen());
-    stage.key(KeyCode::Tab);
-    assert!(stage.screen().contains("  fn a_line_of_code() {}"), "{}", stage.screen());
-    stage.control('c');
-    stage.msg(Msg::Paste(paste.clone()));
-    stage.typed(" and more");
-    stage.key(KeyCode::Enter);
-    assert_eq!(stage.sent, [Command::Say(format!("{paste} and more"))]);
-    // Called back, it is folded again.
-    stage.tell(Update::TurnEnded(TurnEnd::Answered));
-    stage.key(KeyCode::Up);
-    assert!(stage.screen().contains("❯ [pasted 10,001 lines]"), "{}", stage.screen());
+    let mut term = TestTerminal::new(60, 20);
+    term.msg(Msg::Paste(paste.clone()));
+    assert!(term.screen().contains("❯ [pasted 10,000 lines]"), "{}", term.screen());
+    term.key(KeyCode::Tab);
+    assert!(term.screen().contains("  fn a_line_of_code() {}"), "{}", term.screen());
+    term.control('c');
+    term.msg(Msg::Paste(paste.clone()));
+    term.type_text(" and more");
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent, [Command::Prompt(format!("{paste} and more"))]);
+    // Recalled from the history, it is folded again.
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    term.key(KeyCode::Up);
+    assert!(term.screen().contains("❯ [pasted 10,001 lines]"), "{}", term.screen());
 }
 
 #[test]
-fn t10_prompts_of_earlier_sessions_are_called_back() {
-    let mut stage = Stage::new(60, 20);
-    stage.tell(Update::Earlier(vec!["older".into(), "newer".into()]));
-    stage.typed("dra");
-    stage.screen();
+fn t10_prompts_of_earlier_sessions_are_recalled() {
+    let mut term = TestTerminal::new(60, 20);
+    term.update(Update::PromptHistory(vec!["older".into(), "newer".into()]));
+    term.type_text("dra");
+    term.screen();
     for expected in ["newer", "older", "older"] {
-        stage.key(KeyCode::Up);
-        assert!(stage.screen().contains(&format!("❯ {expected}")), "{expected}: {}", stage.screen());
+        term.key(KeyCode::Up);
+        assert!(term.screen().contains(&format!("❯ {expected}")), "{expected}: {}", term.screen());
     }
-    stage.key(KeyCode::Down);
-    stage.key(KeyCode::Down);
-    assert!(stage.screen().contains("❯ dra"), "{}", stage.screen());
+    term.key(KeyCode::Down);
+    term.key(KeyCode::Down);
+    assert!(term.screen().contains("❯ dra"), "{}", term.screen());
 }

@@ -1,5 +1,4 @@
-//! The screen from the outside: what the engine tells and what is typed goes
-//! in, frames come out.
+//! Tests the screen from the outside: updates and keys in, frames out.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,21 +8,21 @@
     reason = "a test fails loudly"
 )]
 
-mod anything;
 mod code;
 mod commands;
 mod draws;
 mod fixtures;
 mod hostile;
 mod input;
+mod loop_notice;
+mod properties;
 mod rules;
 mod screens;
 mod scrolling;
 mod seed_000;
 mod seed_003_004;
-mod small;
+mod small_terminal;
 mod states;
 mod statusline;
-mod stuck;
 mod support;
 mod thinking;

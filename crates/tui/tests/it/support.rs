@@ -1,52 +1,57 @@
-//! A screen that is driven by hand.
+//! A screen driven by the tests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::OnceLock;
 
 use aside_core::block::{
-    Arguments, Block, CallId, Content, Seal, SealKind, Seals, Span, Text, Thinking, Time, ToolCall, ToolResult,
+    Arguments, Block, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time, ToolCall,
+    ToolResult,
 };
-use aside_core::event::{BlockId, End, Ending};
-use aside_core::question::{self, Risk};
-use aside_core::settings::Display;
+use aside_core::event::{BlockId, Ending, ReplyEnd};
+use aside_core::permission_question::{self, Risk};
+use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::{App, Msg, Setup};
-use aside_tui::seam::{Command, Lists, Opening, Sending, Status, Update};
+use aside_tui::seam::{Command, CompletionLists, OpenedBlock, Sending, Status, Update};
 use aside_tui::syntax::Highlighter;
-use aside_tui::text::light::Job;
-use aside_tui::theme::{Depth, Ground, Theme};
+use aside_tui::text::highlight::HighlightJob;
+use aside_tui::theme::{ColourDepth, ColourScheme, Theme};
 use aside_tui::view;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-pub(crate) struct Stage {
+pub(crate) struct TestTerminal {
     pub(crate) app: App,
     pub(crate) size: (u16, u16),
     pub(crate) now: u64,
-    /// Everything the screen asked for.
+    /// All commands that the screen sent.
     pub(crate) sent: Vec<Command>,
 }
 
-impl Stage {
-    pub(crate) fn new(width: u16, height: u16) -> Stage {
-        Stage::themed(width, height, Theme::default(), Display::Live)
+impl TestTerminal {
+    pub(crate) fn new(width: u16, height: u16) -> TestTerminal {
+        TestTerminal::with_theme(width, height, Theme::default(), ThinkingDisplay::Live)
     }
 
-    pub(crate) fn viewed(width: u16, height: u16, view: Display) -> Stage {
-        Stage::themed(width, height, Theme::default(), view)
+    pub(crate) fn with_view(width: u16, height: u16, view: ThinkingDisplay) -> TestTerminal {
+        TestTerminal::with_theme(width, height, Theme::default(), view)
     }
 
-    pub(crate) fn themed(width: u16, height: u16, theme: Theme, view: Display) -> Stage {
+    pub(crate) fn with_theme(width: u16, height: u16, theme: Theme, view: ThinkingDisplay) -> TestTerminal {
         let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let status = Status { model: "acme/deep".into(), limit: Some(200_000), view, ..Status::default() };
-        let lists = Lists { files: words(&["src/lib.rs"]), models: words(&["acme/deep"]), ..Lists::default() };
+        let lists = CompletionLists {
+            files: words(&["src/lib.rs"]),
+            models: words(&["acme/deep"]),
+            ..CompletionLists::default()
+        };
         let app = App::new(Setup { theme, status, lists, sent: Vec::new() });
-        let mut stage = Stage { app, size: (width, height), now: 1_000_000, sent: Vec::new() };
-        stage.pass(0);
-        stage
+        let mut term = TestTerminal { app, size: (width, height), now: 1_000_000, sent: Vec::new() };
+        term.advance(0);
+        term
     }
 
     pub(crate) fn msg(&mut self, msg: Msg) {
@@ -54,67 +59,67 @@ impl Stage {
         self.sent.extend(commands);
     }
 
-    pub(crate) fn pass(&mut self, ms: u64) {
+    pub(crate) fn advance(&mut self, ms: u64) {
         self.now += ms;
         self.msg(Msg::Tick(Time(self.now)));
     }
 
-    pub(crate) fn tell(&mut self, update: Update) {
-        let is_question = matches!(update, Update::Asked(_));
+    pub(crate) fn update(&mut self, update: Update) {
+        let begins_turn = matches!(update, Update::QuestionAsked(_));
         self.msg(Msg::Update(Box::new(update)));
-        if is_question {
-            // An answer counts once the question was seen.
+        if begins_turn {
+            // Answers count only once the question was shown.
             self.buffer();
             self.app.frame_shown();
         }
     }
 
     pub(crate) fn send(&mut self) {
-        self.tell(Update::Sending(Box::new(sending())));
+        self.update(Update::Sending(Box::new(sending())));
     }
 
-    pub(crate) fn open(&mut self, block: u32, opening: Opening) {
-        self.tell(Update::Opened { block: BlockId(block), opening });
+    pub(crate) fn open(&mut self, block: u32, opening: OpenedBlock) {
+        self.update(Update::Opened { block: BlockId(block), opening });
     }
 
     pub(crate) fn grow(&mut self, block: u32, text: &str) {
-        self.tell(Update::Grew { block: BlockId(block), text: text.into() });
+        self.update(Update::Grew { block: BlockId(block), text: text.into() });
     }
 
     pub(crate) fn close(&mut self, block: u32, value: Block) {
-        self.tell(Update::Closed { block: BlockId(block), value: Box::new(value) });
+        self.update(Update::Closed { block: BlockId(block), value: Box::new(value) });
     }
 
-    /// A whole thought that took this long.
+    /// A complete thinking block that took this long.
     pub(crate) fn think(&mut self, block: u32, text: &str, ms: u64) {
-        self.open(block, Opening::Thinking);
+        self.open(block, OpenedBlock::Thinking);
         let started = self.now;
         self.grow(block, text);
-        self.pass(ms);
-        let span = Span { started: Time(started), ended: Time(self.now) };
+        self.advance(ms);
+        let span = ThinkingSpan { started: Time(started), ended: Time(self.now) };
         self.close(block, Block::Thinking(thinking(text, Some(span))));
     }
 
     pub(crate) fn write(&mut self, block: u32, text: &str) {
-        self.open(block, Opening::Text);
+        self.open(block, OpenedBlock::Text);
         self.grow(block, text);
-        self.close(block, words(text));
+        self.close(block, text_block(text));
     }
 
     pub(crate) fn call(&mut self, block: u32, id: &str, name: &str, arguments: &str) {
-        self.open(block, Opening::ToolCall { name: name.into() });
+        self.open(block, OpenedBlock::ToolCall { name: name.into() });
         self.grow(block, arguments);
         self.close(block, call(id, name, arguments));
     }
 
     pub(crate) fn result(&mut self, id: &str, content: &str, is_error: bool) {
         let result = ToolResult { id: id.into(), name: "tool".into(), content: content.into(), is_error };
-        self.tell(Update::ToolEnded(Box::new(result)));
+        self.update(Update::ToolEnded(Box::new(result)));
     }
 
     pub(crate) fn end(&mut self, end: TurnEnd) {
-        self.tell(Update::ReplyEnded(End { ending: Ending::Stop, error: None }));
-        self.tell(Update::TurnEnded(end));
+        self.update(Update::ReplyEnded(ReplyEnd { ending: Ending::Stop, error: None }));
+        self.update(Update::TurnEnded(end));
     }
 
     pub(crate) fn key(&mut self, code: KeyCode) {
@@ -125,15 +130,15 @@ impl Stage {
         self.msg(Msg::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)));
     }
 
-    pub(crate) fn typed(&mut self, text: &str) {
+    pub(crate) fn type_text(&mut self, text: &str) {
         for letter in text.chars() {
             self.key(KeyCode::Char(letter));
         }
     }
 
-    /// Types a line and sends it.
+    /// Types a line and submits it.
     pub(crate) fn line(&mut self, text: &str) {
-        // Pasted, so that no completion stands in the way.
+        // Pasted, so that no completion popup opens.
         self.msg(Msg::Paste(text.to_owned()));
         self.key(KeyCode::Enter);
     }
@@ -148,23 +153,23 @@ impl Stage {
         self.msg(Msg::Mouse(MouseEvent { kind, column: 0, row: 0, modifiers: KeyModifiers::NONE }));
     }
 
-    /// Draws until all code in sight has its colours.
-    pub(crate) fn light(&mut self) {
+    /// Draws until all visible code is highlighted.
+    pub(crate) fn highlight_code(&mut self) {
         loop {
             self.buffer();
-            let jobs = self.app.unlit();
+            let jobs = self.app.highlight_jobs();
             if jobs.is_empty() {
                 return;
             }
-            self.answer(jobs);
+            self.run_jobs(jobs);
         }
     }
 
-    pub(crate) fn answer(&mut self, jobs: Vec<Job>) {
+    pub(crate) fn run_jobs(&mut self, jobs: Vec<HighlightJob>) {
         static HIGHLIGHTER: OnceLock<Highlighter> = OnceLock::new();
         for job in jobs {
-            let lit = HIGHLIGHTER.get_or_init(Highlighter::new).work(job);
-            self.msg(Msg::Lit(Box::new(lit)));
+            let result = HIGHLIGHTER.get_or_init(Highlighter::new).highlight(job);
+            self.msg(Msg::Highlighted(Box::new(result)));
         }
     }
 
@@ -175,7 +180,7 @@ impl Stage {
         buffer
     }
 
-    /// The rows of the frame, without the spaces at their ends.
+    /// The rows of the frame, without trailing spaces.
     pub(crate) fn rows(&mut self) -> Vec<String> {
         let buffer = self.buffer();
         (0..self.size.1).map(|y| row_text(&buffer, y)).collect()
@@ -185,14 +190,14 @@ impl Stage {
         self.rows().join("\n")
     }
 
-    /// The rows of the transcript that have something on them.
-    pub(crate) fn said(&mut self) -> Vec<String> {
+    /// The non-blank rows of the transcript.
+    pub(crate) fn transcript(&mut self) -> Vec<String> {
         let rows = self.rows();
         let input = rows.iter().rposition(|row| row.starts_with('─')).unwrap_or(rows.len());
         rows[..input].iter().filter(|row| !row.is_empty()).cloned().collect()
     }
 
-    /// The style of the first place where a text stands.
+    /// The style where a text first appears.
     pub(crate) fn style_of(&mut self, text: &str) -> (Color, Modifier) {
         let rows = self.rows();
         let y = rows.iter().position(|row| row.contains(text)).unwrap_or_else(|| panic!("no {text:?} in {rows:#?}"));
@@ -202,14 +207,14 @@ impl Stage {
         (cell.fg, cell.modifier)
     }
 
-    /// The frame with the styles of each row beside it and a legend below.
+    /// The frame with the styles of each row, and a legend.
     pub(crate) fn picture(&mut self) -> String {
-        let mut styles = Styles::default();
+        let mut styles = StyleLegend::default();
         self.styled(&mut styles) + &styles.legend()
     }
 
-    /// The frame with the styles of each row beside it.
-    pub(crate) fn styled(&mut self, styles: &mut Styles) -> String {
+    /// The frame with the styles of each row.
+    pub(crate) fn styled(&mut self, styles: &mut StyleLegend) -> String {
         let buffer = self.buffer();
         let mut out = String::new();
         for y in 0..self.size.1 {
@@ -231,11 +236,11 @@ impl Stage {
     }
 }
 
-/// A letter for each style, in the order in which they were met.
+/// A letter for each style, in order of appearance.
 #[derive(Default)]
-pub(crate) struct Styles(BTreeMap<String, char>);
+pub(crate) struct StyleLegend(BTreeMap<String, char>);
 
-impl Styles {
+impl StyleLegend {
     fn letter(&mut self, style: Style) -> Option<char> {
         let name = style_name(style);
         if name.is_empty() {
@@ -246,7 +251,7 @@ impl Styles {
     }
 
     pub(crate) fn legend(&self) -> String {
-        // Small letters come first.
+        // Lower-case letters come first.
         let mut legend: Vec<(bool, char, &str)> =
             self.0.iter().map(|(style, letter)| (letter.is_uppercase(), *letter, style.as_str())).collect();
         legend.sort();
@@ -295,18 +300,18 @@ fn style_name(style: Style) -> String {
     format!("{}{}{modifiers}", colour("on", style.bg), colour("in", style.fg)).trim().to_owned()
 }
 
-pub(crate) fn thinking(text: &str, span: Option<Span>) -> Thinking {
-    let content = Content::Open { text: text.into() };
+pub(crate) fn thinking(text: &str, span: Option<ThinkingSpan>) -> Thinking {
+    let content = ThinkingContent::Open { text: text.into() };
     Thinking { content, source: "reasoning_content".into(), id: None, items: Vec::new(), span, native: None }
 }
 
 pub(crate) fn hidden() -> Thinking {
     let seal = Seal { kind: SealKind::Encrypted, payload: "x".repeat(640) };
     let seals = Seals { encrypted: Some(seal), ..Seals::default() };
-    Thinking { content: Content::Hidden { seals }, ..thinking("", None) }
+    Thinking { content: ThinkingContent::Hidden { seals }, ..thinking("", None) }
 }
 
-pub(crate) fn words(text: &str) -> Block {
+pub(crate) fn text_block(text: &str) -> Block {
     Block::Text(Text { text: text.into(), ..Text::default() })
 }
 
@@ -320,7 +325,7 @@ pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Block {
     })
 }
 
-/// A request as most tests send it.
+/// The request that most tests send.
 pub(crate) fn sending() -> Sending {
     Sending {
         step: 1,
@@ -332,24 +337,33 @@ pub(crate) fn sending() -> Sending {
     }
 }
 
-/// Every ground and depth a terminal may have, by the name of its picture.
+/// Every colour scheme and depth, by the name of its golden file.
 pub(crate) fn themes() -> [(&'static str, Theme); 7] {
-    let on = |ground, depth| Theme { ground, depth, ..Theme::default() };
+    let on = |scheme, depth| Theme { scheme, depth, ..Theme::default() };
     #[rustfmt::skip]
     let themes = [
-        ("dark",      on(Ground::Dark, Depth::True)),
-        ("light",     on(Ground::Light, Depth::True)),
-        ("dark-256",  on(Ground::Dark, Depth::Indexed)),
-        ("light-256", on(Ground::Light, Depth::Indexed)),
-        ("dark-16",   on(Ground::Dark, Depth::Sixteen)),
-        ("light-16",  on(Ground::Light, Depth::Sixteen)),
-        ("no-colour", on(Ground::Dark, Depth::None)),
+        ("dark",      on(ColourScheme::Dark, ColourDepth::True)),
+        ("light",     on(ColourScheme::Light, ColourDepth::True)),
+        ("dark-256",  on(ColourScheme::Dark, ColourDepth::Indexed)),
+        ("light-256", on(ColourScheme::Light, ColourDepth::Indexed)),
+        ("dark-16",   on(ColourScheme::Dark, ColourDepth::Sixteen)),
+        ("light-16",  on(ColourScheme::Light, ColourDepth::Sixteen)),
+        ("no-colour", on(ColourScheme::Dark, ColourDepth::None)),
     ];
     themes
 }
 
-/// A question, with what is to be looked at and what a longer yes covers.
-pub(crate) fn about(tool: &str, subject: &str, preview: Option<String>, covers: Option<String>) -> question::Question {
+/// A question with its preview and the scope of a lasting permission.
+pub(crate) fn question_about(
+    tool: &str,
+    subject: &str,
+    preview: Option<String>,
+    covers: Option<String>,
+) -> permission_question::PermissionQuestion {
     let risk = if tool == "shell" { Risk::Runs } else { Risk::Writes };
-    question::Question { preview, covers, ..question::Question::new(tool, subject, risk) }
+    permission_question::PermissionQuestion {
+        preview,
+        covers,
+        ..permission_question::PermissionQuestion::new(tool, subject, risk)
+    }
 }

@@ -1,20 +1,20 @@
-//! How thinking looks (T2-T6).
+//! How thinking is displayed (T2-T6).
 
-use aside_core::block::{Block, Span, Time};
-use aside_core::event::{BlockId, End, Ending, Side};
+use aside_core::block::{Block, ThinkingSpan, Time};
+use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
-use aside_core::settings::Display;
+use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{Command, Opening, Status, Update};
+use aside_tui::seam::{Command, OpenedBlock, Status, Update};
 use aside_tui::transcript::THINKING_ONLY;
 use crossterm::event::KeyCode;
 
-use crate::support::{Stage, call, hidden, thinking, words};
+use crate::support::{TestTerminal, call, hidden, text_block, thinking};
 
 const LONG: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\neleven\ntwelve";
 
 #[test]
-fn t2_the_header_says_what_is_known() {
+fn t2_the_header_shows_what_is_known() {
     let long = "The user wants to know why the build fails on one machine only";
     #[rustfmt::skip]
     let cases: &[(&str, &str, Option<u64>, u16, &str)] = &[
@@ -28,59 +28,62 @@ fn t2_the_header_says_what_is_known() {
         ("marks left out",   "## *Plan* first",        None,         40, "▶ Thought · \"Plan first\""),
     ];
     for (name, text, ms, width, expected) in cases {
-        let mut stage = Stage::new(*width, 12);
-        let span = ms.map(|ms| Span { started: Time(0), ended: Time(ms) });
-        stage.open(0, Opening::Thinking);
-        stage.close(0, Block::Thinking(thinking(text, span)));
-        let header = stage.said()[0].clone();
+        let mut term = TestTerminal::new(*width, 12);
+        let span = ms.map(|ms| ThinkingSpan { started: Time(0), ended: Time(ms) });
+        term.open(0, OpenedBlock::Thinking);
+        term.close(0, Block::Thinking(thinking(text, span)));
+        let header = term.transcript()[0].clone();
         let header = if expected.ends_with("expand)") { header } else { header.replace(" (click to expand)", "") };
         assert_eq!(&header, expected, "{name}");
     }
 }
 
 #[test]
-fn t2_only_the_first_fold_of_a_session_says_how_to_open() {
-    let mut stage = Stage::new(80, 12);
-    stage.think(0, "First.", 2000);
-    stage.think(1, "Second.", 2000);
-    assert_eq!(stage.said(), ["▶ Thought for 2s · \"First.\" (click to expand)", "▶ Thought for 2s · \"Second.\""]);
-    let other = vec![Block::Thinking(thinking("Other.", None)), words("So.")];
-    stage.tell(Update::Restored(vec![Message::new(Role::Assistant, other)]));
-    assert_eq!(stage.said()[0], "▶ Thought · \"Other.\" (click to expand)", "another session, another first fold");
+fn t2_only_the_first_folded_block_shows_how_to_open_it() {
+    let mut term = TestTerminal::new(80, 12);
+    term.think(0, "First.", 2000);
+    term.think(1, "Second.", 2000);
+    assert_eq!(
+        term.transcript(),
+        ["▶ Thought for 2s · \"First.\" (click to expand)", "▶ Thought for 2s · \"Second.\""]
+    );
+    let other = vec![Block::Thinking(thinking("Other.", None)), text_block("So.")];
+    term.update(Update::Restored(vec![Message::new(Role::Assistant, other)]));
+    assert_eq!(term.transcript()[0], "▶ Thought · \"Other.\" (click to expand)", "a new session shows the hint again");
 }
 
 #[test]
-fn t2_while_it_runs_the_header_counts() {
-    let mut stage = Stage::new(80, 12);
-    stage.send();
-    stage.open(0, Opening::Thinking);
-    stage.grow(0, "**Reading it**\n\nI look at the code and see what it does.");
-    stage.pass(7_300);
-    let header = stage.said()[0].clone();
+fn t2_a_running_header_shows_time_and_tokens() {
+    let mut term = TestTerminal::new(80, 12);
+    term.send();
+    term.open(0, OpenedBlock::Thinking);
+    term.grow(0, "**Reading it**\n\nI look at the code and see what it does.");
+    term.advance(7_300);
+    let header = term.transcript()[0].clone();
     assert!(header.contains("Thinking · Reading it · 7s · ~"), "{header}");
     assert!(header.ends_with("tokens"), "{header}");
     let before = header.chars().next();
-    stage.pass(100);
-    assert_ne!(stage.said()[0].chars().next(), before, "the spinner turns");
+    term.advance(100);
+    assert_ne!(term.transcript()[0].chars().next(), before, "the spinner turns");
 }
 
 #[test]
 fn t3_views_while_it_streams_and_when_it_is_done() {
-    // Rows of the thought without its header: while it runs, and after.
+    // Rows below the header, while running and when done.
     #[rustfmt::skip]
     let cases = [
-        (Display::Full,      Some((12, 12))),
-        (Display::Live,      Some((8, 0))),
-        (Display::Collapsed, Some((0, 0))),
-        (Display::Off,       None),
+        (ThinkingDisplay::Full,      Some((12, 12))),
+        (ThinkingDisplay::Live,      Some((8, 0))),
+        (ThinkingDisplay::Collapsed, Some((0, 0))),
+        (ThinkingDisplay::Off,       None),
     ];
     for (view, expected) in cases {
-        let mut stage = Stage::viewed(60, 40, view);
-        stage.open(0, Opening::Thinking);
-        stage.grow(0, LONG);
-        let running = stage.said();
-        stage.close(0, Block::Thinking(thinking(LONG, None)));
-        let done = stage.said();
+        let mut term = TestTerminal::with_view(60, 40, view);
+        term.open(0, OpenedBlock::Thinking);
+        term.grow(0, LONG);
+        let running = term.transcript();
+        term.close(0, Block::Thinking(thinking(LONG, None)));
+        let done = term.transcript();
         match expected {
             None => assert_eq!((running.len(), done.len()), (0, 0), "{view}"),
             Some((open, folded)) => {
@@ -88,215 +91,215 @@ fn t3_views_while_it_streams_and_when_it_is_done() {
                 assert!(running[0].contains("Thinking") && done[0].contains("Thought"), "{view}");
             }
         }
-        if view == Display::Live {
-            assert_eq!(running.last().unwrap(), "│ twelve", "the window shows the end");
+        if view == ThinkingDisplay::Live {
+            assert_eq!(running.last().unwrap(), "│ twelve", "the tail shows the end");
         }
     }
 }
 
 #[test]
-fn t3_the_view_is_changed_by_command_and_key_for_all_thoughts_there_are() {
-    let mut stage = Stage::new(60, 30);
-    stage.think(0, "First.", 0);
-    stage.think(1, "Second.", 0);
+fn t3_a_command_or_key_changes_the_view_of_all_thinking() {
+    let mut term = TestTerminal::new(60, 30);
+    term.think(0, "First.", 0);
+    term.think(1, "Second.", 0);
     #[rustfmt::skip]
-    let steps: &[(&str, Display, bool)] = &[
-        ("/thinking full",      Display::Full,      true),
-        ("/thinking",           Display::Live,      false),
-        (":thinking",           Display::Collapsed, false),
-        (":toggle thinking",    Display::Off,       false),
-        ("/thinking",           Display::Full,      true),
-        ("/thinking collapsed", Display::Collapsed, false),
+    let steps: &[(&str, ThinkingDisplay, bool)] = &[
+        ("/thinking full",      ThinkingDisplay::Full,      true),
+        ("/thinking",           ThinkingDisplay::Live,      false),
+        (":thinking",           ThinkingDisplay::Collapsed, false),
+        (":toggle thinking",    ThinkingDisplay::Off,       false),
+        ("/thinking",           ThinkingDisplay::Full,      true),
+        ("/thinking collapsed", ThinkingDisplay::Collapsed, false),
     ];
     for (line, view, shown) in steps {
-        stage.line(line);
-        let screen = stage.screen();
+        term.line(line);
+        let screen = term.screen();
         assert!(screen.contains(&format!("Thinking: {view}")), "{line}: {screen}");
-        assert_eq!(stage.sent.pop(), Some(Command::View(*view)), "{line}");
+        assert_eq!(term.sent.pop(), Some(Command::View(*view)), "{line}");
         for text in ["│ First.", "│ Second."] {
             assert_eq!(screen.contains(text), *shown, "{line}");
         }
-        assert_eq!(screen.contains("Thought"), *view != Display::Off, "{line}");
+        assert_eq!(screen.contains("Thought"), *view != ThinkingDisplay::Off, "{line}");
     }
-    stage.control('t');
-    assert_eq!(stage.sent.pop(), Some(Command::View(Display::Off)));
+    term.control('t');
+    assert_eq!(term.sent.pop(), Some(Command::View(ThinkingDisplay::Off)));
 }
 
 #[test]
-fn t3_what_the_engine_told_before_it_knew_does_not_turn_the_view_back() {
-    let mut stage = Stage::new(60, 20);
-    stage.think(0, "First.", 0);
+fn t3_an_outdated_status_does_not_revert_the_view() {
+    let mut term = TestTerminal::new(60, 20);
+    term.think(0, "First.", 0);
     let told = |view| Update::Status(Box::new(Status { view, ..Status::default() }));
-    stage.line("/thinking full");
-    stage.tell(told(Display::Live));
-    assert!(stage.screen().contains("│ First."), "the engine answers a question asked before");
-    stage.tell(told(Display::Full));
-    stage.tell(told(Display::Collapsed));
-    assert!(!stage.screen().contains("│ First."), "and now it has news");
+    term.line("/thinking full");
+    term.update(told(ThinkingDisplay::Live));
+    assert!(term.screen().contains("│ First."), "an outdated status is ignored");
+    term.update(told(ThinkingDisplay::Full));
+    term.update(told(ThinkingDisplay::Collapsed));
+    assert!(!term.screen().contains("│ First."), "a newer status applies");
 }
 
 #[test]
 fn t4_a_block_is_toggled_while_it_runs_and_the_choice_survives_its_end() {
-    let mut stage = Stage::new(60, 30);
-    stage.open(0, Opening::Thinking);
-    stage.grow(0, LONG);
-    assert_eq!(stage.said().len(), 9);
-    stage.click(3, 0);
-    assert_eq!(stage.said().len(), 13, "opened while it runs");
-    stage.close(0, Block::Thinking(thinking(LONG, None)));
-    assert_eq!(stage.said().len(), 13, "and still open when it is done");
-    stage.click(3, 0);
-    assert_eq!(stage.said().len(), 1);
+    let mut term = TestTerminal::new(60, 30);
+    term.open(0, OpenedBlock::Thinking);
+    term.grow(0, LONG);
+    assert_eq!(term.transcript().len(), 9);
+    term.click(3, 0);
+    assert_eq!(term.transcript().len(), 13, "opened while it runs");
+    term.close(0, Block::Thinking(thinking(LONG, None)));
+    assert_eq!(term.transcript().len(), 13, "and still open when it is done");
+    term.click(3, 0);
+    assert_eq!(term.transcript().len(), 1);
 
-    let mut stage = Stage::viewed(60, 30, Display::Full);
-    stage.open(0, Opening::Thinking);
-    stage.grow(0, LONG);
-    stage.rows();
-    stage.click(3, 0);
-    assert_eq!(stage.said().len(), 1, "folded while it runs");
-    stage.close(0, Block::Thinking(thinking(LONG, None)));
-    assert_eq!(stage.said().len(), 1, "and still folded when it is done");
+    let mut term = TestTerminal::with_view(60, 30, ThinkingDisplay::Full);
+    term.open(0, OpenedBlock::Thinking);
+    term.grow(0, LONG);
+    term.rows();
+    term.click(3, 0);
+    assert_eq!(term.transcript().len(), 1, "folded while it runs");
+    term.close(0, Block::Thinking(thinking(LONG, None)));
+    assert_eq!(term.transcript().len(), 1, "and still folded when it is done");
 }
 
 #[test]
-fn t4_a_click_anywhere_on_the_live_window_opens_it() {
-    let mut stage = Stage::new(60, 30);
-    stage.open(0, Opening::Thinking);
-    stage.grow(0, LONG);
-    assert_eq!(stage.said().len(), 9);
-    stage.click(5, 4);
-    assert_eq!(stage.said().len(), 13);
-    stage.click(5, 4);
-    assert_eq!(stage.said().len(), 13, "an open one is text, to be selected and not to vanish");
+fn t4_a_click_anywhere_on_the_live_tail_opens_it() {
+    let mut term = TestTerminal::new(60, 30);
+    term.open(0, OpenedBlock::Thinking);
+    term.grow(0, LONG);
+    assert_eq!(term.transcript().len(), 9);
+    term.click(5, 4);
+    assert_eq!(term.transcript().len(), 13);
+    term.click(5, 4);
+    assert_eq!(term.transcript().len(), 13, "a click on open text must not fold it");
 }
 
 #[test]
 fn t4_tool_blocks_toggle_at_any_time_too() {
-    let mut stage = Stage::new(60, 30);
-    stage.call(0, "c1", "read", r#"{"path":"a.txt"}"#);
-    assert_eq!(stage.said(), ["▶ ○ read a.txt"]);
-    stage.control('o');
-    assert_eq!(stage.said(), ["▼ ○ read a.txt", r#"  {"path":"a.txt"}"#], "before it has a result");
-    stage.result("c1", "line one\nline two", false);
-    assert_eq!(stage.said(), ["▼ ✓ read a.txt · 2 lines", "  line one", "  line two"], "the choice stays");
-    stage.control('o');
-    assert_eq!(stage.said(), ["▶ ✓ read a.txt · 2 lines"]);
+    let mut term = TestTerminal::new(60, 30);
+    term.call(0, "c1", "read", r#"{"path":"a.txt"}"#);
+    assert_eq!(term.transcript(), ["▶ ○ read a.txt"]);
+    term.control('o');
+    assert_eq!(term.transcript(), ["▼ ○ read a.txt", r#"  {"path":"a.txt"}"#], "before it has a result");
+    term.result("c1", "line one\nline two", false);
+    assert_eq!(term.transcript(), ["▼ ✓ read a.txt · 2 lines", "  line one", "  line two"], "the choice stays");
+    term.control('o');
+    assert_eq!(term.transcript(), ["▶ ✓ read a.txt · 2 lines"]);
 }
 
 #[test]
 fn t5_a_summary_shows_its_current_item_and_all_of_them_when_done() {
-    let mut stage = Stage::viewed(60, 30, Display::Full);
-    stage.open(0, Opening::Thinking);
+    let mut term = TestTerminal::with_view(60, 30, ThinkingDisplay::Full);
+    term.open(0, OpenedBlock::Thinking);
     let items = ["**Reading**\n\nI read it.", "**Planning**\n\nI plan it."];
     for item in items {
-        stage.tell(Update::Item { block: BlockId(0) });
-        stage.grow(0, item);
+        term.update(Update::Item { block: BlockId(0) });
+        term.grow(0, item);
     }
-    let running = stage.screen();
+    let running = term.screen();
     assert!(running.contains("Thinking · Planning"), "{running}");
     assert!(running.contains("│ I plan it.") && !running.contains("I read it."), "{running}");
-    stage.close(0, Block::Thinking(thinking(&items.join("\n\n"), None)));
-    let done = stage.said();
+    term.close(0, Block::Thinking(thinking(&items.join("\n\n"), None)));
+    let done = term.transcript();
     assert_eq!(done[0], "▼ Thought · Reading");
     assert_eq!(done[1..], ["│ Reading", "│", "│ I read it.", "│", "│ Planning", "│", "│ I plan it."]);
 }
 
 #[test]
-fn t6_a_reply_of_nothing_but_thinking_stays_open_and_says_so() {
-    for view in [Display::Live, Display::Collapsed, Display::Full] {
-        let mut stage = Stage::viewed(100, 20, view);
-        stage.send();
-        stage.think(0, "I thought.", 1000);
-        stage.end(TurnEnd::ThinkingOnly { for_length: false });
-        let said = stage.said();
+fn t6_a_reply_with_only_thinking_stays_open_with_a_notice() {
+    for view in [ThinkingDisplay::Live, ThinkingDisplay::Collapsed, ThinkingDisplay::Full] {
+        let mut term = TestTerminal::with_view(100, 20, view);
+        term.send();
+        term.think(0, "I thought.", 1000);
+        term.end(TurnEnd::ThinkingOnly { for_length: false });
+        let said = term.transcript();
         assert_eq!(said[..2], ["▼ Thought for 1s · \"I thought.\"".to_owned(), "│ I thought.".to_owned()], "{view}");
         assert_eq!(said[2], format!("! {THINKING_ONLY}"), "{view}");
         assert_eq!(said.len(), 3, "no error: {said:?}");
     }
-    let mut stage = Stage::new(100, 20);
-    stage.send();
-    stage.think(0, "I thought.", 1000);
-    stage.end(TurnEnd::ThinkingOnly { for_length: true });
-    let screen = stage.screen();
+    let mut term = TestTerminal::new(100, 20);
+    term.send();
+    term.think(0, "I thought.", 1000);
+    term.end(TurnEnd::ThinkingOnly { for_length: true });
+    let screen = term.screen();
     assert!(screen.contains("it stopped at the output limit") && screen.contains("request.maxTokens"), "{screen}");
 }
 
 #[test]
-fn t6_no_output_at_all_is_an_error_one_can_see() {
-    let mut stage = Stage::new(80, 20);
-    stage.send();
-    stage.end(TurnEnd::Empty);
-    assert_eq!(stage.said(), ["✗ the model sent nothing at all", "  hint: /retry, or another /model"]);
+fn t6_no_output_at_all_is_a_visible_error() {
+    let mut term = TestTerminal::new(80, 20);
+    term.send();
+    term.end(TurnEnd::Empty);
+    assert_eq!(term.transcript(), ["✗ the model sent nothing at all", "  hint: /retry, or another /model"]);
 }
 
 #[test]
-fn a_thought_that_cannot_be_read_says_who_hides_it() {
-    let mut stage = Stage::new(60, 20);
-    stage.open(0, Opening::Thinking);
-    stage.close(0, Block::Thinking(hidden()));
-    assert_eq!(stage.said(), ["▶ Thought · hidden by provider (click to expand)"]);
-    stage.click(0, 0);
-    assert_eq!(stage.said()[1], "│ nothing of it can be read; 640 sealed bytes are kept");
+fn unreadable_thinking_is_marked_as_hidden_by_the_provider() {
+    let mut term = TestTerminal::new(60, 20);
+    term.open(0, OpenedBlock::Thinking);
+    term.close(0, Block::Thinking(hidden()));
+    assert_eq!(term.transcript(), ["▶ Thought · hidden by provider (click to expand)"]);
+    term.click(0, 0);
+    assert_eq!(term.transcript()[1], "│ nothing of it can be read; 640 sealed bytes are kept");
 }
 
 #[test]
-fn a_thought_without_a_word_is_no_thought() {
+fn blank_thinking_is_not_shown() {
     for text in ["", "  \n \n"] {
-        let mut stage = Stage::viewed(60, 20, Display::Full);
-        stage.open(0, Opening::Thinking);
-        stage.close(0, Block::Thinking(thinking(text, None)));
-        assert_eq!(stage.said(), Vec::<String>::new());
+        let mut term = TestTerminal::with_view(60, 20, ThinkingDisplay::Full);
+        term.open(0, OpenedBlock::Thinking);
+        term.close(0, Block::Thinking(thinking(text, None)));
+        assert_eq!(term.transcript(), Vec::<String>::new());
     }
 }
 
 #[test]
-fn an_interrupted_thought_says_so_and_keeps_what_came() {
-    let mut stage = Stage::new(60, 20);
-    stage.send();
-    stage.open(0, Opening::Thinking);
-    stage.grow(0, "I was just about");
-    stage.pass(5_000);
-    stage.key(KeyCode::Esc);
-    assert_eq!(stage.sent, [Command::Interrupt]);
-    stage.tell(Update::TurnEnded(TurnEnd::Interrupted));
-    assert_eq!(stage.said(), ["▶ Thought for 5s · interrupted · \"I was just about\"", "! interrupted"]);
+fn interrupted_thinking_is_marked_and_kept() {
+    let mut term = TestTerminal::new(60, 20);
+    term.send();
+    term.open(0, OpenedBlock::Thinking);
+    term.grow(0, "I was just about");
+    term.advance(5_000);
+    term.key(KeyCode::Esc);
+    assert_eq!(term.sent, [Command::Interrupt]);
+    term.update(Update::TurnEnded(TurnEnd::Interrupted));
+    assert_eq!(term.transcript(), ["▶ Thought for 5s · interrupted · \"I was just about\"", "! interrupted"]);
 }
 
 #[test]
-fn text_that_turns_out_to_be_a_thought_moves_over() {
-    let mut stage = Stage::viewed(60, 20, Display::Full);
-    stage.open(0, Opening::Text);
-    stage.grow(0, "I wonder");
-    assert_eq!(stage.said(), ["I wonder"]);
-    stage.tell(Update::Refiled { block: BlockId(0), to: Side::Thinking });
-    stage.grow(0, " why");
-    assert_eq!(stage.said()[1], "│ I wonder why");
-    stage.tell(Update::Refiled { block: BlockId(0), to: Side::Text });
-    assert_eq!(stage.said(), ["I wonder why"]);
+fn text_that_turns_out_to_be_thinking_moves() {
+    let mut term = TestTerminal::with_view(60, 20, ThinkingDisplay::Full);
+    term.open(0, OpenedBlock::Text);
+    term.grow(0, "I wonder");
+    assert_eq!(term.transcript(), ["I wonder"]);
+    term.update(Update::Refiled { block: BlockId(0), to: ProseKind::Thinking });
+    term.grow(0, " why");
+    assert_eq!(term.transcript()[1], "│ I wonder why");
+    term.update(Update::Refiled { block: BlockId(0), to: ProseKind::Text });
+    assert_eq!(term.transcript(), ["I wonder why"]);
 }
 
 #[test]
-fn a_last_word_wins_over_the_deltas() {
-    let mut stage = Stage::viewed(60, 20, Display::Full);
-    stage.open(0, Opening::Thinking);
-    stage.grow(0, "draft");
-    stage.close(0, Block::Thinking(thinking("final", None)));
-    stage.open(1, Opening::Text);
-    stage.grow(1, "half");
-    stage.close(1, words("whole"));
-    assert_eq!(stage.said(), ["▼ Thought · \"final\"", "│ final", "whole"]);
+fn the_final_block_wins_over_the_deltas() {
+    let mut term = TestTerminal::with_view(60, 20, ThinkingDisplay::Full);
+    term.open(0, OpenedBlock::Thinking);
+    term.grow(0, "draft");
+    term.close(0, Block::Thinking(thinking("final", None)));
+    term.open(1, OpenedBlock::Text);
+    term.grow(1, "half");
+    term.close(1, text_block("whole"));
+    assert_eq!(term.transcript(), ["▼ Thought · \"final\"", "│ final", "whole"]);
 }
 
-/// One path: a session looks after a restart as it looked before.
+/// A restored session looks as it did before.
 #[test]
 fn live_and_restored_look_the_same() {
-    let span = |from: u64, ms: u64| Some(Span { started: Time(from), ended: Time(from + ms) });
-    let turn = |stage: &mut Stage, live: bool| {
+    let span = |from: u64, ms: u64| Some(ThinkingSpan { started: Time(from), ended: Time(from + ms) });
+    let turn = |term: &mut TestTerminal, live: bool| {
         let thought = "**Reading**\n\nI read `it`.\n\n**Planning**\n\n- a\n- b";
         let reply = vec![
             Block::Thinking(thinking(thought, span(1_000_000, 4_000))),
             Block::Thinking(hidden()),
-            words("Let me **look**."),
+            text_block("Let me **look**."),
             call("c1", "read", r#"{"path":"a.txt"}"#),
         ];
         let results = aside_core::block::ToolResult {
@@ -307,65 +310,66 @@ fn live_and_restored_look_the_same() {
         };
         let last = vec![Block::Thinking(thinking("So.", span(1_004_000, 900)))];
         if live {
-            stage.line("why?");
-            stage.send();
-            stage.open(0, Opening::Thinking);
+            term.line("why?");
+            term.send();
+            term.open(0, OpenedBlock::Thinking);
             for piece in thought.split_inclusive('\n') {
-                stage.grow(0, piece);
+                term.grow(0, piece);
             }
-            stage.pass(4_000);
-            stage.close(0, reply[0].clone());
-            stage.open(1, Opening::Thinking);
-            stage.close(1, reply[1].clone());
-            stage.open(2, Opening::Text);
-            stage.grow(2, "Let me **lo");
-            stage.close(2, reply[2].clone());
-            stage.close(3, reply[3].clone());
-            stage.tell(Update::ReplyEnded(End { ending: Ending::ToolCalls, error: None }));
-            stage.tell(Update::ToolEnded(Box::new(results)));
-            stage.send();
-            stage.open(0, Opening::Thinking);
-            stage.grow(0, "So.");
-            stage.close(0, last[0].clone());
-            stage.end(TurnEnd::ThinkingOnly { for_length: false });
+            term.advance(4_000);
+            term.close(0, reply[0].clone());
+            term.open(1, OpenedBlock::Thinking);
+            term.close(1, reply[1].clone());
+            term.open(2, OpenedBlock::Text);
+            term.grow(2, "Let me **lo");
+            term.close(2, reply[2].clone());
+            term.close(3, reply[3].clone());
+            term.update(Update::ReplyEnded(ReplyEnd { ending: Ending::ToolCalls, error: None }));
+            term.update(Update::ToolEnded(Box::new(results)));
+            term.send();
+            term.open(0, OpenedBlock::Thinking);
+            term.grow(0, "So.");
+            term.close(0, last[0].clone());
+            term.end(TurnEnd::ThinkingOnly { for_length: false });
         } else {
             let messages = vec![
-                Message::new(Role::User, vec![words("why?")]),
+                Message::new(Role::User, vec![text_block("why?")]),
                 Message::new(Role::Assistant, reply),
                 Message::new(Role::Tool, vec![Block::ToolResult(results)]),
                 Message::new(Role::Assistant, last),
             ];
-            stage.tell(Update::Restored(messages));
+            term.update(Update::Restored(messages));
         }
     };
-    for view in Display::ALL {
+    for view in ThinkingDisplay::ALL {
         for width in [20, 40, 80] {
-            let (mut live, mut restored) = (Stage::viewed(width, 60, *view), Stage::viewed(width, 60, *view));
+            let (mut live, mut restored) =
+                (TestTerminal::with_view(width, 60, *view), TestTerminal::with_view(width, 60, *view));
             turn(&mut live, true);
             turn(&mut restored, false);
-            assert_eq!(live.said(), restored.said(), "{view} at {width}");
+            assert_eq!(live.transcript(), restored.transcript(), "{view} at {width}");
         }
     }
 }
 
-/// A provider that cites its sources cuts a sentence into many blocks.
+/// A provider that cites sources splits a sentence into many blocks.
 #[test]
-fn texts_that_follow_each_other_are_one_text() {
-    let mut stage = Stage::new(60, 20);
-    stage.send();
-    stage.write(0, "It is **31 m");
-    stage.write(1, " high**");
-    stage.open(2, Opening::Text);
-    stage.grow(2, "?");
-    stage.close(2, words("."));
-    assert_eq!(stage.said(), ["It is 31 m high."]);
-    stage.send();
-    stage.write(0, "Another reply.");
-    assert_eq!(stage.said(), ["It is 31 m high.", "Another reply."]);
-    stage.open(1, Opening::Text);
-    stage.grow(1, "Hm");
-    stage.tell(Update::Refiled { block: BlockId(1), to: Side::Thinking });
-    stage.close(1, Block::Thinking(thinking("Hm.", None)));
-    let said = stage.said();
+fn consecutive_text_blocks_are_one_text() {
+    let mut term = TestTerminal::new(60, 20);
+    term.send();
+    term.write(0, "It is **31 m");
+    term.write(1, " high**");
+    term.open(2, OpenedBlock::Text);
+    term.grow(2, "?");
+    term.close(2, text_block("."));
+    assert_eq!(term.transcript(), ["It is 31 m high."]);
+    term.send();
+    term.write(0, "Another reply.");
+    assert_eq!(term.transcript(), ["It is 31 m high.", "Another reply."]);
+    term.open(1, OpenedBlock::Text);
+    term.grow(1, "Hm");
+    term.update(Update::Refiled { block: BlockId(1), to: ProseKind::Thinking });
+    term.close(1, Block::Thinking(thinking("Hm.", None)));
+    let said = term.transcript();
     assert_eq!(said[1..], ["Another reply.".to_owned(), "▶ Thought · \"Hm.\" (click to expand)".to_owned()]);
 }

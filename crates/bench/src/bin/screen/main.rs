@@ -1,11 +1,11 @@
-//! `screen ASIDE [RUNS]`: what the terminal screen costs, in a real terminal
-//! of 200x50 while 1,000 deltas a second arrive. Once with nothing above and
-//! once above a session of 200,000 lines of thinking. Fails on a missed target.
+//! `screen ASIDE [RUNS]`: measures the terminal screen in a real terminal of 200x50
+//! while 1,000 deltas a second arrive, once in an empty session and once in a session
+//! of 200,000 lines of thinking. Fails on a missed target.
 //!
-//! CPU is read from the scheduler, which counts nanoseconds for each thread:
-//! of the thread that draws at each end of a frame, of all threads for shares.
-//! Every delta holds a letter of its own, and so does every key that is
-//! typed; the first time a letter comes out of the terminal, it is visible.
+//! CPU time comes from the scheduler, which counts nanoseconds per thread: of the
+//! drawing thread at the end of each frame, of all threads for CPU shares. Every
+//! delta and every typed key has a letter of its own; it is visible when that letter
+//! first appears in the output.
 
 mod program;
 mod run;
@@ -18,13 +18,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use aside_bench::frames::talk;
+use aside_bench::frames::long_conversation;
 use aside_core::block::{Block, Text};
 use aside_core::conversation::Conversation;
-use aside_core::exchange::{Opaque, write_lines};
+use aside_core::interchange::{OpaqueData, write_lines};
 use aside_core::message::{Message, Role};
 
-use run::{Figures, Scene, measure};
+use run::{Figures, StartState, measure};
 use watch::LAST_ANSWER;
 
 const LINES: usize = 200_000;
@@ -66,21 +66,21 @@ fn measured(binary: &Path, runs: usize, folder: &Path) -> io::Result<(Figures, F
     let (text, id) = import(binary, &stored)?;
     let (mut empty, mut full) = (Vec::new(), Vec::new());
     for run in 0..runs.max(1) {
-        for (scene, figures) in [(Scene::Empty, &mut empty), (Scene::Full(&id), &mut full)] {
+        for (transcript, figures) in [(StartState::Empty, &mut empty), (StartState::Full(&id), &mut full)] {
             let here = folder.join(format!("{run}-{}", figures.len()));
             copy(&stored, &here)?;
-            figures.push(measure(binary, scene, &here)?);
+            figures.push(measure(binary, transcript, &here)?);
             fs::remove_dir_all(&here)?;
         }
     }
     Ok((Figures::medians(&empty), Figures::medians(&full), text))
 }
 
-/// A store with a long session in it; the bytes of its thinking, and its name.
+/// Creates a store with a long session; returns the bytes of its thinking, and its id.
 fn import(binary: &Path, folder: &Path) -> io::Result<(usize, String)> {
     let mut conversation = Conversation { title: Some("a long one".to_owned()), ..Conversation::default() };
     let mut text = 0;
-    for message in talk(LINES, LINES_A_TURN) {
+    for message in long_conversation(LINES, LINES_A_TURN) {
         text += message.thinking().map(|thought| thought.text().len()).sum::<usize>();
         conversation.history.append(message);
     }
@@ -88,7 +88,7 @@ fn import(binary: &Path, folder: &Path) -> io::Result<(usize, String)> {
     let last = Block::Text(Text { text: last, seal: None, native: None });
     conversation.history.append(Message::new(Role::Assistant, vec![last]));
     let file = folder.join("long.jsonl");
-    fs::write(&file, write_lines(&conversation, Opaque::Keep))?;
+    fs::write(&file, write_lines(&conversation, OpaqueData::Keep))?;
     let out = Command::new(binary)
         .args(["sessions", "import"])
         .arg(&file)

@@ -1,4 +1,4 @@
-//! The program under test in a terminal of its own.
+//! The program under test, in a terminal of its own.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::watch::{Seen, Shared, look, watch};
+use crate::watch::{ScreenLog, SharedOutput, lock_output, watch};
 
 const COLUMNS: u16 = 200;
 const ROWS: u16 = 50;
 
-pub(crate) struct Program {
+pub(crate) struct ProgramUnderTest {
     child: Child,
     keys: File,
-    pub(crate) seen: Shared,
+    pub(crate) output: SharedOutput,
     pub(crate) began: Instant,
 }
 
-impl Program {
-    /// In a terminal that controls it, as a shell would start it.
-    pub(crate) fn start(binary: &Path, arguments: &[&str], folder: &Path) -> io::Result<Program> {
+impl ProgramUnderTest {
+    /// Starts it with a controlling terminal, as a shell would.
+    pub(crate) fn start(binary: &Path, arguments: &[&str], folder: &Path) -> io::Result<ProgramUnderTest> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&master)?;
         unlockpt(&master)?;
@@ -34,7 +34,7 @@ impl Program {
         let name = ptsname(&master, Vec::new())?;
         let open = || OpenOptions::new().read(true).write(true).open(OsStr::from_bytes(name.as_bytes()));
         let began = Instant::now();
-        // It becomes the program itself: the process id stays.
+        // `setsid` executes the program in the same process, so the process id stays.
         let child = Command::new("setsid")
             .arg("--ctty")
             .arg(binary)
@@ -51,29 +51,32 @@ impl Program {
             .spawn()?;
         let terminal = File::from(master);
         let keys = terminal.try_clone()?;
-        let seen = Shared::default();
-        let (pid, shared) = (child.id(), Arc::clone(&seen));
+        let output = SharedOutput::default();
+        let (pid, shared) = (child.id(), Arc::clone(&output));
         std::thread::spawn(move || watch(terminal, pid, &shared));
-        Ok(Program { child, keys, seen, began })
+        Ok(ProgramUnderTest { child, keys, output, began })
     }
 
     pub(crate) fn type_in(&mut self, text: &str) -> io::Result<()> {
         self.keys.write_all(text.as_bytes())
     }
 
-    /// Nanoseconds of all its threads.
+    /// CPU nanoseconds of all its threads.
     pub(crate) fn cpu(&self) -> u64 {
         let pid = self.child.id();
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).map(|thread| ran(pid, thread).cpu).sum()
+        threads
+            .filter_map(|thread| thread.file_name().to_str()?.parse().ok())
+            .map(|thread| thread_times(pid, thread).cpu)
+            .sum()
     }
 
-    /// Of the thread that draws.
+    /// CPU nanoseconds of the drawing thread.
     pub(crate) fn screen_cpu(&self) -> u64 {
-        ran(self.child.id(), self.child.id()).cpu
+        thread_times(self.child.id(), self.child.id()).cpu
     }
 
-    /// Bytes of memory that are its own: not of files.
+    /// Bytes of anonymous memory.
     pub(crate) fn memory(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -81,11 +84,11 @@ impl Program {
         kilobytes.unwrap_or(0) * 1024
     }
 
-    /// Waits until something was seen.
-    pub(crate) fn until<T>(&mut self, most: Duration, found: impl Fn(&Seen) -> Option<T>) -> io::Result<T> {
+    /// Waits for a condition on the output.
+    pub(crate) fn until<T>(&mut self, most: Duration, found: impl Fn(&ScreenLog) -> Option<T>) -> io::Result<T> {
         let end = Instant::now() + most;
         loop {
-            if let Some(found) = found(&look(&self.seen)) {
+            if let Some(found) = found(&lock_output(&self.output)) {
                 return Ok(found);
             }
             if let Some(status) = self.child.try_wait()? {
@@ -98,7 +101,7 @@ impl Program {
         }
     }
 
-    /// Leaves as a person does, and is ended if that does not work.
+    /// Quits as a user does; fails if that does not work.
     pub(crate) fn leave(mut self) -> io::Result<()> {
         self.type_in("\x03\x03\x03")?;
         let end = Instant::now() + Duration::from_secs(3);
@@ -112,22 +115,22 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for ProgramUnderTest {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Nanoseconds that a thread ran, and that it could have run but had no core.
+/// Nanoseconds that a thread ran, and that it was runnable but waited for a core.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ran {
+pub(crate) struct ThreadTimes {
     pub(crate) cpu: u64,
     pub(crate) waited: u64,
 }
 
-pub(crate) fn ran(pid: u32, thread: u32) -> Ran {
+pub(crate) fn thread_times(pid: u32, thread: u32) -> ThreadTimes {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).unwrap_or_default();
     let mut numbers = text.split_whitespace().map_while(|number| number.parse().ok());
-    Ran { cpu: numbers.next().unwrap_or(0), waited: numbers.next().unwrap_or(0) }
+    ThreadTimes { cpu: numbers.next().unwrap_or(0), waited: numbers.next().unwrap_or(0) }
 }

@@ -1,4 +1,4 @@
-//! One run: started, asked, typed into while the answer comes, left alone.
+//! One run: starts the program, sends a prompt, types while the reply streams, then idles.
 
 use std::fs;
 use std::io;
@@ -7,30 +7,30 @@ use std::sync::PoisonError;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::program::Program;
-use crate::server::{self, Sent};
-use crate::watch::{DELTAS, Frame, KEYS, LAST_ANSWER, Seen, look};
+use crate::program::ProgramUnderTest;
+use crate::server::{self, SendTimes};
+use crate::watch::{DELTAS, DrawnFrame, KEYS, LAST_ANSWER, ScreenLog, lock_output};
 
-/// Half thinking, half answer, a thousand a second.
+/// Half thinking, half answer, a thousand deltas a second.
 const STREAMED: usize = 10_000;
 const BETWEEN_KEYS: Duration = Duration::from_millis(97);
 const IDLE: Duration = Duration::from_secs(5);
-/// A word on what was just done vanishes after three seconds.
+/// Status messages disappear after three seconds.
 const UNTIL_IDLE: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Scene<'a> {
+pub(crate) enum StartState<'a> {
     Empty,
     Full(&'a str),
 }
 
-/// Milliseconds unless said otherwise.
+/// In milliseconds unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Figures {
     pub(crate) start_cpu: f64,
     pub(crate) start_wall: f64,
     pub(crate) fps: f64,
-    /// Of a core, while deltas come.
+    /// Percent of a core, while deltas arrive.
     pub(crate) share: f64,
     pub(crate) frame_median: f64,
     pub(crate) frame_p95: f64,
@@ -38,12 +38,12 @@ pub(crate) struct Figures {
     pub(crate) delta_p99: f64,
     pub(crate) key_median: f64,
     pub(crate) key_worst: f64,
-    /// Without what was spent waiting for a core.
+    /// Without the time spent waiting for a core.
     pub(crate) key_own: f64,
     pub(crate) toggle_cpu: f64,
     pub(crate) toggle_wall: f64,
     pub(crate) idle_share: f64,
-    /// Bytes.
+    /// In bytes.
     pub(crate) memory: f64,
     pub(crate) kilobytes_a_frame: f64,
 }
@@ -93,14 +93,14 @@ impl Figures {
         let mut out = Figures::default();
         for (index, figure) in out.all().into_iter().enumerate() {
             let mut values: Vec<f64> = runs.iter().map(|run| *run.clone().all()[index]).collect();
-            *figure = share_of(&mut values, 0.5);
+            *figure = percentile(&mut values, 0.5);
         }
         out
     }
 }
 
-/// The value that this share of the values does not exceed.
-fn share_of(values: &mut [f64], share: f64) -> f64 {
+/// The smallest value that this share of the values does not exceed.
+fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = ((values.len() as f64 * share).ceil() as usize).clamp(1, values.len().max(1)) - 1;
     values.get(at).copied().unwrap_or(f64::NAN)
@@ -110,22 +110,22 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-pub(crate) fn measure(binary: &Path, scene: Scene<'_>, folder: &Path) -> io::Result<Figures> {
+pub(crate) fn measure(binary: &Path, start: StartState<'_>, folder: &Path) -> io::Result<Figures> {
     let (address, sent) = server::start(STREAMED)?;
     let provider = format!("[providers.local]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}\"\n");
     fs::write(folder.join("config/config.toml"), provider)?;
     let mut arguments = vec!["-m", "local/m", "--set", "context.limit=100000000"];
-    if let Scene::Full(id) = scene {
+    if let StartState::Full(id) = start {
         arguments.extend(["--resume", id]);
     }
-    let mut program = Program::start(binary, &arguments, folder)?;
+    let mut program = ProgramUnderTest::start(binary, &arguments, folder)?;
     let mut figures = Figures::default();
-    let opened = |seen: &Seen| {
-        let shown = match scene {
-            Scene::Empty => seen.frames.first().map(|frame| frame.at),
-            Scene::Full(_) => seen.letters.get(&LAST_ANSWER).copied(),
+    let opened = |output: &ScreenLog| {
+        let shown = match start {
+            StartState::Empty => output.frames.first().map(|frame| frame.at),
+            StartState::Full(_) => output.letters.get(&LAST_ANSWER).copied(),
         };
-        shown.filter(|shown| seen.frames.iter().any(|frame| frame.at >= *shown))
+        shown.filter(|shown| output.frames.iter().any(|frame| frame.at >= *shown))
     };
     let shown = program.until(Duration::from_secs(30), opened)?;
     figures.start_cpu = program.cpu() as f64 / 1e6;
@@ -142,14 +142,14 @@ pub(crate) fn measure(binary: &Path, scene: Scene<'_>, folder: &Path) -> io::Res
     Ok(figures)
 }
 
-fn stream(program: &mut Program, sent: &Sent, figures: &mut Figures) -> io::Result<()> {
+fn stream(program: &mut ProgramUnderTest, sent: &SendTimes, figures: &mut Figures) -> io::Result<()> {
     program.type_in("go")?;
     program.type_in("\r")?;
-    program.until(Duration::from_secs(20), |seen| seen.letters.get(&DELTAS).copied())?;
+    program.until(Duration::from_secs(20), |output| output.letters.get(&DELTAS).copied())?;
     let (began, cpu) = (Instant::now(), program.cpu());
     let (first, bytes) = {
-        let seen = look(&program.seen);
-        (seen.frames.len(), seen.bytes)
+        let output = lock_output(&program.output);
+        (output.frames.len(), output.bytes)
     };
     let mut typed = Vec::new();
     loop {
@@ -164,58 +164,57 @@ fn stream(program: &mut Program, sent: &Sent, figures: &mut Figures) -> io::Resu
     let passed = began.elapsed();
     figures.share = (program.cpu() - cpu) as f64 / passed.as_nanos() as f64 * 100.0;
     let last = DELTAS + STREAMED as u32 - 1;
-    program.until(Duration::from_secs(20), |seen| seen.letters.get(&last).copied())?;
-    let seen = look(&program.seen);
-    let frames: Vec<Frame> =
-        seen.frames.iter().skip(first).filter(|frame| frame.at < began + passed).copied().collect();
+    program.until(Duration::from_secs(20), |output| output.letters.get(&last).copied())?;
+    let output = lock_output(&program.output);
+    let frames: Vec<DrawnFrame> =
+        output.frames.iter().skip(first).filter(|frame| frame.at < began + passed).copied().collect();
     figures.fps = frames.len() as f64 / passed.as_secs_f64();
-    figures.kilobytes_a_frame = (seen.bytes - bytes) as f64 / 1024.0 / frames.len().max(1) as f64;
+    figures.kilobytes_a_frame = (output.bytes - bytes) as f64 / 1024.0 / frames.len().max(1) as f64;
     let mut costs: Vec<f64> =
-        frames.windows(2).map(|pair| pair[1].ran.cpu.saturating_sub(pair[0].ran.cpu) as f64 / 1e6).collect();
-    figures.frame_median = share_of(&mut costs, 0.5);
-    figures.frame_p95 = share_of(&mut costs, 0.95);
-    let mut delays = delays(&seen, &sent.lock().unwrap_or_else(PoisonError::into_inner));
-    figures.delta_median = share_of(&mut delays, 0.5);
-    figures.delta_p99 = share_of(&mut delays, 0.99);
-    let echoes: Vec<(f64, f64)> = typed.iter().map(|(key, at)| echo(&seen, *key, *at)).collect();
-    figures.key_median = share_of(&mut echoes.iter().map(|echo| echo.0).collect::<Vec<_>>(), 0.5);
-    figures.key_worst = share_of(&mut echoes.iter().map(|echo| echo.0).collect::<Vec<_>>(), 1.0);
-    figures.key_own = share_of(&mut echoes.iter().map(|echo| echo.0 - echo.1).collect::<Vec<_>>(), 1.0);
+        frames.windows(2).map(|pair| pair[1].times.cpu.saturating_sub(pair[0].times.cpu) as f64 / 1e6).collect();
+    figures.frame_median = percentile(&mut costs, 0.5);
+    figures.frame_p95 = percentile(&mut costs, 0.95);
+    let mut delays = delays(&output, &sent.lock().unwrap_or_else(PoisonError::into_inner));
+    figures.delta_median = percentile(&mut delays, 0.5);
+    figures.delta_p99 = percentile(&mut delays, 0.99);
+    let echoes: Vec<(f64, f64)> = typed.iter().map(|(key, at)| echo(&output, *key, *at)).collect();
+    figures.key_median = percentile(&mut echoes.iter().map(|echo| echo.0).collect::<Vec<_>>(), 0.5);
+    figures.key_worst = percentile(&mut echoes.iter().map(|echo| echo.0).collect::<Vec<_>>(), 1.0);
+    figures.key_own = percentile(&mut echoes.iter().map(|echo| echo.0 - echo.1).collect::<Vec<_>>(), 1.0);
     Ok(())
 }
 
-/// How long a key took to show up, and how much of that the thread that draws
-/// waited for a core: on a machine with other work that is not ours.
-fn echo(seen: &Seen, key: u32, typed: Instant) -> (f64, f64) {
-    let Some(shown) = seen.letters.get(&key).copied() else { return (f64::INFINITY, 0.0) };
-    let waited = |frame: Option<&Frame>| frame.map_or(0, |frame| frame.ran.waited);
-    let before = waited(seen.frames.iter().rev().find(|frame| frame.at < typed));
-    let after = waited(seen.frames.iter().find(|frame| frame.at >= shown));
+/// How long a key took to appear, and how much of that the drawing thread waited for
+/// a core, which is due to other load on the machine.
+fn echo(output: &ScreenLog, key: u32, typed: Instant) -> (f64, f64) {
+    let Some(shown) = output.letters.get(&key).copied() else { return (f64::INFINITY, 0.0) };
+    let waited = |frame: Option<&DrawnFrame>| frame.map_or(0, |frame| frame.times.waited);
+    let before = waited(output.frames.iter().rev().find(|frame| frame.at < typed));
+    let after = waited(output.frames.iter().find(|frame| frame.at >= shown));
     (ms(shown.saturating_duration_since(typed)), after.saturating_sub(before) as f64 / 1e6)
 }
 
-/// From a delta's way out of the server until it, or one that came after it,
-/// was on the screen.
-fn delays(seen: &Seen, sent: &[Instant]) -> Vec<f64> {
+/// The time from sending each delta until it, or a later one, was on the screen.
+fn delays(output: &ScreenLog, sent: &[Instant]) -> Vec<f64> {
     let mut shown = None;
     let mut delays = Vec::new();
     for (index, at) in sent.iter().enumerate().rev() {
-        let own = seen.letters.get(&(DELTAS + index as u32)).copied();
+        let own = output.letters.get(&(DELTAS + index as u32)).copied();
         shown = [shown, own].into_iter().flatten().min();
         delays.extend(shown.map(|shown| ms(shown.saturating_duration_since(*at))));
     }
     delays
 }
 
-/// Every view in turn, until all thoughts look as before.
-fn toggle(program: &mut Program, figures: &mut Figures) -> io::Result<()> {
+/// Switches through all views, back to the first.
+fn toggle(program: &mut ProgramUnderTest, figures: &mut Figures) -> io::Result<()> {
     for _ in 0..4 {
         sleep(Duration::from_millis(300));
-        let (frames, cpu, at) = (look(&program.seen).frames.len(), program.screen_cpu(), Instant::now());
+        let (frames, cpu, at) = (lock_output(&program.output).frames.len(), program.screen_cpu(), Instant::now());
         program.type_in("\x14")?;
-        let frame = program.until(Duration::from_secs(20), |seen| seen.frames.get(frames).copied())?;
+        let frame = program.until(Duration::from_secs(20), |output| output.frames.get(frames).copied())?;
         figures.toggle_wall = figures.toggle_wall.max(ms(frame.at - at));
-        figures.toggle_cpu = figures.toggle_cpu.max(frame.ran.cpu.saturating_sub(cpu) as f64 / 1e6);
+        figures.toggle_cpu = figures.toggle_cpu.max(frame.times.cpu.saturating_sub(cpu) as f64 / 1e6);
     }
     Ok(())
 }

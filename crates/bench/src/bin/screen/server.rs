@@ -1,5 +1,5 @@
-//! Answers every request with 1,000 deltas a second: half a thought, half an
-//! answer. Each delta begins with a letter that no other has.
+//! Answers every request with 1,000 deltas a second: half thinking, half answer. Each
+//! delta begins with a letter of its own.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,27 +12,27 @@ use aside_bench::serve::read_request;
 use crate::watch::DELTAS;
 
 const BETWEEN: Duration = Duration::from_millis(1);
-/// A line ends after so many deltas.
+/// Every this many deltas, a line ends.
 const DELTAS_A_LINE: usize = 8;
 
-/// When each delta went out.
-pub(crate) type Sent = Arc<Mutex<Vec<Instant>>>;
+/// When each delta was sent.
+pub(crate) type SendTimes = Arc<Mutex<Vec<Instant>>>;
 
-pub(crate) fn start(deltas: usize) -> io::Result<(SocketAddr, Sent)> {
+pub(crate) fn start(deltas: usize) -> io::Result<(SocketAddr, SendTimes)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    let sent = Sent::default();
+    let sent = SendTimes::default();
     let stamps = Arc::clone(&sent);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A client that goes away is its own business.
+            // A client may disconnect at any time.
             answer(stream, deltas, &stamps).ok();
         }
     });
     Ok((address, sent))
 }
 
-fn answer(mut stream: TcpStream, deltas: usize, sent: &Sent) -> io::Result<()> {
+fn answer(mut stream: TcpStream, deltas: usize, sent: &SendTimes) -> io::Result<()> {
     stream.set_nodelay(true)?;
     read_request(&mut stream)?;
     let head =

@@ -1,19 +1,19 @@
-//! The terminal's side: cells, modes, and answers to what a program asks.
+//! A terminal emulator: cells, modes, and replies to queries.
 
 use std::num::NonZeroU16;
 
 use vt100::{Callbacks, Cell, Color, MouseProtocolMode, Parser, Screen};
 
-/// The background that the terminal tells when it is asked.
+/// The background that the terminal reports when queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum Background {
     Dark,
     Light,
 }
 
-pub(crate) struct Emulator(Parser<Asked>);
+pub(crate) struct Emulator(Parser<TerminalQueries>);
 
-/// How the letter of a cell looks.
+/// The style of a cell.
 #[expect(clippy::struct_excessive_bools, reason = "a terminal has them one by one")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Style {
@@ -40,18 +40,18 @@ impl Style {
     }
 }
 
-/// What the screen does not keep by itself.
-struct Asked {
-    ground: Ground,
+/// State that vt100's screen does not keep.
+struct TerminalQueries {
+    background: Background,
     replies: Vec<u8>,
-    /// Between the two ends of a frame.
+    /// Inside a synchronized update.
     drawing: bool,
-    /// How many keyboard modes were pushed and not popped.
+    /// Keyboard modes pushed and not popped.
     keyboard_modes: i32,
     copied: Vec<Vec<u8>>,
 }
 
-/// What a program must leave as it found it.
+/// The modes that a program must restore.
 #[expect(clippy::struct_excessive_bools, reason = "a terminal has them one by one")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Modes {
@@ -64,8 +64,8 @@ pub(crate) struct Modes {
 }
 
 impl Modes {
-    /// As a shell has them.
-    pub(crate) const UNTOUCHED: Modes = Modes {
+    /// The modes of a shell.
+    pub(crate) const DEFAULT: Modes = Modes {
         alternate_screen: false,
         mouse: false,
         bracketed_paste: false,
@@ -76,9 +76,10 @@ impl Modes {
 }
 
 impl Emulator {
-    pub(crate) fn new(columns: u16, rows: u16, ground: Ground) -> Emulator {
-        let asked = Asked { ground, replies: Vec::new(), drawing: false, keyboard_modes: 0, copied: Vec::new() };
-        Emulator(Parser::new_with_callbacks(size(rows), size(columns), 0, asked))
+    pub(crate) fn new(columns: u16, rows: u16, background: Background) -> Emulator {
+        let queries =
+            TerminalQueries { background, replies: Vec::new(), drawing: false, keyboard_modes: 0, copied: Vec::new() };
+        Emulator(Parser::new_with_callbacks(size(rows), size(columns), 0, queries))
     }
 
     pub(crate) fn take(&mut self, bytes: &[u8]) {
@@ -97,7 +98,7 @@ impl Emulator {
         self.0.callbacks().drawing
     }
 
-    /// What was put on the clipboard, as it was sent.
+    /// The data sent to the clipboard, still base64.
     pub(crate) fn copied(&self) -> &[Vec<u8>] {
         &self.0.callbacks().copied
     }
@@ -133,7 +134,7 @@ fn size(cells: u16) -> NonZeroU16 {
     NonZeroU16::new(cells).unwrap()
 }
 
-impl Callbacks for Asked {
+impl Callbacks for TerminalQueries {
     fn unhandled_csi(&mut self, _: &mut Screen, i1: Option<u8>, _: Option<u8>, params: &[&[u16]], c: char) {
         match (i1, c, params.first().and_then(|first| first.first())) {
             (None, 'c', _) => self.replies.extend(b"\x1b[?62;22c"),
@@ -147,9 +148,9 @@ impl Callbacks for Asked {
 
     fn unhandled_osc(&mut self, _: &mut Screen, params: &[&[u8]]) {
         if params == [&b"11"[..], b"?"] {
-            self.replies.extend(match self.ground {
-                Ground::Dark => &b"\x1b]11;rgb:1010/1111/1414\x1b\\"[..],
-                Ground::Light => b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
+            self.replies.extend(match self.background {
+                Background::Dark => &b"\x1b]11;rgb:1010/1111/1414\x1b\\"[..],
+                Background::Light => b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
             });
         }
     }

@@ -1,21 +1,21 @@
-//! The screen as a person meets it: the built binary in a real terminal, with
-//! keys, a mouse and sizes that change. What is asserted is what is seen.
+//! The screen of the built binary in a real terminal, with keys, mouse and resizes.
+//! Assertions are about the visible screen.
 //!
-//! Nothing sleeps and hopes: whatever is expected is waited for, and the
-//! screen is printed if it does not come.
+//! Tests wait for the expected state instead of sleeping, and print the screen if
+//! it never appears.
 
 mod emulator;
-mod folder;
-pub(crate) mod provider;
+pub(crate) mod scripted_provider;
 mod svg;
+mod test_folders;
 
-mod asked;
-mod ends;
+mod input;
+mod permission_questions;
 mod picture;
+mod resizing;
 mod sessions;
-mod sizes;
-mod thoughts;
-mod writing;
+mod stopping_and_leaving;
+mod thinking;
 
 use std::io::{ErrorKind, Read, Write};
 use std::process::{Child, ExitStatus};
@@ -25,11 +25,11 @@ use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use emulator::{Emulator, Ground, Style};
-use folder::Folder;
+use emulator::{Background, Emulator, Style};
+use test_folders::TestFolders;
 
-/// How long anything may take. A busy machine is slow; a bug waits for ever.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// How long anything may take; long enough for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 pub(crate) const UP: &str = "\x1b[A";
 pub(crate) const HOME: &str = "\x1b[H";
@@ -41,17 +41,18 @@ pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_O: &str = "\x0f";
 pub(crate) const CTRL_T: &str = "\x14";
 
-/// How the terminal is before the program starts.
+/// The terminal before the program starts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct TerminalOptions {
     pub(crate) columns: u16,
     pub(crate) rows: u16,
-    pub(crate) ground: Ground,
-    /// Variables besides the usual ones.
+    pub(crate) background: Background,
+    /// Additional environment variables.
     pub(crate) env: &'static [(&'static str, &'static str)],
 }
 
-pub(crate) const USUAL: Kind = Kind { columns: 80, rows: 24, ground: Ground::Dark, env: &[] };
+pub(crate) const DEFAULT_OPTIONS: TerminalOptions =
+    TerminalOptions { columns: 80, rows: 24, background: Background::Dark, env: &[] };
 
 /// The program in its terminal.
 pub(crate) struct Terminal {
@@ -61,11 +62,11 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the program in a folder of its own, with nothing of whoever runs
-    /// the tests: no keys, no config, no data.
-    pub(crate) fn start(folder: &Folder, arguments: &[&str], kind: Kind) -> Terminal {
+    /// Starts the program in its own folders, without the developer's keys, config and
+    /// data.
+    pub(crate) fn start(folder: &TestFolders, arguments: &[&str], options: TerminalOptions) -> Terminal {
         let (pty, pts) = open().unwrap();
-        pty.resize(Size::new(kind.rows, kind.columns)).unwrap();
+        pty.resize(Size::new(options.rows, options.columns)).unwrap();
         let command = Command::new(env!("CARGO_BIN_EXE_aside"))
             .args(arguments)
             .env_clear()
@@ -76,33 +77,33 @@ impl Terminal {
             .env("TERM", "xterm-256color")
             .env("COLORTERM", "truecolor")
             .env("LANG", "C.UTF-8")
-            .envs(kind.env.iter().copied())
+            .envs(options.env.iter().copied())
             .current_dir(&folder.project);
         let child = command.spawn(pts).unwrap();
         rustix::io::ioctl_fionbio(&pty, true).unwrap();
-        Terminal { pty, child, emulator: Emulator::new(kind.columns, kind.rows, kind.ground) }
+        Terminal { pty, child, emulator: Emulator::new(options.columns, options.rows, options.background) }
     }
 
-    /// Started, and ready to be written to.
-    pub(crate) fn ready(folder: &Folder, arguments: &[&str]) -> Terminal {
-        let mut terminal = Terminal::start(folder, arguments, USUAL);
+    /// Starts the program and waits for the input.
+    pub(crate) fn ready(folder: &TestFolders, arguments: &[&str]) -> Terminal {
+        let mut terminal = Terminal::start(folder, arguments, DEFAULT_OPTIONS);
         terminal.see("❯ ");
         terminal
     }
 
-    /// Passes bytes both ways until nothing has happened for a moment.
+    /// Passes bytes both ways until nothing happens for `moment`.
     fn pump(&mut self, mut input: &[u8], moment: Duration) -> Flow {
         let mut bytes = [0; 16 * 1024];
         loop {
             let replies = self.emulator.take_replies();
             if !replies.is_empty() {
-                // A few bytes, and the program waits for them.
+                // Small enough to be written without blocking.
                 drop((&self.pty).write_all(&replies));
             }
-            // Keys that are not taken yet are waited with; nothing else is.
+            // Wait longer only while keys are still to be written.
             let (wanted, moment) = match input.is_empty() {
                 true => (PollFlags::IN, moment),
-                false => (PollFlags::IN | PollFlags::OUT, PATIENCE),
+                false => (PollFlags::IN | PollFlags::OUT, TIMEOUT),
             };
             let mut ready = [PollFd::new(&self.pty, wanted)];
             poll(&mut ready, Some(&Timespec::try_from(moment).unwrap())).unwrap();
@@ -124,7 +125,7 @@ impl Terminal {
                     Ok(0) => return Flow::Closed,
                     Ok(count) => self.emulator.take(&bytes[..count]),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => (),
-                    // So Linux says that nobody has the other end any more.
+                    // Linux reports a closed pty as an error.
                     Err(_) => return Flow::Closed,
                 }
             }
@@ -134,12 +135,12 @@ impl Terminal {
         }
     }
 
-    /// Keys as the terminal sends them.
+    /// Sends keys as a terminal encodes them.
     pub(crate) fn keys(&mut self, keys: &str) {
         self.pump(keys.as_bytes(), Duration::ZERO);
     }
 
-    /// A line, and Enter.
+    /// Types a line and presses Enter.
     pub(crate) fn enter(&mut self, line: &str) {
         self.keys(line);
         self.see_in_input(line);
@@ -150,7 +151,7 @@ impl Terminal {
         self.keys(&format!("\x1b[200~{text}\x1b[201~"));
     }
 
-    /// A click of the left button on a cell, counted from nought.
+    /// Clicks the left button on a cell; coordinates start at 0.
     pub(crate) fn click(&mut self, row: usize, column: usize) {
         let (row, column) = (row + 1, column + 1);
         self.keys(&format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m"));
@@ -170,7 +171,7 @@ impl Terminal {
         self.pty.resize(Size::new(rows, columns)).unwrap();
     }
 
-    /// What is on the screen, without blanks at the ends of rows.
+    /// The rows of the screen, without trailing blanks.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.emulator.lines()
     }
@@ -179,7 +180,7 @@ impl Terminal {
         &self.emulator
     }
 
-    /// The colours and letters of a row.
+    /// The styles of a row's cells.
     pub(crate) fn styles(&self, row: u16) -> Vec<Style> {
         self.emulator.styles(row)
     }
@@ -198,9 +199,9 @@ impl Terminal {
         self.lines().swap_remove(self.row_of(text))
     }
 
-    /// Waits until the screen is as it should be.
+    /// Waits until the screen meets a condition.
     pub(crate) fn until(&mut self, what: &str, is_so: impl Fn(&[String]) -> bool) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !is_so(&self.lines()) {
             let left = until.saturating_duration_since(Instant::now());
             let flow = self.pump(b"", left.min(Duration::from_millis(200)));
@@ -221,18 +222,18 @@ impl Terminal {
         self.until(&format!("no {text}"), |lines| !lines.iter().any(|line| line.contains(text)));
     }
 
-    /// The last rows are the input and the status; the input says this.
+    /// Waits until the input, near the bottom of the screen, contains the text.
     fn see_in_input(&mut self, text: &str) {
         let end: String = text.chars().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect();
         self.until(text, |lines| lines.iter().rev().take(13).any(|line| line.contains(end.trim())));
     }
 
-    /// Nothing is answered any more.
+    /// Waits until no turn is running.
     pub(crate) fn idle(&mut self) {
         self.until("the end of the turn", |lines| !lines.iter().any(|line| line.starts_with("─ ")));
     }
 
-    /// Something is.
+    /// Waits until a turn is running.
     pub(crate) fn busy(&mut self) {
         self.until("the turn", |lines| lines.iter().any(|line| line.contains("Esc stops")));
     }
@@ -242,9 +243,9 @@ impl Terminal {
         self.child.wait().unwrap();
     }
 
-    /// Waits until the program has ended by itself.
+    /// Waits until the program exits.
     pub(crate) fn ended(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while self.pump(b"", Duration::from_millis(200)) == Flow::Open {
             assert!(Instant::now() < until, "it does not end\n{}", self.picture());
         }
@@ -256,7 +257,7 @@ impl Terminal {
         self.child.id()
     }
 
-    /// The screen for whoever reads why a test failed.
+    /// The screen as text, for assertion messages.
     pub(crate) fn picture(&self) -> String {
         let lines = self.lines();
         lines.iter().fold(String::new(), |all, line| format!("{all}▕{line}\n"))
@@ -265,7 +266,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended; either way it is gone afterwards.
+        // It may already have ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,5 +1,5 @@
-//! The picture of the README: a session with a provider that says what is
-//! written here, shown by the program as it is. `scripts/picture` draws it.
+//! The picture of the README: a session of the real program with a scripted
+//! provider. `scripts/picture` draws it.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::emulator::Ground;
-use super::folder::Folder;
-use super::provider::{Beat, Provider};
-use super::{Kind, Terminal, svg};
+use super::emulator::Background;
+use super::scripted_provider::{ScriptedProvider, ScriptedStep};
+use super::test_folders::TestFolders;
+use super::{Terminal, TerminalOptions, svg};
 
 const COLUMNS: u16 = 96;
 const ROWS: u16 = 35;
@@ -39,34 +39,34 @@ An hour of failures is the caller's business, not the delay's: `delay` is a pure
 The loop in `fetch` knows when it began. It can compare against a deadline before it sleeps, and return the last \
 error with how often it tried. What if the clock jumps? `Instant` does not, so";
 
-/// A text as a model writes it, word after word.
-fn written(text: &'static str, in_all: Duration, beat: fn(&'static str) -> Beat) -> Vec<Beat> {
+/// Streams a text word by word, as a model does.
+fn written(text: &'static str, in_all: Duration, beat: fn(&'static str) -> ScriptedStep) -> Vec<ScriptedStep> {
     let words: Vec<&'static str> = text.split_inclusive(' ').collect();
     let pause = in_all / u32::try_from(words.len()).unwrap();
-    words.into_iter().flat_map(|word| [beat(word), Beat::Pause(pause)]).collect()
+    words.into_iter().flat_map(|word| [beat(word), ScriptedStep::Pause(pause)]).collect()
 }
 
-fn replies() -> Vec<Vec<Beat>> {
-    let read = Beat::Call { id: "c1", name: "read", arguments: json!({"path": "src/retry.rs"}) };
+fn replies() -> Vec<Vec<ScriptedStep>> {
+    let read = ScriptedStep::Call { id: "c1", name: "read", arguments: json!({"path": "src/retry.rs"}) };
     let change = json!({
         "path": "src/retry.rs",
         "old": "    let ms = 100 * 2u64.pow(attempt);\n",
         "new": "    let ms = 2u64.saturating_pow(attempt).saturating_mul(100).min(30_000);\n",
     });
-    let edit = Beat::Call { id: "c2", name: "edit", arguments: change };
+    let edit = ScriptedStep::Call { id: "c2", name: "edit", arguments: change };
     let seconds = Duration::from_secs;
     vec![
-        [written(FIRST, seconds(2), Beat::Think), vec![read]].concat(),
-        [written(SECOND, seconds(3), Beat::Think), vec![edit]].concat(),
-        vec![Beat::Say(ANSWER)],
-        [written(LIVE, seconds(2), Beat::Think), vec![Beat::Hold]].concat(),
+        [written(FIRST, seconds(2), ScriptedStep::Think), vec![read]].concat(),
+        [written(SECOND, seconds(3), ScriptedStep::Think), vec![edit]].concat(),
+        vec![ScriptedStep::Say(ANSWER)],
+        [written(LIVE, seconds(2), ScriptedStep::Think), vec![ScriptedStep::Hold]].concat(),
     ]
 }
 
-/// What differs from run to run though nothing has changed: how long and how fast.
+/// Removes what differs between runs: durations and speeds.
 fn without_times(svg: &str) -> String {
     let mut out = String::new();
-    // The spinner is the only thing drawn as dots besides the frame's three.
+    // Only the spinner is drawn as small dots.
     for line in svg.lines().filter(|line| !line.contains(r#"r="1.1""#)) {
         let words = line.split_inclusive([' ', '>', '<']).map(|word| {
             let (bare, end) = word.split_at(word.trim_end_matches([' ', '>', '<']).len());
@@ -80,17 +80,17 @@ fn without_times(svg: &str) -> String {
     out
 }
 
-fn picture(name: &str, ground: Ground) {
-    let provider = Provider::new(replies());
-    let folder = Folder::new(name)
+fn picture(name: &str, background: Background) {
+    let provider = ScriptedProvider::new(replies());
+    let folder = TestFolders::new(name)
         .config(&format!(
             "{}\n[providers.demo.models.\"*\"]\ncontext_limit = 200_000\n\n\
              [permissions]\nedit = \"allow\"\n\n[tools]\nconfine = \"off\"\n\n[settings]\n\"reasoning.effort\" = \"high\"\n",
             provider.config_named("demo")
         ))
         .file("src/retry.rs", SOURCE);
-    let kind = Kind { columns: COLUMNS, rows: ROWS, ground, env: &[] };
-    let mut terminal = Terminal::start(&folder, &["-m", "demo/thinker"], kind);
+    let options = TerminalOptions { columns: COLUMNS, rows: ROWS, background, env: &[] };
+    let mut terminal = Terminal::start(&folder, &["-m", "demo/thinker"], options);
     terminal.see("❯ ");
     terminal.enter("retries hammer the server: fix src/retry.rs");
     terminal.see("stops at 30 s");
@@ -105,8 +105,8 @@ fn picture(name: &str, ground: Ground) {
         let (block, turn) = (seconds("Giving up in time · ", "s · "), seconds(" thinking · ", "s · Esc"));
         block >= Some(3) && block == turn && lines.iter().any(|line| line.contains("does not, so"))
     });
-    let drawn = svg::draw(terminal.emulator().screen(), ground);
-    provider.go_on();
+    let drawn = svg::draw(terminal.emulator().screen(), background);
+    provider.resume_reply();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(format!("{name}.svg"));
     let committed = fs::read_to_string(&path).unwrap_or_default();
     let is_same = without_times(&committed) == without_times(&drawn);
@@ -121,10 +121,10 @@ fn picture(name: &str, ground: Ground) {
 
 #[test]
 fn the_picture_of_the_readme_on_dark_is_what_the_program_shows() {
-    picture("screen", Ground::Dark);
+    picture("screen", Background::Dark);
 }
 
 #[test]
 fn the_picture_of_the_readme_on_light_is_what_the_program_shows() {
-    picture("screen-light", Ground::Light);
+    picture("screen-light", Background::Light);
 }

@@ -1,11 +1,11 @@
-//! Sessions from inside the screen.
+//! Session commands on the screen.
 
-use super::folder::Folder;
+use super::test_folders::TestFolders;
 use super::{CTRL_C, Terminal};
 
 #[test]
-fn p4_what_was_said_elsewhere_is_found_resumed_and_exported() {
-    let folder = Folder::new("sessions");
+fn p4_another_session_is_found_resumed_and_exported() {
+    let folder = TestFolders::new("sessions");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
     terminal.enter("where is the walrus?");
     terminal.see("You wrote: \"where is the walrus?\"");
@@ -24,7 +24,7 @@ fn p4_what_was_said_elsewhere_is_found_resumed_and_exported() {
         let (_, above) = lines.split_last().unwrap();
         above.iter().filter(|line| line.contains("sim/kimi")).count() == 2
     });
-    // Enter takes the session that fits, and goes there.
+    // Enter completes the matching session and resumes it.
     terminal.enter("/resume where is");
     terminal.see("You wrote: \"where is the walrus?\"");
     terminal.miss("something else");
@@ -45,8 +45,8 @@ fn p4_what_was_said_elsewhere_is_found_resumed_and_exported() {
 }
 
 #[test]
-fn which_model_was_chosen_and_why_is_said_on_the_screen() {
-    let folder = Folder::new("chosen");
+fn the_screen_says_which_model_was_chosen_and_why() {
+    let folder = TestFolders::new("chosen");
     let mut terminal = Terminal::ready(&folder, &[]);
     terminal.until("a reason", |lines| lines.iter().any(|line| line.starts_with("· ") && line.contains("/")));
     let model = terminal.lines().pop().unwrap().split(" · ").next().unwrap().to_owned();
@@ -54,8 +54,8 @@ fn which_model_was_chosen_and_why_is_said_on_the_screen() {
 }
 
 #[test]
-fn a_question_taken_back_is_in_the_input_and_can_be_asked_again() {
-    let folder = Folder::new("undone");
+fn an_undone_prompt_is_in_the_input_and_can_be_sent_again() {
+    let folder = TestFolders::new("undone");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
     terminal.enter("where is the walrus?");
     terminal.see("You wrote: \"where is the walrus?\"");
@@ -63,7 +63,7 @@ fn a_question_taken_back_is_in_the_input_and_can_be_asked_again() {
     terminal.enter("/undo");
     terminal.see("taken back: \"where is the walrus?\" · it is back in the input");
     terminal.miss("You wrote:");
-    // The question is in the way of the command, and a key clears it.
+    // Clear the prompt from the input to type a command.
     terminal.keys(CTRL_C);
     terminal.see("Ctrl+C once more leaves");
     terminal.enter("/retry");

@@ -1,12 +1,12 @@
-//! What a provider would say to a request, from the same data the encoder
-//! works by. It reads only the request, as the provider does; what the provider
-//! gave out earlier it knows only if it is told.
+//! Judges a request as its provider would, based on the same dialect data as
+//! the encoder. Like the provider, it reads only the request; thinking issued
+//! earlier must be passed in.
 
-mod calls;
+mod error_response;
 mod parameters;
-mod returned;
-mod view;
-mod words;
+mod replayed;
+mod request_view;
+mod tool_calls;
 
 use crate::dialect::{
     Carrier, Dedupe, Dialect, Duty, EmptyContent, Fault, FillEmpty, Foreign, Removal, Rules, TurnsIf,
@@ -14,34 +14,34 @@ use crate::dialect::{
 use crate::message::Message;
 use crate::protocol::Protocol;
 use crate::wire::json::{Raw, at_path, member, text_member};
-pub use view::Carried;
-use view::{Seen, Speaker, view};
+pub use request_view::SealCarrier;
+use request_view::{JudgedMessage, JudgedRole, view};
 
 /// One rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    /// The rule, in the words of the dialect files.
+pub struct BrokenRule {
+    /// The rule, in terms of the dialect files.
     pub rule: String,
-    /// Where in the body.
+    /// Its path in the body.
     pub path: String,
     pub fault: Fault,
     pub status: u16,
-    /// Headers of the answer that belong to its shape.
+    /// Headers of the error response.
     pub headers: Vec<(String, String)>,
-    /// The answer, in the provider's own shape and words.
+    /// The error response, in the provider's format and wording.
     pub body: String,
-    /// The words alone.
+    /// The message of the error response.
     pub message: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verdict {
-    pub broken: Vec<Broken>,
-    /// What could not be looked at.
+pub struct JudgeVerdict {
+    pub broken: Vec<BrokenRule>,
+    /// What could not be checked.
     pub unverified: Vec<String>,
 }
 
-impl Verdict {
+impl JudgeVerdict {
     pub fn is_ok(&self) -> bool {
         self.broken.is_empty()
     }
@@ -51,77 +51,79 @@ impl Verdict {
 #[error("the request is not JSON: {0}")]
 pub struct NotARequest(String);
 
-/// What a provider knows of what it gave out.
+/// What is known about the thinking that the provider issued.
 #[derive(Clone, Copy)]
-pub enum Issued<'a> {
-    /// Nothing: only the structure is judged.
+pub enum IssuedThinking<'a> {
+    /// Nothing. Only the structure is judged.
     Unknown,
-    /// The conversation so far; the assistant's messages count, as they were made.
+    /// The conversation so far. Its assistant messages count as issued.
     Messages(&'a [&'a Message]),
-    /// Seals that prove themselves: whether one is good, where it stands.
-    Checked(&'a dyn Fn(&Returned<'_>) -> bool),
+    /// Seals that can be verified on their own. Returns whether a seal is valid
+    /// in its position.
+    Verifiable(&'a dyn Fn(&ReplayedSeal<'_>) -> bool),
 }
 
-/// A sealed piece that came back, and its place.
+/// A seal that was sent back, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Returned<'a> {
-    pub carried: Carried,
+pub struct ReplayedSeal<'a> {
+    pub carrier: SealCarrier,
     pub text: &'a str,
     /// A signature or an encrypted payload.
     pub seal: &'a str,
-    /// Its own id: of a call, the call's.
+    /// Its own id, or that of the tool call.
     pub id: Option<&'a str>,
-    /// The element of the list of messages or items where its message begins.
+    /// The index where its message starts in the list of messages or items.
     pub message: usize,
-    /// Which of the assistant's messages that is.
+    /// The index of that message among the assistant messages.
     pub step: usize,
-    /// Which of the message's thoughts, or of its calls, this is.
+    /// The index of the thinking or call within the message.
     pub index: usize,
-    /// The call that comes next in its message.
+    /// The next call in its message.
     pub next_call: Option<&'a str>,
 }
 
-/// Judges a request as its provider would. Without headers, none are judged.
+/// Judges a request as its provider would. Without headers, they are not
+/// checked.
 pub fn judge(
     dialect: &Dialect,
     model: &str,
     headers: &[(String, String)],
     body: &str,
-    issued: Issued<'_>,
-) -> Result<Verdict, NotARequest> {
+    issued: IssuedThinking<'_>,
+) -> Result<JudgeVerdict, NotARequest> {
     let raw = Raw::of(body).map_err(|error| NotARequest(error.to_string()))?;
     let rules = dialect.rules(Some(model));
-    let seen = view(dialect, rules, raw);
-    let mut court = Court { dialect, model, rules, seen: &seen, body: raw, verdict: Verdict::default() };
-    court.headers(headers);
-    court.calls();
-    court.thinking();
-    court.parameters();
+    let messages = view(dialect, rules, raw);
+    let mut judge = Judge { dialect, model, rules, messages: &messages, body: raw, verdict: JudgeVerdict::default() };
+    judge.check_headers(headers);
+    judge.check_calls();
+    judge.check_thinking();
+    judge.check_parameters();
     match issued {
-        Issued::Unknown => court.leave("seals: what was issued is not known"),
-        Issued::Messages(messages) => court.returned(messages),
-        Issued::Checked(is_good) => court.checked(is_good),
+        IssuedThinking::Unknown => judge.note_unverified("seals: what was issued is not known"),
+        IssuedThinking::Messages(messages) => judge.check_replayed(messages),
+        IssuedThinking::Verifiable(is_valid) => judge.check_verifiable_seals(is_valid),
     }
-    Ok(court.verdict)
+    Ok(judge.verdict)
 }
 
-struct Court<'a> {
+struct Judge<'a> {
     dialect: &'a Dialect,
     model: &'a str,
     rules: &'a Rules,
-    seen: &'a [Seen],
+    messages: &'a [JudgedMessage],
     body: Raw<'a>,
-    verdict: Verdict,
+    verdict: JudgeVerdict,
 }
 
-impl<'a> Court<'a> {
-    /// The assistant's messages: where each stands, and whether it is a step of
-    /// the open tool loop.
-    fn steps(&self) -> impl Iterator<Item = (bool, &'a Seen)> + use<'a> {
-        let seen = self.seen;
-        let last_user = seen.iter().rposition(|message| message.speaker == Speaker::User);
-        let open = seen.last().is_some_and(|message| message.speaker == Speaker::Tool);
-        let made = seen.iter().enumerate().filter(|(_, message)| message.speaker == Speaker::Assistant);
+impl<'a> Judge<'a> {
+    /// The assistant messages, each with whether it is a step of the open tool
+    /// loop.
+    fn steps(&self) -> impl Iterator<Item = (bool, &'a JudgedMessage)> + use<'a> {
+        let messages = self.messages;
+        let last_user = messages.iter().rposition(|message| message.role == JudgedRole::User);
+        let open = messages.last().is_some_and(|message| message.role == JudgedRole::Tool);
+        let made = messages.iter().enumerate().filter(|(_, message)| message.role == JudgedRole::Assistant);
         made.map(move |(at, message)| (open && last_user.is_none_or(|user| at > user), message))
     }
 
@@ -139,15 +141,15 @@ impl<'a> Court<'a> {
         }
     }
 
-    /// Everything about thinking that the structure alone shows.
-    fn thinking(&mut self) {
+    /// Checks everything about thinking that the structure alone shows.
+    fn check_thinking(&mut self) {
         for (in_loop, message) in self.steps() {
             let rule = if in_loop { "echo.loop" } else { "echo.turns" };
             match self.duty(in_loop) {
-                Duty::Must => self.demand(message, rule, in_loop),
+                Duty::Must => self.check_required(message, rule, in_loop),
                 Duty::Forbidden if message.has_field || !message.thinking.is_empty() => {
-                    let field = self.field();
-                    self.refuse(&format!("{rule} = forbidden"), &message.path, Fault::Unwanted, &[("field", &field)]);
+                    let field = self.thinking_field();
+                    self.report(&format!("{rule} = forbidden"), &message.path, Fault::Unwanted, &[("field", &field)]);
                 }
                 Duty::Should | Duty::Ignored | Duty::Forbidden => (),
             }
@@ -156,158 +158,161 @@ impl<'a> Court<'a> {
                 && !message.calls.is_empty()
             {
                 let path = format!("{}.content", message.path);
-                self.refuse("echo.empty_content = omit", &path, Fault::EmptyContent, &[]);
+                self.report("echo.empty_content = omit", &path, Fault::EmptyContent, &[]);
             }
         }
-        self.all_or_none();
-        self.leading_thought();
-        self.while_off();
+        self.check_all_or_none();
+        self.check_leading_thinking();
+        self.check_while_off();
         if self.dialect.protocol == Protocol::OpenaiResponses {
-            self.orphans();
-            self.not_stored();
+            self.check_orphans();
+            self.check_not_stored();
         }
-        self.repeats();
+        self.check_duplicates();
     }
 
-    /// What must be there is there, in the place this provider looks.
-    fn demand(&mut self, message: &Seen, rule: &str, in_loop: bool) {
+    /// Checks that required thinking is present where this provider looks for
+    /// it.
+    fn check_required(&mut self, message: &JudgedMessage, rule: &str, in_loop: bool) {
         let echo = &self.rules.echo;
         let rule = format!("{rule} = must");
-        let demanded = match echo.fill_empty {
+        let is_required = match echo.fill_empty {
             FillEmpty::All => true,
             FillEmpty::WithToolCalls => !message.calls.is_empty(),
-            // Nothing can be demanded of a message that never thought.
+            // The message may never have had thinking.
             FillEmpty::None => false,
         };
-        let there = match echo.carrier {
+        let is_present = match echo.carrier {
             Carrier::Field | Carrier::FieldsOpaque | Carrier::Details => message.has_field,
             Carrier::Block | Carrier::Item | Carrier::ContentChunks => !message.thinking.is_empty(),
             Carrier::None | Carrier::ContentTags | Carrier::Part | Carrier::CallExtra => true,
         };
-        // Who does not think owes no thought.
-        if demanded && !there && self.thinks() {
-            self.missing(&rule, message);
+        // Nothing is required while thinking is off.
+        if is_required && !is_present && self.thinks() {
+            self.report_missing(&rule, message);
         }
-        // The first call of each step of the loop carries the seal.
+        // The first call of each step in the loop carries the seal.
         let seals_calls = matches!(echo.carrier, Carrier::Part | Carrier::CallExtra);
         if in_loop
             && seals_calls
             && echo.foreign == Foreign::DummySignature
             && let Some(call) = message.calls.first().filter(|call| call.seal.is_none())
         {
-            self.refuse(&rule, &call.path, Fault::UnsealedCall, &[("name", &call.name)]);
+            self.report(&rule, &call.path, Fault::UnsealedCall, &[("name", &call.name)]);
         }
     }
 
-    fn missing(&mut self, rule: &str, message: &Seen) {
-        let (field, index) = (self.field(), message.at.to_string());
-        self.refuse(rule, &message.path, Fault::Missing, &[("field", &field), ("index", &index)]);
+    fn report_missing(&mut self, rule: &str, message: &JudgedMessage) {
+        let (field, index) = (self.thinking_field(), message.at.to_string());
+        self.report(rule, &message.path, Fault::Missing, &[("field", &field), ("index", &index)]);
     }
 
-    /// The name of the thinking, as a complaint says it.
-    fn field(&self) -> String {
+    /// The name of the thinking field, as used in errors.
+    fn thinking_field(&self) -> String {
         match self.dialect.protocol {
             Protocol::OpenaiResponses => "reasoning_text".to_owned(),
             Protocol::Anthropic => "content[].thinking".to_owned(),
             Protocol::OpenaiChat | Protocol::Gemini | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => {
-                let wishes = super::Wishes::of(&crate::settings::Settings::new(), &self.rules.echo);
-                super::field_name(self.rules, &wishes, None)
+                let preferences = super::RequestPreferences::of(&crate::settings::Settings::new(), &self.rules.echo);
+                super::field_name(self.rules, &preferences, None)
             }
         }
     }
 
-    /// One message with thinking and one without it are refused together.
-    fn all_or_none(&mut self) {
+    /// Checks that either all messages have thinking or none has.
+    fn check_all_or_none(&mut self) {
         if self.rules.bind.removal != Removal::AllOrNone || !self.thinks() {
             return;
         }
-        let thinks = |message: &Seen| message.has_field || !message.thinking.is_empty();
-        let said = self.steps().any(|(_, message)| message.thinking.iter().any(|thought| !thought.is_filler()));
-        let silent = self.steps().map(|(_, message)| message).find(|message| !thinks(message));
-        let Some(silent) = silent.filter(|_| said) else { return };
-        // Already said, where it is a duty as well.
-        if !self.verdict.broken.iter().any(|broken| broken.path == silent.path) {
-            self.missing("bind.removal = all_or_none", silent);
+        let thinks = |message: &JudgedMessage| message.has_field || !message.thinking.is_empty();
+        let any_thinking =
+            self.steps().any(|(_, message)| message.thinking.iter().any(|thinking| !thinking.is_filler()));
+        let without_thinking = self.steps().map(|(_, message)| message).find(|message| !thinks(message));
+        let Some(without_thinking) = without_thinking.filter(|_| any_thinking) else { return };
+        // Already reported if it is also a duty.
+        if !self.verdict.broken.iter().any(|broken| broken.path == without_thinking.path) {
+            self.report_missing("bind.removal = all_or_none", without_thinking);
         }
     }
 
-    /// Thinking that is switched on by hand wants a loop to begin with a thought.
-    fn leading_thought(&mut self) {
+    /// If thinking is switched on explicitly, a tool loop must start with
+    /// thinking.
+    fn check_leading_thinking(&mut self) {
         let thinking =
             member(self.body, "thinking").or_else(|| at_path(self.body, "additionalModelRequestFields.thinking"));
-        let by_hand = thinking.is_some_and(|thinking| {
+        let is_explicit = thinking.is_some_and(|thinking| {
             member(thinking, "budget_tokens").is_some() && text_member(thinking, "type").as_deref() == Some("enabled")
         });
         let first = self.steps().find(|(in_loop, _)| *in_loop).map(|(_, message)| message);
-        let Some(first) = first.filter(|first| by_hand && !first.begins_with_thinking) else { return };
+        let Some(first) = first.filter(|first| is_explicit && !first.begins_with_thinking) else { return };
         let path = format!("{}.content[0]", first.path);
         let kind = if first.text.is_empty() { "tool_use" } else { "text" };
-        self.refuse("a loop begins with a thought", &path, Fault::Leading, &[("kind", kind)]);
+        self.report("a loop begins with a thought", &path, Fault::Leading, &[("kind", kind)]);
     }
 
-    /// An assistant's message is gone on from, with thinking in it and off.
-    fn while_off(&mut self) {
-        if !self.dialect.complains_of(self.model, Fault::WhileOff) {
+    /// Checks that the last message has no thinking while thinking is off.
+    fn check_while_off(&mut self) {
+        if !self.dialect.reports_fault(self.model, Fault::WhileOff) {
             return;
         }
         let off = at_path(self.body, "thinking.type").is_some_and(|kind| kind.get() == "\"disabled\"");
-        let last = self.seen.last().filter(|last| last.speaker == Speaker::Assistant && off);
-        if let Some(thought) = last.and_then(|last| last.thinking.first()) {
-            self.refuse("nothing to go on from while thinking is off", &thought.path, Fault::WhileOff, &[]);
+        let last = self.messages.last().filter(|last| last.role == JudgedRole::Assistant && off);
+        if let Some(thinking) = last.and_then(|last| last.thinking.first()) {
+            self.report("nothing to go on from while thinking is off", &thinking.path, Fault::WhileOff, &[]);
         }
     }
 
-    fn orphans(&mut self) {
-        if !self.dialect.complains_of(self.model, Fault::Orphan) {
+    fn check_orphans(&mut self) {
+        if !self.dialect.reports_fault(self.model, Fault::Orphan) {
             return;
         }
-        for thought in self.seen.iter().flat_map(|message| &message.thinking).filter(|thought| thought.is_last) {
-            // Without an id nobody knows what followed it.
-            if let Some(id) = thought.id.as_deref() {
-                self.refuse("each thought is followed by its item", &thought.path, Fault::Orphan, &[("id", id)]);
+        for thinking in self.messages.iter().flat_map(|message| &message.thinking).filter(|thinking| thinking.is_last) {
+            // Without an id, the provider cannot know what followed it.
+            if let Some(id) = thinking.id.as_deref() {
+                self.report("each thought is followed by its item", &thinking.path, Fault::Orphan, &[("id", id)]);
             }
         }
     }
 
-    /// A bare id means nothing to a provider that was told to store nothing.
-    fn not_stored(&mut self) {
+    /// An id alone means nothing to a provider that stores nothing.
+    fn check_not_stored(&mut self) {
         let stores = member(self.body, "store").is_none_or(|store| store.get() != "false");
-        if stores || !self.rules.echo.need_opaque || !self.dialect.complains_of(self.model, Fault::NotStored) {
+        if stores || !self.rules.echo.need_opaque || !self.dialect.reports_fault(self.model, Fault::NotStored) {
             return;
         }
-        for thought in self.seen.iter().flat_map(|message| &message.thinking) {
-            if let Some(id) = thought.id.as_deref().filter(|_| thought.seals.is_empty()) {
-                self.refuse("echo.need_opaque = true", &thought.path, Fault::NotStored, &[("id", id)]);
+        for thinking in self.messages.iter().flat_map(|message| &message.thinking) {
+            if let Some(id) = thinking.id.as_deref().filter(|_| thinking.seals.is_empty()) {
+                self.report("echo.need_opaque = true", &thinking.path, Fault::NotStored, &[("id", id)]);
             }
         }
     }
 
-    /// An item twice, and ids that are too long.
-    fn repeats(&mut self) {
-        let items = self.seen.iter().flat_map(|message| &message.items);
-        if self.dialect.complains_of(self.model, Fault::LongId) {
+    /// Checks for duplicate items and for ids that are too long.
+    fn check_duplicates(&mut self) {
+        let items = self.messages.iter().flat_map(|message| &message.items);
+        if self.dialect.reports_fault(self.model, Fault::LongId) {
             for item in items.clone().filter(|item| item.id.len() > 64) {
                 let length = item.id.len().to_string();
-                self.refuse("ids have at most 64 characters", &item.path, Fault::LongId, &[("value", &length)]);
+                self.report("ids have at most 64 characters", &item.path, Fault::LongId, &[("value", &length)]);
             }
         }
-        let thoughts = self.seen.iter().flat_map(|message| &message.thinking);
+        let thinking_blocks = self.messages.iter().flat_map(|message| &message.thinking);
         let units: Vec<(&str, &str)> = match self.rules.echo.dedupe {
             Dedupe::None => Vec::new(),
             Dedupe::ById => items.map(|item| (item.path.as_str(), item.id.as_str())).collect(),
-            Dedupe::Openrouter => thoughts
-                .flat_map(|thought| thought.seals.iter().map(|seal| (thought.path.as_str(), seal.as_str())))
+            Dedupe::Openrouter => thinking_blocks
+                .flat_map(|thinking| thinking.seals.iter().map(|seal| (thinking.path.as_str(), seal.as_str())))
                 .collect(),
         };
         let mut known = std::collections::HashSet::new();
         for (path, id) in units {
             if !known.insert(id) {
-                self.refuse("echo.dedupe", path, Fault::Duplicate, &[("id", id)]);
+                self.report("echo.dedupe", path, Fault::Duplicate, &[("id", id)]);
             }
         }
     }
 
-    fn leave(&mut self, what: &str) {
+    fn note_unverified(&mut self, what: &str) {
         self.verdict.unverified.push(what.to_owned());
     }
 }

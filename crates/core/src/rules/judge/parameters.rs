@@ -1,29 +1,29 @@
-//! What a request asks for, against what its model takes.
+//! Checks the parameters of a request against what the model accepts.
 
-use super::Court;
+use super::Judge;
 use crate::dialect::{AskDefault, Fault, Off, Patch};
 use crate::protocol::Protocol;
-use crate::wire::json::{Kind, Raw, at_path, member, text_member, text_of};
+use crate::wire::json::{JsonKind, Raw, at_path, member, text_member, text_of};
 
-impl Court<'_> {
-    pub(super) fn parameters(&mut self) {
-        self.effort();
-        self.budget();
-        self.forbidden();
-        self.forced_tool();
-        self.mode();
+impl Judge<'_> {
+    pub(super) fn check_parameters(&mut self) {
+        self.check_effort();
+        self.check_budget();
+        self.check_forbidden();
+        self.check_forced_tool();
+        self.check_mode();
     }
 
-    fn effort(&mut self) {
+    fn check_effort(&mut self) {
         let effort = &self.rules.ask.effort;
         if effort.path.is_empty() {
-            self.no_effort();
+            self.check_no_effort();
             return;
         }
         let Some(word) = at_path(self.body, &effort.path).and_then(text_of) else { return };
         let known = effort.values.iter().chain(effort.map.values()).any(|known| *known == word);
-        // `none` is the off-switch of some; it is in no ladder. What a server
-        // reads as another level it takes.
+        // `none` switches thinking off for some models and is not in the list
+        // of levels. Servers also accept the levels that they map to others.
         if known || word == "none" || effort.map.contains_key(&word) || effort.values.is_empty() {
             return;
         }
@@ -34,22 +34,22 @@ impl Court<'_> {
         };
         let values = values.unwrap_or_else(|| quoted.concat());
         let words = [("value", word.as_str()), ("values", &values), ("field", &effort.path)];
-        self.refuse("ask.effort.values", &effort.path, Fault::Effort, &words);
+        self.report("ask.effort.values", &effort.path, Fault::Effort, &words);
     }
 
-    /// A level that other models of this provider take.
-    fn no_effort(&mut self) {
-        if !self.dialect.complains_of(self.model, Fault::NoEffort) {
+    /// Checks for a level that only other models of this provider accept.
+    fn check_no_effort(&mut self) {
+        if !self.dialect.reports_fault(self.model, Fault::NoEffort) {
             return;
         }
         let paths = self.dialect.models().map(|(_, rules)| rules.ask.effort.path.as_str());
         let Some(path) = paths.filter(|path| !path.is_empty()).find(|path| at_path(self.body, path).is_some()) else {
             return;
         };
-        self.refuse("ask.effort.path", path, Fault::NoEffort, &[("name", self.model), ("field", path)]);
+        self.report("ask.effort.path", path, Fault::NoEffort, &[("name", self.model), ("field", path)]);
     }
 
-    fn budget(&mut self) {
+    fn check_budget(&mut self) {
         let ask = &self.rules.ask;
         let number = |path: &str| {
             let value = (!path.is_empty()).then(|| at_path(self.body, path)).flatten();
@@ -61,26 +61,26 @@ impl Court<'_> {
         let words = [budget, least, most].map(|n| n.to_string());
         let [value, low, high] = &words;
         let words = [("value", value.as_str()), ("least", low), ("most", high), ("field", &ask.budget.path)];
-        // Nothing is how some switch it off.
+        // Some providers switch thinking off with a budget of 0.
         if (budget < least && budget > 0) || budget > most {
-            self.refuse("ask.budget.range", &ask.budget.path, Fault::BudgetRange, &words);
+            self.report("ask.budget.range", &ask.budget.path, Fault::BudgetRange, &words);
         } else if limit.is_some_and(|limit| budget >= limit) {
-            self.refuse("ask.budget.range", &ask.budget.path, Fault::BudgetLimit, &words);
+            self.report("ask.budget.range", &ask.budget.path, Fault::BudgetLimit, &words);
         }
     }
 
-    fn forbidden(&mut self) {
+    fn check_forbidden(&mut self) {
         let ask = &self.rules.ask;
         let while_on = ask.forbid_when_on.iter().filter(|_| self.thinks()).map(|name| (name, "ask.forbid_when_on"));
         let never = ask.forbid.iter().map(|name| (name, "ask.forbid"));
-        let refused: Vec<(&String, &str)> = never.chain(while_on).filter(|(name, _)| self.asks_for(name)).collect();
+        let refused: Vec<(&String, &str)> = never.chain(while_on).filter(|(name, _)| self.is_set(name)).collect();
         for (name, rule) in refused {
-            self.refuse(rule, name, Fault::Parameter, &[("value", name)]);
+            self.report(rule, name, Fault::Parameter, &[("value", name)]);
         }
     }
 
-    /// Whether a parameter is there with something else than what holds anyway.
-    fn asks_for(&self, name: &str) -> bool {
+    /// Whether a parameter is present with a value other than its default.
+    fn is_set(&self, name: &str) -> bool {
         let Some(value) = at_path(self.body, name) else { return false };
         let number = value.get().parse::<f64>().ok();
         let usual = match name {
@@ -89,37 +89,37 @@ impl Court<'_> {
             "presence_penalty" | "frequency_penalty" => number == Some(0.0),
             _ => false,
         };
-        value.kind() != Kind::Null && !usual && !matches!(value.get(), "false" | "[]" | "{}")
+        value.kind() != JsonKind::Null && !usual && !matches!(value.get(), "false" | "[]" | "{}")
     }
 
-    /// Whether this request makes the model think, as far as it says so.
+    /// Whether this request enables thinking, as far as it says so.
     pub(super) fn thinks(&self) -> bool {
         let ask = &self.rules.ask;
         if let Off::Patch(off) = &ask.off
             && !off.is_empty()
-            && holds(self.body, off)
+            && contains_patch(self.body, off)
         {
             return false;
         }
         let level = (!ask.effort.path.is_empty()).then(|| at_path(self.body, &ask.effort.path)).flatten();
-        let asked = level.is_some_and(|level| level.get() != "\"none\"" && level.kind() != Kind::Null);
+        let asked = level.is_some_and(|level| level.get() != "\"none\"" && level.kind() != JsonKind::Null);
         match ask.default {
             AskDefault::Always | AskDefault::On => true,
-            AskDefault::Off => asked || (!ask.on.is_empty() && holds(self.body, &ask.on)),
+            AskDefault::Off => asked || (!ask.on.is_empty() && contains_patch(self.body, &ask.on)),
         }
     }
 
-    fn forced_tool(&mut self) {
+    fn check_forced_tool(&mut self) {
         if self.rules.ask.forced_tools_ok || !self.thinks() {
             return;
         }
-        if let Some((path, word)) = self.forces() {
-            self.refuse("ask.forced_tools_ok = false", path, Fault::ForcedTool, &[("value", &word)]);
+        if let Some((path, word)) = self.forced_choice() {
+            self.report("ask.forced_tools_ok = false", path, Fault::ForcedTool, &[("value", &word)]);
         }
     }
 
-    /// Where a request forces a tool, and the word it does it with.
-    fn forces(&self) -> Option<(&'static str, String)> {
+    /// The path where a request forces a tool, and the value used.
+    fn forced_choice(&self) -> Option<(&'static str, String)> {
         let chosen = |path: &'static str| at_path(self.body, path).map(|choice| (path, choice));
         match self.dialect.protocol {
             Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Ollama | Protocol::Cohere => {
@@ -149,31 +149,32 @@ impl Court<'_> {
         }
     }
 
-    /// The switch is one that this model has.
-    fn mode(&mut self) {
-        if !self.dialect.complains_of(self.model, Fault::Mode) {
+    /// Checks that the model has the requested thinking mode.
+    fn check_mode(&mut self) {
+        if !self.dialect.reports_fault(self.model, Fault::Mode) {
             return;
         }
         let below = ["thinking.type", "additionalModelRequestFields.thinking.type"];
-        let said = below.iter().find_map(|path| Some((*path, at_path(self.body, path).and_then(text_of)?)));
-        let Some((path, kind)) = said else { return };
-        let on = below.iter().find_map(|path| leaf(&self.rules.ask.on, path));
+        let mode = below.iter().find_map(|path| Some((*path, at_path(self.body, path).and_then(text_of)?)));
+        let Some((path, kind)) = mode else { return };
+        let on = below.iter().find_map(|path| string_at(&self.rules.ask.on, path));
         let refused = match kind.as_str() {
             "disabled" => self.rules.ask.off == Off::Unsupported,
             "adaptive" => on == Some("enabled"),
             _ => false,
         };
         if refused {
-            self.refuse("ask.on", path, Fault::Mode, &[("value", &kind)]);
+            self.report("ask.on", path, Fault::Mode, &[("value", &kind)]);
         }
     }
 
-    /// Headers that every request carries, and those that a field needs.
-    pub(super) fn headers(&mut self, headers: &[(String, String)]) {
+    /// Checks the headers that every request needs, and those that a field
+    /// requires.
+    pub(super) fn check_headers(&mut self, headers: &[(String, String)]) {
         let demands = self.dialect.refusals().any(|refusal| refusal.header.is_some());
         if headers.is_empty() {
             if demands || !self.rules.ask.headers.is_empty() {
-                self.leave("headers: none are given");
+                self.note_unverified("headers: none are given");
             }
             return;
         }
@@ -182,23 +183,24 @@ impl Court<'_> {
         };
         let demanded: Vec<String> = self.dialect.refusals().filter_map(|refusal| refusal.header.clone()).collect();
         for name in demanded.iter().filter(|name| !has(name, "")) {
-            self.refuse("a header is there", name, Fault::NoHeader, &[]);
+            self.report("a header is there", name, Fault::NoHeader, &[]);
         }
         let ask = &self.rules.ask;
         let missing = |(name, value): &(&String, &String)| !has(name, value);
-        let uses_field = !ask.extra.is_empty() && holds(self.body, &ask.extra);
+        let uses_field = !ask.extra.is_empty() && contains_patch(self.body, &ask.extra);
         if let Some((name, _)) = ask.headers.iter().find(missing).filter(|_| uses_field) {
-            self.refuse("ask.headers", name, Fault::Header, &[]);
+            self.report("ask.headers", name, Fault::Header, &[]);
         }
     }
 }
 
-/// Whether a body carries a patch: the same words, and a number for a number.
-fn holds(body: Raw<'_>, patch: &Patch) -> bool {
+/// Whether a body contains a patch. Strings must be equal; any number matches a
+/// number.
+fn contains_patch(body: Raw<'_>, patch: &Patch) -> bool {
     patch.iter().all(|(name, wanted)| {
         let Some(value) = member(body, name) else { return false };
         match wanted {
-            serde_json::Value::Object(inner) => holds(value, inner),
+            serde_json::Value::Object(inner) => contains_patch(value, inner),
             serde_json::Value::String(word) => text_of(value).as_deref() == Some(word),
             serde_json::Value::Bool(flag) => value.get() == flag.to_string(),
             serde_json::Value::Null | serde_json::Value::Number(_) | serde_json::Value::Array(_) => true,
@@ -206,8 +208,8 @@ fn holds(body: Raw<'_>, patch: &Patch) -> bool {
     })
 }
 
-/// A word below a patch.
-fn leaf<'p>(patch: &'p Patch, path: &str) -> Option<&'p str> {
+/// A string at a path in a patch.
+fn string_at<'p>(patch: &'p Patch, path: &str) -> Option<&'p str> {
     let mut names = path.split('.');
     let first = patch.get(names.next()?)?;
     names.try_fold(first, |value, name| value.get(name))?.as_str()

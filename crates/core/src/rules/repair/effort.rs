@@ -1,14 +1,14 @@
-//! A level of effort that was refused: the nearest one that is taken.
+//! Replaces a refused effort level with the nearest accepted one.
 
 use crate::dialect::{Patch, Rules};
-use crate::rules::Wishes;
-use crate::rules::ask::nearest;
+use crate::rules::RequestPreferences;
+use crate::rules::request_params::nearest;
 use crate::settings::Effort;
 
-/// Only levels that are taken: those the provider listed, else all but the one
-/// that was sent. None left, none sent.
-pub(super) fn restrict(listed: &[String], rules: &mut Rules, wishes: &mut Wishes) {
-    let sent = sent(rules, wishes);
+/// Restricts the levels to those the provider listed, else removes the one that
+/// was sent. Sends none if no level is left.
+pub(super) fn restrict(listed: &[String], rules: &mut Rules, preferences: &mut RequestPreferences) {
+    let sent = sent(rules, preferences);
     let ladder = &mut rules.ask.effort;
     if listed.is_empty() {
         ladder.values.retain(|level| Some(level) != sent.as_ref());
@@ -17,23 +17,23 @@ pub(super) fn restrict(listed: &[String], rules: &mut Rules, wishes: &mut Wishes
     }
     ladder.map.retain(|_, word| ladder.values.contains(word));
     if ladder.values.is_empty() {
-        drop_level(rules, wishes);
+        drop_level(rules, preferences);
         return;
     }
     let Some(level) = sent.as_deref().and_then(|word| word.parse::<Effort>().ok()) else { return };
     let word = nearest(level, &rules.ask.effort.values);
-    // Some switch thinking on with a level.
+    // Some dialects switch thinking on with a level.
     if let Some(known) = at(&mut rules.ask.on, &rules.ask.effort.path) {
         *known = word.as_str().into();
     }
-    if wishes.effort.is_some() {
-        wishes.effort = word.parse().ok();
+    if preferences.effort.is_some() {
+        preferences.effort = word.parse().ok();
     }
 }
 
-/// No parameter at all.
-pub(super) fn drop_level(rules: &mut Rules, wishes: &mut Wishes) {
-    wishes.effort = None;
+/// Removes the parameter.
+pub(super) fn drop_level(rules: &mut Rules, preferences: &mut RequestPreferences) {
+    preferences.effort = None;
     if let Some((parent, name)) = rules.ask.effort.path.rsplit_once('.') {
         if let Some(below) = at(&mut rules.ask.on, parent).and_then(serde_json::Value::as_object_mut) {
             below.remove(name);
@@ -43,15 +43,15 @@ pub(super) fn drop_level(rules: &mut Rules, wishes: &mut Wishes) {
     }
 }
 
-/// The word that was sent, with the wish or with the switch.
-fn sent(rules: &mut Rules, wishes: &Wishes) -> Option<String> {
+/// The level that was sent, from the user's preference or from the switch.
+fn sent(rules: &mut Rules, preferences: &RequestPreferences) -> Option<String> {
     let effort = &rules.ask.effort;
     if effort.path.is_empty() {
         return None;
     }
-    if let Some(wish) = wishes.effort {
-        let mapped = effort.map.get(wish.as_str()).cloned();
-        return Some(mapped.unwrap_or_else(|| nearest(wish, &effort.values)));
+    if let Some(preferred) = preferences.effort {
+        let mapped = effort.map.get(preferred.as_str()).cloned();
+        return Some(mapped.unwrap_or_else(|| nearest(preferred, &effort.values)));
     }
     at(&mut rules.ask.on, &rules.ask.effort.path)?.as_str().map(str::to_owned)
 }

@@ -1,137 +1,140 @@
-//! Tool calls, assembled from deltas by index, by id, or whole.
+//! Assembles tool calls from deltas, by index or by id, or reads them whole.
 
 use super::types::CallDelta;
 use crate::block::SealKind;
-use crate::event::{BlockId, Event, Opening, Sink};
-use crate::text::JsonText;
-use crate::wire::json::{ObjectWriter, Raw, at_path, each_entry, is_void, read, text_of};
-use crate::wire::speech::Ids;
+use crate::event::{BlockId, BlockOpening, Event, Sink};
+use crate::json_string::JsonText;
+use crate::wire::implicit_blocks::BlockIds;
+use crate::wire::json::{ObjectWriter, Raw, at_path, each_member, is_empty_value, read, text_of};
 
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    slots: Vec<Slot>,
+pub(super) struct CallAssembler {
+    calls: Vec<PartialCall>,
     scratch: String,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct PartialCall {
     index: u64,
     id: Option<String>,
-    state: State,
+    state: CallState,
     extra: Option<ObjectWriter>,
     signature: Option<String>,
 }
 
 #[derive(Debug)]
-enum State {
-    /// No name yet: what came of the arguments waits for it.
+enum CallState {
+    /// No name yet: argument text is kept until the name comes.
     Unnamed {
         arguments: String,
     },
     Open(BlockId),
 }
 
-/// Where a call delta without an index stands.
+/// The position of a call delta that has no index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// In a whole message: its position in the list.
+pub(super) enum CallPosition {
+    /// In a complete message: its position in the list.
     InList(u64),
-    /// In a stream: the only one there is.
+    /// In a stream: the only call so far.
     InStream,
 }
 
-impl Calls {
+impl CallAssembler {
     pub(super) fn any(&self) -> bool {
-        self.slots.iter().any(|slot| matches!(slot.state, State::Open(_)))
+        self.calls.iter().any(|call| matches!(call.state, CallState::Open(_)))
     }
 
-    /// Takes one entry of `tool_calls`. `extra_names` are the members that
-    /// must go back with the call.
+    /// Reads one entry of `tool_calls`. `extra_names` are the members that must
+    /// be sent back with the call.
     pub(super) fn take(
         &mut self,
         entry: Raw<'_>,
-        place: Place,
+        position: CallPosition,
         extra_names: &[String],
-        ids: &mut Ids,
+        ids: &mut BlockIds,
         sink: &mut dyn Sink,
     ) {
         let delta: CallDelta<'_> = read(entry);
         let CallDelta { function, custom, .. } = &delta;
-        let name = function.name.said().or(custom.name.said());
-        let filled = |raw: Option<_>| raw.filter(|raw| !is_void(*raw));
+        let name = function.name.non_empty().or(custom.name.non_empty());
+        let filled = |raw: Option<_>| raw.filter(|raw| !is_empty_value(*raw));
         let arguments = filled(function.arguments).or(filled(custom.input));
 
-        let at = self.slot_for(&delta, name, place);
-        let Some(slot) = self.slots.get_mut(at) else { return };
-        if let (None, Some(id)) = (&slot.id, delta.id.said()) {
-            slot.id = Some(id.to_owned());
+        let at = self.call_for(&delta, name, position);
+        let Some(call) = self.calls.get_mut(at) else { return };
+        if let (None, Some(id)) = (&call.id, delta.id.non_empty()) {
+            call.id = Some(id.to_owned());
         }
-        if let (State::Unnamed { arguments }, Some(name)) = (&mut slot.state, name) {
+        if let (CallState::Unnamed { arguments }, Some(name)) = (&mut call.state, name) {
             let block = ids.next();
             let early = std::mem::take(arguments);
-            sink.take(Event::Opened { block, opening: Opening::ToolCall { id: slot.id.as_deref(), name } });
+            sink.take(Event::Opened { block, opening: BlockOpening::ToolCall { id: call.id.as_deref(), name } });
             if !early.is_empty() {
                 sink.take(Event::Grew { block, text: &early });
             }
-            slot.state = State::Open(block);
+            call.state = CallState::Open(block);
         }
         if let Some(arguments) = arguments {
-            slot.grow(arguments, &mut self.scratch, sink);
+            call.grow(arguments, &mut self.scratch, sink);
         }
-        slot.keep_extra(entry, extra_names);
+        call.keep_extra(entry, extra_names);
     }
 
-    /// A new call starts when the index is new or the id changes at the same
-    /// index; without an index, when a name comes again.
-    fn slot_for(&mut self, delta: &CallDelta<'_>, name: Option<&str>, place: Place) -> usize {
-        let index = match (delta.index, place) {
-            (Some(index), _) | (None, Place::InList(index)) => index,
-            (None, Place::InStream) => 0,
+    /// A new call starts if the index is new or the id changes at the same index;
+    /// without an index, if a name comes again.
+    fn call_for(&mut self, delta: &CallDelta<'_>, name: Option<&str>, position: CallPosition) -> usize {
+        let index = match (delta.index, position) {
+            (Some(index), _) | (None, CallPosition::InList(index)) => index,
+            (None, CallPosition::InStream) => 0,
         };
-        let known = self.slots.iter().rposition(|slot| slot.index == index);
-        let continues = known.and_then(|at| self.slots.get(at).map(|slot| (at, slot))).filter(|(_, slot)| {
-            match (delta.id.said(), slot.id.as_deref()) {
+        let known = self.calls.iter().rposition(|call| call.index == index);
+        let continues = known.and_then(|at| self.calls.get(at).map(|call| (at, call))).filter(|(_, call)| {
+            match (delta.id.non_empty(), call.id.as_deref()) {
                 (Some(new), Some(old)) => new == old,
-                (None, _) if delta.index.is_none() => name.is_none() || matches!(slot.state, State::Unnamed { .. }),
+                (None, _) if delta.index.is_none() => name.is_none() || matches!(call.state, CallState::Unnamed { .. }),
                 _ => true,
             }
         });
         match continues {
             Some((at, _)) => at,
             None => {
-                let state = State::Unnamed { arguments: String::new() };
-                self.slots.push(Slot { index, id: None, state, extra: None, signature: None });
-                self.slots.len() - 1
+                let state = CallState::Unnamed { arguments: String::new() };
+                self.calls.push(PartialCall { index, id: None, state, extra: None, signature: None });
+                self.calls.len() - 1
             }
         }
     }
 
-    pub(super) fn finish(&mut self, ids: &mut Ids, sink: &mut dyn Sink) {
-        for mut slot in std::mem::take(&mut self.slots) {
-            // A call that never got a name is kept for what it is.
-            let block = match std::mem::replace(&mut slot.state, State::Unnamed { arguments: String::new() }) {
-                State::Open(block) => block,
-                State::Unnamed { arguments } if arguments.is_empty() && slot.id.is_none() => continue,
-                State::Unnamed { arguments } => {
+    pub(super) fn finish(&mut self, ids: &mut BlockIds, sink: &mut dyn Sink) {
+        for mut call in std::mem::take(&mut self.calls) {
+            // A call that never got a name is kept without one.
+            let block = match std::mem::replace(&mut call.state, CallState::Unnamed { arguments: String::new() }) {
+                CallState::Open(block) => block,
+                CallState::Unnamed { arguments } if arguments.is_empty() && call.id.is_none() => continue,
+                CallState::Unnamed { arguments } => {
                     let block = ids.next();
-                    sink.take(Event::Opened { block, opening: Opening::ToolCall { id: slot.id.as_deref(), name: "" } });
+                    sink.take(Event::Opened {
+                        block,
+                        opening: BlockOpening::ToolCall { id: call.id.as_deref(), name: "" },
+                    });
                     sink.take(Event::Grew { block, text: &arguments });
                     block
                 }
             };
-            if let Some(payload) = &slot.signature {
+            if let Some(payload) = &call.signature {
                 sink.take(Event::Sealed { block, kind: SealKind::Signature, payload });
             }
-            if let Some(extra) = slot.extra {
-                sink.take(Event::Kept { block, json: &extra.finish(), text_member: None });
+            if let Some(extra) = call.extra {
+                sink.take(Event::NativeItem { block, json: &extra.finish(), text_member: None });
             }
             sink.take(Event::Closed { block });
         }
     }
 }
 
-/// The rule for a field that holds a seal: where in its value, empty for the
-/// value itself. `a.b.c` in a dialect means `b.c` inside the field `a`.
+/// The path of the seal inside a field's value; empty if the value itself is the
+/// seal. `a.b.c` in a dialect means `b.c` inside the field `a`.
 pub(super) fn seal_path<'r>(names: &'r [String], field: &str) -> Option<&'r str> {
     names.iter().find_map(|name| {
         let rest = name.strip_prefix(field)?;
@@ -143,15 +146,15 @@ pub(super) fn seal_in(value: Raw<'_>, path: &str) -> Option<String> {
     if path.is_empty() { text_of(value) } else { at_path(value, path).and_then(text_of) }
 }
 
-impl Slot {
+impl PartialCall {
     fn grow(&mut self, arguments: Raw<'_>, scratch: &mut String, sink: &mut dyn Sink) {
-        // Some servers send the object itself instead of its text.
+        // Some servers send an object instead of a string.
         let text = JsonText::of(arguments).unwrap_or(JsonText::plain(arguments.get()));
         match &mut self.state {
-            State::Open(block) => text.pieces(scratch, |text| sink.take(Event::Grew { block: *block, text })),
-            State::Unnamed { arguments } => text.pieces(scratch, |text| {
+            CallState::Open(block) => text.pieces(scratch, |text| sink.take(Event::Grew { block: *block, text })),
+            CallState::Unnamed { arguments } => text.pieces(scratch, |text| {
                 arguments.push_str(text);
-                sink.hold(text.len());
+                sink.buffered(text.len());
             }),
         }
     }
@@ -160,8 +163,8 @@ impl Slot {
         if names.is_empty() {
             return;
         }
-        each_entry(entry, |key, value| {
-            let Some(path) = seal_path(names, key).filter(|_| !is_void(value)) else { return };
+        each_member(entry, |key, value| {
+            let Some(path) = seal_path(names, key).filter(|_| !is_empty_value(value)) else { return };
             self.extra.get_or_insert_default().push(key, value.get());
             self.signature = seal_in(value, path).or(self.signature.take());
         });

@@ -1,26 +1,29 @@
-//! A Chat Completions request, bytes to messages.
+//! Reads a Chat Completions request.
 
 use crate::message::Role;
-use crate::wire::incoming::{Gather, UnreadableRequest, content, listed, output, result, typed_part, unknown_role};
+use crate::wire::client_request::{
+    ClientRequestReader, UnreadableRequest, content_blocks, list_with_paths, tool_output, tool_result, typed_part,
+    unknown_role,
+};
 use crate::wire::json::{Raw, member, text_member};
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, gather: &mut Gather) -> Result<(), UnreadableRequest> {
-    for (path, message) in listed(body, "messages")? {
-        let said = || content(member(message, "content"), typed_part);
+pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+    for (path, message) in list_with_paths(body, "messages")? {
+        let blocks = || content_blocks(member(message, "content"), typed_part);
         match text_member(message, "role").as_deref() {
-            Some("system" | "developer") => gather.say(Role::System, said()),
-            Some("user") => gather.say(Role::User, said()),
-            Some("assistant") => gather.answer(&format!(r#"{{"choices":[{{"message":{}}}]}}"#, message.get())),
+            Some("system" | "developer") => reader.push_message(Role::System, blocks()),
+            Some("user") => reader.push_message(Role::User, blocks()),
+            Some("assistant") => reader.push_assistant(&format!(r#"{{"choices":[{{"message":{}}}]}}"#, message.get())),
             Some("tool") => {
-                let content = output(member(message, "content"));
+                let content = tool_output(member(message, "content"));
                 let (id, name) = (text_member(message, "tool_call_id"), text_member(message, "name"));
-                gather.say(Role::Tool, vec![result(id, name, content, false)]);
+                reader.push_message(Role::Tool, vec![tool_result(id, name, content, false)]);
             }
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }
     }
-    gather.function_tools(body);
-    gather.choice_words(body);
-    gather.limit(body, &["max_completion_tokens", "max_tokens"]);
+    reader.push_function_tools(body);
+    reader.read_tool_choice(body);
+    reader.read_max_tokens(body, &["max_completion_tokens", "max_tokens"]);
     Ok(())
 }

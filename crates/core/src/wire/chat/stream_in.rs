@@ -1,25 +1,26 @@
-//! Chat Completions, bytes to events. A whole body is a stream of one chunk
-//! whose `message` is its only delta.
+//! Decodes Chat Completions. A whole body is a stream of one chunk whose
+//! `message` is its only delta.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::calls::{Calls, Place, seal_in, seal_path};
-use super::details::{Details, Family};
-use super::echo::Spoken;
-use super::freshness::Freshness;
-use super::types::{Choice, Chunk};
+use super::calls::{CallAssembler, CallPosition, seal_in, seal_path};
+use super::delta_mode_in::DeltaModeReader;
+use super::details::{DetailList, DetailsReader};
+use super::source_digest::SourceDigest;
+use super::types::{ChatChoice, ChatChunk};
 use crate::block::SealKind;
 use crate::dialect::{Details as DetailsRule, ReadRules, Rules};
-use crate::event::{End, Ending, Event, Note, NoteCode, Opening, ProviderError, Sink};
+use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
 use crate::frame::Framing;
-use crate::text::JsonText;
-use crate::wire::failure::{bare_failure, keep_failure};
+use crate::json_string::JsonText;
+use crate::wire::error_in::{keep_error, read_bare_error};
+use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
 use crate::wire::json::{
-    Kind, NotJson, ObjectWriter, Raw, compact, each_element, each_entry, is_void, member, parse, text_member,
+    JsonKind, NotJson, ObjectWriter, Raw, compact, each_element, each_member, is_empty_value, member, parse,
+    text_member,
 };
-use crate::wire::speech::{Speech, unmodelled};
-use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
 const COUNTERS: CounterNames = CounterNames {
@@ -29,51 +30,52 @@ const COUNTERS: CounterNames = CounterNames {
     cached: &["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"],
 };
 
-/// Where thinking in a content array comes from.
+/// The source name of thinking in a content array.
 pub(super) const CHUNK_SOURCE: &str = "content.thinking";
 
-/// More than the dialect loader lets through.
-const SOURCES: usize = 8;
+/// More than the dialect loader allows.
+const MAX_SOURCES: usize = 8;
 
 #[derive(Debug)]
 pub(in crate::wire) struct ChatDecoder {
     rules: Arc<Rules>,
-    speech: Speech,
-    details: Details,
-    calls: Calls,
-    tally: Tally,
-    freshness: Freshness,
-    content_freshness: Freshness,
-    /// Payloads of the whole message that were told.
-    told_opaque: HashSet<String>,
-    /// The best source that has spoken: 0 is `reasoning_details`, then the
-    /// dialect's fields in order. A lower one repeats it and is not shown.
+    blocks: ImplicitBlocks,
+    details: DetailsReader,
+    calls: CallAssembler,
+    usage_reader: UsageReader,
+    thinking_mode: DeltaModeReader,
+    content_mode: DeltaModeReader,
+    /// Payloads of the whole message that were already emitted.
+    emitted_opaque: HashSet<String>,
+    /// The best source that sent text: 0 is `reasoning_details`, then come the
+    /// dialect's fields in order. Sources after it repeat it and are not emitted.
     rank: Option<usize>,
-    /// What each source has said, by its rank.
-    spoken: [Spoken; SOURCES + 1],
-    finish_word: Option<String>,
+    /// The text of each source, by rank.
+    digests: [SourceDigest; MAX_SOURCES + 1],
+    finish_reason: Option<String>,
     error: Option<ProviderError>,
-    said: Said,
+    once: OnceFlags,
     scratch: String,
 }
 
-/// What is told or remembered only once; none of these excludes another.
+/// Facts that are emitted or remembered only once; they are independent of each
+/// other.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts, not one state")]
-struct Said {
+struct OnceFlags {
     model: bool,
     other_choices: bool,
     done: bool,
     refusal: bool,
 }
 
-/// The members of a delta or message that matter, found in one pass.
+/// The relevant members of a delta or message, found in one pass.
 #[derive(Default)]
-struct Members<'a> {
+struct DeltaMembers<'a> {
     content: Option<Raw<'a>>,
-    texts: [Option<Raw<'a>>; SOURCES],
-    details: Option<(Family, Raw<'a>)>,
-    /// A payload beside the content, by the name of its field.
+    texts: [Option<Raw<'a>>; MAX_SOURCES],
+    details: Option<(DetailList, Raw<'a>)>,
+    /// A payload beside the content, with the name of its field.
     opaque: Option<(&'a str, Raw<'a>, SealKind)>,
     calls: Option<Raw<'a>>,
     function_call: Option<Raw<'a>>,
@@ -83,26 +85,26 @@ struct Members<'a> {
 impl ChatDecoder {
     pub(in crate::wire) fn new(rules: Rules) -> ChatDecoder {
         ChatDecoder {
-            speech: Speech::new(&rules.read),
-            details: Details::new(rules.read.assemble_by, rules.read.delta_mode),
-            calls: Calls::default(),
-            tally: Tally::new(&COUNTERS, rules.usage.clone()),
-            freshness: Freshness::new(rules.read.delta_mode),
-            content_freshness: Freshness::new(rules.read.delta_mode),
-            told_opaque: HashSet::new(),
+            blocks: ImplicitBlocks::new(&rules.read),
+            details: DetailsReader::new(rules.read.assemble_by, rules.read.delta_mode),
+            calls: CallAssembler::default(),
+            usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
+            thinking_mode: DeltaModeReader::new(rules.read.delta_mode),
+            content_mode: DeltaModeReader::new(rules.read.delta_mode),
+            emitted_opaque: HashSet::new(),
             rank: None,
-            spoken: std::array::from_fn(|_| Spoken::new(rules.read.delta_mode)),
-            finish_word: None,
+            digests: std::array::from_fn(|_| SourceDigest::new(rules.read.delta_mode)),
+            finish_reason: None,
             error: None,
-            said: Said::default(),
+            once: OnceFlags::default(),
             scratch: String::new(),
             rules: Arc::new(rules),
         }
     }
 
-    /// The stream said that it is over.
+    /// The stream ended with `[DONE]`.
     pub(in crate::wire) fn done(&mut self) {
-        self.said.done = true;
+        self.once.done = true;
     }
 
     pub(in crate::wire) fn frame(
@@ -111,97 +113,98 @@ impl ChatDecoder {
         text: &str,
         sink: &mut dyn Sink,
     ) -> Result<Understood, NotJson> {
-        let chunk: Chunk<'_> = parse(text)?;
-        if !self.said.model
-            && let Some(model) = chunk.model.said()
+        let chunk: ChatChunk<'_> = parse(text)?;
+        if !self.once.model
+            && let Some(model) = chunk.model.non_empty()
         {
-            self.said.model = true;
+            self.once.model = true;
             sink.take(Event::Started { model });
         }
         if let Some(usage) = chunk.usage.or_else(|| member(chunk.x_groq?, "usage")) {
             self.usage(usage, sink);
         }
-        if chunk.choices.others && !std::mem::replace(&mut self.said.other_choices, true) {
+        if chunk.choices.others && !std::mem::replace(&mut self.once.other_choices, true) {
             let message = "the response has several choices; only choice 0 is read".to_owned();
             sink.take(Event::Noted(&Note { code: NoteCode::OtherChoices, message }));
         }
         if let Some(choice) = &chunk.choices.element {
             self.choice(choice, framing, sink);
         }
-        // Where there are no choices, anything that reads like an error is
-        // one; a bare string is how some servers fail.
+        // A frame without choices may be an error; some servers send a bare
+        // string.
         if chunk.error.is_some() || !chunk.choices.present {
-            return Ok(keep_failure(&mut self.error, Raw::of(text)?, chunk.choices.present));
+            return Ok(keep_error(&mut self.error, Raw::of(text)?, chunk.choices.present));
         }
         Ok(Understood::Yes)
     }
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
-        self.speech.finish(sink);
+        self.blocks.finish(sink);
         self.details.close_open(sink);
         let called = self.calls.any();
-        self.calls.finish(&mut self.speech.ids, sink);
+        self.calls.finish(&mut self.blocks.ids, sink);
         self.compare_sources(sink);
-        let word = self.finish_word.take();
-        let clean = self.said.done || word.is_some();
-        let ending = match word.as_deref().map(ending) {
-            Some(Ending::Stop) if self.said.refusal => Ending::Refusal,
+        let reason = self.finish_reason.take();
+        let clean = self.once.done || reason.is_some();
+        let ending = match reason.as_deref().map(ending_from_reason) {
+            Some(Ending::Stop) if self.once.refusal => Ending::Refusal,
             Some(Ending::Stop) if called && self.rules.finish.calls_override => Ending::ToolCalls,
             Some(ending) => ending,
             None if clean || self.error.is_some() => Ending::Unsaid,
             None => Ending::CutOff,
         };
         let mut error = self.error.take();
-        if let Some(word) = word.filter(|word| self.rules.finish.errors.contains(word)) {
+        if let Some(reason) = reason.filter(|reason| self.rules.finish.errors.contains(reason)) {
             error.get_or_insert_with(|| ProviderError {
-                message: format!("the provider ended the reply with `{word}`"),
-                code: Some(word),
+                message: format!("the provider ended the reply with `{reason}`"),
+                code: Some(reason),
                 status: None,
             });
         }
-        Finished(End { ending, error })
+        Finished(ReplyEnd { ending, error })
     }
 
     fn usage(&mut self, usage: Raw<'_>, sink: &mut dyn Sink) {
-        if let Some(usage) = self.tally.read(usage) {
+        if let Some(usage) = self.usage_reader.read(usage) {
             sink.take(Event::Usage(usage));
         }
     }
 
-    fn choice(&mut self, choice: &Choice<'_>, framing: Framing, sink: &mut dyn Sink) {
-        // In a stream a message beside a delta is a repetition; in a whole
-        // body it is the delta that says nothing.
+    fn choice(&mut self, choice: &ChatChoice<'_>, framing: Framing, sink: &mut dyn Sink) {
+        // In a stream, a message beside a delta repeats it; in a whole body, the
+        // delta is empty.
         match (choice.delta, choice.message) {
-            (Some(delta), None) => self.message(delta, Place::InStream, sink),
-            (Some(delta), Some(_)) if framing == Framing::Sse => self.message(delta, Place::InStream, sink),
+            (Some(delta), None) => self.message(delta, CallPosition::InStream, sink),
+            (Some(delta), Some(_)) if framing == Framing::Sse => self.message(delta, CallPosition::InStream, sink),
             (_, Some(message)) => {
-                self.said.done = true;
-                self.message(message, Place::InList(0), sink);
+                self.once.done = true;
+                self.message(message, CallPosition::InList(0), sink);
             }
             (None, None) => (),
         }
         if let Some(usage) = choice.usage {
             self.usage(usage, sink);
         }
-        if let Some(word) = choice.finish_reason.said() {
-            self.speech.end_reply(sink);
+        if let Some(reason) = choice.finish_reason.non_empty() {
+            self.blocks.end_reply(sink);
             self.details.close_open(sink);
-            // Some servers say `stop` after they said `tool_calls`.
-            if word != "stop" || self.finish_word.as_deref() != Some("tool_calls") {
-                self.finish_word = Some(word.to_owned());
+            // Some servers send `stop` after `tool_calls`.
+            if reason != "stop" || self.finish_reason.as_deref() != Some("tool_calls") {
+                self.finish_reason = Some(reason.to_owned());
             }
         }
         if let Some(error) = choice.error {
-            self.error = bare_failure(error);
+            self.error = read_bare_error(error);
         }
     }
 
-    /// One delta, or one whole message: thinking first, then content, then calls.
-    fn message(&mut self, raw: Raw<'_>, place: Place, sink: &mut dyn Sink) {
+    /// Reads a delta or a whole message: thinking first, then content, then
+    /// calls.
+    fn message(&mut self, raw: Raw<'_>, position: CallPosition, sink: &mut dyn Sink) {
         let rules = Arc::clone(&self.rules);
         let members = members(&rules.read, raw);
-        if let Some((family, list)) = members.details {
-            self.detail_list(family, list, sink);
+        if let Some((list_kind, list)) = members.details {
+            self.detail_list(list_kind, list, sink);
         }
         for (rank, raw) in members.texts.iter().enumerate() {
             if let Some(raw) = raw {
@@ -216,14 +219,14 @@ impl ChatDecoder {
             self.content(raw, sink);
         }
         if let Some(text) = members.refusal.and_then(JsonText::of).filter(|text| !text.is_empty()) {
-            self.said.refusal = true;
+            self.once.refusal = true;
             self.text_pieces(text, sink);
         }
         if let Some(list) = members.calls {
             let mut at = 0;
             each_element(list, |entry| {
-                let place = if place == Place::InStream { place } else { Place::InList(at) };
-                self.call(entry, place, sink);
+                let position = if position == CallPosition::InStream { position } else { CallPosition::InList(at) };
+                self.call(entry, position, sink);
                 at += 1;
             });
         }
@@ -233,42 +236,42 @@ impl ChatDecoder {
         {
             let wrapped = format!(r#"{{"function":{}}}"#, call.get());
             if let Ok(entry) = Raw::of(&wrapped) {
-                self.call(entry, Place::InStream, sink);
+                self.call(entry, CallPosition::InStream, sink);
             }
         }
     }
 
-    fn detail_list(&mut self, family: Family, list: Raw<'_>, sink: &mut dyn Sink) {
-        self.speech.saw(family.field());
+    fn detail_list(&mut self, list_kind: DetailList, list: Raw<'_>, sink: &mut dyn Sink) {
+        self.blocks.saw_field(list_kind.field());
         each_element(list, |entry| {
-            let text = Details::text_of(entry);
-            let show = text.is_none_or(|text| self.is_news(0, text));
-            let tells = (text.is_some() && show) || (self.rank.is_none() && Details::is_sealed(entry));
-            if tells {
-                self.speech.stand_down(sink);
-                self.speech.end_prose(sink);
+            let text = DetailsReader::text_of(entry);
+            let show = text.is_none_or(|text| self.is_new(0, text));
+            let emits_block = (text.is_some() && show) || (self.rank.is_none() && DetailsReader::is_sealed(entry));
+            if emits_block {
+                self.blocks.disable_tags(sink);
+                self.blocks.close_block(sink);
             }
             if text.is_some() && show {
                 self.rank = Some(0);
             }
-            self.details.take(entry, family, show, &mut self.speech.ids, sink);
+            self.details.take(entry, list_kind, show, &mut self.blocks.ids, sink);
         });
         if self.details.is_open() {
-            self.speech.told_thought();
+            self.blocks.mark_thinking_emitted();
         }
     }
 
-    /// The first source that yields text is shown; what another one repeats,
-    /// in the same delta or later, is not.
-    fn is_news(&mut self, rank: usize, text: JsonText<'_>) -> bool {
-        let Some(spoken) = self.spoken.get_mut(rank) else { return false };
-        spoken.hear(text, &mut self.scratch);
+    /// Whether text is new. The first source with text is emitted; repetitions in
+    /// other sources, in the same delta or later, are not.
+    fn is_new(&mut self, rank: usize, text: JsonText<'_>) -> bool {
+        let Some(digest) = self.digests.get_mut(rank) else { return false };
+        digest.add_delta(text, &mut self.scratch);
         match self.rank {
             None => true,
             Some(best) if best == rank => true,
             Some(best) if best < rank => false,
-            // A better source comes late: new, unless it says it all again.
-            Some(best) => match (self.spoken.get(rank), self.spoken.get(best)) {
+            // A better source comes late: new, unless it repeats everything.
+            Some(best) => match (self.digests.get(rank), self.digests.get(best)) {
                 (Some(late), Some(shown)) => !late.equals(shown),
                 _ => true,
             },
@@ -276,8 +279,8 @@ impl ChatDecoder {
     }
 
     fn compare_sources(&mut self, sink: &mut dyn Sink) {
-        let Some(shown) = self.rank.and_then(|rank| self.spoken.get(rank)) else { return };
-        if let Some(other) = self.spoken.iter().find(|other| other.any() && !other.equals(shown)) {
+        let Some(shown) = self.rank.and_then(|rank| self.digests.get(rank)) else { return };
+        if let Some(other) = self.digests.iter().find(|other| other.has_text() && !other.equals(shown)) {
             let message = format!(
                 "two thinking fields disagree: {} bytes shown, {} bytes of another field not",
                 shown.bytes(),
@@ -290,61 +293,63 @@ impl ChatDecoder {
     fn thinking_field(&mut self, rank: usize, source: &str, raw: Raw<'_>, sink: &mut dyn Sink) {
         let Some(text) = JsonText::of(raw) else { return };
         if text.is_empty() {
-            self.speech.saw(source);
+            self.blocks.saw_field(source);
             return;
         }
-        if !self.is_news(rank, text) {
+        if !self.is_new(rank, text) {
             return;
         }
         self.rank = Some(rank);
         self.details.close_open(sink);
-        if self.freshness.is_plain() {
+        if self.thinking_mode.is_incremental() {
             let mut scratch = std::mem::take(&mut self.scratch);
-            text.pieces(&mut scratch, |piece| self.speech.thought(source, piece, sink));
+            text.pieces(&mut scratch, |piece| self.blocks.thinking_text(source, piece, sink));
             self.scratch = scratch;
         } else {
             let text = text.to_owned_text();
-            self.speech.thought(source, self.freshness.new_part(&text), sink);
+            self.blocks.thinking_text(source, self.thinking_mode.new_text(&text), sink);
         }
     }
 
-    /// A payload that belongs to the message as a whole: a sealed thought.
+    /// Emits a payload of the message as a whole as sealed thinking.
     fn opaque(&mut self, name: &str, raw: Raw<'_>, kind: SealKind, sink: &mut dyn Sink) {
         let path = seal_path(&self.rules.read.call_extra, name).unwrap_or("");
         let payload = seal_in(raw, path).unwrap_or_else(|| raw.get().to_owned());
-        if self.told_opaque.contains(&payload) {
+        if self.emitted_opaque.contains(&payload) {
             return;
         }
-        sink.hold(payload.len());
-        // It belongs to the message, not to a place in it: prose goes on.
-        self.speech.end_thought(sink);
-        self.speech.told_thought();
-        let block = self.speech.ids.next();
-        sink.take(Event::Opened { block, opening: Opening::Thinking { source: name, id: None } });
+        sink.buffered(payload.len());
+        // It has no position within the message, so open text continues.
+        self.blocks.end_thinking(sink);
+        self.blocks.mark_thinking_emitted();
+        let block = self.blocks.ids.next();
+        sink.take(Event::Opened { block, opening: BlockOpening::Thinking { source: name, id: None } });
         sink.take(Event::Sealed { block, kind, payload: &payload });
         let mut native = ObjectWriter::default();
         native.push(name, raw.get());
-        sink.take(Event::Kept { block, json: &native.finish(), text_member: None });
+        sink.take(Event::NativeItem { block, json: &native.finish(), text_member: None });
         sink.take(Event::Closed { block });
-        self.told_opaque.insert(payload);
+        self.emitted_opaque.insert(payload);
     }
 
     fn content(&mut self, raw: Raw<'_>, sink: &mut dyn Sink) {
         match raw.kind() {
-            Kind::Text => {
+            JsonKind::Text => {
                 let Some(text) = JsonText::of(raw) else { return };
-                if self.content_freshness.is_plain() {
+                if self.content_mode.is_incremental() {
                     self.text_pieces(text, sink);
                 } else {
                     let text = text.to_owned_text();
-                    let fresh = self.content_freshness.new_part(&text);
+                    let fresh = self.content_mode.new_text(&text);
                     self.text_pieces(JsonText::plain(fresh), sink);
                 }
             }
-            Kind::Array if self.rules.read.content_chunks => each_element(raw, |chunk| self.content_chunk(chunk, sink)),
-            // Structured output that a server forgot to turn into text.
-            Kind::Array | Kind::Object => self.text_pieces(JsonText::plain(&compact(raw.get())), sink),
-            Kind::Null | Kind::Other => (),
+            JsonKind::Array if self.rules.read.content_chunks => {
+                each_element(raw, |chunk| self.content_chunk(chunk, sink))
+            }
+            // Structured output that the server did not turn into a string.
+            JsonKind::Array | JsonKind::Object => self.text_pieces(JsonText::plain(&compact(raw.get())), sink),
+            JsonKind::Null | JsonKind::Other => (),
         }
     }
 
@@ -352,14 +357,14 @@ impl ChatDecoder {
         let mut scratch = std::mem::take(&mut self.scratch);
         text.pieces(&mut scratch, |piece| {
             if self.details.is_open() {
-                // White space does not end a thought.
+                // Whitespace does not end thinking.
                 if piece.trim().is_empty() {
-                    self.speech.defer(piece, sink);
+                    self.blocks.defer_whitespace(piece, sink);
                     return;
                 }
                 self.details.close_open(sink);
             }
-            self.speech.content(piece, sink);
+            self.blocks.content_text(piece, sink);
         });
         self.scratch = scratch;
     }
@@ -377,22 +382,22 @@ impl ChatDecoder {
                 let Some(thinking) = member(chunk, "thinking") else { return };
                 self.thinking_chunk(thinking, sink);
                 if let Some(payload) = text_member(chunk, "signature") {
-                    self.speech.seal_thought(CHUNK_SOURCE, SealKind::Signature, &payload, sink);
+                    self.blocks.seal_thinking(CHUNK_SOURCE, SealKind::Signature, &payload, sink);
                 }
             }
             _ => {
-                self.speech.interrupt(sink);
-                unmodelled(&mut self.speech.ids, chunk.get(), sink);
+                self.blocks.interrupt(sink);
+                emit_unmodelled(&mut self.blocks.ids, chunk.get(), sink);
             }
         }
     }
 
     fn thinking_chunk(&mut self, thinking: Raw<'_>, sink: &mut dyn Sink) {
-        // References and the like: no text, but part of the thought.
+        // References and the like: no text, but part of the thinking.
         let mut others = Vec::new();
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut grow = |text: JsonText<'_>| {
-            text.pieces(&mut scratch, |piece| self.speech.thought(CHUNK_SOURCE, piece, sink));
+            text.pieces(&mut scratch, |piece| self.blocks.thinking_text(CHUNK_SOURCE, piece, sink));
         };
         match JsonText::of(thinking) {
             Some(text) => grow(text),
@@ -403,23 +408,23 @@ impl ChatDecoder {
         }
         self.scratch = scratch;
         for part in others {
-            self.speech.interrupt(sink);
+            self.blocks.interrupt(sink);
             let native = format!(r#"{{"type":"thinking","thinking":[{}]}}"#, part.get());
-            unmodelled(&mut self.speech.ids, &native, sink);
+            emit_unmodelled(&mut self.blocks.ids, &native, sink);
         }
     }
 
-    fn call(&mut self, entry: Raw<'_>, place: Place, sink: &mut dyn Sink) {
+    fn call(&mut self, entry: Raw<'_>, position: CallPosition, sink: &mut dyn Sink) {
         self.details.close_open(sink);
-        self.speech.interrupt(sink);
-        self.calls.take(entry, place, &self.rules.read.call_extra, &mut self.speech.ids, sink);
+        self.blocks.interrupt(sink);
+        self.calls.take(entry, position, &self.rules.read.call_extra, &mut self.blocks.ids, sink);
     }
 }
 
-fn members<'a>(rules: &'a ReadRules, raw: Raw<'a>) -> Members<'a> {
-    let mut members = Members::default();
-    each_entry(raw, |key, value| {
-        if value.kind() == Kind::Null {
+fn members<'a>(rules: &'a ReadRules, raw: Raw<'a>) -> DeltaMembers<'a> {
+    let mut members = DeltaMembers::default();
+    each_member(raw, |key, value| {
+        if value.kind() == JsonKind::Null {
             return;
         }
         match key {
@@ -427,7 +432,7 @@ fn members<'a>(rules: &'a ReadRules, raw: Raw<'a>) -> Members<'a> {
             "tool_calls" => members.calls = Some(value),
             "role" => (),
             _ => match rules.text.iter().position(|name| name == key).and_then(|at| members.texts.get_mut(at)) {
-                Some(slot) => *slot = Some(value),
+                Some(field) => *field = Some(value),
                 None => rare_member(rules, key, value, &mut members),
             },
         }
@@ -435,18 +440,18 @@ fn members<'a>(rules: &'a ReadRules, raw: Raw<'a>) -> Members<'a> {
     members
 }
 
-fn rare_member<'a>(rules: &'a ReadRules, key: &str, value: Raw<'a>, members: &mut Members<'a>) {
+fn rare_member<'a>(rules: &'a ReadRules, key: &str, value: Raw<'a>, members: &mut DeltaMembers<'a>) {
     let wants = |rule| rules.details == rule || rules.details == DetailsRule::Any;
     match key {
         "reasoning_details" if wants(DetailsRule::Openrouter) => {
-            members.details = Some((Family::ReasoningDetails, value))
+            members.details = Some((DetailList::ReasoningDetails, value))
         }
-        "thinking_blocks" if wants(DetailsRule::Litellm) => members.details = Some((Family::ThinkingBlocks, value)),
+        "thinking_blocks" if wants(DetailsRule::Litellm) => members.details = Some((DetailList::ThinkingBlocks, value)),
         "function_call" => members.function_call = Some(value),
         "refusal" => members.refusal = Some(value),
-        _ if is_void(value) => (),
+        _ if is_empty_value(value) => (),
         _ => {
-            // The field's own name, without the path inside it.
+            // The field name, without the path inside it.
             let field = |name: &'a String| name.get(..key.len()).unwrap_or("");
             if let Some(name) = rules.opaque.iter().find(|name| *name == key) {
                 members.opaque = Some((name, value, SealKind::Encrypted));

@@ -1,56 +1,57 @@
-//! Chat Completions, events to bytes: every delta a chunk, then the finish
-//! word, the usage and the end mark.
+//! Writes a Chat Completions stream: one chunk per delta, then the finish reason,
+//! the usage and `[DONE]`.
 
-use super::entry::Entry;
-use super::pace::Pace;
-use super::phrases::{chunk_head, finish_word, kept_extra, opaque, seal_extra, usage};
-use super::place::{Course, Place, Tags, family, place};
+use super::delta_mode_out::DeltaModeWriter;
+use super::detail_out::DetailOut;
+use super::reply_members::{chunk_head, finish_reason, kept_extra, opaque_member, seal_extra, usage_json};
+use super::thinking_carrier::{ContentState, ThinkingCarrier, ThinkingTags, carrier_for, dialect_detail_list};
 use crate::block::SealKind;
 use crate::dialect::{Carrier, Rules};
-use crate::event::{End, Ending, Event, Opening, Side, Usage};
-use crate::tags::Start;
+use crate::event::{BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
+use crate::tags::TagStart;
 use crate::wire::ReplyHead;
-use crate::wire::draft::object;
-use crate::wire::failure_out::error_in_stream;
+use crate::wire::error_out::error_in_stream;
 use crate::wire::json::{ObjectWriter, Raw, quote};
-use crate::wire::out::{CallNames, Out, Slots, is_unknown};
+use crate::wire::request_draft::object;
+use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock, is_unknown_usage};
 
 #[derive(Debug)]
 pub(in crate::wire) struct ChatWriter {
     rules: Rules,
-    /// What every chunk begins with, up to its choices.
+    /// The beginning of every chunk, up to its choices.
     head: String,
-    slots: Slots<Slot>,
-    names: CallNames,
-    course: Course,
+    blocks: PerBlock<ChatBlockOut>,
+    call_ids: CallIdSource,
+    content_state: ContentState,
     began: bool,
-    /// Thinking was a part of the content array.
+    /// Thinking was written into the content array.
     chunked: bool,
     n_calls: u64,
-    n_entries: u64,
-    thinking_pace: Pace,
-    content_pace: Pace,
-    /// The marker that belongs behind the answer.
+    n_details: u64,
+    thinking_mode: DeltaModeWriter,
+    content_mode: DeltaModeWriter,
+    /// The marker to write after the answer.
     tail: Option<String>,
     usage: Usage,
 }
 
 #[derive(Debug)]
-enum Slot {
+enum ChatBlockOut {
     Text { seal: Option<String> },
-    Thinking(Box<Thought>),
-    Call(Box<Call>),
+    Thinking(Box<ThinkingOut>),
+    Call(Box<CallOut>),
     Unmodelled { native: String },
 }
 
 #[derive(Debug)]
-struct Thought {
-    place: Place,
-    /// Its entry in a list: the place itself, or where its seals go.
-    entry: Option<Entry>,
+struct ThinkingOut {
+    carrier: ThinkingCarrier,
+    /// Its entry in a detail list: the carrier itself, or the place for its
+    /// seals.
+    detail: Option<DetailOut>,
     native: Option<String>,
-    /// The item of a summary that grows.
-    items: u32,
+    /// The number of summary n_items so far.
+    n_items: u32,
     grew: bool,
     closed: bool,
     signature: Option<String>,
@@ -58,7 +59,7 @@ struct Thought {
 }
 
 #[derive(Debug)]
-struct Call {
+struct CallOut {
     index: u64,
     id: String,
     name: String,
@@ -72,234 +73,237 @@ impl ChatWriter {
         let mode = rules.read.delta_mode;
         ChatWriter {
             head: chunk_head(head, "chat.completion.chunk"),
-            slots: Slots::default(),
-            names: CallNames::default(),
-            course: Course::default(),
+            blocks: PerBlock::default(),
+            call_ids: CallIdSource::default(),
+            content_state: ContentState::default(),
             began: false,
             chunked: false,
             n_calls: 0,
-            n_entries: 0,
-            thinking_pace: Pace::new(mode),
-            content_pace: Pace::new(mode),
+            n_details: 0,
+            thinking_mode: DeltaModeWriter::new(mode),
+            content_mode: DeltaModeWriter::new(mode),
             tail: None,
             usage: Usage::default(),
             rules,
         }
     }
 
-    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut Out) {
+    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut FrameWriter) {
         match event {
             Event::Grew { block, text } => {
-                if let Some(slot) = self.slots.at(block) {
-                    let mut slot = std::mem::replace(slot, Slot::Text { seal: None });
-                    self.grow(&mut slot, text, out);
-                    self.put_back(block, slot);
+                if let Some(state) = self.blocks.at(block) {
+                    let mut state = std::mem::replace(state, ChatBlockOut::Text { seal: None });
+                    self.grow(&mut state, text, out);
+                    self.put_back(block, state);
                 }
             }
             Event::Opened { opening, .. } => {
                 self.begin(out);
-                let slot = self.opened(opening);
-                self.slots.open(slot);
+                let state = self.new_block(opening);
+                self.blocks.open(state);
             }
             Event::Closed { block } => {
-                if let Some(slot) = self.slots.at(block) {
-                    let mut slot = std::mem::replace(slot, Slot::Text { seal: None });
-                    self.close(&mut slot, out);
-                    self.put_back(block, slot);
+                if let Some(state) = self.blocks.at(block) {
+                    let mut state = std::mem::replace(state, ChatBlockOut::Text { seal: None });
+                    self.close(&mut state, out);
+                    self.put_back(block, state);
                 }
             }
             Event::Item { block, .. }
             | Event::Sealed { block, .. }
             | Event::Identified { block, .. }
-            | Event::Kept { block, .. }
+            | Event::NativeItem { block, .. }
             | Event::Refiled { block, .. } => {
-                if let Some(slot) = self.slots.at(block) {
-                    let mut slot = std::mem::replace(slot, Slot::Text { seal: None });
-                    self.learn(&mut slot, event, out);
-                    self.put_back(block, slot);
+                if let Some(state) = self.blocks.at(block) {
+                    let mut state = std::mem::replace(state, ChatBlockOut::Text { seal: None });
+                    self.apply(&mut state, event, out);
+                    self.put_back(block, state);
                 }
             }
-            Event::Seen { field } => {
+            Event::EmptyThinkingField { field } => {
                 self.begin(out);
-                self.seen(field, out);
+                self.empty_thinking_field(field, out);
             }
             Event::Usage(usage) => self.usage = usage,
             Event::Ended(end) => self.end(end, out),
-            // The deltas have said it; a stream of deltas has no last word.
+            // The deltas already contain it; a stream of deltas cannot restate.
             Event::Restated { .. } | Event::Noted(_) => (),
             Event::Started { .. } => self.begin(out),
         }
     }
 
-    fn put_back(&mut self, block: crate::event::BlockId, slot: Slot) {
-        if let Some(place) = self.slots.at(block) {
-            *place = slot;
+    fn put_back(&mut self, block: crate::event::BlockId, state: ChatBlockOut) {
+        if let Some(stored) = self.blocks.at(block) {
+            *stored = state;
         }
     }
 
-    fn begin(&mut self, out: &mut Out) {
+    fn begin(&mut self, out: &mut FrameWriter) {
         if !std::mem::replace(&mut self.began, true) {
             self.delta(r#"{"role":"assistant","content":""}"#, out);
         }
     }
 
-    fn opened(&mut self, opening: Opening<'_>) -> Slot {
+    fn new_block(&mut self, opening: BlockOpening<'_>) -> ChatBlockOut {
         match opening {
-            Opening::Text => Slot::Text { seal: None },
-            Opening::Thinking { source, id } => {
-                let place = place(&self.rules, source, &self.course);
-                let entry = match &place {
-                    Place::Details(family) => Some(self.entry(*family, id)),
-                    Place::Field(_) | Place::Chunk | Place::Tags(_) | Place::Opaque(_) => None,
+            BlockOpening::Text => ChatBlockOut::Text { seal: None },
+            BlockOpening::Thinking { source, id } => {
+                let carrier = carrier_for(&self.rules, source, &self.content_state);
+                let detail = match &carrier {
+                    ThinkingCarrier::Details(list) => Some(self.new_detail(*list, id)),
+                    ThinkingCarrier::Field(_)
+                    | ThinkingCarrier::Chunk
+                    | ThinkingCarrier::Tags(_)
+                    | ThinkingCarrier::Opaque(_) => None,
                 };
-                Slot::Thinking(Box::new(Thought {
-                    place,
-                    entry,
+                ChatBlockOut::Thinking(Box::new(ThinkingOut {
+                    carrier,
+                    detail,
                     native: None,
-                    items: 0,
+                    n_items: 0,
                     grew: false,
                     closed: false,
                     signature: None,
                     encrypted: None,
                 }))
             }
-            Opening::ToolCall { id, name } => {
+            BlockOpening::ToolCall { id, name } => {
                 let index = self.n_calls;
                 self.n_calls += 1;
-                let (id, name) = (self.names.of(id), name.to_owned());
-                Slot::Call(Box::new(Call { index, id, name, began: false, seal: None, native: None }))
+                let (id, name) = (self.call_ids.given_or_new(id), name.to_owned());
+                ChatBlockOut::Call(Box::new(CallOut { index, id, name, began: false, seal: None, native: None }))
             }
-            Opening::Unmodelled => Slot::Unmodelled { native: String::new() },
+            BlockOpening::Unmodelled => ChatBlockOut::Unmodelled { native: String::new() },
         }
     }
 
-    fn entry(&mut self, family: super::details::Family, id: Option<&str>) -> Entry {
-        let index = self.n_entries;
-        self.n_entries += 1;
-        Entry::new(family, index, self.rules.read.delta_mode, id)
+    fn new_detail(&mut self, list: super::details::DetailList, id: Option<&str>) -> DetailOut {
+        let index = self.n_details;
+        self.n_details += 1;
+        DetailOut::new(list, index, self.rules.read.delta_mode, id)
     }
 
-    fn grow(&mut self, slot: &mut Slot, text: &str, out: &mut Out) {
-        match slot {
-            Slot::Text { .. } => self.answer(text, out),
-            Slot::Thinking(thought) => self.think(thought, text, out),
-            Slot::Call(call) => {
+    fn grow(&mut self, state: &mut ChatBlockOut, text: &str, out: &mut FrameWriter) {
+        match state {
+            ChatBlockOut::Text { .. } => self.answer(text, out),
+            ChatBlockOut::Thinking(thinking) => self.grow_thinking(thinking, text, out),
+            ChatBlockOut::Call(call) => {
                 self.begin_call(call, out);
                 let function = object([("arguments", &quote(text))]);
                 let entry = object([("index", &call.index.to_string()), ("function", &function)]);
                 self.delta(&object([("tool_calls", &format!("[{entry}]"))]), out);
             }
-            Slot::Unmodelled { .. } => (),
+            ChatBlockOut::Unmodelled { .. } => (),
         }
     }
 
-    fn answer(&mut self, text: &str, out: &mut Out) {
-        self.course.content_began |= !text.trim().is_empty();
+    fn answer(&mut self, text: &str, out: &mut FrameWriter) {
+        self.content_state.content_began |= !text.trim().is_empty();
         self.content(text, out);
     }
 
-    fn content(&mut self, text: &str, out: &mut Out) {
-        let mut pace = std::mem::take(&mut self.content_pace);
-        pace.deltas(text, |delta| self.delta(&object([("content", &quote(delta))]), out));
-        self.content_pace = pace;
+    fn content(&mut self, text: &str, out: &mut FrameWriter) {
+        let mut mode = std::mem::take(&mut self.content_mode);
+        mode.deltas(text, |delta| self.delta(&object([("content", &quote(delta))]), out));
+        self.content_mode = mode;
     }
 
-    fn think(&mut self, thought: &mut Thought, text: &str, out: &mut Out) {
-        let first = !std::mem::replace(&mut thought.grew, true);
-        match (&thought.place, &mut thought.entry) {
-            (Place::Details(_), Some(entry)) => {
-                self.course.tags_are_literal = true;
-                let field = entry.field();
-                entry.grow(text, |entry| self.delta(&object([(field, &format!("[{entry}]"))]), out));
+    fn grow_thinking(&mut self, thinking: &mut ThinkingOut, text: &str, out: &mut FrameWriter) {
+        let first = !std::mem::replace(&mut thinking.grew, true);
+        match (&thinking.carrier, &mut thinking.detail) {
+            (ThinkingCarrier::Details(_), Some(detail)) => {
+                self.content_state.tags_are_literal = true;
+                let field = detail.field();
+                detail.grow(text, |detail| self.delta(&object([(field, &format!("[{detail}]"))]), out));
             }
-            (Place::Field(field), _) => {
-                self.course.tags_are_literal = true;
-                let mut pace = std::mem::take(&mut self.thinking_pace);
-                pace.deltas(text, |delta| self.delta(&object([(field, &quote(delta))]), out));
-                self.thinking_pace = pace;
+            (ThinkingCarrier::Field(field), _) => {
+                self.content_state.tags_are_literal = true;
+                let mut mode = std::mem::take(&mut self.thinking_mode);
+                mode.deltas(text, |delta| self.delta(&object([(field, &quote(delta))]), out));
+                self.thinking_mode = mode;
             }
-            (Place::Chunk, _) => {
-                self.course.tags_are_literal = true;
+            (ThinkingCarrier::Chunk, _) => {
+                self.content_state.tags_are_literal = true;
                 let part = format!("[{}]", object([("type", "\"text\""), ("text", &quote(text))]));
                 self.chunk(&object([("type", "\"thinking\""), ("thinking", &part)]), out);
             }
-            (Place::Tags(tags), _) => {
+            (ThinkingCarrier::Tags(tags), _) => {
                 if first && !tags.open.is_empty() {
                     self.content(&tags.open, out);
                 }
-                self.course.tagged = true;
+                self.content_state.tagged = true;
                 self.content(text, out);
             }
-            (Place::Opaque(_) | Place::Details(_), _) => (),
+            (ThinkingCarrier::Opaque(_) | ThinkingCarrier::Details(_), _) => (),
         }
     }
 
     /// One element of the content array.
-    fn chunk(&mut self, element: &str, out: &mut Out) {
+    fn chunk(&mut self, element: &str, out: &mut FrameWriter) {
         self.chunked = true;
         self.delta(&object([("content", &format!("[{element}]"))]), out);
     }
 
-    fn learn(&mut self, slot: &mut Slot, event: Event<'_>, out: &mut Out) {
-        match (slot, event) {
-            (Slot::Thinking(thought), Event::Refiled { to: Side::Text, .. }) => {
-                // The template's tag was none after all: what stands there is
+    fn apply(&mut self, state: &mut ChatBlockOut, event: Event<'_>, out: &mut FrameWriter) {
+        match (state, event) {
+            (ChatBlockOut::Thinking(thinking), Event::Refiled { to: ProseKind::Text, .. }) => {
+                // The template's tag did not open thinking after all: the text is
                 // the answer, and no close tag follows.
-                if let Place::Tags(tags) = &mut thought.place {
+                if let ThinkingCarrier::Tags(tags) = &mut thinking.carrier {
                     tags.close.clear();
                 }
             }
-            (slot @ Slot::Text { .. }, Event::Refiled { to: Side::Thinking, .. }) => {
+            (state @ ChatBlockOut::Text { .. }, Event::Refiled { to: ProseKind::Thinking, .. }) => {
                 let pair = self.rules.read.tags.pairs.first();
                 let close = pair.and_then(|pair| pair.close.first()).cloned().unwrap_or_default();
-                let tags = Tags { open: String::new(), close, tail: None };
-                let mut thought = Thought::tagged(tags);
-                thought.grew = true;
-                self.course = Course { tagged: true, ..Course::default() };
-                *slot = Slot::Thinking(Box::new(thought));
+                let tags = ThinkingTags { open: String::new(), close, tail: None };
+                let mut thinking = ThinkingOut::tagged(tags);
+                thinking.grew = true;
+                self.content_state = ContentState { tagged: true, ..ContentState::default() };
+                *state = ChatBlockOut::Thinking(Box::new(thinking));
             }
-            (Slot::Thinking(thought), event) => {
-                thought.learn(event);
+            (ChatBlockOut::Thinking(thinking), event) => {
+                thinking.apply(event);
                 if let Event::Item { .. } = event {
-                    if thought.items > 0 {
-                        self.think(thought, "\n\n", out);
+                    if thinking.n_items > 0 {
+                        self.grow_thinking(thinking, "\n\n", out);
                     }
-                    thought.items += 1;
+                    thinking.n_items += 1;
                 }
                 let is_seal = matches!(event, Event::Sealed { .. });
-                if thought.closed && (is_seal || matches!(thought.place, Place::Details(_))) {
-                    self.seal(thought, out);
+                if thinking.closed && (is_seal || matches!(thinking.carrier, ThinkingCarrier::Details(_))) {
+                    self.seal(thinking, out);
                 }
             }
-            (Slot::Text { seal }, Event::Sealed { payload, .. }) => *seal = Some(payload.to_owned()),
-            (Slot::Call(call), Event::Sealed { payload, .. }) => call.seal = Some(payload.to_owned()),
-            (Slot::Call(call), Event::Kept { json, .. }) => call.native = Some(json.to_owned()),
-            (Slot::Unmodelled { native }, Event::Kept { json, .. }) => json.clone_into(native),
-            (Slot::Text { .. } | Slot::Call(_) | Slot::Unmodelled { .. }, _) => (),
+            (ChatBlockOut::Text { seal }, Event::Sealed { payload, .. }) => *seal = Some(payload.to_owned()),
+            (ChatBlockOut::Call(call), Event::Sealed { payload, .. }) => call.seal = Some(payload.to_owned()),
+            (ChatBlockOut::Call(call), Event::NativeItem { json, .. }) => call.native = Some(json.to_owned()),
+            (ChatBlockOut::Unmodelled { native }, Event::NativeItem { json, .. }) => json.clone_into(native),
+            (ChatBlockOut::Text { .. } | ChatBlockOut::Call(_) | ChatBlockOut::Unmodelled { .. }, _) => (),
         }
     }
 
-    fn close(&mut self, slot: &mut Slot, out: &mut Out) {
-        match slot {
-            Slot::Text { seal: Some(seal) } => {
+    fn close(&mut self, state: &mut ChatBlockOut, out: &mut FrameWriter) {
+        match state {
+            ChatBlockOut::Text { seal: Some(seal) } => {
                 if let Some(extra) = self.seal_extra(seal) {
                     self.delta(&extra, out);
                 }
             }
-            Slot::Text { seal: None } => (),
-            Slot::Thinking(thought) => {
-                thought.closed = true;
-                if let (Place::Tags(tags), true) = (&thought.place, thought.grew) {
+            ChatBlockOut::Text { seal: None } => (),
+            ChatBlockOut::Thinking(thinking) => {
+                thinking.closed = true;
+                if let (ThinkingCarrier::Tags(tags), true) = (&thinking.carrier, thinking.grew) {
                     self.tail = tags.tail.clone().filter(|_| !tags.close.is_empty());
                     if !tags.close.is_empty() {
                         self.content(&tags.close, out);
                     } else {
-                        self.course.content_began = true;
+                        self.content_state.content_began = true;
                     }
                 }
-                self.seal(thought, out);
+                self.seal(thinking, out);
             }
-            Slot::Call(call) => {
+            ChatBlockOut::Call(call) => {
                 self.begin_call(call, out);
                 if let Some(extra) = self.call_extra(call) {
                     let mut entry = ObjectWriter::default();
@@ -308,7 +312,7 @@ impl ChatWriter {
                     self.delta(&object([("tool_calls", &format!("[{}]", entry.finish()))]), out);
                 }
             }
-            Slot::Unmodelled { native } => {
+            ChatBlockOut::Unmodelled { native } => {
                 let chunks = self.chunked || self.rules.echo.carrier == Carrier::ContentChunks;
                 if chunks && self.rules.read.content_chunks && !native.is_empty() {
                     self.chunk(native, out);
@@ -317,37 +321,37 @@ impl ChatWriter {
         }
     }
 
-    /// Whatever of a thought is not its text, where this dialect has a place for it.
-    fn seal(&mut self, thought: &mut Thought, out: &mut Out) {
-        if let Place::Opaque(name) = &thought.place {
-            let seal = thought.encrypted.take().or(thought.signature.take());
-            let kept = thought.native.take().filter(|native| Raw::of(native).is_ok());
-            let delta = kept.or_else(|| seal.map(|seal| opaque(&self.rules, name, &seal)));
+    /// Writes seals and native members, if this dialect has a place for them.
+    fn seal(&mut self, thinking: &mut ThinkingOut, out: &mut FrameWriter) {
+        if let ThinkingCarrier::Opaque(name) = &thinking.carrier {
+            let seal = thinking.encrypted.take().or(thinking.signature.take());
+            let kept = thinking.native.take().filter(|native| Raw::of(native).is_ok());
+            let delta = kept.or_else(|| seal.map(|seal| opaque_member(&self.rules, name, &seal)));
             if let Some(delta) = delta {
                 self.delta(&delta, out);
             }
             return;
         }
-        if let (Place::Chunk, Some(signature)) = (&thought.place, &thought.signature) {
+        if let (ThinkingCarrier::Chunk, Some(signature)) = (&thinking.carrier, &thinking.signature) {
             let members = [("type", "\"thinking\""), ("thinking", "[]"), ("signature", &quote(signature))];
             self.chunk(&object(members), out);
-            thought.signature = None;
+            thinking.signature = None;
         }
-        let sealed = thought.signature.is_some() || thought.encrypted.is_some();
-        if thought.entry.is_none() && sealed {
-            thought.entry = family(&self.rules).map(|family| self.entry(family, None));
+        let sealed = thinking.signature.is_some() || thinking.encrypted.is_some();
+        if thinking.detail.is_none() && sealed {
+            thinking.detail = dialect_detail_list(&self.rules).map(|list| self.new_detail(list, None));
         }
-        match (&mut thought.entry, self.rules.read.opaque.first()) {
-            (Some(entry), _) => {
-                entry.hold(thought.signature.take(), thought.encrypted.take());
-                if let Some(rest) = entry.rest() {
-                    self.course.tags_are_literal = true;
-                    let field = entry.field();
+        match (&mut thinking.detail, self.rules.read.opaque.first()) {
+            (Some(detail), _) => {
+                detail.set_seals(thinking.signature.take(), thinking.encrypted.take());
+                if let Some(rest) = detail.rest() {
+                    self.content_state.tags_are_literal = true;
+                    let field = detail.field();
                     self.delta(&object([(field, &format!("[{rest}]"))]), out);
                 }
             }
             (None, Some(field)) => {
-                if let Some(payload) = thought.encrypted.take().or(thought.signature.take()) {
+                if let Some(payload) = thinking.encrypted.take().or(thinking.signature.take()) {
                     self.delta(&object([(field, &quote(&payload))]), out);
                 }
             }
@@ -355,9 +359,8 @@ impl ChatWriter {
         }
     }
 
-    /// A call begins with its id and name, and with its seal where that is
-    /// known by then.
-    fn begin_call(&mut self, call: &mut Call, out: &mut Out) {
+    /// Writes the id and name of a call, and its seal if already known.
+    fn begin_call(&mut self, call: &mut CallOut, out: &mut FrameWriter) {
         if std::mem::replace(&mut call.began, true) {
             return;
         }
@@ -373,8 +376,8 @@ impl ChatWriter {
         self.delta(&object([("tool_calls", &format!("[{}]", entry.finish()))]), out);
     }
 
-    /// The members that carry the seal of a call, told once.
-    fn call_extra(&self, call: &mut Call) -> Option<String> {
+    /// The members that carry a call's seal, returned once.
+    fn call_extra(&self, call: &mut CallOut) -> Option<String> {
         let (native, seal) = (call.native.take(), call.seal.take());
         kept_extra(&self.rules, native.as_deref()).or_else(|| self.seal_extra(&seal?))
     }
@@ -383,51 +386,54 @@ impl ChatWriter {
         seal_extra(&self.rules, seal)
     }
 
-    /// A thinking field that stays empty.
-    fn seen(&mut self, field: &str, out: &mut Out) {
-        let tags = super::place::tags(&self.rules, field, &self.course);
+    /// Writes a thinking field that stays empty.
+    fn empty_thinking_field(&mut self, field: &str, out: &mut FrameWriter) {
+        let tags = super::thinking_carrier::tags_for(&self.rules, field, &self.content_state);
         if self.rules.read.text.iter().any(|known| known == field) {
             self.delta(&object([(field, "\"\"")]), out);
-        } else if matches!(place(&self.rules, field, &self.course), Place::Details(family) if family.field() == field) {
+        } else if matches!(carrier_for(&self.rules, field, &self.content_state), ThinkingCarrier::Details(list) if list.field() == field)
+        {
             self.delta(&object([(field, "[]")]), out);
-        } else if let Some(Tags { open, close, .. }) = tags.filter(|_| self.rules.read.tags.start == Start::Explicit) {
-            self.course.tagged = true;
+        } else if let Some(ThinkingTags { open, close, .. }) =
+            tags.filter(|_| self.rules.read.tags.start == TagStart::Explicit)
+        {
+            self.content_state.tagged = true;
             self.content(&format!("{open}{close}"), out);
         }
     }
 
-    fn delta(&self, delta: &str, out: &mut Out) {
+    fn delta(&self, delta: &str, out: &mut FrameWriter) {
         self.choice(delta, "null", out);
     }
 
-    fn choice(&self, delta: &str, finish: &str, out: &mut Out) {
+    fn choice(&self, delta: &str, finish: &str, out: &mut FrameWriter) {
         let head = &self.head;
         out.data(&format!(
             r#"{head},"choices":[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}]}}"#
         ));
     }
 
-    fn end(&mut self, end: &End, out: &mut Out) {
-        let reads_tags = self.course.content_began && !self.course.tags_are_literal;
+    fn end(&mut self, end: &ReplyEnd, out: &mut FrameWriter) {
+        let reads_tags = self.content_state.content_began && !self.content_state.tags_are_literal;
         if let Some(tail) = self.tail.take().filter(|_| reads_tags) {
             self.content(&tail, out);
         }
-        let word = finish_word(&end.ending);
-        // Some dialects fail by the finish word alone.
-        let by_word = |code: &Option<String>| {
-            let failed = word.filter(|word| self.rules.finish.errors.iter().any(|known| known == word));
+        let reason = finish_reason(&end.ending);
+        // Some dialects report an error by the finish reason alone.
+        let by_reason = |code: &Option<String>| {
+            let failed = reason.filter(|reason| self.rules.finish.errors.iter().any(|known| known == reason));
             failed.is_some() && code.as_deref() == failed
         };
-        let error = end.error.as_ref().filter(|error| !by_word(&error.code));
+        let error = end.error.as_ref().filter(|error| !by_reason(&error.code));
         if let Some(error) = error {
             out.data(&object([("error", &error_in_stream(error))]));
         }
-        if let Some(word) = word {
+        if let Some(reason) = reason {
             self.begin(out);
-            self.choice("{}", &quote(word), out);
+            self.choice("{}", &quote(reason), out);
         }
-        if !is_unknown(self.usage) {
-            let usage = usage(&self.rules, self.usage);
+        if !is_unknown_usage(self.usage) {
+            let usage = usage_json(&self.rules, self.usage);
             out.data(&format!(r#"{},"choices":[],"usage":{usage}}}"#, self.head));
         }
         match &end.ending {
@@ -446,13 +452,13 @@ impl ChatWriter {
     }
 }
 
-impl Thought {
-    fn tagged(tags: Tags) -> Thought {
-        Thought {
-            place: Place::Tags(tags),
-            entry: None,
+impl ThinkingOut {
+    fn tagged(tags: ThinkingTags) -> ThinkingOut {
+        ThinkingOut {
+            carrier: ThinkingCarrier::Tags(tags),
+            detail: None,
             native: None,
-            items: 0,
+            n_items: 0,
             grew: false,
             closed: false,
             signature: None,
@@ -460,22 +466,22 @@ impl Thought {
         }
     }
 
-    fn learn(&mut self, event: Event<'_>) {
+    fn apply(&mut self, event: Event<'_>) {
         match event {
             Event::Sealed { kind: SealKind::Signature, payload, .. } => self.signature = Some(payload.to_owned()),
             Event::Sealed { kind: SealKind::Encrypted, payload, .. } => self.encrypted = Some(payload.to_owned()),
-            Event::Kept { json, text_member, .. } => match &mut self.entry {
-                Some(entry) => entry.keep(json, text_member),
+            Event::NativeItem { json, text_member, .. } => match &mut self.detail {
+                Some(detail) => detail.keep(json, text_member),
                 None => self.native = Some(json.to_owned()),
             },
             Event::Identified { id, .. } => {
-                if let Some(entry) = &mut self.entry {
-                    entry.identify(id);
+                if let Some(detail) = &mut self.detail {
+                    detail.identify(id);
                 }
             }
             Event::Item { .. } => {
-                if let Some(entry) = &mut self.entry {
-                    entry.summarize();
+                if let Some(detail) = &mut self.detail {
+                    detail.mark_summary();
                 }
             }
             Event::Started { .. }
@@ -484,7 +490,7 @@ impl Thought {
             | Event::Refiled { .. }
             | Event::Restated { .. }
             | Event::Closed { .. }
-            | Event::Seen { .. }
+            | Event::EmptyThinkingField { .. }
             | Event::Usage(_)
             | Event::Noted(_)
             | Event::Ended(_) => (),

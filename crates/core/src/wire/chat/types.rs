@@ -1,40 +1,40 @@
-//! The provider's words, kept exactly.
+//! Wire types, with the provider's own names.
 
-use crate::wire::json::{Indexed, Raw, Word, Zeroth, members};
+use crate::wire::json::{FirstChoice, Indexed, JsonString, Raw, members};
 
 members! {
-    Chunk {
-        "model" => model: Word<'a>,
-        "choices" => choices: Zeroth<Choice<'a>>,
+    ChatChunk {
+        "model" => model: JsonString<'a>,
+        "choices" => choices: FirstChoice<ChatChoice<'a>>,
         "usage" => usage: Option<Raw<'a>>,
-        /// One host has its usage in here.
+        /// Groq puts its usage here.
         "x_groq" => x_groq: Option<Raw<'a>>,
         "error" => error: Option<Raw<'a>>,
     }
-    Choice {
+    ChatChoice {
         "index" => index: Option<u64>,
         "delta" => delta: Option<Raw<'a>>,
         "message" => message: Option<Raw<'a>>,
-        "finish_reason" => finish_reason: Word<'a>,
+        "finish_reason" => finish_reason: JsonString<'a>,
         "error" => error: Option<Raw<'a>>,
         "usage" => usage: Option<Raw<'a>>,
     }
     /// One entry of `tool_calls`.
     CallDelta {
         "index" => index: Option<u64>,
-        "id" => id: Word<'a>,
-        "function" => function: Function<'a>,
-        /// A free-form tool: its input is text, not JSON.
-        "custom" => custom: Function<'a>,
+        "id" => id: JsonString<'a>,
+        "function" => function: ChatFunction<'a>,
+        /// A free-form tool: its input is plain text.
+        "custom" => custom: ChatFunction<'a>,
     }
-    Function {
-        "name" => name: Word<'a>,
+    ChatFunction {
+        "name" => name: JsonString<'a>,
         "arguments" => arguments: Option<Raw<'a>>,
         "input" => input: Option<Raw<'a>>,
     }
 }
 
-impl Indexed for Choice<'_> {
+impl Indexed for ChatChoice<'_> {
     fn index(&self) -> Option<u64> {
         self.index
     }

@@ -7,6 +7,6 @@ mod stream_out;
 mod types;
 
 pub(super) use request_in::read_request;
-pub(super) use request_out::write;
+pub(super) use request_out::write_request;
 pub(super) use stream_in::CohereDecoder;
 pub(super) use stream_out::{CohereWriter, whole};

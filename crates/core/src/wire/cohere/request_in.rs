@@ -1,34 +1,40 @@
-//! A Cohere v2 chat request, bytes to messages.
+//! Reads a Cohere v2 chat request.
 
 use crate::message::Role;
-use crate::wire::incoming::{Gather, UnreadableRequest, content, listed, output, result, typed_part, unknown_role};
-use crate::wire::json::{Kind, ObjectWriter, Raw, each_entry, member, text_member};
+use crate::wire::client_request::{
+    ClientRequestReader, UnreadableRequest, content_blocks, list_with_paths, tool_output, tool_result, typed_part,
+    unknown_role,
+};
+use crate::wire::json::{JsonKind, ObjectWriter, Raw, each_member, member, text_member};
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, gather: &mut Gather) -> Result<(), UnreadableRequest> {
-    for (path, message) in listed(body, "messages")? {
-        let said = || content(member(message, "content"), typed_part);
+pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+    for (path, message) in list_with_paths(body, "messages")? {
+        let blocks = || content_blocks(member(message, "content"), typed_part);
         match text_member(message, "role").as_deref() {
-            Some("system") => gather.say(Role::System, said()),
-            Some("user") => gather.say(Role::User, said()),
-            Some("assistant") => gather.answer(&format!(r#"{{"message":{}}}"#, listed_content(message))),
+            Some("system") => reader.push_message(Role::System, blocks()),
+            Some("user") => reader.push_message(Role::User, blocks()),
+            Some("assistant") => reader.push_assistant(&format!(r#"{{"message":{}}}"#, listed_content(message))),
             Some("tool") => {
-                let content = output(member(message, "content"));
-                gather.say(Role::Tool, vec![result(text_member(message, "tool_call_id"), None, content, false)]);
+                let content = tool_output(member(message, "content"));
+                reader.push_message(
+                    Role::Tool,
+                    vec![tool_result(text_member(message, "tool_call_id"), None, content, false)],
+                );
             }
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }
     }
-    gather.function_tools(body);
-    gather.choice_words(body);
-    gather.limit(body, &["max_tokens"]);
+    reader.push_function_tools(body);
+    reader.read_tool_choice(body);
+    reader.read_max_tokens(body, &["max_tokens"]);
     Ok(())
 }
 
-/// In a request the content may be a plain text; in an answer it is a list.
+/// In a request the content may be a string; in a reply it is a list.
 fn listed_content(message: Raw<'_>) -> String {
     let mut out = ObjectWriter::default();
-    each_entry(message, |key, value| match (key, value.kind()) {
-        ("content", Kind::Text) => out.push_raw(key, &format!(r#"[{{"type":"text","text":{}}}]"#, value.get())),
+    each_member(message, |key, value| match (key, value.kind()) {
+        ("content", JsonKind::Text) => out.push_raw(key, &format!(r#"[{{"type":"text","text":{}}}]"#, value.get())),
         _ => out.push_raw(key, value.get()),
     });
     out.finish()

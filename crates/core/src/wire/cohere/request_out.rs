@@ -1,32 +1,35 @@
-//! A Cohere v2 chat request: thinking is a part of the content, and the plan
-//! goes back beside the calls.
+//! Writes a Cohere v2 chat request: thinking is part of the content, and the tool
+//! plan goes back beside the calls.
 
 use crate::block::Block;
 use crate::message::{Message, Role};
-use crate::rules::{Action, Step};
-use crate::wire::draft::{Draft, arguments_text, joined, list, object, sent, text_of, typed_text};
+use crate::rules::{EgressAction, MessagePlan};
 use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
+use crate::wire::request_draft::{
+    RequestDraft, arguments_text, join_with_commas, joined_text, list, object, sent_blocks, typed_text,
+};
 
-pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
+pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
     draft.push_function_tools(&mut body);
     draft.finish(body, "messages", message)
 }
 
-fn message(_: &Draft<'_>, message: &Message, step: &Step) -> String {
-    let spoken = |role: &str| object([("role", &quote(role)), ("content", &quote(&text_of(&message.blocks)))]);
+fn message(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+    let plain_message =
+        |role: &str| object([("role", &quote(role)), ("content", &quote(&joined_text(&message.blocks)))]);
     match message.role {
-        Role::System => spoken("system"),
-        Role::User => spoken("user"),
-        Role::Assistant => assistant(message, step),
-        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| result(block))),
+        Role::System => plain_message("system"),
+        Role::User => plain_message("user"),
+        Role::Assistant => assistant(message, plan),
+        Role::Tool => join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| result(block))),
     }
 }
 
-fn assistant(message: &Message, step: &Step) -> String {
-    let (mut content, mut calls, mut plan) = (Vec::new(), Vec::new(), None);
-    for (block, action) in sent(message, step) {
+fn assistant(message: &Message, plan: &MessagePlan) -> String {
+    let (mut content, mut calls, mut tool_plan) = (Vec::new(), Vec::new(), None);
+    for (block, action) in sent_blocks(message, plan) {
         match block {
             Block::Thinking(thinking) => {
                 content.push(object([("type", "\"thinking\""), ("thinking", &quote(thinking.text()))]));
@@ -38,20 +41,20 @@ fn assistant(message: &Message, step: &Step) -> String {
                 let id = quote(call.id.as_str());
                 calls.push(object([("id", &id), ("type", "\"function\""), ("function", &function)]));
             }
-            Block::Unmodelled(unmodelled) if action == Action::Verbatim => {
-                plan = plan.or_else(|| text_member(Raw::of(&unmodelled.native.json).ok()?, "tool_plan"));
+            Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => {
+                tool_plan = tool_plan.or_else(|| text_member(Raw::of(&unmodelled.native.json).ok()?, "tool_plan"));
             }
             Block::Text(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
     }
-    // A message with nothing left to say is none.
+    // An empty message is not sent.
     if content.is_empty() && calls.is_empty() {
         return String::new();
     }
     let mut out = ObjectWriter::default();
     out.push("role", "\"assistant\"");
-    if let Some(plan) = plan {
-        out.push_text("tool_plan", &plan);
+    if let Some(tool_plan) = tool_plan {
+        out.push_text("tool_plan", &tool_plan);
     }
     if !content.is_empty() {
         out.push_list("content", content);

@@ -1,16 +1,17 @@
-//! Cohere, bytes to events. A whole body tells its blocks like a stream whose
-//! every block comes in one delta.
+//! Decodes Cohere v2 chat. A whole body is read like a stream in which every
+//! block is one delta.
 
-use super::types::{Delta, Wire};
+use super::types::{CohereDelta, CohereEvent};
 use crate::dialect::Rules;
-use crate::event::{BlockId, End, Ending, Event, Opening, ProviderError, Sink};
-use crate::text::JsonText;
-use crate::wire::failure::{bare_failure, keep_failure};
+use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::json_string::JsonText;
+use crate::wire::error_in::{keep_error, read_bare_error};
+use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
 use crate::wire::json::{
-    Kind, NotJson, ObjectWriter, Raw, at_path, each_element, is_void, member, parse, quote, text_member, text_of,
+    JsonKind, NotJson, ObjectWriter, Raw, at_path, each_element, is_empty_value, member, parse, quote, text_member,
+    text_of,
 };
-use crate::wire::speech::{Ids, unmodelled};
-use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
 const COUNTERS: CounterNames = CounterNames {
@@ -22,11 +23,11 @@ const COUNTERS: CounterNames = CounterNames {
 
 #[derive(Debug)]
 pub(in crate::wire) struct CohereDecoder {
-    ids: Ids,
-    tally: Tally,
-    content: Option<Content>,
+    ids: BlockIds,
+    usage_reader: UsageReader,
+    content: Option<OpenContent>,
     call: Option<BlockId>,
-    /// What the model means to do; neither text nor thinking.
+    /// The tool plan, which is neither text nor thinking.
     plan: String,
     called: bool,
     ended: bool,
@@ -35,19 +36,19 @@ pub(in crate::wire) struct CohereDecoder {
     scratch: String,
 }
 
-/// The content block that grows now.
+/// The open content block.
 #[derive(Debug)]
-struct Content {
+struct OpenContent {
     is_thinking: bool,
-    /// None until its first letter comes.
+    /// None until its first text comes.
     block: Option<BlockId>,
 }
 
 impl CohereDecoder {
     pub(in crate::wire) fn new(rules: &Rules) -> CohereDecoder {
         CohereDecoder {
-            ids: Ids::default(),
-            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            ids: BlockIds::default(),
+            usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
             content: None,
             call: None,
             plan: String::new(),
@@ -60,9 +61,9 @@ impl CohereDecoder {
     }
 
     pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
-        let wire: Wire<'_> = parse(text)?;
+        let wire: CohereEvent<'_> = parse(text)?;
         let message = &wire.delta.message;
-        match wire.kind.said() {
+        match wire.kind.non_empty() {
             Some("content-delta") => self.grow(message.content, sink),
             Some("content-start") => self.start_content(message.content, sink),
             Some("content-end") => self.end_content(sink),
@@ -70,7 +71,7 @@ impl CohereDecoder {
                 if let Some(text) = message.tool_plan.and_then(JsonText::of) {
                     text.pieces(&mut self.scratch, |piece| {
                         self.plan.push_str(piece);
-                        sink.hold(piece.len());
+                        sink.buffered(piece.len());
                     });
                 }
             }
@@ -95,26 +96,26 @@ impl CohereDecoder {
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.end_content(sink);
         self.end_call(sink);
-        self.tell_plan(sink);
+        self.emit_plan(sink);
         let error = self.error.take();
-        let ending = match self.finish_reason.take().as_deref().map(ending) {
+        let ending = match self.finish_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.called => Ending::ToolCalls,
             Some(ending) => ending,
             None if self.ended || error.is_some() => Ending::Unsaid,
             None => Ending::CutOff,
         };
-        Finished(End { ending, error })
+        Finished(ReplyEnd { ending, error })
     }
 
-    fn untyped(&mut self, wire: &Wire<'_>, body: Raw<'_>, sink: &mut dyn Sink) -> Understood {
-        if let Some(message) = wire.message.filter(|message| message.kind() == Kind::Object) {
+    fn untyped(&mut self, wire: &CohereEvent<'_>, body: Raw<'_>, sink: &mut dyn Sink) -> Understood {
+        if let Some(message) = wire.message.filter(|message| message.kind() == JsonKind::Object) {
             self.whole(message, sink);
-            self.finish_reason = wire.finish_reason.said().map(str::to_owned);
+            self.finish_reason = wire.finish_reason.non_empty().map(str::to_owned);
             self.usage(wire.usage, sink);
             self.ended = true;
             return Understood::Yes;
         }
-        keep_failure(&mut self.error, body, false)
+        keep_error(&mut self.error, body, false)
     }
 
     fn whole(&mut self, message: Raw<'_>, sink: &mut dyn Sink) {
@@ -124,7 +125,7 @@ impl CohereDecoder {
                     self.start_content(Some(part), sink);
                     self.end_content(sink);
                 }
-                _ => unmodelled(&mut self.ids, part.get(), sink),
+                _ => emit_unmodelled(&mut self.ids, part.get(), sink),
             });
         }
         self.plan = text_member(message, "tool_plan").unwrap_or_default();
@@ -138,33 +139,33 @@ impl CohereDecoder {
 
     fn start_content(&mut self, content: Option<Raw<'_>>, sink: &mut dyn Sink) {
         self.end_content(sink);
-        self.tell_plan(sink);
+        self.emit_plan(sink);
         let is_thinking = content.and_then(|content| text_member(content, "type")).as_deref() == Some("thinking");
         let block = is_thinking.then(|| self.open_thinking(sink));
-        self.content = Some(Content { is_thinking, block });
+        self.content = Some(OpenContent { is_thinking, block });
         self.grow(content, sink);
     }
 
     fn open_thinking(&mut self, sink: &mut dyn Sink) -> BlockId {
         let block = self.ids.next();
-        sink.take(Event::Opened { block, opening: Opening::Thinking { source: "thinking", id: None } });
+        sink.take(Event::Opened { block, opening: BlockOpening::Thinking { source: "thinking", id: None } });
         block
     }
 
     fn grow(&mut self, content: Option<Raw<'_>>, sink: &mut dyn Sink) {
         let Some(content) = content else { return };
-        // A server may forget to say that a block begins.
+        // A server may omit the start of a block.
         if self.content.is_none() {
             let is_thinking = member(content, "thinking").is_some();
             let block = is_thinking.then(|| self.open_thinking(sink));
-            self.content = Some(Content { is_thinking, block });
+            self.content = Some(OpenContent { is_thinking, block });
         }
         let Some(open) = &mut self.content else { return };
         let name = if open.is_thinking { "thinking" } else { "text" };
         let Some(text) = member(content, name).and_then(JsonText::of).filter(|text| !text.is_empty()) else { return };
         let block = *open.block.get_or_insert_with(|| {
             let block = self.ids.next();
-            sink.take(Event::Opened { block, opening: Opening::Text });
+            sink.take(Event::Opened { block, opening: BlockOpening::Text });
             block
         });
         text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text }));
@@ -179,12 +180,12 @@ impl CohereDecoder {
     fn start_call(&mut self, call: Raw<'_>, sink: &mut dyn Sink) {
         self.end_content(sink);
         self.end_call(sink);
-        self.tell_plan(sink);
+        self.emit_plan(sink);
         self.called = true;
         let id = text_member(call, "id");
         let name = at_path(call, "function.name").and_then(text_of).unwrap_or_default();
         let block = self.ids.next();
-        sink.take(Event::Opened { block, opening: Opening::ToolCall { id: id.as_deref(), name: &name } });
+        sink.take(Event::Opened { block, opening: BlockOpening::ToolCall { id: id.as_deref(), name: &name } });
         self.call = Some(block);
         self.grow_call(call, sink);
     }
@@ -202,27 +203,27 @@ impl CohereDecoder {
         }
     }
 
-    /// The plan stands where it was said, before what follows it.
-    fn tell_plan(&mut self, sink: &mut dyn Sink) {
+    /// Emits the plan at its position, before the next block.
+    fn emit_plan(&mut self, sink: &mut dyn Sink) {
         let plan = std::mem::take(&mut self.plan);
         if !plan.is_empty() {
             let mut native = ObjectWriter::default();
             native.push("tool_plan", &quote(&plan));
-            unmodelled(&mut self.ids, &native.finish(), sink);
+            emit_unmodelled(&mut self.ids, &native.finish(), sink);
         }
     }
 
-    fn end(&mut self, delta: &Delta<'_>, sink: &mut dyn Sink) {
+    fn end(&mut self, delta: &CohereDelta<'_>, sink: &mut dyn Sink) {
         self.ended = true;
-        self.finish_reason = delta.finish_reason.said().map(str::to_owned);
+        self.finish_reason = delta.finish_reason.non_empty().map(str::to_owned);
         self.usage(delta.usage, sink);
-        if let Some(error) = delta.error.filter(|error| !is_void(*error)) {
-            self.error = bare_failure(error);
+        if let Some(error) = delta.error.filter(|error| !is_empty_value(*error)) {
+            self.error = read_bare_error(error);
         }
     }
 
     fn usage(&mut self, usage: Option<Raw<'_>>, sink: &mut dyn Sink) {
-        if let Some(usage) = usage.and_then(|usage| self.tally.read(usage)) {
+        if let Some(usage) = usage.and_then(|usage| self.usage_reader.read(usage)) {
             sink.take(Event::Usage(usage));
         }
     }

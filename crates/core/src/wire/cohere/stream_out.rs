@@ -1,26 +1,26 @@
-//! Cohere, events to bytes. Calls come one after another here: one that
-//! begins while another is open waits for its turn.
+//! Writes a Cohere v2 chat stream. Calls are sequential here: a call that begins
+//! while another is open has to wait.
 
 use serde_json::Value;
 
 use crate::block::{Block, Reply};
 use crate::dialect::Rules;
-use crate::event::{BlockId, End, Ending, Event, Opening, Side, Usage};
+use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
 use crate::wire::ReplyHead;
-use crate::wire::draft::{arguments_text, list, object, typed_text};
-use crate::wire::failure_out::error_in_stream;
+use crate::wire::error_out::error_in_stream;
 use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
-use crate::wire::out::{CallNames, Out, Slots, counters, is_unknown};
+use crate::wire::request_draft::{arguments_text, list, object, typed_text};
+use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock, is_unknown_usage, usage_object};
 
 #[derive(Debug)]
 pub(in crate::wire) struct CohereWriter {
     rules: Rules,
     id: String,
-    slots: Slots<Slot>,
-    names: CallNames,
-    /// The content block that grows.
+    blocks: PerBlock<CohereBlockOut>,
+    call_ids: CallIdSource,
+    /// The open content block.
     content: Option<BlockId>,
-    /// The call that grows, and those that wait.
+    /// The open call, and those that wait.
     call: Option<BlockId>,
     waiting: Vec<BlockId>,
     n_contents: u64,
@@ -30,8 +30,8 @@ pub(in crate::wire) struct CohereWriter {
 }
 
 #[derive(Debug)]
-enum Slot {
-    Prose { side: Side, n_items: u32 },
+enum CohereBlockOut {
+    Prose { kind: ProseKind, n_items: u32 },
     Call { id: String, name: String, held: String, closed: bool },
     Unmodelled { native: String },
 }
@@ -41,8 +41,8 @@ impl CohereWriter {
         CohereWriter {
             rules,
             id: head.id.to_owned(),
-            slots: Slots::default(),
-            names: CallNames::default(),
+            blocks: PerBlock::default(),
+            call_ids: CallIdSource::default(),
             content: None,
             call: None,
             waiting: Vec::new(),
@@ -53,7 +53,7 @@ impl CohereWriter {
         }
     }
 
-    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut Out) {
+    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut FrameWriter) {
         match event {
             Event::Grew { block, text } => self.grow(block, text, out),
             Event::Opened { block, opening } => {
@@ -61,7 +61,7 @@ impl CohereWriter {
                 self.open(block, opening, out);
             }
             Event::Item { block, .. } => {
-                if let Some(Slot::Prose { n_items, .. }) = self.slots.at(block) {
+                if let Some(CohereBlockOut::Prose { n_items, .. }) = self.blocks.at(block) {
                     *n_items += 1;
                     if *n_items > 1 {
                         self.grow(block, "\n\n", out);
@@ -69,12 +69,12 @@ impl CohereWriter {
                 }
             }
             Event::Refiled { block, to } => {
-                if let Some(Slot::Prose { side, .. }) = self.slots.at(block) {
-                    *side = to;
+                if let Some(CohereBlockOut::Prose { kind, .. }) = self.blocks.at(block) {
+                    *kind = to;
                 }
             }
-            Event::Kept { block, json, .. } => {
-                if let Some(Slot::Unmodelled { native }) = self.slots.at(block) {
+            Event::NativeItem { block, json, .. } => {
+                if let Some(CohereBlockOut::Unmodelled { native }) = self.blocks.at(block) {
                     json.clone_into(native);
                 }
             }
@@ -85,12 +85,12 @@ impl CohereWriter {
             | Event::Sealed { .. }
             | Event::Identified { .. }
             | Event::Restated { .. }
-            | Event::Seen { .. }
+            | Event::EmptyThinkingField { .. }
             | Event::Noted(_) => (),
         }
     }
 
-    fn begin(&mut self, out: &mut Out) {
+    fn begin(&mut self, out: &mut FrameWriter) {
         if std::mem::replace(&mut self.began, true) {
             return;
         }
@@ -99,63 +99,68 @@ impl CohereWriter {
         event("message-start", &members, out);
     }
 
-    fn open(&mut self, block: BlockId, opening: Opening<'_>, out: &mut Out) {
-        let slot = match opening {
-            Opening::Text => Slot::Prose { side: Side::Text, n_items: 0 },
-            Opening::Thinking { .. } => Slot::Prose { side: Side::Thinking, n_items: 0 },
-            Opening::ToolCall { id, name } => {
+    fn open(&mut self, block: BlockId, opening: BlockOpening<'_>, out: &mut FrameWriter) {
+        let state = match opening {
+            BlockOpening::Text => CohereBlockOut::Prose { kind: ProseKind::Text, n_items: 0 },
+            BlockOpening::Thinking { .. } => CohereBlockOut::Prose { kind: ProseKind::Thinking, n_items: 0 },
+            BlockOpening::ToolCall { id, name } => {
                 self.waiting.push(block);
-                Slot::Call { id: self.names.of(id), name: name.to_owned(), held: String::new(), closed: false }
+                CohereBlockOut::Call {
+                    id: self.call_ids.given_or_new(id),
+                    name: name.to_owned(),
+                    held: String::new(),
+                    closed: false,
+                }
             }
-            Opening::Unmodelled => Slot::Unmodelled { native: String::new() },
+            BlockOpening::Unmodelled => CohereBlockOut::Unmodelled { native: String::new() },
         };
-        self.slots.open(slot);
-        self.next_call(out);
+        self.blocks.open(state);
+        self.start_next_call(out);
     }
 
-    fn grow(&mut self, block: BlockId, text: &str, out: &mut Out) {
-        match self.slots.at(block) {
-            Some(Slot::Prose { side, .. }) => {
-                let side = *side;
+    fn grow(&mut self, block: BlockId, text: &str, out: &mut FrameWriter) {
+        match self.blocks.at(block) {
+            Some(CohereBlockOut::Prose { kind, .. }) => {
+                let kind = *kind;
                 if self.content != Some(block) {
                     self.end_content(out);
                     self.content = Some(block);
-                    let start = match side {
-                        Side::Text => r#"{"type":"text","text":""}"#,
-                        Side::Thinking => r#"{"type":"thinking","thinking":""}"#,
+                    let start = match kind {
+                        ProseKind::Text => r#"{"type":"text","text":""}"#,
+                        ProseKind::Thinking => r#"{"type":"thinking","thinking":""}"#,
                     };
                     self.content_event("content-start", Some(start), out);
                 }
-                let name = match side {
-                    Side::Text => "text",
-                    Side::Thinking => "thinking",
+                let name = match kind {
+                    ProseKind::Text => "text",
+                    ProseKind::Thinking => "thinking",
                 };
                 self.content_event("content-delta", Some(&object([(name, &quote(text))])), out);
             }
-            Some(Slot::Call { held, .. }) if self.call != Some(block) => held.push_str(text),
-            Some(Slot::Call { .. }) => self.call_delta(text, out),
-            Some(Slot::Unmodelled { .. }) | None => (),
+            Some(CohereBlockOut::Call { held, .. }) if self.call != Some(block) => held.push_str(text),
+            Some(CohereBlockOut::Call { .. }) => self.call_delta(text, out),
+            Some(CohereBlockOut::Unmodelled { .. }) | None => (),
         }
     }
 
-    fn content_event(&self, name: &str, content: Option<&str>, out: &mut Out) {
+    fn content_event(&self, name: &str, content: Option<&str>, out: &mut FrameWriter) {
         let mut members = vec![("index", self.n_contents.to_string())];
         members.extend(content.map(|content| ("delta", object([("message", &object([("content", content)]))]))));
         event(name, &members, out);
     }
 
-    fn end_content(&mut self, out: &mut Out) {
+    fn end_content(&mut self, out: &mut FrameWriter) {
         if self.content.take().is_some() {
             self.content_event("content-end", None, out);
             self.n_contents += 1;
         }
     }
 
-    /// Calls that wait get their turn, with everything that came for them.
-    fn next_call(&mut self, out: &mut Out) {
+    /// Writes waiting calls, with the text collected for them.
+    fn start_next_call(&mut self, out: &mut FrameWriter) {
         while self.call.is_none() && !self.waiting.is_empty() {
             let block = self.waiting.remove(0);
-            let Some(Slot::Call { id, name, held, closed }) = self.slots.at(block) else { continue };
+            let Some(CohereBlockOut::Call { id, name, held, closed }) = self.blocks.at(block) else { continue };
             let function = object([("name", &quote(name)), ("arguments", "\"\"")]);
             let call = object([("id", &quote(id)), ("type", "\"function\""), ("function", &function)]);
             let (held, closed) = (std::mem::take(held), *closed);
@@ -171,63 +176,63 @@ impl CohereWriter {
         }
     }
 
-    fn call_delta(&self, text: &str, out: &mut Out) {
+    fn call_delta(&self, text: &str, out: &mut FrameWriter) {
         let function = object([("arguments", &quote(text))]);
         self.call_event("tool-call-delta", Some(&object([("function", &function)])), out);
     }
 
-    fn call_event(&self, name: &str, call: Option<&str>, out: &mut Out) {
+    fn call_event(&self, name: &str, call: Option<&str>, out: &mut FrameWriter) {
         let mut members = vec![("index", self.n_calls.to_string())];
         members.extend(call.map(|call| ("delta", object([("message", &object([("tool_calls", call)]))]))));
         event(name, &members, out);
     }
 
-    fn end_call(&mut self, out: &mut Out) {
+    fn end_call(&mut self, out: &mut FrameWriter) {
         if self.call.take().is_some() {
             self.call_event("tool-call-end", None, out);
             self.n_calls += 1;
         }
     }
 
-    fn close(&mut self, block: BlockId, out: &mut Out) {
-        match self.slots.at(block) {
-            Some(Slot::Prose { .. }) if self.content == Some(block) => self.end_content(out),
-            Some(Slot::Prose { .. }) | None => (),
-            Some(Slot::Call { closed, .. }) => {
+    fn close(&mut self, block: BlockId, out: &mut FrameWriter) {
+        match self.blocks.at(block) {
+            Some(CohereBlockOut::Prose { .. }) if self.content == Some(block) => self.end_content(out),
+            Some(CohereBlockOut::Prose { .. }) | None => (),
+            Some(CohereBlockOut::Call { closed, .. }) => {
                 *closed = true;
                 if self.call == Some(block) {
                     self.end_call(out);
                 }
             }
-            Some(Slot::Unmodelled { native }) => {
-                if let Some(plan) = plan(native) {
+            Some(CohereBlockOut::Unmodelled { native }) => {
+                if let Some(plan) = tool_plan_of(native) {
                     let message = object([("tool_plan", &quote(&plan))]);
                     event("tool-plan-delta", &[("delta", object([("message", &message)]))], out);
                 }
             }
         }
-        self.next_call(out);
+        self.start_next_call(out);
     }
 
-    fn end(&mut self, end: &End, out: &mut Out) {
-        let word = finish_reason(&end.ending);
+    fn end(&mut self, end: &ReplyEnd, out: &mut FrameWriter) {
+        let reason = finish_reason(&end.ending);
         if end.ending == Ending::CutOff {
             return;
         }
-        if end.error.is_some() && !self.began && word.is_none() {
+        if end.error.is_some() && !self.began && reason.is_none() {
             let error = end.error.as_ref().map(error_in_stream).unwrap_or_default();
             out.data(&object([("error", &error)]));
             return;
         }
         self.begin(out);
         let mut delta = ObjectWriter::default();
-        if let Some(word) = word {
-            delta.push_raw("finish_reason", &quote(word));
+        if let Some(reason) = reason {
+            delta.push_raw("finish_reason", &quote(reason));
         }
         if let Some(error) = &end.error {
             delta.push_raw("error", &quote(&error.message));
         }
-        if !is_unknown(self.usage) {
+        if !is_unknown_usage(self.usage) {
             delta.push_raw("usage", &counts(&self.rules, self.usage));
         }
         event("message-end", &[("delta", delta.finish())], out);
@@ -235,17 +240,17 @@ impl CohereWriter {
     }
 }
 
-/// What the model means to do, where a kept item is that.
-fn plan(native: &str) -> Option<String> {
+/// The tool plan, if a native item holds one.
+fn tool_plan_of(native: &str) -> Option<String> {
     text_member(Raw::of(native).ok()?, "tool_plan")
 }
 
-/// A whole answer.
+/// A whole reply.
 pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
     if let (Some(error), []) = (&reply.end.error, reply.blocks.as_slice()) {
         return object([("error", &error_in_stream(error))]);
     }
-    let (mut content, mut calls, mut said_plan) = (Vec::new(), Vec::new(), None);
+    let (mut content, mut calls, mut tool_plan) = (Vec::new(), Vec::new(), None);
     for block in &reply.blocks {
         match block {
             Block::Text(text) => content.push(typed_text("text", &text.text)),
@@ -258,14 +263,14 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
                 let id = quote(call.id.as_str());
                 calls.push(object([("id", &id), ("type", "\"function\""), ("function", &function)]));
             }
-            Block::Unmodelled(unmodelled) => said_plan = plan(&unmodelled.native.json).or(said_plan),
+            Block::Unmodelled(unmodelled) => tool_plan = tool_plan_of(&unmodelled.native.json).or(tool_plan),
             Block::ToolResult(_) | Block::Image(_) => (),
         }
     }
     let mut message = ObjectWriter::default();
     message.push_raw("role", "\"assistant\"");
     message.push_raw("content", &list(&content));
-    if let Some(plan) = said_plan {
+    if let Some(plan) = tool_plan {
         message.push_raw("tool_plan", &quote(&plan));
     }
     if !calls.is_empty() {
@@ -274,14 +279,14 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
     let mut body = ObjectWriter::default();
     body.push_raw("id", &quote(head.id));
     body.push_raw("message", &message.finish());
-    if let Some(word) = finish_reason(&reply.end.ending) {
-        body.push_raw("finish_reason", &quote(word));
+    if let Some(reason) = finish_reason(&reply.end.ending) {
+        body.push_raw("finish_reason", &quote(reason));
     }
     body.push_raw("usage", &counts(rules, reply.usage));
     body.finish()
 }
 
-fn event(name: &str, members: &[(&str, String)], out: &mut Out) {
+fn event(name: &str, members: &[(&str, String)], out: &mut FrameWriter) {
     let mut json = ObjectWriter::default();
     json.push_raw("type", &quote(name));
     for (name, value) in members {
@@ -300,7 +305,7 @@ fn counts(rules: &Rules, usage: Usage) -> String {
         (path, usage.reasoning),
         ("cached_tokens", usage.cached),
     ];
-    Value::Object(counters(counts)).to_string()
+    Value::Object(usage_object(counts)).to_string()
 }
 
 fn finish_reason(ending: &Ending) -> Option<&str> {
@@ -310,7 +315,7 @@ fn finish_reason(ending: &Ending) -> Option<&str> {
         Ending::ToolCalls => Some("TOOL_CALL"),
         Ending::ContentFilter | Ending::Refusal => Some("ERROR_TOXIC"),
         Ending::Error => Some("ERROR"),
-        Ending::Unrecognized(word) => Some(word),
+        Ending::Unrecognized(reason) => Some(reason),
         Ending::Unsaid | Ending::CutOff => None,
     }
 }

@@ -1,23 +1,23 @@
-//! The provider's words, kept exactly.
+//! Wire types, with the provider's own names.
 
-use crate::wire::json::{Raw, Word, members};
+use crate::wire::json::{JsonString, Raw, members};
 
 members! {
-    /// An event; a whole body carries its message at the top.
-    Wire {
-        "type" => kind: Word<'a>,
-        "delta" => delta: Delta<'a>,
+    /// An event. A whole body has its message at the top level.
+    CohereEvent {
+        "type" => kind: JsonString<'a>,
+        "delta" => delta: CohereDelta<'a>,
         "message" => message: Option<Raw<'a>>,
-        "finish_reason" => finish_reason: Word<'a>,
+        "finish_reason" => finish_reason: JsonString<'a>,
         "usage" => usage: Option<Raw<'a>>,
     }
-    Delta {
-        "message" => message: Message<'a>,
-        "finish_reason" => finish_reason: Word<'a>,
+    CohereDelta {
+        "message" => message: CohereMessage<'a>,
+        "finish_reason" => finish_reason: JsonString<'a>,
         "usage" => usage: Option<Raw<'a>>,
         "error" => error: Option<Raw<'a>>,
     }
-    Message {
+    CohereMessage {
         "content" => content: Option<Raw<'a>>,
         "tool_calls" => tool_calls: Option<Raw<'a>>,
         "tool_plan" => tool_plan: Option<Raw<'a>>,

@@ -1,18 +1,19 @@
-//! A Bedrock Converse request.
+//! Writes a Bedrock Converse request.
 
 use crate::block::{Block, Thinking};
 use crate::message::{Message, Role};
-use crate::rules::Step;
-use crate::wire::draft::{
-    Draft, ToolWords, arguments_object, call_id, encrypted, joined, list, object, sent, signature, turn_taker,
-};
+use crate::rules::MessagePlan;
 use crate::wire::json::{ObjectWriter, quote};
+use crate::wire::request_draft::{
+    RequestDraft, ToolJson, arguments_object, call_id, encrypted, join_with_commas, list, object, sent_blocks,
+    signature, turn_opening,
+};
 
-pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
+pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = ObjectWriter::default();
     draft.push_parameters(&mut body);
     let tools = draft.tools(|tool| {
-        let ToolWords { name, description, parameters } = tool;
+        let ToolJson { name, description, parameters } = tool;
         let schema = object([("json", parameters)]);
         let spec = object([("name", name), ("description", description), ("inputSchema", &schema)]);
         object([("toolSpec", &spec)])
@@ -23,25 +24,25 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("system", &list(&[object([("text", &quote(&system))])]));
     }
-    draft.finish_runs(body, "messages", turn_taker, content)
+    draft.finish_merged(body, "messages", turn_opening, content)
 }
 
-fn content(_: &Draft<'_>, message: &Message, step: &Step) -> String {
-    // The system prompt has a place of its own.
+fn content(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+    // The system prompt is a separate member.
     if message.role == Role::System {
         return String::new();
     }
-    joined(sent(message, step).filter_map(|(block, _)| content_block(block, step)))
+    join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| content_block(block, plan)))
 }
 
-fn content_block(block: &Block, step: &Step) -> Option<String> {
+fn content_block(block: &Block, plan: &MessagePlan) -> Option<String> {
     match block {
-        Block::Thinking(thinking) => Some(thought(thinking)),
+        Block::Thinking(thinking) => Some(thinking_block(thinking)),
         Block::Text(text) if text.text.trim().is_empty() => None,
         Block::Text(text) => Some(object([("text", &quote(&text.text))])),
         Block::ToolCall(call) => {
             let tool = object([
-                ("toolUseId", &call_id(call.id.as_str(), step)),
+                ("toolUseId", &call_id(call.id.as_str(), plan)),
                 ("name", &quote(&call.name)),
                 ("input", arguments_object(&call.arguments)),
             ]);
@@ -50,7 +51,7 @@ fn content_block(block: &Block, step: &Step) -> Option<String> {
         Block::ToolResult(result) => {
             let status = if result.is_error { "\"error\"" } else { "\"success\"" };
             let content = list(&[object([("text", &quote(&result.content))])]);
-            let result = object([("toolUseId", &call_id(&result.id, step)), ("content", &content), ("status", status)]);
+            let result = object([("toolUseId", &call_id(&result.id, plan)), ("content", &content), ("status", status)]);
             Some(object([("toolResult", &result)]))
         }
         Block::Image(image) => {
@@ -62,7 +63,7 @@ fn content_block(block: &Block, step: &Step) -> Option<String> {
     }
 }
 
-fn thought(thinking: &Thinking) -> String {
+fn thinking_block(thinking: &Thinking) -> String {
     if let Some(data) = encrypted(thinking) {
         return object([("reasoningContent", &object([("redactedContent", &quote(data))]))]);
     }

@@ -1,5 +1,5 @@
-//! Bedrock, bytes to events. Events are named by the framing; where they come
-//! as plain JSON instead, the only member of the object is the name.
+//! Decodes Bedrock Converse. The framing names the events; in plain JSON, the
+//! only member of the object is the event name.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,16 +7,16 @@ use base64::engine::general_purpose::STANDARD;
 use super::types::{BlockDelta, BlockEvent};
 use crate::block::SealKind;
 use crate::dialect::Rules;
-use crate::event::{BlockId, End, Ending, Event, Opening, ProviderError, Sink};
-use crate::text::JsonText;
-use crate::wire::failure::read_failure;
+use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::json_string::JsonText;
+use crate::wire::error_in::read_error;
+use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
 use crate::wire::json::{
-    Kind as JsonKind, NotJson, ObjectWriter, Raw, compact, each_element, each_entry, is_void, member, parse,
-    text_member, text_of, word_of,
+    JsonKind, NotJson, ObjectWriter, Raw, compact, each_element, each_member, is_empty_value, member, parse, string_of,
+    text_member, text_of,
 };
 use crate::wire::messages::MessagesDecoder;
-use crate::wire::speech::{Ids, unmodelled};
-use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
 const COUNTERS: CounterNames = CounterNames {
@@ -29,32 +29,32 @@ const COUNTERS: CounterNames = CounterNames {
 #[derive(Debug)]
 pub(in crate::wire) struct ConverseDecoder {
     rules: Rules,
-    ids: Ids,
-    open: Vec<Slot>,
-    tally: Tally,
+    ids: BlockIds,
+    open: Vec<ConverseBlockIn>,
+    usage_reader: UsageReader,
     stop_reason: Option<String>,
     stopped: bool,
     error: Option<ProviderError>,
     called: bool,
     scratch: String,
-    /// InvokeModel wraps another protocol's events.
+    /// InvokeModel wraps Anthropic's events.
     inner: Option<Box<MessagesDecoder>>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct ConverseBlockIn {
     index: u64,
-    kind: Kind,
+    kind: ConverseKindIn,
     block: BlockId,
     signature: String,
     redacted: String,
-    /// A provider-run tool: its start, its input and its results so far.
+    /// For a provider-run tool: its start, and its input or result so far.
     start: String,
     input: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ConverseKindIn {
     Text,
     Thinking,
     Call,
@@ -64,9 +64,9 @@ enum Kind {
 impl ConverseDecoder {
     pub(in crate::wire) fn new(rules: Rules) -> ConverseDecoder {
         ConverseDecoder {
-            ids: Ids::default(),
+            ids: BlockIds::default(),
             open: Vec::new(),
-            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
             stop_reason: None,
             stopped: false,
             error: None,
@@ -92,13 +92,13 @@ impl ConverseDecoder {
             return Ok(Understood::Yes);
         }
         let mut understood = Understood::No;
-        each_entry(body, |name, value| {
+        each_member(body, |name, value| {
             if value.kind() == JsonKind::Object && self.event(name, value.get(), sink) == Ok(Understood::Yes) {
                 understood = Understood::Yes;
             }
         });
         if understood == Understood::No
-            && let Some(error) = read_failure(body)
+            && let Some(error) = read_error(body)
         {
             self.error = Some(error);
             understood = Understood::Yes;
@@ -113,17 +113,17 @@ impl ConverseDecoder {
             return Finished(end);
         }
         let open = !self.open.is_empty();
-        for slot in std::mem::take(&mut self.open) {
-            slot.close(sink);
+        for block_in in std::mem::take(&mut self.open) {
+            block_in.close(sink);
         }
         let error = self.error.take();
-        let ending = match self.stop_reason.take().as_deref().map(ending) {
+        let ending = match self.stop_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.called => Ending::ToolCalls,
             Some(ending) => ending,
             None if error.is_some() || (self.stopped && !open) => Ending::Unsaid,
             None => Ending::CutOff,
         };
-        Finished(End { ending, error })
+        Finished(ReplyEnd { ending, error })
     }
 
     fn event(&mut self, name: &str, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
@@ -140,7 +140,7 @@ impl ConverseDecoder {
             }
             "contentBlockStop" => {
                 let index = parse::<BlockEvent<'_>>(text)?.index.unwrap_or(0);
-                if let Some(at) = self.open.iter().position(|slot| slot.index == index) {
+                if let Some(at) = self.open.iter().position(|block_in| block_in.index == index) {
                     self.open.remove(at).close(sink);
                 }
             }
@@ -160,7 +160,7 @@ impl ConverseDecoder {
         Ok(Understood::Yes)
     }
 
-    /// One event of another protocol, in Base64.
+    /// One Anthropic event, in Base64.
     fn chunk(&mut self, body: Raw<'_>, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
         let decoded = text_member(body, "bytes").and_then(|bytes| STANDARD.decode(bytes).ok());
         let json = decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
@@ -168,7 +168,7 @@ impl ConverseDecoder {
     }
 
     fn usage(&mut self, body: Raw<'_>, sink: &mut dyn Sink) {
-        if let Some(usage) = member(body, "usage").and_then(|usage| self.tally.read(usage)) {
+        if let Some(usage) = member(body, "usage").and_then(|usage| self.usage_reader.read(usage)) {
             sink.take(Event::Usage(usage));
         }
     }
@@ -184,115 +184,121 @@ impl ConverseDecoder {
 
     fn whole_block(&mut self, part: Raw<'_>, sink: &mut dyn Sink) {
         let mut known = false;
-        each_entry(part, |key, value| {
-            let slot = match key {
+        each_member(part, |key, value| {
+            let block_in = match key {
                 "text" => self.whole_text(value, sink),
                 "reasoningContent" => self.whole_thinking(value, sink),
                 "toolUse" if !is_server_tool(value) => self.whole_call(value, sink),
                 _ => return,
             };
             known = true;
-            if let Some(slot) = slot {
-                slot.close(sink);
+            if let Some(block_in) = block_in {
+                block_in.close(sink);
             }
         });
         if !known {
-            unmodelled(&mut self.ids, part.get(), sink);
+            emit_unmodelled(&mut self.ids, part.get(), sink);
         }
     }
 
-    fn whole_text(&mut self, text: Raw<'_>, sink: &mut dyn Sink) -> Option<Slot> {
+    fn whole_text(&mut self, text: Raw<'_>, sink: &mut dyn Sink) -> Option<ConverseBlockIn> {
         let text = JsonText::of(text).filter(|text| !text.is_empty())?;
-        let slot = self.open_slot(0, Kind::Text, Opening::Text, sink);
-        text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block: slot.block, text }));
-        Some(slot)
+        let block_in = self.open_block(0, ConverseKindIn::Text, BlockOpening::Text, sink);
+        text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block: block_in.block, text }));
+        Some(block_in)
     }
 
-    fn whole_thinking(&mut self, content: Raw<'_>, sink: &mut dyn Sink) -> Option<Slot> {
-        let mut slot = self.open_slot(0, Kind::Thinking, THINKING, sink);
-        slot.redacted = text_member(content, "redactedContent").unwrap_or_default();
+    fn whole_thinking(&mut self, content: Raw<'_>, sink: &mut dyn Sink) -> Option<ConverseBlockIn> {
+        let mut block_in = self.open_block(0, ConverseKindIn::Thinking, THINKING, sink);
+        block_in.redacted = text_member(content, "redactedContent").unwrap_or_default();
         if let Some(inner) = member(content, "reasoningText") {
-            slot.signature = text_member(inner, "signature").unwrap_or_default();
+            block_in.signature = text_member(inner, "signature").unwrap_or_default();
             if let Some(text) = member(inner, "text").and_then(JsonText::of) {
-                text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block: slot.block, text }));
+                text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block: block_in.block, text }));
             }
         }
-        Some(slot)
+        Some(block_in)
     }
 
-    fn whole_call(&mut self, call: Raw<'_>, sink: &mut dyn Sink) -> Option<Slot> {
-        let slot = self.open_call(0, call, sink);
-        if let Some(input) = member(call, "input").filter(|input| !is_void(*input)) {
-            sink.take(Event::Grew { block: slot.block, text: &compact(input.get()) });
+    fn whole_call(&mut self, call: Raw<'_>, sink: &mut dyn Sink) -> Option<ConverseBlockIn> {
+        let block_in = self.open_call(0, call, sink);
+        if let Some(input) = member(call, "input").filter(|input| !is_empty_value(*input)) {
+            sink.take(Event::Grew { block: block_in.block, text: &compact(input.get()) });
         }
-        Some(slot)
+        Some(block_in)
     }
 
     fn start(&mut self, index: u64, start: Raw<'_>, sink: &mut dyn Sink) {
-        let slot = match member(start, "toolUse") {
+        let block_in = match member(start, "toolUse") {
             Some(call) if !is_server_tool(call) => self.open_call(index, call, sink),
             _ => {
-                let mut slot = self.open_slot(index, Kind::Unmodelled, Opening::Unmodelled, sink);
-                start.get().clone_into(&mut slot.start);
-                slot
+                let mut block_in = self.open_block(index, ConverseKindIn::Unmodelled, BlockOpening::Unmodelled, sink);
+                start.get().clone_into(&mut block_in.start);
+                block_in
             }
         };
-        self.open.push(slot);
+        self.open.push(block_in);
     }
 
     fn delta(&mut self, index: u64, delta: &BlockDelta<'_>, sink: &mut dyn Sink) {
-        let known = self.open.iter().position(|slot| slot.index == index);
+        let known = self.open.iter().position(|block_in| block_in.index == index);
         let at = known.unwrap_or_else(|| {
-            // Text and thinking begin without a start.
-            let slot = match delta.reasoning_content {
-                Some(_) => self.open_slot(index, Kind::Thinking, THINKING, sink),
-                None => self.open_slot(index, Kind::Text, Opening::Text, sink),
+            // Text and thinking have no start event.
+            let block_in = match delta.reasoning_content {
+                Some(_) => self.open_block(index, ConverseKindIn::Thinking, THINKING, sink),
+                None => self.open_block(index, ConverseKindIn::Text, BlockOpening::Text, sink),
             };
-            self.open.push(slot);
+            self.open.push(block_in);
             self.open.len() - 1
         });
-        let Some(slot) = self.open.get_mut(at) else { return };
-        let block = slot.block;
+        let Some(block_in) = self.open.get_mut(at) else { return };
+        let block = block_in.block;
         if let Some(text) = delta.text.or_else(|| delta.reasoning_content.as_ref()?.text).and_then(JsonText::of) {
             text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text }));
         }
         if let Some(thinking) = &delta.reasoning_content {
-            for (held, came) in
-                [(&mut slot.signature, thinking.signature), (&mut slot.redacted, thinking.redacted_content)]
+            for (payload, delta) in
+                [(&mut block_in.signature, thinking.signature), (&mut block_in.redacted, thinking.redacted_content)]
             {
-                let text = came.and_then(text_of).unwrap_or_default();
-                held.push_str(&text);
-                sink.hold(text.len());
+                let text = delta.and_then(text_of).unwrap_or_default();
+                payload.push_str(&text);
+                sink.buffered(text.len());
             }
         }
         if let Some(input) = delta.tool_use.and_then(|call| member(call, "input")).and_then(JsonText::of) {
-            match slot.kind {
-                Kind::Call => input.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text })),
-                Kind::Text | Kind::Thinking | Kind::Unmodelled => {
+            match block_in.kind {
+                ConverseKindIn::Call => input.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text })),
+                ConverseKindIn::Text | ConverseKindIn::Thinking | ConverseKindIn::Unmodelled => {
                     input.pieces(&mut self.scratch, |text| {
-                        slot.input.push_str(text);
-                        sink.hold(text.len());
+                        block_in.input.push_str(text);
+                        sink.buffered(text.len());
                     });
                 }
             }
         }
         if let Some(result) = delta.tool_result {
-            result.get().clone_into(&mut slot.input);
+            result.get().clone_into(&mut block_in.input);
         }
     }
 
-    fn open_call(&mut self, index: u64, call: Raw<'_>, sink: &mut dyn Sink) -> Slot {
+    fn open_call(&mut self, index: u64, call: Raw<'_>, sink: &mut dyn Sink) -> ConverseBlockIn {
         self.called = true;
         let id = text_member(call, "toolUseId");
-        let name = member(call, "name").map(word_of).unwrap_or_default();
-        let opening = Opening::ToolCall { id: id.as_deref(), name: name.said().unwrap_or("") };
-        self.open_slot(index, Kind::Call, opening, sink)
+        let name = member(call, "name").map(string_of).unwrap_or_default();
+        let opening = BlockOpening::ToolCall { id: id.as_deref(), name: name.non_empty().unwrap_or("") };
+        self.open_block(index, ConverseKindIn::Call, opening, sink)
     }
 
-    fn open_slot(&mut self, index: u64, kind: Kind, opening: Opening<'_>, sink: &mut dyn Sink) -> Slot {
+    fn open_block(
+        &mut self,
+        index: u64,
+        kind: ConverseKindIn,
+        opening: BlockOpening<'_>,
+        sink: &mut dyn Sink,
+    ) -> ConverseBlockIn {
         let block = self.ids.next();
         sink.take(Event::Opened { block, opening });
-        Slot {
+        ConverseBlockIn {
             index,
             kind,
             block,
@@ -304,13 +310,13 @@ impl ConverseDecoder {
     }
 }
 
-const THINKING: Opening<'static> = Opening::Thinking { source: "reasoningContent", id: None };
+const THINKING: BlockOpening<'static> = BlockOpening::Thinking { source: "reasoningContent", id: None };
 
 fn is_server_tool(call: Raw<'_>) -> bool {
     text_member(call, "type").as_deref() == Some("server_tool_use")
 }
 
-impl Slot {
+impl ConverseBlockIn {
     fn close(self, sink: &mut dyn Sink) {
         let block = self.block;
         if !self.signature.is_empty() {
@@ -319,19 +325,19 @@ impl Slot {
         if !self.redacted.is_empty() {
             sink.take(Event::Sealed { block, kind: SealKind::Encrypted, payload: &self.redacted });
         }
-        if self.kind == Kind::Unmodelled {
-            sink.take(Event::Kept { block, json: &self.native(), text_member: None });
+        if self.kind == ConverseKindIn::Unmodelled {
+            sink.take(Event::NativeItem { block, json: &self.native(), text_member: None });
         }
         sink.take(Event::Closed { block });
     }
 
-    /// A provider-run tool as the whole body would have it.
+    /// A provider-run tool, as a whole body contains it.
     fn native(&self) -> String {
         let Ok(start) = Raw::of(&self.start) else { return "{}".to_owned() };
         let mut out = ObjectWriter::default();
-        each_entry(start, |key, value| {
+        each_member(start, |key, value| {
             let mut inner = ObjectWriter::default();
-            each_entry(value, |key, value| inner.push(key, value.get()));
+            each_member(value, |key, value| inner.push(key, value.get()));
             let input_is_json = Raw::of(&self.input).is_ok();
             if input_is_json {
                 inner.push(if key == "toolResult" { "content" } else { "input" }, &self.input);

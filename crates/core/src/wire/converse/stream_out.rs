@@ -1,28 +1,28 @@
-//! Bedrock, events to bytes. Only calls have a start; text and thinking begin
-//! with their first delta.
+//! Writes a Bedrock Converse stream. Only calls have a start event; text and
+//! thinking begin with their first delta.
 
 use serde_json::Value;
 
 use crate::block::{Block, Reply, SealKind, Thinking, ToolCall};
-use crate::event::{BlockId, End, Ending, Event, Opening, ProviderError, Side, Usage};
+use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::frame::eventstream::MessageKind;
-use crate::wire::draft::{arguments_text, encrypted, list, object, signature};
-use crate::wire::json::{Kind as JsonKind, ObjectWriter, Raw, each_entry, member, quote};
-use crate::wire::out::{CallNames, Out, Slots, counters, is_unknown, total};
+use crate::wire::json::{JsonKind, ObjectWriter, Raw, each_member, member, quote};
+use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
+use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock, is_unknown_usage, total_tokens, usage_object};
 
 #[derive(Debug, Default)]
 pub(in crate::wire) struct ConverseWriter {
-    slots: Slots<Slot>,
-    names: CallNames,
+    blocks: PerBlock<ConverseBlockOut>,
+    call_ids: CallIdSource,
     n_blocks: u64,
     began: bool,
     usage: Usage,
 }
 
 #[derive(Debug)]
-struct Slot {
-    kind: Kind,
-    /// Its place in the message, once it has one.
+struct ConverseBlockOut {
+    kind: ConverseKindOut,
+    /// Its index in the message, once assigned.
     index: Option<u64>,
     native: String,
     n_items: u32,
@@ -30,7 +30,7 @@ struct Slot {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ConverseKindOut {
     Text,
     Thinking,
     Call { id: String, name: String },
@@ -38,7 +38,7 @@ enum Kind {
 }
 
 impl ConverseWriter {
-    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut Out) {
+    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut FrameWriter) {
         match event {
             Event::Grew { block, text } => self.grow(block, text, out),
             Event::Opened { opening, .. } => {
@@ -48,24 +48,24 @@ impl ConverseWriter {
             Event::Sealed { block, kind, payload } => self.seal(block, kind, payload, out),
             Event::Closed { block } => self.close(block, out),
             Event::Item { block, .. } => {
-                let again = self.slots.at(block).is_some_and(|slot| {
-                    slot.n_items += 1;
-                    slot.n_items > 1
+                let again = self.blocks.at(block).is_some_and(|state| {
+                    state.n_items += 1;
+                    state.n_items > 1
                 });
                 if again {
                     self.grow(block, "\n\n", out);
                 }
             }
-            Event::Kept { block, json, .. } => {
-                if let Some(slot) = self.slots.at(block) {
-                    json.clone_into(&mut slot.native);
+            Event::NativeItem { block, json, .. } => {
+                if let Some(state) = self.blocks.at(block) {
+                    json.clone_into(&mut state.native);
                 }
             }
             Event::Refiled { block, to } => {
-                if let Some(slot) = self.slots.at(block).filter(|slot| slot.index.is_none()) {
-                    slot.kind = match to {
-                        Side::Text => Kind::Text,
-                        Side::Thinking => Kind::Thinking,
+                if let Some(state) = self.blocks.at(block).filter(|state| state.index.is_none()) {
+                    state.kind = match to {
+                        ProseKind::Text => ConverseKindOut::Text,
+                        ProseKind::Thinking => ConverseKindOut::Thinking,
                     };
                 }
             }
@@ -74,78 +74,80 @@ impl ConverseWriter {
             Event::Started { .. }
             | Event::Identified { .. }
             | Event::Restated { .. }
-            | Event::Seen { .. }
+            | Event::EmptyThinkingField { .. }
             | Event::Noted(_) => (),
         }
     }
 
-    fn begin(&mut self, out: &mut Out) {
+    fn begin(&mut self, out: &mut FrameWriter) {
         if !std::mem::replace(&mut self.began, true) {
             event("messageStart", r#"{"role":"assistant"}"#, out);
         }
     }
 
-    fn open(&mut self, opening: Opening<'_>) {
+    fn open(&mut self, opening: BlockOpening<'_>) {
         let kind = match opening {
-            Opening::Text => Kind::Text,
-            Opening::Thinking { .. } => Kind::Thinking,
-            Opening::ToolCall { id, name } => Kind::Call { id: self.names.of(id), name: name.to_owned() },
-            Opening::Unmodelled => Kind::Unmodelled,
+            BlockOpening::Text => ConverseKindOut::Text,
+            BlockOpening::Thinking { .. } => ConverseKindOut::Thinking,
+            BlockOpening::ToolCall { id, name } => {
+                ConverseKindOut::Call { id: self.call_ids.given_or_new(id), name: name.to_owned() }
+            }
+            BlockOpening::Unmodelled => ConverseKindOut::Unmodelled,
         };
-        self.slots.open(Slot { kind, index: None, native: String::new(), n_items: 0, closed: false });
+        self.blocks.open(ConverseBlockOut { kind, index: None, native: String::new(), n_items: 0, closed: false });
     }
 
-    fn grow(&mut self, block: BlockId, text: &str, out: &mut Out) {
-        let Some(slot) = self.slots.at(block) else { return };
-        let index = slot.start(&mut self.n_blocks, out);
+    fn grow(&mut self, block: BlockId, text: &str, out: &mut FrameWriter) {
+        let Some(state) = self.blocks.at(block) else { return };
+        let index = state.start(&mut self.n_blocks, out);
         let text = quote(text);
-        match slot.kind {
-            Kind::Text => delta(index, &object([("text", &text)]), out),
-            Kind::Thinking => delta(index, &thinking([("text", &text)]), out),
-            Kind::Call { .. } => delta(index, &object([("toolUse", &object([("input", &text)]))]), out),
-            Kind::Unmodelled => (),
+        match state.kind {
+            ConverseKindOut::Text => delta(index, &object([("text", &text)]), out),
+            ConverseKindOut::Thinking => delta(index, &thinking([("text", &text)]), out),
+            ConverseKindOut::Call { .. } => delta(index, &object([("toolUse", &object([("input", &text)]))]), out),
+            ConverseKindOut::Unmodelled => (),
         }
     }
 
-    fn seal(&mut self, block: BlockId, kind: SealKind, payload: &str, out: &mut Out) {
-        let Some(slot) = self.slots.at(block) else { return };
-        if !matches!(slot.kind, Kind::Thinking) {
+    fn seal(&mut self, block: BlockId, kind: SealKind, payload: &str, out: &mut FrameWriter) {
+        let Some(state) = self.blocks.at(block) else { return };
+        if !matches!(state.kind, ConverseKindOut::Thinking) {
             return;
         }
-        let index = slot.start(&mut self.n_blocks, out);
+        let index = state.start(&mut self.n_blocks, out);
         let member = match kind {
             SealKind::Signature => "signature",
             SealKind::Encrypted => "redactedContent",
         };
         delta(index, &thinking([(member, &quote(payload))]), out);
-        // A seal for a block that is over stands in one of its own.
-        if slot.closed {
-            stop(slot.index.take(), out);
+        // A seal for a closed block goes into a block of its own.
+        if state.closed {
+            stop(state.index.take(), out);
         }
     }
 
-    fn close(&mut self, block: BlockId, out: &mut Out) {
-        let Some(slot) = self.slots.at(block) else { return };
-        slot.closed = true;
-        match slot.kind {
-            Kind::Text | Kind::Thinking => (),
-            Kind::Call { .. } => {
-                slot.start(&mut self.n_blocks, out);
+    fn close(&mut self, block: BlockId, out: &mut FrameWriter) {
+        let Some(state) = self.blocks.at(block) else { return };
+        state.closed = true;
+        match state.kind {
+            ConverseKindOut::Text | ConverseKindOut::Thinking => (),
+            ConverseKindOut::Call { .. } => {
+                state.start(&mut self.n_blocks, out);
             }
-            Kind::Unmodelled => slot.tell_native(&mut self.n_blocks, out),
+            ConverseKindOut::Unmodelled => state.emit_native(&mut self.n_blocks, out),
         }
-        stop(slot.index.take(), out);
+        stop(state.index.take(), out);
     }
 
-    fn end(&mut self, end: &End, out: &mut Out) {
-        if let Some(word) = stop_reason(&end.ending) {
+    fn end(&mut self, end: &ReplyEnd, out: &mut FrameWriter) {
+        if let Some(reason) = stop_reason(&end.ending) {
             self.begin(out);
-            event("messageStop", &object([("stopReason", &quote(word))]), out);
+            event("messageStop", &object([("stopReason", &quote(reason))]), out);
         } else if end.ending == Ending::Unsaid && end.error.is_none() {
             self.begin(out);
             event("messageStop", "{}", out);
         }
-        if !is_unknown(self.usage) {
+        if !is_unknown_usage(self.usage) {
             let usage = counts(self.usage);
             event("metadata", &object([("usage", &usage), ("metrics", r#"{"latencyMs":0}"#)]), out);
         }
@@ -156,28 +158,28 @@ impl ConverseWriter {
     }
 }
 
-impl Slot {
-    /// Its index; a call is announced with it.
-    fn start(&mut self, n_blocks: &mut u64, out: &mut Out) -> u64 {
+impl ConverseBlockOut {
+    /// Returns its index; for a call, the first time, also writes its start.
+    fn start(&mut self, n_blocks: &mut u64, out: &mut FrameWriter) -> u64 {
         if let Some(index) = self.index {
             return index;
         }
         let index = *n_blocks;
         *n_blocks += 1;
         self.index = Some(index);
-        if let Kind::Call { id, name } = &self.kind {
+        if let ConverseKindOut::Call { id, name } = &self.kind {
             let call = object([("toolUseId", &quote(id)), ("name", &quote(name))]);
             start(index, &object([("toolUse", &call)]), out);
         }
         index
     }
 
-    /// A tool that the provider ran: its start, then its input or its result.
-    fn tell_native(&mut self, n_blocks: &mut u64, out: &mut Out) {
+    /// Writes a provider-run tool: its start, then its input or result.
+    fn emit_native(&mut self, n_blocks: &mut u64, out: &mut FrameWriter) {
         let Ok(native) = Raw::of(&self.native) else { return };
         let Some((name, inner)) = tool_block(native) else { return };
         let (mut begin, mut rest) = (ObjectWriter::default(), None);
-        each_entry(inner, |key, value| match key {
+        each_member(inner, |key, value| match key {
             "input" | "content" => rest = Some(value),
             _ => begin.push(key, value.get()),
         });
@@ -195,13 +197,13 @@ impl Slot {
     }
 }
 
-/// Whether a kept block is one of this protocol.
+/// The tool in a native block, if the block is of this protocol.
 fn tool_block(native: Raw<'_>) -> Option<(&'static str, Raw<'_>)> {
     let found = ["toolUse", "toolResult"].into_iter().find_map(|name| Some((name, member(native, name)?)));
     found.filter(|(_, inner)| inner.kind() == JsonKind::Object)
 }
 
-/// A whole Converse answer.
+/// A whole Converse reply.
 pub(in crate::wire) fn whole(reply: &Reply) -> String {
     if let (Some(error), []) = (&reply.end.error, reply.blocks.as_slice()) {
         return object([(&exception(error), &object([("message", &quote(&error.message))]))]);
@@ -222,8 +224,8 @@ pub(in crate::wire) fn whole(reply: &Reply) -> String {
     let message = object([("role", "\"assistant\""), ("content", &list(&content))]);
     let mut body = ObjectWriter::default();
     body.push_raw("output", &object([("message", &message)]));
-    if let Some(word) = stop_reason(&reply.end.ending) {
-        body.push_raw("stopReason", &quote(word));
+    if let Some(reason) = stop_reason(&reply.end.ending) {
+        body.push_raw("stopReason", &quote(reason));
     }
     body.push_raw("usage", &counts(reply.usage));
     body.push_raw("metrics", r#"{"latencyMs":0}"#);
@@ -249,7 +251,7 @@ fn whole_thinking(thinking: &Thinking) -> String {
 
 fn whole_call(call: &ToolCall) -> String {
     let arguments = arguments_text(&call.arguments);
-    // What never became JSON cannot stand here but as text.
+    // Arguments that are not valid JSON can only be written as a string.
     let input = if Raw::of(arguments).is_ok() { arguments.to_owned() } else { quote(arguments) };
     let inner = object([("toolUseId", &quote(call.id.as_str())), ("name", &quote(&call.name)), ("input", &input)]);
     object([("toolUse", &inner)])
@@ -259,25 +261,25 @@ fn thinking<const N: usize>(members: [(&str, &str); N]) -> String {
     object([("reasoningContent", &object(members))])
 }
 
-fn delta(index: u64, delta: &str, out: &mut Out) {
+fn delta(index: u64, delta: &str, out: &mut FrameWriter) {
     event("contentBlockDelta", &object([("contentBlockIndex", &index.to_string()), ("delta", delta)]), out);
 }
 
-fn start(index: u64, start: &str, out: &mut Out) {
+fn start(index: u64, start: &str, out: &mut FrameWriter) {
     event("contentBlockStart", &object([("contentBlockIndex", &index.to_string()), ("start", start)]), out);
 }
 
-fn stop(index: Option<u64>, out: &mut Out) {
+fn stop(index: Option<u64>, out: &mut FrameWriter) {
     if let Some(index) = index {
         event("contentBlockStop", &object([("contentBlockIndex", &index.to_string())]), out);
     }
 }
 
-fn event(name: &str, json: &str, out: &mut Out) {
+fn event(name: &str, json: &str, out: &mut FrameWriter) {
     out.message(MessageKind::Event, name, json);
 }
 
-/// Exceptions are known by their names, which end alike.
+/// Exceptions are identified by names that end in `Exception`.
 fn exception(error: &ProviderError) -> String {
     match (&error.code, error.status) {
         (Some(code), _) if code.ends_with("Exception") => code.clone(),
@@ -292,10 +294,10 @@ fn counts(usage: Usage) -> String {
     let counts = [
         ("inputTokens", usage.input),
         ("outputTokens", usage.output),
-        ("totalTokens", total(usage)),
+        ("totalTokens", total_tokens(usage)),
         ("cacheReadInputTokens", usage.cached),
     ];
-    Value::Object(counters(counts)).to_string()
+    Value::Object(usage_object(counts)).to_string()
 }
 
 fn stop_reason(ending: &Ending) -> Option<&str> {
@@ -307,7 +309,7 @@ fn stop_reason(ending: &Ending) -> Option<&str> {
         Ending::Refusal => Some("refusal"),
         Ending::Pause => Some("pause_turn"),
         Ending::Error => Some("error"),
-        Ending::Unrecognized(word) => Some(word),
+        Ending::Unrecognized(reason) => Some(reason),
         Ending::Unsaid | Ending::CutOff => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The provider's words, kept exactly.
+//! Wire types, with the provider's own names.
 
 use crate::wire::json::{Raw, members};
 

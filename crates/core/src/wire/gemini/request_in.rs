@@ -1,41 +1,43 @@
-//! A Gemini request, bytes to messages. Both spellings of names are taken, as
-//! its server takes them.
+//! Reads a Gemini request. Names may be in camel case or snake case, as Google's
+//! server accepts both.
 
 use crate::block::Block;
 use crate::message::Role;
-use crate::wire::incoming::{
-    Gather, ToolChoice, UnreadableRequest, content, elements, image, kept, listed, output, result, text, unknown_role,
+use crate::wire::client_request::{
+    ClientRequestReader, ToolChoice, UnreadableRequest, content_blocks, elements, image_block, list_with_paths,
+    text_block, tool_output, tool_result, unknown_role, unmodelled,
 };
-use crate::wire::json::{Kind, ObjectWriter, Raw, at_path, each_entry, member, text_member, text_of};
+use crate::wire::json::{JsonKind, ObjectWriter, Raw, at_path, each_member, member, text_member, text_of};
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, gather: &mut Gather) -> Result<(), UnreadableRequest> {
+pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     let system = either(body, "systemInstruction", "system_instruction");
-    gather.say(Role::System, content(system.and_then(|system| member(system, "parts")), block));
-    for (path, message) in listed(body, "contents")? {
+    reader.push_message(Role::System, content_blocks(system.and_then(|system| member(system, "parts")), block));
+    for (path, message) in list_with_paths(body, "contents")? {
         let parts = member(message, "parts");
         match text_member(message, "role").as_deref() {
-            // A single question needs no role; results may have one of their own.
-            None | Some("user" | "function") => gather.say_turn(content(parts, block)),
-            Some("model") => gather.answer(&answer(parts)),
+            // A single question needs no role; tool results may have the role
+            // `function`.
+            None | Some("user" | "function") => reader.push_user_turn(content_blocks(parts, block)),
+            Some("model") => reader.push_assistant(&answer(parts)),
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }
     }
     for tools in member(body, "tools").map(elements).unwrap_or_default() {
         let functions = either(tools, "functionDeclarations", "function_declarations");
         for function in functions.map(elements).unwrap_or_default() {
-            gather.tool(function, &["parametersJsonSchema", "parameters"]);
+            reader.push_tool(function, &["parametersJsonSchema", "parameters"]);
         }
     }
     if let Some(choice) = at_path(body, "toolConfig.functionCallingConfig") {
         let names = member(choice, "allowedFunctionNames").map(elements).unwrap_or_default();
-        gather.incoming.choice = match (text_member(choice, "mode").as_deref(), names.as_slice()) {
-            (Some("ANY"), [one]) => text_of(*one).map_or(ToolChoice::Any, ToolChoice::Named),
-            (Some("ANY"), _) => ToolChoice::Any,
+        reader.request.choice = match (text_member(choice, "mode").as_deref(), names.as_slice()) {
+            (Some("ANY"), [one]) => text_of(*one).map_or(ToolChoice::Required, ToolChoice::Named),
+            (Some("ANY"), _) => ToolChoice::Required,
             (Some("NONE"), _) => ToolChoice::Never,
-            _ => ToolChoice::Free,
+            _ => ToolChoice::Auto,
         };
     }
-    gather.limit(body, &["generationConfig.maxOutputTokens"]);
+    reader.read_max_tokens(body, &["generationConfig.maxOutputTokens"]);
     Ok(())
 }
 
@@ -50,7 +52,7 @@ fn answer(parts: Option<Raw<'_>>) -> String {
 
 fn in_camel_case(part: Raw<'_>) -> String {
     let mut out = ObjectWriter::default();
-    each_entry(part, |key, value| {
+    each_member(part, |key, value| {
         let key = match key {
             "function_call" => "functionCall",
             "thought_signature" => "thoughtSignature",
@@ -64,19 +66,19 @@ fn in_camel_case(part: Raw<'_>) -> String {
 fn block(part: Raw<'_>) -> Block {
     if let Some(given) = either(part, "functionResponse", "function_response") {
         let (id, name) = (text_member(given, "id"), text_member(given, "name"));
-        let response = member(given, "response").filter(|response| response.kind() == Kind::Object);
+        let response = member(given, "response").filter(|response| response.kind() == JsonKind::Object);
         let of = |name: &str| response.and_then(|response| member(response, name));
         let failed = of("error").is_some();
-        let said = of("error").or_else(|| of("result")).or_else(|| of("output")).or(response);
-        return result(id, name, output(said), failed);
+        let output = of("error").or_else(|| of("result")).or_else(|| of("output")).or(response);
+        return tool_result(id, name, tool_output(output), failed);
     }
     let data = either(part, "inlineData", "inline_data").and_then(|data| {
         let media_type = either(data, "mimeType", "mime_type").and_then(text_of)?;
         Some((media_type, text_member(data, "data")?))
     });
     match (member(part, "text"), data) {
-        (Some(words), _) => text(text_of(words)),
-        (None, Some((media_type, data))) => image(media_type, data),
-        (None, None) => kept(part),
+        (Some(text), _) => text_block(text_of(text)),
+        (None, Some((media_type, data))) => image_block(media_type, data),
+        (None, None) => unmodelled(part),
     }
 }

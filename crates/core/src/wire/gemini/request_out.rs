@@ -1,17 +1,19 @@
-//! A Gemini request. A signature goes back on the very part it came on; a
-//! call that has none of ours gets the documented dummy where one is needed.
+//! Writes a Gemini request. A signature goes back on the part it came on; a call
+//! without one of Gemini's gets the documented dummy if one is required.
 
 use crate::block::{Block, CallId};
 use crate::message::{Message, Role};
-use crate::rules::Step;
-use crate::wire::draft::{Draft, ToolWords, arguments_object, joined, list, object, sent, signature};
+use crate::rules::MessagePlan;
 use crate::wire::json::{ObjectWriter, quote};
+use crate::wire::request_draft::{
+    RequestDraft, ToolJson, arguments_object, join_with_commas, list, object, sent_blocks, signature,
+};
 
-pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
+pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = ObjectWriter::default();
     draft.push_parameters(&mut body);
     let tools = draft.tools(|tool| {
-        let ToolWords { name, description, parameters } = tool;
+        let ToolJson { name, description, parameters } = tool;
         object([("name", name), ("description", description), ("parametersJsonSchema", parameters)])
     });
     if let Some(tools) = tools {
@@ -20,27 +22,27 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_raw("systemInstruction", &format!(r#"{{"parts":[{{"text":{}}}]}}"#, quote(&system)));
     }
-    draft.finish_runs(body, "contents", speaker, parts)
+    draft.finish_merged(body, "contents", turn_opening, parts)
 }
 
-fn speaker(role: Role) -> Option<&'static str> {
+fn turn_opening(role: Role) -> Option<&'static str> {
     match role {
         Role::Assistant => Some(r#"{"role":"model","parts":["#),
-        // As many results in one content as there were calls in the last.
+        // One content must hold as many results as the previous one held calls.
         Role::User | Role::Tool | Role::System => Some(r#"{"role":"user","parts":["#),
     }
 }
 
-fn parts(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
-    // The system prompt has a place of its own.
+fn parts(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+    // The system prompt is a separate member.
     if message.role == Role::System {
         return String::new();
     }
     let mut first_call = true;
-    joined(sent(message, step).filter_map(|(block, _)| part(draft, block, step, &mut first_call)))
+    join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| part(draft, block, plan, &mut first_call)))
 }
 
-fn part(draft: &Draft<'_>, block: &Block, step: &Step, first_call: &mut bool) -> Option<String> {
+fn part(draft: &RequestDraft<'_>, block: &Block, plan: &MessagePlan, first_call: &mut bool) -> Option<String> {
     let mut out = ObjectWriter::default();
     match block {
         Block::Thinking(thinking) => {
@@ -49,7 +51,7 @@ fn part(draft: &Draft<'_>, block: &Block, step: &Step, first_call: &mut bool) ->
             push_signature(signature(thinking), &mut out);
         }
         Block::Text(text) => {
-            let seal = text.seal.as_ref().filter(|_| step.seals).map(|seal| seal.payload.as_str());
+            let seal = text.seal.as_ref().filter(|_| plan.seals).map(|seal| seal.payload.as_str());
             if text.text.is_empty() && seal.is_none() {
                 return None;
             }
@@ -58,7 +60,7 @@ fn part(draft: &Draft<'_>, block: &Block, step: &Step, first_call: &mut bool) ->
         }
         Block::ToolCall(call) => {
             let mut function = ObjectWriter::default();
-            // An id is echoed only where one was given.
+            // The id is sent back only if the provider gave one.
             if let CallId::Given(id) = &call.id {
                 function.push("id", &quote(id));
             }
@@ -66,7 +68,7 @@ fn part(draft: &Draft<'_>, block: &Block, step: &Step, first_call: &mut bool) ->
             function.push("args", arguments_object(&call.arguments));
             out.push_raw("functionCall", &function.finish());
             let first = std::mem::replace(first_call, false);
-            let seal = call.seal.as_ref().filter(|_| step.seals).map(|seal| seal.payload.as_str());
+            let seal = call.seal.as_ref().filter(|_| plan.seals).map(|seal| seal.payload.as_str());
             let dummy = draft.dummy_seal().filter(|_| first);
             push_signature(seal.or(dummy), &mut out);
         }

@@ -1,17 +1,17 @@
-//! Gemini, bytes to events. A signature belongs to the very part it came on:
-//! a signed part is a block of its own, and unsigned neighbours are one.
+//! Decodes Gemini. A signature belongs to the part it came on: a signed part is a
+//! block of its own, and adjacent unsigned parts form one block.
 
-use super::types::{Candidate, Chunk, FunctionCall};
+use super::types::{Candidate, FunctionCall, GeminiChunk};
 use crate::block::SealKind;
 use crate::dialect::Rules;
-use crate::event::{End, Ending, Event, Note, NoteCode, Opening, ProviderError, Sink};
-use crate::text::JsonText;
-use crate::wire::failure::keep_failure;
+use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
+use crate::json_string::JsonText;
+use crate::wire::error_in::keep_error;
+use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
 use crate::wire::json::{
-    NotJson, ObjectWriter, Raw, compact, each_element, each_entry, is_void, parse, read, text_member, text_of,
+    NotJson, ObjectWriter, Raw, compact, each_element, each_member, is_empty_value, parse, read, text_member, text_of,
 };
-use crate::wire::speech::{Speech, unmodelled};
-use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
 const COUNTERS: CounterNames = CounterNames {
@@ -23,8 +23,8 @@ const COUNTERS: CounterNames = CounterNames {
 
 #[derive(Debug)]
 pub(in crate::wire) struct GeminiDecoder {
-    speech: Speech,
-    tally: Tally,
+    blocks: ImplicitBlocks,
+    usage_reader: UsageReader,
     finish_reason: Option<String>,
     error: Option<ProviderError>,
     called: bool,
@@ -33,22 +33,22 @@ pub(in crate::wire) struct GeminiDecoder {
     scratch: String,
 }
 
-/// One part, taken apart.
+/// The members of one part.
 #[derive(Default)]
 struct PartMembers<'a> {
     text: Option<Raw<'a>>,
     call: Option<Raw<'a>>,
     signature: Option<String>,
-    is_thought: bool,
-    /// Something that has no place in the model.
+    is_thinking: bool,
+    /// Has content that the block model does not cover.
     other: bool,
 }
 
 impl GeminiDecoder {
     pub(in crate::wire) fn new(rules: &Rules) -> GeminiDecoder {
         GeminiDecoder {
-            speech: Speech::new(&rules.read),
-            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            blocks: ImplicitBlocks::new(&rules.read),
+            usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
             finish_reason: None,
             error: None,
             called: false,
@@ -59,13 +59,13 @@ impl GeminiDecoder {
     }
 
     pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
-        let chunk: Chunk<'_> = parse(text)?;
+        let chunk: GeminiChunk<'_> = parse(text)?;
         let known = chunk.candidates.present || chunk.usage_metadata.is_some() || chunk.prompt_feedback.is_some();
-        if let Some(model) = chunk.model_version.said().filter(|_| !self.model_known) {
+        if let Some(model) = chunk.model_version.non_empty().filter(|_| !self.model_known) {
             self.model_known = true;
             sink.take(Event::Started { model });
         }
-        if let Some(usage) = chunk.usage_metadata.and_then(|usage| self.tally.read(usage)) {
+        if let Some(usage) = chunk.usage_metadata.and_then(|usage| self.usage_reader.read(usage)) {
             sink.take(Event::Usage(usage));
         }
         if chunk.candidates.others && !std::mem::replace(&mut self.others_noted, true) {
@@ -81,29 +81,29 @@ impl GeminiDecoder {
             sink.take(Event::Noted(&Note { code: NoteCode::Blocked, message }));
         }
         if chunk.error.is_some() || !known {
-            return Ok(keep_failure(&mut self.error, Raw::of(text)?, known));
+            return Ok(keep_error(&mut self.error, Raw::of(text)?, known));
         }
         Ok(Understood::Yes)
     }
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
-        self.speech.finish(sink);
+        self.blocks.finish(sink);
         let error = self.error.take();
-        let ending = match self.finish_reason.take().as_deref().map(ending) {
+        let ending = match self.finish_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.called => Ending::ToolCalls,
             Some(ending) => ending,
             None if error.is_some() => Ending::Unsaid,
             None => Ending::CutOff,
         };
-        Finished(End { ending, error })
+        Finished(ReplyEnd { ending, error })
     }
 
     fn candidate(&mut self, candidate: &Candidate<'_>, sink: &mut dyn Sink) {
         if let Some(parts) = candidate.content.parts {
             each_element(parts, |part| self.part(part, sink));
         }
-        if let Some(reason) = candidate.finish_reason.said() {
-            self.speech.end_reply(sink);
+        if let Some(reason) = candidate.finish_reason.non_empty() {
+            self.blocks.end_reply(sink);
             self.finish_reason = Some(reason.to_owned());
         }
     }
@@ -112,44 +112,44 @@ impl GeminiDecoder {
         let part = PartMembers::read(raw);
         match (part.text, part.call) {
             _ if part.other => {
-                self.speech.interrupt(sink);
-                unmodelled(&mut self.speech.ids, raw.get(), sink);
+                self.blocks.interrupt(sink);
+                emit_unmodelled(&mut self.blocks.ids, raw.get(), sink);
             }
             (_, Some(call)) => self.call(raw, call, part.signature.as_deref(), sink),
             (Some(text), None) => match part.signature {
-                Some(signature) => self.signed_text(text, part.is_thought, &signature, sink),
-                None => self.text(text, part.is_thought, sink),
+                Some(signature) => self.signed_text(text, part.is_thinking, &signature, sink),
+                None => self.text(text, part.is_thinking, sink),
             },
             // Only a signature: an empty signed part.
             (None, None) => {
                 if let Some(signature) = part.signature {
-                    self.sealed(Opening::Text, None, &signature, sink);
+                    self.sealed(BlockOpening::Text, None, &signature, sink);
                 }
             }
         }
     }
 
-    fn text(&mut self, text: Raw<'_>, is_thought: bool, sink: &mut dyn Sink) {
+    fn text(&mut self, text: Raw<'_>, is_thinking: bool, sink: &mut dyn Sink) {
         let Some(text) = JsonText::of(text) else { return };
         let mut scratch = std::mem::take(&mut self.scratch);
-        text.pieces(&mut scratch, |piece| match is_thought {
-            true => self.speech.thought("thought", piece, sink),
-            false => self.speech.answer(piece, sink),
+        text.pieces(&mut scratch, |piece| match is_thinking {
+            true => self.blocks.thinking_text("thought", piece, sink),
+            false => self.blocks.grow_text(piece, sink),
         });
         self.scratch = scratch;
     }
 
-    fn signed_text(&mut self, text: Raw<'_>, is_thought: bool, signature: &str, sink: &mut dyn Sink) {
-        let opening = match is_thought {
-            true => Opening::Thinking { source: "thought", id: None },
-            false => Opening::Text,
+    fn signed_text(&mut self, text: Raw<'_>, is_thinking: bool, signature: &str, sink: &mut dyn Sink) {
+        let opening = match is_thinking {
+            true => BlockOpening::Thinking { source: "thought", id: None },
+            false => BlockOpening::Text,
         };
         self.sealed(opening, JsonText::of(text), signature, sink);
     }
 
-    fn sealed(&mut self, opening: Opening<'_>, text: Option<JsonText<'_>>, payload: &str, sink: &mut dyn Sink) {
-        self.speech.interrupt(sink);
-        let block = self.speech.ids.next();
+    fn sealed(&mut self, opening: BlockOpening<'_>, text: Option<JsonText<'_>>, payload: &str, sink: &mut dyn Sink) {
+        self.blocks.interrupt(sink);
+        let block = self.blocks.ids.next();
         sink.take(Event::Opened { block, opening });
         if let Some(text) = text {
             text.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text }));
@@ -160,31 +160,31 @@ impl GeminiDecoder {
 
     fn call(&mut self, part: Raw<'_>, call: Raw<'_>, signature: Option<&str>, sink: &mut dyn Sink) {
         let function: FunctionCall<'_> = read(call);
-        self.speech.interrupt(sink);
+        self.blocks.interrupt(sink);
         self.called = true;
-        let block = self.speech.ids.next();
-        let name = function.name.said().unwrap_or("");
-        sink.take(Event::Opened { block, opening: Opening::ToolCall { id: function.id.said(), name } });
-        if let Some(args) = function.args.filter(|args| !is_void(*args)) {
+        let block = self.blocks.ids.next();
+        let name = function.name.non_empty().unwrap_or("");
+        sink.take(Event::Opened { block, opening: BlockOpening::ToolCall { id: function.id.non_empty(), name } });
+        if let Some(args) = function.args.filter(|args| !is_empty_value(*args)) {
             sink.take(Event::Grew { block, text: &compact(args.get()) });
         }
         if let Some(payload) = signature {
             sink.take(Event::Sealed { block, kind: SealKind::Signature, payload });
         }
         if let Some(extra) = call_extra(part, call) {
-            sink.take(Event::Kept { block, json: &extra, text_member: None });
+            sink.take(Event::NativeItem { block, json: &extra, text_member: None });
         }
         sink.take(Event::Closed { block });
     }
 }
 
-/// What a call part holds beside its name, id, arguments and signature.
+/// The members of a call part besides name, id, arguments and signature.
 fn call_extra(part: Raw<'_>, call: Raw<'_>) -> Option<String> {
     let mut out = ObjectWriter::default();
     let mut inner = ObjectWriter::default();
     let (mut any, mut any_inner) = (false, false);
-    each_entry(call, |key, value| {
-        if !matches!(key, "id" | "name" | "args") && !is_void(value) {
+    each_member(call, |key, value| {
+        if !matches!(key, "id" | "name" | "args") && !is_empty_value(value) {
             inner.push(key, value.get());
             any_inner = true;
         }
@@ -192,8 +192,8 @@ fn call_extra(part: Raw<'_>, call: Raw<'_>) -> Option<String> {
     if any_inner {
         out.push("functionCall", &inner.finish());
     }
-    each_entry(part, |key, value| {
-        if !matches!(key, "functionCall" | "thoughtSignature") && !is_void(value) {
+    each_member(part, |key, value| {
+        if !matches!(key, "functionCall" | "thoughtSignature") && !is_empty_value(value) {
             out.push(key, value.get());
             any = true;
         }
@@ -205,11 +205,11 @@ impl<'a> PartMembers<'a> {
     fn read(part: Raw<'a>) -> PartMembers<'a> {
         let mut members = PartMembers::default();
         let mut has_body = false;
-        each_entry(part, |key, value| match key {
+        each_member(part, |key, value| match key {
             "text" => members.text = Some(value),
             "functionCall" => members.call = Some(value),
             "thoughtSignature" => members.signature = text_of(value),
-            "thought" => members.is_thought = value.get() == "true",
+            "thought" => members.is_thinking = value.get() == "true",
             _ => has_body = true,
         });
         members.other = has_body && members.text.is_none() && members.call.is_none();

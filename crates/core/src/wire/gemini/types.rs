@@ -1,26 +1,26 @@
-//! The provider's words, kept exactly.
+//! Wire types, with the provider's own names.
 
-use crate::wire::json::{Indexed, Raw, Word, Zeroth, members};
+use crate::wire::json::{FirstChoice, Indexed, JsonString, Raw, members};
 
 members! {
-    Chunk {
-        "candidates" => candidates: Zeroth<Candidate<'a>>,
+    GeminiChunk {
+        "candidates" => candidates: FirstChoice<Candidate<'a>>,
         "usageMetadata" => usage_metadata: Option<Raw<'a>>,
-        "modelVersion" => model_version: Word<'a>,
+        "modelVersion" => model_version: JsonString<'a>,
         "promptFeedback" => prompt_feedback: Option<Raw<'a>>,
         "error" => error: Option<Raw<'a>>,
     }
     Candidate {
         "index" => index: Option<u64>,
-        "content" => content: Content<'a>,
-        "finishReason" => finish_reason: Word<'a>,
+        "content" => content: GeminiContent<'a>,
+        "finishReason" => finish_reason: JsonString<'a>,
     }
-    Content {
+    GeminiContent {
         "parts" => parts: Option<Raw<'a>>,
     }
     FunctionCall {
-        "id" => id: Word<'a>,
-        "name" => name: Word<'a>,
+        "id" => id: JsonString<'a>,
+        "name" => name: JsonString<'a>,
         "args" => args: Option<Raw<'a>>,
     }
 }

@@ -1,31 +1,31 @@
-//! Content blocks: told from their start, their deltas and their stop. A whole
-//! block is a start that holds everything.
+//! Assembles content blocks from their start, delta and stop events. A whole
+//! block is a start that contains everything.
 
-use super::types::Delta;
+use super::types::MessagesDelta;
 use crate::block::SealKind;
-use crate::event::{BlockId, Event, Opening, Sink};
-use crate::text::JsonText;
-use crate::wire::json::{ObjectWriter, Raw, each_entry, is_void, member, text_member, text_of};
-use crate::wire::speech::Ids;
+use crate::event::{BlockId, BlockOpening, Event, Sink};
+use crate::json_string::JsonText;
+use crate::wire::implicit_blocks::BlockIds;
+use crate::wire::json::{ObjectWriter, Raw, each_member, is_empty_value, member, text_member, text_of};
 
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
-    open: Vec<Slot>,
-    pub(super) ids: Ids,
+pub(super) struct ContentBlocks {
+    open: Vec<MessagesBlockIn>,
+    pub(super) ids: BlockIds,
     scratch: String,
     /// A client tool was called.
     pub(super) called: bool,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct MessagesBlockIn {
     index: u64,
-    kind: Kind,
-    /// None for text until its first letter comes.
+    kind: MessagesKindIn,
+    /// None for text until its first delta.
     block: Option<BlockId>,
-    /// The block as its start said it.
+    /// The start event's block, if it must be kept.
     start: String,
-    /// Fragments of a JSON input.
+    /// The JSON input so far.
     input: String,
     has_input_delta: bool,
     signature: String,
@@ -33,7 +33,7 @@ struct Slot {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum MessagesKindIn {
     Text,
     Thinking,
     Redacted,
@@ -41,47 +41,50 @@ enum Kind {
     Unmodelled,
 }
 
-impl Kind {
-    fn of(word: Option<&str>) -> Kind {
-        match word {
-            Some("text") => Kind::Text,
-            Some("thinking") => Kind::Thinking,
-            Some("redacted_thinking") => Kind::Redacted,
-            Some("tool_use") => Kind::ToolUse,
-            _ => Kind::Unmodelled,
+impl MessagesKindIn {
+    fn of(block_type: Option<&str>) -> MessagesKindIn {
+        match block_type {
+            Some("text") => MessagesKindIn::Text,
+            Some("thinking") => MessagesKindIn::Thinking,
+            Some("redacted_thinking") => MessagesKindIn::Redacted,
+            Some("tool_use") => MessagesKindIn::ToolUse,
+            _ => MessagesKindIn::Unmodelled,
         }
     }
 
-    /// The members that the neutral block holds already.
+    /// The members that the neutral block covers.
     fn modelled(self) -> &'static [&'static str] {
         match self {
-            Kind::Text => &["type", "text"],
-            Kind::Thinking => &["type", "thinking", "signature"],
-            Kind::Redacted => &["type", "data"],
-            Kind::ToolUse => &["type", "id", "name", "input"],
-            Kind::Unmodelled => &[],
+            MessagesKindIn::Text => &["type", "text"],
+            MessagesKindIn::Thinking => &["type", "thinking", "signature"],
+            MessagesKindIn::Redacted => &["type", "data"],
+            MessagesKindIn::ToolUse => &["type", "id", "name", "input"],
+            MessagesKindIn::Unmodelled => &[],
         }
     }
 
     fn text_member(self) -> Option<&'static str> {
         match self {
-            Kind::Text => Some("text"),
-            Kind::Thinking => Some("thinking"),
-            Kind::Redacted | Kind::ToolUse | Kind::Unmodelled => None,
+            MessagesKindIn::Text => Some("text"),
+            MessagesKindIn::Thinking => Some("thinking"),
+            MessagesKindIn::Redacted | MessagesKindIn::ToolUse | MessagesKindIn::Unmodelled => None,
         }
     }
 }
 
-impl Blocks {
+impl ContentBlocks {
     pub(super) fn start(&mut self, index: u64, start: Raw<'_>, sink: &mut dyn Sink) {
-        // A proxy may start a block it has started.
+        // A proxy may start the same block twice.
         self.stop(index, sink);
-        let kind = Kind::of(text_member(start, "type").as_deref());
+        let kind = MessagesKindIn::of(text_member(start, "type").as_deref());
         let opening_block = match kind {
-            Kind::Text => None,
-            Kind::Thinking | Kind::Redacted | Kind::ToolUse | Kind::Unmodelled => Some(self.ids.next()),
+            MessagesKindIn::Text => None,
+            MessagesKindIn::Thinking
+            | MessagesKindIn::Redacted
+            | MessagesKindIn::ToolUse
+            | MessagesKindIn::Unmodelled => Some(self.ids.next()),
         };
-        let mut slot = Slot {
+        let mut block_in = MessagesBlockIn {
             index,
             kind,
             block: opening_block,
@@ -91,45 +94,47 @@ impl Blocks {
             signature: String::new(),
             citations: Vec::new(),
         };
-        slot.open(start, sink);
-        slot.keep_start(start);
-        if let Some(text) = slot.kind.text_member().and_then(|name| member(start, name)) {
-            slot.grow(text, &mut self.ids, &mut self.scratch, sink);
+        block_in.open(start, sink);
+        block_in.keep_start(start);
+        if let Some(text) = block_in.kind.text_member().and_then(|name| member(start, name)) {
+            block_in.grow(text, &mut self.ids, &mut self.scratch, sink);
         }
-        self.called |= kind == Kind::ToolUse;
-        self.open.push(slot);
+        self.called |= kind == MessagesKindIn::ToolUse;
+        self.open.push(block_in);
     }
 
-    pub(super) fn delta(&mut self, index: u64, delta: &Delta<'_>, sink: &mut dyn Sink) {
-        if !self.open.iter().any(|slot| slot.index == index) {
+    pub(super) fn delta(&mut self, index: u64, delta: &MessagesDelta<'_>, sink: &mut dyn Sink) {
+        if !self.open.iter().any(|block_in| block_in.index == index) {
             self.start_unannounced(index, delta, sink);
         }
-        let Some(slot) = self.open.iter_mut().rfind(|slot| slot.index == index) else { return };
+        let Some(block_in) = self.open.iter_mut().rfind(|block_in| block_in.index == index) else { return };
         if let Some(text) = delta.thinking.or(delta.text) {
-            slot.grow(text, &mut self.ids, &mut self.scratch, sink);
+            block_in.grow(text, &mut self.ids, &mut self.scratch, sink);
         }
         if let Some(json) = delta.partial_json {
-            slot.grow_input(json, &mut self.scratch, sink);
+            block_in.grow_input(json, &mut self.scratch, sink);
         }
         if let Some(signature) = delta.signature.and_then(JsonText::of) {
             signature.pieces(&mut self.scratch, |piece| {
-                slot.signature.push_str(piece);
-                sink.hold(piece.len());
+                block_in.signature.push_str(piece);
+                sink.buffered(piece.len());
             });
         }
         if let Some(citation) = delta.citation {
-            slot.citations.push(citation.get().to_owned());
-            sink.hold(citation.get().len());
+            block_in.citations.push(citation.get().to_owned());
+            sink.buffered(citation.get().len());
         }
     }
 
-    /// A delta whose start was lost says itself what it belongs to.
-    fn start_unannounced(&mut self, index: u64, delta: &Delta<'_>, sink: &mut dyn Sink) {
+    /// Starts a block from a delta whose start event was lost.
+    fn start_unannounced(&mut self, index: u64, delta: &MessagesDelta<'_>, sink: &mut dyn Sink) {
         let start = match delta {
-            Delta { thinking: Some(_), .. } | Delta { signature: Some(_), .. } => r#"{"type":"thinking"}"#,
-            Delta { partial_json: Some(_), .. } => r#"{"type":"tool_use"}"#,
-            Delta { text: Some(_), .. } => r#"{"type":"text"}"#,
-            Delta { .. } => return,
+            MessagesDelta { thinking: Some(_), .. } | MessagesDelta { signature: Some(_), .. } => {
+                r#"{"type":"thinking"}"#
+            }
+            MessagesDelta { partial_json: Some(_), .. } => r#"{"type":"tool_use"}"#,
+            MessagesDelta { text: Some(_), .. } => r#"{"type":"text"}"#,
+            MessagesDelta { .. } => return,
         };
         if let Ok(start) = Raw::of(start) {
             self.start(index, start, sink);
@@ -137,7 +142,7 @@ impl Blocks {
     }
 
     pub(super) fn stop(&mut self, index: u64, sink: &mut dyn Sink) {
-        if let Some(at) = self.open.iter().position(|slot| slot.index == index) {
+        if let Some(at) = self.open.iter().position(|block_in| block_in.index == index) {
             self.open.remove(at).close(sink);
         }
     }
@@ -147,60 +152,62 @@ impl Blocks {
     }
 
     pub(super) fn finish(&mut self, sink: &mut dyn Sink) {
-        for slot in std::mem::take(&mut self.open) {
-            slot.close(sink);
+        for block_in in std::mem::take(&mut self.open) {
+            block_in.close(sink);
         }
     }
 }
 
-impl Slot {
+impl MessagesBlockIn {
     fn open(&mut self, start: Raw<'_>, sink: &mut dyn Sink) {
         let Some(block) = self.block else { return };
         let text = |name| text_member(start, name);
         match self.kind {
-            Kind::Text => (),
-            Kind::Thinking => {
-                sink.take(Event::Opened { block, opening: Opening::Thinking { source: "thinking", id: None } });
+            MessagesKindIn::Text => (),
+            MessagesKindIn::Thinking => {
+                sink.take(Event::Opened { block, opening: BlockOpening::Thinking { source: "thinking", id: None } });
                 self.signature = text("signature").unwrap_or_default();
             }
-            Kind::Redacted => {
+            MessagesKindIn::Redacted => {
                 sink.take(Event::Opened {
                     block,
-                    opening: Opening::Thinking { source: "redacted_thinking", id: None },
+                    opening: BlockOpening::Thinking { source: "redacted_thinking", id: None },
                 });
                 if let Some(payload) = text("data") {
                     sink.take(Event::Sealed { block, kind: SealKind::Encrypted, payload: &payload });
                 }
             }
-            Kind::ToolUse => {
+            MessagesKindIn::ToolUse => {
                 let (id, name) = (text("id"), text("name").unwrap_or_default());
-                sink.take(Event::Opened { block, opening: Opening::ToolCall { id: id.as_deref(), name: &name } });
+                sink.take(Event::Opened { block, opening: BlockOpening::ToolCall { id: id.as_deref(), name: &name } });
             }
-            Kind::Unmodelled => sink.take(Event::Opened { block, opening: Opening::Unmodelled }),
+            MessagesKindIn::Unmodelled => sink.take(Event::Opened { block, opening: BlockOpening::Unmodelled }),
         }
     }
 
-    /// The start is kept only where something in it has no place in the model.
+    /// Keeps the start only if it has members that the block model does not
+    /// cover.
     fn keep_start(&mut self, start: Raw<'_>) {
         let modelled = self.kind.modelled();
-        let mut extra = self.kind == Kind::Unmodelled;
-        each_entry(start, |key, value| extra |= !modelled.contains(&key) && !is_void(value));
+        let mut extra = self.kind == MessagesKindIn::Unmodelled;
+        each_member(start, |key, value| extra |= !modelled.contains(&key) && !is_empty_value(value));
         if extra {
             start.get().clone_into(&mut self.start);
         }
-        if self.kind == Kind::ToolUse
-            && let Some(input) = member(start, "input").filter(|input| !is_void(*input))
+        if self.kind == MessagesKindIn::ToolUse
+            && let Some(input) = member(start, "input").filter(|input| !is_empty_value(*input))
         {
-            // Complete already, unless deltas follow. Some imitators send text.
+            // Already complete, unless deltas follow. Some compatible servers
+            // send a string.
             self.input = text_of(input).unwrap_or_else(|| input.get().to_owned());
         }
     }
 
-    fn grow(&mut self, text: Raw<'_>, ids: &mut Ids, scratch: &mut String, sink: &mut dyn Sink) {
+    fn grow(&mut self, text: Raw<'_>, ids: &mut BlockIds, scratch: &mut String, sink: &mut dyn Sink) {
         let Some(text) = JsonText::of(text).filter(|text| !text.is_empty()) else { return };
         let block = *self.block.get_or_insert_with(|| {
             let block = ids.next();
-            sink.take(Event::Opened { block, opening: Opening::Text });
+            sink.take(Event::Opened { block, opening: BlockOpening::Text });
             block
         });
         text.pieces(scratch, |text| sink.take(Event::Grew { block, text }));
@@ -212,29 +219,31 @@ impl Slot {
             self.input.clear();
         }
         match (self.kind, self.block) {
-            (Kind::ToolUse, Some(block)) => text.pieces(scratch, |text| sink.take(Event::Grew { block, text })),
+            (MessagesKindIn::ToolUse, Some(block)) => {
+                text.pieces(scratch, |text| sink.take(Event::Grew { block, text }))
+            }
             _ => text.pieces(scratch, |text| {
                 self.input.push_str(text);
-                sink.hold(text.len());
+                sink.buffered(text.len());
             }),
         }
     }
 
     fn close(self, sink: &mut dyn Sink) {
         let Some(block) = self.block else { return };
-        if self.kind == Kind::ToolUse && !self.has_input_delta && !self.input.is_empty() {
+        if self.kind == MessagesKindIn::ToolUse && !self.has_input_delta && !self.input.is_empty() {
             sink.take(Event::Grew { block, text: &self.input });
         }
         if !self.signature.is_empty() {
             sink.take(Event::Sealed { block, kind: SealKind::Signature, payload: &self.signature });
         }
         if let Some(native) = self.native() {
-            sink.take(Event::Kept { block, json: &native, text_member: self.kind.text_member() });
+            sink.take(Event::NativeItem { block, json: &native, text_member: self.kind.text_member() });
         }
         sink.take(Event::Closed { block });
     }
 
-    /// The block as it would have come whole, without its text.
+    /// The block as a whole body would contain it, without its text.
     fn native(&self) -> Option<String> {
         if self.start.is_empty() && self.citations.is_empty() {
             return None;
@@ -244,11 +253,11 @@ impl Slot {
             out.push("type", "\"text\"");
         }
         if let Ok(start) = Raw::of(&self.start) {
-            each_entry(start, |key, value| match key {
+            each_member(start, |key, value| match key {
                 "citations" if !self.citations.is_empty() => (),
-                "input" if self.kind == Kind::ToolUse => (),
+                "input" if self.kind == MessagesKindIn::ToolUse => (),
                 "input" if self.has_input_delta && !self.input.trim().is_empty() => out.push(key, &self.input),
-                "signature" if self.kind == Kind::Thinking => (),
+                "signature" if self.kind == MessagesKindIn::Thinking => (),
                 _ if Some(key) == self.kind.text_member() => (),
                 _ => out.push(key, value.get()),
             });
@@ -256,7 +265,7 @@ impl Slot {
         if !self.citations.is_empty() {
             out.push("citations", &format!("[{}]", self.citations.join(",")));
         }
-        if self.kind == Kind::Thinking && !self.signature.is_empty() {
+        if self.kind == MessagesKindIn::Thinking && !self.signature.is_empty() {
             out.push("signature", &crate::wire::json::quote(&self.signature));
         }
         Some(out.finish())

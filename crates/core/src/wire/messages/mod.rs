@@ -1,4 +1,4 @@
-//! Anthropic Messages, also as others imitate it and as AWS wraps it.
+//! Anthropic Messages, also for compatible servers and AWS.
 
 mod blocks;
 mod request_in;
@@ -9,7 +9,7 @@ mod types;
 mod whole_out;
 
 pub(super) use request_in::read_request;
-pub(super) use request_out::{wants_leading_thought, write};
+pub(super) use request_out::{requires_leading_thinking, write_request};
 pub(super) use stream_in::MessagesDecoder;
 pub(super) use stream_out::MessagesWriter;
 pub(super) use whole_out::whole;

@@ -1,36 +1,37 @@
-//! An Anthropic Messages request, bytes to messages.
+//! Reads an Anthropic Messages request.
 
 use crate::block::Block;
 use crate::message::Role;
-use crate::wire::incoming::{
-    Gather, UnreadableRequest, content, elements, image, kept, listed, output, result, typed_part, unknown_role,
+use crate::wire::client_request::{
+    ClientRequestReader, UnreadableRequest, content_blocks, elements, image_block, list_with_paths, tool_output,
+    tool_result, typed_part, unknown_role, unmodelled,
 };
-use crate::wire::json::{Kind, Raw, member, text_member};
+use crate::wire::json::{JsonKind, Raw, member, text_member};
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, gather: &mut Gather) -> Result<(), UnreadableRequest> {
-    gather.say(Role::System, content(member(body, "system"), typed_part));
-    for (path, message) in listed(body, "messages")? {
+pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+    reader.push_message(Role::System, content_blocks(member(body, "system"), typed_part));
+    for (path, message) in list_with_paths(body, "messages")? {
         match text_member(message, "role").as_deref() {
-            Some("user") => gather.say_turn(content(member(message, "content"), block)),
-            Some("assistant") => gather.answer(&answer(member(message, "content"))),
+            Some("user") => reader.push_user_turn(content_blocks(member(message, "content"), block)),
+            Some("assistant") => reader.push_assistant(&answer(member(message, "content"))),
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }
     }
     for tool in member(body, "tools").map(elements).unwrap_or_default() {
-        // What the provider runs itself has no schema.
+        // Provider-run tools have no schema.
         if member(tool, "input_schema").is_some() {
-            gather.tool(tool, &["input_schema"]);
+            reader.push_tool(tool, &["input_schema"]);
         }
     }
-    gather.choice_words(body);
-    gather.limit(body, &["max_tokens"]);
+    reader.read_tool_choice(body);
+    reader.read_max_tokens(body, &["max_tokens"]);
     Ok(())
 }
 
-/// In a request the content may be a plain text; in an answer it is a list.
+/// In a request the content may be a string; in a reply it is a list.
 fn answer(content: Option<Raw<'_>>) -> String {
     let content = match content {
-        Some(text) if text.kind() == Kind::Text => format!(r#"[{{"type":"text","text":{}}}]"#, text.get()),
+        Some(text) if text.kind() == JsonKind::Text => format!(r#"[{{"type":"text","text":{}}}]"#, text.get()),
         Some(list) => list.get().to_owned(),
         None => "[]".to_owned(),
     };
@@ -42,12 +43,14 @@ fn block(part: Raw<'_>) -> Block {
     match text("type").as_deref() {
         Some("tool_result") => {
             let failed = member(part, "is_error").is_some_and(|value| value.get() == "true");
-            result(text("tool_use_id"), None, output(member(part, "content")), failed)
+            tool_result(text("tool_use_id"), None, tool_output(member(part, "content")), failed)
         }
         Some("image") => {
             let source = member(part, "source");
             let of = |name: &str| source.and_then(|source| text_member(source, name));
-            of("media_type").zip(of("data")).map_or_else(|| kept(part), |(media_type, data)| image(media_type, data))
+            of("media_type")
+                .zip(of("data"))
+                .map_or_else(|| unmodelled(part), |(media_type, data)| image_block(media_type, data))
         }
         _ => typed_part(part),
     }

@@ -1,21 +1,21 @@
-//! An Anthropic Messages request. Thinking goes back as the block it was,
-//! to the byte.
+//! Writes an Anthropic Messages request. Thinking goes back byte for byte.
 
 use serde_json::{Map, Value};
 
 use crate::block::{Block, Thinking};
 use crate::message::{Message, Role};
-use crate::rules::Step;
-use crate::wire::draft::{
-    Draft, ToolWords, arguments_object, call_id, encrypted, joined, object, sent, signature, turn_taker, typed_text,
-};
+use crate::rules::MessagePlan;
 use crate::wire::json::{ObjectWriter, quote};
+use crate::wire::request_draft::{
+    RequestDraft, ToolJson, arguments_object, call_id, encrypted, join_with_commas, object, sent_blocks, signature,
+    turn_opening, typed_text,
+};
 
-pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
+pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
     let tools = draft.tools(|tool| {
-        let ToolWords { name, description, parameters } = tool;
+        let ToolJson { name, description, parameters } = tool;
         object([("name", name), ("description", description), ("input_schema", parameters)])
     });
     if let Some(tools) = tools {
@@ -24,45 +24,44 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     if let Some(system) = draft.system() {
         body.push_text("system", &system);
     }
-    draft.finish_runs(body, "messages", turn_taker, content)
+    draft.finish_merged(body, "messages", turn_opening, content)
 }
 
-/// The blocks of a message with commas between them; nothing where there is
-/// nothing left to say.
-fn content(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
-    // The system prompt has a place of its own.
+/// The sent blocks of a message, separated by commas; empty if there are none.
+fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+    // The system prompt is a separate member.
     if message.role == Role::System {
         return String::new();
     }
     let filler = || object([("type", "\"thinking\""), ("thinking", &quote(&draft.rules.echo.filler))]);
-    let blocks = sent(message, step).filter_map(|(block, _)| content_block(block, step));
-    joined(step.filler.then(filler).into_iter().chain(blocks))
+    let blocks = sent_blocks(message, plan).filter_map(|(block, _)| content_block(block, plan));
+    join_with_commas(plan.filler.then(filler).into_iter().chain(blocks))
 }
 
-/// Thinking that is switched on by hand wants an open tool loop to begin with
-/// a thought; thinking that adapts does not.
-pub(in crate::wire) fn wants_leading_thought(parameters: &Map<String, Value>) -> bool {
+/// With a manual thinking budget, an open tool loop must begin with a thinking
+/// block; with adaptive thinking it need not.
+pub(in crate::wire) fn requires_leading_thinking(parameters: &Map<String, Value>) -> bool {
     let by_hand = |thinking: &Value| thinking.get("type").and_then(Value::as_str) == Some("enabled");
     let below = parameters.get("additionalModelRequestFields").and_then(|fields| fields.get("thinking"));
     let budgeted = |thinking: &&Value| thinking.get("budget_tokens").is_some();
     parameters.get("thinking").or(below).filter(budgeted).is_some_and(by_hand)
 }
 
-fn content_block(block: &Block, step: &Step) -> Option<String> {
+fn content_block(block: &Block, plan: &MessagePlan) -> Option<String> {
     match block {
-        Block::Thinking(thinking) => Some(thought(thinking)),
+        Block::Thinking(thinking) => Some(thinking_block(thinking)),
         Block::Text(text) if text.text.trim().is_empty() => None,
-        Block::Text(text) => match text.native.as_ref().filter(|_| step.own) {
-            Some(native) => Some(native.whole(&text.text)),
+        Block::Text(text) => match text.native.as_ref().filter(|_| plan.own) {
+            Some(native) => Some(native.with_text(&text.text)),
             None => Some(typed_text("text", &text.text)),
         },
         Block::ToolCall(call) => {
             let mut out = ObjectWriter::default();
             out.push("type", "\"tool_use\"");
-            out.push("id", &call_id(call.id.as_str(), step));
+            out.push("id", &call_id(call.id.as_str(), plan));
             out.push("name", &quote(&call.name));
             out.push("input", arguments_object(&call.arguments));
-            if let Some(native) = call.native.as_ref().filter(|_| step.own) {
+            if let Some(native) = call.native.as_ref().filter(|_| plan.own) {
                 out.push_new_members(&native.json);
             }
             Some(out.finish())
@@ -70,7 +69,7 @@ fn content_block(block: &Block, step: &Step) -> Option<String> {
         Block::ToolResult(result) => {
             let mut out = ObjectWriter::default();
             out.push("type", "\"tool_result\"");
-            out.push("tool_use_id", &call_id(&result.id, step));
+            out.push("tool_use_id", &call_id(&result.id, plan));
             out.push_text("content", &result.content);
             if result.is_error {
                 out.push("is_error", "true");
@@ -89,9 +88,9 @@ fn content_block(block: &Block, step: &Step) -> Option<String> {
     }
 }
 
-fn thought(thinking: &Thinking) -> String {
+fn thinking_block(thinking: &Thinking) -> String {
     if let Some(native) = &thinking.native {
-        return native.whole(thinking.text());
+        return native.with_text(thinking.text());
     }
     if let Some(data) = encrypted(thinking) {
         return object([("type", "\"redacted_thinking\""), ("data", &quote(data))]);

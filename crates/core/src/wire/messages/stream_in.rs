@@ -1,12 +1,12 @@
-//! Anthropic Messages, bytes to events.
+//! Decodes Anthropic Messages.
 
-use super::blocks::Blocks;
-use super::types::{Message, Wire};
+use super::blocks::ContentBlocks;
+use super::types::{AnthropicMessage, MessagesEvent};
 use crate::dialect::Rules;
-use crate::event::{End, Ending, Event, ProviderError, Sink};
-use crate::wire::failure::keep_failure;
+use crate::event::{Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::wire::error_in::keep_error;
 use crate::wire::json::{NotJson, Raw, each_element, parse, read};
-use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
 const COUNTERS: CounterNames = CounterNames {
@@ -18,15 +18,15 @@ const COUNTERS: CounterNames = CounterNames {
 
 #[derive(Debug)]
 pub(in crate::wire) struct MessagesDecoder {
-    blocks: Blocks,
-    tally: Tally,
+    blocks: ContentBlocks,
+    usage_reader: UsageReader,
     stop_reason: Option<String>,
     error: Option<ProviderError>,
-    state: State,
+    state: MessageState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MessageState {
     Waiting,
     Started,
     Stopped,
@@ -35,18 +35,18 @@ enum State {
 impl MessagesDecoder {
     pub(in crate::wire) fn new(rules: &Rules) -> MessagesDecoder {
         MessagesDecoder {
-            blocks: Blocks::default(),
-            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            blocks: ContentBlocks::default(),
+            usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
             stop_reason: None,
             error: None,
-            state: State::Waiting,
+            state: MessageState::Waiting,
         }
     }
 
     pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
-        let wire: Wire<'_> = parse(text)?;
+        let wire: MessagesEvent<'_> = parse(text)?;
         let index = wire.index.unwrap_or(0);
-        match wire.kind.said() {
+        match wire.kind.non_empty() {
             Some("content_block_delta") => {
                 self.blocks.delta(index, &wire.delta, sink);
             }
@@ -58,16 +58,16 @@ impl MessagesDecoder {
             Some("content_block_stop") => self.blocks.stop(index, sink),
             Some("message_start") => self.message_start(wire.message, sink),
             Some("message_delta") => {
-                if let Some(reason) = wire.delta.stop_reason.said() {
+                if let Some(reason) = wire.delta.stop_reason.non_empty() {
                     self.stop_reason = Some(reason.to_owned());
                 }
                 self.usage(wire.usage, sink);
             }
-            Some("message_stop") => self.state = State::Stopped,
+            Some("message_stop") => self.state = MessageState::Stopped,
             Some("message") => self.whole(&parse(text)?, sink),
             Some("ping") => (),
-            // An error, or something we do not know and need not.
-            _ => return Ok(keep_failure(&mut self.error, Raw::of(text)?, false)),
+            // An error, or an unknown event that can be ignored.
+            _ => return Ok(keep_error(&mut self.error, Raw::of(text)?, false)),
         }
         Ok(Understood::Yes)
     }
@@ -76,22 +76,22 @@ impl MessagesDecoder {
         let open = self.blocks.any_open();
         self.blocks.finish(sink);
         let error = self.error.take();
-        let ending = match self.stop_reason.take().as_deref().map(ending) {
+        let ending = match self.stop_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.blocks.called => Ending::ToolCalls,
             Some(ending) => ending,
             None if error.is_some() => Ending::Unsaid,
-            None if self.state == State::Stopped && !open => Ending::Unsaid,
+            None if self.state == MessageState::Stopped && !open => Ending::Unsaid,
             None => Ending::CutOff,
         };
-        Finished(End { ending, error })
+        Finished(ReplyEnd { ending, error })
     }
 
     fn message_start(&mut self, message: Option<Raw<'_>>, sink: &mut dyn Sink) {
-        let Some(message) = message.map(read::<Message<'_>>) else { return };
+        let Some(message) = message.map(read::<AnthropicMessage<'_>>) else { return };
         // A proxy may start the message twice.
-        if self.state == State::Waiting {
-            self.state = State::Started;
-            self.model(message.model.said(), sink);
+        if self.state == MessageState::Waiting {
+            self.state = MessageState::Started;
+            self.model(message.model.non_empty(), sink);
             if let Some(content) = message.content {
                 self.content(content, sink);
             }
@@ -99,14 +99,14 @@ impl MessagesDecoder {
         self.usage(message.usage, sink);
     }
 
-    fn whole(&mut self, message: &Message<'_>, sink: &mut dyn Sink) {
-        self.model(message.model.said(), sink);
+    fn whole(&mut self, message: &AnthropicMessage<'_>, sink: &mut dyn Sink) {
+        self.model(message.model.non_empty(), sink);
         if let Some(content) = message.content {
             self.content(content, sink);
         }
         self.usage(message.usage, sink);
-        self.stop_reason = message.stop_reason.said().map(str::to_owned);
-        self.state = State::Stopped;
+        self.stop_reason = message.stop_reason.non_empty().map(str::to_owned);
+        self.state = MessageState::Stopped;
     }
 
     fn content(&mut self, content: Raw<'_>, sink: &mut dyn Sink) {
@@ -125,7 +125,7 @@ impl MessagesDecoder {
     }
 
     fn usage(&mut self, usage: Option<Raw<'_>>, sink: &mut dyn Sink) {
-        if let Some(usage) = usage.and_then(|usage| self.tally.read(usage)) {
+        if let Some(usage) = usage.and_then(|usage| self.usage_reader.read(usage)) {
             sink.take(Event::Usage(usage));
         }
     }

@@ -1,4 +1,4 @@
-//! A whole Anthropic message, and the pieces that its stream shares with it.
+//! Writes a whole Anthropic message, and parts that streams share.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::block::{Block, Native, Reply, Text, Thinking, ToolCall};
 use crate::dialect::Rules;
 use crate::event::{Ending, Usage};
 use crate::wire::ReplyHead;
-use crate::wire::draft::{arguments_text, encrypted, list, object, signature, typed_text};
-use crate::wire::failure_out::typed_error_in_stream;
+use crate::wire::error_out::typed_error_in_stream;
 use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
-use crate::wire::out::counters;
+use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature, typed_text};
+use crate::wire::stream_parts::usage_object;
 
 pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
     if let (Some(error), []) = (&reply.end.error, reply.blocks.as_slice()) {
@@ -40,7 +40,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
 
 fn text_block(text: &Text) -> String {
     match own(text.native.as_ref(), "text") {
-        Some(native) => native.whole(&text.text),
+        Some(native) => native.with_text(&text.text),
         None => typed_text("text", &text.text),
     }
 }
@@ -49,7 +49,7 @@ fn thinking_blocks(thinking: &Thinking, content: &mut Vec<String>) {
     let (signature, redacted) = (signature(thinking), encrypted(thinking));
     if !thinking.text().is_empty() || signature.is_some() {
         let block = match own(thinking.native.as_ref(), "thinking") {
-            Some(native) => native.whole(thinking.text()),
+            Some(native) => native.with_text(thinking.text()),
             None => object([
                 ("type", "\"thinking\""),
                 ("thinking", &quote(thinking.text())),
@@ -63,7 +63,8 @@ fn thinking_blocks(thinking: &Thinking, content: &mut Vec<String>) {
 
 fn call_block(call: &ToolCall) -> String {
     let arguments = arguments_text(&call.arguments);
-    // What never became JSON is text, as some imitators have it.
+    // Arguments that are not valid JSON are written as a string, as some
+    // compatible servers do.
     let input = if Raw::of(arguments).is_ok() { arguments.to_owned() } else { quote(arguments) };
     let mut block = ObjectWriter::default();
     block.push_raw("type", "\"tool_use\"");
@@ -76,7 +77,7 @@ fn call_block(call: &ToolCall) -> String {
     block.finish()
 }
 
-/// How a call begins in a stream.
+/// The start of a call in a stream.
 pub(super) fn call_start(id: &str, name: &str) -> ObjectWriter {
     let mut block = ObjectWriter::default();
     block.push_raw("type", "\"tool_use\"");
@@ -86,7 +87,7 @@ pub(super) fn call_start(id: &str, name: &str) -> ObjectWriter {
     block
 }
 
-/// A block of a kind that we do not know; only where it says its kind.
+/// A block of an unknown kind, if it has a `type`.
 pub(super) fn unmodelled_start(native: &str) -> Option<String> {
     let raw = Raw::of(native).ok()?;
     text_member(raw, "type").map(|_| native.to_owned())
@@ -96,7 +97,7 @@ fn own<'n>(native: Option<&'n Native>, kind: &str) -> Option<&'n Native> {
     native.filter(|native| is_own(&native.json, kind))
 }
 
-/// Whether a kept item is a block of this protocol.
+/// Whether a native item is a block of this protocol and kind.
 pub(super) fn is_own(native: &str, kind: &str) -> bool {
     Raw::of(native).is_ok_and(|native| text_member(native, "type").as_deref() == Some(kind))
 }
@@ -109,10 +110,10 @@ pub(super) fn counts(rules: &Rules, usage: Usage) -> String {
         ("cache_read_input_tokens", usage.cached),
         (path, usage.reasoning),
     ];
-    Value::Object(counters(counts)).to_string()
+    Value::Object(usage_object(counts)).to_string()
 }
 
-/// A filter is a refusal in the words of this protocol.
+/// This protocol reports a content filter as a refusal.
 pub(super) fn stop_reason(ending: &Ending) -> Option<&str> {
     match ending {
         Ending::Stop => Some("end_turn"),
@@ -121,7 +122,7 @@ pub(super) fn stop_reason(ending: &Ending) -> Option<&str> {
         Ending::ContentFilter | Ending::Refusal => Some("refusal"),
         Ending::Pause => Some("pause_turn"),
         Ending::Error => Some("error"),
-        Ending::Unrecognized(word) => Some(word),
+        Ending::Unrecognized(reason) => Some(reason),
         Ending::Unsaid | Ending::CutOff => None,
     }
 }

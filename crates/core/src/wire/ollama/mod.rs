@@ -1,4 +1,4 @@
-//! Ollama's own chat and generate endpoints.
+//! Ollama's native chat and generate endpoints.
 
 mod request_in;
 mod request_out;
@@ -7,6 +7,6 @@ mod stream_out;
 mod types;
 
 pub(super) use request_in::read_request;
-pub(super) use request_out::write;
+pub(super) use request_out::write_request;
 pub(super) use stream_in::OllamaDecoder;
 pub(super) use stream_out::{OllamaWriter, whole};

@@ -1,31 +1,31 @@
-//! An Ollama chat request: thinking in a field of the message.
+//! Writes an Ollama chat request: thinking is a field of the message.
 
 use crate::block::Block;
 use crate::message::{Message, Role};
-use crate::rules::Step;
-use crate::wire::draft::{Draft, arguments_object, joined, object, sent, text_of};
+use crate::rules::MessagePlan;
 use crate::wire::json::{ObjectWriter, quote};
+use crate::wire::request_draft::{RequestDraft, arguments_object, join_with_commas, joined_text, object, sent_blocks};
 
-pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
+pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
     draft.push_function_tools(&mut body);
     draft.finish(body, "messages", message)
 }
 
-fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
     match message.role {
-        Role::System => spoken("system", message),
-        Role::User => spoken("user", message),
-        Role::Assistant => assistant(draft, message, step),
-        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| result(block))),
+        Role::System => system_or_user("system", message),
+        Role::User => system_or_user("user", message),
+        Role::Assistant => assistant(draft, message, plan),
+        Role::Tool => join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| result(block))),
     }
 }
 
-fn spoken(role: &str, message: &Message) -> String {
+fn system_or_user(role: &str, message: &Message) -> String {
     let mut out = ObjectWriter::default();
     out.push("role", &quote(role));
-    out.push_raw("content", &quote(&text_of(&message.blocks)));
+    out.push_raw("content", &quote(&joined_text(&message.blocks)));
     let images: Vec<String> = message
         .blocks
         .iter()
@@ -37,12 +37,12 @@ fn spoken(role: &str, message: &Message) -> String {
     out.finish()
 }
 
-fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
     let mut thinking = String::new();
     let mut calls = Vec::new();
-    for (block, _) in sent(message, step) {
+    for (block, _) in sent_blocks(message, plan) {
         match block {
-            Block::Thinking(thought) => thinking.push_str(thought.text()),
+            Block::Thinking(block) => thinking.push_str(block.text()),
             Block::ToolCall(call) => {
                 let function = object([("name", &quote(&call.name)), ("arguments", arguments_object(&call.arguments))]);
                 calls.push(object([("function", &function)]));
@@ -52,7 +52,7 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
     }
     let mut out = ObjectWriter::default();
     out.push("role", "\"assistant\"");
-    out.push_raw("content", &quote(&text_of(&message.blocks)));
+    out.push_raw("content", &quote(&joined_text(&message.blocks)));
     if !thinking.is_empty() {
         let field = draft.rules.read.text.first().map_or("thinking", String::as_str);
         out.push_raw(field, &quote(&thinking));

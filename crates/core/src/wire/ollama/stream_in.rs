@@ -1,15 +1,17 @@
-//! Ollama, one JSON value a line.
+//! Decodes Ollama: one JSON value per line.
 
 use std::sync::Arc;
 
-use super::types::Line;
+use super::types::OllamaLine;
 use crate::dialect::Rules;
-use crate::event::{End, Ending, Event, Opening, ProviderError, Sink};
-use crate::text::JsonText;
-use crate::wire::failure::keep_failure;
-use crate::wire::json::{NotJson, Raw, compact, each_element, each_entry, is_void, member, parse, text_of, word_of};
-use crate::wire::speech::Speech;
-use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::event::{BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::json_string::JsonText;
+use crate::wire::error_in::keep_error;
+use crate::wire::implicit_blocks::ImplicitBlocks;
+use crate::wire::json::{
+    NotJson, Raw, compact, each_element, each_member, is_empty_value, member, parse, string_of, text_of,
+};
+use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
 const COUNTERS: CounterNames =
@@ -18,8 +20,8 @@ const COUNTERS: CounterNames =
 #[derive(Debug)]
 pub(in crate::wire) struct OllamaDecoder {
     rules: Arc<Rules>,
-    speech: Speech,
-    tally: Tally,
+    blocks: ImplicitBlocks,
+    usage_reader: UsageReader,
     done: bool,
     done_reason: Option<String>,
     error: Option<ProviderError>,
@@ -31,8 +33,8 @@ pub(in crate::wire) struct OllamaDecoder {
 impl OllamaDecoder {
     pub(in crate::wire) fn new(rules: Rules) -> OllamaDecoder {
         OllamaDecoder {
-            speech: Speech::new(&rules.read),
-            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            blocks: ImplicitBlocks::new(&rules.read),
+            usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
             done: false,
             done_reason: None,
             error: None,
@@ -44,8 +46,8 @@ impl OllamaDecoder {
     }
 
     pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
-        let line: Line<'_> = parse(text)?;
-        if let Some(model) = line.model.said().filter(|_| !self.model_known) {
+        let line: OllamaLine<'_> = parse(text)?;
+        if let Some(model) = line.model.non_empty().filter(|_| !self.model_known) {
             self.model_known = true;
             sink.take(Event::Started { model });
         }
@@ -60,35 +62,35 @@ impl OllamaDecoder {
         }
         if line.done == Some(true) {
             self.done = true;
-            self.speech.end_reply(sink);
-            self.done_reason = line.done_reason.said().map(str::to_owned);
-            if let Some(usage) = self.tally.read(Raw::of(text)?) {
+            self.blocks.end_reply(sink);
+            self.done_reason = line.done_reason.non_empty().map(str::to_owned);
+            if let Some(usage) = self.usage_reader.read(Raw::of(text)?) {
                 sink.take(Event::Usage(usage));
             }
         }
         let known = line.message.is_some() || line.response.is_some() || line.done.is_some();
         if line.error.is_some() || !known {
-            return Ok(keep_failure(&mut self.error, Raw::of(text)?, known));
+            return Ok(keep_error(&mut self.error, Raw::of(text)?, known));
         }
         Ok(Understood::Yes)
     }
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
-        self.speech.finish(sink);
+        self.blocks.finish(sink);
         let error = self.error.take();
-        let ending = match self.done_reason.take().as_deref().map(ending) {
+        let ending = match self.done_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.called => Ending::ToolCalls,
             Some(ending) => ending,
             None if self.done || error.is_some() => Ending::Unsaid,
             None => Ending::CutOff,
         };
-        Finished(End { ending, error })
+        Finished(ReplyEnd { ending, error })
     }
 
     fn message(&mut self, message: Raw<'_>, sink: &mut dyn Sink) {
         let rules = Arc::clone(&self.rules);
         let (mut content, mut calls) = (None, None);
-        each_entry(message, |key, value| match key {
+        each_member(message, |key, value| match key {
             "content" => content = Some(value),
             "tool_calls" => calls = Some(value),
             _ => {
@@ -107,30 +109,30 @@ impl OllamaDecoder {
 
     fn thinking(&mut self, field: &str, raw: Raw<'_>, sink: &mut dyn Sink) {
         let Some(text) = JsonText::of(raw) else { return };
-        self.speech.saw(field);
+        self.blocks.saw_field(field);
         let mut scratch = std::mem::take(&mut self.scratch);
-        text.pieces(&mut scratch, |piece| self.speech.thought(field, piece, sink));
+        text.pieces(&mut scratch, |piece| self.blocks.thinking_text(field, piece, sink));
         self.scratch = scratch;
     }
 
     fn content(&mut self, raw: Raw<'_>, sink: &mut dyn Sink) {
         let Some(text) = JsonText::of(raw) else { return };
         let mut scratch = std::mem::take(&mut self.scratch);
-        text.pieces(&mut scratch, |piece| self.speech.content(piece, sink));
+        text.pieces(&mut scratch, |piece| self.blocks.content_text(piece, sink));
         self.scratch = scratch;
     }
 
-    /// Calls come whole, with arguments as an object.
+    /// Calls are never split, and arguments are an object.
     fn call(&mut self, call: Raw<'_>, sink: &mut dyn Sink) {
         let Some(function) = member(call, "function") else { return };
-        self.speech.interrupt(sink);
+        self.blocks.interrupt(sink);
         self.called = true;
         let id = member(call, "id").and_then(text_of);
-        let name = member(function, "name").map(word_of).unwrap_or_default();
-        let block = self.speech.ids.next();
-        let opening = Opening::ToolCall { id: id.as_deref(), name: name.said().unwrap_or("") };
+        let name = member(function, "name").map(string_of).unwrap_or_default();
+        let block = self.blocks.ids.next();
+        let opening = BlockOpening::ToolCall { id: id.as_deref(), name: name.non_empty().unwrap_or("") };
         sink.take(Event::Opened { block, opening });
-        if let Some(arguments) = member(function, "arguments").filter(|arguments| !is_void(*arguments)) {
+        if let Some(arguments) = member(function, "arguments").filter(|arguments| !is_empty_value(*arguments)) {
             let text = text_of(arguments).unwrap_or_else(|| compact(arguments.get()).into_owned());
             sink.take(Event::Grew { block, text: &text });
         }

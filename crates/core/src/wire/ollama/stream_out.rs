@@ -1,37 +1,37 @@
-//! Ollama, events to bytes: every delta a line, a call whole.
+//! Writes an Ollama stream: one line per delta; a call is one line.
 
 use crate::block::{Block, CallId, Reply, Time, ToolCall};
 use crate::dialect::Rules;
-use crate::event::{BlockId, End, Ending, Event, Opening, ProviderError, Side, Usage};
+use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::json::rfc3339;
 use crate::wire::ReplyHead;
-use crate::wire::chat::{Course, Tags, tags};
-use crate::wire::draft::{arguments_text, list, object};
+use crate::wire::chat::{ContentState, ThinkingTags, tags_for};
 use crate::wire::json::{ObjectWriter, Raw, quote};
-use crate::wire::out::{Out, Slots};
+use crate::wire::request_draft::{arguments_text, list, object};
+use crate::wire::stream_parts::{FrameWriter, PerBlock};
 
 #[derive(Debug)]
 pub(in crate::wire) struct OllamaWriter {
     rules: Rules,
-    /// What every line begins with.
+    /// The beginning of every line.
     head: String,
-    slots: Slots<Slot>,
-    course: Course,
+    blocks: PerBlock<OllamaBlockOut>,
+    content_state: ContentState,
     usage: Usage,
 }
 
 #[derive(Debug)]
-enum Slot {
+enum OllamaBlockOut {
     Text,
-    Thinking { place: Place, n_items: u32, grew: bool },
+    Thinking { carrier: OllamaCarrier, n_items: u32, grew: bool },
     Call { id: Option<String>, name: String, arguments: String },
     Unmodelled,
 }
 
 #[derive(Debug)]
-enum Place {
+enum OllamaCarrier {
     Field(String),
-    Tags(Tags),
+    Tags(ThinkingTags),
 }
 
 impl OllamaWriter {
@@ -39,32 +39,34 @@ impl OllamaWriter {
         OllamaWriter {
             rules,
             head: line_head(head),
-            slots: Slots::default(),
-            course: Course::default(),
+            blocks: PerBlock::default(),
+            content_state: ContentState::default(),
             usage: Usage::default(),
         }
     }
 
-    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut Out) {
+    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut FrameWriter) {
         match event {
             Event::Grew { block, text } => self.grow(block, text, out),
             Event::Opened { opening, .. } => {
-                let slot = match opening {
-                    Opening::Text => Slot::Text,
-                    Opening::Thinking { source, .. } => {
-                        Slot::Thinking { place: place(&self.rules, source, &self.course), n_items: 0, grew: false }
-                    }
-                    Opening::ToolCall { id, name } => Slot::Call {
+                let state = match opening {
+                    BlockOpening::Text => OllamaBlockOut::Text,
+                    BlockOpening::Thinking { source, .. } => OllamaBlockOut::Thinking {
+                        carrier: carrier_for(&self.rules, source, &self.content_state),
+                        n_items: 0,
+                        grew: false,
+                    },
+                    BlockOpening::ToolCall { id, name } => OllamaBlockOut::Call {
                         id: id.filter(|id| !id.is_empty()).map(str::to_owned),
                         name: name.to_owned(),
                         arguments: String::new(),
                     },
-                    Opening::Unmodelled => Slot::Unmodelled,
+                    BlockOpening::Unmodelled => OllamaBlockOut::Unmodelled,
                 };
-                self.slots.open(slot);
+                self.blocks.open(state);
             }
             Event::Item { block, .. } => {
-                if let Some(Slot::Thinking { n_items, .. }) = self.slots.at(block) {
+                if let Some(OllamaBlockOut::Thinking { n_items, .. }) = self.blocks.at(block) {
                     *n_items += 1;
                     if *n_items > 1 {
                         self.grow(block, "\n\n", out);
@@ -72,11 +74,11 @@ impl OllamaWriter {
                 }
             }
             Event::Refiled { block, to } => {
-                if let Some(slot) = self.slots.at(block) {
-                    *slot = match to {
-                        Side::Text => Slot::Text,
-                        Side::Thinking => Slot::Thinking {
-                            place: place(&self.rules, "content", &self.course),
+                if let Some(state) = self.blocks.at(block) {
+                    *state = match to {
+                        ProseKind::Text => OllamaBlockOut::Text,
+                        ProseKind::Thinking => OllamaBlockOut::Thinking {
+                            carrier: carrier_for(&self.rules, "content", &self.content_state),
                             n_items: 0,
                             grew: true,
                         },
@@ -84,7 +86,7 @@ impl OllamaWriter {
                 }
             }
             Event::Closed { block } => self.close(block, out),
-            Event::Seen { field } => {
+            Event::EmptyThinkingField { field } => {
                 if self.rules.read.text.iter().any(|known| known == field) {
                     self.message(&[("content", "\"\""), (field, "\"\"")], out);
                 }
@@ -95,48 +97,48 @@ impl OllamaWriter {
             | Event::Sealed { .. }
             | Event::Identified { .. }
             | Event::Restated { .. }
-            | Event::Kept { .. }
+            | Event::NativeItem { .. }
             | Event::Noted(_) => (),
         }
     }
 
-    fn grow(&mut self, block: BlockId, text: &str, out: &mut Out) {
-        match self.slots.at(block) {
-            Some(Slot::Call { arguments, .. }) => arguments.push_str(text),
-            Some(Slot::Text) => {
-                self.course.content_began |= !text.trim().is_empty();
+    fn grow(&mut self, block: BlockId, text: &str, out: &mut FrameWriter) {
+        match self.blocks.at(block) {
+            Some(OllamaBlockOut::Call { arguments, .. }) => arguments.push_str(text),
+            Some(OllamaBlockOut::Text) => {
+                self.content_state.content_began |= !text.trim().is_empty();
                 self.message(&[("content", &quote(text))], out);
             }
-            Some(Slot::Thinking { place: Place::Field(field), .. }) => {
-                self.course.tags_are_literal = true;
+            Some(OllamaBlockOut::Thinking { carrier: OllamaCarrier::Field(field), .. }) => {
+                self.content_state.tags_are_literal = true;
                 let field = field.clone();
                 self.message(&[("content", "\"\""), (&field, &quote(text))], out);
             }
-            Some(Slot::Thinking { place: Place::Tags(tags), grew, .. }) => {
+            Some(OllamaBlockOut::Thinking { carrier: OllamaCarrier::Tags(tags), grew, .. }) => {
                 let open = if std::mem::replace(grew, true) { "" } else { tags.open.as_str() };
                 let text = quote(&format!("{open}{text}"));
-                self.course.tagged = true;
+                self.content_state.tagged = true;
                 self.message(&[("content", &text)], out);
             }
-            Some(Slot::Unmodelled) | None => (),
+            Some(OllamaBlockOut::Unmodelled) | None => (),
         }
     }
 
-    fn close(&mut self, block: BlockId, out: &mut Out) {
-        match self.slots.at(block) {
-            Some(Slot::Call { id, name, arguments }) => {
+    fn close(&mut self, block: BlockId, out: &mut FrameWriter) {
+        match self.blocks.at(block) {
+            Some(OllamaBlockOut::Call { id, name, arguments }) => {
                 let call = call_entry(id.as_deref(), name, arguments);
                 self.message(&[("content", "\"\""), ("tool_calls", &format!("[{call}]"))], out);
             }
-            Some(Slot::Thinking { place: Place::Tags(tags), grew: true, .. }) => {
+            Some(OllamaBlockOut::Thinking { carrier: OllamaCarrier::Tags(tags), grew: true, .. }) => {
                 let close = quote(&tags.close);
                 self.message(&[("content", &close)], out);
             }
-            Some(Slot::Text | Slot::Thinking { .. } | Slot::Unmodelled) | None => (),
+            Some(OllamaBlockOut::Text | OllamaBlockOut::Thinking { .. } | OllamaBlockOut::Unmodelled) | None => (),
         }
     }
 
-    fn message(&self, members: &[(&str, &str)], out: &mut Out) {
+    fn message(&self, members: &[(&str, &str)], out: &mut FrameWriter) {
         let mut message = ObjectWriter::default();
         message.push_raw("role", "\"assistant\"");
         for (name, json) in members {
@@ -145,9 +147,9 @@ impl OllamaWriter {
         out.line(&format!(r#"{},"message":{},"done":false}}"#, self.head, message.finish()));
     }
 
-    fn end(&mut self, end: &End, out: &mut Out) {
+    fn end(&mut self, end: &ReplyEnd, out: &mut FrameWriter) {
         if let Some(error) = &end.error {
-            out.line(&failure(error));
+            out.line(&error_line(error));
         }
         match &end.ending {
             Ending::CutOff => return,
@@ -162,31 +164,32 @@ impl OllamaWriter {
             | Ending::Error
             | Ending::Unrecognized(_) => (),
         }
-        out.line(&last(&self.head, r#"{"role":"assistant","content":""}"#, &end.ending, self.usage));
+        out.line(&last_line(&self.head, r#"{"role":"assistant","content":""}"#, &end.ending, self.usage));
     }
 }
 
-/// A whole answer: the last line with everything in it.
+/// A whole reply: the last line with all content.
 pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
     if let (Some(error), []) = (&reply.end.error, reply.blocks.as_slice()) {
-        return failure(error);
+        return error_line(error);
     }
     let (mut content, mut calls) = (String::new(), Vec::new());
     let mut fields: Vec<(String, String)> = Vec::new();
-    let mut course = Course { tags_are_literal: speaks_beside(rules, reply), ..Course::default() };
+    let mut content_state =
+        ContentState { tags_are_literal: has_thinking_field(rules, reply), ..ContentState::default() };
     for block in &reply.blocks {
         match block {
             Block::Text(text) => {
-                course.content_began |= !text.text.trim().is_empty();
+                content_state.content_began |= !text.text.trim().is_empty();
                 content.push_str(&text.text);
             }
-            Block::Thinking(thinking) => match place(rules, &thinking.source, &course) {
-                Place::Tags(tags) => {
-                    course.tagged = true;
+            Block::Thinking(thinking) => match carrier_for(rules, &thinking.source, &content_state) {
+                OllamaCarrier::Tags(tags) => {
+                    content_state.tagged = true;
                     content.push_str(&format!("{}{}{}", tags.open, thinking.text(), tags.close));
                 }
-                Place::Field(name) => match fields.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, said)) => said.push_str(thinking.text()),
+                OllamaCarrier::Field(name) => match fields.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, known_text)) => known_text.push_str(thinking.text()),
                     None => fields.push((name, thinking.text().to_owned())),
                 },
             },
@@ -197,7 +200,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
     let mut message = ObjectWriter::default();
     message.push_raw("role", "\"assistant\"");
     message.push_raw("content", &quote(&content));
-    if let Some(field) = reply.seen.as_deref().filter(|_| fields.is_empty()) {
+    if let Some(field) = reply.empty_thinking_field.as_deref().filter(|_| fields.is_empty()) {
         message.push_raw(field, "\"\"");
     }
     for (name, text) in &fields {
@@ -206,20 +209,20 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
     if !calls.is_empty() {
         message.push_raw("tool_calls", &list(&calls));
     }
-    last(&line_head(head), &message.finish(), &reply.end.ending, reply.usage)
+    last_line(&line_head(head), &message.finish(), &reply.end.ending, reply.usage)
 }
 
-/// Whether a thought has a field of its own; tags are literal then.
-fn speaks_beside(rules: &Rules, reply: &Reply) -> bool {
-    let mut course = Course::default();
+/// Whether any thinking is in its own field; then tags are literal.
+fn has_thinking_field(rules: &Rules, reply: &Reply) -> bool {
+    let mut content_state = ContentState::default();
     reply.blocks.iter().any(|block| match block {
         Block::Thinking(thinking) => {
-            let place = place(rules, &thinking.source, &course);
-            course.tagged = true;
-            matches!(place, Place::Field(_)) && !thinking.text().is_empty()
+            let carrier = carrier_for(rules, &thinking.source, &content_state);
+            content_state.tagged = true;
+            matches!(carrier, OllamaCarrier::Field(_)) && !thinking.text().is_empty()
         }
         Block::Text(text) => {
-            course.content_began |= !text.text.trim().is_empty();
+            content_state.content_began |= !text.text.trim().is_empty();
             false
         }
         Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
@@ -236,7 +239,7 @@ fn whole_call(call: &ToolCall) -> String {
 
 fn call_entry(id: Option<&str>, name: &str, arguments: &str) -> String {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-    // What never became JSON is text.
+    // Arguments that are not valid JSON are written as a string.
     let json = if Raw::of(arguments).is_ok() { arguments.to_owned() } else { quote(arguments) };
     let mut call = ObjectWriter::default();
     if let Some(id) = id {
@@ -246,13 +249,13 @@ fn call_entry(id: Option<&str>, name: &str, arguments: &str) -> String {
     call.finish()
 }
 
-fn place(rules: &Rules, source: &str, course: &Course) -> Place {
+fn carrier_for(rules: &Rules, source: &str, content_state: &ContentState) -> OllamaCarrier {
     let named = rules.read.text.iter().find(|field| *field == source);
-    if let (None, Some(tags)) = (named, tags(rules, source, course)) {
-        return Place::Tags(tags);
+    if let (None, Some(tags)) = (named, tags_for(rules, source, content_state)) {
+        return OllamaCarrier::Tags(tags);
     }
     let field = named.or(rules.read.text.first());
-    Place::Field(field.map_or_else(|| "thinking".to_owned(), Clone::clone))
+    OllamaCarrier::Field(field.map_or_else(|| "thinking".to_owned(), Clone::clone))
 }
 
 fn line_head(head: &ReplyHead<'_>) -> String {
@@ -260,10 +263,10 @@ fn line_head(head: &ReplyHead<'_>) -> String {
     format!(r#"{{"model":{},"created_at":{}"#, quote(head.model), quote(&created))
 }
 
-fn last(head: &str, message: &str, ending: &Ending, usage: Usage) -> String {
+fn last_line(head: &str, message: &str, ending: &Ending, usage: Usage) -> String {
     let mut line = format!(r#"{head},"message":{message},"done":true"#);
-    if let Some(word) = done_reason(ending) {
-        line.push_str(&format!(r#","done_reason":{}"#, quote(word)));
+    if let Some(reason) = done_reason(ending) {
+        line.push_str(&format!(r#","done_reason":{}"#, quote(reason)));
     }
     line.push_str(r#","total_duration":0,"load_duration":0"#);
     for (name, count) in [("prompt_eval_count", usage.input), ("eval_count", usage.output)] {
@@ -275,7 +278,7 @@ fn last(head: &str, message: &str, ending: &Ending, usage: Usage) -> String {
     line
 }
 
-fn failure(error: &ProviderError) -> String {
+fn error_line(error: &ProviderError) -> String {
     let mut line = ObjectWriter::default();
     line.push_raw("error", &quote(&error.message));
     if let Some(code) = &error.code {
@@ -287,7 +290,7 @@ fn failure(error: &ProviderError) -> String {
     line.finish()
 }
 
-/// A call ends with the same word as an answer.
+/// Replies with tool calls end with the same reason as others.
 fn done_reason(ending: &Ending) -> Option<&str> {
     match ending {
         Ending::Stop | Ending::ToolCalls => Some("stop"),
@@ -296,7 +299,7 @@ fn done_reason(ending: &Ending) -> Option<&str> {
         Ending::Refusal => Some("refusal"),
         Ending::Pause => Some("pause_turn"),
         Ending::Error => Some("error"),
-        Ending::Unrecognized(word) => Some(word),
+        Ending::Unrecognized(reason) => Some(reason),
         Ending::Unsaid | Ending::CutOff => None,
     }
 }

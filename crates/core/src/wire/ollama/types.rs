@@ -1,16 +1,16 @@
-//! The provider's words, kept exactly.
+//! Wire types, with the provider's own names.
 
-use crate::wire::json::{Raw, Word, members};
+use crate::wire::json::{JsonString, Raw, members};
 
 members! {
-    Line {
-        "model" => model: Word<'a>,
+    OllamaLine {
+        "model" => model: JsonString<'a>,
         "message" => message: Option<Raw<'a>>,
-        /// `/api/generate` has the answer here.
+        /// `/api/generate` puts the answer here.
         "response" => response: Option<Raw<'a>>,
         "thinking" => thinking: Option<Raw<'a>>,
         "done" => done: Option<bool>,
-        "done_reason" => done_reason: Word<'a>,
+        "done_reason" => done_reason: JsonString<'a>,
         "error" => error: Option<Raw<'a>>,
     }
 }

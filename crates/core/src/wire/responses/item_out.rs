@@ -1,40 +1,40 @@
-//! One output item on its way out, and the whole of it at its end.
+//! One output item that is being written, and its final form.
 
 use std::fmt::Write;
 
-use crate::event::Part;
-use crate::wire::draft::{object, typed_text};
+use crate::event::RestatedPart;
 use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
+use crate::wire::request_draft::{object, typed_text};
 
 #[derive(Debug)]
 pub(super) struct ItemOut {
-    pub(super) kind: Kind,
-    /// The provider's own name for it, or one of ours.
+    pub(super) kind: ItemKindOut,
+    /// The provider's id, or one of ours.
     pub(super) id: Option<String>,
-    /// The item as it came.
+    /// The original item.
     pub(super) native: Option<String>,
-    /// Its place in the output, once it is announced.
-    pub(super) place: Option<usize>,
-    /// The text of an answer or a call, or thinking that is no summary.
+    /// Its index in the output, once announced.
+    pub(super) index: Option<usize>,
+    /// The text of an answer or a call, or thinking that is not a summary.
     pub(super) text: String,
-    pub(super) items: Vec<SummaryPart>,
-    /// The summary part that grows now.
+    pub(super) summary: Vec<SummaryPart>,
+    /// The summary part that is being written.
     pub(super) current: usize,
     pub(super) encrypted: Option<String>,
     pub(super) closed: bool,
-    /// A free-form tool, whose input is no JSON.
+    /// A free-form tool, whose input is not JSON.
     pub(super) is_custom: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct SummaryPart {
-    /// As the events count it.
+    /// The index used by the events.
     pub(super) index: u32,
     pub(super) text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ItemKindOut {
     Message,
     Thinking,
     Call { call_id: String, name: String },
@@ -42,14 +42,14 @@ pub(super) enum Kind {
 }
 
 impl ItemOut {
-    pub(super) fn new(kind: Kind, id: Option<&str>) -> ItemOut {
+    pub(super) fn new(kind: ItemKindOut, id: Option<&str>) -> ItemOut {
         ItemOut {
             kind,
             id: id.map(str::to_owned),
             native: None,
-            place: None,
+            index: None,
             text: String::new(),
-            items: Vec::new(),
+            summary: Vec::new(),
             current: 0,
             encrypted: None,
             closed: false,
@@ -57,19 +57,19 @@ impl ItemOut {
         }
     }
 
-    /// Takes its place in the output, and with it a name that stays.
-    pub(super) fn settle(&mut self, place: usize) {
-        self.place = Some(place);
+    /// Assigns its index in the output and its final id.
+    pub(super) fn assign_index(&mut self, index: usize) {
+        self.index = Some(index);
         let native = self.own_native().and_then(|native| Raw::of(native).ok());
-        let kept = native.and_then(|native| text_member(native, "id"));
+        let native_id = native.and_then(|native| text_member(native, "id"));
         let custom = native.and_then(|native| text_member(native, "type")).as_deref() == Some("custom_tool_call");
-        let letters = match self.kind {
-            Kind::Message => "msg",
-            Kind::Thinking => "rs",
-            Kind::Call { .. } => "fc",
-            Kind::Unmodelled => "item",
+        let prefix = match self.kind {
+            ItemKindOut::Message => "msg",
+            ItemKindOut::Thinking => "rs",
+            ItemKindOut::Call { .. } => "fc",
+            ItemKindOut::Unmodelled => "item",
         };
-        self.id = kept.or_else(|| self.id.take()).or_else(|| Some(format!("{letters}_{place}")));
+        self.id = native_id.or_else(|| self.id.take()).or_else(|| Some(format!("{prefix}_{index}")));
         self.is_custom = custom;
     }
 
@@ -77,37 +77,37 @@ impl ItemOut {
         self.id.as_deref().unwrap_or("")
     }
 
-    /// The item as it came, where it is one of this protocol.
+    /// The original item, if it belongs to this protocol.
     pub(super) fn own_native(&self) -> Option<&str> {
         let native = self.native.as_deref()?;
         let kind = text_member(Raw::of(native).ok()?, "type")?;
         let fits = match self.kind {
-            Kind::Message => kind == "message",
-            Kind::Thinking => kind == "reasoning",
-            Kind::Call { .. } => matches!(kind.as_str(), "function_call" | "custom_tool_call"),
-            Kind::Unmodelled => true,
+            ItemKindOut::Message => kind == "message",
+            ItemKindOut::Thinking => kind == "reasoning",
+            ItemKindOut::Call { .. } => matches!(kind.as_str(), "function_call" | "custom_tool_call"),
+            ItemKindOut::Unmodelled => true,
         };
         fits.then_some(native)
     }
 
-    /// The part with this index, which may be new.
+    /// Switches to the part with this index; returns whether it is new.
     pub(super) fn enter(&mut self, index: u32) -> bool {
-        let known = self.items.iter().position(|part| part.index == index);
+        let known = self.summary.iter().position(|part| part.index == index);
         let is_new = known.is_none();
         self.current = known.unwrap_or_else(|| {
-            self.items.push(SummaryPart { index, text: String::new() });
-            self.items.len() - 1
+            self.summary.push(SummaryPart { index, text: String::new() });
+            self.summary.len() - 1
         });
         is_new
     }
 
-    pub(super) fn restate(&mut self, part: Part, text: String) {
+    pub(super) fn restate(&mut self, part: RestatedPart, text: String) {
         match part {
-            Part::Whole => self.text = text,
-            Part::Item(index) => {
+            RestatedPart::Whole => self.text = text,
+            RestatedPart::Item(index) => {
                 let current = self.current;
                 self.enter(index);
-                if let Some(part) = self.items.get_mut(self.current) {
+                if let Some(part) = self.summary.get_mut(self.current) {
                     part.text = text;
                 }
                 self.current = current;
@@ -115,19 +115,19 @@ impl ItemOut {
         }
     }
 
-    /// The item before anything of it is said.
+    /// The item as announced, without content.
     pub(super) fn announced(&self) -> String {
         let id = quote(self.id());
         match &self.kind {
-            Kind::Message => object([
+            ItemKindOut::Message => object([
                 ("id", &id),
                 ("type", "\"message\""),
                 ("status", "\"in_progress\""),
                 ("content", "[]"),
                 ("role", "\"assistant\""),
             ]),
-            Kind::Thinking => object([("id", &id), ("type", "\"reasoning\""), ("summary", "[]")]),
-            Kind::Call { call_id, name } => {
+            ItemKindOut::Thinking => object([("id", &id), ("type", "\"reasoning\""), ("summary", "[]")]),
+            ItemKindOut::Call { call_id, name } => {
                 let (kind, empty) =
                     if self.is_custom { ("\"custom_tool_call\"", "input") } else { ("\"function_call\"", "arguments") };
                 object([
@@ -139,18 +139,18 @@ impl ItemOut {
                     ("name", &quote(name)),
                 ])
             }
-            Kind::Unmodelled => self.native.clone().unwrap_or_default(),
+            ItemKindOut::Unmodelled => self.native.clone().unwrap_or_default(),
         }
     }
 
-    /// The item with everything in it; as it came, where it did.
+    /// The complete item; the original one if there is one.
     pub(super) fn finished(&self) -> String {
         if let Some(native) = self.own_native() {
             return native.to_owned();
         }
         let id = quote(self.id());
         match &self.kind {
-            Kind::Message => {
+            ItemKindOut::Message => {
                 let content = format!("[{}]", output_text(&self.text));
                 object([
                     ("id", &id),
@@ -160,8 +160,8 @@ impl ItemOut {
                     ("role", "\"assistant\""),
                 ])
             }
-            Kind::Thinking => self.finished_thinking(&id),
-            Kind::Call { call_id, name } => object([
+            ItemKindOut::Thinking => self.finished_thinking(&id),
+            ItemKindOut::Call { call_id, name } => object([
                 ("id", &id),
                 ("type", "\"function_call\""),
                 ("status", "\"completed\""),
@@ -169,7 +169,7 @@ impl ItemOut {
                 ("call_id", &quote(call_id)),
                 ("name", &quote(name)),
             ]),
-            Kind::Unmodelled => String::new(),
+            ItemKindOut::Unmodelled => String::new(),
         }
     }
 
@@ -177,7 +177,7 @@ impl ItemOut {
         let mut item = ObjectWriter::default();
         item.push_raw("id", id);
         item.push_raw("type", "\"reasoning\"");
-        let parts: Vec<String> = self.items.iter().map(|part| typed_text("summary_text", &part.text)).collect();
+        let parts: Vec<String> = self.summary.iter().map(|part| typed_text("summary_text", &part.text)).collect();
         item.push_list("summary", parts);
         if !self.text.is_empty() {
             item.push_raw("content", &format!("[{}]", typed_text("reasoning_text", &self.text)));
@@ -189,7 +189,7 @@ impl ItemOut {
     }
 }
 
-/// The part of a message that is its text.
+/// The text part of a message.
 pub(super) fn output_text(text: &str) -> String {
     let mut part = String::from(r#"{"type":"output_text","annotations":[],"logprobs":[],"text":"#);
     let _ = write!(part, "{}}}", quote(text));

@@ -1,18 +1,18 @@
-//! Output items, keyed by their place in the output. Item ids are not used as
-//! keys: some hosts change them in mid-stream.
+//! Assembles output items, keyed by their index in the output. Item ids are not
+//! used as keys, because some hosts change them mid-stream.
 
-use super::types::Item;
+use super::types::ResponsesItem;
 use crate::block::SealKind;
 use crate::dialect::FinalFrom;
-use crate::event::{BlockId, Event, Opening, Part, Sink};
-use crate::text::JsonText;
-use crate::wire::json::{Raw, Word, compact, each_element, member, read, text_of, word_of};
-use crate::wire::speech::Ids;
+use crate::event::{BlockId, BlockOpening, Event, RestatedPart, Sink};
+use crate::json_string::JsonText;
+use crate::wire::implicit_blocks::BlockIds;
+use crate::wire::json::{JsonString, Raw, compact, each_element, member, read, string_of, text_of};
 
 #[derive(Debug)]
-pub(super) struct Items {
-    slots: Vec<Slot>,
-    pub(super) ids: Ids,
+pub(super) struct OutputItems {
+    items: Vec<ItemIn>,
+    pub(super) ids: BlockIds,
     final_from: FinalFrom,
     scratch: String,
     pub(super) called: bool,
@@ -20,27 +20,27 @@ pub(super) struct Items {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct ItemIn {
     index: u64,
-    kind: Kind,
+    kind: ItemKindIn,
     block: BlockId,
-    /// The part that grows now.
+    /// The part that is being received.
     part: Option<(PartKind, u64)>,
     grew: bool,
     open: bool,
-    /// A payload from before the item was done; a last resort.
+    /// A payload sent before the item was done; used only as a fallback.
     early: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ItemKindIn {
     Reasoning,
     Message,
     Call,
     Unmodelled,
 }
 
-/// The two kinds of text a reasoning item may hold, and what a message holds.
+/// The two kinds of text in a reasoning item, and the text of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartKind {
     Summary,
@@ -48,22 +48,22 @@ pub(super) enum PartKind {
     OutputText,
 }
 
-impl Kind {
-    fn of(word: &Word<'_>) -> Kind {
-        match word.said() {
-            Some("reasoning") => Kind::Reasoning,
-            Some("message") => Kind::Message,
-            Some("function_call" | "custom_tool_call") => Kind::Call,
-            _ => Kind::Unmodelled,
+impl ItemKindIn {
+    fn of(item_type: &JsonString<'_>) -> ItemKindIn {
+        match item_type.non_empty() {
+            Some("reasoning") => ItemKindIn::Reasoning,
+            Some("message") => ItemKindIn::Message,
+            Some("function_call" | "custom_tool_call") => ItemKindIn::Call,
+            _ => ItemKindIn::Unmodelled,
         }
     }
 }
 
-impl Items {
-    pub(super) fn new(final_from: FinalFrom) -> Items {
-        Items {
-            slots: Vec::new(),
-            ids: Ids::default(),
+impl OutputItems {
+    pub(super) fn new(final_from: FinalFrom) -> OutputItems {
+        OutputItems {
+            items: Vec::new(),
+            ids: BlockIds::default(),
             final_from,
             scratch: String::new(),
             called: false,
@@ -72,129 +72,130 @@ impl Items {
     }
 
     pub(super) fn knows(&self, index: u64) -> bool {
-        self.slots.iter().any(|slot| slot.index == index)
+        self.items.iter().any(|entry| entry.index == index)
     }
 
     pub(super) fn any_open(&self) -> bool {
-        self.slots.iter().any(|slot| slot.open)
+        self.items.iter().any(|entry| entry.open)
     }
 
     pub(super) fn added(&mut self, index: u64, raw: Raw<'_>, sink: &mut dyn Sink) {
-        let item: Item<'_> = read(raw);
-        let at = self.slot(index, &item, sink);
-        if let Some(slot) = self.slots.get_mut(at) {
-            slot.early = item.encrypted_content.and_then(text_of);
+        let item: ResponsesItem<'_> = read(raw);
+        let at = self.item_for(index, &item, sink);
+        if let Some(entry) = self.items.get_mut(at) {
+            entry.early = item.encrypted_content.and_then(text_of);
         }
     }
 
-    /// A summary item or a raw part begins.
+    /// A summary item or a reasoning text part begins.
     pub(super) fn part(&mut self, index: u64, part: (PartKind, u64), sink: &mut dyn Sink) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.index == index && slot.open) {
-            slot.enter(part, sink);
+        if let Some(entry) = self.items.iter_mut().find(|entry| entry.index == index && entry.open) {
+            entry.enter(part, sink);
         }
     }
 
     pub(super) fn grew(&mut self, index: u64, part: (PartKind, u64), text: Raw<'_>, sink: &mut dyn Sink) {
         let Some(text) = JsonText::of(text).filter(|text| !text.is_empty()) else { return };
-        let at = self.open_slot(index, part.0, sink);
-        let Some(slot) = self.slots.get_mut(at) else { return };
-        slot.enter(part, sink);
-        slot.grow(text, &mut self.scratch, sink);
+        let at = self.open_item_for(index, part.0, sink);
+        let Some(entry) = self.items.get_mut(at) else { return };
+        entry.enter(part, sink);
+        entry.grow(text, &mut self.scratch, sink);
     }
 
     pub(super) fn arguments_grew(&mut self, index: u64, text: Raw<'_>, sink: &mut dyn Sink) {
-        let Some(slot) = self.slots.iter_mut().find(|slot| slot.index == index) else { return };
-        if let (Kind::Call, true, Some(text)) = (slot.kind, slot.open, JsonText::of(text)) {
-            slot.grow(text, &mut self.scratch, sink);
+        let Some(entry) = self.items.iter_mut().find(|entry| entry.index == index) else { return };
+        if let (ItemKindIn::Call, true, Some(text)) = (entry.kind, entry.open, JsonText::of(text)) {
+            entry.grow(text, &mut self.scratch, sink);
         }
     }
 
-    /// The whole arguments; needed only where no delta came.
+    /// The complete arguments, used only if no delta came.
     pub(super) fn arguments_done(&mut self, index: u64, text: Raw<'_>, sink: &mut dyn Sink) {
-        if self.slots.iter().any(|slot| slot.index == index && !slot.grew) {
+        if self.items.iter().any(|entry| entry.index == index && !entry.grew) {
             self.arguments_grew(index, text, sink);
         }
     }
 
-    /// The item's final word, which wins over its deltas.
+    /// The final item, which overrides its deltas.
     pub(super) fn done(&mut self, index: u64, raw: Raw<'_>, sink: &mut dyn Sink) {
-        let item: Item<'_> = read(raw);
-        let at = self.slot(index, &item, sink);
-        let Some(slot) = self.slots.get_mut(at).filter(|slot| slot.open) else { return };
-        let block = slot.block;
-        match slot.kind {
-            Kind::Reasoning => {
-                slot.restate_reasoning(&item, sink);
+        let item: ResponsesItem<'_> = read(raw);
+        let at = self.item_for(index, &item, sink);
+        let Some(entry) = self.items.get_mut(at).filter(|entry| entry.open) else { return };
+        let block = entry.block;
+        match entry.kind {
+            ItemKindIn::Reasoning => {
+                entry.restate_reasoning(&item, sink);
                 if let Some(payload) = item.encrypted_content.and_then(text_of) {
                     sink.take(Event::Sealed { block, kind: SealKind::Encrypted, payload: &payload });
                 }
             }
-            Kind::Message => self.refused |= slot.restate_message(&item, sink),
-            Kind::Call => {
-                if let Some(text) = item.arguments.or(item.input).filter(|_| !slot.grew).and_then(JsonText::of) {
-                    slot.grow(text, &mut self.scratch, sink);
+            ItemKindIn::Message => self.refused |= entry.restate_message(&item, sink),
+            ItemKindIn::Call => {
+                if let Some(text) = item.arguments.or(item.input).filter(|_| !entry.grew).and_then(JsonText::of) {
+                    entry.grow(text, &mut self.scratch, sink);
                 }
             }
-            Kind::Unmodelled => (),
+            ItemKindIn::Unmodelled => (),
         }
-        sink.take(Event::Kept { block, json: &compact(raw.get()), text_member: None });
+        sink.take(Event::NativeItem { block, json: &compact(raw.get()), text_member: None });
         sink.take(Event::Closed { block });
-        slot.open = false;
+        entry.open = false;
     }
 
     pub(super) fn finish(&mut self, sink: &mut dyn Sink) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.open) {
-            let early = slot.early.take().filter(|_| self.final_from == FinalFrom::Stream);
+        for entry in self.items.iter_mut().filter(|entry| entry.open) {
+            let early = entry.early.take().filter(|_| self.final_from == FinalFrom::Stream);
             if let Some(payload) = early {
-                sink.take(Event::Sealed { block: slot.block, kind: SealKind::Encrypted, payload: &payload });
+                sink.take(Event::Sealed { block: entry.block, kind: SealKind::Encrypted, payload: &payload });
             }
-            sink.take(Event::Closed { block: slot.block });
-            slot.open = false;
+            sink.take(Event::Closed { block: entry.block });
+            entry.open = false;
         }
     }
 
-    /// The slot of an item, opened in the order of the output.
-    fn slot(&mut self, index: u64, item: &Item<'_>, sink: &mut dyn Sink) -> usize {
-        if let Some(at) = self.slots.iter().position(|slot| slot.index == index) {
+    /// The position of an item, opened if it is new.
+    fn item_for(&mut self, index: u64, item: &ResponsesItem<'_>, sink: &mut dyn Sink) -> usize {
+        if let Some(at) = self.items.iter().position(|entry| entry.index == index) {
             return at;
         }
-        let kind = Kind::of(&item.kind);
-        self.called |= kind == Kind::Call;
+        let kind = ItemKindIn::of(&item.kind);
+        self.called |= kind == ItemKindIn::Call;
         let opening = match kind {
-            Kind::Reasoning => Opening::Thinking { source: "reasoning", id: item.id.said() },
-            Kind::Message => Opening::Text,
-            Kind::Call => {
-                let id = item.call_id.said().or(item.id.said());
-                Opening::ToolCall { id, name: item.name.said().unwrap_or("") }
+            ItemKindIn::Reasoning => BlockOpening::Thinking { source: "reasoning", id: item.id.non_empty() },
+            ItemKindIn::Message => BlockOpening::Text,
+            ItemKindIn::Call => {
+                let id = item.call_id.non_empty().or(item.id.non_empty());
+                BlockOpening::ToolCall { id, name: item.name.non_empty().unwrap_or("") }
             }
-            Kind::Unmodelled => Opening::Unmodelled,
+            ItemKindIn::Unmodelled => BlockOpening::Unmodelled,
         };
         self.open(index, kind, opening, sink)
     }
 
-    /// The slot that text grows in, opened if the host never said it begins.
-    fn open_slot(&mut self, index: u64, part: PartKind, sink: &mut dyn Sink) -> usize {
-        if let Some(at) = self.slots.iter().rposition(|slot| slot.index == index && slot.open) {
+    /// The position of the open item for a text delta, opened if the host never
+    /// announced it.
+    fn open_item_for(&mut self, index: u64, part: PartKind, sink: &mut dyn Sink) -> usize {
+        if let Some(at) = self.items.iter().rposition(|entry| entry.index == index && entry.open) {
             return at;
         }
         let (kind, opening) = match part {
             PartKind::Summary | PartKind::ReasoningText => {
-                (Kind::Reasoning, Opening::Thinking { source: "reasoning", id: None })
+                (ItemKindIn::Reasoning, BlockOpening::Thinking { source: "reasoning", id: None })
             }
-            PartKind::OutputText => (Kind::Message, Opening::Text),
+            PartKind::OutputText => (ItemKindIn::Message, BlockOpening::Text),
         };
         self.open(index, kind, opening, sink)
     }
 
-    fn open(&mut self, index: u64, kind: Kind, opening: Opening<'_>, sink: &mut dyn Sink) -> usize {
+    fn open(&mut self, index: u64, kind: ItemKindIn, opening: BlockOpening<'_>, sink: &mut dyn Sink) -> usize {
         let block = self.ids.next();
         sink.take(Event::Opened { block, opening });
-        self.slots.push(Slot { index, kind, block, part: None, grew: false, open: true, early: None });
-        self.slots.len() - 1
+        self.items.push(ItemIn { index, kind, block, part: None, grew: false, open: true, early: None });
+        self.items.len() - 1
     }
 }
 
-impl Slot {
+impl ItemIn {
     fn enter(&mut self, part: (PartKind, u64), sink: &mut dyn Sink) {
         if self.part == Some(part) {
             return;
@@ -204,7 +205,7 @@ impl Slot {
         let index = u32::try_from(part.1).unwrap_or(u32::MAX);
         match part.0 {
             PartKind::Summary => sink.take(Event::Item { block: self.block, index }),
-            // Raw parts are one text with a blank line between them.
+            // Reasoning text parts are joined with a blank line.
             PartKind::ReasoningText if !first && self.grew => {
                 sink.take(Event::Grew { block: self.block, text: "\n\n" })
             }
@@ -218,12 +219,12 @@ impl Slot {
         text.pieces(scratch, |text| sink.take(Event::Grew { block, text }));
     }
 
-    fn restate_reasoning(&self, item: &Item<'_>, sink: &mut dyn Sink) {
+    fn restate_reasoning(&self, item: &ResponsesItem<'_>, sink: &mut dyn Sink) {
         let mut index = 0;
         if let Some(summary) = item.summary {
             each_element(summary, |part| {
                 if let Some(text) = member(part, "text").and_then(JsonText::of) {
-                    sink.take(Event::Restated { block: self.block, part: Part::Item(index), text });
+                    sink.take(Event::Restated { block: self.block, part: RestatedPart::Item(index), text });
                 }
                 index += 1;
             });
@@ -233,8 +234,8 @@ impl Slot {
         }
     }
 
-    /// Whether the message is a refusal.
-    fn restate_message(&self, item: &Item<'_>, sink: &mut dyn Sink) -> bool {
+    /// Restates a message; returns whether it is a refusal.
+    fn restate_message(&self, item: &ResponsesItem<'_>, sink: &mut dyn Sink) -> bool {
         let Some(content) = item.content else { return false };
         self.restate_whole(content, &["output_text", "text", "refusal"], "", sink);
         let mut refused = false;
@@ -242,20 +243,24 @@ impl Slot {
         refused
     }
 
-    /// One part is restated as it stands; several are joined first.
+    /// Restates the text of all parts, joined if there are several.
     fn restate_whole(&self, content: Raw<'_>, kinds: &[&str], joint: &str, sink: &mut dyn Sink) {
         let mut texts = Vec::new();
         each_element(content, |part| {
-            let fits = member(part, "type").map(word_of).is_none_or(|kind| kinds.iter().any(|known| kind.is(known)));
+            let fits = member(part, "type").map(string_of).is_none_or(|kind| kinds.iter().any(|known| kind.is(known)));
             let text = member(part, "text").or_else(|| member(part, "refusal")).and_then(JsonText::of);
             texts.extend(text.filter(|_| fits));
         });
         match texts.as_slice() {
             [] => (),
-            [text] => sink.take(Event::Restated { block: self.block, part: Part::Whole, text: *text }),
+            [text] => sink.take(Event::Restated { block: self.block, part: RestatedPart::Whole, text: *text }),
             many => {
                 let joined = many.iter().map(|text| text.to_owned_text()).collect::<Vec<_>>().join(joint);
-                sink.take(Event::Restated { block: self.block, part: Part::Whole, text: JsonText::plain(&joined) });
+                sink.take(Event::Restated {
+                    block: self.block,
+                    part: RestatedPart::Whole,
+                    text: JsonText::plain(&joined),
+                });
             }
         }
     }

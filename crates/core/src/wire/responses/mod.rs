@@ -1,4 +1,4 @@
-//! OpenAI Responses, also as others serve it.
+//! OpenAI Responses, also for compatible servers.
 
 mod item_out;
 mod items;
@@ -10,7 +10,7 @@ mod types;
 mod whole_out;
 
 pub(super) use request_in::read_request;
-pub(super) use request_out::write;
+pub(super) use request_out::write_request;
 pub(super) use stream_in::ResponsesDecoder;
 pub(super) use stream_out::ResponsesWriter;
 pub(super) use whole_out::whole;

@@ -1,20 +1,21 @@
-//! An OpenAI Responses request: items in their order, each thought right
-//! before the item it produced.
+//! Writes an OpenAI Responses request: items in order, each reasoning item right
+//! before the item it led to.
 
 use crate::block::{Block, Native, Thinking, ToolCall};
 use crate::dialect::{EchoRules, Ids, ItemText};
 use crate::message::{Message, Role};
-use crate::rules::{Action, Step};
-use crate::wire::draft::{
-    Draft, ToolWords, arguments_text, decided, encrypted, joined, list, object, sent, typed_text,
+use crate::rules::{EgressAction, MessagePlan};
+use crate::wire::json::{ObjectWriter, Raw, each_member, member, quote};
+use crate::wire::request_draft::{
+    RequestDraft, ToolJson, arguments_text, blocks_with_actions, encrypted, join_with_commas, list, object,
+    sent_blocks, typed_text,
 };
-use crate::wire::json::{ObjectWriter, Raw, each_entry, member, quote};
 
-pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
+pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
     let tools = draft.tools(|tool| {
-        let ToolWords { name, description, parameters } = tool;
+        let ToolJson { name, description, parameters } = tool;
         let (kind, strict) = ("\"function\"", "false");
         object([
             ("type", kind),
@@ -33,13 +34,13 @@ pub(in crate::wire) fn write(draft: &Draft<'_>) -> String {
     draft.finish(body, "input", message)
 }
 
-fn message(draft: &Draft<'_>, message: &Message, step: &Step) -> String {
+fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
     match message.role {
-        // It has a place of its own.
+        // The system prompt is a separate member.
         Role::System => String::new(),
         Role::User => user(message),
-        Role::Tool => joined(sent(message, step).filter_map(|(block, _)| result(block))),
-        Role::Assistant => assistant(draft, message, step).join(","),
+        Role::Tool => join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| result_item(block))),
+        Role::Assistant => assistant(draft, message, plan).join(","),
     }
 }
 
@@ -59,22 +60,22 @@ fn user(message: &Message) -> String {
     object([("type", "\"message\""), ("role", "\"user\""), ("content", &list(&parts))])
 }
 
-fn result(block: &Block) -> Option<String> {
+fn result_item(block: &Block) -> Option<String> {
     let Block::ToolResult(result) = block else { return None };
     let output = quote(&result.content);
     Some(object([("type", "\"function_call_output\""), ("call_id", &quote(&result.id)), ("output", &output)]))
 }
 
-fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
-    // A follower whose thought does not go back may not carry its server id.
-    let thought_missing =
-        decided(message, step).any(|(block, action)| matches!(block, Block::Thinking(_)) && action == Action::Dropped);
-    let may_have_ids = draft.rules.echo.ids == Ids::Keep && step.own && !thought_missing;
-    let mut with_ids = may_have_ids && !draft.wishes.mend.ids_need_thought;
+fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> Vec<String> {
+    // An item whose reasoning is not sent back must not carry its server id.
+    let thinking_missing = blocks_with_actions(message, plan)
+        .any(|(block, action)| matches!(block, Block::Thinking(_)) && action == EgressAction::Dropped);
+    let may_have_ids = draft.rules.echo.ids == Ids::Keep && plan.own && !thinking_missing;
+    let mut with_ids = may_have_ids && !draft.preferences.repair_effect.ids_need_thinking;
     let mut items: Vec<(bool, String)> = Vec::new();
-    let mut last_thought = step.filler.then(|| raw_thought("", None, draft.rules.echo.item_text));
-    items.extend(last_thought.clone().map(|item| (true, item)));
-    let mut blocks: Vec<(&Block, Action)> = sent(message, step).collect();
+    let mut last_reasoning = plan.filler.then(|| raw_reasoning_item("", None, draft.rules.echo.item_text));
+    items.extend(last_reasoning.clone().map(|item| (true, item)));
+    let mut blocks: Vec<(&Block, EgressAction)> = sent_blocks(message, plan).collect();
     if draft.rules.echo.calls_last {
         blocks.sort_by_key(|(block, _)| matches!(block, Block::ToolCall(_)));
     }
@@ -82,40 +83,41 @@ fn assistant(draft: &Draft<'_>, message: &Message, step: &Step) -> Vec<String> {
         match block {
             Block::Thinking(thinking) => {
                 with_ids = may_have_ids;
-                let follower = blocks.iter().skip(at + 1).find(|(block, _)| is_an_item(block));
+                let follower = blocks.iter().skip(at + 1).find(|(block, _)| becomes_item(block));
                 let named = with_ids && follower.is_some_and(|(block, _)| has_id(block));
-                // A sealed thought needs no id, and with one it needs the very
-                // item that the provider knows to follow it.
+                // Sealed reasoning needs no id. With an id, it must be followed
+                // by the same item as on the server.
                 let ids = if named || encrypted(thinking).is_none() { draft.rules.echo.ids } else { Ids::Omit };
-                let item = thought(thinking, ids, &draft.rules.echo);
-                last_thought = Some(item.clone());
+                let item = reasoning_item(thinking, ids, &draft.rules.echo);
+                last_reasoning = Some(item.clone());
                 items.push((true, item));
             }
             Block::Text(text) if text.text.is_empty() => (),
-            Block::Text(text) => items.push((false, said(text.native.as_ref(), &text.text, step, with_ids))),
+            Block::Text(text) => items.push((false, message_item(text.native.as_ref(), &text.text, plan, with_ids))),
             Block::ToolCall(tool) => {
-                let alone = items.last().is_none_or(|(is_thought, _)| !is_thought);
-                if let Some(item) = last_thought.clone().filter(|_| draft.rules.echo.repeat_before_each_call && alone) {
+                let alone = items.last().is_none_or(|(is_reasoning, _)| !is_reasoning);
+                if let Some(item) = last_reasoning.clone().filter(|_| draft.rules.echo.repeat_before_each_call && alone)
+                {
                     items.push((true, item));
                 }
-                items.push((false, call(tool, step, with_ids)));
+                items.push((false, call_item(tool, plan, with_ids)));
             }
-            Block::Unmodelled(unmodelled) if action == Action::Verbatim => {
-                let kept: &[&str] = if with_ids { &[] } else { &["id"] };
-                items.push((false, without(&unmodelled.native, kept)));
+            Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => {
+                let omitted: &[&str] = if with_ids { &[] } else { &["id"] };
+                items.push((false, without(&unmodelled.native, omitted)));
             }
             Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
     }
-    // A filler with nothing to stand before is none.
-    if items.iter().all(|(is_thought, _)| *is_thought) {
+    // A filler must be followed by another item.
+    if items.iter().all(|(is_reasoning, _)| *is_reasoning) {
         return Vec::new();
     }
     items.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Whether something is written for a block that a thought may lead to.
-fn is_an_item(block: &Block) -> bool {
+/// Whether a block becomes an item that reasoning can lead to.
+fn becomes_item(block: &Block) -> bool {
     match block {
         Block::Text(text) => !text.text.is_empty(),
         Block::ToolCall(_) | Block::Unmodelled(_) => true,
@@ -123,7 +125,7 @@ fn is_an_item(block: &Block) -> bool {
     }
 }
 
-/// Whether an item goes back under the id it came with.
+/// Whether an item came with an id.
 fn has_id(block: &Block) -> bool {
     let native = match block {
         Block::Text(text) => text.native.as_ref(),
@@ -134,15 +136,19 @@ fn has_id(block: &Block) -> bool {
     native.and_then(|native| Raw::of(&native.json).ok()).is_some_and(|item| member(item, "id").is_some())
 }
 
-fn thought(thinking: &Thinking, ids: Ids, echo: &EchoRules) -> String {
+fn reasoning_item(thinking: &Thinking, ids: Ids, echo: &EchoRules) -> String {
     if let Some(native) = &thinking.native {
         return without(native, if ids == Ids::Omit { &["id", "status"] } else { &["status"] });
     }
-    // Readable and not encrypted: the text itself is what goes back. A summary
-    // is not that text, except where it is the only place there is.
+    // If it is readable and not encrypted, the text itself is sent back. A
+    // summary is not that text, except where the item has no other item_text for it.
     let is_whole = thinking.items.is_empty() || echo.item_text == ItemText::Encrypted;
     if is_whole && encrypted(thinking).is_none() && !thinking.text().is_empty() {
-        return raw_thought(thinking.text(), thinking.id.as_deref().filter(|_| ids == Ids::Keep), echo.item_text);
+        return raw_reasoning_item(
+            thinking.text(),
+            thinking.id.as_deref().filter(|_| ids == Ids::Keep),
+            echo.item_text,
+        );
     }
     let mut out = ObjectWriter::default();
     out.push("type", "\"reasoning\"");
@@ -162,22 +168,22 @@ fn thought(thinking: &Thinking, ids: Ids, echo: &EchoRules) -> String {
     out.finish()
 }
 
-fn raw_thought(text: &str, id: Option<&str>, place: ItemText) -> String {
+fn raw_reasoning_item(text: &str, id: Option<&str>, item_text: ItemText) -> String {
     let mut out = ObjectWriter::default();
     out.push("type", "\"reasoning\"");
     if let Some(id) = id {
         out.push("id", &quote(id));
     }
     out.push("summary", "[]");
-    match place {
+    match item_text {
         ItemText::Content => out.push_raw("content", &list(&[typed_text("reasoning_text", text)])),
         ItemText::Encrypted => out.push_text("encrypted_content", text),
     }
     out.finish()
 }
 
-fn said(native: Option<&Native>, text: &str, step: &Step, with_ids: bool) -> String {
-    match native.filter(|_| step.own) {
+fn message_item(native: Option<&Native>, text: &str, plan: &MessagePlan, with_ids: bool) -> String {
+    match native.filter(|_| plan.own) {
         Some(native) if with_ids => native.json.clone(),
         Some(native) => without(native, &["id"]),
         None => {
@@ -187,8 +193,8 @@ fn said(native: Option<&Native>, text: &str, step: &Step, with_ids: bool) -> Str
     }
 }
 
-fn call(tool: &ToolCall, step: &Step, with_ids: bool) -> String {
-    match tool.native.as_ref().filter(|_| step.own) {
+fn call_item(tool: &ToolCall, plan: &MessagePlan, with_ids: bool) -> String {
+    match tool.native.as_ref().filter(|_| plan.own) {
         Some(native) if with_ids => native.json.clone(),
         Some(native) => without(native, &["id"]),
         None => object([
@@ -200,11 +206,11 @@ fn call(tool: &ToolCall, step: &Step, with_ids: bool) -> String {
     }
 }
 
-/// An item as it came, but for some members.
+/// The original item without some members.
 fn without(native: &Native, names: &[&str]) -> String {
     let mut out = ObjectWriter::default();
     if let Ok(item) = Raw::of(&native.json) {
-        each_entry(item, |key, value| {
+        each_member(item, |key, value| {
             if !names.contains(&key) {
                 out.push(key, value.get());
             }

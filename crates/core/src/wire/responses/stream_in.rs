@@ -1,14 +1,14 @@
-//! OpenAI Responses, bytes to events. A whole body is a `response.completed`
-//! whose items nobody has seen yet.
+//! Decodes OpenAI Responses. A whole body is a `response.completed` event whose
+//! items are all new.
 
-use super::items::{Items, PartKind};
-use super::types::{Response, Wire};
+use super::items::{OutputItems, PartKind};
+use super::types::{ResponseObject, ResponsesEvent};
 use crate::dialect::Rules;
-use crate::event::{End, Ending, Event, Opening, ProviderError, Sink};
-use crate::text::JsonText;
-use crate::wire::failure::{keep_failure, read_failure};
-use crate::wire::json::{NotJson, Raw, each_element, is_void, parse, read, text_member};
-use crate::wire::tally::{CounterNames, Tally, ending};
+use crate::event::{BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::json_string::JsonText;
+use crate::wire::error_in::{keep_error, read_error};
+use crate::wire::json::{NotJson, Raw, each_element, is_empty_value, parse, read, text_member};
+use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
 const COUNTERS: CounterNames = CounterNames {
@@ -20,8 +20,8 @@ const COUNTERS: CounterNames = CounterNames {
 
 #[derive(Debug)]
 pub(in crate::wire) struct ResponsesDecoder {
-    items: Items,
-    tally: Tally,
+    items: OutputItems,
+    usage_reader: UsageReader,
     status: Option<String>,
     reason: Option<String>,
     error: Option<ProviderError>,
@@ -32,8 +32,8 @@ pub(in crate::wire) struct ResponsesDecoder {
 impl ResponsesDecoder {
     pub(in crate::wire) fn new(rules: &Rules) -> ResponsesDecoder {
         ResponsesDecoder {
-            items: Items::new(rules.read.final_from),
-            tally: Tally::new(&COUNTERS, rules.usage.clone()),
+            items: OutputItems::new(rules.read.final_from),
+            usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
             status: None,
             reason: None,
             error: None,
@@ -47,11 +47,11 @@ impl ResponsesDecoder {
     }
 
     pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
-        let wire: Wire<'_> = parse(text)?;
+        let wire: ResponsesEvent<'_> = parse(text)?;
         let index = wire.output_index.unwrap_or(0);
         let summary = (PartKind::Summary, wire.summary_index.unwrap_or(0));
         let content = wire.content_index.unwrap_or(0);
-        let Some(kind) = wire.kind.said() else { return Ok(self.untyped(&wire, Raw::of(text)?, sink)) };
+        let Some(kind) = wire.kind.non_empty() else { return Ok(self.untyped(&wire, Raw::of(text)?, sink)) };
         match (kind, wire.delta, wire.item, wire.response) {
             ("response.reasoning_summary_text.delta", Some(delta), ..) => self.items.grew(index, summary, delta, sink),
             ("response.reasoning_text.delta", Some(delta), ..) => {
@@ -76,11 +76,11 @@ impl ResponsesDecoder {
                 self.response(response, sink);
             }
             ("response.created" | "response.in_progress" | "response.queued", _, _, Some(response)) => {
-                self.say_model(&read(response), sink);
+                self.emit_model(&read(response), sink);
             }
-            ("error", ..) => return Ok(keep_failure(&mut self.error, Raw::of(text)?, false)),
+            ("error", ..) => return Ok(keep_error(&mut self.error, Raw::of(text)?, false)),
             _ if kind.starts_with("response.") || kind == "ping" || kind == "keepalive" => (),
-            _ => return Ok(keep_failure(&mut self.error, Raw::of(text)?, false)),
+            _ => return Ok(keep_error(&mut self.error, Raw::of(text)?, false)),
         }
         Ok(Understood::Yes)
     }
@@ -93,35 +93,35 @@ impl ResponsesDecoder {
             (Some("completed"), _) if self.items.called => Ending::ToolCalls,
             (Some("completed"), _) if self.items.refused => Ending::Refusal,
             (Some("completed"), _) => Ending::Stop,
-            (Some("incomplete"), Some(reason)) => ending(&reason),
+            (Some("incomplete"), Some(reason)) => ending_from_reason(&reason),
             (Some("failed"), _) => Ending::Error,
             (Some(other), _) => Ending::Unrecognized(other.to_owned()),
             (None, _) if error.is_some() || (self.done && !open) => Ending::Unsaid,
             (None, _) => Ending::CutOff,
         };
-        Finished(End { ending, error })
+        Finished(ReplyEnd { ending, error })
     }
 
-    fn untyped(&mut self, wire: &Wire<'_>, body: Raw<'_>, sink: &mut dyn Sink) -> Understood {
+    fn untyped(&mut self, wire: &ResponsesEvent<'_>, body: Raw<'_>, sink: &mut dyn Sink) -> Understood {
         if wire.object.is("response") || wire.output.is_some() {
             self.response(body, sink);
             return Understood::Yes;
         }
-        keep_failure(&mut self.error, body, false)
+        keep_error(&mut self.error, body, false)
     }
 
-    fn say_model(&mut self, response: &Response<'_>, sink: &mut dyn Sink) {
-        if let Some(model) = response.model.said().filter(|_| !self.model_known) {
+    fn emit_model(&mut self, response: &ResponseObject<'_>, sink: &mut dyn Sink) {
+        if let Some(model) = response.model.non_empty().filter(|_| !self.model_known) {
             self.model_known = true;
             sink.take(Event::Started { model });
         }
     }
 
     fn response(&mut self, raw: Raw<'_>, sink: &mut dyn Sink) {
-        let response: Response<'_> = read(raw);
-        self.say_model(&response, sink);
+        let response: ResponseObject<'_> = read(raw);
+        self.emit_model(&response, sink);
         if let Some(text) = response.reasoning.and_then(JsonText::of).filter(|text| !text.is_empty()) {
-            self.top_level_thought(text, sink);
+            self.top_level_thinking(text, sink);
         }
         if let Some(output) = response.output {
             let mut index = 0;
@@ -132,21 +132,21 @@ impl ResponsesDecoder {
                 index += 1;
             });
         }
-        if let Some(usage) = response.usage.and_then(|usage| self.tally.read(usage)) {
+        if let Some(usage) = response.usage.and_then(|usage| self.usage_reader.read(usage)) {
             sink.take(Event::Usage(usage));
         }
-        if response.error.is_some_and(|error| !is_void(error)) {
-            self.error = read_failure(raw);
+        if response.error.is_some_and(|error| !is_empty_value(error)) {
+            self.error = read_error(raw);
         }
-        self.status = response.status.said().map(str::to_owned);
+        self.status = response.status.non_empty().map(str::to_owned);
         self.reason = response.incomplete_details.and_then(|details| text_member(details, "reason"));
         self.done = true;
     }
 
-    /// One server puts the thinking where the settings are.
-    fn top_level_thought(&mut self, text: JsonText<'_>, sink: &mut dyn Sink) {
+    /// One server puts thinking in the `reasoning` settings member.
+    fn top_level_thinking(&mut self, text: JsonText<'_>, sink: &mut dyn Sink) {
         let block = self.items.ids.next();
-        sink.take(Event::Opened { block, opening: Opening::Thinking { source: "reasoning", id: None } });
+        sink.take(Event::Opened { block, opening: BlockOpening::Thinking { source: "reasoning", id: None } });
         text.pieces(&mut String::new(), |text| sink.take(Event::Grew { block, text }));
         sink.take(Event::Closed { block });
     }

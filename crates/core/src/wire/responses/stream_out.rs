@@ -1,15 +1,15 @@
-//! OpenAI Responses, events to bytes. Everything is said three times here: in
+//! Writes an OpenAI Responses stream. All content is written three times: in
 //! deltas, in the finished item, and in the finished response.
 
-use super::item_out::{ItemOut, Kind, output_text};
-use super::whole_out::{Outcome, outcome, response};
+use super::item_out::{ItemKindOut, ItemOut, output_text};
+use super::whole_out::{ResponseStatus, response, response_status};
 use crate::block::SealKind;
 use crate::dialect::Rules;
-use crate::event::{BlockId, End, Ending, Event, Opening, Side, Usage};
+use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
 use crate::wire::ReplyHead;
-use crate::wire::draft::typed_text;
 use crate::wire::json::{ObjectWriter, quote};
-use crate::wire::out::{CallNames, Out, Slots};
+use crate::wire::request_draft::typed_text;
+use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock};
 
 #[derive(Debug)]
 pub(in crate::wire) struct ResponsesWriter {
@@ -17,9 +17,9 @@ pub(in crate::wire) struct ResponsesWriter {
     id: String,
     model: String,
     created: u64,
-    slots: Slots<ItemOut>,
-    names: CallNames,
-    /// The finished items, in the order of the output.
+    items: PerBlock<ItemOut>,
+    call_ids: CallIdSource,
+    /// The finished items, in output order.
     output: Vec<String>,
     n_events: u64,
     began: bool,
@@ -33,8 +33,8 @@ impl ResponsesWriter {
             id: head.id.to_owned(),
             model: head.model.to_owned(),
             created: head.created,
-            slots: Slots::default(),
-            names: CallNames::default(),
+            items: PerBlock::default(),
+            call_ids: CallIdSource::default(),
             output: Vec::new(),
             n_events: 0,
             began: false,
@@ -42,91 +42,97 @@ impl ResponsesWriter {
         }
     }
 
-    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut Out) {
+    pub(in crate::wire) fn take(&mut self, event: Event<'_>, out: &mut FrameWriter) {
         match event {
             Event::Grew { block, text } => self.with(block, out, |this, item, out| this.grow(item, text, out)),
             Event::Started { .. } => self.begin(out),
             Event::Opened { opening, .. } => {
                 self.begin(out);
-                let item = self.opened(opening);
-                self.slots.open(item);
+                let item = self.new_item(opening);
+                self.items.open(item);
             }
             Event::Item { block, index } => self.with(block, out, |this, item, out| this.enter(item, index, out)),
             Event::Sealed { block, kind, payload } => self.with(block, out, |this, item, out| {
-                // A signature has no place of its own; a payload is a payload.
+                // This protocol has no signatures; they are written as encrypted
+                // payloads.
                 if kind == SealKind::Encrypted || item.encrypted.is_none() {
                     item.encrypted = Some(payload.to_owned());
                 }
-                if item.closed && item.kind == Kind::Thinking {
+                if item.closed && item.kind == ItemKindOut::Thinking {
                     this.late_seal(payload, out);
                 }
             }),
             Event::Refiled { block, to } => {
-                if let Some(item) = self.slots.at(block).filter(|item| item.place.is_none()) {
+                if let Some(item) = self.items.at(block).filter(|item| item.index.is_none()) {
                     item.kind = match to {
-                        Side::Text => Kind::Message,
-                        Side::Thinking => Kind::Thinking,
+                        ProseKind::Text => ItemKindOut::Message,
+                        ProseKind::Thinking => ItemKindOut::Thinking,
                     };
                 }
             }
             Event::Identified { block, id } => {
-                if let Some(item) = self.slots.at(block).filter(|item| item.place.is_none()) {
+                if let Some(item) = self.items.at(block).filter(|item| item.index.is_none()) {
                     item.id = Some(id.to_owned());
                 }
             }
             Event::Restated { block, part, text } => {
-                if let Some(item) = self.slots.at(block) {
+                if let Some(item) = self.items.at(block) {
                     item.restate(part, text.to_owned_text());
                 }
             }
-            Event::Kept { block, json, .. } => {
-                if let Some(item) = self.slots.at(block) {
+            Event::NativeItem { block, json, .. } => {
+                if let Some(item) = self.items.at(block) {
                     item.native = Some(json.to_owned());
                 }
             }
             Event::Closed { block } => self.with(block, out, ResponsesWriter::close),
             Event::Usage(usage) => self.usage = usage,
             Event::Ended(end) => self.end(end, out),
-            Event::Seen { .. } | Event::Noted(_) => (),
+            Event::EmptyThinkingField { .. } | Event::Noted(_) => (),
         }
     }
 
-    /// Works on an item of ours and on the rest of us at once.
-    fn with(&mut self, block: BlockId, out: &mut Out, work: impl FnOnce(&mut ResponsesWriter, &mut ItemOut, &mut Out)) {
-        let Some(place) = self.slots.at(block) else { return };
-        let mut item = std::mem::replace(place, ItemOut::new(Kind::Unmodelled, None));
+    /// Calls `work` with an item and the writer, both mutable.
+    fn with(
+        &mut self,
+        block: BlockId,
+        out: &mut FrameWriter,
+        work: impl FnOnce(&mut ResponsesWriter, &mut ItemOut, &mut FrameWriter),
+    ) {
+        let Some(stored) = self.items.at(block) else { return };
+        let mut item = std::mem::replace(stored, ItemOut::new(ItemKindOut::Unmodelled, None));
         work(self, &mut item, out);
-        if let Some(place) = self.slots.at(block) {
-            *place = item;
+        if let Some(stored) = self.items.at(block) {
+            *stored = item;
         }
     }
 
-    fn begin(&mut self, out: &mut Out) {
+    fn begin(&mut self, out: &mut FrameWriter) {
         if !std::mem::replace(&mut self.began, true) {
             for name in ["response.created", "response.in_progress"] {
-                let response = self.response(&Outcome::IN_PROGRESS, &[], Usage::default());
+                let response = self.response(&ResponseStatus::IN_PROGRESS, &[], Usage::default());
                 self.event(name, &[("response", &response)], out);
             }
         }
     }
 
-    fn opened(&mut self, opening: Opening<'_>) -> ItemOut {
+    fn new_item(&mut self, opening: BlockOpening<'_>) -> ItemOut {
         match opening {
-            Opening::Text => ItemOut::new(Kind::Message, None),
-            Opening::Thinking { id, .. } => ItemOut::new(Kind::Thinking, id),
-            Opening::ToolCall { id, name } => {
-                ItemOut::new(Kind::Call { call_id: self.names.of(id), name: name.to_owned() }, None)
+            BlockOpening::Text => ItemOut::new(ItemKindOut::Message, None),
+            BlockOpening::Thinking { id, .. } => ItemOut::new(ItemKindOut::Thinking, id),
+            BlockOpening::ToolCall { id, name } => {
+                ItemOut::new(ItemKindOut::Call { call_id: self.call_ids.given_or_new(id), name: name.to_owned() }, None)
             }
-            Opening::Unmodelled => ItemOut::new(Kind::Unmodelled, None),
+            BlockOpening::Unmodelled => ItemOut::new(ItemKindOut::Unmodelled, None),
         }
     }
 
-    fn enter(&mut self, item: &mut ItemOut, index: u32, out: &mut Out) {
+    fn enter(&mut self, item: &mut ItemOut, index: u32, out: &mut FrameWriter) {
         self.announce(item, out);
         if item.enter(index) {
             let part = typed_text("summary_text", "");
             let at = item.current.to_string();
-            self.of_item(
+            self.item_event(
                 "response.reasoning_summary_part.added",
                 item,
                 &[("summary_index", &at), ("part", &part)],
@@ -135,117 +141,126 @@ impl ResponsesWriter {
         }
     }
 
-    fn grow(&mut self, item: &mut ItemOut, text: &str, out: &mut Out) {
+    fn grow(&mut self, item: &mut ItemOut, text: &str, out: &mut FrameWriter) {
         let first = item.text.is_empty();
         self.announce(item, out);
         let delta = quote(text);
         match &item.kind {
-            Kind::Message => {
+            ItemKindOut::Message => {
                 if first {
                     let members = [("content_index", "0"), ("part", &output_text(""))];
-                    self.of_item("response.content_part.added", item, &members, out);
+                    self.item_event("response.content_part.added", item, &members, out);
                 }
                 let members = [("content_index", "0"), ("delta", &delta), ("logprobs", "[]")];
-                self.of_item("response.output_text.delta", item, &members, out);
+                self.item_event("response.output_text.delta", item, &members, out);
             }
-            Kind::Thinking if item.items.is_empty() => {
+            ItemKindOut::Thinking if item.summary.is_empty() => {
                 if first {
                     let members = [("content_index", "0"), ("part", &typed_text("reasoning_text", ""))];
-                    self.of_item("response.content_part.added", item, &members, out);
+                    self.item_event("response.content_part.added", item, &members, out);
                 }
-                self.of_item("response.reasoning_text.delta", item, &[("content_index", "0"), ("delta", &delta)], out);
+                self.item_event(
+                    "response.reasoning_text.delta",
+                    item,
+                    &[("content_index", "0"), ("delta", &delta)],
+                    out,
+                );
             }
-            Kind::Thinking => {
+            ItemKindOut::Thinking => {
                 let at = item.current.to_string();
                 let members = [("summary_index", at.as_str()), ("delta", &delta)];
-                self.of_item("response.reasoning_summary_text.delta", item, &members, out);
-                if let Some(part) = item.items.get_mut(item.current) {
+                self.item_event("response.reasoning_summary_text.delta", item, &members, out);
+                if let Some(part) = item.summary.get_mut(item.current) {
                     part.text.push_str(text);
                 }
                 return;
             }
-            Kind::Call { .. } => self.of_item(call_event(item, "delta"), item, &[("delta", &delta)], out),
-            Kind::Unmodelled => (),
+            ItemKindOut::Call { .. } => self.item_event(call_event(item, "delta"), item, &[("delta", &delta)], out),
+            ItemKindOut::Unmodelled => (),
         }
         item.text.push_str(text);
     }
 
-    /// Says that an item begins, once.
-    fn announce(&mut self, item: &mut ItemOut, out: &mut Out) {
-        if item.place.is_none() {
-            let place = self.output.len();
-            item.settle(place);
+    /// Announces an item, once.
+    fn announce(&mut self, item: &mut ItemOut, out: &mut FrameWriter) {
+        if item.index.is_none() {
+            let index = self.output.len();
+            item.assign_index(index);
             self.output.push(String::new());
-            let place = place.to_string();
-            self.event("response.output_item.added", &[("output_index", &place), ("item", &item.announced())], out);
+            let index = index.to_string();
+            self.event("response.output_item.added", &[("output_index", &index), ("item", &item.announced())], out);
         }
     }
 
-    fn close(&mut self, item: &mut ItemOut, out: &mut Out) {
+    fn close(&mut self, item: &mut ItemOut, out: &mut FrameWriter) {
         item.closed = true;
-        let says_nothing = match &item.kind {
-            Kind::Message => item.text.is_empty() && item.own_native().is_none(),
-            Kind::Thinking | Kind::Call { .. } => false,
-            Kind::Unmodelled => item.own_native().is_none(),
+        let is_empty = match &item.kind {
+            ItemKindOut::Message => item.text.is_empty() && item.own_native().is_none(),
+            ItemKindOut::Thinking | ItemKindOut::Call { .. } => false,
+            ItemKindOut::Unmodelled => item.own_native().is_none(),
         };
-        if says_nothing {
+        if is_empty {
             return;
         }
         self.announce(item, out);
-        self.last_words(item, out);
+        self.emit_done_events(item, out);
         let finished = item.finished();
-        let place = item.place.unwrap_or(0);
-        self.event("response.output_item.done", &[("output_index", &place.to_string()), ("item", &finished)], out);
-        if let Some(slot) = self.output.get_mut(place) {
-            *slot = finished;
+        let index = item.index.unwrap_or(0);
+        self.event("response.output_item.done", &[("output_index", &index.to_string()), ("item", &finished)], out);
+        if let Some(output) = self.output.get_mut(index) {
+            *output = finished;
         }
     }
 
-    /// What every part of an item says when it is over.
-    fn last_words(&mut self, item: &ItemOut, out: &mut Out) {
+    /// Writes the `done` events of all parts of an item.
+    fn emit_done_events(&mut self, item: &ItemOut, out: &mut FrameWriter) {
         let text = quote(&item.text);
         match &item.kind {
-            Kind::Message if !item.text.is_empty() => {
+            ItemKindOut::Message if !item.text.is_empty() => {
                 let members = [("content_index", "0"), ("text", &text), ("logprobs", "[]")];
-                self.of_item("response.output_text.done", item, &members, out);
+                self.item_event("response.output_text.done", item, &members, out);
                 let members = [("content_index", "0"), ("part", &output_text(&item.text))];
-                self.of_item("response.content_part.done", item, &members, out);
+                self.item_event("response.content_part.done", item, &members, out);
             }
-            Kind::Thinking => {
-                for (at, part) in item.items.iter().enumerate() {
-                    let (at, said) = (at.to_string(), quote(&part.text));
-                    let members = [("summary_index", at.as_str()), ("text", &said)];
-                    self.of_item("response.reasoning_summary_text.done", item, &members, out);
+            ItemKindOut::Thinking => {
+                for (at, part) in item.summary.iter().enumerate() {
+                    let (at, text) = (at.to_string(), quote(&part.text));
+                    let members = [("summary_index", at.as_str()), ("text", &text)];
+                    self.item_event("response.reasoning_summary_text.done", item, &members, out);
                     let part = typed_text("summary_text", &part.text);
                     let members = [("summary_index", at.as_str()), ("part", &part)];
-                    self.of_item("response.reasoning_summary_part.done", item, &members, out);
+                    self.item_event("response.reasoning_summary_part.done", item, &members, out);
                 }
                 if !item.text.is_empty() {
-                    self.of_item("response.reasoning_text.done", item, &[("content_index", "0"), ("text", &text)], out);
+                    self.item_event(
+                        "response.reasoning_text.done",
+                        item,
+                        &[("content_index", "0"), ("text", &text)],
+                        out,
+                    );
                     let members = [("content_index", "0"), ("part", &typed_text("reasoning_text", &item.text))];
-                    self.of_item("response.content_part.done", item, &members, out);
+                    self.item_event("response.content_part.done", item, &members, out);
                 }
             }
-            Kind::Call { name, .. } => {
+            ItemKindOut::Call { name, .. } => {
                 let all = if item.is_custom { "input" } else { "arguments" };
                 let text = if item.text.is_empty() && !item.is_custom { "\"{}\"" } else { &text };
-                self.of_item(call_event(item, "done"), item, &[(all, text), ("name", &quote(name))], out);
+                self.item_event(call_event(item, "done"), item, &[(all, text), ("name", &quote(name))], out);
             }
-            Kind::Message | Kind::Unmodelled => (),
+            ItemKindOut::Message | ItemKindOut::Unmodelled => (),
         }
     }
 
-    /// A seal for an item that is over: nothing goes back, so it gets one of
-    /// its own.
-    fn late_seal(&mut self, payload: &str, out: &mut Out) {
-        let mut item = ItemOut::new(Kind::Thinking, None);
+    /// A seal for a closed item goes into an item of its own.
+    fn late_seal(&mut self, payload: &str, out: &mut FrameWriter) {
+        let mut item = ItemOut::new(ItemKindOut::Thinking, None);
         item.encrypted = Some(payload.to_owned());
         self.close(&mut item, out);
     }
 
-    fn end(&mut self, end: &End, out: &mut Out) {
+    fn end(&mut self, end: &ReplyEnd, out: &mut FrameWriter) {
         let error = end.error.as_ref();
-        let outcome = match (&end.ending, error) {
+        let status = match (&end.ending, error) {
             (Ending::CutOff, _) => return,
             (Ending::Unsaid, Some(error)) => {
                 let code = error.code.as_deref().map_or_else(|| "null".to_owned(), quote);
@@ -260,27 +275,27 @@ impl ResponsesWriter {
                 out.data("[DONE]");
                 return;
             }
-            (ending, error) => outcome(ending, error),
+            (ending, error) => response_status(ending, error),
         };
         self.begin(out);
         let items: Vec<String> = self.output.iter().filter(|item| !item.is_empty()).cloned().collect();
-        let response = self.response(&outcome, &items, self.usage);
-        self.event(outcome.event(), &[("response", &response)], out);
+        let response = self.response(&status, &items, self.usage);
+        self.event(status.event(), &[("response", &response)], out);
     }
 
-    fn response(&self, outcome: &Outcome, items: &[String], usage: Usage) -> String {
+    fn response(&self, status: &ResponseStatus, items: &[String], usage: Usage) -> String {
         let head = ReplyHead { id: &self.id, model: &self.model, created: self.created };
-        response(&self.rules, &head, outcome, items, usage)
+        response(&self.rules, &head, status, items, usage)
     }
 
-    fn of_item(&mut self, name: &str, item: &ItemOut, members: &[(&str, &str)], out: &mut Out) {
-        let (id, place) = (quote(item.id()), item.place.unwrap_or(0).to_string());
-        let mut all = vec![("item_id", id.as_str()), ("output_index", &place)];
+    fn item_event(&mut self, name: &str, item: &ItemOut, members: &[(&str, &str)], out: &mut FrameWriter) {
+        let (id, index) = (quote(item.id()), item.index.unwrap_or(0).to_string());
+        let mut all = vec![("item_id", id.as_str()), ("output_index", &index)];
         all.extend_from_slice(members);
         self.event(name, &all, out);
     }
 
-    fn event(&mut self, name: &str, members: &[(&str, &str)], out: &mut Out) {
+    fn event(&mut self, name: &str, members: &[(&str, &str)], out: &mut FrameWriter) {
         let mut json = ObjectWriter::default();
         json.push_raw("type", &quote(name));
         json.push_raw("sequence_number", &self.n_events.to_string());

@@ -1,10 +1,10 @@
-//! The provider's words, kept exactly. One flat struct for every event.
+//! Wire types, with the provider's own names. One flat struct covers all events.
 
-use crate::wire::json::{Raw, Word, members};
+use crate::wire::json::{JsonString, Raw, members};
 
 members! {
-    Wire {
-        "type" => kind: Word<'a>,
+    ResponsesEvent {
+        "type" => kind: JsonString<'a>,
         "output_index" => output_index: Option<u64>,
         "summary_index" => summary_index: Option<u64>,
         "content_index" => content_index: Option<u64>,
@@ -13,24 +13,24 @@ members! {
         "input" => input: Option<Raw<'a>>,
         "item" => item: Option<Raw<'a>>,
         "response" => response: Option<Raw<'a>>,
-        "object" => object: Word<'a>,
+        "object" => object: JsonString<'a>,
         "output" => output: Option<Raw<'a>>,
     }
-    Response {
-        "model" => model: Word<'a>,
-        "status" => status: Word<'a>,
+    ResponseObject {
+        "model" => model: JsonString<'a>,
+        "status" => status: JsonString<'a>,
         "output" => output: Option<Raw<'a>>,
         "usage" => usage: Option<Raw<'a>>,
         "error" => error: Option<Raw<'a>>,
         "incomplete_details" => incomplete_details: Option<Raw<'a>>,
-        /// The settings object; on one server the thinking itself.
+        /// The settings object; on one server, the thinking itself.
         "reasoning" => reasoning: Option<Raw<'a>>,
     }
-    Item {
-        "type" => kind: Word<'a>,
-        "id" => id: Word<'a>,
-        "call_id" => call_id: Word<'a>,
-        "name" => name: Word<'a>,
+    ResponsesItem {
+        "type" => kind: JsonString<'a>,
+        "id" => id: JsonString<'a>,
+        "call_id" => call_id: JsonString<'a>,
+        "name" => name: JsonString<'a>,
         "arguments" => arguments: Option<Raw<'a>>,
         "input" => input: Option<Raw<'a>>,
         "summary" => summary: Option<Raw<'a>>,

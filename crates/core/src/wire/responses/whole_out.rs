@@ -1,28 +1,28 @@
-//! A whole response, as its own body and as the last event of a stream.
+//! Writes a whole response, as a body or as the last event of a stream.
 
 use serde_json::{Map, Value};
 
-use super::item_out::{ItemOut, Kind};
+use super::item_out::{ItemKindOut, ItemOut};
 use crate::block::{Block, Reply, Thinking};
 use crate::dialect::Rules;
 use crate::event::{Ending, ProviderError, Usage};
 use crate::wire::ReplyHead;
-use crate::wire::draft::{arguments_text, encrypted, list, object, signature};
-use crate::wire::failure_out::error_in_stream;
+use crate::wire::error_out::error_in_stream;
 use crate::wire::json::{ObjectWriter, quote};
-use crate::wire::out::{counters, is_unknown, put, total};
+use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
+use crate::wire::stream_parts::{is_unknown_usage, set_path, total_tokens, usage_object};
 
-/// How a response ended, in this protocol's words.
+/// The status of a response, in this protocol's terms.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct ResponseStatus {
     status: &'static str,
-    /// Why it is not complete.
+    /// Why it is incomplete.
     reason: Option<String>,
     error: Option<ProviderError>,
 }
 
-impl Outcome {
-    pub(super) const IN_PROGRESS: Outcome = Outcome { status: "in_progress", reason: None, error: None };
+impl ResponseStatus {
+    pub(super) const IN_PROGRESS: ResponseStatus = ResponseStatus { status: "in_progress", reason: None, error: None };
 
     pub(super) fn event(&self) -> &'static str {
         match self.status {
@@ -33,17 +33,17 @@ impl Outcome {
     }
 }
 
-pub(super) fn outcome(ending: &Ending, error: Option<&ProviderError>) -> Outcome {
+pub(super) fn response_status(ending: &Ending, error: Option<&ProviderError>) -> ResponseStatus {
     let (status, reason) = match ending {
         Ending::Stop | Ending::ToolCalls | Ending::Refusal => ("completed", None),
         Ending::Length => ("incomplete", Some("max_output_tokens")),
         Ending::ContentFilter => ("incomplete", Some("content_filter")),
         Ending::Pause => ("incomplete", Some("pause_turn")),
-        Ending::Unrecognized(word) => ("incomplete", Some(word.as_str())),
+        Ending::Unrecognized(other) => ("incomplete", Some(other.as_str())),
         Ending::Error => ("failed", None),
         Ending::Unsaid | Ending::CutOff => ("in_progress", None),
     };
-    Outcome { status, reason: reason.map(str::to_owned), error: error.cloned() }
+    ResponseStatus { status, reason: reason.map(str::to_owned), error: error.cloned() }
 }
 
 pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply) -> String {
@@ -52,43 +52,43 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
     }
     let mut items = Vec::new();
     for block in &reply.blocks {
-        let place = items.len();
+        let index = items.len();
         let mut item = match block {
             Block::Text(text) => {
-                let mut item = ItemOut::new(Kind::Message, None);
+                let mut item = ItemOut::new(ItemKindOut::Message, None);
                 item.text.clone_from(&text.text);
                 item.native = text.native.as_ref().map(|native| native.json.clone());
                 item
             }
             Block::Thinking(thinking) => thinking_item(thinking),
             Block::ToolCall(call) => {
-                let kind = Kind::Call { call_id: call.id.as_str().to_owned(), name: call.name.clone() };
+                let kind = ItemKindOut::Call { call_id: call.id.as_str().to_owned(), name: call.name.clone() };
                 let mut item = ItemOut::new(kind, None);
                 item.text = arguments_text(&call.arguments).to_owned();
                 item.native = call.native.as_ref().map(|native| native.json.clone());
                 item
             }
             Block::Unmodelled(unmodelled) => {
-                let mut item = ItemOut::new(Kind::Unmodelled, None);
+                let mut item = ItemOut::new(ItemKindOut::Unmodelled, None);
                 item.native = Some(unmodelled.native.json.clone());
                 item
             }
             Block::ToolResult(_) | Block::Image(_) => continue,
         };
-        item.settle(place);
+        item.assign_index(index);
         items.extend(Some(item.finished()).filter(|item| !item.is_empty()));
     }
-    response(rules, head, &outcome(&reply.end.ending, reply.end.error.as_ref()), &items, reply.usage)
+    response(rules, head, &response_status(&reply.end.ending, reply.end.error.as_ref()), &items, reply.usage)
 }
 
 fn thinking_item(thinking: &Thinking) -> ItemOut {
-    let mut item = ItemOut::new(Kind::Thinking, thinking.id.as_deref());
+    let mut item = ItemOut::new(ItemKindOut::Thinking, thinking.id.as_deref());
     if thinking.items.is_empty() {
         thinking.text().clone_into(&mut item.text);
     }
     for (index, range) in (0..).zip(&thinking.items) {
         item.enter(index);
-        if let Some(part) = item.items.last_mut() {
+        if let Some(part) = item.summary.last_mut() {
             thinking.text().get(range.clone()).unwrap_or("").clone_into(&mut part.text);
         }
     }
@@ -97,23 +97,23 @@ fn thinking_item(thinking: &Thinking) -> ItemOut {
     item
 }
 
-/// The object that both forms share.
+/// The response object, shared by both forms.
 pub(super) fn response(
     rules: &Rules,
     head: &ReplyHead<'_>,
-    outcome: &Outcome,
+    status: &ResponseStatus,
     items: &[String],
     usage: Usage,
 ) -> String {
     let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
-    let reason = outcome.reason.as_deref().map(|reason| object([("reason", &quote(reason))]));
-    let error = outcome.error.as_ref().map(error_in_stream);
-    let usage = Some(usage).filter(|usage| !is_unknown(*usage)).map(|usage| counts(rules, usage));
+    let reason = status.reason.as_deref().map(|reason| object([("reason", &quote(reason))]));
+    let error = status.error.as_ref().map(error_in_stream);
+    let usage = Some(usage).filter(|usage| !is_unknown_usage(*usage)).map(|usage| counts(rules, usage));
     let mut body = ObjectWriter::default();
     body.push_text("id", head.id);
     body.push_raw("object", "\"response\"");
     body.push_raw("created_at", &head.created.to_string());
-    body.push_text("status", outcome.status);
+    body.push_text("status", status.status);
     body.push_raw("background", "false");
     body.push_raw("error", &or_null(error));
     body.push_raw("incomplete_details", &or_null(reason));
@@ -138,16 +138,16 @@ pub(super) fn response(
 
 fn counts(rules: &Rules, usage: Usage) -> String {
     let path = if rules.usage.path.is_empty() { "output_tokens_details.reasoning_tokens" } else { &rules.usage.path };
-    let mut counts = counters([
+    let mut counts = usage_object([
         ("input_tokens", usage.input),
         ("output_tokens", usage.output),
-        ("total_tokens", total(usage)),
+        ("total_tokens", total_tokens(usage)),
         ("input_tokens_details.cached_tokens", usage.cached),
         (path, usage.reasoning),
     ]);
-    // Clients look into both details, whatever they hold, and their SDK wants
-    // this one; nothing is ever written into a cache here.
-    put(&mut counts, "input_tokens_details.cache_write_tokens", Value::from(0));
+    // Clients expect both detail objects, and OpenAI's SDK requires this member;
+    // the simulator never writes to a cache.
+    set_path(&mut counts, "input_tokens_details.cache_write_tokens", Value::from(0));
     counts.entry("output_tokens_details").or_insert_with(|| Value::Object(Map::new()));
     Value::Object(counts).to_string()
 }

@@ -1,13 +1,13 @@
-//! D17: any chunking gives the same events, and a stream is its whole body.
+//! D17: any chunking gives the same events, and a stream equals its whole body.
 
 use aside_core::block::{Block, Reply};
 
-use super::wires::{Say, Wire};
+use super::scripted_replies::{ScriptStep, WireFormat};
 use super::{as_json, drawn, every, same};
 use crate::support::{decode, events};
 
-/// A reply in the words of a script.
-fn said(reply: &Reply) -> Vec<(&'static str, String)> {
+/// A reply in the form of a script.
+fn reply_steps(reply: &Reply) -> Vec<(&'static str, String)> {
     let block = |block: &Block| match block {
         Block::Thinking(thinking) => ("thought", thinking.text().to_owned()),
         Block::Text(text) => ("text", text.text.clone()),
@@ -17,18 +17,20 @@ fn said(reply: &Reply) -> Vec<(&'static str, String)> {
     reply.blocks.iter().map(block).collect()
 }
 
-fn wanted(script: &[Say]) -> Vec<(&'static str, String)> {
-    let say = |say: &Say| match say {
-        Say::Thought(text) => ("thought", (*text).to_owned()),
-        Say::Text(text) => ("text", (*text).to_owned()),
-        Say::Call(id, value) => ("call", format!("c{id} Json({:?})", serde_json::json!({"k": value}).to_string())),
+fn script_steps(script: &[ScriptStep]) -> Vec<(&'static str, String)> {
+    let step = |step: &ScriptStep| match step {
+        ScriptStep::Thinking(text) => ("thought", (*text).to_owned()),
+        ScriptStep::Text(text) => ("text", (*text).to_owned()),
+        ScriptStep::Call(id, value) => {
+            ("call", format!("c{id} Json({:?})", serde_json::json!({"k": value}).to_string()))
+        }
     };
-    script.iter().map(say).collect()
+    script.iter().map(step).collect()
 }
 
-fn all_streams() -> Vec<(String, Wire, &'static [Say], usize)> {
+fn all_streams() -> Vec<(String, WireFormat, &'static [ScriptStep], usize)> {
     let mut out = Vec::new();
-    for wire in Wire::ALL {
+    for wire in WireFormat::ALL {
         for (number, script) in wire.scripts().enumerate() {
             for letters in [1, 3, 1000] {
                 out.push((format!("{wire:?}, script {number}, {letters} letters a delta"), wire, script, letters));
@@ -43,7 +45,7 @@ fn d17_every_chunk_size_gives_the_same_events() {
     every(all_streams(), |(name, wire, script, letters)| {
         let (reader, bytes) = (wire.reader(), wire.frames(script, letters).concat());
         let one = events(reader.protocol, &reader.rules, [bytes.as_slice()]);
-        // Every size there is for the shortest form, a few for the others.
+        // Every chunk size for the shortest form, a few for the others.
         let most = if letters == 1000 && script.len() == 2 { bytes.len() } else { 5 };
         for size in (1..=most).chain([8, 13, 64]) {
             let many = events(reader.protocol, &reader.rules, bytes.chunks(size));
@@ -55,7 +57,7 @@ fn d17_every_chunk_size_gives_the_same_events() {
 
 #[test]
 fn d17_a_cut_anywhere_gives_the_same_events() {
-    every(Wire::ALL, |wire| {
+    every(WireFormat::ALL, |wire| {
         let (reader, bytes) = (wire.reader(), wire.frames(wire.scripts().nth(4).unwrap(), 1000).concat());
         let one = events(reader.protocol, &reader.rules, [bytes.as_slice()]);
         for at in 0..bytes.len() {
@@ -68,7 +70,7 @@ fn d17_a_cut_anywhere_gives_the_same_events() {
 
 #[test]
 fn d17_empty_chunks_change_nothing() {
-    every(Wire::ALL, |wire| {
+    every(WireFormat::ALL, |wire| {
         let script = wire.scripts().nth(2).unwrap();
         let (reader, frames) = (wire.reader(), wire.frames(script, 3));
         let one = events(reader.protocol, &reader.rules, [frames.concat().as_slice()]);
@@ -84,10 +86,10 @@ fn d17_a_stream_is_its_whole_body() {
         let (streamed, outcome) =
             decode(reader.protocol, &reader.rules, &wire.frames(script, letters).concat(), usize::MAX);
         same(&format!("{name}: understood"), outcome.is_ok(), true)?;
-        same(&format!("{name}, streamed: {}", drawn(&streamed)), said(&streamed), wanted(script))?;
+        same(&format!("{name}, streamed: {}", drawn(&streamed)), reply_steps(&streamed), script_steps(script))?;
         let (body, outcome) = decode(reader.protocol, &reader.rules, &whole, usize::MAX);
         same(&format!("{name}: understood whole"), outcome.is_ok(), true)?;
-        same(&format!("{name}, whole"), said(&body), wanted(script))?;
+        same(&format!("{name}, whole"), reply_steps(&body), script_steps(script))?;
         let (streamed, body) = (as_json(&streamed), as_json(&body));
         for key in ["blocks", "usage", "finish", "model", "error", "notices"] {
             same(&format!("{name}: {key}"), streamed[key].clone(), body[key].clone())?;
@@ -102,7 +104,7 @@ fn d17_a_stream_is_its_whole_body() {
 
 #[test]
 fn d17_a_whole_body_may_come_in_pieces_and_be_indented() {
-    every(Wire::ALL, |wire| {
+    every(WireFormat::ALL, |wire| {
         let script = wire.scripts().nth(3).unwrap();
         let (reader, whole) = (wire.reader(), wire.whole(script));
         let one = events(reader.protocol, &reader.rules, [whole.as_slice()]);

@@ -1,85 +1,85 @@
-//! requirements.md, section 1, clause by clause. A test is named after its row
-//! and its tables are written from the documents, never from the decoder.
+//! requirements.md, section 1, clause by clause. A test is named after its row, and its
+//! tables are derived from the documents, never from the decoder.
 //!
-//! A reply is drawn as one line, a bar between blocks and `⏎` for a line end:
+//! A reply is drawn as one line, with a bar between blocks and `⏎` for a line end:
 //!
 //! ```text
 //! think reasoning_content 'Look up.' sig=S enc=E id=I | text 'A' | call get(c1) {"k":1} | unmodelled {…}
 //! ```
 //!
-//! A call whose id the provider left out is drawn `get(?)`, one whose arguments
-//! do not parse ends in `broken '…'`.
+//! A call without an id from the provider is drawn as `get(?)`; arguments that do not
+//! parse are drawn as `broken '…'`.
 
-mod bytes;
-mod calls;
+mod block_order;
 mod chunking;
-mod contract;
-mod native;
-mod order;
-mod responses;
-mod sources;
+mod json_contract;
+mod malformed_input;
+mod native_items;
+mod responses_items;
+mod scripted_replies;
 mod tags;
-mod tally;
-mod times;
-mod wires;
+mod thinking_sources;
+mod timing;
+mod tool_calls;
+mod usage_and_finish;
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use aside_core::block::{Arguments, Block, CallId, Reply, Seal};
 use aside_core::dialect::{Dialects, Rules};
-use aside_core::json::{self, Layout};
+use aside_core::json::{self, JsonLayout};
 use aside_core::protocol::Protocol;
 use serde_json::Value;
 
 use crate::support::{decode, events};
 
-/// What a row came to: nothing, or what is wrong with it.
-type Outcome = Result<(), String>;
+/// The result of a row: nothing, or what is wrong with it.
+type RowResult = Result<(), String>;
 
-/// Pieces that cut tags, escapes, letters and line ends.
+/// Chunk sizes that split tags, escapes, letters and line ends.
 const SIZES: [usize; 6] = [usize::MAX, 1, 2, 3, 7, 64];
 
-/// Tries every row of a table before the test fails.
+/// Checks every row of a table before the test fails.
 #[track_caller]
-fn every<T>(rows: impl IntoIterator<Item = T>, check: impl Fn(T) -> Outcome) {
+fn every<T>(rows: impl IntoIterator<Item = T>, check: impl Fn(T) -> RowResult) {
     let wrong: Vec<String> = rows.into_iter().filter_map(|row| check(row).err()).collect();
     assert!(wrong.is_empty(), "{} rows are wrong\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(name: &str, got: T, wanted: T) -> Outcome {
+fn same<T: PartialEq + std::fmt::Debug>(name: &str, got: T, wanted: T) -> RowResult {
     if got == wanted { Ok(()) } else { Err(format!("{name}\n  got    {got:?}\n  wanted {wanted:?}")) }
 }
 
-/// Parsed once: these tests make hundreds of readers.
+/// Parsed once: these tests create hundreds of readers.
 fn builtin() -> &'static Dialects {
     static BUILTIN: OnceLock<Dialects> = OnceLock::new();
     BUILTIN.get_or_init(|| Dialects::builtin().expect("the built-in dialects are valid"))
 }
 
-/// One way of reading: a protocol with the rules of a dialect.
+/// A protocol with the rules of a dialect.
 #[derive(Debug, Clone)]
-struct Reader {
+struct ReplyReader {
     protocol: Protocol,
     rules: Rules,
 }
 
-impl Reader {
-    fn generic(protocol: Protocol) -> Reader {
+impl ReplyReader {
+    fn generic(protocol: Protocol) -> ReplyReader {
         let dialect = builtin().generic(protocol).expect("every protocol has a generic dialect");
-        Reader { protocol, rules: dialect.rules(None).clone() }
+        ReplyReader { protocol, rules: dialect.rules(None).clone() }
     }
 
-    fn chat() -> Reader {
-        Reader::generic(Protocol::OpenaiChat)
+    fn chat() -> ReplyReader {
+        ReplyReader::generic(Protocol::OpenaiChat)
     }
 
-    fn dialect(id: &str) -> Reader {
+    fn dialect(id: &str) -> ReplyReader {
         let dialect = builtin().get(id).unwrap_or_else(|| panic!("no dialect {id}"));
-        Reader { protocol: dialect.protocol, rules: dialect.rules(None).clone() }
+        ReplyReader { protocol: dialect.protocol, rules: dialect.rules(None).clone() }
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Rules)) -> Reader {
+    fn with(mut self, change: impl FnOnce(&mut Rules)) -> ReplyReader {
         change(&mut self.rules);
         self
     }
@@ -92,8 +92,8 @@ impl Reader {
         events(self.protocol, &self.rules, [bytes])
     }
 
-    /// The blocks are as drawn, however the bytes are cut.
-    fn check(&self, name: &str, bytes: &[u8], expected: &str) -> Outcome {
+    /// Checks that the blocks are as drawn, in any chunks.
+    fn check(&self, name: &str, bytes: &[u8], expected: &str) -> RowResult {
         for size in SIZES {
             let (reply, _) = decode(self.protocol, &self.rules, bytes, size);
             let pieces = if size == usize::MAX { "whole".to_owned() } else { format!("in pieces of {size}") };
@@ -102,8 +102,8 @@ impl Reader {
         Ok(())
     }
 
-    /// A stream and a whole body say the same, down to what goes back.
-    fn check_both(&self, name: &str, stream: &[u8], whole: &[u8], expected: &str) -> Outcome {
+    /// Checks that a stream and a whole body give the same reply, including native items.
+    fn check_both(&self, name: &str, stream: &[u8], whole: &[u8], expected: &str) -> RowResult {
         self.check(&format!("{name}, streamed"), stream, expected)?;
         self.check(&format!("{name}, whole"), whole, expected)?;
         let blocks = |bytes| as_json(&self.reply(bytes))["blocks"].clone();
@@ -111,7 +111,7 @@ impl Reader {
     }
 }
 
-/// The reply as one line; see the top of this file.
+/// Draws the reply as one line; see the top of this file.
 fn drawn(reply: &Reply) -> String {
     reply.blocks.iter().map(drawn_block).collect::<Vec<_>>().join(" | ")
 }
@@ -159,9 +159,9 @@ fn on_one_line(text: &str) -> String {
     text.replace('\n', "⏎")
 }
 
-/// What `aside decode` prints.
+/// The output of `aside decode`.
 fn as_json(reply: &Reply) -> Value {
-    serde_json::from_str(&json::reply(reply, None, None, Layout::OneLine)).expect("the contract is JSON")
+    serde_json::from_str(&json::reply(reply, None, None, JsonLayout::OneLine)).expect("the contract is JSON")
 }
 
 fn parsed(json: &str) -> Value {
@@ -176,7 +176,7 @@ fn notices(reply: &Reply) -> Vec<&'static str> {
     reply.notes.iter().map(|note| note.code.as_str()).collect()
 }
 
-/// The provider's own items, of every block that has one.
+/// The native items of all blocks.
 fn natives(reply: &Reply) -> Vec<Value> {
     let blocks = as_json(reply)["blocks"].clone();
     blocks.as_array().unwrap().iter().map(|block| block["native"].clone()).filter(|native| !native.is_null()).collect()
@@ -190,7 +190,7 @@ fn lines<T: AsRef<str>>(frames: impl IntoIterator<Item = T>) -> Vec<u8> {
     frames.into_iter().flat_map(|frame| format!("{}\n", frame.as_ref()).into_bytes()).collect()
 }
 
-/// A good Chat Completions stream of these deltas.
+/// A well-formed Chat Completions stream of these deltas.
 fn chat(deltas: &[&str]) -> Vec<u8> {
     let chunk =
         |delta: &&str| format!(r#"{{"model":"m","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#);
@@ -202,7 +202,7 @@ fn chat_whole(message: &str) -> Vec<u8> {
     format!(r#"{{"model":"m","choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#).into_bytes()
 }
 
-/// A good Messages stream of these block events.
+/// A well-formed Messages stream of these block events.
 fn messages(events: &[&str]) -> Vec<u8> {
     let start =
         r#"{"type":"message_start","message":{"model":"m","content":[],"usage":{"input_tokens":5,"output_tokens":1}}}"#;
@@ -219,7 +219,7 @@ fn messages_whole(content: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A good Responses stream of these events; its last event repeats no item.
+/// A well-formed Responses stream of these events; its last event repeats no item.
 fn events_of_response(events: &[&str]) -> Vec<u8> {
     let start = r#"{"type":"response.created","response":{"model":"m","status":"in_progress","output":[]}}"#;
     let end = r#"{"type":"response.completed","response":{"model":"m","status":"completed","output":[]}}"#;
@@ -230,7 +230,7 @@ fn response_whole(output: &str) -> Vec<u8> {
     format!(r#"{{"object":"response","model":"m","status":"completed","output":{output}}}"#).into_bytes()
 }
 
-/// A good Gemini stream: one list of parts a chunk.
+/// A well-formed Gemini stream: one list of parts per chunk.
 fn gemini(chunks: &[&str]) -> Vec<u8> {
     let chunk =
         |parts: &&str| format!(r#"{{"candidates":[{{"content":{{"role":"model","parts":{parts}}},"index":0}}]}}"#);
@@ -271,7 +271,7 @@ fn aws_message(named: &[(&str, &str)], payload: &str) -> Vec<u8> {
     out
 }
 
-/// A good Converse stream of these events, each `{"name":{…}}`.
+/// A well-formed Converse stream of these events, each `{"name":{…}}`.
 fn converse(events: &[&str]) -> Vec<u8> {
     let start = r#"{"messageStart":{"role":"assistant"}}"#;
     let end = [
@@ -292,7 +292,7 @@ fn converse_whole(content: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A good Cohere stream of these events.
+/// A well-formed Cohere stream of these events.
 fn cohere(events: &[&str]) -> Vec<u8> {
     let start = r#"{"type":"message-start","id":"x","delta":{"message":{"role":"assistant","content":[]}}}"#;
     let end = r#"{"type":"message-end","delta":{"finish_reason":"COMPLETE","usage":{"tokens":{"input_tokens":5,"output_tokens":9}}}}"#;
@@ -304,7 +304,7 @@ fn cohere_whole(message: &str) -> Vec<u8> {
     format!(r#"{{"id":"x","message":{message},"finish_reason":"COMPLETE","usage":{usage}}}"#).into_bytes()
 }
 
-/// A good Ollama stream of these messages.
+/// A well-formed Ollama stream of these messages.
 fn ollama(messages: &[&str]) -> Vec<u8> {
     let line = |message: &&str| format!(r#"{{"model":"m","message":{message},"done":false}}"#);
     let end = r#"{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":5,"eval_count":9}"#;

@@ -1,15 +1,15 @@
 //! D7 to D9: thinking in tags inside the content.
 
-use aside_core::dialect::{Dialects, Rules, Source};
+use aside_core::dialect::{DialectSource, Dialects, Rules};
 use aside_core::protocol::Protocol;
-use aside_core::tags::{Reach, Start, StrayClose};
+use aside_core::tags::{StrayClose, TagReach, TagStart};
 
 use super::{
-    Outcome, Reader, chat, chat_whole, cohere_whole, converse_whole, drawn, every, gemini_whole, messages_whole,
+    ReplyReader, RowResult, chat, chat_whole, cohere_whole, converse_whole, drawn, every, gemini_whole, messages_whole,
     ollama, ollama_whole, response_whole, same, sse,
 };
 
-/// A chat and an Ollama stream whose content comes in these pieces.
+/// A chat and an Ollama stream with the content in these pieces.
 fn content(protocol: Protocol, pieces: &[&str]) -> Vec<u8> {
     let deltas: Vec<String> =
         pieces.iter().map(|piece| serde_json::json!({"role": "assistant", "content": piece}).to_string()).collect();
@@ -22,8 +22,8 @@ fn content_whole(protocol: Protocol, text: &str) -> Vec<u8> {
     if protocol == Protocol::Ollama { ollama_whole(&message) } else { chat_whole(&message) }
 }
 
-/// Whole, in one delta, cut in two at every place, and letter by letter.
-fn check_text(reader: &Reader, name: &str, text: &str, expected: &str) -> Outcome {
+/// Whole, in one delta, split in two at every position, and letter by letter.
+fn check_text(reader: &ReplyReader, name: &str, text: &str, expected: &str) -> RowResult {
     let cut = |pieces: &[&str]| {
         let got = drawn(&reader.reply(&content(reader.protocol, pieces)));
         same(&format!("{name} ({}, {pieces:?})", reader.protocol), got, expected.to_owned())
@@ -36,8 +36,8 @@ fn check_text(reader: &Reader, name: &str, text: &str, expected: &str) -> Outcom
     reader.check_both(name, &content(reader.protocol, &[text]), &content_whole(reader.protocol, text), expected)
 }
 
-fn on_both(change: impl Fn(&mut Rules)) -> [Reader; 2] {
-    [Protocol::OpenaiChat, Protocol::Ollama].map(|protocol| Reader::generic(protocol).with(&change))
+fn on_both(change: impl Fn(&mut Rules)) -> [ReplyReader; 2] {
+    [Protocol::OpenaiChat, Protocol::Ollama].map(|protocol| ReplyReader::generic(protocol).with(&change))
 }
 
 #[test]
@@ -83,12 +83,14 @@ fn d7_tags_are_literal_on_the_other_protocols() {
         (Bedrock,         converse_whole(&format!(r#"[{{"text":"{TEXT}"}}]"#))),
         (Cohere,          cohere_whole(&format!(r#"{{"content":[{{"type":"text","text":"{TEXT}"}}]}}"#))),
     ];
-    every(cases, |(protocol, bytes)| Reader::generic(protocol).check("literal", &bytes, &format!("text '{TEXT}'")));
+    every(cases, |(protocol, bytes)| {
+        ReplyReader::generic(protocol).check("literal", &bytes, &format!("text '{TEXT}'"))
+    });
 }
 
 #[test]
 fn d7_switches_of_a_dialect() {
-    let anywhere = on_both(|rules| rules.read.tags.reach = Reach::Anywhere);
+    let anywhere = on_both(|rules| rules.read.tags.reach = TagReach::Anywhere);
     let swallow = on_both(|rules| rules.read.tags.stray_close = StrayClose::Swallow);
     let marker = on_both(|rules| rules.read.tags.close_at = vec!["<tool_call>".to_owned()]);
     #[rustfmt::skip]
@@ -116,13 +118,13 @@ fn d7_a_held_back_tag_is_released_when_something_else_comes() {
         ("a call refutes a close tag",   &[r#"{"content":"<think>a</thi"}"#, CALL],              "think <think> 'a</thi' | call get(c1) {}"),
         ("a field refutes an open tag",  &[r#"{"content":"<thi"}"#, r#"{"reasoning_content":"a"}"#], "text '<thi' | think reasoning_content 'a'"),
     ];
-    every(cases, |(name, deltas, expected)| Reader::chat().check(name, &chat(deltas), expected));
+    every(cases, |(name, deltas, expected)| ReplyReader::chat().check(name, &chat(deltas), expected));
 }
 
 #[test]
 fn d7_an_unclosed_tag_is_closed_properly() {
     for protocol in [Protocol::OpenaiChat, Protocol::Ollama] {
-        let reader = Reader::generic(protocol);
+        let reader = ReplyReader::generic(protocol);
         for bytes in [content(protocol, &["<think>a"]), content_whole(protocol, "<think>a")] {
             let events = reader.events(&bytes);
             let closed = events.iter().filter(|event| event.starts_with("Closed")).count();
@@ -154,9 +156,9 @@ fn d8_names_come_from_dialect_data() {
     ];
     every(cases, |(id, open, close)| {
         let file = format!("id = \"acme\"\nprotocol = \"openai-chat\"\n[read]\ntags = [\"{id}\"]\n");
-        let dialects = Dialects::with_user_files(&[Source { path: "dialects/acme.toml", text: &file }]).unwrap();
+        let dialects = Dialects::with_user_files(&[DialectSource { path: "dialects/acme.toml", text: &file }]).unwrap();
         let rules = dialects.get("acme").unwrap().rules(None).clone();
-        let reader = Reader { protocol: Protocol::OpenaiChat, rules };
+        let reader = ReplyReader { protocol: Protocol::OpenaiChat, rules };
         check_text(&reader, id, &format!("{open}a<b{close}A"), &format!("think {open} 'a<b' | text 'A'"))
     });
 }
@@ -174,13 +176,13 @@ fn d8_dialects_that_name_their_own() {
         ("deepseek",      "<think>a</think>A",       "text '<think>a</think>A'"),
         ("qwen",          "<think>a<tool_call>b",    "think <think> 'a' | text '<tool_call>b'"),
     ];
-    every(cases, |(dialect, text, expected)| check_text(&Reader::dialect(dialect), dialect, text, expected));
+    every(cases, |(dialect, text, expected)| check_text(&ReplyReader::dialect(dialect), dialect, text, expected));
 }
 
 #[test]
 fn d8_tags_in_code_are_not_tags() {
-    let anywhere = on_both(|rules| rules.read.tags.reach = Reach::Anywhere);
-    let auto = on_both(|rules| rules.read.tags.start = Start::Auto);
+    let anywhere = on_both(|rules| rules.read.tags.reach = TagReach::Anywhere);
+    let auto = on_both(|rules| rules.read.tags.start = TagStart::Auto);
     #[rustfmt::skip]
     let cases = [
         ("inline code",          &anywhere, "Use `<think>a</think>` so.",                    "text 'Use `<think>a</think>` so.'"),
@@ -198,7 +200,7 @@ fn d8_tags_in_code_are_not_tags() {
 
 #[test]
 fn d9_a_preopened_dialect_starts_in_thinking() {
-    let readers = on_both(|rules| rules.read.tags.start = Start::Prefilled);
+    let readers = on_both(|rules| rules.read.tags.start = TagStart::Prefilled);
     #[rustfmt::skip]
     let cases = [
         ("closes",                    "a</think>A",            "think <think> 'a' | text 'A'"),
@@ -214,7 +216,7 @@ fn d9_a_preopened_dialect_starts_in_thinking() {
 
 #[test]
 fn d9_without_a_close_tag_the_text_is_the_answer() {
-    let readers = on_both(|rules| rules.read.tags.start = Start::Prefilled);
+    let readers = on_both(|rules| rules.read.tags.start = TagStart::Prefilled);
     #[rustfmt::skip]
     let cases = [
         ("one line",             "Just A.",       "text 'Just A.'"),
@@ -228,7 +230,7 @@ fn d9_without_a_close_tag_the_text_is_the_answer() {
 
 #[test]
 fn d9_refiling_is_an_event_that_a_display_can_follow() {
-    for reader in on_both(|rules| rules.read.tags.start = Start::Prefilled) {
+    for reader in on_both(|rules| rules.read.tags.start = TagStart::Prefilled) {
         let bytes = content(reader.protocol, &["Just", " A."]);
         let events = reader.events(&bytes);
         let place = |start: &str| events.iter().position(|event| event.starts_with(start));
@@ -246,7 +248,7 @@ fn d9_refiling_is_an_event_that_a_display_can_follow() {
 
 #[test]
 fn d9_a_call_or_a_missing_end_changes_nothing_about_it() {
-    let reader = Reader::chat().with(|rules| rules.read.tags.start = Start::Prefilled);
+    let reader = ReplyReader::chat().with(|rules| rules.read.tags.start = TagStart::Prefilled);
     const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"c1","function":{"name":"get","arguments":"{}"}}]}"#;
     #[rustfmt::skip]
     let cases = [
@@ -259,8 +261,8 @@ fn d9_a_call_or_a_missing_end_changes_nothing_about_it() {
 }
 
 #[test]
-fn d9_where_nobody_knows_a_lone_close_tag_refiles_to_thinking() {
-    let readers = on_both(|rules| rules.read.tags.start = Start::Auto);
+fn d9_without_dialect_data_a_lone_close_tag_refiles_to_thinking() {
+    let readers = on_both(|rules| rules.read.tags.start = TagStart::Auto);
     #[rustfmt::skip]
     let cases = [
         ("a close tag without its opener", "a</think>A",        "think <think> 'a' | text 'A'"),

@@ -1,48 +1,47 @@
-//! The parts of a command line, as far as permission goes.
+//! Splits a command line into its commands, for permission rules.
 //!
-//! This is no shell. Quotes hide nothing from it: what looks like an operator
-//! is taken for one. And what it does not fully understand, no rule allows.
-//! Both ask too often and never too seldom.
+//! This is not a shell parser. It ignores quoting: anything that looks like an operator counts as one. No
+//! rule allows what it does not fully understand. Both can cause needless questions, but never skip one.
 
-/// Longer lines are not taken apart. Linux runs none of more than half of it.
-const MOST_BYTES: usize = 256 * 1024;
+/// Longer lines are not parsed. Linux runs no command line longer than half of this.
+const MAX_BYTES: usize = 256 * 1024;
 
-/// What a shell takes for the space between words; other spaces are letters.
-const BLANK: [char; 4] = [' ', '\t', '\n', '\r'];
+/// The characters that a shell treats as whitespace. Other spaces are ordinary characters.
+const WHITESPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// What a permission is asked for.
+/// A subject to check against the rules.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Command<'a> {
+pub(crate) struct ShellCommand<'a> {
     pub(crate) text: &'a str,
-    /// Each command of the line.
+    /// The commands of the line.
     pub(crate) parts: Vec<&'a str>,
-    pub(crate) clarity: Clarity,
+    pub(crate) class: CommandClass,
 }
 
-/// How much of what a line does can be told from its words. The later, the less.
+/// How well a rule can judge a command line. Later variants are harder to judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Clarity {
-    /// Its commands are what its words say.
+pub(crate) enum CommandClass {
+    /// It runs exactly the commands that it names.
     Plain,
-    /// It also reads or writes a file; only the whole line can be allowed.
+    /// It also reads or writes files; only the whole line can be allowed.
     Redirects,
-    /// What it runs is made while it runs, or is not understood here.
+    /// What it runs is decided at run time or not understood here.
     Opaque,
 }
 
-impl Command<'_> {
-    /// Not a command: one subject, as it is.
-    pub(crate) fn plain(text: &str) -> Command<'_> {
-        Command { text, parts: vec![text], clarity: Clarity::Plain }
+impl ShellCommand<'_> {
+    /// For a subject that is not a command line.
+    pub(crate) fn plain(text: &str) -> ShellCommand<'_> {
+        ShellCommand { text, parts: vec![text], class: CommandClass::Plain }
     }
 
-    pub(crate) fn parse(text: &str) -> Command<'_> {
-        let text = text.trim_matches(BLANK);
-        if text.len() > MOST_BYTES {
-            return Command { text, parts: vec![text], clarity: Clarity::Opaque };
+    pub(crate) fn parse(text: &str) -> ShellCommand<'_> {
+        let text = text.trim_matches(WHITESPACE);
+        if text.len() > MAX_BYTES {
+            return ShellCommand { text, parts: vec![text], class: CommandClass::Opaque };
         }
         let mut parts = Vec::new();
-        let mut clarity = quotes(text);
+        let mut class = quote_class(text);
         let (mut from, mut passed) = (0, 0);
         let mut before = None;
         for (at, c) in text.char_indices() {
@@ -50,12 +49,12 @@ impl Command<'_> {
             if at < passed {
                 continue;
             }
-            if let Some(length) = harmless(before, rest) {
+            if let Some(length) = harmless_redirect_len(before, rest) {
                 passed = at + length;
                 before = rest.get(..length).and_then(|word| word.chars().next_back());
                 continue;
             }
-            clarity = clarity.max(clarity_of(rest));
+            class = class.max(class_at(rest));
             if matches!(c, '\n' | '\r' | ';' | '|' | '&' | '(' | ')' | '`') {
                 parts.push(text.get(from..at).unwrap_or(""));
                 from = at + c.len_utf8();
@@ -64,32 +63,34 @@ impl Command<'_> {
         }
         parts.push(text.get(from..).unwrap_or(""));
         let mut parts: Vec<&str> =
-            parts.into_iter().map(|part| part.trim_matches(BLANK)).filter(|part| !part.is_empty()).collect();
+            parts.into_iter().map(|part| part.trim_matches(WHITESPACE)).filter(|part| !part.is_empty()).collect();
         if parts.is_empty() {
             parts.push(text);
         }
-        if parts.iter().any(|part| begins_oddly(part)) {
-            clarity = Clarity::Opaque;
+        if parts.iter().any(|part| begins_with_syntax(part)) {
+            class = CommandClass::Opaque;
         }
-        Command { text, parts, clarity }
+        ShellCommand { text, parts, class }
     }
 }
 
-/// What the character that a rest begins with means for the whole line.
-fn clarity_of(rest: &str) -> Clarity {
+/// What the first character of `rest` means for the whole line.
+fn class_at(rest: &str) -> CommandClass {
     let mut characters = rest.chars();
     match (characters.next(), characters.next()) {
-        (Some('(' | ')' | '`'), _) | (Some('\\'), Some('\n' | '\r')) | (Some('<'), Some('<' | '(')) => Clarity::Opaque,
-        // A variable is its value; everything else behind a `$` is a language.
-        (Some('$'), Some(next)) if next.is_ascii_alphabetic() || next == '_' => Clarity::Plain,
-        (Some('$'), _) => Clarity::Opaque,
-        (Some('<' | '>'), _) => Clarity::Redirects,
-        _ => Clarity::Plain,
+        (Some('(' | ')' | '`'), _) | (Some('\\'), Some('\n' | '\r')) | (Some('<'), Some('<' | '(')) => {
+            CommandClass::Opaque
+        }
+        // A variable expands to its value; any other `$` syntax is too complex.
+        (Some('$'), Some(next)) if next.is_ascii_alphabetic() || next == '_' => CommandClass::Plain,
+        (Some('$'), _) => CommandClass::Opaque,
+        (Some('<' | '>'), _) => CommandClass::Redirects,
+        _ => CommandClass::Plain,
     }
 }
 
-/// A quote that is not closed is not understood.
-fn quotes(text: &str) -> Clarity {
+/// An unclosed quote cannot be judged.
+fn quote_class(text: &str) -> CommandClass {
     let (mut open, mut escaped) = (None, false);
     for c in text.chars() {
         match (open, c) {
@@ -100,60 +101,59 @@ fn quotes(text: &str) -> Clarity {
             _ => (),
         }
     }
-    if open.is_some() || escaped { Clarity::Opaque } else { Clarity::Plain }
+    if open.is_some() || escaped { CommandClass::Opaque } else { CommandClass::Plain }
 }
 
-/// Words that are grammar and not commands, and commands that are a variable.
-fn begins_oddly(part: &str) -> bool {
-    const GRAMMAR: [&str; 19] = [
+/// Whether a command starts with a shell keyword or a variable.
+fn begins_with_syntax(part: &str) -> bool {
+    const KEYWORDS: [&str; 19] = [
         "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select",
         "function", "coproc", "!", "[[", "time",
     ];
-    let first = part.split(BLANK).next().unwrap_or("");
-    GRAMMAR.contains(&first) || first.starts_with(['{', '}', '$', '#'])
+    let first = part.split(WHITESPACE).next().unwrap_or("");
+    KEYWORDS.contains(&first) || first.starts_with(['{', '}', '$', '#'])
 }
 
-/// The length of a redirection that writes nothing anywhere, if the rest begins
-/// with one. Nearly every command of a model ends in one.
-fn harmless(before: Option<char>, rest: &str) -> Option<usize> {
-    const NOTHING: [&str; 5] = ["2>&1", "2>/dev/null", "1>/dev/null", ">/dev/null", "2> /dev/null"];
-    if !before.is_none_or(|c| BLANK.contains(&c)) {
+/// The length of a redirection at the start of `rest` that writes no file. Most commands of models end in
+/// one.
+fn harmless_redirect_len(before: Option<char>, rest: &str) -> Option<usize> {
+    const HARMLESS_REDIRECTS: [&str; 5] = ["2>&1", "2>/dev/null", "1>/dev/null", ">/dev/null", "2> /dev/null"];
+    if !before.is_none_or(|c| WHITESPACE.contains(&c)) {
         return None;
     }
-    let word = NOTHING.iter().find(|word| rest.starts_with(**word))?;
-    let behind = rest.get(word.len()..).and_then(|behind| behind.chars().next());
-    behind.is_none_or(|c| BLANK.contains(&c) || matches!(c, ';' | '|' | '&')).then_some(word.len())
+    let word = HARMLESS_REDIRECTS.iter().find(|word| rest.starts_with(**word))?;
+    let after = rest.get(word.len()..).and_then(|after| after.chars().next());
+    after.is_none_or(|c| WHITESPACE.contains(&c) || matches!(c, ';' | '|' | '&')).then_some(word.len())
 }
 
-/// Other ways to say the same command, for rules that deny: behind `sudo` and
-/// its like, behind variables set for it, without the folder of its program,
-/// without quotes and backslashes, and what a shell is told to run. This finds
-/// honest mistakes; who wants to hide a command can.
+/// Equivalent spellings of a command, for deny rules: without `sudo` and similar prefixes, variable
+/// assignments, the program's folder, quotes and backslashes, and the command given to a shell. This catches
+/// honest mistakes; a command can still be hidden on purpose.
 pub(crate) fn spellings(part: &str) -> Vec<String> {
-    const BEFORE: [&str; 26] = [
+    const PREFIXES: [&str; 26] = [
         "sudo", "doas", "env", "command", "builtin", "exec", "nohup", "nice", "ionice", "time", "timeout", "stdbuf",
         "setsid", "xargs", "busybox", "eval", "if", "then", "else", "elif", "while", "until", "do", "!", "{", "watch",
     ];
     const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
-    const MOST: usize = 40;
-    if part.len() > MOST_BYTES {
+    const MAX_SPELLINGS: usize = 40;
+    if part.len() > MAX_BYTES {
         return Vec::new();
     }
     let bare: String = part.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
     let mut found = Vec::new();
     let (mut rest, mut wrapped) = (bare.trim(), false);
-    while found.len() < MOST && !rest.is_empty() {
-        let (first, behind) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    while found.len() < MAX_SPELLINGS && !rest.is_empty() {
+        let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let program = first.rsplit_once('/').map_or(first, |(_, program)| program);
         found.push(rest.to_owned());
-        found.push(format!("{program} {behind}").trim_end().to_owned());
+        found.push(format!("{program} {after}").trim_end().to_owned());
         let is_option = wrapped && (first.starts_with('-') || first.starts_with(|c: char| c.is_ascii_digit()));
         let sets = first.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains('/'));
-        wrapped |= BEFORE.contains(&program) || SHELLS.contains(&program);
-        if !(sets || is_option || BEFORE.contains(&program) || SHELLS.contains(&program)) {
+        wrapped |= PREFIXES.contains(&program) || SHELLS.contains(&program);
+        if !(sets || is_option || PREFIXES.contains(&program) || SHELLS.contains(&program)) {
             break;
         }
-        rest = behind.trim_start();
+        rest = after.trim_start();
     }
     found
 }
@@ -163,10 +163,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn l3_a_line_falls_into_its_commands() {
-        use Clarity::{Opaque, Plain, Redirects};
+    fn l3_a_line_is_split_into_its_commands() {
+        use CommandClass::{Opaque, Plain, Redirects};
         #[rustfmt::skip]
-        let cases: [(&str, &[&str], Clarity); 33] = [
+        let cases: [(&str, &[&str], CommandClass); 33] = [
             ("make",                        &["make"],                    Plain),
             ("  make  ",                    &["make"],                    Plain),
             ("a && b || c; d | e & f",      &["a", "b", "c", "d", "e", "f"], Plain),
@@ -201,25 +201,25 @@ mod tests {
             ("$a b",                        &["$a b"],                    Opaque),
             ("{ a; }",                      &["{ a", "}"],                Opaque),
         ];
-        for (text, parts, clarity) in cases {
-            let command = Command::parse(text);
-            assert_eq!((command.parts.as_slice(), command.clarity), (parts, clarity), "{text}");
+        for (text, parts, class) in cases {
+            let command = ShellCommand::parse(text);
+            assert_eq!((command.parts.as_slice(), command.class), (parts, class), "{text}");
         }
     }
 
     #[test]
-    fn l4_a_line_of_any_length_is_taken_apart_in_bounded_time() {
+    fn l4_a_line_of_any_length_is_parsed_in_bounded_time() {
         for line in ["2>&1 ".repeat(10_000_000), "a;".repeat(10_000_000), "sudo ".repeat(10_000_000)] {
-            assert_eq!(Command::parse(&line).clarity, Clarity::Opaque);
+            assert_eq!(ShellCommand::parse(&line).class, CommandClass::Opaque);
         }
         let line = "2>&1 ".repeat(13_000);
-        assert_eq!(Command::parse(&line).parts.len(), 1);
+        assert_eq!(ShellCommand::parse(&line).parts.len(), 1);
         assert!(spellings(&"sudo ".repeat(13_000)).len() < 50);
         assert!(spellings(&"sudo ".repeat(10_000_000)).is_empty());
     }
 
     #[test]
-    fn l3_a_command_that_is_wrapped_is_still_found() {
+    fn l3_a_wrapped_command_is_still_found() {
         for line in [
             "rm -r x",
             "sudo rm -r x",

@@ -1,4 +1,4 @@
-//! Answers given for a project, kept in one small file for all projects.
+//! Answers that hold for a project, stored in one file for all projects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,46 +9,46 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::rules::Rule;
-use crate::atomic::{self, Access};
-use crate::dir::{self, Dir, Opened};
+use crate::atomic::{self, FileMode};
+use crate::dir::{self, Dir, OpenedPath};
 
-/// Far more than answers ever take.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+/// Far more than the answers ever need.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What the user allowed for good in one project.
+/// The stored answers of one project.
 #[derive(Debug)]
 pub struct ProjectMemory {
     file: PathBuf,
-    /// The project, by the path of its root with every link followed; see [`key`].
+    /// The canonical path of the project's root; see [`key`].
     project: String,
-    answers: Vec<Answer>,
+    answers: Vec<StoredAnswer>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     #[error("{}: {problem}", .file.display())]
     Io { file: PathBuf, problem: io::Error },
-    #[error("{} is a link or no plain file; move it away, it is not used", .file.display())]
+    #[error("{} is a link or not a regular file; move it away, it is not used", .file.display())]
     NotPlain { file: PathBuf },
     #[error("{} is not understood, and is left as it is: {problem}", .file.display())]
     NotUnderstood { file: PathBuf, problem: serde_json::Error },
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Stored {
-    allowed: BTreeMap<String, Vec<Answer>>,
+struct StoredAnswers {
+    allowed: BTreeMap<String, Vec<StoredAnswer>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct StoredAnswer {
     pub(crate) tool: String,
-    /// Without one, any use inside the working directory.
+    /// Without a subject, the answer covers any use inside the working directory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) subject: Option<String>,
 }
 
 impl ProjectMemory {
-    /// Reads what is remembered; a file that is not there yet remembers nothing.
+    /// Reads the stored answers. A missing file is empty.
     pub fn open(file: &Path, root: &Path) -> Result<ProjectMemory, MemoryError> {
         let project = key(&fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
         let mut stored = read(file)?;
@@ -60,7 +60,7 @@ impl ProjectMemory {
         self.answers.iter().map(|answer| Rule::answer(&answer.tool, answer.subject.as_deref()))
     }
 
-    pub(crate) fn remember(&mut self, answer: Answer) -> Result<(), MemoryError> {
+    pub(crate) fn remember(&mut self, answer: StoredAnswer) -> Result<(), MemoryError> {
         self.change(|answers| {
             if !answers.contains(&answer) {
                 answers.push(answer.clone());
@@ -70,9 +70,9 @@ impl ProjectMemory {
         Ok(())
     }
 
-    /// Takes a yes back; whether there was one.
+    /// Removes an answer; returns whether it existed.
     pub(crate) fn forget(&mut self, rule: &str) -> Result<bool, MemoryError> {
-        let is_it = |answer: &Answer| Rule::answer(&answer.tool, answer.subject.as_deref()).to_string() == rule;
+        let is_it = |answer: &StoredAnswer| Rule::answer(&answer.tool, answer.subject.as_deref()).to_string() == rule;
         if !self.answers.iter().any(is_it) {
             return Ok(false);
         }
@@ -81,8 +81,8 @@ impl ProjectMemory {
         Ok(true)
     }
 
-    /// Changes the file as it is now: another aside may have written since.
-    fn change(&self, change: impl FnOnce(&mut Vec<Answer>)) -> Result<(), MemoryError> {
+    /// Re-reads the file before changing it: another aside may have written it.
+    fn change(&self, change: impl FnOnce(&mut Vec<StoredAnswer>)) -> Result<(), MemoryError> {
         let fail = |problem| MemoryError::Io { file: self.file.clone(), problem };
         let mut stored = read(&self.file)?;
         change(stored.allowed.entry(self.project.clone()).or_default());
@@ -92,13 +92,13 @@ impl ProjectMemory {
         if let Some(folder) = self.file.parent() {
             private_folder(folder).map_err(fail)?;
         }
-        atomic::write(&self.file, text.as_bytes(), Access::Private).map_err(fail)
+        atomic::write(&self.file, text.as_bytes(), FileMode::Private).map_err(fail)
     }
 }
 
-/// What a project is stored under. No two paths have the same key: one that is
-/// not UTF-8, or that looks as if it had been made UTF-8, is written as bytes. A
-/// whole path begins with a slash and so is never taken for such a key.
+/// The key under which a project is stored. It is unique for each path: a path that is not UTF-8, or contains
+/// a replacement character, is written as bytes. Absolute paths begin with a slash, so they cannot be
+/// confused with such a key.
 fn key(root: &Path) -> String {
     match root.to_str() {
         Some(path) if !path.contains(char::REPLACEMENT_CHARACTER) => path.to_owned(),
@@ -109,23 +109,23 @@ fn key(root: &Path) -> String {
     }
 }
 
-/// Links are not followed: whoever could put one there would choose the answers.
-fn read(file: &Path) -> Result<Stored, MemoryError> {
-    let fail = |problem: io::Error| match dir::is_elsewhere(&problem) {
+/// Links are not followed: anyone who can create one could choose the answers.
+fn read(file: &Path) -> Result<StoredAnswers, MemoryError> {
+    let fail = |problem: io::Error| match dir::leads_elsewhere(&problem) {
         true => MemoryError::NotPlain { file: file.to_owned() },
         false => MemoryError::Io { file: file.to_owned(), problem },
     };
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
         return Err(fail(io::ErrorKind::InvalidInput.into()));
     };
-    let opened = match Dir::open(folder).and_then(|folder| folder.look(Path::new(name))) {
+    let opened = match Dir::open(folder).and_then(|folder| folder.open_at(Path::new(name))) {
         Ok(opened) => opened,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StoredAnswers::default()),
         Err(error) => return Err(fail(error)),
     };
-    let Opened::File(opened, _) = opened else { return Err(MemoryError::NotPlain { file: file.to_owned() }) };
+    let OpenedPath::File(opened, _) = opened else { return Err(MemoryError::NotPlain { file: file.to_owned() }) };
     let mut text = String::new();
-    opened.take(MOST_BYTES).read_to_string(&mut text).map_err(fail)?;
+    opened.take(MAX_BYTES).read_to_string(&mut text).map_err(fail)?;
     serde_json::from_str(&text).map_err(|problem| MemoryError::NotUnderstood { file: file.to_owned(), problem })
 }
 

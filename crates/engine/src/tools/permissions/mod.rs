@@ -1,4 +1,4 @@
-//! Who may do what: rules, answers of the user, and the question itself.
+//! Permissions: rules, the user's answers, and the question itself.
 
 mod command;
 mod list;
@@ -8,91 +8,90 @@ mod rules;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Asker, Likeness, Permit, Question, Risk, Standing, Target};
+use super::{AnswerScope, Asker, CallTarget, PermissionAnswer, PermissionQuestion, PriorApproval, Risk};
 
-pub use list::{NotForgotten, Ruled, Source};
-use memory::Answer;
+pub use list::{ForgetError, ListedRule, RuleSource};
+use memory::StoredAnswer;
 pub use memory::{MemoryError, ProjectMemory};
 pub use names::{KnownTools, server_pattern};
 pub(crate) use rules::Rule;
-pub use rules::{RuleError, Rules, Verdict};
+pub use rules::{PermissionRules, RuleError, RuleVerdict};
 
-/// What is done about what the rules leave to the user.
+/// What to do when the rules say to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum PermissionMode {
     Ask,
-    /// Everything inside the working directory is allowed; outside and protected
-    /// paths still ask.
+    /// Allows everything inside the working directory. Paths outside and protected paths still ask.
     AllowAll,
-    /// Whatever would ask is denied.
+    /// Denies everything that would ask.
     DenyAll,
 }
 
 /// The permissions of a session.
 #[derive(Debug)]
 pub struct Permissions {
-    rules: Arc<Rules>,
-    mode: Mode,
-    /// Answers that hold on, of this session and of the project.
+    rules: Arc<PermissionRules>,
+    mode: PermissionMode,
+    /// The lasting answers, of this session and of the project.
     answers: Mutex<Vec<Rule>>,
     memory: Option<Mutex<ProjectMemory>>,
-    /// Calls run side by side, but the user reads one question at a time.
+    /// Calls run concurrently, but the user is asked one question at a time.
     asking: tokio::sync::Mutex<()>,
 }
 
-/// Why something is not done, in words for the model.
+/// Why a call was denied, in words for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Denied {
+pub(crate) enum Denial {
     #[error("denied by the rule `{0}`; nothing was done")]
     ByRule(String),
-    #[error("denied: it needs permission, and this run allows nothing that would have to be asked; nothing was done")]
+    #[error("denied: it needs permission, and this run denies everything that needs permission; nothing was done")]
     ByMode,
     #[error("denied: it needs permission and there is nobody to ask; nothing was done")]
     NobodyToAsk,
-    #[error("denied by the user{}; nothing was done", said(.0))]
+    #[error("denied by the user{}; nothing was done", user_comment(.0))]
     ByUser(Option<String>),
     #[error("interrupted before it was allowed; nothing was done")]
     Interrupted,
 }
 
-fn said(word: &Option<String>) -> String {
-    word.as_ref().map(|word| format!(", who says: {word}")).unwrap_or_default()
+fn user_comment(comment: &Option<String>) -> String {
+    comment.as_ref().map(|comment| format!(", who says: {comment}")).unwrap_or_default()
 }
 
-/// Whether a question is needed.
+/// Whether the user must be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum PermissionNeed {
     Nothing,
     Question,
 }
 
-impl Standing {
-    /// What is left of a permission that was given beforehand.
-    fn limits(self, verdict: Verdict, mode: Mode) -> (Verdict, Mode) {
+impl PriorApproval {
+    /// Removes earlier permissions that are not enough.
+    fn restrict(self, verdict: RuleVerdict, mode: PermissionMode) -> (RuleVerdict, PermissionMode) {
         let asks = match verdict {
-            Verdict::Allow | Verdict::Ask => Verdict::Ask,
-            Verdict::Deny => Verdict::Deny,
+            RuleVerdict::Allow | RuleVerdict::Ask => RuleVerdict::Ask,
+            RuleVerdict::Deny => RuleVerdict::Deny,
         };
         match (self, mode) {
-            (Standing::Counts, _) => (verdict, mode),
-            (Standing::Asks, _) => (asks, mode),
-            (Standing::AlwaysAsks, Mode::Ask | Mode::AllowAll) => (asks, Mode::Ask),
-            (Standing::AlwaysAsks, Mode::DenyAll) => (asks, Mode::DenyAll),
+            (PriorApproval::Suffices, _) => (verdict, mode),
+            (PriorApproval::Asks, _) => (asks, mode),
+            (PriorApproval::AlwaysAsks, PermissionMode::Ask | PermissionMode::AllowAll) => (asks, PermissionMode::Ask),
+            (PriorApproval::AlwaysAsks, PermissionMode::DenyAll) => (asks, PermissionMode::DenyAll),
         }
     }
 }
 
-/// How something came to be allowed.
+/// Why a call is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Allowed {
-    /// The person was asked about this very call.
-    Asked,
-    /// An answer to another question covers it.
-    Covered,
+pub(crate) enum GrantedBy {
+    /// The user approved this very call.
+    ThisQuestion,
+    /// An earlier answer covers it.
+    EarlierAnswer,
 }
 
 impl Permissions {
-    pub fn new(rules: Rules, mode: Mode) -> Permissions {
+    pub fn new(rules: PermissionRules, mode: PermissionMode) -> Permissions {
         Permissions {
             rules: Arc::new(rules),
             mode,
@@ -102,107 +101,115 @@ impl Permissions {
         }
     }
 
-    /// With what was allowed in this project before; answers for the project
-    /// are added to it. Without it they hold for the session.
-    pub fn remembering(mut self, memory: ProjectMemory) -> Permissions {
+    /// Uses the stored answers of the project, and stores new ones there. Without a memory, answers for the
+    /// project hold for the session only.
+    pub fn with_memory(mut self, memory: ProjectMemory) -> Permissions {
         self.answers.get_mut().unwrap_or_else(PoisonError::into_inner).extend(memory.rules());
         self.memory = Some(Mutex::new(memory));
         self
     }
 
-    pub(crate) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<PermissionRules> {
         Arc::clone(&self.rules)
     }
 
-    pub(crate) fn need(&self, tool: &str, target: &Target) -> Result<Need, Denied> {
+    pub(crate) fn need(&self, tool: &str, target: &CallTarget) -> Result<PermissionNeed, Denial> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        self.need_with(&answers, tool, target)
+        self.need_given(&answers, tool, target)
     }
 
-    fn need_with(&self, answers: &[Rule], tool: &str, target: &Target) -> Result<Need, Denied> {
-        let (verdict, rule) = self.rules.judge(answers, tool, target);
-        // Nothing but a rule that names the very path lifts the protection.
+    fn need_given(&self, answers: &[Rule], tool: &str, target: &CallTarget) -> Result<PermissionNeed, Denial> {
+        let (verdict, rule) = self.rules.verdict_for(answers, tool, target);
+        // Only a rule that names this exact path lifts the protection.
         let is_protected = target.protected.is_some() && !self.rules.allows_exactly(tool, target);
         let always_asks = is_protected || target.risk == Risk::Outside;
-        let (verdict, mode) = target.standing.limits(verdict, self.mode);
+        let (verdict, mode) = target.prior_approval.restrict(verdict, self.mode);
         match (verdict, mode) {
-            (Verdict::Deny, _) => Err(Denied::ByRule(rule.map(ToString::to_string).unwrap_or_default())),
-            (Verdict::Allow, _) if !always_asks => Ok(Need::Nothing),
-            (Verdict::Allow | Verdict::Ask, Mode::DenyAll) => Err(Denied::ByMode),
-            (Verdict::Ask, Mode::AllowAll) if !always_asks => Ok(Need::Nothing),
-            (Verdict::Allow | Verdict::Ask, Mode::AllowAll | Mode::Ask) => Ok(Need::Question),
+            (RuleVerdict::Deny, _) => Err(Denial::ByRule(rule.map(ToString::to_string).unwrap_or_default())),
+            (RuleVerdict::Allow, _) if !always_asks => Ok(PermissionNeed::Nothing),
+            (RuleVerdict::Allow | RuleVerdict::Ask, PermissionMode::DenyAll) => Err(Denial::ByMode),
+            (RuleVerdict::Ask, PermissionMode::AllowAll) if !always_asks => Ok(PermissionNeed::Nothing),
+            (RuleVerdict::Allow | RuleVerdict::Ask, PermissionMode::AllowAll | PermissionMode::Ask) => {
+                Ok(PermissionNeed::Question)
+            }
         }
     }
 
-    /// Whether the model may learn something of a file without a question.
-    pub(crate) fn may_tell(&self, target: &Target) -> bool {
-        let may_be_read = |path: &String| self.rules.lets_be_read("read", &target.subject, path);
+    /// Whether an error may reveal the content of a file to the model without a question.
+    pub(crate) fn may_reveal(&self, target: &CallTarget) -> bool {
+        let may_be_read = |path: &String| self.rules.may_read("read", &target.subject, path);
         target.risk != Risk::Outside && target.path.as_ref().is_none_or(may_be_read)
     }
 
-    /// Asks, unless the answer to the question before covers this one too.
-    pub(crate) async fn ask(&self, target: &Target, question: Question, asker: &dyn Asker) -> Result<Allowed, Denied> {
+    /// Asks the user, unless the answer to the previous question already covers this call.
+    pub(crate) async fn ask(
+        &self,
+        target: &CallTarget,
+        question: PermissionQuestion,
+        asker: &dyn Asker,
+    ) -> Result<GrantedBy, Denial> {
         let _one_at_a_time = self.asking.lock().await;
         match self.need(&question.tool, target)? {
-            Need::Nothing => return Ok(Allowed::Covered),
-            Need::Question => (),
+            PermissionNeed::Nothing => return Ok(GrantedBy::EarlierAnswer),
+            PermissionNeed::Question => (),
         }
-        // What could not be read as it is, is answered for this once.
-        let answer = lasting(&question.tool, target).filter(|_| !question.is_marked());
-        let answer = answer.filter(|answer| self.would_do(answer, &question.tool, target));
+        // If the text was shown with marks, such as for invisible characters, the answer counts only once.
+        let answer = lasting_answer(&question.tool, target).filter(|_| !question.is_marked());
+        let answer = answer.filter(|answer| self.would_suffice(answer, &question.tool, target));
         let covers = answer.as_ref().map(|answer| Rule::answer(&answer.tool, answer.subject.as_deref()).to_string());
-        match asker.ask(Question { covers, ..question }).await {
-            Permit::Once => (),
-            Permit::Session => self.hold(answer),
-            Permit::Project => self.keep(answer, asker),
-            Permit::No(word) => return Err(Denied::ByUser(word)),
-            Permit::Nobody => return Err(Denied::NobodyToAsk),
+        match asker.ask(PermissionQuestion { covers, ..question }).await {
+            PermissionAnswer::Once => (),
+            PermissionAnswer::Session => self.remember_for_session(answer),
+            PermissionAnswer::Project => self.remember_for_project(answer, asker),
+            PermissionAnswer::No(comment) => return Err(Denial::ByUser(comment)),
+            PermissionAnswer::Nobody => return Err(Denial::NobodyToAsk),
         }
-        Ok(Allowed::Asked)
+        Ok(GrantedBy::ThisQuestion)
     }
 
-    /// Whether the same question would not be asked again with this answer. A
-    /// line that no rule can allow is asked about every time.
-    fn would_do(&self, answer: &Answer, tool: &str, target: &Target) -> bool {
+    /// Whether this answer would prevent the same question. Some command lines cannot be allowed by any rule,
+    /// so they always ask.
+    fn would_suffice(&self, answer: &StoredAnswer, tool: &str, target: &CallTarget) -> bool {
         let answer = Rule::answer(&answer.tool, answer.subject.as_deref());
-        self.need_with(&[answer], tool, target) == Ok(Need::Nothing)
+        self.need_given(&[answer], tool, target) == Ok(PermissionNeed::Nothing)
     }
 
-    fn hold(&self, answer: Option<Answer>) {
-        if let Some(Answer { tool, subject }) = answer {
+    fn remember_for_session(&self, answer: Option<StoredAnswer>) {
+        if let Some(StoredAnswer { tool, subject }) = answer {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             answers.push(Rule::answer(&tool, subject.as_deref()));
         }
     }
 
-    fn keep(&self, answer: Option<Answer>, asker: &dyn Asker) {
+    fn remember_for_project(&self, answer: Option<StoredAnswer>, asker: &dyn Asker) {
         if let Some(answer) = answer.clone() {
-            let kept = match &self.memory {
+            let stored = match &self.memory {
                 Some(memory) => {
                     let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
                     memory.remember(answer).map_err(|error| error.to_string())
                 }
-                None => Err("there is no place to remember it".to_owned()),
+                None => Err("there is nowhere to store it".to_owned()),
             };
-            if let Err(why) = kept {
-                asker.trouble(&format!("allowed for this session only: {why}"));
+            if let Err(why) = stored {
+                asker.warn(&format!("allowed for this session only: {why}"));
             }
         }
-        self.hold(answer);
+        self.remember_for_session(answer);
     }
 }
 
-/// What a yes for longer covers. Outside the working directory, and for
-/// protected paths, there is none.
-fn lasting(tool: &str, target: &Target) -> Option<Answer> {
-    if target.protected.is_some() || target.standing != Standing::Counts {
+/// What a lasting answer covers; `None` outside the working directory and for protected paths.
+fn lasting_answer(tool: &str, target: &CallTarget) -> Option<StoredAnswer> {
+    if target.protected.is_some() || target.prior_approval != PriorApproval::Suffices {
         return None;
     }
-    let (tool, subject) = match (target.risk, &target.likeness) {
+    let (tool, subject) = match (target.risk, &target.answer_scope) {
         (Risk::Outside, _) => return None,
-        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Tool) => (tool.to_owned(), None),
-        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Server(server)) => (server_pattern(server), None),
-        (Risk::Reads | Risk::Writes | Risk::Runs, Likeness::Subject) => (tool.to_owned(), Some(target.subject.clone())),
+        (Risk::Reads | Risk::Writes | Risk::Runs, AnswerScope::Tool) => (tool.to_owned(), None),
+        (Risk::Reads | Risk::Writes | Risk::Runs, AnswerScope::Server(server)) => (server_pattern(server), None),
+        (Risk::Reads | Risk::Writes | Risk::Runs, AnswerScope::Subject) => {
+            (tool.to_owned(), Some(target.subject.clone()))
+        }
     };
-    Some(Answer { tool, subject })
+    Some(StoredAnswer { tool, subject })
 }

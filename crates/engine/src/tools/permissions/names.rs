@@ -1,29 +1,29 @@
-//! Names of tools that rules may be about.
+//! The names of tools that rules can refer to.
 
-use super::rules::like;
+use super::rules::matches_pattern;
 
-/// Stands between the name of a server and that of its tool.
-pub(super) const SERVER_MARK: &str = "__";
+/// Separates the name of a server from the name of its tool.
+pub(super) const SERVER_SEPARATOR: &str = "__";
 
-/// The built-in tools, those that only read before the others.
+/// The built-in tools, with those that only read first.
 const BUILT_IN: [&str; 7] = ["read", "list", "glob", "grep", "edit", "write", "shell"];
 
-/// The tools there can be: the built-in ones and those of the servers.
+/// All tools that can exist: the built-in ones and those of the configured servers.
 #[derive(Debug, Default)]
 pub struct KnownTools {
-    /// What the names of each server's tools begin with.
+    /// The prefix of each server's tool names.
     prefixes: Vec<String>,
 }
 
-/// What every tool of a server is called.
+/// The pattern that matches every tool of a server.
 pub fn server_pattern(server: &str) -> String {
     format!("{}*", prefix(server))
 }
 
-/// Providers want no digit or dash in front.
+/// Some providers reject names that begin with a digit or a dash.
 fn prefix(server: &str) -> String {
-    let begins_oddly = server.starts_with(|first: char| first.is_ascii_digit() || first == '-');
-    format!("{}{server}{SERVER_MARK}", if begins_oddly { "_" } else { "" })
+    let needs_underscore = server.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+    format!("{}{server}{SERVER_SEPARATOR}", if needs_underscore { "_" } else { "" })
 }
 
 impl KnownTools {
@@ -31,7 +31,7 @@ impl KnownTools {
         KnownTools { prefixes: servers.into_iter().map(prefix).collect() }
     }
 
-    /// Whether the tool of a rule can be one of them; it may have stars.
+    /// Whether a rule's tool can exist. It may contain stars.
     pub fn has(&self, tool: &str) -> bool {
         let (literal, has_star) = match tool.split_once('*') {
             Some((literal, _)) => (literal, true),
@@ -41,10 +41,10 @@ impl KnownTools {
             let names_one = literal.strip_prefix(prefix.as_str()).is_some_and(|name| has_star || !name.is_empty());
             names_one || (has_star && prefix.starts_with(literal))
         };
-        BUILT_IN.iter().any(|name| like(tool, name)) || self.prefixes.iter().any(of_server)
+        BUILT_IN.iter().any(|name| matches_pattern(tool, name)) || self.prefixes.iter().any(of_server)
     }
 
-    /// All of them, for a message.
+    /// All of them, for an error message.
     pub fn list(&self) -> String {
         let servers = self.prefixes.iter().map(|prefix| format!("{prefix}TOOL"));
         let names: Vec<String> = BUILT_IN.iter().map(|name| (*name).to_owned()).chain(servers).collect();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn l3_a_rule_is_about_a_tool_that_can_exist() {
+    fn l3_a_rule_can_only_name_tools_that_can_exist() {
         let known = KnownTools::new(["maps", "7up"]);
         for name in ["read", "shell", "*", "re*", "maps__*", "maps__route", "m*", "maps_*", "_7up__list", "*__route"] {
             assert!(known.has(name), "{name}");
@@ -71,10 +71,10 @@ mod tests {
 
     #[test]
     fn every_built_in_tool_is_known() {
-        use crate::tools::{Mode, Permissions, Rules, Toolbox, Workplace};
-        let scratch = crate::scratch::Scratch::new("known-tools");
-        let work = Workplace::open(scratch.path()).unwrap();
-        let tools = Toolbox::standard(&work, Permissions::new(Rules::new(), Mode::Ask));
+        use crate::tools::{PermissionMode, PermissionRules, Permissions, Toolbox, WorkingDir};
+        let test_dir = crate::test_dir::TestDir::new("known-tools");
+        let work = WorkingDir::open(test_dir.path()).unwrap();
+        let tools = Toolbox::standard(&work, Permissions::new(PermissionRules::new(), PermissionMode::Ask));
         let names: Vec<&str> = tools.specs().iter().map(|spec| spec.name.as_str()).collect();
         assert_eq!(names, BUILT_IN);
     }

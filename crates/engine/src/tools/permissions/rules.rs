@@ -1,55 +1,54 @@
-//! Rules of permission, as they stand in `[permissions]`.
+//! The permission rules of `[permissions]`.
 //!
-//! Those about commands keep honest mistakes away. They are a seat belt, not a
-//! wall: a command can be written in more ways than a rule can name.
+//! Rules about commands prevent honest mistakes. They are not a security boundary: a command can be written
+//! in more ways than a rule can name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use aside_core::question::is_invisible;
+use aside_core::permission_question::is_invisible;
 
-use super::command::{Clarity, Command, spellings};
-use super::names::{SERVER_MARK, server_pattern};
-use crate::tools::{Risk, Target};
+use super::command::{CommandClass, ShellCommand, spellings};
+use super::names::{SERVER_SEPARATOR, server_pattern};
+use crate::tools::{CallTarget, Risk};
 
 /// The tool whose subject is a command line.
 const SHELL: &str = "shell";
 
-/// What is done about something that needs permission. The later, the stricter.
+/// What to do with a call. Later variants are stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum RuleVerdict {
     Allow,
     Ask,
     Deny,
 }
 
-/// All rules of a session. One that denies a pattern wins over all that allow.
-/// Else a rule with a pattern comes before a bare one, which is the default of
-/// its tool; the more specific pattern counts, and of equals the strictest.
-/// The second list has those that open the network too.
+/// All rules of a session. A deny rule with a pattern overrides everything else. Otherwise a rule with a
+/// pattern comes before a bare one, which sets the default of its tool; the most specific pattern wins, and
+/// among equals the strictest rule. The second list has the rules that also allow network access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules(Vec<Rule>, Vec<Rule>);
+pub struct PermissionRules(Vec<Rule>, Vec<Rule>);
 
-/// `tool` or `tool:subject`; in both, `*` stands for any run of characters.
+/// `tool` or `tool:subject`; `*` matches any run of characters in both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     tool: String,
-    subject: Subject,
-    verdict: Verdict,
-    by: By,
+    subject: SubjectPattern,
+    verdict: RuleVerdict,
+    made_by: MadeBy,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Subject {
+enum SubjectPattern {
     Any,
-    Like(String),
-    Exactly(String),
+    Pattern(String),
+    Exact(String),
 }
 
-/// A yes that the user gave when asked outweighs a general rule to ask.
+/// An answer of the user overrides a general rule to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+enum MadeBy {
     Config,
     Answer,
 }
@@ -57,53 +56,52 @@ enum By {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     #[error("unknown verdict `{0}`; use allow, ask or deny")]
-    Verdict(String),
+    RuleVerdict(String),
     #[error("`{0}` names no tool; use `tool` or `tool:pattern`, such as `shell:git status*`")]
     Key(String),
 }
 
-impl Rules {
-    pub fn new() -> Rules {
-        Rules::default()
+impl PermissionRules {
+    pub fn new() -> PermissionRules {
+        PermissionRules::default()
     }
 
-    /// Adds `key = "word"` of `[permissions]`.
+    /// Adds the entry `key = "word"` of `[permissions]`.
     pub fn add(&mut self, key: &str, word: &str) -> Result<(), RuleError> {
         self.0.push(Rule::parse(key, word.parse()?)?);
         Ok(())
     }
 
-    /// Lets every tool of a server be used without a question, unless a rule
-    /// names one of them.
+    /// Allows every tool of a server, unless a rule names one of them.
     pub fn trust_server(&mut self, server: &str) {
         let tool = server_pattern(server);
-        self.0.push(Rule { tool, subject: Subject::Any, verdict: Verdict::Allow, by: By::Config });
+        self.0.push(Rule { tool, subject: SubjectPattern::Any, verdict: RuleVerdict::Allow, made_by: MadeBy::Config });
     }
 
-    /// Adds a rule that switches network on for what it allows.
+    /// Adds a rule that allows a command and gives it network access.
     pub fn add_with_network(&mut self, key: &str) -> Result<(), RuleError> {
-        let rule = Rule::parse(key, Verdict::Allow)?;
+        let rule = Rule::parse(key, RuleVerdict::Allow)?;
         self.0.push(rule.clone());
         self.1.push(rule);
         Ok(())
     }
 
-    /// Whether rules with network allow all of this.
+    /// Whether rules with network access allow all of the command.
     pub(crate) fn opens_network(&self, tool: &str, subject: &str, risk: Risk) -> bool {
-        strictest(&self.1, tool, subject, risk).0 == Verdict::Allow
+        strictest_verdict(&self.1, tool, subject, risk).0 == RuleVerdict::Allow
     }
 
-    /// Files and folders that may not be read, as far as a rule names one: commands
-    /// do not get to read them either, where that can be held.
+    /// The files and folders that deny rules for `read` name. Commands may not read them either, where
+    /// confinement can enforce that.
     pub fn unreadable(&self, root: &Path) -> Vec<PathBuf> {
-        let denied = self.0.iter().filter(|rule| rule.verdict == Verdict::Deny && rule.tool == "read");
+        let denied = self.0.iter().filter(|rule| rule.verdict == RuleVerdict::Deny && rule.tool == "read");
         let path = |rule: &Rule| match &rule.subject {
-            Subject::Exactly(path) => Some(root.join(path)),
-            Subject::Like(pattern) => {
+            SubjectPattern::Exact(path) => Some(root.join(path)),
+            SubjectPattern::Pattern(pattern) => {
                 let folder = pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*"))?;
                 (!folder.contains('*')).then(|| root.join(folder))
             }
-            Subject::Any => None,
+            SubjectPattern::Any => None,
         };
         denied.filter_map(path).collect()
     }
@@ -112,39 +110,50 @@ impl Rules {
         self.0.iter()
     }
 
-    /// What becomes of it, and by which rule if there is one.
-    pub(crate) fn judge<'a>(&'a self, answers: &'a [Rule], tool: &str, target: &Target) -> (Verdict, Option<&'a Rule>) {
-        let judged = self.judge_alone(answers, tool, target);
-        match (judged.0, reveals(tool)) {
-            (Verdict::Allow | Verdict::Ask, true) => {
-                let reading = Target { risk: as_reading(target.risk), ..target.clone() };
-                let read = self.judge_alone(&[], "read", &reading);
+    /// The verdict on a call, and the rule that decided it, if any.
+    pub(crate) fn verdict_for<'a>(
+        &'a self,
+        answers: &'a [Rule],
+        tool: &str,
+        target: &CallTarget,
+    ) -> (RuleVerdict, Option<&'a Rule>) {
+        let judged = self.verdict_for_tool(answers, tool, target);
+        match (judged.0, reveals_content(tool)) {
+            (RuleVerdict::Allow | RuleVerdict::Ask, true) => {
+                let reading = CallTarget { risk: as_reading(target.risk), ..target.clone() };
+                let read = self.verdict_for_tool(&[], "read", &reading);
                 if read.0 > judged.0 { read } else { judged }
             }
-            (Verdict::Deny, _) | (Verdict::Allow | Verdict::Ask, false) => judged,
+            (RuleVerdict::Deny, _) | (RuleVerdict::Allow | RuleVerdict::Ask, false) => judged,
         }
     }
 
-    fn judge_alone<'a>(&'a self, answers: &'a [Rule], tool: &str, target: &Target) -> (Verdict, Option<&'a Rule>) {
-        if let Some(rule) = self.denying(tool, &target.subject, target.path.as_deref()) {
-            return (Verdict::Deny, Some(rule));
+    fn verdict_for_tool<'a>(
+        &'a self,
+        answers: &'a [Rule],
+        tool: &str,
+        target: &CallTarget,
+    ) -> (RuleVerdict, Option<&'a Rule>) {
+        if let Some(rule) = self.denying_rule(tool, &target.subject, target.path.as_deref()) {
+            return (RuleVerdict::Deny, Some(rule));
         }
         let (subject, risk) = (target.subject.as_str(), target.risk);
-        let (verdict, rule) = strictest(&self.0, tool, subject, risk);
+        let (verdict, rule) = strictest_verdict(&self.0, tool, subject, risk);
         match (verdict, risk) {
-            (Verdict::Deny, _) => (verdict, rule),
-            (Verdict::Allow | Verdict::Ask, Risk::Outside) => (Verdict::Ask, None),
-            (Verdict::Allow, Risk::Reads | Risk::Writes | Risk::Runs) => (verdict, rule),
-            (Verdict::Ask, Risk::Reads | Risk::Writes | Risk::Runs) => {
-                strictest(self.0.iter().chain(answers), tool, subject, risk)
+            (RuleVerdict::Deny, _) => (verdict, rule),
+            (RuleVerdict::Allow | RuleVerdict::Ask, Risk::Outside) => (RuleVerdict::Ask, None),
+            (RuleVerdict::Allow, Risk::Reads | Risk::Writes | Risk::Runs) => (verdict, rule),
+            (RuleVerdict::Ask, Risk::Reads | Risk::Writes | Risk::Runs) => {
+                strictest_verdict(self.0.iter().chain(answers), tool, subject, risk)
             }
         }
     }
 
-    /// The rule with a pattern that denies this, if there is one. A path is
-    /// known by its name below the working directory and by its whole path.
-    fn denying(&self, tool: &str, subject: &str, path: Option<&str>) -> Option<&Rule> {
-        let mut rules = self.0.iter().filter(|rule| rule.verdict == Verdict::Deny && rule.is_about(tool)).peekable();
+    /// The rule with a pattern that denies this, if any. Patterns can match a path relative to the working
+    /// directory or an absolute path.
+    fn denying_rule(&self, tool: &str, subject: &str, path: Option<&str>) -> Option<&Rule> {
+        let mut rules =
+            self.0.iter().filter(|rule| rule.verdict == RuleVerdict::Deny && rule.applies_to(tool)).peekable();
         rules.peek()?;
         let command = command_of(tool, subject);
         let mut names: Vec<String> = vec![command.text.to_owned()];
@@ -153,35 +162,35 @@ impl Rules {
             names.extend(command.parts.iter().flat_map(|part| spellings(part)));
             names.extend(command.parts.iter().map(|part| (*part).to_owned()));
         }
-        rules.find(|rule| names.iter().any(|name| rule.subject.is_like(name) || rule.subject.is_like_folded(name)))
+        rules.find(|rule| names.iter().any(|name| rule.subject.matches(name) || rule.subject.matches_folded(name)))
     }
 
-    /// The rule that forbids one of these tools to show a file, if there is one.
-    pub(crate) fn forbids(&self, tools: &[&str], name: &str, path: &str) -> Option<&Rule> {
+    /// The rule that forbids one of these tools to show a file, if any.
+    pub(crate) fn forbidding_rule(&self, tools: &[&str], name: &str, path: &str) -> Option<&Rule> {
         tools.iter().find_map(|tool| {
-            let (verdict, rule) = strictest(&self.0, tool, name, Risk::Reads);
-            self.denying(tool, name, Some(path)).or_else(|| rule.filter(|_| verdict == Verdict::Deny))
+            let (verdict, rule) = strictest_verdict(&self.0, tool, name, Risk::Reads);
+            self.denying_rule(tool, name, Some(path)).or_else(|| rule.filter(|_| verdict == RuleVerdict::Deny))
         })
     }
 
-    /// Whether a tool may show what stands in this file without a question.
-    pub(crate) fn lets_be_read(&self, tool: &str, name: &str, path: &str) -> bool {
-        let allowed = |tool: &&str| strictest(&self.0, tool, name, Risk::Reads).0 == Verdict::Allow;
-        self.forbids(&["read", tool], name, path).is_none() && ["read", tool].iter().all(allowed)
+    /// Whether a tool may show the content of this file without a question.
+    pub(crate) fn may_read(&self, tool: &str, name: &str, path: &str) -> bool {
+        let allowed = |tool: &&str| strictest_verdict(&self.0, tool, name, Risk::Reads).0 == RuleVerdict::Allow;
+        self.forbidding_rule(&["read", tool], name, path).is_none() && ["read", tool].iter().all(allowed)
     }
 
     /// Whether a rule without a star allows exactly this.
-    pub(crate) fn allows_exactly(&self, tool: &str, target: &Target) -> bool {
-        let is_it = |subject: &Subject| match subject {
-            Subject::Exactly(subject) => *subject == target.subject || Some(subject) == target.path.as_ref(),
-            Subject::Any | Subject::Like(_) => false,
+    pub(crate) fn allows_exactly(&self, tool: &str, target: &CallTarget) -> bool {
+        let is_it = |subject: &SubjectPattern| match subject {
+            SubjectPattern::Exact(subject) => *subject == target.subject || Some(subject) == target.path.as_ref(),
+            SubjectPattern::Any | SubjectPattern::Pattern(_) => false,
         };
-        let mut rules = self.0.iter().filter(|rule| rule.verdict == Verdict::Allow && rule.names(tool));
+        let mut rules = self.0.iter().filter(|rule| rule.verdict == RuleVerdict::Allow && rule.names(tool));
         rules.any(|rule| is_it(&rule.subject))
     }
 }
 
-/// Tools whose rules hold for this one too.
+/// Other tools whose rules also apply to this tool.
 fn governed_by(tool: &str) -> &'static [&'static str] {
     match tool {
         "edit" => &["write"],
@@ -189,8 +198,8 @@ fn governed_by(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether what a tool answers shows what stood in the file.
-fn reveals(tool: &str) -> bool {
+/// Whether the result of a tool shows content of the file.
+fn reveals_content(tool: &str) -> bool {
     tool == "edit"
 }
 
@@ -201,52 +210,52 @@ fn as_reading(risk: Risk) -> Risk {
     }
 }
 
-fn command_of<'a>(tool: &str, subject: &'a str) -> Command<'a> {
-    if tool == SHELL { Command::parse(subject) } else { Command::plain(subject) }
+fn command_of<'a>(tool: &str, subject: &'a str) -> ShellCommand<'a> {
+    if tool == SHELL { ShellCommand::parse(subject) } else { ShellCommand::plain(subject) }
 }
 
-/// Characters that a reader does not see, or that a terminal obeys. A command
-/// may have several lines; any other subject is one.
-fn has_hidden(tool: &str, subject: &str) -> bool {
+/// Whether the subject has invisible or control characters. Only a command may have line breaks.
+fn has_invisible(tool: &str, subject: &str) -> bool {
     subject.chars().any(|c| is_invisible(c) && !(c == '\n' && tool == SHELL))
 }
 
-/// A command of several parts is as dangerous as the worst of them.
-fn strictest<'a>(
+/// A command line with several commands gets the strictest verdict of them.
+fn strictest_verdict<'a>(
     rules: impl IntoIterator<Item = &'a Rule> + Clone,
     tool: &str,
     subject: &str,
     risk: Risk,
-) -> (Verdict, Option<&'a Rule>) {
-    // Arguments of a server's tool may well hold such characters; they matter
-    // only where a rule is about the arguments.
-    let hidden = has_hidden(tool, subject);
-    let is_server_tool = tool.contains(SERVER_MARK);
+) -> (RuleVerdict, Option<&'a Rule>) {
+    // Arguments of MCP tools may contain such characters; they matter only if a rule is about the arguments.
+    let has_invisible_characters = has_invisible(tool, subject);
+    let is_server_tool = tool.contains(SERVER_SEPARATOR);
     let subject = command_of(tool, subject);
     let judge = |part: &&str| {
-        let fitting = rules.clone().into_iter().filter(|rule| rule.fits(tool, &subject, part));
+        let fitting = rules.clone().into_iter().filter(|rule| rule.matches(tool, &subject, part));
         let fitting = fitting.filter(|rule| {
-            !hidden || rule.verdict != Verdict::Allow || (is_server_tool && rule.subject == Subject::Any)
+            !has_invisible_characters
+                || rule.verdict != RuleVerdict::Allow
+                || (is_server_tool && rule.subject == SubjectPattern::Any)
         });
         match fitting.max_by_key(|rule| rule.rank(tool)) {
             Some(rule) => (rule.verdict, Some(rule)),
-            None => (usual(risk), None),
+            None => (default_verdict(risk), None),
         }
     };
     let judged = subject.parts.iter().map(judge).max_by_key(|(verdict, _)| *verdict);
-    judged.unwrap_or((usual(risk), None))
+    judged.unwrap_or((default_verdict(risk), None))
 }
 
-/// Without a rule.
-fn usual(risk: Risk) -> Verdict {
+/// The verdict if no rule matches.
+fn default_verdict(risk: Risk) -> RuleVerdict {
     match risk {
-        Risk::Reads => Verdict::Allow,
-        Risk::Writes | Risk::Runs | Risk::Outside => Verdict::Ask,
+        Risk::Reads => RuleVerdict::Allow,
+        Risk::Writes | Risk::Runs | Risk::Outside => RuleVerdict::Ask,
     }
 }
 
 impl Rule {
-    fn parse(key: &str, verdict: Verdict) -> Result<Rule, RuleError> {
+    fn parse(key: &str, verdict: RuleVerdict) -> Result<Rule, RuleError> {
         let (tool, subject) = match key.split_once(':') {
             None => (key, None),
             Some((tool, subject)) => (tool, Some(subject.trim())),
@@ -256,144 +265,147 @@ impl Rule {
             return Err(RuleError::Key(key.to_owned()));
         }
         let subject = match subject {
-            None => Subject::Any,
-            Some(pattern) if pattern.contains('*') => Subject::Like(pattern.to_owned()),
-            Some(exact) => Subject::Exactly(exact.to_owned()),
+            None => SubjectPattern::Any,
+            Some(pattern) if pattern.contains('*') => SubjectPattern::Pattern(pattern.to_owned()),
+            Some(exact) => SubjectPattern::Exact(exact.to_owned()),
         };
-        Ok(Rule { tool, subject, verdict, by: By::Config })
+        Ok(Rule { tool, subject, verdict, made_by: MadeBy::Config })
     }
 
-    /// What the user allowed when asked.
+    /// A rule for an answer of the user.
     pub(crate) fn answer(tool: &str, subject: Option<&str>) -> Rule {
-        let subject = subject.map_or(Subject::Any, |subject| Subject::Exactly(subject.to_owned()));
-        Rule { tool: tool.to_owned(), subject, verdict: Verdict::Allow, by: By::Answer }
+        let subject = subject.map_or(SubjectPattern::Any, |subject| SubjectPattern::Exact(subject.to_owned()));
+        Rule { tool: tool.to_owned(), subject, verdict: RuleVerdict::Allow, made_by: MadeBy::Answer }
     }
 
-    pub(super) fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> RuleVerdict {
         self.verdict
     }
 
-    fn is_about(&self, tool: &str) -> bool {
-        like(&self.tool, tool) || governed_by(tool).iter().any(|other| self.by == By::Config && like(&self.tool, other))
+    fn applies_to(&self, tool: &str) -> bool {
+        matches_pattern(&self.tool, tool)
+            || governed_by(tool)
+                .iter()
+                .any(|other| self.made_by == MadeBy::Config && matches_pattern(&self.tool, other))
     }
 
-    /// Without a star.
+    /// Whether the rule names the tool, without a star.
     fn names(&self, tool: &str) -> bool {
         self.tool == tool || governed_by(tool).contains(&self.tool.as_str())
     }
 
-    fn fits(&self, tool: &str, whole: &Command<'_>, part: &str) -> bool {
-        if !self.is_about(tool) {
+    fn matches(&self, tool: &str, command: &ShellCommand<'_>, part: &str) -> bool {
+        if !self.applies_to(tool) {
             return false;
         }
-        let plain = whole.clarity == Clarity::Plain;
-        match (&self.subject, self.verdict, self.by) {
-            (Subject::Any, _, _) => true,
-            // What the user said yes to is the whole line, not a part of another.
-            (Subject::Exactly(subject), Verdict::Allow, By::Answer) => {
-                subject == whole.text && whole.clarity != Clarity::Opaque
+        let plain = command.class == CommandClass::Plain;
+        match (&self.subject, self.verdict, self.made_by) {
+            (SubjectPattern::Any, _, _) => true,
+            // The user approved the whole line, not a part of another one.
+            (SubjectPattern::Exact(subject), RuleVerdict::Allow, MadeBy::Answer) => {
+                subject == command.text && command.class != CommandClass::Opaque
             }
-            (Subject::Exactly(subject), Verdict::Allow, By::Config) => {
-                (subject == whole.text && whole.clarity != Clarity::Opaque) || (plain && subject == part)
+            (SubjectPattern::Exact(subject), RuleVerdict::Allow, MadeBy::Config) => {
+                (subject == command.text && command.class != CommandClass::Opaque) || (plain && subject == part)
             }
-            // What is allowed for a command says nothing of what hides in it.
-            (Subject::Like(pattern), Verdict::Allow, _) => plain && like(pattern, part),
-            (Subject::Exactly(_) | Subject::Like(_), Verdict::Ask | Verdict::Deny, _) => {
-                self.subject.is_like(part) || self.subject.is_like(whole.text)
+            // A pattern for one command does not allow what is nested in it.
+            (SubjectPattern::Pattern(pattern), RuleVerdict::Allow, _) => plain && matches_pattern(pattern, part),
+            (SubjectPattern::Exact(_) | SubjectPattern::Pattern(_), RuleVerdict::Ask | RuleVerdict::Deny, _) => {
+                self.subject.matches(part) || self.subject.matches(command.text)
             }
         }
     }
 
-    /// How specific it is; among equals the strict one, but an answer of the
-    /// user comes before a rule that only says to ask.
+    /// Orders rules by how specific they are, then by strictness. An answer of the user comes before a rule
+    /// to ask.
     fn rank(&self, tool: &str) -> (u8, usize, u8, usize, u8) {
         let literal = |pattern: &str| pattern.chars().filter(|c| *c != '*').count();
         let (kind, length) = match &self.subject {
-            Subject::Any => (0, 0),
-            Subject::Like(pattern) => (1, literal(pattern)),
-            Subject::Exactly(_) => (2, 0),
+            SubjectPattern::Any => (0, 0),
+            SubjectPattern::Pattern(pattern) => (1, literal(pattern)),
+            SubjectPattern::Exact(_) => (2, 0),
         };
         let of_the_tool = match self.tool == tool {
             true => 2,
             false => u8::from(self.names(tool)),
         };
-        let weight = match (self.by, self.verdict) {
-            (By::Config, Verdict::Allow) => 0,
-            (By::Config, Verdict::Ask) => 1,
-            (By::Answer, _) => 2,
-            (By::Config, Verdict::Deny) => 3,
+        let weight = match (self.made_by, self.verdict) {
+            (MadeBy::Config, RuleVerdict::Allow) => 0,
+            (MadeBy::Config, RuleVerdict::Ask) => 1,
+            (MadeBy::Answer, _) => 2,
+            (MadeBy::Config, RuleVerdict::Deny) => 3,
         };
         (kind, length, of_the_tool, literal(&self.tool), weight)
     }
 }
 
-/// Where two cases of a name are one file, a rule about one is about both.
+/// On a case-insensitive file system, a rule about one spelling applies to all.
 const FOLDS_CASE: bool = cfg!(target_os = "macos");
 
-impl Subject {
-    fn is_like_folded(&self, text: &str) -> bool {
+impl SubjectPattern {
+    fn matches_folded(&self, text: &str) -> bool {
         FOLDS_CASE
             && match self {
-                Subject::Any => false,
-                Subject::Like(pattern) | Subject::Exactly(pattern) => {
-                    like(&pattern.to_lowercase(), &text.to_lowercase())
+                SubjectPattern::Any => false,
+                SubjectPattern::Pattern(pattern) | SubjectPattern::Exact(pattern) => {
+                    matches_pattern(&pattern.to_lowercase(), &text.to_lowercase())
                 }
             }
     }
 
-    /// Whether a pattern fits; a bare rule has none.
-    fn is_like(&self, text: &str) -> bool {
+    /// Whether the pattern matches. A bare rule has no pattern and never matches here.
+    fn matches(&self, text: &str) -> bool {
         match self {
-            Subject::Any => false,
-            Subject::Like(pattern) => like(pattern, text),
-            Subject::Exactly(subject) => subject == text,
+            SubjectPattern::Any => false,
+            SubjectPattern::Pattern(pattern) => matches_pattern(pattern, text),
+            SubjectPattern::Exact(subject) => subject == text,
         }
     }
 }
 
-/// As a key of `[permissions]`.
+/// Formats the rule as a key of `[permissions]`.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
-            Subject::Any => f.write_str(&self.tool),
-            Subject::Like(subject) | Subject::Exactly(subject) => write!(f, "{}:{subject}", self.tool),
+            SubjectPattern::Any => f.write_str(&self.tool),
+            SubjectPattern::Pattern(subject) | SubjectPattern::Exact(subject) => write!(f, "{}:{subject}", self.tool),
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RuleVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Verdict::Allow => "allow",
-            Verdict::Ask => "ask",
-            Verdict::Deny => "deny",
+            RuleVerdict::Allow => "allow",
+            RuleVerdict::Ask => "ask",
+            RuleVerdict::Deny => "deny",
         })
     }
 }
 
-impl FromStr for Verdict {
+impl FromStr for RuleVerdict {
     type Err = RuleError;
 
-    fn from_str(word: &str) -> Result<Verdict, RuleError> {
+    fn from_str(word: &str) -> Result<RuleVerdict, RuleError> {
         match word {
-            "allow" => Ok(Verdict::Allow),
-            "ask" => Ok(Verdict::Ask),
-            "deny" => Ok(Verdict::Deny),
-            other => Err(RuleError::Verdict(other.to_owned())),
+            "allow" => Ok(RuleVerdict::Allow),
+            "ask" => Ok(RuleVerdict::Ask),
+            "deny" => Ok(RuleVerdict::Deny),
+            other => Err(RuleError::RuleVerdict(other.to_owned())),
         }
     }
 }
 
-/// `*` is any run of characters, slashes and line ends too.
-pub(super) fn like(pattern: &str, text: &str) -> bool {
+/// `*` matches any run of characters, including slashes and line breaks.
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(rest) = text.strip_prefix(pieces.next().unwrap_or("")) else { return false };
     let Some(last) = pieces.next_back() else { return rest.is_empty() };
     let mut rest = rest;
     for piece in pieces {
-        // The first place is as good as any: a later one leaves less.
-        let Some((_, behind)) = rest.split_once(piece) else { return false };
-        rest = behind;
+        // The first match is as good as any later one, because it leaves more text.
+        let Some((_, after)) = rest.split_once(piece) else { return false };
+        rest = after;
     }
     rest.ends_with(last)
 }

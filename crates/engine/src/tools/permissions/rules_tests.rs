@@ -1,31 +1,31 @@
 use super::*;
-use crate::tools::Likeness;
+use crate::tools::AnswerScope;
 
-fn rules(rows: &[(&str, &str)]) -> Rules {
-    let mut rules = Rules::new();
+fn rules(rows: &[(&str, &str)]) -> PermissionRules {
+    let mut rules = PermissionRules::new();
     for (key, word) in rows {
         rules.add(key, word).unwrap();
     }
     rules
 }
 
-/// About a subject that is known by no other name.
-fn about(subject: &str, risk: Risk) -> Target {
-    Target::new(subject.to_owned(), risk, Likeness::Subject)
+/// A target without an absolute path.
+fn about(subject: &str, risk: Risk) -> CallTarget {
+    CallTarget::new(subject.to_owned(), risk, AnswerScope::Subject)
 }
 
 #[test]
 fn l3_without_rules_reads_are_allowed_and_the_rest_asks() {
-    let none = Rules::new();
+    let none = PermissionRules::new();
     #[rustfmt::skip]
     let cases = [
-        ("read",  Risk::Reads,   Verdict::Allow),
-        ("write", Risk::Writes,  Verdict::Ask),
-        ("shell", Risk::Runs,    Verdict::Ask),
-        ("read",  Risk::Outside, Verdict::Ask),
+        ("read",  Risk::Reads,   RuleVerdict::Allow),
+        ("write", Risk::Writes,  RuleVerdict::Ask),
+        ("shell", Risk::Runs,    RuleVerdict::Ask),
+        ("read",  Risk::Outside, RuleVerdict::Ask),
     ];
     for (tool, risk, expected) in cases {
-        assert_eq!(none.judge(&[], tool, &about("x", risk)).0, expected, "{tool} {risk:?}");
+        assert_eq!(none.verdict_for(&[], tool, &about("x", risk)).0, expected, "{tool} {risk:?}");
     }
 }
 
@@ -48,66 +48,66 @@ fn l3_a_deny_with_a_pattern_beats_every_allow_and_a_bare_one_is_a_default() {
     ]);
     #[rustfmt::skip]
     let cases = [
-        ("shell", "ls",                   Risk::Runs,    Verdict::Ask),
-        ("shell", "git log -1",           Risk::Runs,    Verdict::Allow),
-        ("shell", "git push origin",      Risk::Runs,    Verdict::Deny),
-        ("shell", "git push --dry-run",   Risk::Runs,    Verdict::Deny),
-        ("write", "docs/a.md",            Risk::Writes,  Verdict::Deny),
-        ("write", "src/a.rs",             Risk::Writes,  Verdict::Deny),
-        ("edit",  "src/a.rs",             Risk::Writes,  Verdict::Allow),
-        ("edit",  "deep/Cargo.lock",      Risk::Writes,  Verdict::Ask),
-        ("other", "x",                    Risk::Runs,    Verdict::Deny),
-        ("read",  "src/a.rs",             Risk::Reads,   Verdict::Allow),
-        ("read",  ".env.local",           Risk::Reads,   Verdict::Deny),
-        ("read",  "/etc/hosts",           Risk::Outside, Verdict::Ask),
-        ("read",  "/etc/shadow",          Risk::Outside, Verdict::Deny),
+        ("shell", "ls",                   Risk::Runs,    RuleVerdict::Ask),
+        ("shell", "git log -1",           Risk::Runs,    RuleVerdict::Allow),
+        ("shell", "git push origin",      Risk::Runs,    RuleVerdict::Deny),
+        ("shell", "git push --dry-run",   Risk::Runs,    RuleVerdict::Deny),
+        ("write", "docs/a.md",            Risk::Writes,  RuleVerdict::Deny),
+        ("write", "src/a.rs",             Risk::Writes,  RuleVerdict::Deny),
+        ("edit",  "src/a.rs",             Risk::Writes,  RuleVerdict::Allow),
+        ("edit",  "deep/Cargo.lock",      Risk::Writes,  RuleVerdict::Ask),
+        ("other", "x",                    Risk::Runs,    RuleVerdict::Deny),
+        ("read",  "src/a.rs",             Risk::Reads,   RuleVerdict::Allow),
+        ("read",  ".env.local",           Risk::Reads,   RuleVerdict::Deny),
+        ("read",  "/etc/hosts",           Risk::Outside, RuleVerdict::Ask),
+        ("read",  "/etc/shadow",          Risk::Outside, RuleVerdict::Deny),
     ];
     for (tool, subject, risk, expected) in cases {
-        assert_eq!(rules.judge(&[], tool, &about(subject, risk)).0, expected, "{tool} {subject}");
+        assert_eq!(rules.verdict_for(&[], tool, &about(subject, risk)).0, expected, "{tool} {subject}");
     }
-    let (_, rule) = rules.judge(&[], "shell", &about("git push origin", Risk::Runs));
+    let (_, rule) = rules.verdict_for(&[], "shell", &about("git push origin", Risk::Runs));
     assert_eq!(rule.map(ToString::to_string).as_deref(), Some("shell:git push*"));
-    assert!(rules.lets_be_read("read", "src/a.rs", "/w/src/a.rs") && !rules.lets_be_read("read", ".env", "/w/.env"));
+    assert!(rules.may_read("read", "src/a.rs", "/w/src/a.rs") && !rules.may_read("read", ".env", "/w/.env"));
 }
 
 #[test]
-fn l3_a_command_does_not_ride_on_what_is_allowed_for_its_first_word() {
+fn l3_allowing_a_command_does_not_allow_what_follows_it() {
     let rules = rules(&[("shell:git status*", "allow"), ("shell:ls *", "allow"), ("shell:rm *", "deny")]);
     #[rustfmt::skip]
     let cases = [
-        ("git status",                        Verdict::Allow),
-        ("git status --short",                Verdict::Allow),
-        ("git status 2>&1",                   Verdict::Allow),
-        ("git status 2>/dev/null | ls -1",    Verdict::Allow),
-        ("git status && ls src",              Verdict::Allow),
-        ("git status && make",                Verdict::Ask),
-        ("git status; make",                  Verdict::Ask),
-        ("git status | sh",                   Verdict::Ask),
-        ("git status || make",                Verdict::Ask),
-        ("git status & make",                 Verdict::Ask),
-        ("git status\nmake",                  Verdict::Ask),
-        ("git status\r\nmake",                Verdict::Ask),
-        ("git status $(make)",                Verdict::Ask),
-        ("git status `make`",                 Verdict::Ask),
-        ("git status \"$(make)\"",            Verdict::Ask),
-        ("git status > /etc/passwd",          Verdict::Ask),
-        ("git status >/dev/nullx",            Verdict::Ask),
-        ("git status 2>&1>x",                 Verdict::Ask),
-        ("git status <(make)",                Verdict::Ask),
-        ("(git status)",                      Verdict::Ask),
-        ("git status \\\n; make",             Verdict::Ask),
-        ("rm -r x",                           Verdict::Deny),
-        ("git status && rm -r x",             Verdict::Deny),
-        ("git status $(rm -r x)",             Verdict::Deny),
-        ("ls x; (cd y; rm -r x)",             Verdict::Deny),
+        ("git status",                        RuleVerdict::Allow),
+        ("git status --short",                RuleVerdict::Allow),
+        ("git status 2>&1",                   RuleVerdict::Allow),
+        ("git status 2>/dev/null | ls -1",    RuleVerdict::Allow),
+        ("git status && ls src",              RuleVerdict::Allow),
+        ("git status && make",                RuleVerdict::Ask),
+        ("git status; make",                  RuleVerdict::Ask),
+        ("git status | sh",                   RuleVerdict::Ask),
+        ("git status || make",                RuleVerdict::Ask),
+        ("git status & make",                 RuleVerdict::Ask),
+        ("git status\nmake",                  RuleVerdict::Ask),
+        ("git status\r\nmake",                RuleVerdict::Ask),
+        ("git status $(make)",                RuleVerdict::Ask),
+        ("git status `make`",                 RuleVerdict::Ask),
+        ("git status \"$(make)\"",            RuleVerdict::Ask),
+        ("git status > /etc/passwd",          RuleVerdict::Ask),
+        ("git status >/dev/nullx",            RuleVerdict::Ask),
+        ("git status 2>&1>x",                 RuleVerdict::Ask),
+        ("git status <(make)",                RuleVerdict::Ask),
+        ("(git status)",                      RuleVerdict::Ask),
+        ("git status \\\n; make",             RuleVerdict::Ask),
+        ("rm -r x",                           RuleVerdict::Deny),
+        ("git status && rm -r x",             RuleVerdict::Deny),
+        ("git status $(rm -r x)",             RuleVerdict::Deny),
+        ("ls x; (cd y; rm -r x)",             RuleVerdict::Deny),
     ];
     for (command, expected) in cases {
-        assert_eq!(rules.judge(&[], "shell", &about(command, Risk::Runs)).0, expected, "{command:?}");
+        assert_eq!(rules.verdict_for(&[], "shell", &about(command, Risk::Runs)).0, expected, "{command:?}");
     }
 }
 
 #[test]
-fn l3_an_answer_outweighs_a_rule_to_ask_but_never_a_no() {
+fn l3_an_answer_overrides_a_rule_to_ask_but_never_a_denial() {
     let rules = rules(&[("shell", "ask"), ("shell:git push*", "ask"), ("shell:rm *", "deny"), ("edit:src/*", "ask")]);
     let answers = [
         Rule::answer("shell", Some("cd a && make > log")),
@@ -118,19 +118,19 @@ fn l3_an_answer_outweighs_a_rule_to_ask_but_never_a_no() {
     ];
     #[rustfmt::skip]
     let cases = [
-        ("shell", "cd a && make > log",    Risk::Runs,    Verdict::Allow),
-        ("shell", "cd a && make > logs",   Risk::Runs,    Verdict::Ask),
-        ("shell", "git push",              Risk::Runs,    Verdict::Allow),
-        ("shell", "git push -f",           Risk::Runs,    Verdict::Ask),
-        ("shell", "rm -r x",               Risk::Runs,    Verdict::Deny),
-        ("edit",  "docs/a",                Risk::Writes,  Verdict::Allow),
-        ("edit",  "src/a",                 Risk::Writes,  Verdict::Ask),
-        ("write", "docs/a",                Risk::Writes,  Verdict::Ask),
-        ("read",  "/etc/hosts",            Risk::Outside, Verdict::Ask),
-        ("edit",  "/etc/hosts",            Risk::Outside, Verdict::Ask),
+        ("shell", "cd a && make > log",    Risk::Runs,    RuleVerdict::Allow),
+        ("shell", "cd a && make > logs",   Risk::Runs,    RuleVerdict::Ask),
+        ("shell", "git push",              Risk::Runs,    RuleVerdict::Allow),
+        ("shell", "git push -f",           Risk::Runs,    RuleVerdict::Ask),
+        ("shell", "rm -r x",               Risk::Runs,    RuleVerdict::Deny),
+        ("edit",  "docs/a",                Risk::Writes,  RuleVerdict::Allow),
+        ("edit",  "src/a",                 Risk::Writes,  RuleVerdict::Ask),
+        ("write", "docs/a",                Risk::Writes,  RuleVerdict::Ask),
+        ("read",  "/etc/hosts",            Risk::Outside, RuleVerdict::Ask),
+        ("edit",  "/etc/hosts",            Risk::Outside, RuleVerdict::Ask),
     ];
     for (tool, subject, risk, expected) in cases {
-        assert_eq!(rules.judge(&answers, tool, &about(subject, risk)).0, expected, "{tool} {subject}");
+        assert_eq!(rules.verdict_for(&answers, tool, &about(subject, risk)).0, expected, "{tool} {subject}");
     }
 }
 
@@ -148,70 +148,70 @@ fn l3_rules_of_write_cover_edit_and_those_of_read_what_edit_shows() {
     ]);
     #[rustfmt::skip]
     let cases = [
-        ("edit",  "a.txt",      Verdict::Allow, Some("write")),
-        ("edit",  "docs/a",     Verdict::Deny,  Some("write:docs/*")),
-        ("edit",  "src/b.rs",   Verdict::Ask,   Some("write:src/*")),
-        ("edit",  "src/a.rs",   Verdict::Allow, Some("edit:src/a.rs")),
-        ("edit",  ".env",       Verdict::Deny,  Some("read:.env*")),
-        ("edit",  "private/a",  Verdict::Ask,   Some("read:private/*")),
-        ("write", ".env",       Verdict::Allow, Some("write")),
-        ("write", "src/a.rs",   Verdict::Ask,   Some("write:src/*")),
+        ("edit",  "a.txt",      RuleVerdict::Allow, Some("write")),
+        ("edit",  "docs/a",     RuleVerdict::Deny,  Some("write:docs/*")),
+        ("edit",  "src/b.rs",   RuleVerdict::Ask,   Some("write:src/*")),
+        ("edit",  "src/a.rs",   RuleVerdict::Allow, Some("edit:src/a.rs")),
+        ("edit",  ".env",       RuleVerdict::Deny,  Some("read:.env*")),
+        ("edit",  "private/a",  RuleVerdict::Ask,   Some("read:private/*")),
+        ("write", ".env",       RuleVerdict::Allow, Some("write")),
+        ("write", "src/a.rs",   RuleVerdict::Ask,   Some("write:src/*")),
     ];
-    for (tool, subject, verdict, by) in cases {
-        let (judged, rule) = rules.judge(&[], tool, &about(subject, Risk::Writes));
-        assert_eq!((judged, rule.map(ToString::to_string).as_deref()), (verdict, by), "{tool} {subject}");
+    for (tool, subject, verdict, made_by) in cases {
+        let (judged, rule) = rules.verdict_for(&[], tool, &about(subject, Risk::Writes));
+        assert_eq!((judged, rule.map(ToString::to_string).as_deref()), (verdict, made_by), "{tool} {subject}");
     }
     let only_reading = self::rules(&[("write", "deny")]);
-    assert_eq!(only_reading.judge(&[], "edit", &about("a", Risk::Writes)).0, Verdict::Deny);
+    assert_eq!(only_reading.verdict_for(&[], "edit", &about("a", Risk::Writes)).0, RuleVerdict::Deny);
     let edits = self::rules(&[("write", "deny"), ("edit", "allow")]);
-    assert_eq!(edits.judge(&[], "edit", &about("a", Risk::Writes)).0, Verdict::Allow);
+    assert_eq!(edits.verdict_for(&[], "edit", &about("a", Risk::Writes)).0, RuleVerdict::Allow);
 }
 
 #[test]
-fn l3_a_path_that_is_denied_whole_is_denied_by_its_short_name_too() {
+fn l3_a_denied_absolute_path_is_also_denied_as_a_relative_path() {
     let rules = rules(&[("read:/home/me/.ssh/*", "deny"), ("read", "allow")]);
-    let target = Target { path: Some("/home/me/.ssh/id".to_owned()), ..about(".ssh/id", Risk::Reads) };
-    assert_eq!(rules.judge(&[], "read", &target).0, Verdict::Deny);
-    assert!(!rules.lets_be_read("grep", ".ssh/id", "/home/me/.ssh/id"));
-    assert!(rules.lets_be_read("grep", ".ssh2/id", "/home/me/.ssh2/id"));
+    let target = CallTarget { path: Some("/home/me/.ssh/id".to_owned()), ..about(".ssh/id", Risk::Reads) };
+    assert_eq!(rules.verdict_for(&[], "read", &target).0, RuleVerdict::Deny);
+    assert!(!rules.may_read("grep", ".ssh/id", "/home/me/.ssh/id"));
+    assert!(rules.may_read("grep", ".ssh2/id", "/home/me/.ssh2/id"));
 }
 
 #[test]
-fn l3_what_is_not_fully_understood_is_asked_about_and_what_is_denied_is_found_in_it() {
+fn l3_commands_not_fully_understood_ask_and_denied_ones_are_found_in_them() {
     let rules = rules(&[("shell:*", "allow"), ("shell:echo ${A}", "allow"), ("shell:rm *", "deny")]);
     #[rustfmt::skip]
     let cases = [
-        ("echo a",                     Verdict::Allow),
-        ("echo $A",                    Verdict::Allow),
-        ("echo a\necho b",             Verdict::Allow),
-        ("echo ${A}",                  Verdict::Ask),
-        ("echo $'a'",                  Verdict::Ask),
-        ("echo $(id)",                 Verdict::Ask),
-        ("echo `id`",                  Verdict::Ask),
-        ("diff <(a) b",                Verdict::Ask),
-        ("cat <<E\nx\nE",              Verdict::Ask),
-        ("echo 'a",                    Verdict::Ask),
-        ("echo a > b",                 Verdict::Ask),
-        ("for a in b; do c; done",     Verdict::Ask),
-        // Characters that are not seen, or that a terminal obeys.
-        ("echo a\u{9d};b\u{9c}",       Verdict::Ask),
-        ("echo \u{1b}[2K",             Verdict::Ask),
-        ("echo \u{202e}a",             Verdict::Ask),
-        ("echo a\rb",                  Verdict::Ask),
-        ("echo a\tb",                  Verdict::Ask),
-        ("echo ${A}; sudo rm -r x",    Verdict::Deny),
-        ("echo $(rm -r x)",            Verdict::Deny),
-        ("A=1 /bin/rm -r x",           Verdict::Deny),
-        ("sh -c 'rm -r x'",            Verdict::Deny),
-        ("echo a\u{9d};rm -r x",       Verdict::Deny),
+        ("echo a",                     RuleVerdict::Allow),
+        ("echo $A",                    RuleVerdict::Allow),
+        ("echo a\necho b",             RuleVerdict::Allow),
+        ("echo ${A}",                  RuleVerdict::Ask),
+        ("echo $'a'",                  RuleVerdict::Ask),
+        ("echo $(id)",                 RuleVerdict::Ask),
+        ("echo `id`",                  RuleVerdict::Ask),
+        ("diff <(a) b",                RuleVerdict::Ask),
+        ("cat <<E\nx\nE",              RuleVerdict::Ask),
+        ("echo 'a",                    RuleVerdict::Ask),
+        ("echo a > b",                 RuleVerdict::Ask),
+        ("for a in b; do c; done",     RuleVerdict::Ask),
+        // Invisible and control characters.
+        ("echo a\u{9d};b\u{9c}",       RuleVerdict::Ask),
+        ("echo \u{1b}[2K",             RuleVerdict::Ask),
+        ("echo \u{202e}a",             RuleVerdict::Ask),
+        ("echo a\rb",                  RuleVerdict::Ask),
+        ("echo a\tb",                  RuleVerdict::Ask),
+        ("echo ${A}; sudo rm -r x",    RuleVerdict::Deny),
+        ("echo $(rm -r x)",            RuleVerdict::Deny),
+        ("A=1 /bin/rm -r x",           RuleVerdict::Deny),
+        ("sh -c 'rm -r x'",            RuleVerdict::Deny),
+        ("echo a\u{9d};rm -r x",       RuleVerdict::Deny),
     ];
     for (command, expected) in cases {
-        assert_eq!(rules.judge(&[], "shell", &about(command, Risk::Runs)).0, expected, "{command:?}");
+        assert_eq!(rules.verdict_for(&[], "shell", &about(command, Risk::Runs)).0, expected, "{command:?}");
     }
-    // A tool that may do everything needs no rule about what it does.
+    // A bare rule that allows the tool needs no pattern.
     let everything = self::rules(&[("shell", "allow")]);
-    assert_eq!(everything.judge(&[], "shell", &about("echo $(id)", Risk::Runs)).0, Verdict::Allow);
-    assert_eq!(everything.judge(&[], "shell", &about("echo \u{9d}", Risk::Runs)).0, Verdict::Ask);
+    assert_eq!(everything.verdict_for(&[], "shell", &about("echo $(id)", Risk::Runs)).0, RuleVerdict::Allow);
+    assert_eq!(everything.verdict_for(&[], "shell", &about("echo \u{9d}", Risk::Runs)).0, RuleVerdict::Ask);
 }
 
 #[test]
@@ -219,28 +219,35 @@ fn l3_a_remembered_command_is_the_whole_line_and_no_part_of_another() {
     let answers = [Rule::answer("shell", Some("make")), Rule::answer("shell", Some("cd /elsewhere"))];
     #[rustfmt::skip]
     let cases = [
-        ("make",                   Verdict::Allow),
-        (" make ",                 Verdict::Allow),
-        ("cd /elsewhere && make",  Verdict::Ask),
-        ("make; make",             Verdict::Ask),
-        ("make $(id)",             Verdict::Ask),
-        ("\u{200b}make",           Verdict::Ask),
+        ("make",                   RuleVerdict::Allow),
+        (" make ",                 RuleVerdict::Allow),
+        ("cd /elsewhere && make",  RuleVerdict::Ask),
+        ("make; make",             RuleVerdict::Ask),
+        ("make $(id)",             RuleVerdict::Ask),
+        ("\u{200b}make",           RuleVerdict::Ask),
     ];
     for (command, expected) in cases {
-        assert_eq!(Rules::new().judge(&answers, "shell", &about(command, Risk::Runs)).0, expected, "{command:?}");
+        assert_eq!(
+            PermissionRules::new().verdict_for(&answers, "shell", &about(command, Risk::Runs)).0,
+            expected,
+            "{command:?}"
+        );
     }
     let hidden = Rule::answer("shell", Some("make\u{9d}"));
-    assert_eq!(Rules::new().judge(&[hidden], "shell", &about("make\u{9d}", Risk::Runs)).0, Verdict::Ask);
+    assert_eq!(
+        PermissionRules::new().verdict_for(&[hidden], "shell", &about("make\u{9d}", Risk::Runs)).0,
+        RuleVerdict::Ask
+    );
 }
 
 #[test]
 fn l3_a_bad_rule_says_what_is_valid() {
-    let mut rules = Rules::new();
+    let mut rules = PermissionRules::new();
     assert_eq!(rules.add("shell", "maybe").unwrap_err().to_string(), "unknown verdict `maybe`; use allow, ask or deny");
     for key in ["", ":x", "shell:", " "] {
         assert_eq!(rules.add(key, "ask"), Err(RuleError::Key(key.to_owned())), "{key:?}");
     }
-    assert_eq!(rules, Rules::new());
+    assert_eq!(rules, PermissionRules::new());
 }
 
 #[test]
@@ -259,6 +266,6 @@ fn l3_stars_stand_for_any_run_of_characters() {
         ("A*",     "ab",       false),
     ];
     for (pattern, text, expected) in cases {
-        assert_eq!(like(pattern, text), expected, "{pattern} on {text}");
+        assert_eq!(matches_pattern(pattern, text), expected, "{pattern} on {text}");
     }
 }

@@ -1,30 +1,29 @@
-//! Every state of everything on the screen, as pictures: in every view and at
-//! 40, 80 and 200 columns, and once more with the styles of a dark, a light
-//! and a colourless terminal. `UPDATE_EXPECT=1` writes them into
+//! Golden frames of every state: in every view at 40, 80 and 200 columns, and again with the styles
+//! of a dark, a light and a colourless terminal. `UPDATE_EXPECT=1` writes them into
 //! `tests/screens/states/`; read them before committing.
 
-mod around;
+mod chrome;
+mod messages;
 mod styles;
-mod talk;
-mod thoughts;
-mod tools;
+mod thinking_states;
+mod tool_calls;
 
 use std::path::Path;
 
-use aside_core::settings::Display;
+use aside_core::settings::ThinkingDisplay;
 use aside_tui::theme::Motion;
-use aside_tui::transcript::Look;
+use aside_tui::transcript::RenderContext;
 use expect_test::expect_file;
 
-use crate::support::Stage;
+use crate::support::TestTerminal;
 
 const WIDTHS: [u16; 3] = [40, 80, 200];
 
-/// One state, and how to come to it.
+/// One state, and how to get there.
 #[derive(Clone, Copy)]
-struct Scene {
+struct StateScene {
     name: &'static str,
-    play: fn(&mut Stage),
+    play: fn(&mut TestTerminal),
 }
 
 fn check(name: &str, picture: &str) {
@@ -32,33 +31,33 @@ fn check(name: &str, picture: &str) {
     expect_file![path].assert_eq(picture);
 }
 
-/// What stands in the transcript, with the blank rows inside it.
-fn transcript(stage: &mut Stage) -> String {
-    let rows = stage.rows();
+/// The text of the transcript, including blank rows.
+fn transcript(term: &mut TestTerminal) -> String {
+    let rows = term.rows();
     let input = rows.iter().rposition(|row| row.starts_with('─')).unwrap_or(rows.len());
     rows[..input].join("\n").trim_end().to_owned()
 }
 
-/// A file for each width: the scenes below one another, each in every view.
-/// Views that look the same share a picture.
-fn check_scenes(kind: &str, scenes: &[Scene]) {
+/// One file per width: the scenes below one another, each in every view. Views that look the same
+/// share a picture.
+fn check_scenes(kind: &str, scenes: &[StateScene]) {
     for width in WIDTHS {
         let mut out = String::new();
         for scene in scenes {
             out.push_str(&format!("## {}\n", scene.name));
             let mut pictures: Vec<(Vec<&str>, String)> = Vec::new();
-            for view in Display::ALL {
-                let mut stage = Stage::viewed(width, 80, *view);
-                (scene.play)(&mut stage);
-                let picture = transcript(&mut stage);
+            for view in ThinkingDisplay::ALL {
+                let mut term = TestTerminal::with_view(width, 80, *view);
+                (scene.play)(&mut term);
+                let picture = transcript(&mut term);
                 match pictures.iter_mut().find(|(_, other)| *other == picture) {
                     Some((views, _)) => views.push(view.as_str()),
                     None => pictures.push((vec![view.as_str()], picture)),
                 }
             }
             for (views, picture) in pictures {
-                // Most of what is no thought looks the same in all of them.
-                if views.len() < Display::ALL.len() {
+                // Most scenes without thinking look the same in every view.
+                if views.len() < ThinkingDisplay::ALL.len() {
                     out.push_str(&format!("-- {}\n", views.join(", ")));
                 }
                 out.push_str(if picture.is_empty() { "(nothing)" } else { &picture });
@@ -69,30 +68,30 @@ fn check_scenes(kind: &str, scenes: &[Scene]) {
     }
 }
 
-/// A file for each width with whole screens of a few rows.
-fn check_screens(kind: &str, height: u16, scenes: &[Scene]) {
+/// One file per width, with whole screens of a few rows.
+fn check_screens(kind: &str, height: u16, scenes: &[StateScene]) {
     for width in WIDTHS {
         let mut out = String::new();
         for scene in scenes {
-            let mut stage = Stage::new(width, height);
-            (scene.play)(&mut stage);
-            out.push_str(&format!("## {}\n{}\n\n", scene.name, stage.screen().trim_end()));
+            let mut term = TestTerminal::new(width, height);
+            (scene.play)(&mut term);
+            out.push_str(&format!("## {}\n{}\n\n", scene.name, term.screen().trim_end()));
         }
         check(&format!("{kind}-{width}.txt"), &out);
     }
 }
 
-/// What does not fit is cut where one sees it, and not by the edge of the screen.
+/// Text that does not fit is shortened visibly, not cut off by the screen's edge.
 #[test]
 fn t13_no_header_is_wider_than_the_screen() {
-    for scene in [thoughts::SCENES, tools::SCENES].concat() {
-        let mut stage = Stage::new(80, 20);
-        (scene.play)(&mut stage);
-        let transcript = stage.app.transcript();
+    for scene in [thinking_states::SCENES, tool_calls::SCENES].concat() {
+        let mut term = TestTerminal::new(80, 20);
+        (scene.play)(&mut term);
+        let transcript = term.app.transcript();
         for width in (12..64).chain([80, 120]) {
-            for view in Display::ALL {
-                let look = Look { width, view: *view, ..transcript.look(Motion::Spinner) };
-                let headers = transcript.items().iter().filter_map(|item| item.header(&look, true));
+            for view in ThinkingDisplay::ALL {
+                let context = RenderContext { width, view: *view, ..transcript.render_context(Motion::Spinner) };
+                let headers = transcript.items().iter().filter_map(|item| item.header(&context, true));
                 for header in headers {
                     assert!(header.width() <= width, "{} in {view} at {width}: {:?}", scene.name, header.text());
                 }

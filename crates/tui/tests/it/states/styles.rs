@@ -1,22 +1,21 @@
-//! The same scenes with the styles of a dark, a light and a colourless
-//! terminal. A row of a picture ends with its styles and how many columns
-//! each takes; the legend stands at the end of the file.
+//! The same scenes with the styles of a dark, a light and a colourless terminal. Each row ends with
+//! its styles and the number of columns they cover; the legend is at the end of the file.
 
-use aside_core::settings::Display;
-use aside_tui::theme::{Depth, Ground, Theme};
+use aside_core::settings::ThinkingDisplay;
+use aside_tui::theme::{ColourDepth, ColourScheme, Theme};
 use crossterm::event::KeyCode;
 
-use super::{Scene, check, talk, thoughts, tools};
-use crate::support::{Stage, Styles};
+use super::{StateScene, check, messages, thinking_states, tool_calls};
+use crate::support::{StyleLegend, TestTerminal};
 
 const WIDTH: u16 = 64;
 
-const AROUND: &[Scene] = &[
-    Scene {
+const AROUND: &[StateScene] = &[
+    StateScene {
         name: "a question",
-        play: |stage| {
-            super::around::ask(
-                stage,
+        play: |term| {
+            super::chrome::ask(
+                term,
                 "edit",
                 "src/lib.rs",
                 Some("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b"),
@@ -24,64 +23,65 @@ const AROUND: &[Scene] = &[
             )
         },
     },
-    Scene { name: "completion", play: |stage| stage.typed("/thinking ") },
-    Scene {
+    StateScene { name: "completion", play: |term| term.type_text("/thinking ") },
+    StateScene {
         name: "browsing, the first of two",
-        play: |stage| {
-            stage.think(0, "First.", 2_000);
-            stage.think(1, "Second.", 2_000);
-            stage.key(KeyCode::Tab);
-            stage.key(KeyCode::Up);
+        play: |term| {
+            term.think(0, "First.", 2_000);
+            term.think(1, "Second.", 2_000);
+            term.key(KeyCode::Tab);
+            term.key(KeyCode::Up);
         },
     },
-    Scene {
+    StateScene {
         name: "scrolled away, inside a thought",
-        play: |stage| {
-            stage.line("/thinking full");
-            stage.think(0, &(1..40).map(|line| format!("line {line}\n")).collect::<String>(), 4_000);
-            stage.rows();
-            stage.wheel(true);
+        play: |term| {
+            term.line("/thinking full");
+            term.think(0, &(1..40).map(|line| format!("line {line}\n")).collect::<String>(), 4_000);
+            term.rows();
+            term.wheel(true);
         },
     },
-    Scene {
+    StateScene {
         name: "a word found in the reader",
-        play: |stage| {
-            stage.think(0, "**Reading**\n\nI read it, and read it again.", 2_000);
-            stage.control('r');
-            stage.typed("/read");
-            stage.key(KeyCode::Enter);
+        play: |term| {
+            term.think(0, "**Reading**\n\nI read it, and read it again.", 2_000);
+            term.control('r');
+            term.type_text("/read");
+            term.key(KeyCode::Enter);
         },
     },
 ];
 
 fn pictures(theme: Theme) -> String {
-    let mut styles = Styles::default();
+    let mut styles = StyleLegend::default();
     let mut out = String::new();
-    let in_transcript = [thoughts::SCENES, talk::USER, talk::ANSWERS, tools::SCENES, talk::NOTICES].concat();
+    let in_transcript =
+        [thinking_states::SCENES, messages::USER, messages::ANSWERS, tool_calls::SCENES, messages::NOTICES].concat();
     for scene in in_transcript {
-        let mut stage = Stage::themed(WIDTH, 60, theme, Display::Full);
-        (scene.play)(&mut stage);
-        let rows = stage.rows();
+        let mut term = TestTerminal::with_theme(WIDTH, 60, theme, ThinkingDisplay::Full);
+        (scene.play)(&mut term);
+        let rows = term.rows();
         let input = rows.iter().rposition(|row| row.starts_with('─')).unwrap();
-        let picture = stage.styled(&mut styles);
+        let picture = term.styled(&mut styles);
         let transcript = picture.lines().take(input).collect::<Vec<_>>().join("\n");
         out.push_str(&format!("## {}\n{}\n\n", scene.name, transcript.trim_end()));
     }
     for scene in AROUND {
-        let mut stage = Stage::themed(WIDTH, 12, theme, Display::Live);
-        (scene.play)(&mut stage);
-        out.push_str(&format!("## {}\n{}\n\n", scene.name, stage.styled(&mut styles).trim_end()));
+        let mut term = TestTerminal::with_theme(WIDTH, 12, theme, ThinkingDisplay::Live);
+        (scene.play)(&mut term);
+        out.push_str(&format!("## {}\n{}\n\n", scene.name, term.styled(&mut styles).trim_end()));
     }
     out + &styles.legend()
 }
 
 #[test]
 fn t1_t13_every_style_on_dark_on_light_and_without_colour() {
-    let on = |ground, depth| Theme { ground, depth, ..Theme::default() };
+    let on = |scheme, depth| Theme { scheme, depth, ..Theme::default() };
     for (name, theme) in [
-        ("dark", on(Ground::Dark, Depth::True)),
-        ("light", on(Ground::Light, Depth::True)),
-        ("no-colour", on(Ground::Dark, Depth::None)),
+        ("dark", on(ColourScheme::Dark, ColourDepth::True)),
+        ("light", on(ColourScheme::Light, ColourDepth::True)),
+        ("no-colour", on(ColourScheme::Dark, ColourDepth::None)),
     ] {
         check(&format!("styles-{name}.txt"), &pictures(theme));
     }

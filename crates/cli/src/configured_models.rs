@@ -1,0 +1,52 @@
+//! How `aside models` shows the providers of config.toml.
+
+use serde_json::{Value, json};
+
+use crate::models::{assignments, line, wrap};
+use crate::provider_tables::{ModelPrice, ProviderTable};
+
+/// The user's own provider, or their changes to a built-in one.
+pub(crate) fn table_text(table: &ProviderTable) -> String {
+    let mut text = format!("{}, by config.toml\n", table.name);
+    let protocol = table.protocol.map(|protocol| protocol.as_str());
+    let key = table.api_key_env.as_deref().or(table.api_key_cmd.as_deref());
+    let facts = [
+        ("protocol", protocol),
+        ("url", table.base_url.as_deref()),
+        ("dialect", table.dialect.as_deref()),
+        ("key", key),
+    ];
+    for (label, fact) in facts.into_iter().filter_map(|(label, fact)| Some((label, fact?))) {
+        line(&mut text, 2, label, fact);
+    }
+    for model in &table.models {
+        wrap(&mut text, "  models    ", &" ".repeat(12), &model.pattern);
+        let limit = model.context_limit.map(|limit| format!("{limit} tokens"));
+        let price = model.price.map(|price| format!("{} in, {} out, for a million tokens", price.input, price.output));
+        let beside = Some(assignments(&model.extra_body, "")).filter(|beside| !beside.is_empty());
+        let facts = [("dialect", model.dialect.clone()), ("beside", beside), ("context", limit), ("price", price)];
+        for (label, fact) in facts.into_iter().filter_map(|(label, fact)| Some((label, fact?))) {
+            line(&mut text, 4, label, &fact);
+        }
+    }
+    text
+}
+
+/// JSON with the keys of config.toml. Header values may be secret, so only their
+/// names are shown.
+pub(crate) fn table_json(table: &ProviderTable) -> Value {
+    let names = |headers: &[(String, String)]| headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let price = |price: ModelPrice| json!({ "input": price.input, "output": price.output, "cached": price.cached });
+    let models = table.models.iter().map(|model| {
+        json!({
+            "match": model.pattern, "dialect": model.dialect, "extra_body": model.extra_body,
+            "headers": names(&model.headers), "context_limit": model.context_limit, "price": model.price.map(price),
+        })
+    });
+    json!({
+        "provider": table.name, "protocol": table.protocol.map(|protocol| protocol.as_str()),
+        "base_url": table.base_url, "dialect": table.dialect, "api_key_env": table.api_key_env,
+        "api_key_cmd": table.api_key_cmd.is_some(), "headers": names(&table.headers),
+        "models": models.collect::<Vec<_>>(),
+    })
+}

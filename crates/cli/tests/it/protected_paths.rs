@@ -1,0 +1,44 @@
+//! `ask --yes` with a provider that writes to protected paths.
+
+use std::fs;
+use std::mem::ManuallyDrop;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::{TestConfig, run};
+use crate::terminal::scripted_provider::{ScriptedProvider, ScriptedStep};
+
+#[test]
+fn l3_yes_does_not_cover_protected_paths() {
+    #[rustfmt::skip]
+    let cases = [
+        // The config folder lies in the working directory.
+        ("hook",    ".git/hooks/pre-commit",     "",                                        false),
+        ("agents",  "AGENTS.md",                 "",                                        false),
+        ("named",   "RULES.txt",                 "[settings.prompt]\nprojectFiles = [\"RULES.txt\"]\n", false),
+        ("config",  "config/config.toml",        "",                                        false),
+        ("data",    "config/data/permissions.json", "",                                     false),
+        ("allowed", ".git/hooks/pre-commit",     "[permissions]\nwrite = \"allow\"\n\"write:*\" = \"allow\"\n", false),
+        ("lifted",  "AGENTS.md",                 "[permissions]\n\"write:AGENTS.md\" = \"allow\"\n", true),
+        ("plain",   "src/new.txt",               "",                                        true),
+    ];
+    for (name, path, config_text, is_written) in cases {
+        let config = TestConfig::new(&format!("protected-{name}"));
+        let (work, own) = (config.0.join("work"), config.0.join("work/config"));
+        fs::create_dir_all(&own).unwrap();
+        let call = ScriptedStep::Call { id: "c1", name: "write", arguments: json!({"path": path, "content": "OWNED"}) };
+        let provider = ScriptedProvider::new(vec![vec![call], vec![ScriptedStep::Say("done")]]);
+        fs::write(own.join("config.toml"), format!("{}\n{config_text}", provider.config())).unwrap();
+        let before = fs::read_to_string(own.join("config.toml")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+        command.args(["ask", "--yes", "-m", "played/some-model", "go"]).current_dir(&work);
+        // Removed together with the folder around it.
+        let inside = ManuallyDrop::new(TestConfig(own.clone()));
+        let ran = run(&mut command, b"", Some(&inside));
+        assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
+        let written = fs::read_to_string(work.join(path)).is_ok_and(|text| text == "OWNED");
+        assert_eq!(written, is_written, "{name}: {}", ran.stderr);
+        assert_eq!(fs::read_to_string(own.join("config.toml")).unwrap(), before, "{name}");
+    }
+}

@@ -1,0 +1,330 @@
+//! The errors that providers return about thinking, the repair for each, and
+//! their wording.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::table::choices;
+use crate::protocol::Protocol;
+
+/// One kind of error. The first row that matches wins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorRow {
+    pub id: String,
+    /// Excerpts of the message. Any of them is enough.
+    pub texts: Vec<String>,
+    /// The HTTP status codes seen with it, the most common first.
+    pub status: Vec<u16>,
+    pub class: ErrorClass,
+    pub repair: Repair,
+    /// The fault in the request that causes this error. None if the request
+    /// alone does not show it.
+    pub fault: Option<Fault>,
+    /// The usual message, with placeholders such as `{path}` and `{id}`.
+    pub says: String,
+    /// The messages of individual dialects, by id.
+    pub says_at: BTreeMap<String, String>,
+    /// The provider's machine-readable code, if any.
+    pub code: Option<String>,
+    /// The parameter the error is about, with placeholders.
+    pub param: Option<String>,
+}
+
+/// The refusal of a fault that is unrelated to thinking. We have no repair for
+/// these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusalRow {
+    pub protocol: Protocol,
+    pub fault: Fault,
+    pub says: String,
+    pub code: Option<String>,
+    pub param: Option<String>,
+    /// The missing header that causes this refusal.
+    pub header: Option<String>,
+    /// The dialects that return it. If empty, all dialects of the protocol.
+    pub only: Vec<String>,
+}
+
+choices!(
+    /// What is wrong with a request, as far as the provider can tell.
+    Fault {
+        /// Required thinking was not sent back.
+        Missing = "missing",
+        /// A tool loop does not start with thinking, although thinking was
+        /// switched on explicitly.
+        Leading = "leading",
+        /// A tool call was sent back without the required seal.
+        UnsealedCall = "unsealed_call",
+        /// An item refers to the thinking before it, which is missing.
+        Follower = "follower",
+        /// A seal from another issuer, or a damaged one.
+        Seal = "seal",
+        /// The text, order or position of thinking has changed.
+        Altered = "altered",
+        /// Thinking without the item that followed it.
+        Orphan = "orphan",
+        Duplicate = "duplicate",
+        /// The item is only in the provider's store, but nothing was stored.
+        NotStored = "not_stored",
+        /// Thinking sent to a provider that does not accept it.
+        Unwanted = "unwanted",
+        /// A thinking mode that this model does not have.
+        Mode = "mode",
+        /// A field that requires a header.
+        Header = "header",
+        Effort = "effort",
+        /// An effort level sent to a model that accepts none.
+        NoEffort = "no_effort",
+        BudgetRange = "budget_range",
+        /// The budget leaves no tokens for an answer.
+        BudgetLimit = "budget_limit",
+        ForcedTool = "forced_tool",
+        EmptyContent = "empty_content",
+        LongId = "long_id",
+        Parameter = "parameter",
+        /// The last message contains thinking, but thinking is off.
+        WhileOff = "while_off",
+        /// A tool call without a result.
+        UnansweredCall = "unanswered_call",
+        /// A tool result without a call.
+        UncalledResult = "uncalled_result",
+        /// Two tool calls with the same id.
+        CallTwice = "call_twice",
+        /// A header that every request must have is missing.
+        NoHeader = "no_header",
+    }
+);
+
+impl Fault {
+    /// The faults a provider may report instead, if it has no error for this
+    /// one. Nearest first.
+    pub(crate) fn related(self) -> &'static [Fault] {
+        match self {
+            Fault::Missing => &[Fault::Missing, Fault::UnsealedCall, Fault::Leading],
+            Fault::Leading => &[Fault::Leading, Fault::Missing],
+            Fault::UnsealedCall => &[Fault::UnsealedCall, Fault::Missing],
+            Fault::Seal => &[Fault::Seal, Fault::Altered],
+            Fault::Altered => &[Fault::Altered, Fault::Seal, Fault::Missing],
+            Fault::Follower => &[Fault::Follower],
+            Fault::Orphan => &[Fault::Orphan],
+            Fault::Duplicate => &[Fault::Duplicate],
+            Fault::NotStored => &[Fault::NotStored],
+            Fault::Unwanted => &[Fault::Unwanted],
+            Fault::Mode => &[Fault::Mode],
+            Fault::Header => &[Fault::Header],
+            Fault::Effort => &[Fault::Effort],
+            Fault::NoEffort => &[Fault::NoEffort, Fault::Effort],
+            Fault::BudgetRange => &[Fault::BudgetRange],
+            Fault::BudgetLimit => &[Fault::BudgetLimit],
+            Fault::ForcedTool => &[Fault::ForcedTool],
+            Fault::EmptyContent => &[Fault::EmptyContent],
+            Fault::LongId => &[Fault::LongId],
+            Fault::Parameter => &[Fault::Parameter],
+            Fault::WhileOff => &[Fault::WhileOff],
+            Fault::UnansweredCall => &[Fault::UnansweredCall],
+            Fault::UncalledResult => &[Fault::UncalledResult],
+            Fault::CallTwice => &[Fault::CallTwice],
+            Fault::NoHeader => &[Fault::NoHeader],
+        }
+    }
+}
+
+choices!(
+    /// What the error is about.
+    ErrorClass {
+        /// The conversation before a thinking block has changed.
+        Prefix = "prefix",
+        /// A seal from another issuer, or a damaged one.
+        Foreign = "foreign",
+        /// Thinking was sent back changed.
+        Altered = "altered",
+        /// Thinking was not sent back.
+        Missing = "missing",
+        /// A parameter the model does not accept.
+        Config = "config",
+        /// Thinking without the item that followed it.
+        Orphan = "orphan",
+        /// The server has no state for what we refer to.
+        State = "state",
+        Duplicate = "duplicate",
+        Shape = "shape",
+        /// A tool is forced while thinking is on.
+        ForcedTool = "forced_tool",
+    }
+);
+
+choices!(
+    /// The smallest change that repairs a request.
+    Repair {
+        /// Leave out sealed thinking, which is bound to the conversation before
+        /// it.
+        DropBlock = "drop_block",
+        /// Leave out seals that were not issued by exactly this endpoint and
+        /// model.
+        StripForeign = "strip_foreign",
+        /// Leave out the thinking of finished turns. The open tool loop keeps
+        /// its own.
+        DropOlder = "drop_older",
+        /// Leave out all thinking, and nothing else.
+        StripTurn = "strip_turn",
+        /// Leave out all thinking and all fillers.
+        DropField = "drop_field",
+        /// Switch thinking off until the turn ends.
+        OffForTurn = "off_for_turn",
+        /// Use the thinking mode that this model has.
+        SwitchMode = "switch_mode",
+        /// Send the header that the field requires, or leave out the field.
+        BindingHeader = "binding_header",
+        DropOrphan = "drop_orphan",
+        /// Leave out the ids of items that followed lost thinking.
+        DropFollowerIds = "drop_follower_ids",
+        /// Leave out all thinking items and the ids of the items that followed
+        /// them.
+        StripItems = "strip_items",
+        /// Send full items instead of references, or none.
+        FullItems = "full_items",
+        Dedupe = "dedupe",
+        /// Add the field to every assistant message, with a filler if there is
+        /// no thinking.
+        FillAll = "fill_all",
+        /// Add the field to every message of the open tool loop.
+        FillLoop = "fill_loop",
+        /// Add the field to every message with tool calls.
+        FillCalls = "fill_calls",
+        /// Put the documented dummy on tool calls without a seal.
+        DummySignature = "dummy_signature",
+        /// Put the documented dummy in place of every seal.
+        DummyEverywhere = "dummy_everywhere",
+        /// Send the nearest level that the model accepts.
+        NearestEffort = "nearest_effort",
+        /// Send no level.
+        DropEffort = "drop_effort",
+        /// Send no budget, except one that the dialect requires.
+        DropBudget = "drop_budget",
+        /// Leave out empty content.
+        OmitEmptyContent = "omit_empty_content",
+        /// Let the model choose whether to call a tool.
+        ToolChoiceAuto = "tool_choice_auto",
+        /// Send items without ids.
+        OmitIds = "omit_ids",
+        /// Leave out the parameters listed in `ask.forbid` and
+        /// `ask.forbid_when_on`.
+        DropParameters = "drop_parameters",
+    }
+);
+
+/// All error and refusal rows, in the order in which one dialect searches them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DialectErrors {
+    /// The rows of the protocol's generic dialect first.
+    pub(super) rows: Vec<ErrorRow>,
+    /// Only those of this protocol.
+    pub(super) refusals: Vec<RefusalRow>,
+}
+
+impl DialectErrors {
+    pub(super) fn of(protocol: Protocol, known: &ErrorCatalogue, generic: &[String]) -> DialectErrors {
+        let first = generic.iter().filter_map(|id| known.rows.iter().find(|row| row.id == *id));
+        let rest = known.rows.iter().filter(|row| !generic.contains(&row.id));
+        let refusals = known.refusals.iter().filter(|refusal| refusal.protocol == protocol);
+        DialectErrors { rows: first.chain(rest).cloned().collect(), refusals: refusals.cloned().collect() }
+    }
+}
+
+/// The contents of `errors.toml`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ErrorCatalogue {
+    pub(super) rows: Vec<ErrorRow>,
+    pub(super) refusals: Vec<RefusalRow>,
+}
+
+impl ErrorRow {
+    /// Whether a provider's message matches this row, ignoring case and
+    /// backticks.
+    pub fn matches(&self, message: &str) -> bool {
+        let message = normalized(message);
+        self.texts.iter().any(|text| message.contains(&normalized(text)))
+    }
+}
+
+fn normalized(text: &str) -> String {
+    text.chars().filter(|c| *c != '`').flat_map(char::to_lowercase).collect()
+}
+
+/// The file format.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ErrorsFile {
+    #[serde(default)]
+    error: Vec<ErrorTable>,
+    #[serde(default)]
+    refusal: Vec<RefusalTable>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ErrorTable {
+    id: String,
+    #[serde(rename = "match")]
+    texts: Vec<String>,
+    status: Vec<u16>,
+    class: ErrorClass,
+    repair: Repair,
+    fault: Option<Fault>,
+    #[serde(default)]
+    says: String,
+    #[serde(default)]
+    says_at: BTreeMap<String, String>,
+    code: Option<String>,
+    param: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefusalTable {
+    #[serde(deserialize_with = "protocol")]
+    protocol: Protocol,
+    fault: Fault,
+    says: String,
+    code: Option<String>,
+    param: Option<String>,
+    header: Option<String>,
+    #[serde(default)]
+    only: Vec<String>,
+}
+
+fn protocol<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Protocol, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+impl ErrorsFile {
+    /// Replaces rows with a known id in place, and puts new rows first.
+    pub(super) fn merge_into(self, known: &mut ErrorCatalogue) {
+        let mut new = Vec::new();
+        for table in self.error {
+            let ErrorTable { id, texts, status, class, repair, fault, says, says_at, code, param } = table;
+            // A row without a message uses the text it is matched by.
+            let says = if says.is_empty() { texts.first().cloned().unwrap_or_default() } else { says };
+            let row = ErrorRow { id, texts, status, class, repair, fault, says, says_at, code, param };
+            match known.rows.iter_mut().find(|other| other.id == row.id) {
+                // Files written before `fault` existed keep the built-in fault.
+                Some(other) => *other = ErrorRow { fault: row.fault.or(other.fault), ..row },
+                None => new.push(row),
+            }
+        }
+        new.append(&mut known.rows);
+        known.rows = new;
+        for table in self.refusal {
+            let RefusalTable { protocol, fault, says, code, param, header, only } = table;
+            let refusal = RefusalRow { protocol, fault, says, code, param, header, only };
+            let same = |other: &&mut RefusalRow| {
+                (other.protocol, other.fault, &other.header) == (protocol, fault, &refusal.header)
+            };
+            match known.refusals.iter_mut().find(same) {
+                Some(other) => *other = refusal,
+                None => known.refusals.push(refusal),
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Why a block is sent or not.
+
+use crate::dialect::Duty;
+
+/// The rule or setting that decided about a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EgressReason {
+    /// Not thinking: it is part of the conversation.
+    Conversation,
+    Loop(Duty),
+    Turns(Duty),
+    /// The open tool loop keeps its thinking, even if everything is stripped.
+    LoopIsNeverStripped,
+    Stripped,
+    NotIncluded,
+    /// The user asked for it, and the provider allows it.
+    Included,
+    ThinkingOff,
+    /// Made by another provider, endpoint, account or model.
+    Foreign {
+        maker: String,
+    },
+    Interrupted,
+    /// A tool call without a result, or a result without a call.
+    Unanswered,
+    /// A later block cannot be read there, and no gaps are allowed.
+    BeforeGap,
+    /// This provider accepts only sealed thinking.
+    NotSealed,
+    NothingReadable,
+    /// The provider refuses thinking that nothing follows.
+    NothingFollows,
+    /// This provider does not accept thinking, or has no place for it.
+    NoCarrier,
+    /// The field is required, but there is no thinking for it.
+    FieldRequired,
+    /// This provider refused it before.
+    Refused,
+    /// The same item was already sent.
+    Duplicate,
+}
+
+impl EgressReason {
+    /// The rule, in terms of the dialect files.
+    pub fn rule(&self) -> String {
+        match self {
+            EgressReason::Conversation => "the conversation".to_owned(),
+            EgressReason::Loop(duty) => format!("echo.loop = {}", word(*duty)),
+            EgressReason::Turns(duty) => format!("echo.turns = {}", word(*duty)),
+            EgressReason::LoopIsNeverStripped => "the open tool loop is never stripped".to_owned(),
+            EgressReason::Stripped => "stripped from context".to_owned(),
+            EgressReason::NotIncluded => "not included in context".to_owned(),
+            EgressReason::Included => "included in context".to_owned(),
+            EgressReason::ThinkingOff => "thinking is switched off".to_owned(),
+            EgressReason::Foreign { maker } => format!("made by {maker}"),
+            EgressReason::Unanswered => "a call without its result, or a result without its call".to_owned(),
+            EgressReason::BeforeGap => "bind.removal = prefix_only".to_owned(),
+            EgressReason::Interrupted => "cut short before it was whole".to_owned(),
+            EgressReason::NotSealed => "echo.need_opaque = true".to_owned(),
+            EgressReason::NothingReadable => "nothing readable, and its seal has no place here".to_owned(),
+            EgressReason::NothingFollows => "each thought is followed by its item".to_owned(),
+            EgressReason::NoCarrier => "there is no place for it".to_owned(),
+            EgressReason::FieldRequired => "echo.fill_empty".to_owned(),
+            EgressReason::Refused => "this provider refused it before".to_owned(),
+            EgressReason::Duplicate => "echo.dedupe".to_owned(),
+        }
+    }
+
+    /// The setting that was involved, if any.
+    pub fn setting(&self) -> Option<&'static str> {
+        match self {
+            EgressReason::Stripped | EgressReason::LoopIsNeverStripped => Some("reasoning.stripFromContext"),
+            EgressReason::NotIncluded | EgressReason::Included => Some("reasoning.includeInContext"),
+            EgressReason::ThinkingOff => Some("reasoning.enabled"),
+            EgressReason::FieldRequired => Some("reasoning.sendEmpty"),
+            EgressReason::Conversation
+            | EgressReason::Loop(_)
+            | EgressReason::Turns(_)
+            | EgressReason::Foreign { .. }
+            | EgressReason::Interrupted
+            | EgressReason::Unanswered
+            | EgressReason::BeforeGap
+            | EgressReason::NotSealed
+            | EgressReason::NothingReadable
+            | EgressReason::NothingFollows
+            | EgressReason::Refused
+            | EgressReason::Duplicate
+            | EgressReason::NoCarrier => None,
+        }
+    }
+}
+
+fn word(duty: Duty) -> &'static str {
+    match duty {
+        Duty::Must => "must",
+        Duty::Should => "should",
+        Duty::Ignored => "ignored",
+        Duty::Forbidden => "forbidden",
+    }
+}

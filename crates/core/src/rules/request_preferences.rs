@@ -1,0 +1,116 @@
+//! The settings that matter for one request, resolved each time.
+
+use crate::dialect::EchoRules;
+use crate::settings::{Effort, SendEmpty, SettingKey, Settings, StripThinking, SummaryMode};
+
+/// The user's preferences, resolved from all layers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestPreferences {
+    pub enabled: bool,
+    pub effort: Option<Effort>,
+    pub budget: Option<u64>,
+    pub include: Include,
+    pub strip: StripThinking,
+    /// Seals on text and tool calls may be sent back.
+    pub seals: bool,
+    /// The field to write to, if the user chose one.
+    pub field: Option<String>,
+    /// The value for an empty field, if the user chose one.
+    pub filler: Option<String>,
+    /// The user wants no filler, even if the provider requires one.
+    pub omits_filler: bool,
+    /// The user's choice for summaries, if any.
+    pub summary: Option<SummaryMode>,
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+    /// The effect of repairs for this endpoint.
+    pub repair_effect: RepairEffect,
+}
+
+/// What repairs omit or add, beyond settings and dialect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RepairEffect {
+    pub omitted: OmittedThinking,
+    /// Omit thinking that nothing follows, in any protocol.
+    pub drop_orphans: bool,
+    /// Send ids only on items that follow thinking which is sent.
+    pub ids_need_thinking: bool,
+    pub filler_scope: FillerScope,
+    pub dummy_seals: DummySeals,
+    /// Do not request thinking until the turn ends. Past thinking stays.
+    pub thinking_paused: bool,
+}
+
+/// Which thinking is omitted because a provider refused it. Later variants omit
+/// more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OmittedThinking {
+    #[default]
+    Nothing,
+    /// Seals that were not issued by exactly this endpoint and model.
+    InexactOrigin,
+    /// Thinking of finished turns.
+    Past,
+    /// Sealed thinking.
+    Sealed,
+    All,
+}
+
+/// Where a repair adds fillers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FillerScope {
+    #[default]
+    AsTheDialectSays,
+    OpenLoop,
+}
+
+/// Which calls get the documented dummy instead of a seal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DummySeals {
+    #[default]
+    AsTheDialectSays,
+    /// Calls without a usable seal.
+    Missing,
+    /// All calls.
+    Everywhere,
+}
+
+/// Whether stored thinking is sent back, and who decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Include {
+    pub sends: bool,
+    /// The user decided, not a default. Thinking is never sent against the
+    /// user's choice.
+    pub by_user: bool,
+}
+
+impl RequestPreferences {
+    pub fn of(settings: &Settings, echo: &EchoRules) -> RequestPreferences {
+        let (include, layer) = settings.include_in_context();
+        let by_user = layer.is_set_by_user();
+        // The dialect's own values stay in its rules, where a repair can change
+        // them.
+        let of_the_user = |key: SettingKey| settings.get(key).is_some_and(|(_, layer)| layer.is_set_by_user());
+        let send_empty = Some(settings.send_empty()).filter(|_| of_the_user(SettingKey::SendEmpty));
+        let filler = match send_empty {
+            None | Some(SendEmpty::Omit) => None,
+            Some(SendEmpty::Empty) => Some(String::new()),
+            Some(SendEmpty::Space) => Some(" ".to_owned()),
+        };
+        RequestPreferences {
+            enabled: settings.enabled().0,
+            effort: settings.effort(),
+            budget: settings.max_thinking_tokens(),
+            include: Include { sends: include || (!by_user && echo.include), by_user },
+            strip: settings.strip(),
+            seals: include || !by_user,
+            field: settings.field_name().filter(|_| of_the_user(SettingKey::FieldName)).map(str::to_owned),
+            filler,
+            omits_filler: send_empty == Some(SendEmpty::Omit),
+            summary: of_the_user(SettingKey::Summary).then(|| settings.summary()),
+            max_tokens: settings.max_output_tokens(),
+            temperature: settings.temperature(),
+            repair_effect: RepairEffect::default(),
+        }
+    }
+}

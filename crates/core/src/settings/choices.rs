@@ -1,0 +1,211 @@
+//! The settings with a fixed set of values, as enums.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A word that is not among the valid values of a setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} `{given}`; use {}", one_of(words))]
+pub struct UnknownChoice {
+    what: &'static str,
+    given: String,
+    words: &'static [&'static str],
+}
+
+/// `a, b or c`.
+pub(super) fn one_of(words: &[&str]) -> String {
+    match words.split_last() {
+        None => String::new(),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+/// Declares an enum together with its words, so that they stay in sync.
+macro_rules! choices {
+    ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$on_variant:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$on_variant])* $variant,)+
+        }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownChoice;
+
+            fn from_str(word: &str) -> Result<$name, UnknownChoice> {
+                let found = $name::ALL.iter().copied().find(|one| one.as_str() == word);
+                found.ok_or_else(|| UnknownChoice { what: $what, given: word.to_owned(), words: $name::WORDS })
+            }
+        }
+    };
+}
+
+choices! {
+    /// The effort levels, lowest first. The setting also accepts `none`, which
+    /// is not a level: it switches thinking off, so no level is ever lowered to
+    /// it.
+    #[derive(PartialOrd, Ord)]
+    Effort, "effort" {
+        Minimal = "minimal",
+        Low = "low",
+        Medium = "medium",
+        High = "high",
+        Xhigh = "xhigh",
+        Max = "max",
+    }
+}
+
+choices! {
+    /// Which stored thinking is dropped before any other rule applies.
+    #[derive(Default)]
+    StripThinking, "strip policy" {
+        All = "all",
+        /// Keeps the thinking of the most recent user turn that has any.
+        AllButLast = "allButLast",
+        #[default]
+        None = "none",
+    }
+}
+
+choices! {
+    #[derive(Default)]
+    ThinkingFormat, "format" {
+        Native = "native",
+        #[default]
+        Field = "field",
+    }
+}
+
+choices! {
+    /// The value of the field if there is no thinking for it.
+    #[derive(Default)]
+    SendEmpty, "filler" {
+        #[default]
+        Omit = "omit",
+        Empty = "empty",
+        /// One provider refuses the empty string but accepts a space.
+        Space = "space",
+    }
+}
+
+choices! {
+    /// Whether tags in the answer text are parsed as thinking.
+    #[derive(Default)]
+    TagsMode, "tag handling" {
+        #[default]
+        Auto = "auto",
+        Off = "off",
+        /// The template opens the tag, so only the closing tag arrives.
+        Preopened = "preopened",
+    }
+}
+
+choices! {
+    #[derive(Default)]
+    SummaryMode, "summary" {
+        #[default]
+        Auto = "auto",
+        Concise = "concise",
+        Detailed = "detailed",
+        None = "none",
+    }
+}
+
+choices! {
+    /// How thinking is displayed.
+    #[derive(Default)]
+    ThinkingDisplay, "display" {
+        Full = "full",
+        /// Expanded while it streams, folded when it is done.
+        #[default]
+        Live = "live",
+        Collapsed = "collapsed",
+        Off = "off",
+    }
+}
+
+/// The values of `reasoning.effort`: the levels and `none`.
+pub(super) const EFFORT_WORDS: &[&str] = &["minimal", "low", "medium", "high", "xhigh", "max", NO_EFFORT];
+
+pub(super) const NO_EFFORT: &str = "none";
+
+impl Effort {
+    /// The level to send to a model that supports only some: the highest that
+    /// is not above this one, else the lowest. None if it supports no levels.
+    pub fn nearest_supported(self, supported: &[Effort]) -> Option<Effort> {
+        let below = supported.iter().copied().filter(|rung| *rung <= self).max();
+        below.or_else(|| supported.iter().copied().min())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_word_is_refused_with_the_valid_ones() {
+        let error = "xml".parse::<ThinkingFormat>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown format `xml`; use native or field");
+        let error = "none".parse::<Effort>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown effort `none`; use minimal, low, medium, high, xhigh or max");
+        // Words must match exactly. A near miss is an error, not a guess.
+        assert!("allbutlast".parse::<StripThinking>().is_err());
+    }
+
+    #[test]
+    fn every_word_reads_back_as_itself() {
+        fn check<T: FromStr + fmt::Display>(words: &[&str]) {
+            for word in words {
+                assert_eq!(word.parse::<T>().ok().map(|value| value.to_string()).as_deref(), Some(*word));
+            }
+        }
+        check::<Effort>(Effort::WORDS);
+        check::<StripThinking>(StripThinking::WORDS);
+        check::<ThinkingFormat>(ThinkingFormat::WORDS);
+        check::<SendEmpty>(SendEmpty::WORDS);
+        check::<TagsMode>(TagsMode::WORDS);
+        check::<SummaryMode>(SummaryMode::WORDS);
+        check::<ThinkingDisplay>(ThinkingDisplay::WORDS);
+    }
+
+    #[test]
+    fn the_setting_accepts_every_level_and_none() {
+        let (none, rungs) = EFFORT_WORDS.split_last().unwrap();
+        assert_eq!((*none, rungs), (NO_EFFORT, Effort::WORDS));
+    }
+
+    #[test]
+    fn an_effort_a_model_lacks_is_lowered_else_raised_to_the_lowest() {
+        use Effort::{High, Low, Max, Medium, Minimal, Xhigh};
+        #[rustfmt::skip]
+        let cases: &[(&str, Effort, &[Effort], Option<Effort>)] = &[
+            ("has it",            High,    &[Low, Medium, High], Some(High)),
+            ("lowered",           Max,     &[Low, High],         Some(High)),
+            ("lowered past one",  Medium,  &[Xhigh, Low, High],  Some(Low)),
+            ("raised to lowest",  Minimal, &[High, Low],         Some(Low)),
+            ("no rungs",          High,    &[],                  None),
+        ];
+        for (name, asked, supported, expected) in cases {
+            assert_eq!(asked.nearest_supported(supported), *expected, "{name}");
+        }
+        assert!(Minimal < Low && Low < Medium && Medium < High && High < Xhigh && Xhigh < Max);
+    }
+}

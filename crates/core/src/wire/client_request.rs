@@ -1,0 +1,294 @@
+//! Reads a client's request body, as the provider would: the inverse of `encode`.
+//!
+//! Assistant messages are read by the reply decoder, because they have the same
+//! shape in a request and in a reply.
+
+use super::json::{JsonKind, Raw, at_path, compact, count_of, each_element, member, text_member, text_of};
+use super::{Decoder, chat, cohere, converse, gemini, messages, ollama, responses};
+use crate::block::{Block, CallId, Image, Native, Text, ToolResult, Unmodelled};
+use crate::conversation::ToolSpec;
+use crate::dialect::{DeltaMode, ItemText, Rules};
+use crate::fold::Fold;
+use crate::message::{Message, Role};
+use crate::protocol::Protocol;
+use crate::tags::TagStart;
+
+/// A request as a client sent it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClientRequest {
+    /// None if the URL path names the model.
+    pub model: Option<String>,
+    /// None if the URL path decides it.
+    pub streams: Option<bool>,
+    /// Adjacent tool results are merged into one message.
+    pub messages: Vec<Message>,
+    pub tools: Vec<ToolSpec>,
+    pub max_tokens: Option<u64>,
+    pub choice: ToolChoice,
+}
+
+/// Whether the model may, must or must not call a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    #[default]
+    Auto,
+    Never,
+    Required,
+    Named(String),
+}
+
+/// The body is not a valid request of its protocol.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct UnreadableRequest {
+    /// The JSON path of the problem.
+    pub path: String,
+    pub problem: String,
+}
+
+/// Parses a request body of the given protocol.
+pub fn read_request(protocol: Protocol, rules: &Rules, body: &str) -> Result<ClientRequest, UnreadableRequest> {
+    let raw = Raw::of(body).map_err(|error| unreadable("body", format!("not JSON: {error}")))?;
+    if raw.kind() != JsonKind::Object {
+        return Err(unreadable("body", "not an object".to_owned()));
+    }
+    let mut reader = ClientRequestReader::new(protocol, rules);
+    reader.request.model = text_member(raw, "model");
+    reader.request.max_tokens = at_path(raw, &rules.ask.max_tokens.path).and_then(count_of);
+    let streams = member(raw, "stream").and_then(|value| value.get().parse().ok());
+    reader.request.streams = match protocol {
+        Protocol::Gemini | Protocol::Bedrock => None,
+        // Ollama streams by default.
+        Protocol::Ollama => Some(streams.unwrap_or(true)),
+        Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Anthropic | Protocol::Cohere => {
+            Some(streams.unwrap_or(false))
+        }
+    };
+    match protocol {
+        Protocol::OpenaiChat => chat::read_request(raw, &mut reader)?,
+        Protocol::OpenaiResponses => responses::read_request(raw, &mut reader)?,
+        Protocol::Anthropic => messages::read_request(raw, &mut reader)?,
+        Protocol::Gemini => gemini::read_request(raw, &mut reader)?,
+        Protocol::Ollama => ollama::read_request(raw, &mut reader)?,
+        Protocol::Bedrock => converse::read_request(raw, &mut reader)?,
+        Protocol::Cohere => cohere::read_request(raw, &mut reader)?,
+    }
+    reader.match_results();
+    Ok(reader.request)
+}
+
+pub(super) fn unreadable(path: impl Into<String>, problem: String) -> UnreadableRequest {
+    UnreadableRequest { path: path.into(), problem }
+}
+
+/// Collects the messages, tools and settings of a request.
+pub(super) struct ClientRequestReader {
+    pub(super) request: ClientRequest,
+    protocol: Protocol,
+    rules: Rules,
+    n_invented: usize,
+}
+
+impl ClientRequestReader {
+    /// Where a reasoning item carries its plain text.
+    pub(super) fn item_text(&self) -> ItemText {
+        self.rules.echo.item_text
+    }
+
+    fn new(protocol: Protocol, rules: &Rules) -> ClientRequestReader {
+        let mut rules = rules.clone();
+        // Messages sent back are complete, and no chat template added a tag.
+        rules.read.tags.start = TagStart::Explicit;
+        rules.read.delta_mode = DeltaMode::Delta;
+        rules.read.content_chunks = true;
+        ClientRequestReader { request: ClientRequest::default(), protocol, rules, n_invented: 0 }
+    }
+
+    /// Merges adjacent tool results; skips empty messages except the user's.
+    pub(super) fn push_message(&mut self, role: Role, blocks: Vec<Block>) {
+        if blocks.is_empty() && role != Role::User {
+            return;
+        }
+        match self.request.messages.last_mut() {
+            Some(last) if role == Role::Tool && last.role == Role::Tool => last.blocks.extend(blocks),
+            _ => self.request.messages.push(Message::new(role, blocks)),
+        }
+    }
+
+    /// Splits a user turn: tool results first, as every protocol requires, then
+    /// the rest.
+    pub(super) fn push_user_turn(&mut self, blocks: Vec<Block>) {
+        let (results, others): (Vec<Block>, Vec<Block>) =
+            blocks.into_iter().partition(|block| matches!(block, Block::ToolResult(_)));
+        let any_results = !results.is_empty();
+        self.push_message(Role::Tool, results);
+        if !others.is_empty() || !any_results {
+            self.push_message(Role::User, others);
+        }
+    }
+
+    /// Adds an assistant message, given as a complete reply body of this protocol.
+    pub(super) fn push_assistant(&mut self, body: &str) {
+        let mut fold = Fold::new();
+        let mut decoder = Decoder::with_limit(self.protocol, &self.rules, body.len() + 1);
+        decoder.push(body.as_bytes(), &mut fold);
+        // An empty reply is valid here.
+        let _not_understood = decoder.finish(&mut fold);
+        let reply = fold.finish();
+        let mut message = Message::new(Role::Assistant, reply.blocks);
+        message.empty_thinking_field = reply.empty_thinking_field;
+        for block in &mut message.blocks {
+            if let Block::ToolCall(call) = block
+                && let CallId::Invented(id) = &mut call.id
+            {
+                self.n_invented += 1;
+                *id = format!("{}{}", CallId::INVENTED, self.n_invented);
+            }
+        }
+        self.request.messages.push(message);
+    }
+
+    /// Tools of the form `{"type":"function","function":{…}}`, which several
+    /// protocols use.
+    pub(super) fn push_function_tools(&mut self, body: Raw<'_>) {
+        for tool in member(body, "tools").map(elements).unwrap_or_default() {
+            if let Some(function) = member(tool, "function") {
+                self.push_tool(function, &["parameters"]);
+            }
+        }
+    }
+
+    /// Adds a tool; its parameters are the first of `schemas` that is present.
+    pub(super) fn push_tool(&mut self, tool: Raw<'_>, schemas: &[&str]) {
+        let schema = schemas.iter().find_map(|path| at_path(tool, path));
+        self.request.tools.push(ToolSpec {
+            name: text_member(tool, "name").unwrap_or_default(),
+            description: text_member(tool, "description").unwrap_or_default(),
+            parameters: schema.map_or("{}".into(), |schema| compact(schema.get())).into_owned(),
+        });
+    }
+
+    /// `auto`, `none`, `required`, or an object that names a tool.
+    pub(super) fn read_tool_choice(&mut self, body: Raw<'_>) {
+        let Some(choice) = member(body, "tool_choice") else { return };
+        let mode = text_of(choice).or_else(|| text_member(choice, "type")).unwrap_or_default();
+        let name = text_member(choice, "name").or_else(|| at_path(choice, "function.name").and_then(text_of));
+        self.request.choice = match (mode.to_lowercase().as_str(), name) {
+            ("none", _) => ToolChoice::Never,
+            ("required" | "any", _) => ToolChoice::Required,
+            (_, Some(name)) => ToolChoice::Named(name),
+            _ => ToolChoice::Auto,
+        };
+    }
+
+    pub(super) fn read_max_tokens(&mut self, body: Raw<'_>, paths: &[&str]) {
+        let known = || paths.iter().find_map(|path| at_path(body, path).and_then(count_of));
+        self.request.max_tokens = self.request.max_tokens.or_else(known);
+    }
+
+    /// Matches tool results to calls by id, else by name, else by order.
+    fn match_results(&mut self) {
+        let mut open: Vec<(String, String)> = Vec::new();
+        for block in self.request.messages.iter_mut().flat_map(|message| &mut message.blocks) {
+            match block {
+                Block::ToolCall(call) => open.push((call.id.as_str().to_owned(), call.name.clone())),
+                Block::ToolResult(result) => {
+                    let fits = |(id, name): &(String, String)| match result.id.as_str() {
+                        "" => result.name.is_empty() || *name == result.name,
+                        given => id == given,
+                    };
+                    let Some(at) = open.iter().position(fits) else { continue };
+                    let (id, name) = open.remove(at);
+                    result.id = id;
+                    if result.name.is_empty() {
+                        result.name = name;
+                    }
+                }
+                Block::Text(_) | Block::Thinking(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            }
+        }
+    }
+}
+
+pub(super) fn elements(list: Raw<'_>) -> Vec<Raw<'_>> {
+    let mut out = Vec::new();
+    each_element(list, |element| out.push(element));
+    out
+}
+
+/// The elements of a required list, each with its JSON path.
+pub(super) fn list_with_paths<'a>(body: Raw<'a>, name: &str) -> Result<Vec<(String, Raw<'a>)>, UnreadableRequest> {
+    let list = member(body, name).filter(|list| list.kind() == JsonKind::Array);
+    let Some(list) = list else { return Err(unreadable(name, "a list is required".to_owned())) };
+    Ok(elements(list).into_iter().enumerate().map(|(at, element)| (format!("{name}[{at}]"), element)).collect())
+}
+
+pub(super) fn unknown_role(path: &str, role: Option<String>) -> UnreadableRequest {
+    let role = role.unwrap_or_default();
+    unreadable(format!("{path}.role"), format!("unknown role `{role}`"))
+}
+
+/// Content that is either a string or a list of parts.
+pub(super) fn content_blocks<'a>(content: Option<Raw<'a>>, part: impl Fn(Raw<'a>) -> Block) -> Vec<Block> {
+    let Some(content) = content else { return Vec::new() };
+    match content.kind() {
+        JsonKind::Text => vec![text_block(text_of(content))],
+        JsonKind::Array => elements(content).into_iter().map(part).collect(),
+        JsonKind::Null | JsonKind::Object | JsonKind::Other => Vec::new(),
+    }
+}
+
+/// A part with a `type`: text, or an image in a `data:` URL.
+pub(super) fn typed_part(part: Raw<'_>) -> Block {
+    match text_member(part, "type").as_deref() {
+        Some("text" | "input_text") => text_block(text_member(part, "text")),
+        Some("image_url" | "input_image") => {
+            let url = member(part, "image_url");
+            let url = url.and_then(text_of).or_else(|| at_path(part, "image_url.url").and_then(text_of));
+            url.as_deref().and_then(inline_image).unwrap_or_else(|| unmodelled(part))
+        }
+        _ => unmodelled(part),
+    }
+}
+
+fn inline_image(url: &str) -> Option<Block> {
+    let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(image_block(media_type.to_owned(), data.to_owned()))
+}
+
+pub(super) fn image_block(media_type: String, data: String) -> Block {
+    Block::Image(Image { media_type, data })
+}
+
+pub(super) fn text_block(text: Option<String>) -> Block {
+    Block::Text(Text { text: text.unwrap_or_default(), ..Text::default() })
+}
+
+/// A part of unknown shape, kept verbatim.
+pub(super) fn unmodelled(raw: Raw<'_>) -> Block {
+    let native = Native { json: compact(raw.get()).into_owned(), text_member: None };
+    Block::Unmodelled(Unmodelled { native })
+}
+
+/// The output of a tool: a string, the joined texts of a list, or else the JSON
+/// itself.
+pub(super) fn tool_output(content: Option<Raw<'_>>) -> String {
+    let Some(content) = content else { return String::new() };
+    let read = |part: Raw<'_>| {
+        let document = at_path(part, "document.data").and_then(text_of);
+        let json = member(part, "json").or_else(|| at_path(part, "document.data"));
+        let text = text_member(part, "text").or(document);
+        text.unwrap_or_else(|| compact(json.unwrap_or(part).get()).into_owned())
+    };
+    match content.kind() {
+        JsonKind::Text => text_of(content).unwrap_or_default(),
+        JsonKind::Array => elements(content).into_iter().map(read).collect::<Vec<_>>().join("\n"),
+        JsonKind::Null => String::new(),
+        JsonKind::Object | JsonKind::Other => compact(content.get()).into_owned(),
+    }
+}
+
+pub(super) fn tool_result(id: Option<String>, name: Option<String>, content: String, is_error: bool) -> Block {
+    let (id, name) = (id.unwrap_or_default(), name.unwrap_or_default());
+    Block::ToolResult(ToolResult { id, name, content, is_error })
+}

@@ -1,0 +1,172 @@
+//! The HTTP request as one value (URL, headers and body), so that what the user
+//! is shown is what is sent.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::encode::Encoded;
+use super::json::{JsonKind, ObjectWriter, Raw, each_member};
+use crate::dialect::Access;
+
+/// One HTTP request. The method is always POST.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpCall {
+    pub url: String,
+    /// Unique names, in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Shared, because a body may be long and may be sent more than once.
+    pub body: Arc<String>,
+}
+
+/// The endpoint of a request, and the user's additions to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination<'a> {
+    /// The URL before the protocol's path. Its query string goes after that path.
+    pub base_url: &'a str,
+    pub access: &'a Access,
+    pub key: Option<&'a str>,
+    /// The user's headers, which override ours.
+    pub headers: &'a [(String, String)],
+    /// The user's members, which override ours.
+    pub extra_body: &'a Map<String, Value>,
+}
+
+/// Builds the HTTP request.
+pub fn http_call(encoded: &Encoded, to: &Destination<'_>) -> HttpCall {
+    let mut headers = Headers::default();
+    headers.set("content-type", "application/json");
+    if let Some(key) = to.key {
+        let (name, value) = to.access.auth.header(key);
+        headers.set(&name, &value);
+    }
+    for (name, value) in &to.access.headers {
+        headers.set(name, value);
+    }
+    for (name, value) in encoded.headers.iter().chain(to.headers) {
+        headers.set(name, value);
+    }
+    let (base, query) = to.base_url.split_once('?').map_or((to.base_url, None), |(base, query)| (base, Some(query)));
+    let mut url = format!("{}{}", base.trim_end_matches('/'), encoded.path);
+    if let Some(query) = query {
+        url.push(if encoded.path.contains('?') { '&' } else { '?' });
+        url.push_str(query);
+    }
+    HttpCall { url, headers: headers.0, body: merge_body(&encoded.body, to.extra_body) }
+}
+
+#[derive(Default)]
+struct Headers(Vec<(String, String)>);
+
+impl Headers {
+    /// A later value replaces an earlier one.
+    fn set(&mut self, name: &str, value: &str) {
+        let name = name.to_lowercase();
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => value.clone_into(known),
+            None => self.0.push((name, value.to_owned())),
+        }
+    }
+}
+
+/// Merges `extra` into a body, nested objects included. All other values keep
+/// their bytes, and the messages stay last, so that requests share a prefix.
+pub fn merge_body(body: &Arc<String>, extra: &Map<String, Value>) -> Arc<String> {
+    match Raw::of(body) {
+        Ok(object) if object.kind() == JsonKind::Object && !extra.is_empty() => Arc::new(merged(object, extra)),
+        Ok(_) | Err(_) => Arc::clone(body),
+    }
+}
+
+fn merged(object: Raw<'_>, extra: &Map<String, Value>) -> String {
+    let mut members: Vec<(String, String)> = Vec::new();
+    each_member(object, |name, value| {
+        let json = match extra.get(name) {
+            Some(Value::Object(below)) if value.kind() == JsonKind::Object => merged(value, below),
+            Some(wanted) => wanted.to_string(),
+            None => value.get().to_owned(),
+        };
+        members.push((name.to_owned(), json));
+    });
+    let is_new = |name: &&String| !members.iter().any(|(known, _)| known == *name);
+    let new: Vec<(String, String)> =
+        extra.keys().filter(is_new).filter_map(|name| Some((name.clone(), extra.get(name)?.to_string()))).collect();
+    let last = members.pop();
+    let mut out = ObjectWriter::default();
+    for (name, json) in members.iter().chain(&new).chain(&last) {
+        out.push_raw(name, json);
+    }
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Auth;
+    use serde_json::json;
+
+    fn extra(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    fn shared(body: &str) -> Arc<String> {
+        Arc::new(body.to_owned())
+    }
+
+    #[test]
+    fn the_users_members_win_and_everything_else_keeps_its_bytes() {
+        let body =
+            r#"{"model":"m","thinking":{"type":"enabled","keep":1.50},"top_k":1,"messages":[{"a":1e2,"b":"\u00e9"}]}"#;
+        #[rustfmt::skip]
+        let cases = [
+            ("nothing",  json!({}),                                body.to_owned()),
+            ("new",      json!({"seed": 7}),                       body.replace(r#","messages""#, r#","seed":7,"messages""#)),
+            ("other",    json!({"top_k": 20}),                     body.replace(r#""top_k":1"#, r#""top_k":20"#)),
+            ("deep",     json!({"thinking": {"type": "off"}}),     body.replace("enabled", "off")),
+            ("deeper",   json!({"thinking": {"more": [1]}}),       body.replace(r#","keep":1.50"#, r#","more":[1],"keep":1.50"#)),
+            ("kinds",    json!({"thinking": 3, "model": {"x": 1}}), r#"{"model":{"x":1},"thinking":3,"top_k":1,"messages":[{"a":1e2,"b":"\u00e9"}]}"#.to_owned()),
+        ];
+        for (name, given, expected) in cases {
+            assert_eq!(*merge_body(&shared(body), &extra(given)), expected, "{name}");
+        }
+        assert_eq!(*merge_body(&shared("not JSON"), &extra(json!({"a": 1}))), "not JSON");
+        assert_eq!(*merge_body(&shared("{}"), &extra(json!({"a": 1}))), r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn a_call_has_each_header_once_and_the_users_value_wins() {
+        let encoded = Encoded {
+            body: shared(r#"{"messages":[]}"#),
+            path: "/m:go?alt=sse".to_owned(),
+            headers: vec![("X-Beta".to_owned(), "ours".to_owned())],
+            ..Encoded::default()
+        };
+        let access = Access {
+            auth: Auth::XApiKey,
+            headers: [("x-version".to_owned(), "1".to_owned())].into(),
+            ..Access::default()
+        };
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let to = Destination {
+            base_url: "https://host/v1/?api-version=2",
+            access: &access,
+            key: Some("k"),
+            headers: &[pair("x-beta", "mine"), pair("X-Team", "blue")],
+            extra_body: &extra(json!({"n": 1})),
+        };
+        let expected = HttpCall {
+            url: "https://host/v1/m:go?alt=sse&api-version=2".to_owned(),
+            headers: vec![
+                pair("content-type", "application/json"),
+                pair("x-api-key", "k"),
+                pair("x-version", "1"),
+                pair("x-beta", "mine"),
+                pair("x-team", "blue"),
+            ],
+            body: shared(r#"{"n":1,"messages":[]}"#),
+        };
+        assert_eq!(http_call(&encoded, &to), expected);
+        let bare = http_call(&encoded, &Destination { key: None, ..to });
+        assert!(!bare.headers.iter().any(|(name, _)| name == "x-api-key"), "no key, no header");
+    }
+}

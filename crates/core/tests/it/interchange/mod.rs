@@ -1,0 +1,7 @@
+//! Export and import of conversations (P5).
+
+mod generated_conversations;
+mod hostile_files;
+mod json_lines;
+mod markdown;
+mod other_programs;

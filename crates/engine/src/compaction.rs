@@ -1,0 +1,129 @@
+//! Compaction: replaces older turns with a summary before the context window is full. The original turns stay
+//! in the history, on a branch of their own.
+
+use aside_core::block::Block;
+use aside_core::compaction::{
+    CompactionPlan, CompactionTrigger, ContextUsage, CountedBranch, NoCompaction, plan, summary_message,
+};
+use aside_core::history::History;
+use aside_core::message::{Message, Role};
+use aside_core::turn::TurnEnd;
+use tokio_util::sync::CancellationToken;
+
+use crate::session::Session;
+use crate::tools::NobodyToAsk;
+use crate::update::{Front, Update};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompactionResult {
+    Skipped(NoCompaction),
+    /// The number of messages that were summarised.
+    Done(usize),
+    /// The model gave no summary; nothing changed.
+    Failed(String),
+}
+
+/// Nothing of the summary request is shown to the user.
+struct SilentFront;
+
+impl Front for SilentFront {
+    fn on_update(&mut self, _: Update<'_>) {}
+}
+
+impl Session {
+    /// Summarises the older turns if the context window is nearly full or the user asked for it.
+    pub async fn compact(
+        &mut self,
+        occasion: CompactionTrigger,
+        front: &mut dyn Front,
+        cancel: &CancellationToken,
+    ) -> CompactionResult {
+        let encoded = self.encode(&[]);
+        let messages = |history: &History| -> Vec<Message> {
+            history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+        };
+        let branch: Vec<&Message> = self.history.branch().into_iter().map(|(_, message)| message).collect();
+        let room = ContextUsage {
+            counted: encoded.tokens,
+            // A resumed session has no calibration yet, but its last reply has a reported count.
+            used: self
+                .calibration
+                .calibrated_tokens(&self.calibration_key(), encoded.tokens)
+                .or_else(|| last_reported_tokens(&branch))
+                .unwrap_or(encoded.tokens),
+            limit: self.settings.context_limit(),
+            compact_at: self.settings.compact_at(),
+        };
+        let compaction =
+            match plan(CountedBranch { messages: &branch, tokens: &encoded.message_tokens }, room, occasion) {
+                CompactionPlan::Nothing(why) => return CompactionResult::Skipped(why),
+                CompactionPlan::Compact(compaction) => compaction,
+            };
+        drop(encoded);
+        // Copy the messages only now: most turns need no compaction, and a conversation may be long.
+        let owned = messages(&self.history);
+        let branch: Vec<&Message> = owned.iter().collect();
+        let summary = match self.summary(compaction.request(&branch), cancel).await {
+            Ok(summary) => summary,
+            Err(why) => return CompactionResult::Failed(why),
+        };
+        let Some(summary) = summary_message(&summary) else {
+            return CompactionResult::Failed("the summary came back empty".to_owned());
+        };
+        let shorter = compaction.messages(&branch, &summary);
+        // Forking at the empty position always succeeds.
+        let _moved = self.history.fork(None);
+        for message in &shorter {
+            self.history.append((*message).clone());
+        }
+        front.on_update(Update::Compacted { branch: &shorter, summarised: compaction.summarise.len() });
+        front.flush();
+        CompactionResult::Done(compaction.summarise.len())
+    }
+
+    /// Asks the model for a summary, outside the conversation and without tools.
+    async fn summary(&mut self, mut request: Vec<Message>, cancel: &CancellationToken) -> Result<String, String> {
+        let Some(question) = request.pop() else { return Err("there is nothing to summarise".to_owned()) };
+        let mut aside = History::new();
+        for message in request {
+            aside.append(message);
+        }
+        let history = std::mem::replace(&mut self.history, aside);
+        // The encoder's cache belongs to one history.
+        let encoder = std::mem::take(&mut self.encoder);
+        let (tools, expected) = (std::mem::take(&mut self.tools), self.expected_tools.take());
+        let end = self.run_steps(question, &mut SilentFront, &NobodyToAsk, cancel).await;
+        let summary_history = std::mem::replace(&mut self.history, history);
+        (self.encoder, self.tools, self.expected_tools) = (encoder, tools, expected);
+        self.calibration.forget_last_request();
+        match end {
+            TurnEnd::Answered | TurnEnd::Length => Ok(answer_text(&summary_history)),
+            TurnEnd::Failed(error) => Err(error.message),
+            TurnEnd::Unreachable(why) => Err(why),
+            TurnEnd::Interrupted => Err("it was stopped".to_owned()),
+            TurnEnd::ThinkingOnly { .. }
+            | TurnEnd::Empty
+            | TurnEnd::Declined(_)
+            | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
+            | TurnEnd::OutOfSteps(_) => Err("the model gave no summary".to_owned()),
+        }
+    }
+}
+
+/// The provider's last count: the request and its reply.
+fn last_reported_tokens(branch: &[&Message]) -> Option<u64> {
+    let usage = branch.iter().rev().find(|message| message.role == Role::Assistant)?.usage?;
+    Some(usage.input?.saturating_add(usage.output.unwrap_or_default()))
+}
+
+/// The text of the last message, without thinking.
+fn answer_text(history: &History) -> String {
+    let branch = history.branch();
+    let blocks = branch.last().map(|(_, message)| message.blocks.as_slice()).unwrap_or_default();
+    let texts = blocks.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.text.as_str()),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+    });
+    texts.collect()
+}

@@ -1,0 +1,179 @@
+//! Completion of commands, arguments and file mentions.
+
+use aside_core::settings::{self, SettingKey};
+
+use crate::commands::{COMMANDS, argument_words};
+use crate::seam::{CompletionLists, SessionCompletion};
+
+const MAX_OPTIONS: usize = 50;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompletionPopup {
+    /// Where the completed part begins, in bytes of the editor's text.
+    pub from: usize,
+    pub options: Vec<Completion>,
+    pub selected: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    pub text: String,
+    pub doc: String,
+}
+
+impl CompletionPopup {
+    pub fn move_by(&mut self, by: isize) {
+        let count = self.options.len() as isize;
+        if count > 0 {
+            self.selected = (self.selected as isize + by).rem_euclid(count) as usize;
+        }
+    }
+
+    pub fn selected(&self) -> Option<&Completion> {
+        self.options.get(self.selected)
+    }
+}
+
+/// The completions for the text before the cursor; `None` if nothing matches or the word is already
+/// complete.
+pub fn popup(text: &str, cursor: usize, lists: &CompletionLists) -> Option<CompletionPopup> {
+    let head = text.get(..cursor)?;
+    let (from, options) = match head.strip_prefix(['/', ':']) {
+        Some(line) if !head.contains('\n') => match line.split_once(' ') {
+            None => (1, commands(line)),
+            Some((name, typed)) => arguments(name, typed, head.len() - typed.len(), lists),
+        },
+        _ => mention(head, &lists.files)?,
+    };
+    let typed = head.get(from..)?;
+    let is_done = options.iter().any(|option| option.text.trim_end() == typed);
+    (!options.is_empty() && !is_done).then_some(CompletionPopup { from, options, selected: 0 })
+}
+
+fn commands(typed: &str) -> Vec<Completion> {
+    let matching = COMMANDS.iter().filter(|entry| entry.name.starts_with(typed));
+    matching
+        .map(|entry| {
+            let space = if entry.arguments.is_empty() { "" } else { " " };
+            Completion { text: format!("{}{space}", entry.name), doc: entry.doc.to_owned() }
+        })
+        .collect()
+}
+
+fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (usize, Vec<Completion>) {
+    let plain = |words: Vec<String>| -> Vec<Completion> {
+        words.into_iter().map(|text| Completion { text, doc: String::new() }).collect()
+    };
+    match name {
+        "set" => {
+            // `key value` completes like `key=value`.
+            let joined = typed.replacen(' ', "=", 1);
+            (at, settings::complete(&joined).into_iter().map(setting).collect())
+        }
+        "unset" => (at, settings::complete(typed).into_iter().map(setting).collect()),
+        "model" => (at, plain(matching(&lists.models, typed))),
+        "resume" => (at, matching_sessions(&lists.sessions, typed)),
+        "tools" | "permissions" => match typed.split_once(' ') {
+            Some((act, begun)) => {
+                let names = if name == "tools" { &lists.tools } else { &lists.rules };
+                let names = if argument_words(name).contains(&act) { matching(names, begun) } else { Vec::new() };
+                (at + typed.len() - begun.len(), plain(names))
+            }
+            None => (at, plain(with_prefix(argument_words(name), typed))),
+        },
+        "profile" => match typed.split_once(' ') {
+            Some((_, begun)) => (at + typed.len() - begun.len(), plain(matching(&lists.profiles, begun))),
+            None => (at, plain(with_prefix(argument_words(name), typed))),
+        },
+        _ => (at, plain(with_prefix(argument_words(name), typed))),
+    }
+}
+
+fn setting(text: String) -> Completion {
+    let name = text.split_once('=').map_or(text.as_str(), |(name, _)| name);
+    let doc = name.parse::<SettingKey>().map(|key| key.info().doc.to_owned()).unwrap_or_default();
+    Completion { doc, text }
+}
+
+fn with_prefix(words: &[&str], typed: &str) -> Vec<String> {
+    words.iter().filter(|word| word.starts_with(typed)).map(|word| (*word).to_owned()).collect()
+}
+
+/// Matches sessions by id or description.
+fn matching_sessions(all: &[SessionCompletion], typed: &str) -> Vec<Completion> {
+    let wanted = typed.to_lowercase();
+    let fits = |one: &&SessionCompletion| one.name.starts_with(typed) || one.about.to_lowercase().contains(&wanted);
+    let candidate = |one: &SessionCompletion| Completion { text: one.name.clone(), doc: one.about.clone() };
+    all.iter().filter(fits).take(MAX_OPTIONS).map(candidate).collect()
+}
+
+/// Prefix matches first, then matches inside the word.
+fn matching(words: &[String], typed: &str) -> Vec<String> {
+    let wanted = typed.to_lowercase();
+    let position = |word: &String| word.to_lowercase().find(&wanted);
+    let mut found: Vec<(usize, &String)> = words.iter().filter_map(|word| Some((position(word)?, word))).collect();
+    found.sort_by_key(|(at, word)| (*at != 0, word.len()));
+    found.into_iter().take(MAX_OPTIONS).map(|(_, word)| word.clone()).collect()
+}
+
+/// A file path after an `@` that begins a word.
+fn mention(head: &str, files: &[String]) -> Option<(usize, Vec<Completion>)> {
+    let at = head.rfind('@')?;
+    let typed = head.get(at + 1..)?;
+    let begins_word = head.get(..at)?.chars().next_back().is_none_or(char::is_whitespace);
+    if !begins_word || typed.contains(char::is_whitespace) {
+        return None;
+    }
+    let options = matching(files, typed).into_iter().map(|text| Completion { text, doc: String::new() });
+    Some((at + 1, options.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t10_partial_input_is_completed() {
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let lists = CompletionLists {
+            models: words(&["acme/small", "other/acme"]),
+            profiles: words(&["work"]),
+            files: words(&["src/lib.rs", "README.md"]),
+            sessions: vec![SessionCompletion { name: "k3f9".into(), about: "Parsing headers".into() }],
+            tools: words(&["read", "shell"]),
+            rules: words(&["shell:make"]),
+        };
+        #[rustfmt::skip]
+        let cases: &[(&str, &[&str])] = &[
+            ("/thi",                     &["thinking "]),
+            (":thi",                     &["thinking "]),
+            ("/un",                      &["undo", "unset "]),
+            ("/set reasoning.eff",       &["reasoning.effort"]),
+            ("/set reasoning.display=l", &["reasoning.display=live"]),
+            ("/set reasoning.display l", &["reasoning.display=live"]),
+            ("/model acme",              &["acme/small", "other/acme"]),
+            ("/profile load w",          &["work"]),
+            ("/thinking c",              &["collapsed"]),
+            ("/resume head",             &["k3f9"]),
+            ("/resume k3",               &["k3f9"]),
+            ("/tools o",                 &["on", "off"]),
+            ("/tools off sh",            &["shell"]),
+            ("/permissions f",           &["forget"]),
+            ("/permissions forget ",     &["shell:make"]),
+            ("/record o",                &["off"]),
+            ("look at @lib",             &["src/lib.rs"]),
+            ("mail me@lib",              &[]),
+            ("plain",                    &[]),
+            ("/thinking full",           &[]),
+        ];
+        for (text, expected) in cases {
+            let popup = popup(text, text.len(), &lists);
+            let mut got: Vec<String> =
+                popup.map(|popup| popup.options.into_iter().map(|one| one.text).collect()).unwrap_or_default();
+            if text == &"/un" {
+                got.sort();
+            }
+            assert_eq!(&got, expected, "{text}");
+        }
+    }
+}

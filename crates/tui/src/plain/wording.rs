@@ -1,0 +1,92 @@
+//! Tool calls, questions and tables as text lines.
+
+use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
+use aside_core::message::Message;
+use aside_core::permission_question::{QuestionLayout, escape_unsafe, render};
+use aside_core::repetition::Repetition;
+
+use crate::seam::{CommandOutput, PendingQuestion};
+use crate::transcript::hunks::{changed, has_diff};
+use crate::transcript::tool::subject;
+
+pub(super) fn call(call: &ToolCall) -> String {
+    let arguments = match &call.arguments {
+        Arguments::Json(text) | Arguments::Broken(text) => text,
+    };
+    format!("Tool: {} {}", one_line(&call.name), one_line(&escape_unsafe(&subject(arguments)))).trim_end().to_owned()
+}
+
+/// The notice about repetitive thinking, with the user's options.
+pub(super) fn loop_notice(finding: &Repetition) -> String {
+    format!("Note: {finding}. /answer asks for the answer now, Ctrl+C stops.")
+}
+
+/// Model text must not look like one of our lines.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+pub(super) fn result(result: &ToolResult) -> String {
+    let text = result.content.trim();
+    match (result.is_error, text.lines().count()) {
+        (true, _) => format!("Tool failed: {text}"),
+        (false, 0) => "Tool done: nothing came back".to_owned(),
+        (false, _) if has_diff(text) => {
+            let (added, removed) = changed(text);
+            format!("Tool done: {added} lines added, {removed} removed")
+        }
+        (false, 1) => format!("Tool done: {}", one_line(text)),
+        (false, lines) => format!("Tool done: {lines} lines"),
+    }
+}
+
+pub(super) fn question(question: &PendingQuestion, layout: QuestionLayout) -> Vec<String> {
+    // The prefix takes space too.
+    const PREFIX: &str = "Question: ";
+    let width = layout.width.map(|width| width.saturating_sub(PREFIX.len()));
+    let rendered = render(&question.about, QuestionLayout { width, ..layout });
+    let mut lines: Vec<String> = rendered.lines().collect();
+    if let Some(head) = lines.first_mut() {
+        head.insert_str(0, PREFIX);
+    }
+    lines.extend(rendered.covers);
+    lines.push(answers(question));
+    lines
+}
+
+pub(super) fn answers(question: &PendingQuestion) -> String {
+    let longer = match question.about.offered_cover() {
+        Some(_) => "s: yes for this session. p: for this project. ",
+        None => "",
+    };
+    format!("Answer y: yes, once. {longer}n: no. n and a message: no, and the message goes to the model.")
+}
+
+/// A table row becomes one line; each cell is labelled.
+pub(super) fn output_lines(output: &CommandOutput) -> Vec<String> {
+    match output {
+        CommandOutput::Line(text) | CommandOutput::Markdown(text) => vec![text.clone()],
+        CommandOutput::Error { what, hint } => {
+            let hint = hint.iter().map(|hint| format!("Hint: {hint}"));
+            std::iter::once(format!("Error: {what}")).chain(hint).collect()
+        }
+        // The typed command is directly above.
+        CommandOutput::Titled { page, .. } => output_lines(page),
+        CommandOutput::Table { head, rows } => rows.iter().map(|row| table_row(head, row)).collect(),
+    }
+}
+
+fn table_row(head: &[String], row: &[String]) -> String {
+    let cells = head.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty());
+    let cells: Vec<String> = cells.map(|(name, cell)| format!("{name}: {}", one_line(cell))).collect();
+    cells.join("; ")
+}
+
+/// The text of a message, without thinking and tool calls.
+pub(super) fn text_of(message: &Message) -> String {
+    let texts = message.blocks.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.text.as_str()),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,537 @@
+//! Turns engine updates into transcript items. A stored history takes the same path, so that a
+//! restored session looks the same.
+
+use aside_core::block::{Block, ToolResult};
+use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
+use aside_core::message::{Message, Role};
+use aside_core::turn::{Declined, TurnEnd, TurnNotice};
+
+use super::item::TranscriptItem;
+use super::thinking::ThinkingBlock;
+use super::tool::ToolBlock;
+use super::{BlockPosition, ScrollPos, Transcript};
+use crate::seam::{CommandOutput, OpenedBlock, Sending};
+use crate::text::{Doc, SectionedText, TextRole};
+
+/// The notice for a reply that contains only thinking. The wording is specified.
+pub const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
+
+/// Shown where the user asked for the answer instead of more thinking.
+const ANSWER_NOW_NOTICE: &str = "asked for the answer now";
+
+impl Transcript {
+    /// Shows a prompt before the engine has recorded it.
+    pub fn push_prompt(&mut self, text: &str) {
+        self.begin_turn();
+        self.push(TranscriptItem::user(text));
+        self.unrecorded_prompts += 1;
+    }
+
+    /// The last prompt was not sent, so it will not be recorded.
+    pub fn not_sent(&mut self) {
+        self.unrecorded_prompts = self.unrecorded_prompts.saturating_sub(1);
+    }
+
+    fn begin_turn(&mut self) {
+        self.turn_start = self.items.len();
+        self.calls.clear();
+    }
+
+    pub fn sending(&mut self, sending: &Sending) {
+        // Block ids start over in each reply.
+        self.blocks.clear();
+        self.reply_start = self.items.len();
+        for note in &sending.notes {
+            self.push(TranscriptItem::notice(TextRole::Muted, note));
+        }
+    }
+
+    pub fn opened(&mut self, block: BlockId, opening: &OpenedBlock) {
+        let item = match opening {
+            OpenedBlock::Text => TranscriptItem::Text(SectionedText::default()),
+            OpenedBlock::Thinking => TranscriptItem::Thinking(Box::new(ThinkingBlock::begin(self.now))),
+            OpenedBlock::ToolCall { name } => TranscriptItem::Tool(Box::new(ToolBlock::begin(name))),
+            // Shown once it is complete.
+            OpenedBlock::Unmodelled => return,
+        };
+        if let (TranscriptItem::Text(_), Some(place)) = (&item, self.preceding_text()) {
+            self.blocks.insert(block, place);
+            return;
+        }
+        self.blocks.insert(block, BlockPosition { item: self.items.len(), from: 0 });
+        self.push(item);
+    }
+
+    /// The end of the text item that the reply has just written, if any.
+    fn preceding_text(&self) -> Option<BlockPosition> {
+        let item = self.items.len().checked_sub(1).filter(|last| *last >= self.reply_start)?;
+        match self.items.get(item) {
+            Some(TranscriptItem::Text(text)) => Some(BlockPosition { item, from: text.len() }),
+            Some(
+                TranscriptItem::User(_)
+                | TranscriptItem::Thinking(_)
+                | TranscriptItem::Tool(_)
+                | TranscriptItem::Notice(_)
+                | TranscriptItem::Output(_),
+            )
+            | None => None,
+        }
+    }
+
+    fn item_of(&mut self, block: BlockId) -> Option<&mut TranscriptItem> {
+        let place = *self.blocks.get(&block)?;
+        self.items.get_mut(place.item)
+    }
+
+    pub fn item(&mut self, block: BlockId) {
+        if let Some(TranscriptItem::Thinking(thinking)) = self.item_of(block) {
+            thinking.item();
+        }
+    }
+
+    pub fn grew(&mut self, block: BlockId, text: &str) {
+        match self.item_of(block) {
+            Some(TranscriptItem::Text(doc)) => doc.push(text),
+            Some(TranscriptItem::Thinking(thinking)) => thinking.push(text),
+            Some(TranscriptItem::Tool(tool)) => tool.push(text),
+            Some(TranscriptItem::User(_) | TranscriptItem::Notice(_) | TranscriptItem::Output(_)) | None => (),
+        }
+    }
+
+    /// Text turned out to be thinking, or the other way round.
+    pub fn refiled(&mut self, block: BlockId, to: ProseKind) {
+        let now = self.now;
+        let Some(BlockPosition { item: index, from }) = self.blocks.get(&block).copied() else { return };
+        let Some(item) = self.items.get_mut(index) else { return };
+        match (&*item, to) {
+            (TranscriptItem::Text(doc), ProseKind::Thinking) => {
+                // Only this block's part moves; the text before it stays.
+                let source = doc.source();
+                let (before, own) = source.split_at_checked(from).unwrap_or((&source, ""));
+                let (before, own) = (before.to_owned(), own.to_owned());
+                let mut thinking = ThinkingBlock::begin(now);
+                thinking.push(&own);
+                let thinking = TranscriptItem::Thinking(Box::new(thinking));
+                if before.is_empty() {
+                    *item = thinking;
+                } else {
+                    *item = TranscriptItem::Text(SectionedText::new(&before));
+                    self.blocks.insert(block, BlockPosition { item: self.items.len(), from: 0 });
+                    self.push(thinking);
+                }
+            }
+            (TranscriptItem::Thinking(thinking), ProseKind::Text) => {
+                *item = TranscriptItem::Text(SectionedText::new(&thinking.source()))
+            }
+            (TranscriptItem::Text(_), ProseKind::Text) | (TranscriptItem::Thinking(_), ProseKind::Thinking) => (),
+            (
+                TranscriptItem::User(_)
+                | TranscriptItem::Tool(_)
+                | TranscriptItem::Notice(_)
+                | TranscriptItem::Output(_),
+                _,
+            ) => (),
+        }
+    }
+
+    pub fn closed(&mut self, block: BlockId, value: &Block) {
+        let Some(BlockPosition { item: index, from }) = self.blocks.get(&block).copied() else {
+            self.push_block(value);
+            return;
+        };
+        let calls = &mut self.calls;
+        let Some(item) = self.items.get_mut(index) else { return };
+        match (&mut *item, value) {
+            (TranscriptItem::Text(doc), Block::Text(text)) => {
+                let source = doc.source();
+                let (before, own) = source.split_at_checked(from).unwrap_or((&source, ""));
+                if own != aside_core::terminal_text::terminal_safe(&text.text) {
+                    *doc = SectionedText::new(&format!("{before}{}", text.text));
+                }
+                doc.finish();
+            }
+            (TranscriptItem::Thinking(shown), Block::Thinking(thinking)) => shown.close(thinking),
+            (TranscriptItem::Tool(tool), Block::ToolCall(call)) => {
+                tool.close(call);
+                calls.insert(call.id.as_str().to_owned(), index);
+            }
+            // The final block is of another kind.
+            (_, value) => {
+                if let Some(made) = finished_item(value) {
+                    *item = made;
+                }
+            }
+        }
+    }
+
+    /// An empty block disappears.
+    pub fn emptied(&mut self, block: BlockId) {
+        let from = self.blocks.get(&block).map_or(0, |place| place.from);
+        if let Some(item) = self.item_of(block) {
+            let before = match item {
+                TranscriptItem::Text(text) => text.source().get(..from).unwrap_or("").to_owned(),
+                TranscriptItem::User(_)
+                | TranscriptItem::Thinking(_)
+                | TranscriptItem::Tool(_)
+                | TranscriptItem::Notice(_)
+                | TranscriptItem::Output(_) => String::new(),
+            };
+            *item = TranscriptItem::Text(SectionedText::new(&before));
+        }
+    }
+
+    /// Adds a finished block: from a history, or one that was never opened.
+    fn push_block(&mut self, block: &Block) {
+        if let Block::ToolCall(call) = block {
+            self.calls.insert(call.id.as_str().to_owned(), self.items.len());
+        }
+        if let Block::ToolResult(result) = block {
+            self.tool_ended(result);
+        } else if let (Block::Text(text), Some(BlockPosition { item, .. })) = (block, self.preceding_text()) {
+            if let Some(TranscriptItem::Text(doc)) = self.items.get_mut(item) {
+                doc.push(&text.text);
+            }
+        } else if let Some(item) = finished_item(block) {
+            self.push(item);
+        }
+    }
+
+    pub fn reply_ended(&mut self, end: &ReplyEnd) {
+        let is_broken = end.ending == Ending::CutOff || end.error.is_some();
+        self.end_running_thinking(is_broken);
+    }
+
+    /// Whether thinking in the running turn repeats itself.
+    pub fn is_looping(&self) -> bool {
+        let turn = self.items.iter().skip(self.turn_start);
+        turn.rev().any(|item| matches!(item, TranscriptItem::Thinking(thinking) if thinking.is_looping()))
+    }
+
+    fn end_running_thinking(&mut self, interrupted: bool) {
+        let now = self.now;
+        for item in self.items.iter_mut().skip(self.turn_start) {
+            if let TranscriptItem::Thinking(thinking) = item
+                && thinking.is_running()
+            {
+                if interrupted { thinking.interrupt(now) } else { thinking.end() }
+            }
+        }
+        // Thinking at the end of the reply was cut short, even if its block was closed.
+        if interrupted && let Some(TranscriptItem::Thinking(thinking)) = self.last_block() {
+            thinking.interrupt(now);
+        }
+    }
+
+    /// The last item of the turn that is not a notice.
+    fn last_block(&mut self) -> Option<&mut TranscriptItem> {
+        let items = self.items.iter_mut().skip(self.turn_start).rev();
+        items.into_iter().find(|item| !matches!(item, TranscriptItem::Notice(_) | TranscriptItem::Output(_)))
+    }
+
+    pub fn tool_started(&mut self, id: &str) {
+        let now = self.now;
+        if let Some(TranscriptItem::Tool(tool)) = self.calls.get(id).and_then(|index| self.items.get_mut(*index)) {
+            tool.start(now);
+        }
+    }
+
+    /// Restarts the clock of the call that the question was about. Parallel calls may use the same
+    /// tool, so the subject decides.
+    pub fn tool_answered(&mut self, name: &str, subject: &str) {
+        let now = self.now;
+        let items = self.items.iter_mut().skip(self.turn_start);
+        let mut running: Vec<&mut ToolBlock> = items
+            .filter_map(|item| match item {
+                TranscriptItem::Tool(tool) if tool.is_running(name) => Some(&mut **tool),
+                TranscriptItem::Tool(_) | TranscriptItem::User(_) | TranscriptItem::Text(_) => None,
+                TranscriptItem::Thinking(_) | TranscriptItem::Notice(_) | TranscriptItem::Output(_) => None,
+            })
+            .collect();
+        let matching = running.iter().position(|tool| tool.is_about(subject)).unwrap_or(0);
+        if let Some(tool) = running.get_mut(matching) {
+            tool.restart_clock(now);
+        }
+    }
+
+    pub fn tool_ended(&mut self, result: &ToolResult) {
+        let now = self.now;
+        match self.calls.get(&result.id).and_then(|index| self.items.get_mut(*index)) {
+            Some(TranscriptItem::Tool(tool)) if !tool.has_output() => tool.finish(result, now),
+            Some(_) => (),
+            // A result without a known call is shown anyway.
+            None => {
+                let mut tool = ToolBlock::begin(&result.name);
+                tool.finish(result, None);
+                self.calls.insert(result.id.clone(), self.items.len());
+                self.push(TranscriptItem::Tool(Box::new(tool)));
+            }
+        }
+    }
+
+    /// Shows a recorded message unless it was already shown live.
+    pub fn recorded(&mut self, message: &Message) {
+        match message.role {
+            Role::User if message.is_answer_now() => {
+                self.push(TranscriptItem::notice(TextRole::Muted, ANSWER_NOW_NOTICE))
+            }
+            Role::User if self.unrecorded_prompts > 0 => self.unrecorded_prompts -= 1,
+            Role::User => {
+                self.begin_turn();
+                self.push_user(message);
+            }
+            Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
+            Role::Assistant | Role::System => (),
+        }
+    }
+
+    pub fn push_notice(&mut self, notice: &TurnNotice) {
+        self.push(TranscriptItem::notice(TextRole::Warning, &notice_text(notice)));
+    }
+
+    pub fn turn_ended(&mut self, end: &TurnEnd) {
+        let interrupted = match end {
+            TurnEnd::Interrupted
+            | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
+            | TurnEnd::Failed(_)
+            | TurnEnd::Unreachable(_) => true,
+            TurnEnd::Answered
+            | TurnEnd::ThinkingOnly { .. }
+            | TurnEnd::Empty
+            | TurnEnd::Length
+            | TurnEnd::Declined(_)
+            | TurnEnd::OutOfSteps(_) => false,
+        };
+        self.end_running_thinking(interrupted);
+        for item in self.items.iter_mut().skip(self.turn_start) {
+            if let TranscriptItem::Tool(tool) = item {
+                tool.settle();
+            }
+        }
+        if let TurnEnd::ThinkingOnly { .. } = end {
+            self.keep_last_thinking_open();
+        }
+        if let Some((role, text)) = turn_end_notice(end) {
+            self.push(TranscriptItem::notice(role, &text));
+        }
+    }
+
+    /// The user gets nothing else, so the thinking stays open.
+    fn keep_last_thinking_open(&mut self) {
+        let last = self.items.iter_mut().skip(self.turn_start).rev().find_map(|item| match item {
+            TranscriptItem::Thinking(thinking) => Some(thinking),
+            TranscriptItem::User(_)
+            | TranscriptItem::Text(_)
+            | TranscriptItem::Tool(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => None,
+        });
+        if let Some(thinking) = last {
+            thinking.keep_open_when_done();
+        }
+    }
+
+    pub fn push_output(&mut self, output: &CommandOutput) {
+        let item = match output {
+            CommandOutput::Line(text) => TranscriptItem::notice(TextRole::Muted, text),
+            CommandOutput::Error { what, hint } => {
+                let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                TranscriptItem::notice(TextRole::Error, &format!("{what}{hint}"))
+            }
+            CommandOutput::Markdown(text) => TranscriptItem::Output(Doc::new(text)),
+            CommandOutput::Table { head, rows } => TranscriptItem::Output(Doc::new(&markdown_table(head, rows))),
+            CommandOutput::Titled { command, page } => {
+                let title = format!("**{}**", escape_markdown(command.trim()));
+                match &**page {
+                    CommandOutput::Markdown(text) => TranscriptItem::Output(Doc::new(&format!("{title}\n\n{text}"))),
+                    CommandOutput::Table { head, rows } => {
+                        TranscriptItem::Output(Doc::new(&format!("{title}\n\n{}", markdown_table(head, rows))))
+                    }
+                    other @ (CommandOutput::Line(_) | CommandOutput::Error { .. } | CommandOutput::Titled { .. }) => {
+                        return self.push_output(other);
+                    }
+                }
+            }
+        };
+        self.push(item);
+    }
+
+    /// Replaces the transcript with a history.
+    pub fn restore(&mut self, messages: Vec<Message>) {
+        self.items.clear();
+        self.laid_out.clear();
+        self.message_starts.clear();
+        self.blocks.clear();
+        self.calls.clear();
+        (self.top, self.follow, self.focus, self.unrecorded_prompts) = (ScrollPos::default(), true, None, 0);
+        self.hint_item = None;
+        let nudges: Vec<bool> = messages.iter().map(Message::is_answer_now).collect();
+        // Consumes each message before the next is copied, to save memory.
+        for (at, message) in messages.into_iter().enumerate() {
+            self.message_starts.push(self.items.len());
+            match message.role {
+                Role::System => (),
+                Role::User if message.is_answer_now() => {
+                    self.push(TranscriptItem::notice(TextRole::Muted, ANSWER_NOW_NOTICE))
+                }
+                Role::User => {
+                    self.begin_turn();
+                    self.push_user(&message);
+                }
+                Role::Assistant => self.push_reply(message, nudges.get(at + 1) == Some(&true)),
+                Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
+            }
+        }
+        for item in &mut self.items {
+            if let TranscriptItem::Tool(tool) = item {
+                tool.settle();
+            }
+        }
+        self.turn_start = self.items.len();
+    }
+
+    fn push_user(&mut self, message: &Message) {
+        let parts = message.blocks.iter().map(|block| match block {
+            Block::Text(text) => text.text.clone(),
+            Block::Image(image) => format!("[{}]", image.media_type),
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => {
+                "[something else]".to_owned()
+            }
+        });
+        let text = parts.collect::<Vec<_>>().join("\n");
+        self.push(TranscriptItem::user(&text));
+    }
+
+    /// A reply that was interrupted by answer-now continues in the next message.
+    fn push_reply(&mut self, message: Message, continues: bool) {
+        self.reply_start = self.items.len();
+        let only_thinking = !message.blocks.is_empty()
+            && message.blocks.iter().all(|block| matches!(block, Block::Thinking(_)))
+            && message
+                .blocks
+                .iter()
+                .any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
+        for block in message.blocks {
+            match block {
+                Block::Thinking(thinking) => {
+                    self.push(TranscriptItem::Thinking(Box::new(ThinkingBlock::restored(thinking))))
+                }
+                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+                    self.push_block(&block)
+                }
+            }
+        }
+        if message.interrupted
+            && let Some(TranscriptItem::Thinking(thinking)) = self.last_block()
+        {
+            thinking.interrupt(None);
+        }
+        if continues {
+            return;
+        }
+        if message.interrupted {
+            self.push(TranscriptItem::notice(TextRole::Warning, "interrupted"));
+        } else if only_thinking {
+            self.keep_last_thinking_open();
+            let for_length = message.ending == Some(Ending::Length);
+            if let Some((role, text)) = turn_end_notice(&TurnEnd::ThinkingOnly { for_length }) {
+                self.push(TranscriptItem::notice(role, &text));
+            }
+        }
+    }
+}
+
+/// A finished block as an item. A tool result belongs to its call instead.
+fn finished_item(block: &Block) -> Option<TranscriptItem> {
+    Some(match block {
+        Block::Text(text) => TranscriptItem::Text(SectionedText::new(&text.text)),
+        Block::Thinking(thinking) => TranscriptItem::Thinking(Box::new(ThinkingBlock::finished(thinking))),
+        Block::ToolCall(call) => TranscriptItem::Tool(Box::new(ToolBlock::finished(call))),
+        Block::ToolResult(_) => return None,
+        Block::Image(image) => TranscriptItem::notice(TextRole::Muted, &format!("an image ({})", image.media_type)),
+        Block::Unmodelled(_) => {
+            TranscriptItem::notice(TextRole::Muted, "the provider sent something aside does not know; it is kept")
+        }
+    })
+}
+
+/// Table cells are data, so Markdown in them is escaped.
+fn escape_markdown(cell: &str) -> String {
+    let mut out = String::with_capacity(cell.len());
+    // Before escaping: a backslash would break up an escape sequence and make half of it visible.
+    for letter in aside_core::terminal_text::terminal_safe(cell).chars() {
+        if letter.is_ascii_punctuation() {
+            out.push('\\');
+        }
+        out.push(if letter == '\n' { ' ' } else { letter });
+    }
+    out
+}
+
+fn markdown_table(head: &[String], rows: &[Vec<String>]) -> String {
+    let row = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| escape_markdown(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let mut out = row(head);
+    out.push_str(&format!("|{}\n", "---|".repeat(head.len())));
+    rows.iter().for_each(|cells| out.push_str(&row(cells)));
+    out
+}
+
+pub(crate) fn notice_text(notice: &TurnNotice) -> String {
+    match notice {
+        TurnNotice::Repaired { row, repair, refusal } => {
+            let refusal = refusal.lines().next().unwrap_or("");
+            let change = repair.as_str().replace('_', " ");
+            format!("the provider refused ({row}: {refusal})\nsent again, changed: {change}")
+        }
+        TurnNotice::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
+    }
+}
+
+/// The notice for the end of a turn.
+pub(crate) fn turn_end_notice(end: &TurnEnd) -> Option<(TextRole, String)> {
+    let (role, text) = match end {
+        TurnEnd::Answered => return None,
+        TurnEnd::ThinkingOnly { for_length: false } => (TextRole::Warning, THINKING_ONLY.to_owned()),
+        TurnEnd::ThinkingOnly { for_length: true } => {
+            let why = "it stopped at the output limit: raise request.maxTokens or lower reasoning.effort";
+            (TextRole::Warning, format!("{THINKING_ONLY}\nhint: {why}"))
+        }
+        TurnEnd::Empty => {
+            (TextRole::Error, "the model sent nothing at all\nhint: /retry, or another /model".to_owned())
+        }
+        TurnEnd::Length => {
+            let hint = "raise it with /set request.maxTokens=N, or ask to go on";
+            (TextRole::Warning, format!("the answer is cut at the output limit\nhint: {hint}"))
+        }
+        TurnEnd::Declined(Declined::ByModel) => (TextRole::Error, "the model declined to answer".to_owned()),
+        TurnEnd::Declined(Declined::ByFilter) => (TextRole::Error, "a content filter stopped the answer".to_owned()),
+        TurnEnd::CutOff => {
+            let what = "the answer stops before the provider said that it was done";
+            (TextRole::Error, format!("{what}\nhint: what came is kept; /retry asks again"))
+        }
+        TurnEnd::Oversized { most } => {
+            let what = format!("the answer was cut at {most} bytes, which is reply.maxBytes");
+            (
+                TextRole::Error,
+                format!("{what}\nhint: what came is kept; raise it with /set reply.maxBytes=N, 0 for no limit"),
+            )
+        }
+        TurnEnd::Failed(error) => {
+            let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
+            (TextRole::Error, format!("the provider failed{status}: {}", error.message))
+        }
+        TurnEnd::Unreachable(what) => (TextRole::Error, format!("{what}\nhint: /retry asks again")),
+        TurnEnd::Interrupted => (TextRole::Warning, "interrupted".to_owned()),
+        TurnEnd::OutOfSteps(steps) => {
+            let steps = if *steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+            (
+                TextRole::Warning,
+                format!("stopped after {steps} of tools\nhint: ask to go on if it was getting somewhere"),
+            )
+        }
+    };
+    Some((role, text))
+}

@@ -1,0 +1,77 @@
+//! Detects thinking that repeats itself, and the notice about it.
+
+use aside_core::repetition::{Repetition, RepetitionGuard, RepetitionKind};
+use aside_core::terminal_text::terminal_safe_line;
+
+use crate::text::wrap::ellipsize;
+use crate::text::{Row, RowBackground, Span, TextRole, width_of};
+
+/// What is known about one thinking block.
+#[derive(Debug, Default)]
+pub(super) enum LoopWatch {
+    /// It arrived complete and was not checked.
+    #[default]
+    Unwatched,
+    Watching(Box<RepetitionGuard>),
+    /// It has ended.
+    Done(Option<Repetition>),
+}
+
+impl LoopWatch {
+    pub(super) fn watching() -> LoopWatch {
+        LoopWatch::Watching(Box::default())
+    }
+
+    pub(super) fn push(&mut self, text: &str) {
+        match self {
+            LoopWatch::Watching(guard) => guard.push(text),
+            LoopWatch::Unwatched | LoopWatch::Done(_) => (),
+        }
+    }
+
+    /// Thinking has ended; keeps the last finding.
+    pub(super) fn stop(&mut self) {
+        if let LoopWatch::Watching(guard) = self {
+            *self = LoopWatch::Done(guard.found().cloned());
+        }
+    }
+
+    /// Checks a complete text that was not watched while streaming.
+    pub(super) fn check_text(&mut self, text: &str) {
+        if let LoopWatch::Unwatched = self {
+            *self = LoopWatch::Done(RepetitionGuard::of(text));
+        }
+    }
+
+    pub(super) fn finding(&self) -> Option<&Repetition> {
+        match self {
+            LoopWatch::Unwatched => None,
+            LoopWatch::Watching(guard) => guard.found(),
+            LoopWatch::Done(found) => found.as_ref(),
+        }
+    }
+}
+
+const KEYS: &str = "Alt+Enter answers now · Esc stops";
+/// Columns of the punctuation: `! what "quote" · keys`.
+const PUNCTUATION: usize = 8;
+/// A shorter quote is useless.
+const MIN_QUOTE: usize = 10;
+
+/// What repeats, and what the user can do about it, in one row.
+pub(super) fn notice_row(finding: &Repetition, width: usize) -> Row {
+    let quote = terminal_safe_line(&finding.quote);
+    let what = match finding.kind {
+        RepetitionKind::Repeats { times } => format!("{times} times"),
+        RepetitionKind::LowNovelty => "in circles".to_owned(),
+    };
+    let since = format!(" · for {} words", finding.words);
+    let fitting = [(format!("{what}{since}"), KEYS), (what.clone(), KEYS), (what, "Alt+Enter answers")];
+    let quoted = fitting.iter().find_map(|(what, keys)| {
+        let room = width.checked_sub(width_of(what) + width_of(keys) + PUNCTUATION)?;
+        let fits = !quote.is_empty() && room >= MIN_QUOTE.min(width_of(&quote));
+        fits.then(|| format!("! {what} \"{}\" · {keys}", ellipsize(&quote, room)))
+    });
+    let text = quoted.unwrap_or_else(|| ellipsize(&format!("! {KEYS}"), width));
+    Row::new(vec![Span::new(TextRole::Warning, text)]).with_background(RowBackground::Thinking)
+}

@@ -1,0 +1,205 @@
+//! Text that is not Markdown: a prompt, a tool result or a notice.
+
+use aside_core::terminal_text::terminal_safe;
+
+use super::{diff, hunks};
+use crate::text::highlight::{CodeBlock, HighlightId, HighlightJob, HighlightResult, Highlights};
+use crate::text::{Break, FontStyle, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, wrap};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainTextKind {
+    /// The user's prompt, after a `❯`.
+    User,
+    Output,
+    /// A text that contains a diff.
+    Diff,
+    Notice(TextRole),
+}
+
+/// How much of the text is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    All,
+    /// The first lines, and how many more there are.
+    Part,
+}
+
+/// Lines shown of a partial text.
+const PART_LINES: usize = 16;
+/// Lines shown of a prompt, which the user knows.
+const PART_LINES_OF_PROMPT: usize = 12;
+/// Rows shown of a partial text with long lines.
+const MAX_PART_ROWS: usize = 40;
+
+#[derive(Debug)]
+pub struct PlainText {
+    source: String,
+    kind: PlainTextKind,
+    lines: usize,
+    layout: Option<PlainLayout>,
+    highlights: Highlights,
+}
+
+#[derive(Debug)]
+struct PlainLayout {
+    width: usize,
+    extent: Extent,
+    rows: Vec<Row>,
+    codes: Vec<CodeBlock>,
+}
+
+impl PlainText {
+    pub fn new(text: &str, kind: PlainTextKind) -> PlainText {
+        let source = terminal_safe(text).into_owned();
+        let lines = source.lines().count();
+        PlainText { source, kind, lines, layout: None, highlights: Highlights::default() }
+    }
+
+    /// A tool result.
+    pub fn output(text: &str) -> PlainText {
+        PlainText::new(text, if hunks::has_diff(text) { PlainTextKind::Diff } else { PlainTextKind::Output })
+    }
+
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub fn is_blank(&self) -> bool {
+        self.source.trim().is_empty()
+    }
+
+    pub fn kind(&self) -> PlainTextKind {
+        self.kind
+    }
+
+    pub fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// Whether a partial view would hide anything.
+    pub fn is_long(&self) -> bool {
+        // A tool result may be one long line of data; a prompt should take no more than a screen.
+        let bytes_of_a_line = if self.kind == PlainTextKind::User { 240 } else { 1000 };
+        self.lines > self.part_lines() + 1 || self.source.len() > self.part_lines() * bytes_of_a_line
+    }
+
+    fn part_lines(&self) -> usize {
+        if self.kind == PlainTextKind::User { PART_LINES_OF_PROMPT } else { PART_LINES }
+    }
+
+    pub fn forget_rows(&mut self) {
+        self.layout = None;
+    }
+
+    pub fn rows(&mut self, width: usize) -> &[Row] {
+        self.body(width, Extent::All).rows
+    }
+
+    pub fn body(&mut self, width: usize, extent: Extent) -> HighlightedRows<'_> {
+        let layout = match self.layout.take() {
+            Some(layout) if layout.width == width && layout.extent == extent => layout,
+            Some(_) | None => self.lay_out(width, extent),
+        };
+        HighlightedRows::new(&self.layout.insert(layout).rows, &self.highlights)
+    }
+
+    fn lay_out(&self, width: usize, extent: Extent) -> PlainLayout {
+        let most = match extent {
+            Extent::All => usize::MAX,
+            Extent::Part => self.part_lines(),
+        };
+        let (mut rows, codes) = lay_out_lines(&self.source, self.kind, width, most);
+        let cut = extent == Extent::Part && rows.len() > MAX_PART_ROWS;
+        if cut {
+            rows.truncate(MAX_PART_ROWS);
+        }
+        if extent == Extent::Part && (cut || self.lines > self.part_lines()) {
+            let more = match self.lines.saturating_sub(self.part_lines()) {
+                0 => "… more of this (click to expand)".to_owned(),
+                1 => "… 1 more line (click to expand)".to_owned(),
+                more => format!("… {more} more lines (click to expand)"),
+            };
+            let (margin, background) = match self.kind {
+                PlainTextKind::User => {
+                    (Margin { first: vec![Span::new(TextRole::Accent, "  ")], rest: Vec::new() }, RowBackground::User)
+                }
+                PlainTextKind::Output | PlainTextKind::Diff | PlainTextKind::Notice(_) => {
+                    (Margin::default(), RowBackground::None)
+                }
+            };
+            wrap(&[Span::new(TextRole::Accent, more)], width, Break::Words, &margin, background, &mut rows);
+        }
+        PlainLayout { width, extent, rows, codes }
+    }
+
+    /// The next code to highlight in the laid-out part.
+    pub fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
+        let layout = self.layout.as_ref()?;
+        let whole = (layout.codes.len(), layout.codes.last().map_or(0, |code| code.lines.len()));
+        self.highlights.next_job(&self.source, &layout.codes, whole, next)
+    }
+
+    /// Applies a result; returns false if it belongs to another text.
+    pub fn apply_highlight(&mut self, result: &mut HighlightResult) -> bool {
+        self.highlights.apply(result)
+    }
+}
+
+fn lay_out_lines(source: &str, kind: PlainTextKind, width: usize, most: usize) -> (Vec<Row>, Vec<CodeBlock>) {
+    let mut out = Vec::new();
+    let mut at = 0;
+    let lines = source.trim_end_matches('\n').split('\n').take(most).map(|line| {
+        let from = at;
+        at += line.len() + 1;
+        (from, line)
+    });
+    match kind {
+        PlainTextKind::User => lines.for_each(|(at, line)| {
+            let lead = if at == 0 { "❯ " } else { "  " };
+            let margin = Margin {
+                first: vec![Span::new(TextRole::Accent, lead).with_font(FontStyle::BOLD)],
+                rest: vec![Span::new(TextRole::Accent, "  ")],
+            };
+            wrap(&[Span::new(TextRole::Plain, line)], width, Break::Words, &margin, RowBackground::User, &mut out);
+        }),
+        PlainTextKind::Output => lines.for_each(|(_, line)| {
+            wrap(
+                &[Span::new(TextRole::Muted, line)],
+                width,
+                Break::Words,
+                &Margin::default(),
+                RowBackground::None,
+                &mut out,
+            );
+        }),
+        PlainTextKind::Diff => return diff::lay_out(source, lines, width),
+        PlainTextKind::Notice(role) => lines.for_each(|(at, line)| {
+            let lead = if at == 0 { notice_mark(role) } else { "  " };
+            let margin = Margin { first: vec![Span::new(role, lead)], rest: vec![Span::new(role, "  ")] };
+            let role = if at == 0 { role } else { TextRole::Muted };
+            wrap(&[Span::new(role, line)], width, Break::Words, &margin, RowBackground::None, &mut out);
+        }),
+    }
+    (out, Vec::new())
+}
+
+/// Distinguishes notices without colour.
+fn notice_mark(role: TextRole) -> &'static str {
+    match role {
+        TextRole::Error => "✗ ",
+        TextRole::Warning => "! ",
+        TextRole::Success => "✓ ",
+        TextRole::Plain
+        | TextRole::Muted
+        | TextRole::Thinking
+        | TextRole::Accent
+        | TextRole::Heading
+        | TextRole::Code
+        | TextRole::Link
+        | TextRole::Quote
+        | TextRole::Added
+        | TextRole::Removed
+        | TextRole::SearchMatch
+        | TextRole::Token(..) => "· ",
+    }
+}

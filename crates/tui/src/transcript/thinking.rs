@@ -1,0 +1,508 @@
+//! A thinking block on the screen. Running and folded are independent states: either can change
+//! without the other.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use aside_core::block::{SummaryItem, Thinking, ThinkingContent, ThinkingSpan as Times, Time};
+use aside_core::settings::ThinkingDisplay;
+use aside_core::terminal_text::{TerminalFilter, terminal_safe};
+
+use super::RenderContext;
+use super::loop_notice::{self, LoopWatch};
+use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::wrap::ellipsize;
+use crate::text::{
+    BaseStyle, HighlightedRows, Row, RowBackground, SectionRows, SectionedText, Span, TextRole, width_of,
+};
+use crate::token_estimate::{StreamedTokens, format_count};
+
+/// Rows shown of running thinking in the `live` view.
+pub const TAIL_ROWS: usize = 8;
+/// How many columns of its first words a folded block shows.
+const SUMMARY_WIDTH: usize = 40;
+
+/// A shorter time means that the block did not stream.
+const MIN_DURATION_MS: u64 = 50;
+
+/// The user's choice for this block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoldChoice {
+    Folded,
+    Open,
+}
+
+/// How the block is currently shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThinkingShape {
+    Hidden,
+    /// Only the header.
+    Header,
+    /// The header and the last rows.
+    Tail,
+    Open,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ThinkingState {
+    Running,
+    Done,
+    Interrupted,
+}
+
+/// Whether there is anything to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readability {
+    Text,
+    /// Encrypted or redacted: this many stored bytes.
+    HiddenByProvider(usize),
+}
+
+#[derive(Debug)]
+pub struct ThinkingBlock {
+    /// The whole text.
+    doc: SectionedText,
+    /// The current summary item.
+    current: Option<SectionedText>,
+    /// The text shown when an unreadable block is opened.
+    note: Option<SectionedText>,
+    title: Option<String>,
+    /// For a restored block, computed when first shown.
+    first_title: OnceCell<Option<String>>,
+    /// The title belongs to the previous item; this item has none yet.
+    has_stale_title: bool,
+    filter: TerminalFilter,
+    line: String,
+    /// The last rows, as shown.
+    tail: Vec<Row>,
+    state: ThinkingState,
+    readable: Readability,
+    began: Option<Time>,
+    times: Option<Times>,
+    tokens: StreamedTokens,
+    loop_watch: LoopWatch,
+    choice: Option<FoldChoice>,
+    /// The reply contains nothing else, so it stays open.
+    keep_open: bool,
+}
+
+impl ThinkingBlock {
+    pub fn begin(now: Option<Time>) -> ThinkingBlock {
+        ThinkingBlock {
+            doc: SectionedText::default(),
+            current: None,
+            note: None,
+            title: None,
+            first_title: OnceCell::new(),
+            has_stale_title: false,
+            filter: TerminalFilter::default(),
+            line: String::new(),
+            tail: Vec::new(),
+            state: ThinkingState::Running,
+            readable: Readability::Text,
+            began: now,
+            times: None,
+            tokens: StreamedTokens::default(),
+            loop_watch: LoopWatch::watching(),
+            choice: None,
+            keep_open: false,
+        }
+    }
+
+    /// A finished block. It takes the same path as a live one.
+    pub fn finished(thinking: &Thinking) -> ThinkingBlock {
+        let mut block = ThinkingBlock { loop_watch: LoopWatch::default(), ..ThinkingBlock::begin(None) };
+        block.close(thinking);
+        block
+    }
+
+    pub fn push(&mut self, text: &str) {
+        let shown = self.filter.take(text);
+        self.doc.push(&shown);
+        if let Some(current) = &mut self.current {
+            current.push(&shown);
+        }
+        self.tokens.push(&shown);
+        self.loop_watch.push(&shown);
+        self.read_titles(&shown);
+    }
+
+    /// An entirely bold line is a title, in summaries and elsewhere.
+    fn read_titles(&mut self, shown: &str) {
+        for piece in shown.split_inclusive('\n') {
+            self.line.push_str(piece.trim_end_matches('\n'));
+            if let Some(title) = title_line(&self.line) {
+                self.title = Some(title.to_owned());
+                self.first_title.get_or_init(|| Some(title.to_owned()));
+                self.has_stale_title = false;
+            }
+            // Text came first, so this item has no title.
+            let is_words = !self.line.trim_start().is_empty() && !self.line.trim_start().starts_with('*');
+            if self.has_stale_title && (is_words || piece.ends_with('\n') && !self.line.trim().is_empty()) {
+                self.title = None;
+                self.has_stale_title = false;
+            }
+            if piece.ends_with('\n') {
+                self.line.clear();
+            } else if self.line.len() > 200 {
+                // Too long for a title; drops the start of the line.
+                self.line = "-".repeat(100);
+            }
+        }
+    }
+
+    /// A summary item begins.
+    pub fn item(&mut self) {
+        if !self.doc.is_blank() {
+            self.push("\n\n");
+        }
+        self.current = Some(SectionedText::default());
+        self.has_stale_title = true;
+    }
+
+    /// Replaces the deltas by the final block.
+    pub fn close(&mut self, thinking: &Thinking) {
+        self.loop_watch.stop();
+        if !self.doc.equals(&terminal_safe(thinking.text())) {
+            self.doc = SectionedText::new(thinking.text());
+            (self.title, self.first_title) = (None, OnceCell::new());
+        }
+        self.doc.finish();
+        self.settle(thinking);
+    }
+
+    /// A finished block that owns its text.
+    pub fn restored(mut thinking: Thinking) -> ThinkingBlock {
+        let mut block = ThinkingBlock { loop_watch: LoopWatch::default(), ..ThinkingBlock::begin(None) };
+        if let ThinkingContent::Open { text } | ThinkingContent::Sealed { text, .. } = &mut thinking.content {
+            block.doc = SectionedText::owned(std::mem::take(text));
+        }
+        block.settle(&thinking);
+        block
+    }
+
+    /// Sets everything but the text.
+    fn settle(&mut self, thinking: &Thinking) {
+        self.current = None;
+        self.line = String::new();
+        self.times = thinking.span;
+        if self.doc.is_blank()
+            && let Some(seals) = thinking.seals()
+        {
+            let bytes = [&seals.signature, &seals.encrypted].into_iter().flatten().map(|seal| seal.payload.len()).sum();
+            self.readable = Readability::HiddenByProvider(bytes);
+        }
+        self.end();
+    }
+
+    /// Marks it as complete.
+    pub fn end(&mut self) {
+        if self.state == ThinkingState::Running {
+            self.state = ThinkingState::Done;
+            self.current = None;
+            self.loop_watch.stop();
+        }
+    }
+
+    /// Marks it as interrupted.
+    pub fn interrupt(&mut self, now: Option<Time>) {
+        if self.state == ThinkingState::Running
+            && let (None, Some(started), Some(ended)) = (self.times, self.began, now)
+        {
+            self.times = Some(Times { started, ended });
+        }
+        self.state = ThinkingState::Interrupted;
+        self.current = None;
+        self.loop_watch.stop();
+        self.loop_watch.check_text(&self.doc.source());
+    }
+
+    /// Whether it is running and repeats itself.
+    pub fn is_looping(&self) -> bool {
+        self.is_running() && self.loop_watch.finding().is_some()
+    }
+
+    /// The notice below running thinking that repeats itself.
+    pub fn footer(&self, width: usize, view: ThinkingDisplay) -> Option<Row> {
+        let is_open = match self.shape(view) {
+            ThinkingShape::Tail | ThinkingShape::Open => true,
+            ThinkingShape::Hidden | ThinkingShape::Header => false,
+        };
+        let found = self.loop_watch.finding().filter(|_| is_open && self.is_running())?;
+        Some(loop_notice::notice_row(found, width))
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.state == ThinkingState::Running
+    }
+
+    pub fn source(&self) -> Cow<'_, str> {
+        self.doc.source()
+    }
+
+    pub fn keep_open_when_done(&mut self) {
+        self.keep_open = true;
+    }
+
+    pub fn reset_fold(&mut self) {
+        self.choice = None;
+    }
+
+    pub fn shape(&self, view: ThinkingDisplay) -> ThinkingShape {
+        // An empty block is not shown.
+        let is_empty = !self.is_running() && self.doc.is_blank() && self.readable == Readability::Text;
+        if is_empty || view == ThinkingDisplay::Off {
+            return ThinkingShape::Hidden;
+        }
+        match (self.choice, view) {
+            (Some(FoldChoice::Open), _) => ThinkingShape::Open,
+            (Some(FoldChoice::Folded), _) => ThinkingShape::Header,
+            (None, ThinkingDisplay::Off) => ThinkingShape::Hidden,
+            (None, ThinkingDisplay::Full) => ThinkingShape::Open,
+            (None, ThinkingDisplay::Live) if self.is_running() => ThinkingShape::Tail,
+            (None, ThinkingDisplay::Live | ThinkingDisplay::Collapsed) if self.keep_open => ThinkingShape::Open,
+            (None, ThinkingDisplay::Live | ThinkingDisplay::Collapsed) => ThinkingShape::Header,
+        }
+    }
+
+    /// The tail opens, because a user who follows it wants more.
+    pub fn toggle(&mut self, view: ThinkingDisplay) {
+        self.choice = Some(match self.shape(view) {
+            ThinkingShape::Open => FoldChoice::Folded,
+            ThinkingShape::Header | ThinkingShape::Tail | ThinkingShape::Hidden => FoldChoice::Open,
+        });
+    }
+
+    pub fn header(&self, context: &RenderContext, hint: bool) -> Row {
+        let shape = self.shape(context.view);
+        let arrow = if shape == ThinkingShape::Open { "▼" } else { "▶" };
+        let (mark, word) = if self.is_running() { (context.spinner(), "Thinking") } else { (arrow, "Thought") };
+        let mut head = format!("{mark} {word}");
+        let (mut tail, mut tokens) = (String::new(), String::new());
+        if self.is_running() {
+            let seconds = self.began.and_then(|began| elapsed(began, context.now)).filter(|ms| *ms >= 1000);
+            tail.extend(seconds.map(|ms| format!(" · {}", duration(ms))));
+            tokens = match self.tokens.tokens() {
+                0 => String::new(),
+                1 => " · ~1 token".to_owned(),
+                tokens => format!(" · ~{} tokens", format_count(tokens)),
+            };
+        } else if let Some(ms) = self.duration_ms() {
+            head.push_str(&format!(" for {}", duration(ms)));
+        }
+        head.push_str(match (self.state, self.loop_watch.finding()) {
+            (ThinkingState::Interrupted, Some(_)) => " · stopped in a loop",
+            (ThinkingState::Interrupted, None) => " · interrupted",
+            (ThinkingState::Running, Some(_)) => " · repeats itself",
+            (ThinkingState::Running, None) | (ThinkingState::Done, _) => "",
+        });
+        let room = context.width.saturating_sub(width_of(&head) + width_of(&tail));
+        // A title is more useful than a token count.
+        let is_title_cut =
+            |title: &String| room < width_of(title).min(SUMMARY_WIDTH) + width_of(" · ") + width_of(&tokens);
+        if self.title.as_ref().is_none_or(|title| !is_title_cut(title)) {
+            tail.push_str(&tokens);
+        }
+        let summary = self.summary_part(context.width.saturating_sub(width_of(&head) + width_of(&tail)));
+        let mut text = head;
+        text.push_str(&summary);
+        if context.width >= width_of(&text) + width_of(&tail) {
+            text.push_str(&tail);
+        }
+        let text = if width_of(&text) > context.width { ellipsize(&text, context.width) } else { text };
+        let mut spans = vec![Span::new(TextRole::Thinking, text)];
+        const HINT: &str = " (click to expand)";
+        let used: usize = spans.iter().map(|span| width_of(&span.text)).sum();
+        if hint && shape == ThinkingShape::Header && !self.is_running() && used + HINT.len() <= context.width {
+            spans.push(Span::new(TextRole::Muted, HINT));
+        }
+        Row::new(spans).with_background(RowBackground::Thinking)
+    }
+
+    fn first_title(&self) -> Option<&str> {
+        let find = || self.doc.source().lines().find_map(title_line).map(str::to_owned);
+        self.first_title.get_or_init(find).as_deref()
+    }
+
+    /// The title or the first words, if there is room.
+    fn summary_part(&self, room: usize) -> String {
+        const BEFORE: &str = " · ";
+        let room = room.saturating_sub(width_of(BEFORE)).min(SUMMARY_WIDTH);
+        self.summary(room).map(|summary| format!("{BEFORE}{summary}")).unwrap_or_default()
+    }
+
+    fn summary(&self, room: usize) -> Option<String> {
+        // A single letter with an ellipsis is useless.
+        if room < 6 {
+            return None;
+        }
+        if let Readability::HiddenByProvider(_) = self.readable {
+            return Some(ellipsize("hidden by provider", room));
+        }
+        let title = if self.is_running() { self.title.as_deref() } else { self.first_title() };
+        if let Some(title) = title {
+            return Some(ellipsize(title, room));
+        }
+        if self.is_running() {
+            return None;
+        }
+        let words = first_words(self.doc.start());
+        if words.is_empty() {
+            return None;
+        }
+        // More lines follow, so the quote gets an ellipsis.
+        let goes_on = self.doc.start().trim().contains('\n');
+        let words = if goes_on { format!("{words}…") } else { words };
+        let words = ellipsize(&words, room - 2);
+        // Avoids a full stop before the ellipsis.
+        let words = match words.strip_suffix('…') {
+            Some(words) => format!("{}…", words.trim_end_matches(['.', ',', ':', ';', ' '])),
+            None => words,
+        };
+        Some(format!("\"{words}\""))
+    }
+
+    /// The duration as plain text, if known.
+    pub fn plain_duration(&self) -> Option<String> {
+        self.duration_ms().map(|ms| format!("Thought for {}", duration(ms)))
+    }
+
+    /// The folded header as plain text; `None` for an empty block.
+    pub fn plain_summary(&self) -> Option<String> {
+        let summary = self.summary(SUMMARY_WIDTH)?;
+        Some(format!("{}: {summary}", self.plain_duration().as_deref().unwrap_or("Thought")))
+    }
+
+    /// The duration in milliseconds, if it was measured.
+    fn duration_ms(&self) -> Option<u64> {
+        let ms = self.times.map(|times| times.ended.0.saturating_sub(times.started.0));
+        // It arrived at once, so its duration is unknown.
+        ms.filter(|ms| *ms >= MIN_DURATION_MS)
+    }
+
+    /// The reader's label. The first words are visible below it anyway.
+    pub fn label(&self) -> String {
+        let title = if self.is_running() { self.title.as_deref() } else { self.first_title() };
+        let parts = [self.duration_ms().map(duration), title.map(str::to_owned)];
+        parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
+    }
+
+    /// The number of sections below the header.
+    pub fn sections(&mut self, view: ThinkingDisplay) -> usize {
+        let shape = self.shape(view);
+        let doc = self.current.as_mut().unwrap_or(&mut self.doc);
+        match (shape, self.readable) {
+            (ThinkingShape::Open, Readability::Text) => doc.sections(),
+            (ThinkingShape::Open, Readability::HiddenByProvider(_))
+            | (ThinkingShape::Hidden | ThinkingShape::Header | ThinkingShape::Tail, _) => 1,
+        }
+    }
+
+    /// The rows of one section below the header.
+    pub fn body(&mut self, section: usize, width: usize, view: ThinkingDisplay) -> SectionRows<'_> {
+        let shape = self.shape(view);
+        let doc = match (&mut self.current, self.readable) {
+            (Some(current), _) => current,
+            (None, Readability::Text) => &mut self.doc,
+            (None, Readability::HiddenByProvider(bytes)) => {
+                self.note.get_or_insert_with(|| SectionedText::new(&sealed_note(bytes)))
+            }
+        };
+        match shape {
+            ThinkingShape::Hidden | ThinkingShape::Header => SectionRows::of(HighlightedRows::plain(&[])),
+            ThinkingShape::Open => doc.section(section, width, BaseStyle::THINKING),
+            ThinkingShape::Tail => {
+                self.tail = doc.tail(TAIL_ROWS, width, BaseStyle::THINKING);
+                SectionRows::of(HighlightedRows::plain(&self.tail))
+            }
+        }
+    }
+
+    pub fn forget_section(&mut self, section: usize) {
+        self.doc.forget_section(section);
+        self.note = None;
+    }
+
+    /// All rows, for the reader.
+    pub fn all_rows(&mut self, width: usize) -> HighlightedRows<'_> {
+        let doc = match self.readable {
+            Readability::Text => &mut self.doc,
+            Readability::HiddenByProvider(bytes) => {
+                self.note.get_or_insert_with(|| SectionedText::new(&sealed_note(bytes)))
+            }
+        };
+        doc.body(width, BaseStyle { background: RowBackground::None, ..BaseStyle::THINKING })
+    }
+
+    pub fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
+        self.current.as_mut().and_then(|current| current.next_job(next)).or_else(|| self.doc.next_job(next))
+    }
+
+    pub fn apply_highlight(&mut self, result: &mut HighlightResult) -> bool {
+        self.doc.apply_highlight(result) || self.current.as_mut().is_some_and(|current| current.apply_highlight(result))
+    }
+
+    pub fn forget_rows(&mut self) {
+        self.doc.forget_rows();
+        self.tail = Vec::new();
+        self.note = None;
+    }
+}
+
+fn sealed_note(bytes: usize) -> String {
+    format!("nothing of it can be read; {bytes} sealed bytes are kept")
+}
+
+fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {
+    now.map(|now| now.0.saturating_sub(began.0))
+}
+
+/// The title, if the line is nothing but a title.
+fn title_line(line: &str) -> Option<&str> {
+    let item = SummaryItem::parse(line);
+    item.title.filter(|_| item.content.is_empty() && line.trim_end().ends_with("**"))
+}
+
+/// The first line with text, without Markdown markers.
+fn first_words(text: &str) -> String {
+    let bare = |line: &str| {
+        let line = line.trim_start_matches(['#', '>', '-', '+', ' ', '\t']);
+        line.chars().filter(|c| !matches!(c, '*' | '`')).collect::<String>().trim().to_owned()
+    };
+    text.lines().map(bare).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+/// Formats a duration: `0.4s`, `12s`, `2m 5s`, `1h 2m`.
+pub fn duration(ms: u64) -> String {
+    match ms {
+        0..=949 => format!("0.{}s", (ms + 50) / 100),
+        950..=59_499 => format!("{}s", (ms + 500) / 1000),
+        59_500..=3_599_499 => format!("{}m {}s", (ms + 500) / 60_000, (ms + 500) / 1000 % 60),
+        _ => format!("{}h {}m", (ms + 500) / 3_600_000, (ms + 500) / 60_000 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t2_a_duration_is_short_and_never_shows_zero_hours() {
+        #[rustfmt::skip]
+        let cases = [
+            (50,         "0.1s"),
+            (949,        "0.9s"),
+            (950,        "1s"),
+            (12_400,     "12s"),
+            (59_499,     "59s"),
+            (59_500,     "1m 0s"),
+            (125_000,    "2m 5s"),
+            (3_599_499,  "59m 59s"),
+            (3_599_500,  "1h 0m"),
+            (7_380_000,  "2h 3m"),
+        ];
+        for (ms, expected) in cases {
+            assert_eq!(duration(ms), expected, "{ms}");
+        }
+    }
+}

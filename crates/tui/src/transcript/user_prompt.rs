@@ -1,0 +1,49 @@
+//! The user's prompt. A large paste shows only its first lines.
+
+use super::plain_text::{Extent, PlainText, PlainTextKind};
+use crate::text::HighlightedRows;
+
+#[derive(Debug)]
+pub struct UserPrompt {
+    text: PlainText,
+    extent: Extent,
+}
+
+impl UserPrompt {
+    pub fn new(text: &str) -> UserPrompt {
+        UserPrompt { text: PlainText::new(text, PlainTextKind::User), extent: Extent::Part }
+    }
+
+    pub fn source(&self) -> &str {
+        self.text.source()
+    }
+
+    pub fn is_long(&self) -> bool {
+        self.text.is_long()
+    }
+
+    /// Whether only the first lines are shown.
+    pub fn is_partial(&self) -> bool {
+        self.is_long() && self.extent == Extent::Part
+    }
+
+    pub fn toggle(&mut self) {
+        self.extent = match self.extent {
+            Extent::Part => Extent::All,
+            Extent::All => Extent::Part,
+        };
+    }
+
+    pub fn open(&mut self) {
+        self.extent = Extent::All;
+    }
+
+    pub fn body(&mut self, width: usize) -> HighlightedRows<'_> {
+        let extent = if self.is_partial() { Extent::Part } else { Extent::All };
+        self.text.body(width, extent)
+    }
+
+    pub fn forget_rows(&mut self) {
+        self.text.forget_rows();
+    }
+}

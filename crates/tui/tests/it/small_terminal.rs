@@ -1,0 +1,61 @@
+//! Very small screens.
+
+use aside_tui::seam::{Command, PendingQuestion, PermissionAnswer, QuestionId, Update};
+use crossterm::event::KeyCode;
+
+use crate::support::TestTerminal;
+
+fn asked(width: u16, height: u16, subject: &str, preview: Option<&str>, covers: Option<&str>) -> TestTerminal {
+    let mut term = TestTerminal::new(width, height);
+    term.update(Update::QuestionAsked(Box::new(PendingQuestion {
+        id: QuestionId(1),
+        about: crate::support::question_about("shell", subject, preview.map(str::to_owned), covers.map(str::to_owned)),
+    })));
+    term.advance(1_000);
+    term
+}
+
+#[test]
+fn t9_in_the_smallest_terminal_a_question_must_be_read_before_it_is_allowed() {
+    let line = "─".repeat(20);
+    let long = "cargo test --workspace";
+    let keys = "v to read it, n, Esc";
+    let status = "acme/deep · 0/200k";
+    #[rustfmt::skip]
+    let cases = [
+        (5, long,    None,          None,               vec!["", line.as_str(), "shell: cargo test -…", keys, status]),
+        (5, "a.rs",  Some("-a\n+b"), None,              vec!["", line.as_str(), "shell: a.rs", keys, status]),
+        // A lasting permission is not offered where its scope is not visible.
+        (5, "make",  None,          Some("shell:make"), vec!["", line.as_str(), "shell: make", keys, status]),
+        (4, "make",  None,          Some("shell:make"), vec![line.as_str(), "shell: make", keys, status]),
+    ];
+    for (height, subject, preview, covers, expected) in cases {
+        let mut term = asked(20, height, subject, preview, covers);
+        assert_eq!(term.rows(), expected, "{subject}");
+        term.type_text("spy");
+        assert_eq!(term.sent, [], "{subject}: nobody has read it");
+        term.type_text("v");
+        term.key(KeyCode::Esc);
+        term.advance(1_000);
+        term.key(KeyCode::Char('y'));
+        assert_eq!(term.sent, [Command::Answer { id: QuestionId(1), answer: PermissionAnswer::Once }]);
+    }
+}
+
+#[test]
+fn t9_with_enough_room_the_answers_are_spelled_out() {
+    let mut term = asked(40, 12, "make", None, Some("shell:make"));
+    let screen = term.screen();
+    assert!(screen.contains("y once · s this session · p this project"), "{screen}");
+    assert!(screen.contains("s and p cover `shell:make`"), "{screen}");
+}
+
+#[test]
+fn help_is_readable_in_forty_columns() {
+    let mut term = TestTerminal::new(40, 24);
+    term.line("/help");
+    let rows = term.rows();
+    let at = rows.iter().position(|row| row.starts_with("Enter ")).unwrap();
+    let words: Vec<&str> = rows[at..at + 3].iter().filter_map(|row| row.split(" │ ").nth(1)).collect();
+    assert_eq!(words, ["send; queued while", "an answer comes", "(send)"], "{rows:#?}");
+}
