@@ -31,23 +31,23 @@ pub struct ActionEntry {
 }
 
 actions! {
-    Send, "send", ["enter"], "send; queued while an answer comes";
-    NewLine, "new_line", ["alt+enter", "shift+enter", "ctrl+j"], "a new line";
-    Stop, "stop", ["esc"], "stop the answer; what came is kept";
-    Clear, "clear", ["ctrl+c"], "clear the input; twice leaves";
-    Leave, "leave", ["ctrl+d"], "leave, from an empty line";
-    ToggleThinking, "toggle_thinking", ["ctrl+t"], "the next view of thinking: full, live, collapsed, off";
+    Send, "send", ["enter"], "send; during a turn, queue";
+    NewLine, "new_line", ["alt+enter", "shift+enter", "ctrl+j"], "insert a new line";
+    Stop, "stop", ["esc"], "stop the turn, and keep what was received";
+    Clear, "clear", ["ctrl+c"], "clear the input; twice quits";
+    Leave, "leave", ["ctrl+d"], "quit, if the input is empty";
+    ToggleThinking, "toggle_thinking", ["ctrl+t"], "switch the view of thinking: full, live, collapsed, off";
     FoldLast, "fold_last", ["ctrl+o"], "open or fold the last block";
-    ReadLast, "read_last", ["ctrl+r"], "read the last thought on the whole screen";
+    ReadLast, "read_last", ["ctrl+r"], "read the last thinking on the whole screen";
     Complete, "complete", ["tab"], "complete, or unfold the paste before the cursor; in an empty line: walk over the blocks, o opens, r reads, y copies";
     Editor, "editor", ["ctrl+g"], "write in your own editor ($VISUAL, $EDITOR)";
-    PageUp, "page_up", ["pageup"], "a page up";
-    PageDown, "page_down", ["pagedown"], "a page down";
-    TurnBefore, "turn_before", ["alt+up"], "to what you said before";
-    TurnAfter, "turn_after", ["alt+down"], "to what you said after";
-    ToStart, "to_start", ["ctrl+home"], "to the start; Home in an empty line too";
-    ToEnd, "to_end", ["ctrl+end"], "to the end; End in an empty line too";
-    Suspend, "suspend", ["ctrl+z"], "back to the shell, until fg";
+    PageUp, "page_up", ["pageup"], "scroll a page up";
+    PageDown, "page_down", ["pagedown"], "scroll a page down";
+    TurnBefore, "turn_before", ["alt+up"], "go to your previous message";
+    TurnAfter, "turn_after", ["alt+down"], "go to your next message";
+    ToStart, "to_start", ["ctrl+home"], "go to the start; also Home in an empty input";
+    ToEnd, "to_end", ["ctrl+end"], "go to the end; also End in an empty input";
+    Suspend, "suspend", ["ctrl+z"], "suspend to the shell, until fg";
 }
 
 /// A key with its modifiers.

@@ -20,35 +20,35 @@ macro_rules! table {
 
 table! {
     "help", "", "keys and commands";
-    "thinking", "[full|live|collapsed|off]", "how thinking looks, here and from now on; the next view without a word";
-    "answer", "", "stop thinking and answer now, with what there is";
-    "reader", "", "read the last thought on the whole screen";
-    "copy", "[answer|thinking]", "the last answer or thought to the clipboard";
-    "sent", "", "what the last request sent of each thought, and why";
-    "context", "", "what fills the window, and what is held back";
-    "tools", "[on|off [NAME]]", "which tools the model has; all, one, or those of a server on or off";
-    "permissions", "[forget RULE]", "what tools may do and who said so; take an answer back";
-    "record", "[FILE|off]", "write the raw stream to a file, from the next request on";
-    "set", "KEY=VALUE or KEY?", "change a setting for this session, or ask for it";
-    "unset", "KEY", "take a setting of this session back";
-    "model", "[NAME]", "another model from here on";
+    "thinking", "[full|live|collapsed|off]", "set the view of thinking; without an argument, switch to the next";
+    "answer", "", "stop thinking and answer now";
+    "reader", "", "read the last thinking on the whole screen";
+    "copy", "[answer|thinking]", "copy the last answer or thinking to the clipboard";
+    "sent", "", "show which thinking the last request sent back, and why";
+    "context", "", "show what uses the context window, and what is held back";
+    "tools", "[on|off [NAME]]", "list the model's tools; turn all, one, or those of a server on or off";
+    "permissions", "[forget RULE]", "list what tools may do, and why; forget an answer";
+    "record", "[FILE|off]", "record the raw stream to a file, starting with the next request";
+    "set", "KEY=VALUE or KEY?", "change a setting for this session, or show it";
+    "unset", "KEY", "remove a setting of this session";
+    "model", "[NAME]", "switch to another model";
     "effort", "[LEVEL]", "how hard to think";
-    "profile", "[load|save|delete NAME]", "settings under a name";
-    "compact", "", "sum up the older turns now";
-    "fork", "", "go on in a copy of this session";
-    "undo", "", "take the last turn back";
+    "profile", "[load|save|delete NAME]", "load, save or delete a settings profile";
+    "compact", "", "summarise older turns now";
+    "fork", "", "continue in a copy of this session";
+    "undo", "", "undo the last turn";
     "retry", "", "ask the last question again";
-    "export", "[FILE]", "the session as a file";
-    "sessions", "", "what was said before";
-    "resume", "[ID]", "go on with another session";
-    "new", "", "a new session";
+    "export", "[FILE]", "export the session to a file";
+    "sessions", "", "list earlier sessions";
+    "resume", "[ID]", "continue another session";
+    "new", "", "start a new session";
     "title", "TEXT", "name this session";
-    "search", "WORDS", "in all sessions";
-    "open", "NUMBER", "go to what /sessions or /search found";
-    "usage", "", "tokens and what they cost";
-    "mouse", "[on|off]", "clicks and the wheel for aside, or for the terminal to select text";
+    "search", "WORDS", "search all sessions";
+    "open", "NUMBER", "open a result of /sessions or /search";
+    "usage", "", "show tokens and cost";
+    "mouse", "[on|off]", "give the mouse to aside, or to the terminal for selecting text";
     "editor", "", "write in your own editor ($VISUAL, $EDITOR)";
-    "theme", "[dark|light]", "colours for a dark or a light ground";
+    "theme", "[dark|light]", "colours for a dark or a light background";
     "quit", "", "leave";
 }
 
@@ -207,7 +207,7 @@ fn unknown(name: &str) -> ParsedLine {
         .collect();
     near.sort();
     let near: Vec<String> = near.iter().take(3).map(|(_, entry)| format!("/{entry}")).collect();
-    let hint = if near.is_empty() { "/help lists what there is".to_owned() } else { near.join(", ") };
+    let hint = if near.is_empty() { "/help lists all commands".to_owned() } else { near.join(", ") };
     invalid(format!("unknown command `/{name}`"), &hint)
 }
 
@@ -269,13 +269,16 @@ pub fn help(bindings: &Bindings) -> String {
 
 /// Keys and mouse actions that cannot be rebound.
 pub const KEYS: &[(&str, &str)] = &[
-    ("Up, Down", "what was sent before, in other sessions too; what is queued comes back first"),
-    ("in the reader", "/ searches, n and N go on, o lists the titles, ← and → other thoughts, y copies, q leaves"),
-    ("Alt+Enter in an empty line", "while it thinks: stop thinking and answer now"),
+    ("Up, Down", "recall earlier prompts, also of other sessions; queued messages first"),
+    (
+        "in the reader",
+        "/ searches, n and N find the next, o lists the titles, ← and → switch blocks, y copies, q closes",
+    ),
+    ("Alt+Enter in an empty line", "while the model thinks: stop and answer now"),
     ("mouse wheel", "scroll"),
     ("click on a header", "open or fold the block; long output opens in two steps"),
-    ("Shift and drag", "select text, as the terminal does; /mouse off does without Shift"),
-    ("@", "name a file"),
+    ("Shift and drag", "select text in the terminal; after /mouse off without Shift"),
+    ("@", "attach a file"),
 ];
 
 #[cfg(test)]
@@ -320,7 +323,7 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             ("/thinkng",                 "unknown command `/thinkng`", Some("/thinking")),
-            ("/frobnicate",              "unknown command `/frobnicate`", Some("/help lists what there is")),
+            ("/frobnicate",              "unknown command `/frobnicate`", Some("/help lists all commands")),
             ("/thinking loud",           "unknown view `loud`", Some("full, live, collapsed, off")),
             ("/set reasoning.effort",    "no value for `reasoning.effort`", Some("/set KEY=VALUE, or /set KEY? to ask")),
         ];

@@ -252,7 +252,7 @@ fn explain_shows_the_value_its_layer_and_the_layers_below() {
         config.stdout("config explain reasoning.effort -p deep --set reasoning.effort=medium"),
         "\
 reasoning.effort = medium   (session)
-  how hard to think; a level the model lacks is lowered to one it has, `none` switches thinking off
+  how hard to think; a level that the model lacks is lowered to one it has; `none` turns thinking off
   values: minimal, low, medium, high, xhigh, max or none
 
   session   medium      --set

@@ -43,7 +43,7 @@ fn t13_a_session_continues_as_plain_text() {
     let expected = "Session \"remember the word moss\": 2 messages\nYou said: remember the word moss\nThe answer was: ";
     assert!(run.stdout.contains(expected), "{}", run.stdout);
     let undone = "You: /undo\nSession \"remember the word moss\": 0 messages\n\
-                  taken back: \"remember the word moss\"; /retry asks it again\n";
+                  undone: \"remember the word moss\"; /retry asks it again\n";
     assert!(run.stdout.contains(undone), "{}", run.stdout);
     let (_, retried) = run.stdout.split_once("You: /retry\n").unwrap();
     assert!(retried.contains("You wrote: \"remember the word moss\""), "{retried}");

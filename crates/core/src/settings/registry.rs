@@ -51,40 +51,40 @@ macro_rules! registry {
 
 registry! {
     Enabled, "reasoning.enabled", SettingKind::Bool, BuiltinDefault::Is("true"),
-        "ask the provider for thinking; what comes unasked is read and kept all the same";
+        "request thinking; thinking that arrives unrequested is still read and kept";
     Effort, "reasoning.effort", SettingKind::Choice(EFFORT_WORDS), BuiltinDefault::Unset("the model decides"),
-        "how hard to think; a level the model lacks is lowered to one it has, `none` switches thinking off";
+        "how hard to think; a level that the model lacks is lowered to one it has; `none` turns thinking off";
     MaxTokens, "reasoning.maxTokens", SettingKind::Count, BuiltinDefault::Unset("the provider decides"),
-        "tokens for thinking, where the provider takes a budget";
+        "the token budget for thinking, where the provider accepts one";
     IncludeInContext, "reasoning.includeInContext", SettingKind::Bool, BuiltinDefault::Is("false"),
-        "send stored thinking back; dialects turn it on for the models that need it or profit from it";
+        "send stored thinking back; dialects turn it on for models that need it or benefit from it";
     IncludeInResponse, "reasoning.includeInResponse", SettingKind::Bool, BuiltinDefault::Is("true"),
         "show thinking at all; false shows it as `off`, whatever reasoning.display says";
     StripFromContext, "reasoning.stripFromContext", SettingKind::Choice(StripThinking::WORDS), BuiltinDefault::Is("none"),
-        "stored thinking to leave out before reasoning.includeInContext is asked; an open tool loop always keeps its own";
+        "stored thinking to leave out, whatever reasoning.includeInContext says; an open tool loop always keeps its own";
     Format, "reasoning.format", SettingKind::Choice(ThinkingFormat::WORDS), BuiltinDefault::Is("field"),
-        "how thinking is sent back; where a protocol has native thinking, that is sent either way";
+        "how thinking is sent back; protocols with native thinking blocks always use those";
     FieldName, "reasoning.fieldName", SettingKind::Name, BuiltinDefault::Unset("from the dialect"),
         "the field to write thinking to on Chat Completions";
     SendEmpty, "reasoning.sendEmpty", SettingKind::Choice(SendEmpty::WORDS), BuiltinDefault::Is("omit"),
-        "what the field holds when there is no thinking to send: no field, an empty text or a space";
+        "what to send when there is no thinking: no field, an empty string or a space";
     Tags, "reasoning.tags", SettingKind::Choice(TagsMode::WORDS), BuiltinDefault::Is("auto"),
         "read <think> tags in the answer as thinking; preopened if the model's template writes the first tag";
     Summary, "reasoning.summary", SettingKind::Choice(SummaryMode::WORDS), BuiltinDefault::Is("auto"),
-        "which summary of its thinking to ask a provider for that gives summaries";
+        "which summary of thinking to request, where a provider offers summaries";
     Display, "reasoning.display", SettingKind::Choice(ThinkingDisplay::WORDS), BuiltinDefault::Is("live"),
-        "how thinking looks: full, live (folds when done), collapsed or off; changes nothing that is sent";
+        "how thinking is displayed: full, live (folds when done), collapsed or off; never changes what is sent";
     ContextLimit, "context.limit", SettingKind::Count, BuiltinDefault::Unset("from the dialect"),
-        "tokens one request may have";
+        "the maximum number of tokens in a request";
     CompactAt, "context.compactAt", SettingKind::Fraction, BuiltinDefault::Is("0.8"),
         "the share of context.limit at which old turns are summarised";
     RequestMaxTokens, "request.maxTokens", SettingKind::Count, BuiltinDefault::Unset("from the dialect"),
-        "tokens the model may write in one answer";
+        "the maximum number of tokens in one reply";
     Temperature, "request.temperature", SettingKind::Number, BuiltinDefault::Unset("the provider decides"),
-        "how freely words are chosen";
+        "the sampling temperature";
     ReplyMaxBytes, "reply.maxBytes", SettingKind::Bytes, BuiltinDefault::Is("67108864"),
-        "bytes of one reply that are kept in memory; a longer one is stopped there and says so; 0 for no limit";
-    SystemPrompt, "prompt.system", SettingKind::Text, BuiltinDefault::Unset("a short one of our own when tools are on"),
+        "the maximum size of one reply in memory, in bytes; a longer reply is cut off with a notice; 0 for no limit";
+    SystemPrompt, "prompt.system", SettingKind::Text, BuiltinDefault::Unset("a short built-in prompt when tools are on"),
         "the system prompt, or @FILE to read it from";
     ProjectFiles, "prompt.projectFiles", SettingKind::List, BuiltinDefault::Is(r#"["AGENTS.md"]"#),
         "instructions to read from the working folder up to the root of the repository";

@@ -286,7 +286,7 @@ impl App {
             TurnActivity::Waiting if self.model().is_empty() => Some("waiting".to_owned()),
             TurnActivity::Waiting => Some(format!("waiting for {}", terminal_safe_line(self.model()))),
             TurnActivity::Thinking if self.transcript.is_looping() => {
-                Some("in circles · Alt+Enter answers now".to_owned())
+                Some("repeating · Alt+Enter answers now".to_owned())
             }
             TurnActivity::Thinking => Some("thinking".to_owned()),
             TurnActivity::Writing => Some("writing".to_owned()),
@@ -352,7 +352,7 @@ impl App {
                 vec![Command::AnswerNow]
             }
             (TurnState::Running { .. } | TurnState::Stopping { .. } | TurnState::Idle, _) => {
-                self.toast("nothing is thought right now".to_owned());
+                self.toast("the model is not thinking".to_owned());
                 Vec::new()
             }
         }

@@ -193,7 +193,7 @@ impl App {
             texts.push(written);
         }
         self.composer.editor.fill(&texts.join("\n"));
-        self.transcript.push_output(&CommandOutput::Line("what was queued is back in the input".to_owned()));
+        self.transcript.push_output(&CommandOutput::Line("queued messages are back in the input".to_owned()));
     }
 }
 
@@ -201,5 +201,5 @@ impl App {
 const QUOTE_WIDTH: usize = 40;
 
 pub(crate) fn undone_message(question: &str) -> String {
-    format!("taken back: \"{}\"", ellipsize(&terminal_safe_line(question.trim()), QUOTE_WIDTH))
+    format!("undone: \"{}\"", ellipsize(&terminal_safe_line(question.trim()), QUOTE_WIDTH))
 }

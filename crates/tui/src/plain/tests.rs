@@ -383,7 +383,7 @@ fn commands_share_the_table_and_those_that_need_a_screen_say_so() {
         You: Not in plain mode: what is said can be copied as it is.
         You: There is no thought yet.
         You: Error: unknown command `/nonsense`
-        Hint: /help lists what there is
+        Hint: /help lists all commands
         You: 
         id: a1; title: One
         id: b2

@@ -63,7 +63,7 @@ pub(super) fn notice_row(finding: &Repetition, width: usize) -> Row {
     let quote = terminal_safe_line(&finding.quote);
     let what = match finding.kind {
         RepetitionKind::Repeats { times } => format!("{times} times"),
-        RepetitionKind::LowNovelty => "in circles".to_owned(),
+        RepetitionKind::LowNovelty => "repeating".to_owned(),
     };
     let since = format!(" · for {} words", finding.words);
     let fitting = [(format!("{what}{since}"), KEYS), (what.clone(), KEYS), (what, "Alt+Enter answers")];

@@ -450,7 +450,7 @@ impl ThinkingBlock {
 }
 
 fn sealed_note(bytes: usize) -> String {
-    format!("nothing of it can be read; {bytes} sealed bytes are kept")
+    format!("cannot be read; {bytes} sealed bytes are kept")
 }
 
 fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {

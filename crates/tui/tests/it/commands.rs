@@ -114,8 +114,8 @@ fn a_search_hit_is_scrolled_to_and_its_thinking_opened() {
 fn an_undone_prompt_is_quoted_and_can_be_edited() {
     #[rustfmt::skip]
     let cases = [
-        ("",           "why is\nit so?", "· taken back: \"why is ⏎ it so?\" · it is back in the input", "why is\nit so?"),
-        ("half a word", "why?",          "· taken back: \"why?\" · /retry asks it again",             "half a word"),
+        ("",           "why is\nit so?", "· undone: \"why is ⏎ it so?\" · it is back in the input", "why is\nit so?"),
+        ("half a word", "why?",          "· undone: \"why?\" · /retry asks it again",             "half a word"),
     ];
     for (written, question, said, input) in cases {
         let mut term = TestTerminal::new(80, 12);

@@ -42,7 +42,7 @@ fn the_repetition_and_the_options_are_shown_at_every_width() {
         let screen = term.screen();
         assert!(screen.contains("Thinking · repeats itself"), "{width}\n{screen}");
         assert!(screen.contains(expected), "{width}\n{screen}");
-        assert!(screen.contains("in circles · Alt+Enter answers"), "{width}\n{screen}");
+        assert!(screen.contains("repeating · Alt+Enter answers"), "{width}\n{screen}");
     }
 }
 
@@ -51,7 +51,7 @@ fn it_is_shown_in_every_view() {
     for view in ThinkingDisplay::ALL {
         let mut term = circling(80, *view);
         let screen = term.screen();
-        assert!(screen.contains("in circles · Alt+Enter answers now"), "{view}\n{screen}");
+        assert!(screen.contains("repeating · Alt+Enter answers now"), "{view}\n{screen}");
         // Folded, it stays one line.
         let rows = screen.lines().filter(|line| line.contains("20 times")).count();
         assert_eq!(
@@ -81,7 +81,7 @@ fn alt_enter_asks_for_the_answer_once_and_keeps_the_thinking() {
     alt_enter(&mut term);
     alt_enter(&mut term);
     assert_eq!(term.sent, [Command::AnswerNow]);
-    assert!(term.screen().contains("asking for the answer") || term.screen().contains("nothing is thought"));
+    assert!(term.screen().contains("asking for the answer") || term.screen().contains("the model is not thinking"));
     answered(&mut term);
     let screen = term.screen();
     assert!(screen.contains("▶ Thought · stopped in a loop · \"Wait, let me"), "{screen}");
@@ -148,5 +148,5 @@ fn an_answer_that_already_streams_is_not_hurried() {
     term.sent.clear();
     term.line("/answer");
     assert_eq!(term.sent, []);
-    assert!(term.screen().contains("nothing is thought right now"), "{}", term.screen());
+    assert!(term.screen().contains("the model is not thinking"), "{}", term.screen());
 }

@@ -57,5 +57,5 @@ fn help_is_readable_in_forty_columns() {
     let rows = term.rows();
     let at = rows.iter().position(|row| row.starts_with("Enter ")).unwrap();
     let words: Vec<&str> = rows[at..at + 3].iter().filter_map(|row| row.split(" │ ").nth(1)).collect();
-    assert_eq!(words, ["send; queued while", "an answer comes", "(send)"], "{rows:#?}");
+    assert_eq!(words, ["send; during a", "turn, queue (send)", "insert a new line"], "{rows:#?}");
 }

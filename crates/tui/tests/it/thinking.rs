@@ -239,7 +239,7 @@ fn unreadable_thinking_is_marked_as_hidden_by_the_provider() {
     term.close(0, Block::Thinking(hidden()));
     assert_eq!(term.transcript(), ["▶ Thought · hidden by provider (click to expand)"]);
     term.click(0, 0);
-    assert_eq!(term.transcript()[1], "│ nothing of it can be read; 640 sealed bytes are kept");
+    assert_eq!(term.transcript()[1], "│ cannot be read; 640 sealed bytes are kept");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn an_undone_prompt_is_in_the_input_and_can_be_sent_again() {
     terminal.see("You wrote: \"where is the walrus?\"");
     terminal.idle();
     terminal.enter("/undo");
-    terminal.see("taken back: \"where is the walrus?\" · it is back in the input");
+    terminal.see("undone: \"where is the walrus?\" · it is back in the input");
     terminal.miss("You wrote:");
     // Clear the prompt from the input to type a command.
     terminal.keys(CTRL_C);
