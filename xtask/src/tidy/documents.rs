@@ -8,6 +8,9 @@ use super::Source;
 
 const MOST_ARCHITECTURE_LINES: usize = 150;
 
+/// Families of ids with more than one letter.
+const FAMILIES: [&str; 5] = ["BR", "EC", "ERR", "REQ-THINK", "SEED"];
+
 pub(super) fn architecture(root: &Path, out: &mut Vec<String>) {
     let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap_or_default();
     if text.is_empty() || text.lines().count() > MOST_ARCHITECTURE_LINES {
@@ -41,13 +44,22 @@ pub(super) fn requirements(root: &Path, sources: &[Source], out: &mut Vec<String
     }
 }
 
-/// `D7` of `fn d7_a_tag_split_over_two_chunks_is_found()`.
+/// `D7` of `fn d7_a_tag_split_over_two_chunks_is_found()`, or `BR-001` of `fn br_001_…`.
 fn requirement_id(line: &str) -> Option<String> {
     let name = line.trim_start().trim_start_matches("async ").strip_prefix("fn ")?;
+    let in_family = FAMILIES.iter().find_map(|family| {
+        let rest = name.strip_prefix(&family.to_lowercase().replace('-', "_"))?.strip_prefix('_')?;
+        Some((family, rest.split('_').next()?))
+    });
+    if let Some((family, number)) = in_family.filter(|(_, number)| is_number(number)) {
+        return Some(format!("{family}-{number}"));
+    }
     let (id, _) = name.split_once('_')?;
     let (letter, number) = id.split_at_checked(1)?;
-    let is_id = letter.chars().all(|letter| letter.is_ascii_lowercase())
-        && !number.is_empty()
-        && number.chars().all(|digit| digit.is_ascii_digit());
+    let is_id = letter.chars().all(|letter| letter.is_ascii_lowercase()) && is_number(number);
     is_id.then(|| id.to_uppercase())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|digit| digit.is_ascii_digit())
 }
