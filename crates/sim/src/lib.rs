@@ -11,8 +11,8 @@
 
 mod body_stream;
 mod generated_text;
+mod host_check;
 mod json_members;
-mod origin_check;
 mod plain_http;
 mod refusals;
 mod reply_builder;

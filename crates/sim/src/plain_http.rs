@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::body_stream::{BodyStep, BodyStream};
-use crate::origin_check::{check_origin, cors_headers};
+use crate::host_check::{check_host, cors_headers};
 use crate::server::{BodyError, CountedBody, ServerState, early_response};
 use crate::service::{HttpRequest, HttpResponse};
 
@@ -26,7 +26,7 @@ pub(crate) async fn serve(mut socket: TcpStream, local: IpAddr, state: &ServerSt
         let response = HttpResponse::refusal(431, "the headers are too long or not HTTP");
         return send(&mut socket, response).await;
     };
-    let origin = check_origin(&head.method, &head.headers, head.authority.as_deref(), local);
+    let origin = check_host(&head.method, &head.headers, head.authority.as_deref(), local);
     let mut response = match early_response(origin) {
         Some(response) => response,
         None => match input.body(&head, state).await {

@@ -20,7 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Sleep;
 
 use crate::body_stream::{BodyStep, BodyStream};
-use crate::origin_check::{OriginCheck, check_origin, cors_headers};
+use crate::host_check::{HostCheck, check_host, cors_headers};
 use crate::plain_http;
 use crate::service::{HttpRequest, HttpResponse, Service};
 
@@ -212,7 +212,7 @@ async fn respond(
         .iter()
         .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect();
-    let origin = check_origin(head.method.as_str(), &headers, head.uri.authority().map(|host| host.as_str()), local);
+    let origin = check_host(head.method.as_str(), &headers, head.uri.authority().map(|host| host.as_str()), local);
     let mut response = match early_response(origin) {
         Some(response) => response,
         None => match read_body(body, &state).await {
@@ -239,12 +239,12 @@ async fn respond(
 }
 
 /// The response to a request that is decided by its headers alone.
-pub(crate) fn early_response(origin: OriginCheck) -> Option<HttpResponse> {
+pub(crate) fn early_response(origin: HostCheck) -> Option<HttpResponse> {
     match origin {
-        OriginCheck::ForeignHost => Some(HttpResponse::refusal(421, "the Host header names another machine")),
-        OriginCheck::ForeignOrigin => Some(HttpResponse::refusal(403, "only web pages on this machine are allowed")),
-        OriginCheck::Preflight => Some(HttpResponse::empty(204)),
-        OriginCheck::Allowed | OriginCheck::LocalPage => None,
+        HostCheck::ForeignHost => Some(HttpResponse::refusal(421, "the Host header names another machine")),
+        HostCheck::ForeignOrigin => Some(HttpResponse::refusal(403, "only web pages on this machine are allowed")),
+        HostCheck::Preflight => Some(HttpResponse::empty(204)),
+        HostCheck::Allowed | HostCheck::LocalPage => None,
     }
 }
 
