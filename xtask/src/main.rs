@@ -1,10 +1,10 @@
-//! Chores in plain Rust: `cargo tidy`.
+//! Development tasks: `cargo tidy` checks names, texts and documents.
 
 mod tidy;
 
 use std::process::ExitCode;
 
-#[expect(clippy::print_stderr, clippy::print_stdout, reason = "a chore talks to the person who runs it")]
+#[expect(clippy::print_stderr, clippy::print_stdout, reason = "a command-line tool prints its results")]
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("tidy") => {

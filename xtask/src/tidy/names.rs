@@ -1,4 +1,4 @@
-//! Names: public items, types, files, providers; and phrases in comments.
+//! Names: public items, types, files, providers; and phrases in comments and messages.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,8 +36,24 @@ const METAPHORS: [&str; 24] = [
     "wishes",
 ];
 
-/// Phrases that no native speaker would write in a comment.
-const PHRASES: [&str; 6] = ["at a desk", "goes in circles", "stays home", "is said to", "whoever", "what another made"];
+/// Phrases that no native speaker would write in a comment or a message.
+const PHRASES: [&str; 12] = [
+    "at a desk",
+    "beside the",
+    "goes in circles",
+    " go on ",
+    "is no ",
+    "is said to",
+    "nobody",
+    "say -m",
+    "stays home",
+    "what another made",
+    "whoever",
+    "whom",
+];
+
+/// Usual phrases that contain one of `PHRASES`.
+const USUAL_PHRASES: [&str; 3] = ["there is no ", "There is no ", "is no longer "];
 
 /// Files in `dialects/` that are not dialects.
 const NO_DIALECTS: [&str; 3] = ["tags", "matrix", "errors"];
@@ -77,12 +93,21 @@ pub(super) fn phrases(source: &Source, out: &mut Vec<String>) {
     if source.name.starts_with("xtask") {
         return;
     }
-    for (number, line) in source.text.lines().enumerate() {
-        let Some((_, comment)) = line.split_once("//") else { continue };
-        for phrase in PHRASES.iter().filter(|phrase| comment.contains(**phrase)) {
-            out.push(format!("{}:{}: write plain English instead of `{phrase}`", source.name, number + 1));
+    let comments = source.text.lines().enumerate().filter_map(|(at, line)| Some((at, line.split_once("//")?.1)));
+    let is_shipped = source.name.contains("/src/") && !source.name.ends_with("tests.rs");
+    let code = source.code().lines().enumerate().filter(|_| is_shipped);
+    let messages = code.flat_map(|(at, line)| messages(line).map(move |message| (at, message)));
+    for (at, text) in comments.chain(messages) {
+        let text = USUAL_PHRASES.iter().fold(text.to_owned(), |text, usual| text.replace(usual, ""));
+        for phrase in PHRASES.iter().filter(|phrase| text.contains(**phrase)) {
+            out.push(format!("{}:{}: write plain English instead of `{phrase}`", source.name, at + 1));
         }
     }
+}
+
+/// The string literals of a line. A single word is data, not a message.
+fn messages(line: &str) -> impl Iterator<Item = &str> {
+    line.split('"').skip(1).step_by(2).filter(|literal| literal.contains(' '))
 }
 
 /// The same name must not mean three different things.
