@@ -1,13 +1,13 @@
 //! Measures the cost of decoding against a floor in the same run.
 //!
-//! `generate` makes streams, `floor` does the minimum work of any decoder, `full` is
-//! aside, and `meter` counts the allocations of both.
+//! `generate` makes streams, `baseline_decoder` does the minimum work of any decoder,
+//! `measured_full` is aside, and `alloc_counter` counts the allocations of both.
 
-pub mod floor;
+pub mod alloc_counter;
+pub mod baseline_decoder;
 pub mod frames;
 pub mod generate;
-pub mod meter;
-pub mod rebuild;
+pub mod request_encoding;
 pub mod serve;
 
 use aside_core::block::Reply;
@@ -60,5 +60,5 @@ pub fn measured_full(protocol: Protocol, rules: &Rules, chunking: Chunking, byte
 /// Does the minimum work of any decoder.
 #[inline(never)]
 pub fn measured_floor(protocol: Protocol, chunking: Chunking, bytes: &[u8]) -> (String, String) {
-    floor::decode(protocol, chunking, bytes)
+    baseline_decoder::decode(protocol, chunking, bytes)
 }

@@ -1,7 +1,7 @@
 //! `costs instructions PROTOCOL DELTAS even|odd` decodes once with the floor and once
 //! with aside; run it under callgrind. `costs memory` measures the heap and fails if a
 //! limit is exceeded. `costs rebuild COUNTER` builds two requests of one conversation
-//! and counts their tokens by letters or exactly. `costs screen VIEW` draws the
+//! and counts their tokens by estimate or exactly. `costs screen VIEW` draws the
 //! terminal screen while deltas arrive; run it under callgrind. `costs screen-memory`
 //! measures its heap. `costs serve PROTOCOL DELTAS` answers every request with one
 //! stream.
@@ -9,9 +9,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use aside_bench::alloc_counter::{self, AllocCounter};
 use aside_bench::frames::{self, ScreenBench};
-use aside_bench::meter::{self, Meter};
-use aside_bench::rebuild::{RebuildBench, measured_first_build, measured_second_build};
+use aside_bench::request_encoding::{EncodingBench, measured_first_build, measured_second_build};
 use aside_bench::{Chunking, generate, measured_floor, measured_full, rules};
 use aside_core::block::{Block, Reply};
 use aside_core::dialect::Tokenizer;
@@ -22,7 +22,7 @@ use aside_core::tokens::{EstimateCounter, TokenCounter};
 use aside_tui::seam::OpenedBlock;
 
 #[global_allocator]
-static METER: Meter = Meter;
+static METER: AllocCounter = AllocCounter;
 
 const MIB: usize = 1 << 20;
 
@@ -66,7 +66,7 @@ fn serve(protocol: Protocol, deltas: usize) -> ExitCode {
 
 /// Builds one request, then the next one of the same conversation.
 fn rebuild(counter: Arc<dyn TokenCounter>) -> ExitCode {
-    let mut bench = RebuildBench::new(counter);
+    let mut bench = EncodingBench::new(counter);
     let first = measured_first_build(&mut bench);
     bench.start_second_build();
     let second = measured_second_build(&mut bench);
@@ -119,14 +119,14 @@ fn screen_memory() -> ExitCode {
         for (name, a_turn) in [("200 thoughts of 1,000 lines", 1_000), ("one thought of 200,000 lines", LINES)] {
             let above = frames::long_conversation(LINES, a_turn);
             let text: usize = above.iter().flat_map(Message::thinking).map(|thought| thought.text().len()).sum();
-            let ((), heap) = meter::measure(|| {
+            let ((), heap) = alloc_counter::measure(|| {
                 let mut screen = ScreenBench::new(view, above.clone());
                 screen.begin(OpenedBlock::Thinking);
                 screen.frames(WARM_UP);
             });
             held &= memory_row(view.as_str(), name, text, heap.peak);
         }
-        let ((), heap) = meter::measure(|| {
+        let ((), heap) = alloc_counter::measure(|| {
             let mut screen = ScreenBench::new(view, Vec::new());
             screen.begin(OpenedBlock::Thinking);
             (0..LINES / 100).for_each(|_| {
@@ -202,7 +202,7 @@ fn allocations(protocol: Protocol) -> bool {
     let rules = rules(protocol);
     let calls = |deltas: usize| {
         let bytes = generate::stream(protocol, deltas);
-        meter::measure(|| drop(measured_full(protocol, &rules, Chunking::Even, &bytes))).1.calls
+        alloc_counter::measure(|| drop(measured_full(protocol, &rules, Chunking::Even, &bytes))).1.calls
     };
     let (few, many) = (calls(4_000), calls(40_000));
     let held = many < few + 40;
@@ -214,7 +214,7 @@ fn allocations(protocol: Protocol) -> bool {
 fn one_thinking_block(protocol: Protocol, name: &str, pieces: impl Iterator<Item = String>) -> bool {
     let bytes = generate::one_thinking_block(protocol, pieces);
     let rules = rules(protocol);
-    let (reply, heap) = meter::measure(|| measured_full(protocol, &rules, Chunking::Even, &bytes));
+    let (reply, heap) = alloc_counter::measure(|| measured_full(protocol, &rules, Chunking::Even, &bytes));
     let content = reply_text(&reply).0.len();
     let bound = 3 * content + MIB;
     let held = heap.peak <= bound;

@@ -112,7 +112,7 @@ pub(crate) enum ExitStatus {
 
 fn main() -> ExitCode {
     // Before anything else: as the sandbox helper, this process delays a command.
-    if let Some(code) = aside_confine::helper::run_if_helper() {
+    if let Some(code) = aside_confine::supervisor::run_if_helper() {
         return code;
     }
     aside_confine::hide_this_process();

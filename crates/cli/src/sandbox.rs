@@ -1,6 +1,6 @@
 //! `aside sandbox`: runs a command confined like a model's commands.
 
-use aside_confine::{Approval, CommandEnd, CommandInput, RequestedAccess, start_helper};
+use aside_confine::{Approval, CommandEnd, CommandInput, RequestedAccess, spawn_supervisor};
 
 use crate::report::Report;
 use crate::settings::Overrides;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let confinement = confine.confinement(want).map_err(refused)?;
     crate::report::print_notice(&format!("tier: {confinement}"));
     for why in &confine.support().missing {
-        crate::report::print_notice(&format!("not there: {why}"));
+        crate::report::print_notice(&format!("unavailable: {why}"));
     }
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Report::new("there is no command").into());
@@ -52,10 +52,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     for variable in crate::start::key_variables(&crate::user_files::dialects()?, &loaded.providers) {
         helper.env_remove(variable);
     }
-    let report = start_helper::run_and_wait(helper, &launch)
+    let report = spawn_supervisor::run_and_wait(helper, &launch)
         .map_err(|error| Report::new(format!("the helper that runs it failed: {error}")))?;
     if report.killed_background {
-        crate::report::print_notice("what it left in the background was ended");
+        crate::report::print_notice("background processes were killed");
     }
     let restored = report.restored.iter().map(|path| format!("protected, and restored after it was changed: {path}"));
     for line in restored.chain(report.problems) {

@@ -11,7 +11,7 @@ use aside_core::permission_question::{Confinement, Network, Tier};
 use crate::launch::{CommandInput, Launch, Mechanism, OnProtectedChange, OsText};
 use crate::policy::{NetworkPolicy, Policy, PolicyPaths};
 use crate::probe::{self, MachineSupport};
-use crate::{git, helper, protected_paths};
+use crate::{git, protected_paths, supervisor};
 
 /// The program to start as the helper.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// This program, which must call [`helper::run_if_helper`] before anything else.
+    /// This program, which must call [`supervisor::run_if_helper`] before anything else.
     pub fn this_program() -> Helper {
         let itself = Path::new("/proc/self/exe");
         let program = if itself.exists() {
@@ -30,12 +30,12 @@ impl Helper {
         } else {
             std::env::current_exe().unwrap_or_default().into()
         };
-        Helper { program, arguments: vec![helper::HELPER_ARGUMENT.into()] }
+        Helper { program, arguments: vec![supervisor::HELPER_ARGUMENT.into()] }
     }
 
     /// Another program that calls it.
     pub fn at(program: impl Into<OsString>) -> Helper {
-        Helper { program: program.into(), arguments: vec![helper::HELPER_ARGUMENT.into()] }
+        Helper { program: program.into(), arguments: vec![supervisor::HELPER_ARGUMENT.into()] }
     }
 
     pub fn command(&self) -> Command {

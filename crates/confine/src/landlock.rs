@@ -72,7 +72,7 @@ fn rules(policy: &Policy, abi_number: i32) -> Result<RulesetCreated, RulesetErro
     Ok(created)
 }
 
-/// Paths that do not exist, or vanish meanwhile, are skipped.
+/// Paths that do not exist, or vanish in the meantime, are skipped.
 fn allow(created: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
     match PathFd::new(path) {
         Ok(fd) => created.add_rule(PathBeneath::new(fd, access)),

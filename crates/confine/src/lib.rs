@@ -1,7 +1,7 @@
 //! Runs the commands of tools: confines them and ends them with everything they started.
 //!
 //! [`Confine`] finds out what this machine supports and creates a [`Launch`] for a
-//! command. The [`helper`], which is this program started again, carries it out. No code
+//! command. The [`supervisor`], which is this program started again, carries it out. No code
 //! here is unsafe: everything that must happen between fork and exec happens in the
 //! helper before it starts the command.
 //!
@@ -15,7 +15,6 @@ mod bubblewrap;
 mod capabilities;
 mod confine;
 pub mod git;
-pub mod helper;
 #[cfg(target_os = "linux")]
 mod landlock;
 pub mod launch;
@@ -28,7 +27,8 @@ pub mod seatbelt;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod self_test;
-pub mod start_helper;
+pub mod spawn_supervisor;
+pub mod supervisor;
 
 pub use confine::{Approval, Confine, ConfineSetting, Helper, RequestedAccess, TierLimit, TierUnavailable};
 pub use launch::{CommandEnd, CommandInput, Launch, LaunchReport};

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    aside_confine::helper::run_if_helper().unwrap_or(ExitCode::from(2))
+    aside_confine::supervisor::run_if_helper().unwrap_or(ExitCode::from(2))
 }

@@ -15,7 +15,7 @@ use crate::confine::Helper;
 use crate::launch::{CommandEnd, CommandInput, Launch, Mechanism, OnProtectedChange, OsText};
 use crate::policy::{NetworkPolicy, Policy};
 use crate::self_test::SelfTestResult;
-use crate::{MIN_LANDLOCK_ABI, start_helper};
+use crate::{MIN_LANDLOCK_ABI, spawn_supervisor};
 
 /// What a machine supports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,8 +102,8 @@ fn run_self_test(helper: &Helper, mechanism: Mechanism) -> Result<(), String> {
         input: CommandInput::Empty,
         on_protected_change: OnProtectedChange::Restore,
     };
-    let (report, output) =
-        start_helper::run_with_output(helper, &launch).map_err(|error| format!("it could not be tried: {error}"))?;
+    let (report, output) = spawn_supervisor::run_with_output(helper, &launch)
+        .map_err(|error| format!("it could not be tried: {error}"))?;
     let text = String::from_utf8_lossy(&output);
     match report.end {
         CommandEnd::NotStarted(why) => return Err(why),

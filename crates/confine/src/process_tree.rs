@@ -39,7 +39,7 @@ pub(crate) fn descendants() -> Vec<Descendant> {
 /// Signals descendants that are deeper than `above`.
 pub(crate) fn signal_descendants(signal: Signal, above: usize) {
     for process in descendants().into_iter().filter(|process| process.depth > above && !process.is_zombie) {
-        // It may have ended meanwhile.
+        // It may have ended in the meantime.
         let _ = kill_process(process.pid, signal);
     }
 }
@@ -57,8 +57,8 @@ fn processes() -> Vec<(i32, i32, bool)> {
     pids.filter_map(|pid| {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         // `pid (name) state parent …`: the name may contain anything.
-        let behind = stat.iter().rposition(|byte| *byte == b')')?;
-        let fields = String::from_utf8_lossy(stat.get(behind + 1..)?).into_owned();
+        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+        let fields = String::from_utf8_lossy(stat.get(name_end + 1..)?).into_owned();
         let mut fields = fields.split_whitespace();
         let is_zombie = matches!(fields.next()?, "Z" | "X");
         Some((pid, fields.next()?.parse().ok()?, is_zombie))

@@ -34,7 +34,7 @@ impl Session {
     /// Summarises the older turns if the context window is nearly full or the user asked for it.
     pub async fn compact(
         &mut self,
-        occasion: CompactionTrigger,
+        trigger: CompactionTrigger,
         front: &mut dyn Front,
         cancel: &CancellationToken,
     ) -> CompactionResult {
@@ -43,7 +43,7 @@ impl Session {
             history.branch().into_iter().map(|(_, message)| message.clone()).collect()
         };
         let branch: Vec<&Message> = self.history.branch().into_iter().map(|(_, message)| message).collect();
-        let room = ContextUsage {
+        let usage = ContextUsage {
             counted: encoded.tokens,
             // A resumed session has no calibration yet, but its last reply has a reported count.
             used: self
@@ -55,7 +55,7 @@ impl Session {
             compact_at: self.settings.compact_at(),
         };
         let compaction =
-            match plan(CountedBranch { messages: &branch, tokens: &encoded.message_tokens }, room, occasion) {
+            match plan(CountedBranch { messages: &branch, tokens: &encoded.message_tokens }, usage, trigger) {
                 CompactionPlan::Nothing(why) => return CompactionResult::Skipped(why),
                 CompactionPlan::Compact(compaction) => compaction,
             };

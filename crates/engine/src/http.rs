@@ -143,7 +143,7 @@ impl Http {
             return self.unreachable(url, error);
         }
         let what = format!(
-            "the connection to {} broke off before the answer was whole ({})",
+            "the connection to {} was lost before the response was complete ({})",
             host_and_port(url),
             root_cause(error)
         );

@@ -77,10 +77,10 @@ impl Redactor {
             }
             let mut cleaned = Vec::with_capacity(bytes.len());
             let mut rest = bytes.as_slice();
-            while let Some((before, behind)) = split_at(rest, value) {
+            while let Some((before, after)) = split_at(rest, value) {
                 cleaned.extend_from_slice(before);
                 cleaned.extend_from_slice(REPLACEMENT.as_bytes());
-                rest = behind;
+                rest = after;
             }
             cleaned.extend_from_slice(rest);
             cleaned

@@ -112,7 +112,7 @@ impl Session {
         self.history.append(message);
     }
 
-    /// Waits for tools that are still loading. If the turn is cancelled meanwhile, the next turn waits for
+    /// Waits for tools that are still loading. If the turn is cancelled in the meantime, the next turn waits for
     /// them.
     async fn add_expected_tools(&mut self, front: &mut dyn Front, cancel: &CancellationToken) {
         let Some(mut expected) = self.expected_tools.take() else { return };

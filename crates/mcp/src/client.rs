@@ -238,7 +238,7 @@ fn client_info() -> ClientConfig {
 }
 
 fn too_long() -> String {
-    format!("it sent a message of more than {} bytes", bounded_reader::MAX_BYTES)
+    format!("it sent a message that exceeds {} bytes", bounded_reader::MAX_BYTES)
 }
 
 /// A dead process causes either a read error or a write error.

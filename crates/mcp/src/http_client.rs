@@ -184,5 +184,5 @@ fn events(response: Response, exceeded: LimitExceeded) -> BoxStream<'static, Res
 }
 
 fn too_long() -> io::Error {
-    io::Error::other(format!("it sent an answer of more than {MAX_BYTES} bytes"))
+    io::Error::other(format!("the response exceeds {MAX_BYTES} bytes"))
 }

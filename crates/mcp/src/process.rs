@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aside_confine::{Approval, CommandInput, RequestedAccess, launch};
-use aside_engine::tools::{BoundedOutput, HelperProcess};
+use aside_engine::tools::{BoundedOutput, SupervisorHandle};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Sender;
 use tokio::process::{ChildStderr, ChildStdout};
@@ -28,7 +28,7 @@ const STDERR_TIMEOUT: Duration = Duration::from_millis(400);
 const MAX_STDERR: usize = 4 * 1024;
 
 pub(crate) struct ServerProcess {
-    helper: Arc<Mutex<HelperProcess>>,
+    helper: Arc<Mutex<SupervisorHandle>>,
     ended: CancellationToken,
     /// Standard error so far, and whether it has been closed.
     stderr_text: Arc<Mutex<BoundedOutput>>,
@@ -60,7 +60,7 @@ impl ServerProcess {
         command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(theirs).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, helper) = HelperProcess::start(command)?;
+        let (mut child, helper) = SupervisorHandle::start(command)?;
         let pipes = child.stdout.take().zip(child.stderr.take());
         let Some((stdout, stderr)) = pipes else { return Err(io::ErrorKind::BrokenPipe.into()) };
         // The launch comes first, then the messages to the server. The helper reads the launch at once.

@@ -63,9 +63,9 @@ impl McpServers {
                         loaded.notes.extend(listing.notes().into_iter().map(note));
                         loaded.tools.extend(mcp_tools(connection, listing.tools, &mut names));
                     }
-                    Ok(Err(error)) => loaded.notes.push(format!("no tools of the MCP server `{name}`: {error}")),
+                    Ok(Err(error)) => loaded.notes.push(format!("MCP server `{name}` has no tools: {error}")),
                     // Only after a panic or during the runtime's shutdown.
-                    Err(error) => loaded.notes.push(format!("no tools of the MCP server `{name}`: {error}")),
+                    Err(error) => loaded.notes.push(format!("MCP server `{name}` has no tools: {error}")),
                 }
             }
             loaded

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use aside_confine::launch::Mechanism;
 use aside_confine::{
-    Approval, CommandInput, Confine, ConfineSetting, Helper, PolicyPaths, RequestedAccess, start_helper,
+    Approval, CommandInput, Confine, ConfineSetting, Helper, PolicyPaths, RequestedAccess, spawn_supervisor,
 };
 
 /// The maximum cost of a tier, median against median.
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         plain.push(time(|| bare().is_some_and(|success| success)));
         for ((barrier, _), times) in tiers.iter().zip(&mut confined) {
             let begun = Instant::now();
-            let helper = behind(&confine, barrier);
+            let helper = run_confined(&confine, barrier);
             times.push(helper.as_ref().map_or(Duration::MAX, |_| begun.elapsed()));
             // A tool does not wait for the helper to exit either.
             drop(helper.map(|mut helper| helper.wait()));
@@ -67,12 +67,12 @@ fn bare() -> Option<bool> {
 }
 
 /// Runs the command behind a barrier; returns the helper if it succeeded.
-fn behind(confine: &Confine, barrier: &Mechanism) -> Option<Child> {
+fn run_confined(confine: &Confine, barrier: &Mechanism) -> Option<Child> {
     let launch =
         confine.launch("/bin/sh", &["-c", ":"], RequestedAccess::Standard, Approval::Automatic, CommandInput::Empty);
     let mut launch = launch.ok()?;
     launch.mechanism = barrier.clone();
-    let (helper, report) = start_helper::run_until_report(confine.helper().command(), &launch).ok()?;
+    let (helper, report) = spawn_supervisor::run_until_report(confine.helper().command(), &launch).ok()?;
     (report.end == aside_confine::CommandEnd::Exited(0)).then_some(helper)
 }
 

@@ -8,7 +8,7 @@ use aside_confine::launch::Mechanism;
 use aside_confine::policy::Policy;
 use aside_confine::{
     Approval, CommandInput, Confine, ConfineSetting, Helper, LaunchReport, PolicyPaths, RequestedAccess, launch,
-    start_helper,
+    spawn_supervisor,
 };
 
 pub(crate) fn helper() -> Helper {
@@ -85,7 +85,7 @@ pub(crate) fn shell_with_access(
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = confine.helper().command();
     command.stdout(writer.try_clone().unwrap()).stderr(writer);
-    let (mut child, mut control) = start_helper::start(&mut command, &launch).unwrap();
+    let (mut child, mut control) = spawn_supervisor::start(&mut command, &launch).unwrap();
     drop(command);
     let mut output = String::new();
     reader.read_to_string(&mut output).unwrap();

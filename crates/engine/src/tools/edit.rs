@@ -14,11 +14,11 @@ use super::diff;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::working_dir::{ResolvedPath, WorkingDir};
 use super::write::write_if_unchanged;
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, counted};
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "edit",
-    description: "Replaces text in a file. `old` must stand in the file exactly as given, white space included, and exactly once, unless replace_all is true.",
+    description: "Replaces text in a file. `old` must occur in the file exactly once, including whitespace, unless `replace_all` is true.",
     parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path","old","new"]}"#,
 };
 
@@ -67,7 +67,7 @@ impl Tool for EditTool {
     fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
         let Arguments { path, old, new, replace_all } = DEFINITION.parse_arguments(arguments)?;
         if old.is_empty() {
-            return Err("`old` is empty; to make a new file use `write`".to_owned());
+            return Err("`old` is empty; to create a file, use `write`".to_owned());
         }
         if old == new {
             return Err("`old` and `new` are the same; nothing would change".to_owned());
@@ -108,8 +108,8 @@ impl PlannedCall for EditCall {
             let resolved = self.resolved;
             blocking(&cancel, move |_| {
                 write_if_unchanged(&resolved, &ExistingFile::Text(change.before), &change.after)?;
-                let places = if change.count == 1 { "place" } else { "places" };
-                Ok(format!("edited `{}` in {} {places}\n{}", resolved.name, change.count, change.diff_for_model))
+                let places = counted(change.count as u64, "place");
+                Ok(format!("edited `{}` in {places}\n{}", resolved.name, change.diff_for_model))
             })
             .await
         })
@@ -125,7 +125,7 @@ fn change(
 ) -> Result<(TextFile, String, usize, String), String> {
     let before = match files::read_existing(resolved)? {
         ExistingFile::Text(before) => before,
-        ExistingFile::Missing => return Err(format!("`{}` does not exist; make it with `write`", resolved.name)),
+        ExistingFile::Missing => return Err(format!("`{}` does not exist; create it with `write`", resolved.name)),
         ExistingFile::Other { bytes, .. } if bytes > MAX_BYTES as u64 => {
             return Err(format!("`{}` has {bytes} bytes; at most {MAX_BYTES} can be edited", resolved.name));
         }
@@ -144,11 +144,11 @@ fn replace(text: &str, old: &str, new: &str, mode: ReplaceMode) -> Result<(Strin
     let count = match (count_matches(text, &old), mode) {
         (MatchCount::None, _) => {
             return Err(
-                "the text to replace is not in the file; it must match exactly, white space included".to_owned()
+                "the text to replace is not in the file; it must match exactly, including whitespace".to_owned()
             );
         }
         (MatchCount::Several, ReplaceMode::Once) => {
-            let remedy = "give more of the surrounding text, or set replace_all";
+            let remedy = "include more of the surrounding text, or set replace_all";
             return Err(format!("the text to replace is in the file more than once; {remedy}"));
         }
         (MatchCount::One, _) => 1,

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 48 * 1024;
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "glob",
-    description: "Finds files by a pattern such as src/**/*.rs; one without a slash is about names at any depth. What .gitignore names is left out.",
+    description: "Finds files by a pattern such as src/**/*.rs. A pattern without a slash matches file names at any depth. Files ignored by .gitignore are skipped.",
     parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"the folder to look in; without it, the working directory"}},"required":["pattern"]}"#,
 };
 

@@ -34,7 +34,7 @@ const MAX_COMPILED: usize = 4 * 1024 * 1024;
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "grep",
-    description: "Searches files for a regular expression (Rust syntax), line by line. What .gitignore names and binary files are left out.",
+    description: "Searches files for a regular expression (Rust syntax), line by line. Binary files and files ignored by .gitignore are skipped.",
     parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"a folder or file; without it, the working directory"},"glob":{"type":"string","description":"only files like this, such as *.rs"},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"description":"lines around each match"}},"required":["pattern"]}"#,
 };
 

@@ -12,13 +12,13 @@ mod files;
 mod gitignore;
 mod glob;
 mod grep;
-mod helper_process;
 mod list;
 pub mod permissions;
 mod process;
 mod protected;
 mod read;
 mod shell;
+mod supervisor_handle;
 mod toolbox;
 mod walk;
 mod working_dir;
@@ -31,11 +31,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use bounded_output::BoundedOutput;
 pub(crate) use files::image_type;
-pub use helper_process::HelperProcess;
 pub use permissions::{
     ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,
     RuleVerdict, server_pattern,
 };
+pub use supervisor_handle::SupervisorHandle;
 pub use toolbox::{DuplicateTool, Switch, ToolInfo, Toolbox, UnknownTool};
 pub use working_dir::WorkingDir;
 
@@ -55,6 +55,11 @@ impl Asker for NobodyToAsk {
     fn ask(&self, _question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async { PermissionAnswer::Nobody })
     }
+}
+
+/// `1 line`, `2 lines`.
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// The text of a tool result, for the model.

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::bounded_output::BoundedOutput;
-use super::helper_process::HelperProcess;
+use super::supervisor_handle::SupervisorHandle;
 
 /// How long the helper may take to end everything: it sends SIGTERM, then SIGKILL, then waits for the
 /// processes to exit.
@@ -51,7 +51,7 @@ pub(crate) enum RunEnd {
     Cancelled,
     NotStarted(String),
     /// The helper process was killed.
-    HelperLost,
+    SupervisorLost,
 }
 
 /// Starts `command`, the helper, and has it run `launch`. When this returns, none of the processes is left;
@@ -75,7 +75,7 @@ pub(crate) async fn run(
     let (from_helper, mut to_helper) = UnixStream::from_std(ours)?.into_split();
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(writer.try_clone()?).stderr(writer);
     // This drops `command` with its write ends of the pipe; otherwise the pipe would never close.
-    let (mut child, mut helper) = HelperProcess::start(command)?;
+    let (mut child, mut helper) = SupervisorHandle::start(command)?;
     let mut output = BoundedOutput::new(max_output);
     let (report, early) = {
         let mut reporting = pin!(read_report(from_helper, &mut pipe, &mut output));
@@ -117,13 +117,13 @@ fn command_run(output: BoundedOutput, report: LaunchReport, early: Option<RunEnd
         (_, Some(early)) => early,
         (CommandEnd::Exited(code), None) => RunEnd::Exited(code),
         (CommandEnd::Signalled(signal), None) => RunEnd::Signalled(signal),
-        (CommandEnd::Stopped, None) => RunEnd::HelperLost,
+        (CommandEnd::Stopped, None) => RunEnd::SupervisorLost,
     };
     CommandRun { output, end, killed_background, survivors, restored, changed, problems }
 }
 
 /// The report for a helper that was killed or hangs. Its processes are found by their mark.
-async fn report_lost_helper(child: &mut Child, helper: &mut HelperProcess) -> LaunchReport {
+async fn report_lost_helper(child: &mut Child, helper: &mut SupervisorHandle) -> LaunchReport {
     let ended = helper.kill_marked();
     drop(timeout(SHUTDOWN_TIMEOUT, child.wait()).await);
     LaunchReport {

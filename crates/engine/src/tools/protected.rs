@@ -128,8 +128,8 @@ fn contains_name(name: &str, parts: &[String]) -> bool {
 fn matches_name(name: &str, part: &str) -> bool {
     match name.split_once('*') {
         None => name == part,
-        Some((before, behind)) => {
-            part.len() >= before.len() + behind.len() && part.starts_with(before) && part.ends_with(behind)
+        Some((before, after)) => {
+            part.len() >= before.len() + after.len() && part.starts_with(before) && part.ends_with(after)
         }
     }
 }

@@ -19,7 +19,7 @@ const MAX_IN_A_LINE: usize = 4 * 1024;
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "read",
-    description: "Reads a text file. Lines come numbered; long files in parts, by offset and limit.",
+    description: "Reads a text file. Returns numbered lines. Use offset and limit to page through long files.",
     parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"lines, at most 2000"}},"required":["path"]}"#,
 };
 
@@ -103,7 +103,7 @@ impl ReadCall {
                 continue;
             }
             if number >= self.first.saturating_add(self.limit) || shown.len() >= MAX_BYTES {
-                shown.push_str(&format!("[the file goes on; read more with offset {number}]\n"));
+                shown.push_str(&format!("[more lines follow; continue with offset {number}]\n"));
                 break;
             }
             let text = String::from_utf8_lossy(&line.bytes);

@@ -15,7 +15,7 @@ use super::definition::ToolDefinition;
 use super::permissions::PermissionRules;
 use super::process::{self, CommandRun, RunEnd};
 use super::working_dir::WorkingDir;
-use super::{AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, Tool, ToolOutcome};
+use super::{AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, Tool, ToolOutcome, counted};
 
 const DEFAULT_SECONDS: u64 = 120;
 const MAX_SECONDS: u64 = 600;
@@ -30,8 +30,8 @@ const NON_INTERACTIVE_VARIABLES: [(&str, &str); 4] =
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "shell",
-    description: "Runs a command line with sh in the working directory, without input. Output and errors come together, long output cut in the middle. What it leaves in the background is ended with it. It is usually confined: it writes only to the working directory, temporary folders and caches, and has no network. `network` and `unconfined` ask the user to lift that for one command.",
-    parameters: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"description":"seconds, 120 if not given, at most 600"},"network":{"type":"boolean","description":"true if it cannot work without network; the user is asked"},"unconfined":{"type":"boolean","description":"true only after it failed confined and has to reach further; the user is always asked"}},"required":["command"]}"#,
+    description: "Runs a command line with sh in the working directory, without input. Returns stdout and stderr together; long output is cut in the middle. Background processes are killed when the command ends. Commands usually run in a sandbox: they can write only to the working directory, temporary folders and caches, and have no network. `network` and `unconfined` ask the user to lift that for one command.",
+    parameters: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"description":"seconds, 120 if not given, at most 600"},"network":{"type":"boolean","description":"true if the command needs network access; the user is asked"},"unconfined":{"type":"boolean","description":"true only if the command failed in the sandbox and needs access outside the sandbox; the user is always asked"}},"required":["command"]}"#,
 };
 
 #[derive(Deserialize)]
@@ -125,7 +125,7 @@ impl ShellTool {
             ConfineSetting::Off => "commands run unconfined: tools.confine is off".to_owned(),
             ConfineSetting::Auto | ConfineSetting::Require | ConfineSetting::Strong => {
                 let why = confine.support().missing.join("; ");
-                format!("commands run unconfined and are always asked about: {why}")
+                format!("commands run unconfined, so aside asks before each one: {why}")
             }
         });
     }
@@ -223,10 +223,10 @@ impl ShellCall {
             RunEnd::Exited(0) => Ok(format!("{text}[exit code 0]")),
             RunEnd::Exited(code) => Err(format!("{text}[exit code {code}]")),
             RunEnd::Signalled(signal) => Err(format!("{text}[ended by signal {signal}]")),
-            RunEnd::TimedOut => Err(format!("{text}[ended after {} seconds, its limit]", self.seconds)),
+            RunEnd::TimedOut => Err(format!("{text}[timed out after {}]", counted(self.seconds, "second"))),
             RunEnd::Cancelled => Err(format!("{text}[ended by the user]")),
             RunEnd::NotStarted(why) => Err(format!("{text}[not run: {why}]")),
-            RunEnd::HelperLost => Err(format!("{text}[the process that watches over it was killed, and it was ended]")),
+            RunEnd::SupervisorLost => Err(format!("{text}[the supervisor process died; the command was killed]")),
         }
     }
 
@@ -234,12 +234,12 @@ impl ShellCall {
     fn remarks(&self, ran: &CommandRun) -> Vec<String> {
         let mut remarks = Vec::new();
         if ran.killed_background {
-            remarks.push("what it left in the background was ended".to_owned());
+            remarks.push("background processes were killed".to_owned());
         }
         let mut warnings = Vec::new();
         if !ran.survivors.is_empty() {
             let pids: Vec<String> = ran.survivors.iter().map(ToString::to_string).collect();
-            warnings.push(format!("still running, because it could not be ended: {}", pids.join(", ")));
+            warnings.push(format!("still running, because it could not be killed: {}", pids.join(", ")));
         }
         let restored =
             ran.restored.iter().map(|path| format!("protected, and restored after this command changed it: {path}"));

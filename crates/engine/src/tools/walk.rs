@@ -1,7 +1,7 @@
 //! Walks the files below a folder, without ignored files.
 //!
 //! Every folder is opened from the start folder, never through a link, so the walk cannot leave it even if
-//! folders are renamed meanwhile.
+//! folders are renamed in the meantime.
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;

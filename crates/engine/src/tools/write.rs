@@ -14,12 +14,12 @@ use super::diff;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::permissions::PermissionRules;
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, counted};
 use crate::dir::FileMode;
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "write",
-    description: "Writes a whole file. Folders on the way are made; what was there is replaced. For a change to a part, use edit.",
+    description: "Writes a whole file. Creates missing parent directories and overwrites an existing file. To change part of a file, use edit.",
     parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}"#,
 };
 
@@ -117,16 +117,16 @@ fn preview(resolved: &ResolvedPath, before: &ExistingFile, content: &str) -> Str
 
 /// The tool result. It does not show the content of files that the model may not read.
 fn result_text(resolved: &ResolvedPath, before: &ExistingFile, content: &str, diff: &str, may_be_read: bool) -> String {
-    let lines = content.lines().count();
+    let lines = counted(content.lines().count() as u64, "line");
     match before {
-        ExistingFile::Missing => format!("created `{}`, {lines} lines", resolved.name),
+        ExistingFile::Missing => format!("created `{}`, {lines}", resolved.name),
         ExistingFile::Text(_) | ExistingFile::Other { .. } if !may_be_read => {
-            format!("replaced `{}`, {lines} lines", resolved.name)
+            format!("replaced `{}`, {lines}", resolved.name)
         }
-        ExistingFile::Text(before) if before.text == content => format!("`{}` was the same already", resolved.name),
-        ExistingFile::Text(_) => format!("replaced `{}`, {lines} lines\n{}", resolved.name, diff::for_model(diff)),
+        ExistingFile::Text(before) if before.text == content => format!("`{}` already has this content", resolved.name),
+        ExistingFile::Text(_) => format!("replaced `{}`, {lines}\n{}", resolved.name, diff::for_model(diff)),
         ExistingFile::Other { bytes, .. } => {
-            format!("replaced `{}`, {lines} lines; {bytes} bytes before", resolved.name)
+            format!("replaced `{}`, {lines}; it had {} before", resolved.name, counted(*bytes, "byte"))
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{Nobody, ScriptedAsker, TestDir, fails, ok, rules_of, run};
 
-const NOBODY: &str = "denied: it needs permission and there is nobody to ask; nothing was done";
+const NOBODY: &str = "denied: it needs permission and there is no one to ask; nothing was done";
 
 /// Writes a file, to show whether the command ran.
 fn touch(name: &str) -> serde_json::Value {
@@ -256,7 +256,7 @@ async fn l4_a_command_that_kills_its_helper_is_ended_by_its_mark() {
         let output = fails(&tools, "shell", json!({ "command": command })).await;
         let lived = test_dir.root().join(format!("lived-{tier}")).exists();
         // If the command can kill the helper, it does not outlive it.
-        assert_eq!(output.contains("watches over it was killed"), !lived, "{tier}: {output}");
+        assert_eq!(output.contains("supervisor process died"), !lived, "{tier}: {output}");
         let is_out_of_reach = match tier {
             Tier::None => false,
             Tier::Kernel => test_dir.at_most(tier).support().landlock >= Some(6),

@@ -19,7 +19,7 @@ async fn l2_read_numbers_lines_and_says_where_to_continue() {
     let whole = "     1\tone\n     2\ttwo\n     3\tthree\n     4\tfour\n";
     assert_eq!(ok(&tools, "read", json!({"path": "a.txt"})).await, whole);
     let part = ok(&tools, "read", json!({"path": "a.txt", "offset": 2, "limit": 2})).await;
-    assert_eq!(part, "     2\ttwo\n     3\tthree\n[the file goes on; read more with offset 4]\n");
+    assert_eq!(part, "     2\ttwo\n     3\tthree\n[more lines follow; continue with offset 4]\n");
     assert_eq!(ok(&tools, "read", json!({"path": "a.txt", "offset": 4})).await, "     4\tfour\n");
     assert_eq!(fails(&tools, "read", json!({"path": "a.txt", "offset": 5})).await, "`a.txt` has only 4 lines");
     assert_eq!(fails(&tools, "read", json!({"path": "b.txt"})).await, "`b.txt` does not exist");
@@ -60,9 +60,9 @@ async fn l4_a_huge_file_is_read_in_bounded_parts() {
     let long = ok(&tools, "read", json!({"path": "long-line"})).await;
     assert!(long.ends_with(" [… 4995904 bytes of this line left out]\n") && long.len() < 5000);
     let many = ok(&tools, "read", json!({"path": "many-lines", "limit": 1_000_000})).await;
-    assert!(many.ends_with("[the file goes on; read more with offset 2001]\n"), "at most 2000 lines");
+    assert!(many.ends_with("[more lines follow; continue with offset 2001]\n"), "at most 2000 lines");
     let wide = ok(&tools, "read", json!({"path": "wide-lines"})).await;
-    assert!(wide.len() < 70_000 && wide.contains("[the file goes on; read more with offset 23]"), "{}", wide.len());
+    assert!(wide.len() < 70_000 && wide.contains("[more lines follow; continue with offset 23]"), "{}", wide.len());
 }
 
 #[tokio::test]
@@ -92,12 +92,12 @@ async fn l2_write_makes_folders_shows_a_diff_and_keeps_the_mode() {
     let tools = test_dir.tools(PermissionMode::Ask);
     let asker = ScriptedAsker::new([PermissionAnswer::Once, PermissionAnswer::Once]);
     let result = run(&tools, &asker, "write", json!({"path": "new/deep/a.txt", "content": "hi\n"})).await;
-    assert_eq!((result.content.as_str(), result.is_error), ("created `new/deep/a.txt`, 1 lines", false));
+    assert_eq!((result.content.as_str(), result.is_error), ("created `new/deep/a.txt`, 1 line", false));
     assert_eq!(test_dir.text("new/deep/a.txt"), "hi\n");
 
     let result = run(&tools, &asker, "write", json!({"path": "link", "content": "echo 2\n"})).await;
     let diff = "--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-echo 1\n+echo 2\n";
-    assert_eq!(result.content, format!("replaced `run.sh`, 1 lines\n{diff}"));
+    assert_eq!(result.content, format!("replaced `run.sh`, 1 line\n{diff}"));
     assert_eq!(asker.questions()[1].preview.as_deref(), Some(diff));
     assert_eq!(asker.questions()[1].subject, "run.sh");
     assert_eq!(test_dir.text("run.sh"), "echo 2\n");

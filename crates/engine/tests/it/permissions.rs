@@ -30,7 +30,7 @@ async fn l3_a_denied_call_says_so_and_does_nothing() {
         (PermissionMode::Ask,      ScriptedAsker::new([PermissionAnswer::No(Some("use b.txt".to_owned()))]),
             "denied by the user, who says: use b.txt; nothing was done"),
         (PermissionMode::Ask,      ScriptedAsker::new([PermissionAnswer::Nobody]),
-            "denied: it needs permission and there is nobody to ask; nothing was done"),
+            "denied: it needs permission and there is no one to ask; nothing was done"),
         (PermissionMode::DenyAll,  ScriptedAsker::new([PermissionAnswer::Once]),
             "denied: it needs permission, and this run denies everything that needs permission; nothing was done"),
     ];
@@ -114,7 +114,7 @@ async fn l3_outside_the_working_directory_always_asks() {
     let tools = test_dir.tools_with_rules(&rules, PermissionMode::AllowAll);
     for (tool, arguments) in cases {
         let output = fails(&tools, tool, arguments.clone()).await;
-        let expected = "denied: it needs permission and there is nobody to ask; nothing was done";
+        let expected = "denied: it needs permission and there is no one to ask; nothing was done";
         assert_eq!(output, expected, "{tool} {arguments}");
     }
     assert_eq!(fs::read_to_string(&secret).unwrap(), "hunter2\n");
@@ -284,7 +284,7 @@ async fn l3_what_may_not_be_read_is_not_shown_by_edit_or_by_the_diff_of_a_write(
     // If reading asks, the error reveals nothing before the answer either.
     let asking = test_dir.tools_with_rules(&[("read:.env*", "ask"), ("write", "allow")], PermissionMode::Ask);
     let output = fails(&asking, "edit", json!({"path": ".env", "old": "no such text", "new": "x"})).await;
-    assert_eq!(output, "denied: it needs permission and there is nobody to ask; nothing was done");
+    assert_eq!(output, "denied: it needs permission and there is no one to ask; nothing was done");
     let asked = test_dir.tools_with_rules(&[("read:.env*", "deny")], PermissionMode::Ask);
     let asker = ScriptedAsker::new([PermissionAnswer::Once]);
     run(&asked, &asker, "write", json!({"path": ".env", "content": "x"})).await;

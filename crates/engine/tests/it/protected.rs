@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Nobody, ScriptedAsker, TestDir, ok, rules_of, run};
 
-const NOBODY: &str = "denied: it needs permission and there is nobody to ask; nothing was done";
+const NOBODY: &str = "denied: it needs permission and there is no one to ask; nothing was done";
 
 fn write(path: &str) -> Value {
     json!({"path": path, "content": "changed"})

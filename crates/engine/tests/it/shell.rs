@@ -65,7 +65,7 @@ async fn l4_a_hung_command_is_ended_with_everything_it_started() {
             let mark = mark(at);
             let command = command.replace("MARK", &mark);
             let output = fails(&tools, "shell", json!({"command": command, "timeout": 1})).await;
-            assert_eq!(output, "begun\n[ended after 1 seconds, its limit]", "{tier} {name}");
+            assert_eq!(output, "begun\n[timed out after 1 second]", "{tier} {name}");
             assert_gone(&mark, name);
         };
         futures_util::future::join_all(cases.into_iter().enumerate().map(run)).await;
@@ -121,7 +121,7 @@ async fn l4_background_processes_of_a_command_are_ended_and_reported() {
             let mark = mark(300 + at);
             let command = command.replace("MARK", &mark);
             let output = ok(&tools, "shell", json!({ "command": command })).await;
-            let expected = "begun\n[what it left in the background was ended]\n[exit code 0]";
+            let expected = "begun\n[background processes were killed]\n[exit code 0]";
             assert_eq!(output, expected, "{tier} {name}");
             assert_gone(&mark, name);
         }

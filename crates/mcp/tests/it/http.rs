@@ -43,11 +43,11 @@ async fn l2_a_server_over_http_lists_and_answers() {
 #[tokio::test]
 async fn l2_a_server_that_needs_a_key_or_is_missing_is_reported_with_a_remedy() {
     let web = HttpTestServer::requiring("authorization: bearer hush");
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     #[rustfmt::skip]
     let cases = [
         (at(&web.url, &[]),                              "it wants an authorization",        "headers = { authorization"),
-        (at(&format!("http://{nobody}/mcp"), &[]),       "it cannot be reached: Connection refused", "set enabled = false"),
+        (at(&format!("http://{closed_port}/mcp"), &[]),       "it cannot be reached: Connection refused", "set enabled = false"),
         (at(&web.url, &[("x-key", "a\nb")]),             "the header `x-key` cannot be sent", "check its url and headers"),
     ];
     for (server, what, remedy) in cases {
@@ -67,7 +67,7 @@ async fn l4_an_endless_response_is_not_read_forever() {
         assert_eq!(notes, [""; 0]);
         let result = call(&tools, "web__write_thing", json!({ "flood": kind })).await;
         assert!(result.is_error && result.content.len() < 1000, "{kind}: {}", result.content);
-        assert!(result.content.contains("more than 8388608 bytes"), "{kind}: {}", result.content);
+        assert!(result.content.contains("exceeds 8388608 bytes"), "{kind}: {}", result.content);
         assert_eq!(call(&tools, "web__write_thing", json!({})).await.content, "written", "{kind}: it still serves");
         servers.close().await;
     }

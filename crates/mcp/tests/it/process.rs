@@ -75,7 +75,7 @@ async fn l3_the_tools_of_a_server_ask_until_it_is_trusted_whatever_it_claims() {
     // The first one claims that it only reads.
     for (tool, arguments) in [("play__list_things", json!({ "of": "x" })), ("play__write_thing", json!({}))] {
         let denied = call(&asking, tool, arguments).await;
-        assert!(denied.is_error && denied.content.contains("nobody to ask"), "{}", denied.content);
+        assert!(denied.is_error && denied.content.contains("no one to ask"), "{}", denied.content);
     }
     // The question shows all arguments, and a lasting answer covers the whole server.
     let long = "y".repeat(50_000);
@@ -144,7 +144,7 @@ async fn l4_an_endless_message_is_not_read_forever() {
     let mut servers = McpServers::start(vec![test_server_config("play", "plain", &log)], environment(STARTUP_TIMEOUT));
     let (tools, _) = tools(&mut servers, PermissionMode::AllowAll).await;
     let result = call(&tools, "play__env", json!({ "name": "FLOOD" })).await;
-    let output = "ended during the call (it sent a message of more than 8388608 bytes)";
+    let output = "ended during the call (it sent a message that exceeds 8388608 bytes)";
     assert!(result.is_error && result.content.contains(output), "{}", result.content);
     assert_eq!(call(&tools, "play__write_thing", json!({})).await.content, "written", "it is started again");
     let first = log.processes()[0];
@@ -218,9 +218,9 @@ async fn l2_servers_that_fail_to_start_are_named_and_do_not_block_the_others_for
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert_eq!(tools.specs().len(), 8);
     let starts = [
-        "no tools of the MCP server `late`: it did not answer within 3 s; if `",
-        "no tools of the MCP server `dead`: it ended before it had answered: cannot find the module `left-pad`; run its command",
-        "no tools of the MCP server `gone`: `/no/such/server` cannot be started: ",
+        "MCP server `late` has no tools: it did not answer within 3 s; if `",
+        "MCP server `dead` has no tools: it ended before it had answered: cannot find the module `left-pad`; run its command",
+        "MCP server `gone` has no tools: `/no/such/server` cannot be started: ",
     ];
     assert_eq!(notes.len(), starts.len(), "{notes:?}");
     for (note, start) in notes.iter().zip(starts) {

@@ -2,20 +2,20 @@
 
 mod command;
 mod list;
-mod memory;
-mod names;
+mod remembered;
 mod rules;
+mod tool_names;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{AnswerScope, Asker, CallTarget, PermissionAnswer, PermissionQuestion, PriorApproval, Risk};
 
 pub use list::{ForgetError, ListedRule, RuleSource};
-use memory::StoredAnswer;
-pub use memory::{MemoryError, ProjectMemory};
-pub use names::{KnownTools, server_pattern};
+use remembered::StoredAnswer;
+pub use remembered::{MemoryError, ProjectMemory};
 pub(crate) use rules::Rule;
 pub use rules::{PermissionRules, RuleError, RuleVerdict};
+pub use tool_names::{KnownTools, server_pattern};
 
 /// What to do when the rules say to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) enum Denial {
     ByRule(String),
     #[error("denied: it needs permission, and this run denies everything that needs permission; nothing was done")]
     ByMode,
-    #[error("denied: it needs permission and there is nobody to ask; nothing was done")]
+    #[error("denied: it needs permission and there is no one to ask; nothing was done")]
     NobodyToAsk,
     #[error("denied by the user{}; nothing was done", user_comment(.0))]
     ByUser(Option<String>),

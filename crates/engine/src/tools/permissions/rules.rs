@@ -10,7 +10,7 @@ use std::str::FromStr;
 use aside_core::permission_question::is_invisible;
 
 use super::command::{CommandClass, ShellCommand, spellings};
-use super::names::{SERVER_SEPARATOR, server_pattern};
+use super::tool_names::{SERVER_SEPARATOR, server_pattern};
 use crate::tools::{CallTarget, Risk};
 
 /// The tool whose subject is a command line.

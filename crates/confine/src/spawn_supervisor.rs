@@ -1,4 +1,4 @@
-//! Starts the helper, for synchronous callers.
+//! Starts the supervisor process, for synchronous callers.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;

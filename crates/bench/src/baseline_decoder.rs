@@ -2,7 +2,7 @@
 //! real decoder reads, and owned text. No order, no blocks, no tags, no rules.
 //!
 //! Text without escapes is borrowed from the frame, and lists of one element are
-//! read without a `Vec`: the floor wastes nothing.
+//! read without a `Vec`: the baseline wastes nothing.
 
 #![allow(dead_code, reason = "what the decoder reads is read here too, used or not")]
 

@@ -15,7 +15,7 @@ const MESSAGES: usize = 2_000;
 const THINKING_BYTES: usize = 4 << 20;
 
 /// A history with its encoder.
-pub struct RebuildBench {
+pub struct EncodingBench {
     dialects: Dialects,
     settings: Settings,
     history: History,
@@ -57,8 +57,8 @@ fn measured_second_count(counter: &dyn TokenCounter, text: &str) -> TokenCount {
     counter.count(text)
 }
 
-impl RebuildBench {
-    pub fn new(counter: Arc<dyn TokenCounter>) -> RebuildBench {
+impl EncodingBench {
+    pub fn new(counter: Arc<dyn TokenCounter>) -> EncodingBench {
         // Loads the vocabulary now, so that loading is not measured.
         std::hint::black_box(counter.count("once"));
         let mut history = History::new();
@@ -72,7 +72,7 @@ impl RebuildBench {
         settings.set(Layer::Session, "reasoning.includeInContext", "true").expect("a setting");
         let counter = Arc::new(NamedCounter { counter, second: AtomicBool::new(false) });
         let encoder = Encoder::counting_with(Arc::<NamedCounter>::clone(&counter));
-        RebuildBench { dialects, settings, history, encoder, counter }
+        EncodingBench { dialects, settings, history, encoder, counter }
     }
 
     pub fn start_second_build(&mut self) {
@@ -123,14 +123,14 @@ fn append_turn(history: &mut History, thought: &str) {
 }
 
 #[inline(never)]
-pub fn measured_first_build(bench: &mut RebuildBench) -> Encoded {
+pub fn measured_first_build(bench: &mut EncodingBench) -> Encoded {
     // The compiler would merge two functions with the same body.
     std::hint::black_box("first");
     bench.encode()
 }
 
 #[inline(never)]
-pub fn measured_second_build(bench: &mut RebuildBench) -> Encoded {
+pub fn measured_second_build(bench: &mut EncodingBench) -> Encoded {
     std::hint::black_box("second");
     bench.encode()
 }

@@ -1,8 +1,8 @@
-//! The helper process: this program, started again as the parent of one command.
+//! The supervisor process: this program, started again as the parent of one command.
 //!
 //! It has its own session, and every orphan of the command becomes its child. It ends
 //! when all of them have ended: after the command has ended, after a signal, or when the
-//! process that started it is gone. The helper itself is not confined. One of its threads
+//! process that started it is gone. The supervisor itself is not confined. One of its threads
 //! is, and starts the command, because Landlock, seccomp and capabilities apply to a
 //! thread and are inherited from it.
 
@@ -94,7 +94,7 @@ fn run_command(launch: Launch) -> LaunchReport {
         Ok(child) => child,
         Err(why) => return LaunchReport::not_started(why),
     };
-    let_go_of_outputs();
+    close_outputs();
     let mut report =
         Supervisor { child, signals, input: launch.input, wrapper_depth: wrapper_depth(&launch.mechanism) }
             .wait_for_end();
@@ -107,7 +107,7 @@ fn run_command(launch: Launch) -> LaunchReport {
 }
 
 /// Closes our copies of the outputs, so that they end with the command.
-fn let_go_of_outputs() {
+fn close_outputs() {
     if let Ok(nothing) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&nothing);
         let _ = rustix::stdio::dup2_stderr(&nothing);
@@ -186,7 +186,7 @@ enum WaitResult {
 }
 
 /// Whether any process below this one is left.
-enum Descendants {
+enum DescendantStatus {
     Gone,
     Alive,
 }
@@ -210,7 +210,7 @@ impl Supervisor {
                 report.end = end;
                 state = SupervisorState::CommandEnded(Instant::now() + BACKGROUND_GRACE);
             }
-            if matches!(left, Descendants::Gone) {
+            if matches!(left, DescendantStatus::Gone) {
                 return report;
             }
             let result = self.wait(state.deadline(), is_open);
@@ -279,26 +279,26 @@ impl Supervisor {
     }
 
     /// Reaps every process that ended, including the command's orphans.
-    fn reap(&self) -> (Descendants, Option<CommandEnd>) {
+    fn reap(&self) -> (DescendantStatus, Option<CommandEnd>) {
         drain(&self.signals.child);
         let mut end = None;
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.child => end = Some(command_end(status)),
                 Ok(Some(_)) | Err(Errno::INTR) => (),
-                Ok(None) => return (Descendants::Alive, end),
-                Err(_) => return (Descendants::Gone, end),
+                Ok(None) => return (DescendantStatus::Alive, end),
+                Err(_) => return (DescendantStatus::Gone, end),
             }
         }
     }
 
-    /// Kills until nothing is left. Processes may fork meanwhile, so this repeats.
+    /// Kills until nothing is left. Processes may fork in the meantime, so this repeats.
     fn kill_all(self, mut report: LaunchReport) -> LaunchReport {
         let deadline = Instant::now() + KILL_TIMEOUT;
         let mut pause = Duration::from_millis(1);
         loop {
             process_tree::kill_descendants();
-            if let (Descendants::Gone, _) = self.reap() {
+            if let (DescendantStatus::Gone, _) = self.reap() {
                 return report;
             }
             if Instant::now() >= deadline {

@@ -1,4 +1,4 @@
-//! The helper process that supervises a command or an MCP server, and the cleanup if it dies.
+//! A handle on the process that supervises a command or an MCP server, and the cleanup if it dies.
 
 use std::ffi::OsString;
 use std::fs;
@@ -50,20 +50,20 @@ impl ProcessMark {
 
 /// A helper process and everything that runs under it.
 #[derive(Debug)]
-pub struct HelperProcess {
+pub struct SupervisorHandle {
     helper: Option<Pid>,
     mark: ProcessMark,
 }
 
-impl HelperProcess {
+impl SupervisorHandle {
     /// Starts the helper. It creates its own session, and ends with everything under it when its standard
     /// input closes.
-    pub fn start(mut command: Command) -> io::Result<(Child, HelperProcess)> {
+    pub fn start(mut command: Command) -> io::Result<(Child, SupervisorHandle)> {
         let mark = ProcessMark::new();
         command.env(MARK_VARIABLE, mark.value());
         let child = tokio::process::Command::from(command).kill_on_drop(false).spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Ok((child, HelperProcess { helper: id.and_then(Pid::from_raw), mark }))
+        Ok((child, SupervisorHandle { helper: id.and_then(Pid::from_raw), mark }))
     }
 
     /// Makes the helper end everything, with SIGTERM first and then SIGKILL.
@@ -86,7 +86,7 @@ impl HelperProcess {
             let _ = kill_process(helper, Signal::KILL);
         }
         let mut ended = 0;
-        // Repeat, because a process may fork meanwhile.
+        // Repeat, because a process may fork in the meantime.
         for _ in 0..8 {
             let escaped = processes_with_mark(&self.mark);
             if escaped.is_empty() {
@@ -102,7 +102,7 @@ impl HelperProcess {
 }
 
 /// Ends everything before returning, because this process may be about to exit.
-impl Drop for HelperProcess {
+impl Drop for SupervisorHandle {
     fn drop(&mut self) {
         let Some(helper) = self.helper else { return };
         self.terminate();

@@ -7,7 +7,7 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-pub struct Meter;
+pub struct AllocCounter;
 
 /// What happened during a measurement.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ fn shrank(bytes: usize) {
 
 #[expect(unsafe_code, reason = "an allocator cannot be written without; every call goes to the system's")]
 // SAFETY: every call is passed to the system allocator unchanged.
-unsafe impl GlobalAlloc for Meter {
+unsafe impl GlobalAlloc for AllocCounter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grew(layout.size());
         unsafe { System.alloc(layout) }
