@@ -125,7 +125,7 @@ def imitation():
 def painted(front_end):
     """A command long enough to scroll its own question away and draw another one."""
     def attack():
-        fake = [""] * 22 + ["shell: git status", "│ git status", "tier: strong ❨network off❩", "s and p cover ˋshell:git status"]
+        fake = [""] * 22 + ["shell: git status", "│ git status", "tier: strong ❨network off❩", "s and p also allow ˋshell:git status"]
         command = "touch never; : '" + " " * 43 + "".join(line.ljust(80) for line in fake) + "'"
         with World([call("shell", {"command": command})]) as world:
             terminal = world.front_end(front_end)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::models::{assignments, line, wrap};
+use crate::models::{assignments, line};
 use crate::provider_tables::{ModelPrice, ProviderTable};
 
 /// The user's own provider, or their changes to a built-in one.
@@ -20,11 +20,11 @@ pub(crate) fn table_text(table: &ProviderTable) -> String {
         line(&mut text, 2, label, fact);
     }
     for model in &table.models {
-        wrap(&mut text, "  models    ", &" ".repeat(12), &model.pattern);
+        line(&mut text, 2, "models", &model.pattern);
         let limit = model.context_limit.map(|limit| format!("{limit} tokens"));
-        let price = model.price.map(|price| format!("{} in, {} out, for a million tokens", price.input, price.output));
-        let beside = Some(assignments(&model.extra_body, "")).filter(|beside| !beside.is_empty());
-        let facts = [("dialect", model.dialect.clone()), ("beside", beside), ("context", limit), ("price", price)];
+        let price = model.price.map(|price| format!("{} in, {} out, per million tokens", price.input, price.output));
+        let extra = Some(assignments(&model.extra_body, "")).filter(|extra| !extra.is_empty());
+        let facts = [("dialect", model.dialect.clone()), ("also sends", extra), ("context", limit), ("price", price)];
         for (label, fact) in facts.into_iter().filter_map(|(label, fact)| Some((label, fact?))) {
             line(&mut text, 4, label, &fact);
         }

@@ -225,7 +225,7 @@ fn plan(
         let found = if head.is_empty() { "is empty" } else { "is of no protocol aside knows" };
         let names: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.as_str()).collect();
         let what = format!("{} {found}; expected a response of {}", display_name(name), names.join(", "));
-        let hint = "an event stream or a JSON body; say --protocol P if you know which it is";
+        let hint = "an event stream or a JSON body; use --protocol P if you know which it is";
         return Err(Report::new(what).hint(hint));
     };
     let model = arguments.dialect.as_ref().and_then(|_| peek_model(head, protocol, dialects));
@@ -276,7 +276,7 @@ fn not_understood(
     let is_specified = arguments.protocol.is_some() || arguments.dialect.is_some();
     let hint = match is_specified {
         true => "leave --protocol and --dialect out to have the protocol detected from the bytes",
-        false => "say --protocol P if it is of another protocol, --max-event BYTES if an event is too large",
+        false => "use --protocol P if it is of another protocol, --max-event BYTES if an event is too large",
     };
     Report::new(what).hint(hint)
 }

@@ -203,7 +203,7 @@ fn confinement_tier(arguments: &Arguments) -> Vec<CheckResult> {
         Tier::Seatbelt => {
             suggestion(format!("confinement: {shown}; untested"), "try it with aside sandbox, and tell us")
         }
-        Tier::None => suggestion(format!("confinement: none, so every command is asked about; {missing}"), BETTER),
+        Tier::None => suggestion(format!("confinement: none, so aside asks before every command; {missing}"), BETTER),
     }]
 }
 
@@ -243,8 +243,8 @@ fn terminal() -> Vec<CheckResult> {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env_var(name)).unwrap_or_default();
     let is_utf8 = locale.to_lowercase().replace('-', "").contains("utf8");
     findings.push(match is_utf8 {
-        true => ok(format!("letters: {locale}")),
-        false => suggestion(format!("letters: the locale is `{locale}`"), "set LANG to one that ends in .UTF-8"),
+        true => ok(format!("locale: {locale}")),
+        false => suggestion(format!("locale: `{locale}` is not UTF-8"), "set LANG to one that ends in .UTF-8"),
     });
     findings
 }

@@ -58,7 +58,7 @@ fn provider_with_key(id: &str) -> anyhow::Result<Provider> {
     // The key is the same for every model.
     let provider = providers.resolve(&format!("{id}/any"), None)?;
     if provider.keys.is_empty() {
-        return Err(Report::new(format!("`{id}` takes no key")).hint("aside models lists who does").into());
+        return Err(Report::new(format!("`{id}` takes no key")).hint("aside models lists which providers do").into());
     }
     Ok(provider)
 }

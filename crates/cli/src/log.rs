@@ -68,7 +68,7 @@ pub(crate) fn init() -> Result<(), Report> {
     })?;
     let file = open(&path).map_err(|error| {
         Report::new(format!("cannot write the log {}: {error}", path.display()))
-            .hint("unset ASIDE_LOG to go on without")
+            .hint("unset ASIDE_LOG to continue without it")
     })?;
     // Already open.
     drop(LOG.set(Log { max_level, file: Mutex::new(file) }));

@@ -25,7 +25,7 @@ impl Servers {
             match server {
                 Ok(server) => servers.push(server),
                 Err(ServerProblem { what, remedy }) => {
-                    notes.push(format!("no tools of the MCP server `{name}`: {what}; {remedy}"));
+                    notes.push(format!("MCP server `{name}` has no tools: {what}; {remedy}"));
                 }
             }
         }
@@ -108,7 +108,7 @@ fn server(table: &McpTable) -> Result<ServerConfig, ServerProblem> {
 fn expand_all(pairs: &[(String, String)], table: &str) -> Result<Vec<(String, String)>, ServerProblem> {
     let one = |(name, value): &(String, String)| {
         let value = expand_variables(value, &env_var).map_err(|missing| ServerProblem {
-            what: format!("{table}.{name} wants the variable {missing}, which is not set"),
+            what: format!("{table}.{name} refers to `${missing}`, which is not set"),
             remedy: format!("export {missing}=…"),
         })?;
         Ok((name.clone(), value))
@@ -119,8 +119,8 @@ fn expand_all(pairs: &[(String, String)], table: &str) -> Result<Vec<(String, St
 fn expand_variables(value: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = value;
-    while let Some((before, behind)) = rest.split_once("${") {
-        let Some((name, after)) = behind.split_once('}') else { break };
+    while let Some((before, reference)) = rest.split_once("${") {
+        let Some((name, after)) = reference.split_once('}') else { break };
         filled.push_str(before);
         filled.push_str(&env(name).ok_or_else(|| name.to_owned())?);
         rest = after;

@@ -19,7 +19,7 @@ pub(crate) struct Servers {
 impl Servers {
     pub(crate) fn start(tables: &[McpTable], _here: &Path, _confine: &Arc<Confine>) -> Servers {
         let enabled = tables.iter().filter(|table| table.enabled);
-        let note = |table: &McpTable| format!("no tools of the MCP server `{}`: {WHAT}; {REMEDY}", table.name);
+        let note = |table: &McpTable| format!("MCP server `{}` has no tools: {WHAT}; {REMEDY}", table.name);
         Servers { notes: enabled.map(note).collect() }
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn choose_model(named: &NamedModels<'_>, providers: &Providers<'_>, l
     };
     let simulated = || ModelChoice {
         name: format!("{SIMULATOR}/{}", presets.iter().find(shows_most).map_or("generic", |dialect| &dialect.id)),
-        why: "no model is named, no key is set and no server answers, so it is simulated".to_owned(),
+        why: "no model chosen, no API key set and no local server found; using the simulator".to_owned(),
     };
     named.first().or_else(by_key).or_else(on_this_machine).unwrap_or_else(simulated)
 }
@@ -101,7 +101,7 @@ mod tests {
             (NamedModels::default(), &["DEEPSEEK_API_KEY", "ANTHROPIC_API_KEY"],                 Some("ollama/q"),   "anthropic/claude-sonnet-5", "ANTHROPIC_API_KEY is set"),
             (NamedModels::default(), &["DEEPSEEK_API_KEY", "MOONSHOT_API_KEY"],                  None,               "deepseek/deepseek-v4-pro", "DEEPSEEK_API_KEY is set"),
             (NamedModels::default(), &["AZURE_OPENAI_API_KEY"],                                  Some("ollama/q"),   "ollama/q", "a server on this machine answers"),
-            (NamedModels::default(), &["MISTRAL_API_KEY"],                                       None,               "sim/deepseek", "no model is named, no key is set and no server answers, so it is simulated"),
+            (NamedModels::default(), &["MISTRAL_API_KEY"],                                       None,               "sim/deepseek", "no model chosen, no API key set and no local server found; using the simulator"),
             (NamedModels::default(), &["MY_MISTRAL"],                                            None,               "mistral/magistral-medium-latest", "MY_MISTRAL is set"),
         ];
         for (named, set, local, name, why) in &cases {

@@ -20,15 +20,12 @@ use crate::{ExitStatus, user_files};
 
 const WIDTH: usize = 80;
 
+/// The column where facts begin, after their labels.
+const FACT_COLUMN: usize = 18;
+
 /// Default facts, which are not shown for a dialect as a whole.
-const DEFAULT_FACTS: [&str; 6] = [
-    "nothing to send",
-    "nothing known",
-    "nothing where there was no thinking",
-    "to the provider",
-    "unknown",
-    "tokens by an estimate",
-];
+const DEFAULT_FACTS: [&str; 6] =
+    ["nothing to send", "nothing known", "not needed", "the provider", "unknown", "estimated"];
 
 /// Show the known providers and models with their rules
 ///
@@ -109,17 +106,17 @@ fn as_text(dialect: &Dialect) -> String {
         line(&mut text, 2, "default", model);
     }
     if dialect.unknown {
-        line(&mut text, 2, "asks", "for nothing about thinking, since nobody knows whom");
+        line(&mut text, 2, "sends", "no thinking parameters: the server is unknown");
     }
     let base = facts(dialect.rules(None));
     for (label, fact) in base.iter().filter(|(_, fact)| !DEFAULT_FACTS.contains(&fact.as_str())) {
         line(&mut text, 2, label, fact);
     }
     for (patterns, rules) in groups(dialect) {
-        wrap(&mut text, "  models    ", &" ".repeat(12), &patterns.join(", "));
+        line(&mut text, 2, "models", &patterns.join(", "));
         let differing: Vec<_> = facts(rules).into_iter().zip(&base).filter(|(own, base)| own != *base).collect();
         if differing.is_empty() {
-            line(&mut text, 4, "", "differ in nothing shown here");
+            line(&mut text, 4, "", "no differences shown here");
         }
         for ((label, fact), _) in differing {
             line(&mut text, 4, label, &fact);
@@ -140,27 +137,27 @@ fn key(dialect: &Dialect) -> String {
 fn facts(rules: &Rules) -> Vec<(&'static str, String)> {
     let Rules { read, echo, bind, ask, .. } = rules;
     vec![
-        ("reads", reads(read)),
-        ("gives", gives(echo)),
-        ("loop", duty(echo.loop_duty).to_owned()),
-        ("turns", turns(echo)),
-        ("fills", fills(echo)),
-        ("bound", bound(bind)),
-        ("thinks", thinks(ask).to_owned()),
+        ("thinking in", thinking_in(read)),
+        ("sent back", sent_back(echo)),
+        ("in tool loop", duty(echo.loop_duty).to_owned()),
+        ("across turns", across_turns(echo)),
+        ("filler", filler(echo)),
+        ("valid for", valid_for(bind)),
+        ("thinking", thinking(ask).to_owned()),
         ("on", assignments(&ask.on, "nothing to send")),
         ("off", off(&ask.off)),
         ("effort", effort(ask)),
         ("budget", budget(ask)),
-        ("shown", assignments(&ask.show, "nothing to send")),
-        ("beside", beside(ask)),
-        ("refuses", refuses(ask)),
+        ("visible via", assignments(&ask.show, "nothing to send")),
+        ("also sends", also_sends(ask)),
+        ("rejects", rejects(ask)),
         ("output", output(ask)),
         ("context", ask.context_limit.map_or("unknown".to_owned(), |limit| format!("{limit} tokens"))),
-        ("counts", counts(ask)),
+        ("tokenizer", tokenizer(ask)),
     ]
 }
 
-fn reads(read: &ReadRules) -> String {
+fn thinking_in(read: &ReadRules) -> String {
     let mut all = Vec::new();
     if !read.text.is_empty() {
         all.push(format!("the first of {}", read.text.join(", ")));
@@ -180,51 +177,51 @@ fn reads(read: &ReadRules) -> String {
     if !tags.is_empty() {
         let start = match read.tags.start {
             TagStart::Explicit => "",
-            TagStart::Prefilled => ", opened by the template",
-            TagStart::Auto => ", perhaps opened by the template",
+            TagStart::Prefilled => ", opened by the chat template",
+            TagStart::Auto => ", possibly opened by the chat template",
         };
         all.push(format!("tags {}{start}", tags.join(" ")));
     }
-    if all.is_empty() { "what the protocol has for it".to_owned() } else { all.join("; ") }
+    if all.is_empty() { "the protocol's own thinking fields".to_owned() } else { all.join("; ") }
 }
 
-fn gives(echo: &EchoRules) -> String {
+fn sent_back(echo: &EchoRules) -> String {
     let field = match &echo.field {
         EchoField::Same => "the field it came in",
         EchoField::Named(name) => name,
     };
     let place = match echo.carrier {
-        Carrier::None => return "nothing back".to_owned(),
+        Carrier::None => return "never".to_owned(),
         Carrier::Field => field.to_owned(),
         Carrier::Details => "the array it came in".to_owned(),
         Carrier::ContentTags => "tags in the content".to_owned(),
         Carrier::ContentChunks => "parts of the content".to_owned(),
         Carrier::Block => "blocks".to_owned(),
         Carrier::Item => "items".to_owned(),
-        Carrier::Part => "parts, and seals on them".to_owned(),
+        Carrier::Part => "parts, with their seals".to_owned(),
         Carrier::CallExtra => "seals on the tool calls".to_owned(),
-        Carrier::FieldsOpaque => format!("{field}, and the seal beside it"),
+        Carrier::FieldsOpaque => format!("{field}, and the seal next to it"),
     };
-    let when = if echo.include { "by default" } else { "only if you say so" };
-    let sealed = if echo.need_opaque { "; nothing without a seal" } else { "" };
+    let when = if echo.include { "by default" } else { "only if enabled" };
+    let sealed = if echo.need_opaque { "; only with a seal" } else { "" };
     let foreign = match echo.foreign {
         Foreign::Drop => "",
-        Foreign::AsField => "; other makers' thinking in the field",
-        Foreign::DummySignature => "; a dummy seal on other makers' calls",
+        Foreign::AsField => "; thinking from other providers goes in the field",
+        Foreign::DummySignature => "; calls from other providers get a dummy seal",
     };
-    format!("back in {place}, {when}{sealed}{foreign}")
+    format!("in {place}, {when}{sealed}{foreign}")
 }
 
 fn duty(duty: Duty) -> &'static str {
     match duty {
-        Duty::Must => "must go back",
-        Duty::Should => "should go back",
-        Duty::Ignored => "need not go back",
-        Duty::Forbidden => "must not go back",
+        Duty::Must => "must be sent back",
+        Duty::Should => "should be sent back",
+        Duty::Ignored => "need not be sent back",
+        Duty::Forbidden => "must not be sent back",
     }
 }
 
-fn turns(echo: &EchoRules) -> String {
+fn across_turns(echo: &EchoRules) -> String {
     let duty = duty(echo.turns_duty);
     match echo.turns_if {
         TurnsIf::Always => duty.to_owned(),
@@ -233,10 +230,10 @@ fn turns(echo: &EchoRules) -> String {
     }
 }
 
-fn fills(echo: &EchoRules) -> String {
+fn filler(echo: &EchoRules) -> String {
     let filler = match echo.carrier {
         Carrier::Details => "[]".to_owned(),
-        Carrier::Block | Carrier::Item => "an empty one".to_owned(),
+        Carrier::Block | Carrier::Item => "an empty block".to_owned(),
         Carrier::None
         | Carrier::Field
         | Carrier::ContentTags
@@ -246,46 +243,46 @@ fn fills(echo: &EchoRules) -> String {
         | Carrier::FieldsOpaque => format!("{:?}", echo.filler),
     };
     match echo.fill_empty {
-        FillEmpty::None => "nothing where there was no thinking".to_owned(),
-        FillEmpty::WithToolCalls => format!("messages with calls and no thinking with {filler}"),
-        FillEmpty::All => format!("every message without thinking with {filler}"),
+        FillEmpty::None => "not needed".to_owned(),
+        FillEmpty::WithToolCalls => format!("{filler} in messages with tool calls and no thinking"),
+        FillEmpty::All => format!("{filler} in every message without thinking"),
     }
 }
 
-fn bound(bind: &BindRules) -> String {
-    let mut all = vec!["to the provider".to_owned()];
+fn valid_for(bind: &BindRules) -> String {
+    let mut all = vec!["the provider".to_owned()];
     match &bind.model {
         BindModel::None => (),
-        BindModel::Same => all.push("to the model".to_owned()),
-        BindModel::Matrix(name) => all.push(format!("to the models of the matrix {name}")),
+        BindModel::Same => all.push("the model".to_owned()),
+        BindModel::Matrix(name) => all.push(format!("the models of the matrix {name}")),
     }
     if bind.account {
-        all.push("to the account".to_owned());
+        all.push("the account".to_owned());
     }
     match bind.prefix {
         PrefixCheck::None | PrefixCheck::Record => (),
-        PrefixCheck::Error => all.push("to what came before, else refused".to_owned()),
-        PrefixCheck::DropBlock => all.push("to what came before, else dropped".to_owned()),
+        PrefixCheck::Error => all.push("the same preceding messages (else refused)".to_owned()),
+        PrefixCheck::DropBlock => all.push("the same preceding messages (else dropped)".to_owned()),
     }
-    match bind.removal {
-        Removal::Any => (),
-        Removal::PrefixOnly => all.push("to go from the oldest on".to_owned()),
-        Removal::AllOrNone => all.push("to go all or none".to_owned()),
-    }
-    all.join(", ")
+    let removal = match bind.removal {
+        Removal::Any => "",
+        Removal::PrefixOnly => "; only the oldest may be removed",
+        Removal::AllOrNone => "; all or none may be removed",
+    };
+    format!("{}{removal}", all.join(", "))
 }
 
-fn thinks(ask: &AskRules) -> &'static str {
+fn thinking(ask: &AskRules) -> &'static str {
     match ask.default {
-        AskDefault::On => "unless told not to",
-        AskDefault::Off => "only if asked",
+        AskDefault::On => "on unless disabled",
+        AskDefault::Off => "only if enabled",
         AskDefault::Always => "always",
     }
 }
 
 fn off(off: &Off) -> String {
     match off {
-        Off::Patch(patch) => assignments(patch, "by not asking"),
+        Off::Patch(patch) => assignments(patch, "by sending nothing"),
         Off::Unsupported => "cannot be switched off".to_owned(),
     }
 }
@@ -306,33 +303,33 @@ fn budget(ask: &AskRules) -> String {
     let range = ask.budget.range.map_or(String::new(), |(least, most)| format!(": {least} to {most}"));
     let pair =
         |a: &str, b: &str| ask.exclusive.iter().any(|(one, two)| (one == a && two == b) || (one == b && two == a));
-    let alone = if pair("effort", "budget") { ", not beside an effort" } else { "" };
+    let alone = if pair("effort", "budget") { ", not together with effort" } else { "" };
     format!("{}{range}{alone}", ask.budget.path)
 }
 
-fn beside(ask: &AskRules) -> String {
+fn also_sends(ask: &AskRules) -> String {
     let headers = ask.headers.iter().map(|(name, value)| format!("header {name}: {value}"));
     let extra = Some(assignments(&ask.extra, "")).filter(|text| !text.is_empty());
     let all: Vec<String> = extra.into_iter().chain(headers).collect();
     if all.is_empty() { "nothing to send".to_owned() } else { all.join(", ") }
 }
 
-fn refuses(ask: &AskRules) -> String {
-    let forced = (!ask.forced_tools_ok).then(|| "a forced tool while it thinks".to_owned());
-    let thinking = ask.forbid_when_on.iter().map(|name| format!("{name} while it thinks"));
+fn rejects(ask: &AskRules) -> String {
+    let forced = (!ask.forced_tools_ok).then(|| "a forced tool while thinking".to_owned());
+    let thinking = ask.forbid_when_on.iter().map(|name| format!("{name} while thinking"));
     let all: Vec<String> = ask.forbid.iter().cloned().chain(thinking).chain(forced).collect();
     if all.is_empty() { "nothing known".to_owned() } else { all.join(", ") }
 }
 
 fn output(ask: &AskRules) -> String {
-    let path = if ask.max_tokens.path.is_empty() { "no limit known" } else { &ask.max_tokens.path };
-    ask.max_tokens.default.map_or(path.to_owned(), |limit| format!("{path}: {limit} unless you say so"))
+    let path = if ask.max_tokens.path.is_empty() { "limit unknown" } else { &ask.max_tokens.path };
+    ask.max_tokens.default.map_or(path.to_owned(), |limit| format!("{path}: {limit} by default"))
 }
 
-fn counts(ask: &AskRules) -> String {
+fn tokenizer(ask: &AskRules) -> String {
     match ask.tokenizer {
-        Tokenizer::O200k | Tokenizer::Cl100k => format!("tokens by {}", ask.tokenizer.as_str()),
-        Tokenizer::None => "tokens by an estimate".to_owned(),
+        Tokenizer::O200k | Tokenizer::Cl100k => ask.tokenizer.as_str().to_owned(),
+        Tokenizer::None => "estimated".to_owned(),
     }
 }
 
@@ -355,15 +352,15 @@ fn flatten(path: &str, patch: &Patch, all: &mut Vec<String>) {
 }
 
 pub(crate) fn line(text: &mut String, indent: usize, label: &str, fact: &str) {
-    let first = format!("{}{label:<width$}", " ".repeat(indent), width = 12 - indent);
-    wrap(text, &first, &" ".repeat(12), fact);
+    let first = format!("{}{label:<width$}", " ".repeat(indent), width = FACT_COLUMN - indent);
+    wrap(text, &first, &" ".repeat(FACT_COLUMN), fact);
 }
 
 /// Wraps at spaces, and a word too long for a line after one of its dots.
-pub(crate) fn wrap(text: &mut String, first: &str, next: &str, fact: &str) {
+fn wrap(text: &mut String, first: &str, next: &str, fact: &str) {
     let mut current = first.to_owned();
     let mut empty = true;
-    for word in fact.split(' ').flat_map(|word| pieces(word, WIDTH - 12)) {
+    for word in fact.split(' ').flat_map(|word| pieces(word, WIDTH - FACT_COLUMN)) {
         let gap = usize::from(!empty && !word.glued);
         if !empty && current.chars().count() + gap + word.text.chars().count() > WIDTH {
             text.push_str(&current);

@@ -221,7 +221,7 @@ impl<'a> TableReader<'a> {
             && !url.contains(|one: char| one.is_whitespace() || one.is_control());
         match is_url {
             true => Ok(Some(url)),
-            false => Err(self.error_at(key, &format!("`{url}` is no URL")).hint(hint)),
+            false => Err(self.error_at(key, &format!("`{url}` is not a URL")).hint(hint)),
         }
     }
 

@@ -127,7 +127,7 @@ impl Providers<'_> {
         let mut seen = std::collections::HashSet::new();
         all.retain(|id| seen.insert(*id));
         Report::new(format!("`{name}` names no provider"))
-            .hint(format!("say -m PROVIDER/MODEL or --dialect D, with one of: {}", all.join(", ")))
+            .hint(format!("use -m PROVIDER/MODEL or --dialect D, with one of: {}", all.join(", ")))
     }
 
     fn dialect(&self, id: &str) -> Result<Dialect, Report> {

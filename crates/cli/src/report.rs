@@ -101,3 +101,8 @@ pub(crate) fn print_notice(text: &str) {
 fn for_stderr(text: &str) -> Cow<'_, str> {
     if std::io::stderr().is_terminal() { terminal_safe(text) } else { Cow::Borrowed(text) }
 }
+
+/// `1 line`, `2 lines`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}

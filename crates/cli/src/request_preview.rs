@@ -117,7 +117,7 @@ impl RequestArguments {
         let named = NamedModels { flag: self.model.as_deref(), session, ..loaded.named_models() };
         let choice = named.first().ok_or_else(|| {
             Report::new("no model is named")
-                .hint("say -m PROVIDER/MODEL, or name one in the header line of the conversation")
+                .hint("use -m PROVIDER/MODEL, or name one in the header line of the conversation")
         })?;
         all.resolve(&choice.name, self.dialect.as_deref())
     }

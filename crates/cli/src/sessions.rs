@@ -20,7 +20,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::output;
-use crate::report::{Report, print_notice};
+use crate::report::{Report, counted, print_notice};
 use crate::session_recorder::{self, SessionChoice};
 use crate::settings::setting_error;
 use crate::times;
@@ -186,7 +186,11 @@ fn transcript(message: &Message, view: ThinkingView) -> String {
             }
             (Block::ToolResult(result), _) => {
                 let mark = if result.is_error { '✗' } else { '✓' };
-                out.push_str(&format!("{mark} {}: {} lines\n\n", result.name, result.content.lines().count()));
+                out.push_str(&format!(
+                    "{mark} {}: {}\n\n",
+                    result.name,
+                    counted(result.content.lines().count() as u64, "line")
+                ));
             }
             (Block::Image(image), _) => out.push_str(&format!("[{}]\n\n", image.media_type)),
             (Block::Unmodelled(_), _) => out.push_str("[something aside does not know; kept]\n\n"),

@@ -311,7 +311,7 @@ impl SettingsFile {
     fn change(&self, entry: &SettingEntry<'_>) -> Result<SettingChange, Report> {
         let name = entry.name();
         let Some(given) = to_json(entry.item) else {
-            let problem = format!("`{}` is no value of a setting", entry.item.to_string().trim());
+            let problem = format!("`{}` is not a valid setting value", entry.item.to_string().trim());
             return Err(self.error_at(entry.span.clone(), &name, &problem));
         };
         SettingChange::accept(&name, &given)

@@ -81,7 +81,7 @@ fn print_address(address: SocketAddr) {
     let question = r#"{"model":"generic","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
     let reach = if address.ip().is_loopback() { "" } else { "note: other machines can reach it\n" };
     let text = format!(
-        "aside simulator at {url}; no model is asked, Ctrl+C ends it
+        "aside simulator listening on {url}; no model is called; press Ctrl+C to stop
 {reach}
 base URL  {url}/v1   openai-chat, openai-responses
           {url}      anthropic, gemini, ollama, bedrock, cohere

@@ -216,7 +216,7 @@ fn secrets_in_value(value: &str) -> Vec<String> {
     if !value.contains("${") {
         return vec![value.rsplit(' ').next().unwrap_or(value).to_owned()];
     }
-    let named = value.split("${").skip(1).filter_map(|behind| behind.split_once('}'));
+    let named = value.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     named.filter_map(|(name, _)| env_var(name)).collect()
 }
 

@@ -155,7 +155,7 @@ impl Trust<'_> {
                 PermissionAnswer::No(_) => false,
                 PermissionAnswer::Nobody => {
                     notify(&format!(
-                        "note: {} not sent: nobody has trusted {} yet (aside trust, or --trust)",
+                        "note: {} not sent: you have not trusted {} yet (aside trust, or --trust)",
                         names_with_verb(&files.names()),
                         files.root.display()
                     ));

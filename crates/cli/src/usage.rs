@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Done);
     }
     if lines.is_empty() {
-        print_notice("nothing was used yet");
+        print_notice("no usage recorded yet");
         return Ok(ExitStatus::Done);
     }
     writeln!(

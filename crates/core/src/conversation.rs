@@ -63,9 +63,11 @@ impl Conversation {
             }
             let message = read_message(raw).map_err(fail)?;
             let parent = match member(raw, "parent").map(|parent| (parent.kind(), text_of(parent))) {
-                Some((_, Some(name))) => {
-                    Some(*names.get(&name).ok_or_else(|| fail(format!("parent `{name}` is no earlier line's id")))?)
-                }
+                Some((_, Some(name))) => Some(
+                    *names
+                        .get(&name)
+                        .ok_or_else(|| fail(format!("parent `{name}` is not the id of an earlier line")))?,
+                ),
                 // An explicit null means no parent, unlike a missing member.
                 Some((JsonKind::Null, None)) => None,
                 Some((_, None)) | None => conversation.history.head(),
@@ -80,7 +82,8 @@ impl Conversation {
         match head {
             Some(Some(name)) => {
                 let id = names.get(&name).copied();
-                let problem = || ConversationError { line: 1, problem: format!("head `{name}` is no line's id") };
+                let problem =
+                    || ConversationError { line: 1, problem: format!("head `{name}` is not the id of a line") };
                 conversation.history.fork(Some(id.ok_or_else(problem)?)).map_err(|_| problem())?;
             }
             // The head is before the first message: everything was undone.

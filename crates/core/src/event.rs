@@ -7,8 +7,8 @@
 use crate::block::SealKind;
 use crate::json_string::JsonText;
 
-/// A position assigned by the decoder. It increases by one per block and is
-/// never sent.
+/// A block's number within a reply. It increases by one per block and is never
+/// sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
@@ -155,7 +155,7 @@ pub enum Ending {
     /// The body was complete, but the provider gave no reason.
     #[default]
     Unsaid,
-    /// The stream broke off before the provider was done.
+    /// The stream ended before the provider was done.
     CutOff,
 }
 

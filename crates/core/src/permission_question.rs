@@ -164,8 +164,8 @@ impl PermissionQuestion {
             || has_marks(self.body(), self.content())
     }
 
-    /// What a lasting answer would cover, if one may be offered.
-    pub fn offered_cover(&self) -> Option<String> {
+    /// The rule that a lasting answer would remember, if one may be offered.
+    pub fn rememberable_scope(&self) -> Option<String> {
         let covers = self.covers.clone()?;
         (!self.is_marked() && !covers.contains(is_invisible)).then_some(covers)
     }
@@ -215,7 +215,7 @@ pub struct AnswerChoices {
 
 impl AnswerChoices {
     pub fn new(question: &PermissionQuestion) -> AnswerChoices {
-        let longer = question.offered_cover().map(|_| [AnswerChoice::Session, AnswerChoice::Project]);
+        let longer = question.rememberable_scope().map(|_| [AnswerChoice::Session, AnswerChoice::Project]);
         let longer = longer.into_iter().flatten();
         let offered =
             std::iter::once(AnswerChoice::Once).chain(longer).chain([AnswerChoice::No, AnswerChoice::Message]);
@@ -359,7 +359,8 @@ pub fn render(question: &PermissionQuestion, layout: QuestionLayout) -> Rendered
         facts.push(format!("protected: {}", visible(path)));
     }
     if hidden > 0 {
-        facts.push(format!("{hidden} lines not shown (v shows all), from line {first_hidden} on"));
+        let lines = if hidden == 1 { "line" } else { "lines" };
+        facts.push(format!("{hidden} {lines} not shown (v shows all), from line {first_hidden} on"));
     }
     let facts = facts.iter().map(|fact| truncated(fact, layout.width)).collect();
     RenderedQuestion { head, body: rows, facts, hidden, covers: covers(question, layout.width) }
@@ -368,10 +369,10 @@ pub fn render(question: &PermissionQuestion, layout: QuestionLayout) -> Rendered
 /// Does not repeat a long command outside of its gutter, where it could push
 /// the question off the screen and imitate another one.
 fn covers(question: &PermissionQuestion, width: Option<usize>) -> Option<String> {
-    let covers = question.offered_cover()?;
-    let line = format!("s and p cover `{covers}`");
+    let covers = question.rememberable_scope()?;
+    let line = format!("s and p also allow `{covers}`");
     let is_short = covers.chars().count() <= LONGEST_COVER && truncated(&line, width) == line;
-    Some(if is_short { line } else { truncated("s and p cover exactly this", width) })
+    Some(if is_short { line } else { truncated("s and p also allow exactly this", width) })
 }
 
 /// Longer ones are not repeated, since the question shows them.
@@ -517,11 +518,11 @@ fn wrap(line: &str, width: Option<usize>) -> impl Iterator<Item = &str> {
             used += columns(*c);
             used > room && *at > 0
         });
-        let (row, behind) = match cut {
-            Some((at, _)) => line.split_at_checked(at).map_or((line, None), |(row, behind)| (row, Some(behind))),
+        let (row, after) = match cut {
+            Some((at, _)) => line.split_at_checked(at).map_or((line, None), |(row, after)| (row, Some(after))),
             None => (line, None),
         };
-        rest = behind;
+        rest = after;
         Some(row)
     })
 }

@@ -37,9 +37,9 @@ fn t9_escape_strings_in_a_command_are_shown_with_their_contents() {
     for (name, command_line, shown) in cases {
         let question = command(command_line);
         assert_eq!(text(&question, 80, 10), format!("shell: {shown}\n│!{shown}\n"), "{name}");
-        assert_eq!(question.offered_cover(), None, "{name}: no lasting answer");
+        assert_eq!(question.rememberable_scope(), None, "{name}: no lasting answer");
     }
-    assert_eq!(command("git status").offered_cover().as_deref(), Some("shell:git status"));
+    assert_eq!(command("git status").rememberable_scope().as_deref(), Some("shell:git status"));
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn every_control_format_and_separator_character_is_visible() {
 fn tabs_and_crlf_in_a_file_are_shown_but_not_marked() {
     let question = edit("Makefile", "@@ -1 +1 @@\n-\told\r\n+\tnew\r\n");
     assert_eq!(text(&question, 80, 10), "edit: Makefile\n│ @@ -1 +1 @@\n│ -␉old␍\n│ +␉new␍\n");
-    assert_eq!(question.offered_cover().as_deref(), Some("edit"));
-    assert_eq!(edit("a", "+a\rb\n").offered_cover(), None, "a CR inside a line hides the text before it");
+    assert_eq!(question.rememberable_scope().as_deref(), Some("edit"));
+    assert_eq!(edit("a", "+a\rb\n").rememberable_scope(), None, "a CR inside a line hides the text before it");
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn any_width_shows_the_whole_body() {
 #[test]
 fn the_coverage_of_an_answer_is_one_short_line() {
     let rendered = |text: &str| render(&command(text), QuestionLayout { width: Some(80), rows: Some(9) });
-    assert_eq!(rendered("make").covers.as_deref(), Some("s and p cover `shell:make`"));
+    assert_eq!(rendered("make").covers.as_deref(), Some("s and p also allow `shell:make`"));
     let fake = format!("touch made; : '{}shell: git status'", " ".repeat(2000));
-    assert_eq!(rendered(&fake).covers.as_deref(), Some("s and p cover exactly this"));
+    assert_eq!(rendered(&fake).covers.as_deref(), Some("s and p also allow exactly this"));
     assert_eq!(rendered("make \u{200b}").covers, None);
 }
 
@@ -106,7 +106,7 @@ fn hidden_lines_are_counted_and_reported() {
     let long = command(&"x".repeat(500));
     let shown = text(&long, 60, 3);
     assert!(
-        shown.ends_with("1 lines not shown (v shows all), from line 1 on\n"),
+        shown.ends_with("1 line not shown (v shows all), from line 1 on\n"),
         "a line cut in two is not shown: {shown}"
     );
 }

@@ -69,7 +69,7 @@ pub enum TurnEnd {
     Length,
     /// The model refused to answer, or a filter blocked it.
     Declined(Declined),
-    /// The stream broke off before the provider was done.
+    /// The stream ended before the provider was done.
     CutOff,
     /// The reply exceeded the memory limit.
     Oversized {

@@ -244,7 +244,7 @@ impl ReplyContext<'_> {
         let Dialect { id, protocol, .. } = self.dialect;
         let opener = builder.rng.remark();
         format!(
-            "{opener} This is the aside simulator playing `{id}` over {protocol}: no model was asked (模拟 🎭).{quote}{remark}"
+            "{opener} This is the aside simulator, imitating `{id}` over {protocol}; no model was called (模拟 🎭).{quote}{remark}"
         )
     }
 }

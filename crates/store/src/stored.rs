@@ -65,7 +65,7 @@ impl StoredKind {
     }
 }
 
-/// Everything stored beside the text, in the column `facts`. The names are short
+/// Everything stored next to the text, in the column `facts`. The names are short
 /// because every block has one of these.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

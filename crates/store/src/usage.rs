@@ -175,7 +175,7 @@ impl ReplyUsage {
         let price = billing.price?;
         let (input, output) = (self.usage.input?, self.usage.output?);
         let cached = self.usage.cached.unwrap_or(0).min(input);
-        let beside = match billing.thinking_count {
+        let separate = match billing.thinking_count {
             ThinkingCount::InOutput => 0,
             ThinkingCount::SeparateFromOutput => self.usage.reasoning.unwrap_or(0),
         };
@@ -183,7 +183,7 @@ impl ReplyUsage {
         Some(
             per_million(input - cached, price.input)
                 + per_million(cached, price.cached.unwrap_or(price.input))
-                + per_million(output + beside, price.output),
+                + per_million(output + separate, price.output),
         )
     }
 }

@@ -63,7 +63,7 @@ impl TokenCounter for Vocabulary {
 
     fn warning(&self) -> Option<String> {
         let failed = matches!(self.loaded.get(), Some(None));
-        failed.then(|| format!("the vocabulary {} cannot be loaded; tokens are estimated by letters", self.name))
+        failed.then(|| format!("the vocabulary {} cannot be loaded; tokens are estimated by characters", self.name))
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(broken.warning(), None, "nothing was loaded yet");
         let text = "Some words to count.";
         assert_eq!(broken.count(text), TokenCount::Estimated(estimate(text)));
-        let warning = "the vocabulary o200k_base cannot be loaded; tokens are estimated by letters";
+        let warning = "the vocabulary o200k_base cannot be loaded; tokens are estimated by characters";
         assert_eq!(broken.warning().as_deref(), Some(warning));
     }
 

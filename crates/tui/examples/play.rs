@@ -213,7 +213,7 @@ impl Script {
         let permit = self.ask()?;
         let (content, is_error) = match permit {
             PermissionAnswer::No(word) => (format!("the user says no: {}", word.unwrap_or_default()), true),
-            PermissionAnswer::Nobody => ("there is nobody to ask".to_owned(), true),
+            PermissionAnswer::Nobody => ("there is no one to ask".to_owned(), true),
             PermissionAnswer::Once | PermissionAnswer::Session | PermissionAnswer::Project => {
                 self.tell(Update::ToolStarted(Box::new(call)))?;
                 self.wait(1200)?;

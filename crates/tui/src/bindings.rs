@@ -39,7 +39,7 @@ actions! {
     ToggleThinking, "toggle_thinking", ["ctrl+t"], "switch the view of thinking: full, live, collapsed, off";
     FoldLast, "fold_last", ["ctrl+o"], "open or fold the last block";
     ReadLast, "read_last", ["ctrl+r"], "read the last thinking on the whole screen";
-    Complete, "complete", ["tab"], "complete, or unfold the paste before the cursor; in an empty line: walk over the blocks, o opens, r reads, y copies";
+    Complete, "complete", ["tab"], "complete, or unfold the paste before the cursor; in an empty line: move between blocks, o opens, r reads, y copies";
     Editor, "editor", ["ctrl+g"], "write in your own editor ($VISUAL, $EDITOR)";
     PageUp, "page_up", ["pageup"], "scroll a page up";
     PageDown, "page_down", ["pagedown"], "scroll a page down";
@@ -106,8 +106,8 @@ impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KeyError::Unknown(word) => write!(f, "unknown key `{word}`"),
-            KeyError::Letter(word) => write!(f, "`{word}` alone types itself"),
-            KeyError::SameAs(word, other) => write!(f, "to a terminal `{word}` is `{other}`"),
+            KeyError::Letter(word) => write!(f, "`{word}` alone cannot be bound"),
+            KeyError::SameAs(word, other) => write!(f, "terminals cannot tell `{word}` from `{other}`"),
         }
     }
 }
@@ -127,14 +127,14 @@ impl FromStr for KeyChord {
         let lower = word.trim().to_ascii_lowercase();
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = lower.as_str();
-        while let Some((modifier, behind)) = rest.split_once('+').filter(|(_, behind)| !behind.is_empty()) {
+        while let Some((modifier, after)) = rest.split_once('+').filter(|(_, after)| !after.is_empty()) {
             modifiers |= match modifier.trim() {
                 "ctrl" | "control" => KeyModifiers::CONTROL,
                 "alt" | "meta" => KeyModifiers::ALT,
                 "shift" => KeyModifiers::SHIFT,
                 _ => return Err(unknown()),
             };
-            rest = behind.trim();
+            rest = after.trim();
         }
         let mut letters = rest.chars();
         let code = match (letters.next(), letters.next()) {
@@ -279,9 +279,9 @@ mod tests {
             ("right",          Ok("Right")),
             ("ctrl+space",     Ok("Ctrl+Space")),
             ("ctrl++",         Ok("Ctrl++")),
-            ("t",              Err("`t` alone types itself")),
-            ("shift+t",        Err("`shift+t` alone types itself")),
-            ("ctrl+i",         Err("to a terminal `ctrl+i` is `tab`")),
+            ("t",              Err("`t` alone cannot be bound")),
+            ("shift+t",        Err("`shift+t` alone cannot be bound")),
+            ("ctrl+i",         Err("terminals cannot tell `ctrl+i` from `tab`")),
             ("f13",            Err("unknown key `f13`")),
             ("hyper+t",        Err("unknown key `hyper+t`")),
             ("",               Err("unknown key ``")),

@@ -9,12 +9,12 @@
 pub mod app;
 pub mod bindings;
 pub mod commands;
+pub mod highlighter;
 pub mod input;
 pub mod paint;
 pub mod plain;
 mod run;
 pub mod seam;
-pub mod syntax;
 pub mod text;
 pub mod theme;
 pub mod token_estimate;

@@ -170,7 +170,7 @@ pub enum OpenedBlock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QuestionId(pub u64);
 
-/// A question that needs the user's permission before the engine goes on.
+/// A question that needs the user's permission before the engine continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingQuestion {
     pub id: QuestionId,

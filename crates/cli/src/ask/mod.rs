@@ -101,7 +101,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     trust: bool,
 
-    /// Record the raw stream with its timing in a file, without keys
+    /// Record requests and raw responses with their timing in a file, without keys
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }

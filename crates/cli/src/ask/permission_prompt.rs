@@ -30,7 +30,7 @@ pub(crate) fn terminal_asker(stop: &CancellationToken) -> Box<dyn Asker> {
     }
 }
 
-/// Without a terminal nobody can be asked, but problems are still printed.
+/// Without a terminal no one can be asked, but problems are still printed.
 struct NoTerminal;
 
 impl Asker for NoTerminal {

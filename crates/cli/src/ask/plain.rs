@@ -401,7 +401,9 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             whole => format!("{whole}s"),
         };
         match (self.activity, self.thinking_bytes) {
-            (Activity::Thinking, letters) if letters > 0 => format!("{seconds} · ~{} tokens", estimate_tokens(letters)),
+            (Activity::Thinking, bytes) if bytes > 0 => {
+                format!("{seconds} · ~{} tokens", estimate_tokens(bytes))
+            }
             _ => seconds,
         }
     }

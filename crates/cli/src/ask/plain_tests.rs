@@ -138,7 +138,7 @@ fn t14_repeated_thinking_is_reported_once_on_a_terminal() {
     assert_eq!(out, "Four.\n");
     let said = "note: the thinking repeats the same text 16 times: \"Wait, let me think\" (Ctrl+C stops it)";
     assert_eq!(err.lines().filter(|line| line.contains(said)).count(), 1, "{err}");
-    // Without a terminal nobody could stop it.
+    // Without a terminal no one could stop it.
     let (_, err) = streams_after(OutputStyle { thinking: ThinkingOutput::Hide, ..PIPES }, "deepseek", &deltas, "stop");
     assert_eq!(err, "");
 }

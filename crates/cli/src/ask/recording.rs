@@ -45,7 +45,7 @@ impl Recording {
         let name = path.display().to_string();
         let failed = |error: std::io::Error| {
             if error.kind() == ErrorKind::AlreadyExists {
-                return Report::new(format!("{name} is there already; a recording replaces no file"))
+                return Report::new(format!("{name} already exists; recordings never overwrite files"))
                     .hint("name another file, or delete that one first");
             }
             Report::new(format!("cannot write {name}: {error}"))

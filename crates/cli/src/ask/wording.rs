@@ -4,7 +4,7 @@ use aside_core::repetition::Repetition;
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 
 use crate::ExitStatus;
-use crate::report::Report;
+use crate::report::{Report, counted};
 
 /// The exact text that requirement T6 demands.
 pub(crate) const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
@@ -13,10 +13,7 @@ pub(crate) fn turn_notice(notice: &TurnNotice) -> String {
     match notice {
         TurnNotice::Repaired { row, repair, refusal } => {
             let refusal = refusal.lines().next().unwrap_or("");
-            format!(
-                "the provider refused ({row}: {refusal}); sent again, changed: {}",
-                repair.as_str().replace('_', " ")
-            )
+            format!("the provider refused ({row}: {refusal}); retried after: {}", repair.as_str().replace('_', " "))
         }
         TurnNotice::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
     }
@@ -28,7 +25,7 @@ pub(crate) fn repetition_note(found: &Repetition) -> String {
 }
 
 pub(crate) fn compacted(summarised: usize) -> String {
-    format!("{summarised} older messages are a summary from here on")
+    format!("replaced {} with a summary", counted(summarised as u64, "older message"))
 }
 
 /// The exit code and the message for the end of a turn.
@@ -43,7 +40,7 @@ pub(crate) fn turn_end(end: &TurnEnd) -> (ExitStatus, Option<Report>) {
         }
         TurnEnd::Length => {
             let notice = Report::notice("the answer is cut at the output limit");
-            (ExitStatus::Done, Some(notice.hint("raise it with --set request.maxTokens=N, or ask to go on")))
+            (ExitStatus::Done, Some(notice.hint("raise it with --set request.maxTokens=N, or ask it to continue")))
         }
         TurnEnd::Empty => failed("the model sent nothing at all".to_owned(), "ask again, or another model with -m"),
         TurnEnd::Declined(Declined::ByModel) => {
@@ -66,9 +63,10 @@ pub(crate) fn turn_end(end: &TurnEnd) -> (ExitStatus, Option<Report>) {
         }
         TurnEnd::Unreachable(what) => failed(what.clone(), "check the network and the provider's base_url"),
         TurnEnd::Interrupted => (ExitStatus::Interrupted, None),
-        TurnEnd::OutOfSteps(steps) => {
-            failed(format!("stopped after {steps} steps of tools"), "ask to go on if it was getting somewhere")
-        }
+        TurnEnd::OutOfSteps(steps) => failed(
+            format!("stopped after {} of tools", counted(u64::from(*steps), "step")),
+            "ask it to continue if it was making progress",
+        ),
     }
 }
 

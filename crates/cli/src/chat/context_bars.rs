@@ -4,6 +4,8 @@
 use aside_core::tokens::{TokenCount, format_usage};
 use aside_core::wire::TokenBreakdown;
 
+use crate::report::counted;
+
 /// The width of the window's bar, and of the longest part's bar.
 const WINDOW_CELLS: u64 = 28;
 const PART_CELLS: u64 = 15;
@@ -24,7 +26,7 @@ pub(super) fn context_page(filling: &TokenBreakdown, window: &WindowUse) -> Stri
             let free = "░".repeat((WINDOW_CELLS - cells.chars().count().min(WINDOW_CELLS as usize) as u64) as usize);
             lines.push(format!("{cells}{free} {}%", percent(total, limit)));
         }
-        None => lines.push("how much fits is not known: /set context.limit=N".to_owned()),
+        None => lines.push("context limit unknown: /set context.limit=N".to_owned()),
     }
     lines.push(String::new());
     let TokenBreakdown { system, tools, prompts, answers, thinking, results, rest, withheld } = *filling;
@@ -41,8 +43,7 @@ pub(super) fn context_page(filling: &TokenBreakdown, window: &WindowUse) -> Stri
     lines.extend(parts.iter().map(|(name, tokens)| row(name, *tokens, &bar(*tokens, most, PART_CELLS))));
     lines.push(String::new());
     if withheld.thinking_blocks > 0 {
-        let thoughts =
-            if withheld.thinking_blocks == 1 { "1 thought" } else { &format!("{} thoughts", withheld.thinking_blocks) };
+        let thoughts = &counted(withheld.thinking_blocks, "thought");
         lines.push(row("held back", withheld.thinking, thoughts));
     }
     if withheld.other > 0 {
@@ -58,9 +59,9 @@ pub(super) fn context_page(filling: &TokenBreakdown, window: &WindowUse) -> Stri
     format!("```\n{}\n```\n{why}", lines.join("\n"))
 }
 
-fn row(name: &str, tokens: u64, behind: &str) -> String {
+fn row(name: &str, tokens: u64, rest: &str) -> String {
     let figure = format_usage(TokenCount::Estimated(tokens), None);
-    format!("{name:<12} {figure:>6} {behind}").trim_end().to_owned()
+    format!("{name:<12} {figure:>6} {rest}").trim_end().to_owned()
 }
 
 /// A bar with at least half a cell for anything above zero.
@@ -131,7 +132,7 @@ mod tests {
         let expected = [
             "```",
             "~0",
-            "how much fits is not known: /set context.limit=N",
+            "context limit unknown: /set context.limit=N",
             "",
             "system           ~0",
             "tools            ~0",

@@ -177,7 +177,7 @@ impl Driver {
         let Some(ListedItem { session, block }) = place else {
             let what = match self.listed.len() {
                 0 => "nothing is listed yet".to_owned(),
-                most => format!("`{rest}` is no number from 1 to {most}"),
+                most => format!("`{rest}` is not a number from 1 to {most}"),
             };
             return Err(Report::new(what).hint("/sessions or /search WORDS lists what can be opened"));
         };

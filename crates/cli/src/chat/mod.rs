@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitStatus> {
     let saved_session = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     // Only for users at a terminal; a script does not need it.
     if let Some(id) = saved_session.filter(|_| was_at_terminal) {
-        print_notice(&format!("aside -r {id} goes on with this session"));
+        print_notice(&format!("aside -r {id} continues this session"));
     }
     // Writing to a terminal that hung up fails; that is not an error of its own.
     let hung_up = shown.is_err() && was_at_terminal && !std::io::stdin().is_terminal();

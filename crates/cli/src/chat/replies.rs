@@ -9,7 +9,7 @@ use aside_store::session::SessionSummary;
 use aside_store::usage::UsageRow;
 use aside_tui::seam::{Command, CommandOutput, DecisionRow, SessionCompletion};
 
-use crate::report::Report;
+use crate::report::{Report, counted};
 use crate::{config, times};
 
 pub(crate) fn line(text: impl Into<String>) -> CommandOutput {
@@ -131,11 +131,11 @@ pub(crate) fn sessions(sessions: &[SessionSummary]) -> CommandOutput {
         let model = session.model.as_deref().map(|model| format!(" · {}", escape_markdown(model))).unwrap_or_default();
         let SessionSummary { id, changed, n_messages, .. } = session;
         let changed = escape_markdown(&times::local(*changed));
-        let messages = if *n_messages == 1 { "1 message".to_owned() } else { format!("{n_messages} messages") };
+        let messages = counted(*n_messages, "message");
         format!("{}. **{title}**\n   {changed} · {messages}{model} · {id}\n", at + 1)
     };
     let items: String = sessions.iter().enumerate().map(item).collect();
-    CommandOutput::Markdown(format!("{items}\n/resume NUMBER goes on with one\n"))
+    CommandOutput::Markdown(format!("{items}\n/resume NUMBER continues one\n"))
 }
 
 /// A session as a completion entry.
@@ -188,7 +188,7 @@ fn highlight_matches(hit: &SearchHit) -> String {
 
 pub(crate) fn usage(lines: &[UsageRow]) -> CommandOutput {
     if lines.is_empty() {
-        return line("nothing was used yet");
+        return line("no usage recorded yet");
     }
     let row = |line: &UsageRow| {
         let figure = |tokens| crate::usage::token_count(tokens);

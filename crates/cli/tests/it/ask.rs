@@ -17,7 +17,7 @@ fn ask(arguments: &[&str]) -> RunOutput {
 fn the_first_run_works_on_a_fresh_machine_and_says_who_answers() {
     let run = ask(&["What is this?"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stderr.starts_with("sim/deepseek: no model is named"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("sim/deepseek: no model chosen"), "{}", run.stderr);
     assert!(run.stdout.contains("simulator") && run.stdout.contains("What is this?"), "{}", run.stdout);
     assert!(run.stdout.ends_with('\n'));
 }
@@ -29,7 +29,7 @@ fn t14_every_dialect_answers_and_no_thinking_reaches_standard_output() {
         let model = format!("sim/{}", dialect.id);
         let run = ask(&["-m", &model, "--thinking", "show", "hello"]);
         assert_eq!(run.code, 0, "{model}: {}", run.stderr);
-        assert!(run.stdout.contains(&format!("playing `{}`", dialect.id)), "{model}: {}", run.stdout);
+        assert!(run.stdout.contains(&format!("imitating `{}`", dialect.id)), "{model}: {}", run.stdout);
         assert_eq!(run.stdout.lines().count(), 1, "{model}: {}", run.stdout);
         assert!(!run.stdout.contains("think>"), "{model}: {}", run.stdout);
     }
@@ -52,7 +52,7 @@ fn each_failure_has_its_message_and_exit_code() {
     let cases = [
         ("sim: reasoning-only",       0, "Model provided reasoning but no response. Try rephrasing your question."),
         ("sim: empty",                1, "the model sent nothing at all"),
-        ("sim: cut 300",              1, "broke off"),
+        ("sim: cut 300",              1, "was lost"),
         ("sim: status 500 times=1",   0, "trying again"),
         ("sim: status 401",           1, "hint: check the key"),
         ("sim: malformed",            0, "note: frame"),

@@ -159,7 +159,7 @@ fn an_error_in_a_file_names_line_and_key_and_the_file_is_left_alone() {
         ("value",    "[settings]\n\"reasoning.effort\" = \"hgih\"\n",             "config.toml:2: reasoning.effort: `reasoning.effort` cannot be `hgih`"),
         ("type",     "\n\n[settings]\nreasoning.enabled = \"true\"\n",            "config.toml:4: reasoning.enabled: `reasoning.enabled` cannot be `true`"),
         ("key",      "[settings]\n# so\n\"reasoning.efort\" = \"high\"\n",        "config.toml:3: reasoning.efort: unknown setting"),
-        ("date",     "[settings]\n\"prompt.system\" = 2024-01-01\n",              "config.toml:2: prompt.system: `2024-01-01` is no value"),
+        ("date",     "[settings]\n\"prompt.system\" = 2024-01-01\n",              "config.toml:2: prompt.system: `2024-01-01` is not a valid setting value"),
         ("twice",    "[settings]\nshow_thinking = true\nreasoning.display = \"off\"\n", "config.toml:3: reasoning.display: reasoning.display is set twice"),
         ("top",      "[settings]\n[provders.x]\n",                                "config.toml:2: provders: unknown key"),
         ("no table", "settings = 5\n",                                            "config.toml:1: settings: expected a table"),

@@ -51,7 +51,7 @@ fn invalid_key_bindings_are_reported_with_valid_ones() {
     let cases = [
         ("unknown action", "toggle_thought = \"ctrl+t\"", "keys.toggle_thought: unknown action `toggle_thought`", "the actions are: send, new_line, stop,"),
         ("unknown key",    "editor = \"ctrl+hyper\"",     "keys.editor: unknown key `ctrl+hyper`",                "ctrl+, alt+ or shift+ before a letter or one of: enter, tab,"),
-        ("a letter",       "editor = [\"f2\", \"x\"]",    "keys.editor: `x` alone types itself",                   "ctrl+, alt+"),
+        ("a letter",       "editor = [\"f2\", \"x\"]",    "keys.editor: `x` alone cannot be bound",                   "ctrl+, alt+"),
         ("no key at all",  "editor = 3",                  "keys.editor: expected a key, or a list of them",        "\"ctrl+t\", or [] for none"),
         ("a conflict",     "editor = \"ctrl+r\"",         "keys.editor: Ctrl+R is the key of `read_last` as well", "give `read_last` another key, or [] for none"),
     ];

@@ -145,11 +145,11 @@ fn l2_exiting_at_once_leaves_nothing_running() {
 fn l3_permission_rules_use_the_offered_tool_names() {
     #[rustfmt::skip]
     let cases = [
-        ("",                                              "denied: it needs permission and there is nobody to ask; nothing was done"),
+        ("",                                              "denied: it needs permission and there is no one to ask; nothing was done"),
         ("[permissions]\n\"play__*\" = \"allow\"\n",      "written"),
         ("trust = true\n",                                "written"),
         ("trust = true\n[permissions]\nplay__write_thing = \"ask\"\n",
-            "denied: it needs permission and there is nobody to ask; nothing was done"),
+            "denied: it needs permission and there is no one to ask; nothing was done"),
         ("[permissions]\nplay__write_thing = \"deny\"\n", "denied by the rule `play__write_thing`; nothing was done"),
     ];
     for (nth, (rules, content)) in cases.into_iter().enumerate() {
@@ -184,10 +184,10 @@ fn l2_a_server_that_fails_is_one_line_and_the_session_continues() {
     let run = aside(&["ask", "-m", "sim/kimi", "hello"], b"", Some(&config));
     assert_eq!(run.code, 0, "{}", run.stderr);
     let lines = [
-        "note: no tools of the MCP server `dead`: it ended before it had answered: cannot find the module `left-pad`; run its command by hand",
-        "note: no tools of the MCP server `gone`: `/no/such/server` cannot be started: ",
-        "note: no tools of the MCP server `shut`: it wants an authorization; give it one with headers",
-        "note: no tools of the MCP server `poor`: headers.authorization wants the variable ASIDE_TEST_NO_SUCH, which is not set; export",
+        "note: MCP server `dead` has no tools: it ended before it had answered: cannot find the module `left-pad`; run its command by hand",
+        "note: MCP server `gone` has no tools: `/no/such/server` cannot be started: ",
+        "note: MCP server `shut` has no tools: it wants an authorization; give it one with headers",
+        "note: MCP server `poor` has no tools: headers.authorization refers to `$ASIDE_TEST_NO_SUCH`, which is not set; export",
     ];
     for line in lines {
         assert_eq!(run.stderr.matches(line).count(), 1, "{line}: {}", run.stderr);
@@ -237,7 +237,7 @@ fn errors_in_a_table_are_reported_with_their_line() {
         ("[mcp.a]\nenabled = true\n",                           "config.toml:1: mcp.a: it has neither a command nor a url",       "command = ["),
         ("[mcp.a]\ncommand = \"x --stdio\"\n",                  "config.toml:2: mcp.a.command: expected the program and its arguments", "command = ["),
         ("[mcp.a]\ncommand = []\n",                             "config.toml:2: mcp.a.command: expected the program and its arguments", "command = ["),
-        ("[mcp.a]\nurl = \"x.example\"\n",                      "config.toml:2: mcp.a.url: `x.example` is no URL",                "https://"),
+        ("[mcp.a]\nurl = \"x.example\"\n",                      "config.toml:2: mcp.a.url: `x.example` is not a URL",                "https://"),
         ("[mcp.a]\ncommand = [\"x\"]\nargs = []\n",             "config.toml:3: mcp.a.args: unknown key",                         "command, url, env, headers, enabled"),
         ("[mcp.a]\ncommand = [\"x\"]\nenabled = \"no\"\n",      "config.toml:3: mcp.a.enabled: expected true or false",           ""),
         ("[mcp.a]\ncommand = [\"x\"]\nenv = { A = 1 }\n",       "config.toml:3: mcp.a.env.A: expected a variable",                ""),

@@ -50,21 +50,21 @@ fn every_provider_is_shown_within_80_columns() {
 fn one_dialect_is_shown_with_its_rules() {
     let run = aside(&["models", "deepseek"], b"", None);
     for line in [
-        "  protocol  openai-chat",
-        "  url       https://api.deepseek.com",
-        "  key       DEEPSEEK_API_KEY",
-        "  gives     back in reasoning_content, by default",
-        "  loop      must go back",
-        "  turns     must go back if tools are offered, else ignored",
-        "  fills     every message without thinking with \"\"",
-        "  off       thinking.type=disabled",
-        "  budget    none",
-        "  models    deepseek-reasoner*",
-        "    turns   must not go back",
+        "  protocol        openai-chat",
+        "  url             https://api.deepseek.com",
+        "  key             DEEPSEEK_API_KEY",
+        "  sent back       in reasoning_content, by default",
+        "  in tool loop    must be sent back",
+        "  across turns    must be sent back if tools are offered, else ignored",
+        "  filler          \"\" in every message without thinking",
+        "  off             thinking.type=disabled",
+        "  budget          none",
+        "  models          deepseek-reasoner*",
+        "    across turns  must not be sent back",
     ] {
         assert!(run.stdout.lines().any(|shown| shown == line), "missing {line:?} in\n{}", run.stdout);
     }
-    assert!(run.stdout.contains("  effort    reasoning_effort: low, high, max"), "{}", run.stdout);
+    assert!(run.stdout.contains("  effort          reasoning_effort: low, high, max"), "{}", run.stdout);
     assert!(!run.stdout.lines().any(|line| line == "kimi"));
 }
 

@@ -192,7 +192,7 @@ fn an_error_in_a_table_names_file_line_and_key_and_lists_the_valid_values() {
         ("no table",        "[providers]\na = 1\n",                                                     ":2: providers.a: expected a table",                 ""),
         ("no table at all", "providers = 1\n",                                                          ":1: providers: expected a table",                   ""),
         ("protocol",        "[providers.a]\nprotocol = \"smtp\"\n",                                     ":2: providers.a.protocol: unknown protocol `smtp`", ""),
-        ("url",             "[providers.a]\nbase_url = \"127.0.0.1:9000\"\n",                           ":2: providers.a.base_url: `127.0.0.1:9000` is no URL", "http://"),
+        ("url",             "[providers.a]\nbase_url = \"127.0.0.1:9000\"\n",                           ":2: providers.a.base_url: `127.0.0.1:9000` is not a URL", "http://"),
         ("kind",            "[providers.a]\napi_key_env = 3\n",                                         ":2: providers.a.api_key_env: expected text",        ""),
         ("header",          "[providers.a]\nheaders = { \"a b\" = \"c\" }\n",                           ":2: providers.a.headers.a b: expected a header",    ""),
         ("in braces",       "providers.a = { protocol = \"openai-chat\", base = 1 }\n",                 ":1: providers.a.base: unknown key",                 "base_url"),
@@ -264,13 +264,13 @@ fn an_unmet_demand_is_exit_code_1_with_the_body_printed() {
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(serde_json::from_str::<Value>(&run.stdout).unwrap()["messages"].is_array());
     assert!(
-        run.stderr.contains("error: message 2: this provider demands the field, and reasoning.sendEmpty leaves it out"),
+        run.stderr.contains("error: message 2: this provider requires the field, but reasoning.sendEmpty omits it"),
         "{}",
         run.stderr
     );
     let json = clean(None, &["explain", "--json", "-m", omit[2], "--set", omit[4], CONVERSATION], &[]);
     let notices = serde_json::from_str::<Value>(&json.stdout).unwrap()["notices"].to_string();
-    assert!(notices.contains("demands the field"), "{notices}");
+    assert!(notices.contains("requires the field"), "{notices}");
     // A filler in place of withheld thinking meets the demand.
     let withheld =
         clean(None, &["encode", "-m", omit[2], "--set", "reasoning.includeInContext=false", CONVERSATION], &[]);
@@ -335,14 +335,14 @@ fn models_lists_configured_providers() {
     let config = TestConfig::with("own-models", OWN);
     let text = clean(Some(&config), &["models", "work"], &[]).stdout;
     let expected = "work, by config.toml
-  protocol  openai-chat
-  url       http://127.0.0.1:9000/v1
-  dialect   kimi
-  key       WORK_KEY
-  models    kimi-*
-    beside  model=kimi-mine, thinking.keep=none, top_k=20
-    context 4711 tokens
-    price   0.6 in, 2.5 out, for a million tokens
+  protocol        openai-chat
+  url             http://127.0.0.1:9000/v1
+  dialect         kimi
+  key             WORK_KEY
+  models          kimi-*
+    also sends    model=kimi-mine, thinking.keep=none, top_k=20
+    context       4711 tokens
+    price         0.6 in, 2.5 out, per million tokens
 ";
     assert_eq!(text, expected);
     let json = clean(Some(&config), &["models", "--json", "deepseek"], &[]).stdout;

@@ -182,7 +182,7 @@ impl Effort {
         {
             if !EFFORT_LEVELS.contains(&level.as_str()) {
                 let hint = if level == "none" { "; put it into `ask.off`" } else { "" };
-                let problem = format!("`{level}` is no level of effort; use {}{hint}", EFFORT_LEVELS.join(", "));
+                let problem = format!("`{level}` is not an effort level; use {}{hint}", EFFORT_LEVELS.join(", "));
                 return Err(DialectError::in_key(source, key, problem));
             }
         }

@@ -13,14 +13,14 @@ use crate::tags::TagStart;
 /// [`Layer::Dialect`]: crate::settings::Layer::Dialect
 pub fn dialect_defaults(rules: &Rules) -> Vec<SettingChange> {
     let echo = &rules.echo;
-    let beside = matches!(echo.carrier, Carrier::Field | Carrier::FieldsOpaque);
+    let is_field = matches!(echo.carrier, Carrier::Field | Carrier::FieldsOpaque);
     let field = match &echo.field {
-        EchoField::Named(name) if beside => Some(Json::from(name.as_str())),
+        EchoField::Named(name) if is_field => Some(Json::from(name.as_str())),
         EchoField::Named(_) | EchoField::Same => None,
     };
     let filler = match (echo.fill_empty, echo.filler.as_str()) {
-        (FillEmpty::WithToolCalls | FillEmpty::All, "") if beside => Some(Json::from("empty")),
-        (FillEmpty::WithToolCalls | FillEmpty::All, " ") if beside => Some(Json::from("space")),
+        (FillEmpty::WithToolCalls | FillEmpty::All, "") if is_field => Some(Json::from("empty")),
+        (FillEmpty::WithToolCalls | FillEmpty::All, " ") if is_field => Some(Json::from("space")),
         // Other fillers cannot be expressed as a setting.
         (FillEmpty::None | FillEmpty::WithToolCalls | FillEmpty::All, _) => None,
     };

@@ -366,7 +366,7 @@ impl EgressContext<'_> {
     /// Who produced a message, if it was not the target of this request.
     fn foreign_origin(&self, message: &Message, sealed: bool) -> Option<String> {
         let target = self.target.origin;
-        let Some(origin) = &message.origin else { return Some("nobody known".to_owned()) };
+        let Some(origin) = &message.origin else { return Some("an unknown provider".to_owned()) };
         let exact = self.preferences.repair_effect.omitted >= OmittedThinking::InexactOrigin;
         let differs = |mine: &Option<String>, theirs: &Option<String>| match (mine, theirs) {
             (Some(mine), Some(theirs)) => mine != theirs,

@@ -77,21 +77,22 @@ fn missing(
     match echo.carrier {
         Carrier::Field | Carrier::FieldsOpaque | Carrier::Details | Carrier::ContentTags | Carrier::ContentChunks => {
             if wants_filler && preferences.omits_filler {
-                return Some("this provider demands the field, and reasoning.sendEmpty leaves it out".to_owned());
+                return Some("this provider requires the field, but reasoning.sendEmpty omits it".to_owned());
             }
             // The message may have had no thinking, or come from another
             // provider.
             (step.own && reason.is_some())
-                .then(|| format!("this provider demands its thinking back, and it is not sent{}", because()))
+                .then(|| format!("this provider requires its thinking back, but it is not being sent{}", because()))
         }
         Carrier::Part | Carrier::CallExtra => {
             let sealed =
                 message.blocks.iter().any(|block| matches!(block, Block::ToolCall(call) if call.seal.is_some()));
-            (step.own && sealed && !step.seals && echo.foreign != Foreign::DummySignature)
-                .then(|| format!("this provider demands the seal of its call, and it is not sent{}", because()))
+            (step.own && sealed && !step.seals && echo.foreign != Foreign::DummySignature).then(|| {
+                format!("this provider requires the signature of its call, but it is not being sent{}", because())
+            })
         }
         Carrier::Block | Carrier::Item if wants_filler && preferences.omits_filler => {
-            Some("this provider demands the block, and reasoning.sendEmpty leaves it out".to_owned())
+            Some("this provider requires the block, but reasoning.sendEmpty omits it".to_owned())
         }
         // Without its id an item needs no thinking before it, and blocks are
         // required only at the start of a loop.

@@ -90,18 +90,18 @@ fn short(settings: &[String]) -> String {
 fn name(shape: HistoryShape) -> &'static str {
     match shape {
         HistoryShape::NoThinking => "no thinking, a call",
-        HistoryShape::ThinkingAndText => "a thought and an answer",
-        HistoryShape::ThinkingAndCall => "a thought and a call",
-        HistoryShape::TwoThoughts => "two thoughts and a call",
-        HistoryShape::EncryptedOnly => "an encrypted thought and a call",
-        HistoryShape::Foreign => "another maker's thought and a call",
-        HistoryShape::Interrupted => "a thought and a call, cut short",
+        HistoryShape::ThinkingAndText => "thinking and an answer",
+        HistoryShape::ThinkingAndCall => "thinking and a call",
+        HistoryShape::TwoThoughts => "two thinking blocks and a call",
+        HistoryShape::EncryptedOnly => "encrypted thinking and a call",
+        HistoryShape::Foreign => "thinking from another provider and a call",
+        HistoryShape::Interrupted => "thinking and a call, interrupted",
     }
 }
 
 fn of_dialect(dialect: &Dialect) -> String {
     let mut out = format!(
-        "{}: what becomes of each thought, by message\ninclude (reasoning.includeInContext) / strip (reasoning.stripFromContext)\n",
+        "{}: what happens to each thinking block, by message\ninclude (reasoning.includeInContext) / strip (reasoning.stripFromContext)\n",
         dialect.id
     );
     let echoes = |rules: &Rules| (rules.echo.clone(), rules.bind.clone());
@@ -147,6 +147,6 @@ fn every_decision_table_has_its_dialect() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let id = path.file_stem().unwrap().to_string_lossy().into_owned();
-        assert!(dialects().get(&id).is_some(), "{id} is no dialect");
+        assert!(dialects().get(&id).is_some(), "{id} is not a dialect");
     }
 }

@@ -288,7 +288,10 @@ fn without_the_issued_messages_only_structure_is_judged_and_that_is_reported() {
     let body = build(&dialects, dialect, "some-model", &messages, &settings(Some("true"), "none")).body;
     let verdict = judge(dialect, "some-model", &[], &body.replace("seal3", "other"), IssuedThinking::Unknown).unwrap();
     assert!(verdict.is_ok());
-    assert_eq!(verdict.unverified, ["headers: none are given", "seals: what was issued is not known"]);
+    assert_eq!(
+        verdict.unverified,
+        ["headers: none were given", "signatures: the originals are unknown, so they were not checked"]
+    );
     assert!(judge(dialect, "some-model", &[], "{", IssuedThinking::Unknown).is_err());
 }
 

@@ -62,12 +62,12 @@ fn e13_a_demand_is_unmet_when_nothing_is_sent_nor_filled_nor_switched_off() {
     #[rustfmt::skip]
     let cases: &[(&str, &str, &str, &str, Option<&str>)] = &[
         ("sent",                    FIELD,   "",                                     "acme",  None),
-        ("withheld, no filler",     FIELD,   "includeInContext=false",               "acme",  Some("message 1: this provider demands its thinking back, and it is not sent (not included in context)")),
+        ("withheld, no filler",     FIELD,   "includeInContext=false",               "acme",  Some("message 1: this provider requires its thinking back, but it is not being sent (not included in context)")),
         ("withheld, filled",        &filled, "includeInContext=false",               "acme",  None),
-        ("filler left out",         &filled, "includeInContext=false sendEmpty=omit", "acme", Some("message 1: this provider demands the field, and reasoning.sendEmpty leaves it out")),
-        ("foreign, filler left out", &filled, "sendEmpty=omit",                      "other", Some("message 1: this provider demands the field, and reasoning.sendEmpty leaves it out")),
+        ("filler left out",         &filled, "includeInContext=false sendEmpty=omit", "acme", Some("message 1: this provider requires the field, but reasoning.sendEmpty omits it")),
+        ("foreign, filler left out", &filled, "sendEmpty=omit",                      "other", Some("message 1: this provider requires the field, but reasoning.sendEmpty omits it")),
         ("thinking is off",         FIELD,   "includeInContext=false enabled=false", "acme",  None),
-        ("cannot be off",           &always, "includeInContext=false enabled=false", "acme",  Some("message 1: this provider demands its thinking back, and it is not sent (not included in context)")),
+        ("cannot be off",           &always, "includeInContext=false enabled=false", "acme",  Some("message 1: this provider requires its thinking back, but it is not being sent (not included in context)")),
         ("never thought here",      FIELD,   "",                                     "other", None),
         ("no duty",                 &mild,   "includeInContext=false",               "acme",  None),
         ("paused instead",          BLOCK,   "",                                     "other", None),

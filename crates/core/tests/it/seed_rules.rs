@@ -33,7 +33,7 @@ fn read(bytes: &[u8]) -> (Vec<String>, String, Vec<Block>) {
 fn source(blocks: &[Block]) -> &str {
     match &blocks[0] {
         Block::Thinking(thinking) => &thinking.source,
-        other => panic!("{other:?} is no thought"),
+        other => panic!("{other:?} is not thinking"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sends visible code to the highlighter and applies the results.
 
 use super::App;
-use crate::text::highlight::{HighlightJob, HighlightResult};
+use crate::text::highlight_jobs::{HighlightJob, HighlightResult};
 
 impl App {
     /// Code in the last frame that is not highlighted yet.

@@ -21,7 +21,7 @@ use crate::bindings::Bindings;
 use crate::commands::{self, LocalCommand, ParsedLine};
 use crate::input::composer::Composer;
 use crate::seam::{Command, CommandOutput, CompletionLists, Sending, Status, TerminalAction, Update};
-use crate::text::highlight::HighlightResult;
+use crate::text::highlight_jobs::HighlightResult;
 use crate::text::width_of;
 use crate::text::wrap::ellipsize;
 use crate::theme::{ColourScheme, Theme};
@@ -296,13 +296,13 @@ impl App {
         let rest: Vec<String> = passed.map(duration).into_iter().chain(how.map(str::to_owned)).collect();
         let mut rest = rest.join(" · ");
         let spinner = self.transcript.render_context(self.theme.motion).spinner();
-        let room_beside = |rest: &str| room.saturating_sub(width_of(spinner) + width_of(rest) + 4);
+        let room_for = |rest: &str| room.saturating_sub(width_of(spinner) + width_of(rest) + 4);
         // Users know how to stop; the key that asks for an answer is less known.
         let is_looping = self.activity == TurnActivity::Thinking && self.transcript.is_looping();
-        if is_looping && what.as_deref().is_some_and(|what| width_of(what) > room_beside(&rest)) {
+        if is_looping && what.as_deref().is_some_and(|what| width_of(what) > room_for(&rest)) {
             rest.clear();
         }
-        let room = room_beside(&rest);
+        let room = room_for(&rest);
         // A shortened model name is useless.
         let is_plain_wait = self.activity == TurnActivity::Waiting && !self.permission_prompt.is_waiting();
         let what = what.map(|what| match width_of(&what) > room && is_plain_wait {

@@ -304,7 +304,7 @@ fn placeholder_index(letter: char) -> Option<usize> {
 
 fn placeholder_label(paste: &str) -> String {
     match paste.lines().count() {
-        0 | 1 => format!("[pasted {} letters]", grouped(paste.chars().count())),
+        0 | 1 => format!("[pasted {} characters]", grouped(paste.chars().count())),
         lines => format!("[pasted {} lines]", grouped(lines)),
     }
 }

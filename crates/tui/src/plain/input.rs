@@ -167,9 +167,9 @@ impl PlainSession {
             LocalCommand::Sent => sent_report(self.sending.as_ref()).iter().for_each(|output| self.show_output(output)),
             // Sent during the turn, like an interrupt.
             LocalCommand::AnswerNow if self.turn == PlainTurn::Running => return vec![Command::AnswerNow],
-            LocalCommand::AnswerNow => self.output.line("Nothing is being thought."),
+            LocalCommand::AnswerNow => self.output.line("The model is not thinking."),
             LocalCommand::CopyAnswer | LocalCommand::CopyThinking => {
-                return self.unavailable("what is said can be copied as it is");
+                return self.unavailable("the terminal can copy its text");
             }
             LocalCommand::Theme(_) => return self.unavailable("there are no colours"),
         }
@@ -192,7 +192,7 @@ impl PlainSession {
         if matches!(self.input, InputState::Ended | InputState::Quitting) {
             let lines = wording::question(&question, self.layout);
             lines.iter().take(1).for_each(|line| self.output.line(line));
-            self.output.line("Denied: there is nobody to ask.");
+            self.output.line("Denied: there is no one to ask.");
             return vec![answer_command(&question, PermissionAnswer::No(None))];
         }
         if self.questions.is_empty() {
@@ -222,7 +222,7 @@ impl PlainSession {
             wording::question(question, whole).iter().for_each(|line| self.output.line(line));
             return Vec::new();
         }
-        let answer = parse_answer(text, question.about.offered_cover().is_some());
+        let answer = parse_answer(text, question.about.rememberable_scope().is_some());
         let (answer, rest) = match (answer, self.source) {
             (Some(answer), _) => (answer, None),
             (None, InputSource::Terminal) => {

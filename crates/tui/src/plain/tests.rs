@@ -214,7 +214,7 @@ fn t13_tools_and_questions_are_printed_as_lines() {
         Question: edit: src/a.rs
         │ -old
         │ +new
-        s and p cover `edit src/*`
+        s and p also allow `edit src/*`
         Answer y: yes, once. s: yes for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
         Allow? Answer y: yes, once. s: yes for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
         Allow? Denied.
@@ -380,7 +380,7 @@ fn commands_share_the_table_and_those_that_need_a_screen_say_so() {
         Thinking: live
         You: Not in plain mode: there are no colours.
         You: Not in plain mode: the mouse is the terminal's own.
-        You: Not in plain mode: what is said can be copied as it is.
+        You: Not in plain mode: the terminal can copy its text.
         You: There is no thought yet.
         You: Error: unknown command `/nonsense`
         Hint: /help lists all commands

@@ -55,7 +55,7 @@ pub(super) fn question(question: &PendingQuestion, layout: QuestionLayout) -> Ve
 }
 
 pub(super) fn answers(question: &PendingQuestion) -> String {
-    let longer = match question.about.offered_cover() {
+    let longer = match question.about.rememberable_scope() {
         Some(_) => "s: yes for this session. p: for this project. ",
         None => "",
     };

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const FALLBACK_EDITOR: &str = "vi";
 
 /// Opens the text in `$VISUAL`, or else `$EDITOR`, and returns the edited text. The editor owns the
-/// terminal meanwhile.
+/// terminal in the meantime.
 pub fn edit(text: &str) -> io::Result<String> {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| FALLBACK_EDITOR.to_owned());

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::LoopEvent;
 use crate::app::Msg;
-use crate::syntax::Highlighter;
-use crate::text::highlight::{HighlightJob, HighlightOutcome, HighlightResult};
+use crate::highlighter::Highlighter;
+use crate::text::highlight_jobs::{HighlightJob, HighlightOutcome, HighlightResult};
 
 /// A block that takes longer stays plain.
 const TIME_LIMIT: Duration = Duration::from_secs(3);

@@ -59,7 +59,7 @@ pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io
             Err(_) => ControlFlow::Break(()),
         };
         if coalesce(&updates, send).is_continue() {
-            // If nobody receives it, the screen is already gone.
+            // If no one receives it, the screen is already gone.
             sender.send(LoopEvent::EngineGone).ok();
         }
     });

@@ -50,12 +50,12 @@ fn to_sixteen_colours(frame: &[u8]) -> Vec<u8> {
         let (before, sequence) = rest.split_at(at);
         out.extend_from_slice(before);
         let length = sequence.iter().skip(2).take_while(|byte| matches!(byte, b'0'..=b'9' | b';')).count() + 3;
-        let (sequence, behind) = sequence.split_at_checked(length).unwrap_or((sequence, b""));
+        let (sequence, after) = sequence.split_at_checked(length).unwrap_or((sequence, b""));
         match sequence {
             [0x1b, b'[', codes @ .., b'm'] if !codes.is_empty() => out.extend(classic_codes(codes)),
             other => out.extend_from_slice(other),
         }
-        rest = behind;
+        rest = after;
     }
     out.extend_from_slice(rest);
     out

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::base_style::BaseStyle;
 use super::blocks::{BlockScanner, BlockSink, MarginLevel};
 use super::code::{code_head, code_line};
-use super::highlight::CodeBlock;
+use super::highlight_jobs::CodeBlock;
 use super::markdown;
 use super::row::{Row, Span};
 use super::table::Table;

@@ -6,22 +6,22 @@
 pub mod base_style;
 mod blocks;
 pub(crate) mod code;
-pub mod doc;
 pub mod grapheme;
-pub mod highlight;
+pub mod highlight_jobs;
 mod layout;
+pub mod lazy_text;
 mod markdown;
 mod markdown_markers;
+pub mod markdown_view;
 pub mod row;
-pub mod sectioned;
 mod table;
 pub mod wrap;
 
 pub use base_style::BaseStyle;
-pub use doc::Doc;
-pub use highlight::HighlightedRows;
+pub use highlight_jobs::HighlightedRows;
+pub use lazy_text::{LazyText, SectionRows};
+pub use markdown_view::MarkdownView;
 pub use row::{
     CodePosition, FontStyle, Row, RowBackground, RowMark, RowStart, Saturation, Span, SyntaxToken, TextRole,
 };
-pub use sectioned::{SectionRows, SectionedText};
 pub use wrap::{Break, Margin, width_of, wrap};

@@ -8,7 +8,7 @@ use super::wrap::width_of;
 pub enum TextRole {
     #[default]
     Plain,
-    /// Less important than the text beside it.
+    /// Less important than the text next to it.
     Muted,
     /// The model's thinking.
     Thinking,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::hunks::{DiffLine, DiffScanner};
 use crate::text::code::mark_code_rows;
-use crate::text::highlight::CodeBlock;
+use crate::text::highlight_jobs::CodeBlock;
 use crate::text::{Break, CodePosition, FontStyle, Margin, Row, RowBackground, Saturation, Span, TextRole, wrap};
 
 /// Below this width line numbers are left out.

@@ -11,7 +11,7 @@ use super::thinking::ThinkingBlock;
 use super::tool::ToolBlock;
 use super::{BlockPosition, ScrollPos, Transcript};
 use crate::seam::{CommandOutput, OpenedBlock, Sending};
-use crate::text::{Doc, SectionedText, TextRole};
+use crate::text::{LazyText, MarkdownView, TextRole};
 
 /// The notice for a reply that contains only thinking. The wording is specified.
 pub const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
@@ -48,7 +48,7 @@ impl Transcript {
 
     pub fn opened(&mut self, block: BlockId, opening: &OpenedBlock) {
         let item = match opening {
-            OpenedBlock::Text => TranscriptItem::Text(SectionedText::default()),
+            OpenedBlock::Text => TranscriptItem::Text(LazyText::default()),
             OpenedBlock::Thinking => TranscriptItem::Thinking(Box::new(ThinkingBlock::begin(self.now))),
             OpenedBlock::ToolCall { name } => TranscriptItem::Tool(Box::new(ToolBlock::begin(name))),
             // Shown once it is complete.
@@ -115,13 +115,13 @@ impl Transcript {
                 if before.is_empty() {
                     *item = thinking;
                 } else {
-                    *item = TranscriptItem::Text(SectionedText::new(&before));
+                    *item = TranscriptItem::Text(LazyText::new(&before));
                     self.blocks.insert(block, BlockPosition { item: self.items.len(), from: 0 });
                     self.push(thinking);
                 }
             }
             (TranscriptItem::Thinking(thinking), ProseKind::Text) => {
-                *item = TranscriptItem::Text(SectionedText::new(&thinking.source()))
+                *item = TranscriptItem::Text(LazyText::new(&thinking.source()))
             }
             (TranscriptItem::Text(_), ProseKind::Text) | (TranscriptItem::Thinking(_), ProseKind::Thinking) => (),
             (
@@ -146,7 +146,7 @@ impl Transcript {
                 let source = doc.source();
                 let (before, own) = source.split_at_checked(from).unwrap_or((&source, ""));
                 if own != aside_core::terminal_text::terminal_safe(&text.text) {
-                    *doc = SectionedText::new(&format!("{before}{}", text.text));
+                    *doc = LazyText::new(&format!("{before}{}", text.text));
                 }
                 doc.finish();
             }
@@ -176,7 +176,7 @@ impl Transcript {
                 | TranscriptItem::Notice(_)
                 | TranscriptItem::Output(_) => String::new(),
             };
-            *item = TranscriptItem::Text(SectionedText::new(&before));
+            *item = TranscriptItem::Text(LazyText::new(&before));
         }
     }
 
@@ -338,14 +338,18 @@ impl Transcript {
                 let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 TranscriptItem::notice(TextRole::Error, &format!("{what}{hint}"))
             }
-            CommandOutput::Markdown(text) => TranscriptItem::Output(Doc::new(text)),
-            CommandOutput::Table { head, rows } => TranscriptItem::Output(Doc::new(&markdown_table(head, rows))),
+            CommandOutput::Markdown(text) => TranscriptItem::Output(MarkdownView::new(text)),
+            CommandOutput::Table { head, rows } => {
+                TranscriptItem::Output(MarkdownView::new(&markdown_table(head, rows)))
+            }
             CommandOutput::Titled { command, page } => {
                 let title = format!("**{}**", escape_markdown(command.trim()));
                 match &**page {
-                    CommandOutput::Markdown(text) => TranscriptItem::Output(Doc::new(&format!("{title}\n\n{text}"))),
+                    CommandOutput::Markdown(text) => {
+                        TranscriptItem::Output(MarkdownView::new(&format!("{title}\n\n{text}")))
+                    }
                     CommandOutput::Table { head, rows } => {
-                        TranscriptItem::Output(Doc::new(&format!("{title}\n\n{}", markdown_table(head, rows))))
+                        TranscriptItem::Output(MarkdownView::new(&format!("{title}\n\n{}", markdown_table(head, rows))))
                     }
                     other @ (CommandOutput::Line(_) | CommandOutput::Error { .. } | CommandOutput::Titled { .. }) => {
                         return self.push_output(other);
@@ -444,7 +448,7 @@ impl Transcript {
 /// A finished block as an item. A tool result belongs to its call instead.
 fn finished_item(block: &Block) -> Option<TranscriptItem> {
     Some(match block {
-        Block::Text(text) => TranscriptItem::Text(SectionedText::new(&text.text)),
+        Block::Text(text) => TranscriptItem::Text(LazyText::new(&text.text)),
         Block::Thinking(thinking) => TranscriptItem::Thinking(Box::new(ThinkingBlock::finished(thinking))),
         Block::ToolCall(call) => TranscriptItem::Tool(Box::new(ToolBlock::finished(call))),
         Block::ToolResult(_) => return None,
@@ -484,7 +488,7 @@ pub(crate) fn notice_text(notice: &TurnNotice) -> String {
         TurnNotice::Repaired { row, repair, refusal } => {
             let refusal = refusal.lines().next().unwrap_or("");
             let change = repair.as_str().replace('_', " ");
-            format!("the provider refused ({row}: {refusal})\nsent again, changed: {change}")
+            format!("the provider refused ({row}: {refusal})\nretried after: {change}")
         }
         TurnNotice::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
     }
@@ -503,7 +507,7 @@ pub(crate) fn turn_end_notice(end: &TurnEnd) -> Option<(TextRole, String)> {
             (TextRole::Error, "the model sent nothing at all\nhint: /retry, or another /model".to_owned())
         }
         TurnEnd::Length => {
-            let hint = "raise it with /set request.maxTokens=N, or ask to go on";
+            let hint = "raise it with /set request.maxTokens=N, or ask it to continue";
             (TextRole::Warning, format!("the answer is cut at the output limit\nhint: {hint}"))
         }
         TurnEnd::Declined(Declined::ByModel) => (TextRole::Error, "the model declined to answer".to_owned()),
@@ -529,7 +533,7 @@ pub(crate) fn turn_end_notice(end: &TurnEnd) -> Option<(TextRole, String)> {
             let steps = if *steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
             (
                 TextRole::Warning,
-                format!("stopped after {steps} of tools\nhint: ask to go on if it was getting somewhere"),
+                format!("stopped after {steps} of tools\nhint: ask it to continue if it was making progress"),
             )
         }
     };

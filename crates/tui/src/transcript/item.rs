@@ -7,18 +7,18 @@ use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::thinking::{ThinkingBlock, ThinkingShape};
 use super::tool::ToolBlock;
 use super::user_prompt::UserPrompt;
-use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
-use crate::text::{BaseStyle, Doc, Row, SectionRows, SectionedText, Span, TextRole};
+use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::{BaseStyle, LazyText, MarkdownView, Row, SectionRows, Span, TextRole};
 
 #[derive(Debug)]
 pub enum TranscriptItem {
     User(UserPrompt),
-    Text(SectionedText),
+    Text(LazyText),
     Thinking(Box<ThinkingBlock>),
     Tool(Box<ToolBlock>),
     Notice(PlainText),
     /// The output of a command.
-    Output(Doc),
+    Output(MarkdownView),
 }
 
 /// What precedes each row of a body.

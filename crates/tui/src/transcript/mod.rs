@@ -21,7 +21,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::paint::{clear, paint_row};
-use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::{HighlightedRows, Row, RowBackground, Span, TextRole};
 use crate::theme::{Motion, Theme};
 pub use from_updates::THINKING_ONLY;

@@ -3,7 +3,7 @@
 use aside_core::terminal_text::terminal_safe;
 
 use super::{diff, hunks};
-use crate::text::highlight::{CodeBlock, HighlightId, HighlightJob, HighlightResult, Highlights};
+use crate::text::highlight_jobs::{CodeBlock, HighlightId, HighlightJob, HighlightResult, Highlights};
 use crate::text::{Break, FontStyle, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, wrap};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,11 +10,9 @@ use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 
 use super::RenderContext;
 use super::loop_notice::{self, LoopWatch};
-use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
-use crate::text::{
-    BaseStyle, HighlightedRows, Row, RowBackground, SectionRows, SectionedText, Span, TextRole, width_of,
-};
+use crate::text::{BaseStyle, HighlightedRows, LazyText, Row, RowBackground, SectionRows, Span, TextRole, width_of};
 use crate::token_estimate::{StreamedTokens, format_count};
 
 /// Rows shown of running thinking in the `live` view.
@@ -61,11 +59,11 @@ enum Readability {
 #[derive(Debug)]
 pub struct ThinkingBlock {
     /// The whole text.
-    doc: SectionedText,
+    doc: LazyText,
     /// The current summary item.
-    current: Option<SectionedText>,
+    current: Option<LazyText>,
     /// The text shown when an unreadable block is opened.
-    note: Option<SectionedText>,
+    note: Option<LazyText>,
     title: Option<String>,
     /// For a restored block, computed when first shown.
     first_title: OnceCell<Option<String>>,
@@ -89,7 +87,7 @@ pub struct ThinkingBlock {
 impl ThinkingBlock {
     pub fn begin(now: Option<Time>) -> ThinkingBlock {
         ThinkingBlock {
-            doc: SectionedText::default(),
+            doc: LazyText::default(),
             current: None,
             note: None,
             title: None,
@@ -156,7 +154,7 @@ impl ThinkingBlock {
         if !self.doc.is_blank() {
             self.push("\n\n");
         }
-        self.current = Some(SectionedText::default());
+        self.current = Some(LazyText::default());
         self.has_stale_title = true;
     }
 
@@ -164,7 +162,7 @@ impl ThinkingBlock {
     pub fn close(&mut self, thinking: &Thinking) {
         self.loop_watch.stop();
         if !self.doc.equals(&terminal_safe(thinking.text())) {
-            self.doc = SectionedText::new(thinking.text());
+            self.doc = LazyText::new(thinking.text());
             (self.title, self.first_title) = (None, OnceCell::new());
         }
         self.doc.finish();
@@ -175,7 +173,7 @@ impl ThinkingBlock {
     pub fn restored(mut thinking: Thinking) -> ThinkingBlock {
         let mut block = ThinkingBlock { loop_watch: LoopWatch::default(), ..ThinkingBlock::begin(None) };
         if let ThinkingContent::Open { text } | ThinkingContent::Sealed { text, .. } = &mut thinking.content {
-            block.doc = SectionedText::owned(std::mem::take(text));
+            block.doc = LazyText::owned(std::mem::take(text));
         }
         block.settle(&thinking);
         block
@@ -405,7 +403,7 @@ impl ThinkingBlock {
             (Some(current), _) => current,
             (None, Readability::Text) => &mut self.doc,
             (None, Readability::HiddenByProvider(bytes)) => {
-                self.note.get_or_insert_with(|| SectionedText::new(&sealed_note(bytes)))
+                self.note.get_or_insert_with(|| LazyText::new(&sealed_note(bytes)))
             }
         };
         match shape {
@@ -427,9 +425,7 @@ impl ThinkingBlock {
     pub fn all_rows(&mut self, width: usize) -> HighlightedRows<'_> {
         let doc = match self.readable {
             Readability::Text => &mut self.doc,
-            Readability::HiddenByProvider(bytes) => {
-                self.note.get_or_insert_with(|| SectionedText::new(&sealed_note(bytes)))
-            }
+            Readability::HiddenByProvider(bytes) => self.note.get_or_insert_with(|| LazyText::new(&sealed_note(bytes))),
         };
         doc.body(width, BaseStyle { background: RowBackground::None, ..BaseStyle::THINKING })
     }

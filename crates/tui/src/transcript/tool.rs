@@ -9,7 +9,7 @@ use super::RenderContext;
 use super::hunks::changed;
 use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::thinking::duration;
-use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
 use crate::text::{HighlightedRows, Row, Span, TextRole, width_of};
 

@@ -9,9 +9,9 @@ use ratatui::layout::Rect;
 use super::search::SearchResults;
 use crate::app::App;
 use crate::paint::paint_row;
-use crate::text::highlight::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
-use crate::text::{BaseStyle, Doc, Row, RowBackground, Span, TextRole};
+use crate::text::{BaseStyle, MarkdownView, Row, RowBackground, Span, TextRole};
 use crate::theme::Theme;
 use crate::transcript::Transcript;
 use crate::transcript::item::TranscriptItem;
@@ -53,7 +53,7 @@ enum ReaderContent {
     },
     Page {
         title: String,
-        text: Box<Doc>,
+        text: Box<MarkdownView>,
     },
 }
 
@@ -97,7 +97,7 @@ impl ReaderView {
     }
 
     pub fn page(title: &str, markdown: &str) -> ReaderView {
-        ReaderView::new(ReaderContent::Page { title: title.to_owned(), text: Box::new(Doc::new(markdown)) })
+        ReaderView::new(ReaderContent::Page { title: title.to_owned(), text: Box::new(MarkdownView::new(markdown)) })
     }
 
     pub fn key(&mut self, key: KeyEvent, transcript: &Transcript) -> ReaderOutcome {

@@ -141,11 +141,11 @@ fn titles(rows: &[Row]) -> Vec<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{BaseStyle, Doc};
+    use crate::text::{BaseStyle, MarkdownView};
 
     /// The rows, with matches in brackets.
     fn marked(text: &str, width: usize, words: &str) -> (usize, Vec<String>) {
-        let mut doc = Doc::new(text);
+        let mut doc = MarkdownView::new(text);
         let rows = doc.rows(width, BaseStyle::TEXT);
         let mut results = SearchResults::default();
         results.search(words, rows, width);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn t12_titles_are_headings_and_bold_lines() {
-        let mut doc = Doc::new("**Reading the file**\n\nbody **x**\n\n## Next\n\n- **item**\n\n`code`");
+        let mut doc = MarkdownView::new("**Reading the file**\n\nbody **x**\n\n## Next\n\n- **item**\n\n`code`");
         let rows = doc.rows(12, BaseStyle::THINKING);
         let found: Vec<String> = titles(rows).into_iter().map(|(_, text)| text).collect();
         assert_eq!(found, ["Reading the file", "Next", "item"]);

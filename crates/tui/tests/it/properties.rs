@@ -7,7 +7,7 @@ use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 use aside_tui::app::Msg;
 use aside_tui::seam::{OpenedBlock, PendingQuestion, QuestionId, Update};
-use aside_tui::text::{BaseStyle, Doc, Row};
+use aside_tui::text::{BaseStyle, MarkdownView, Row};
 use aside_tui::transcript::plain_text::PlainText;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
@@ -214,7 +214,7 @@ proptest! {
     #[test]
     fn t8_no_layout_loses_a_letter_at_any_width(text in markdown(), width in 1usize..300) {
         for base in [BaseStyle::TEXT, BaseStyle::THINKING] {
-            let rows: String = Doc::new(&text).rows(width, base).iter().map(Row::text).collect();
+            let rows: String = MarkdownView::new(&text).rows(width, base).iter().map(Row::text).collect();
             if text.contains('|') {
                 // In a narrow table the head is repeated before each cell.
                 let (shown, said) = (counted(content(&rows)), counted(content(&text)));
@@ -230,7 +230,7 @@ proptest! {
             let rows: String = PlainText::output(output).rows(width).iter().map(Row::text).collect();
             prop_assert_eq!(content(&rows), content(output), "{:?}", output);
         }
-        for row in Doc::new(&text).rows(width, BaseStyle::TEXT) {
+        for row in MarkdownView::new(&text).rows(width, BaseStyle::TEXT) {
             // A wide character cannot fit into one column.
             prop_assert!(row.width() <= width.max(2), "{} at {width}: {:?}", row.width(), row.text());
         }
@@ -239,12 +239,12 @@ proptest! {
     #[test]
     fn t8_any_growth_and_any_frames_end_in_the_same_rows(text in markdown(), size in 1usize..30, width in 1usize..120) {
         let letters: Vec<char> = text.chars().collect();
-        let mut grown = Doc::default();
+        let mut grown = MarkdownView::default();
         for piece in letters.chunks(size) {
             grown.push(&piece.iter().collect::<String>());
             grown.rows(width, BaseStyle::TEXT);
         }
-        let mut whole = Doc::new(&text);
+        let mut whole = MarkdownView::new(&text);
         prop_assert_eq!(grown.rows(width, BaseStyle::TEXT), whole.rows(width, BaseStyle::TEXT), "{:?}", text);
     }
 }

@@ -47,7 +47,7 @@ fn t9_with_enough_room_the_answers_are_spelled_out() {
     let mut term = asked(40, 12, "make", None, Some("shell:make"));
     let screen = term.screen();
     assert!(screen.contains("y once · s this session · p this project"), "{screen}");
-    assert!(screen.contains("s and p cover `shell:make`"), "{screen}");
+    assert!(screen.contains("s and p also allow `shell:make`"), "{screen}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn t10_a_prompt_typed_during_a_reply_is_queued_and_can_still_be_changed() {
     terminal.see("❯ second question, please");
     terminal.keys(ENTER);
     terminal.see("queued: second question, please");
-    terminal.see("You wrote: \"second question, please\"");
+    terminal.see("You wrote: \"second question");
     terminal.idle();
     assert!(!terminal.shows("queued:"), "{}", terminal.picture());
     let rows = [terminal.row_of("❯ sim: think"), terminal.row_of("❯ second question, please")];
@@ -57,12 +57,12 @@ fn e8_the_model_can_be_switched_in_the_middle_of_a_session() {
     let folder = TestFolders::new("switch");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/anthropic"]);
     terminal.enter("first");
-    terminal.see("playing anthropic");
+    terminal.see("imitating anthropic");
     terminal.idle();
     terminal.enter("/model sim/deepseek");
     terminal.see("model: sim/deepseek");
     terminal.enter("second");
-    terminal.see("playing deepseek");
+    terminal.see("imitating deepseek");
     terminal.idle();
     assert!(terminal.lines().last().unwrap().starts_with("sim/deepseek · "), "{}", terminal.picture());
     terminal.enter("/model sim/nothing");
@@ -71,7 +71,7 @@ fn e8_the_model_can_be_switched_in_the_middle_of_a_session() {
     terminal.see("model: sim/anthropic");
     terminal.enter("third");
     terminal.see("You wrote: \"third\"");
-    assert!(terminal.shows("playing anthropic"), "{}", terminal.picture());
+    assert!(terminal.shows("imitating anthropic"), "{}", terminal.picture());
 }
 
 #[test]

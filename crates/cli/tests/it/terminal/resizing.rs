@@ -31,7 +31,7 @@ fn t13_many_resizes_during_a_reply_end_in_the_frame_of_a_fresh_start() {
     }
     terminal.resize(20, 5);
     terminal.resize(200, 60);
-    terminal.see("no model was asked");
+    terminal.see("no model was called");
     terminal.idle();
     for (columns, rows) in [(200, 60), (20, 5), (80, 24)] {
         terminal.resize(columns, rows);

@@ -46,7 +46,7 @@ fn a_broken_connection_is_reported_once_and_in_plain_words() {
     let said: Vec<&String> =
         lines.iter().filter(|line| ["✗ ", "! ", "· "].iter().any(|mark| line.starts_with(mark))).collect();
     assert_eq!(said.len(), 1, "{}", terminal.picture());
-    assert!(said[0].starts_with("✗ the connection to ") && said[0].contains(" broke off before"), "{said:?}");
+    assert!(said[0].starts_with("✗ the connection to ") && said[0].contains(" was lost before"), "{said:?}");
     assert!(!terminal.shows("error decoding"), "{}", terminal.picture());
 }
 
@@ -123,7 +123,7 @@ fn quitting_prints_how_to_resume_unless_the_session_is_empty() {
         terminal.idle();
         terminal.keys("\x04");
         assert!(terminal.ended().success());
-        let line = terminal.line_with("goes on with this session");
+        let line = terminal.line_with("continues this session");
         let id = line.strip_prefix("aside -r ").and_then(|line| line.split(' ').next()).unwrap().to_owned();
         let mut again = Terminal::ready(&folder, &["-r", &id]);
         again.see("You wrote: \"where is the walrus?\"");

@@ -172,7 +172,7 @@ impl<'a> MarkdownReader<'a> {
             self.at += usize::from(self.line() == Some("</details>"));
             text
         } else {
-            self.note("a thought was passed over: there is no callout behind its comment");
+            self.note("a thought was skipped: no callout follows its comment");
             return None;
         };
         if text.is_empty() {
@@ -207,7 +207,7 @@ impl<'a> MarkdownReader<'a> {
             self.at += 1;
         }
         let Some(fence) = self.line().filter(|line| line.starts_with("```")) else {
-            self.note("a piece is empty: there is no fence behind its comment");
+            self.note("a piece is empty: no fence follows its comment");
             return String::new();
         };
         let fence = fence.trim_end_matches(|c| c != '`');

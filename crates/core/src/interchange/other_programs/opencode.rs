@@ -93,7 +93,7 @@ impl<'a> StoredFiles<'a> {
             () if member(raw, "title").is_some() || member(raw, "directory").is_some() => {
                 self.sessions.push((text_member(raw, "id").unwrap_or_else(|| stem.to_owned()), raw));
             }
-            () => self.notes.push(format!("{} is no session, message or part", file.name)),
+            () => self.notes.push(format!("{} is not a session, message or part", file.name)),
         }
     }
 
@@ -168,7 +168,7 @@ impl<'d> OpenCodeImport<'d> {
             "file" => {
                 let image = image(part);
                 if image.is_none() {
-                    self.skipped.count("a `file` that is no image");
+                    self.skipped.count("a `file` that is not an image");
                 }
                 image
             }

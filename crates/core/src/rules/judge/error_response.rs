@@ -69,11 +69,11 @@ impl Judge<'_> {
 fn fill_placeholders(text: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once('{') {
+    while let Some((before, after_brace)) = rest.split_once('{') {
         out.push_str(before);
-        let Some((name, after)) = behind.split_once('}') else {
+        let Some((name, after)) = after_brace.split_once('}') else {
             out.push('{');
-            rest = behind;
+            rest = after_brace;
             continue;
         };
         let value = values.iter().find(|(place, _)| *place == name).map(|(_, value)| *value);

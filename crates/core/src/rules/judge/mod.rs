@@ -100,7 +100,9 @@ pub fn judge(
     judge.check_thinking();
     judge.check_parameters();
     match issued {
-        IssuedThinking::Unknown => judge.note_unverified("seals: what was issued is not known"),
+        IssuedThinking::Unknown => {
+            judge.note_unverified("signatures: the originals are unknown, so they were not checked")
+        }
         IssuedThinking::Messages(messages) => judge.check_replayed(messages),
         IssuedThinking::Verifiable(is_valid) => judge.check_verifiable_seals(is_valid),
     }
@@ -247,7 +249,7 @@ impl<'a> Judge<'a> {
         let Some(first) = first.filter(|first| is_explicit && !first.begins_with_thinking) else { return };
         let path = format!("{}.content[0]", first.path);
         let kind = if first.text.is_empty() { "tool_use" } else { "text" };
-        self.report("a loop begins with a thought", &path, Fault::Leading, &[("kind", kind)]);
+        self.report("a tool loop must start with a thinking block", &path, Fault::Leading, &[("kind", kind)]);
     }
 
     /// Checks that the last message has no thinking while thinking is off.
@@ -258,7 +260,12 @@ impl<'a> Judge<'a> {
         let off = at_path(self.body, "thinking.type").is_some_and(|kind| kind.get() == "\"disabled\"");
         let last = self.messages.last().filter(|last| last.role == JudgedRole::Assistant && off);
         if let Some(thinking) = last.and_then(|last| last.thinking.first()) {
-            self.report("nothing to go on from while thinking is off", &thinking.path, Fault::WhileOff, &[]);
+            self.report(
+                "the last message must not contain thinking while thinking is off",
+                &thinking.path,
+                Fault::WhileOff,
+                &[],
+            );
         }
     }
 
@@ -269,7 +276,12 @@ impl<'a> Judge<'a> {
         for thinking in self.messages.iter().flat_map(|message| &message.thinking).filter(|thinking| thinking.is_last) {
             // Without an id, the provider cannot know what followed it.
             if let Some(id) = thinking.id.as_deref() {
-                self.report("each thought is followed by its item", &thinking.path, Fault::Orphan, &[("id", id)]);
+                self.report(
+                    "a reasoning item must be followed by the item it belongs to",
+                    &thinking.path,
+                    Fault::Orphan,
+                    &[("id", id)],
+                );
             }
         }
     }

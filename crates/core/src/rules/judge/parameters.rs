@@ -174,7 +174,7 @@ impl Judge<'_> {
         let demands = self.dialect.refusals().any(|refusal| refusal.header.is_some());
         if headers.is_empty() {
             if demands || !self.rules.ask.headers.is_empty() {
-                self.note_unverified("headers: none are given");
+                self.note_unverified("headers: none were given");
             }
             return;
         }
@@ -183,7 +183,7 @@ impl Judge<'_> {
         };
         let demanded: Vec<String> = self.dialect.refusals().filter_map(|refusal| refusal.header.clone()).collect();
         for name in demanded.iter().filter(|name| !has(name, "")) {
-            self.report("a header is there", name, Fault::NoHeader, &[]);
+            self.report("required headers must be present", name, Fault::NoHeader, &[]);
         }
         let ask = &self.rules.ask;
         let missing = |(name, value): &(&String, &String)| !has(name, value);

@@ -40,7 +40,7 @@ impl Judge<'_> {
                 }
             }
         }
-        self.note_unverified("thinking without a seal: its words");
+        self.note_unverified("thinking without a signature: its text was not checked");
     }
 
     /// Checks everything against the issued messages.
@@ -54,10 +54,10 @@ impl Judge<'_> {
         }
         self.check_omissions(&steps);
         if self.rules.bind.model != BindModel::None {
-            self.note_unverified("bind.model: which model made each thought");
+            self.note_unverified("bind.model: it is unknown which model produced each thinking block");
         }
         if self.rules.bind.prefix != PrefixCheck::None {
-            self.note_unverified("bind.prefix: what came before each thought");
+            self.note_unverified("bind.prefix: the messages before each thinking block were not checked");
         }
     }
 
@@ -72,7 +72,7 @@ impl Judge<'_> {
 
     fn report_bad_seal(&mut self, path: &str, id: Option<&str>) {
         let words = [("id", id.unwrap_or_default())];
-        self.report("a seal comes back as it was issued", path, Fault::Seal, &words);
+        self.report("a signature must be returned unchanged", path, Fault::Seal, &words);
     }
 
     /// Checks that this provider issued every seal.
@@ -119,7 +119,7 @@ impl Judge<'_> {
         let whole: String = message.thinking().map(Thinking::text).collect();
         let is_whole = message.thinking_text().is_none_or(|readable| readable == sent) || whole == sent;
         if !sent.trim().is_empty() && !is_whole {
-            self.report_altered("thinking comes back word for word", &step.sent.path, step.sent);
+            self.report_altered("thinking must be returned verbatim", &step.sent.path, step.sent);
         }
     }
 
@@ -142,17 +142,17 @@ impl Judge<'_> {
                 let known: Vec<String> = own.flat_map(|message| seals_of(message)).map(normalized).collect();
                 let moved = unit.seals.iter().any(|seal| known.contains(&normalized(seal)));
                 if moved {
-                    self.report_altered("a thought comes back in its message", &unit.path, step.sent);
+                    self.report_altered("thinking must stay in its message", &unit.path, step.sent);
                 } else if unit.seals.is_empty() && demanded {
-                    self.report_altered("thinking comes back word for word", &unit.path, step.sent);
+                    self.report_altered("thinking must be returned verbatim", &unit.path, step.sent);
                 }
                 continue;
             };
             let same_words = thinking_blocks.get(index).is_some_and(|thinking| thinking.text() == unit.text);
             if unit.signed && self.rules.echo.need_opaque && !same_words {
-                self.report_altered("a signature stands for its words", &unit.path, step.sent);
+                self.report_altered("the text must match its signature", &unit.path, step.sent);
             } else if last.is_some_and(|last| index <= last) && !repeats && !self.is_reported_duplicate(unit) {
-                self.report_altered("thoughts come back in their order", &unit.path, step.sent);
+                self.report_altered("thinking must keep its order", &unit.path, step.sent);
             }
             last = last.max(Some(index));
         }
@@ -189,7 +189,7 @@ impl Judge<'_> {
             };
             let other = thinking.id.clone().or_else(|| id_in(&thinking.native.as_ref()?.json)).unwrap_or_default();
             let words = [("id", id.as_str()), ("kind", &item.kind), ("other", &other)];
-            self.report("each item has the thought that led to it", &item.path, Fault::Follower, &words);
+            self.report("an item must have its reasoning item before it", &item.path, Fault::Follower, &words);
         }
     }
 
@@ -210,7 +210,7 @@ impl Judge<'_> {
             let by_id = call.id.as_ref().and_then(|id| issued.iter().find(|(known, _)| known == id));
             let Some((_, Some(given))) = by_id.or_else(|| issued.get(index)) else { continue };
             if normalized(&given.payload) != normalized(sent) {
-                self.report_altered("a seal comes back on its call", &call.path, step.sent);
+                self.report_altered("a signature must stay on its tool call", &call.path, step.sent);
             }
         }
     }
@@ -253,7 +253,7 @@ impl Judge<'_> {
             .filter(|gap| first_sent.is_some_and(|first| first < *gap));
         let gap = gap.filter(|_| self.rules.bind.removal == Removal::PrefixOnly).and_then(|gap| replayable.get(gap));
         let (rule, judged) = match (missing, gap) {
-            (Some(judged), _) => ("a loop comes back with its thoughts", judged),
+            (Some(judged), _) => ("a tool loop must keep its thinking", judged),
             (None, Some((.., judged))) => ("bind.removal = prefix_only", *judged),
             (None, None) => return,
         };

@@ -1,4 +1,4 @@
-//! Structured thinking beside the content: `reasoning_details` (OpenRouter and
+//! Structured thinking next to the content: `reasoning_details` (OpenRouter and
 //! compatible servers) and `thinking_blocks` (LiteLLM).
 //!
 //! Entries are fragments. Entries with the same index and type form one block as

@@ -72,7 +72,7 @@ fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) ->
     out.finish()
 }
 
-/// None if the dialect omits the content beside tool calls.
+/// None if the dialect omits the content next to tool calls.
 fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, has_calls: bool) -> Option<String> {
     let sent = message.blocks.iter().zip(&plan.actions);
     if draft.rules.echo.carrier == Carrier::ContentChunks && sent.clone().any(is_sent_thought) {

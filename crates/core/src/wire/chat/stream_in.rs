@@ -75,7 +75,7 @@ struct DeltaMembers<'a> {
     content: Option<Raw<'a>>,
     texts: [Option<Raw<'a>>; MAX_SOURCES],
     details: Option<(DetailList, Raw<'a>)>,
-    /// A payload beside the content, with the name of its field.
+    /// A payload next to the content, with the name of its field.
     opaque: Option<(&'a str, Raw<'a>, SealKind)>,
     calls: Option<Raw<'a>>,
     function_call: Option<Raw<'a>>,
@@ -171,7 +171,7 @@ impl ChatDecoder {
     }
 
     fn choice(&mut self, choice: &ChatChoice<'_>, framing: Framing, sink: &mut dyn Sink) {
-        // In a stream, a message beside a delta repeats it; in a whole body, the
+        // In a stream, a message next to a delta repeats it; in a whole body, the
         // delta is empty.
         match (choice.delta, choice.message) {
             (Some(delta), None) => self.message(delta, CallPosition::InStream, sink),

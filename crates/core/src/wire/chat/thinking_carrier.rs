@@ -9,15 +9,15 @@ use crate::tags::{TagPair, TagReach, TagStart};
 /// The place of one thinking block in a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ThinkingCarrier {
-    /// A string beside the content.
+    /// A string next to the content.
     Field(String),
-    /// A list of entries beside the content.
+    /// A list of entries next to the content.
     Details(DetailList),
     /// A part of the content array.
     Chunk,
     /// Inside the content, between tags.
     Tags(ThinkingTags),
-    /// A payload beside the content, without text.
+    /// A payload next to the content, without text.
     Opaque(String),
 }
 

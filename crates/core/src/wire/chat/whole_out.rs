@@ -21,7 +21,7 @@ struct MessageParts {
     /// Thinking fields, in order.
     fields: Vec<(String, String)>,
     details: Vec<(DetailList, String)>,
-    /// Members beside the content, each as an object with one member.
+    /// Members next to the content, each as an object with one member.
     extra_members: Vec<String>,
     text: String,
     tail: Option<String>,

@@ -234,7 +234,7 @@ fn p5_broken_parts_of_an_edited_file_are_reported_and_the_rest_is_read() {
     #[rustfmt::skip]
     let cases = [
         ("an unknown kind",   "<!-- aside:song {} -->\n\nla",                       "line 6: a piece of an unknown kind was passed over: `song`", vec![text("la")]),
-        ("no callout",        "<!-- aside:thinking {} -->\n\nhm",                   "line 7: a thought was passed over: there is no callout behind its comment", vec![text("hm")]),
+        ("no callout",        "<!-- aside:thinking {} -->\n\nhm",                   "line 7: a thought was skipped: no callout follows its comment", vec![text("hm")]),
         ("an empty callout",  "<!-- aside:thinking {} -->\n\n> [!thinking]- T\n\nla",  "line 8: a thought was passed over: it is empty", vec![text("la")]),
         ("a comment cut off", "<!-- aside:text\n\nhm",                              "line 5: a comment was passed over: it is not ended", vec![text("hm")]),
     ];

@@ -21,7 +21,7 @@ pub(super) const SCRIPTS: [&str; 5] = [
     "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaftsvorsitzendenstellvertreter/and/a/path/that/never/ends/src/lib.rs",
 ];
 
-const ANSWER: &str = "## What I found\n\nThe *second* test fails, **not** the first:\n\n```rust\nfn cut(text: &str) -> String { text.chars().take(5).collect() } // wide letters count twice\n```\n\n| test | why |\n|---|---|\n| `cut` | a wide letter 👩‍💻 |\n| `wrap` | e\u{301} is one letter |\n\n- one\n  - inner\n- [x] done\n\n1. see [the rules](https://example.com/rules)\n2. ~~never~~ <https://example.com>\n\n> quoted, and long enough that it has to go on in a second row at forty columns\n\n---\n\nThe end.";
+const ANSWER: &str = "## What I found\n\nThe *second* test fails, **not** the first:\n\n```rust\nfn cut(text: &str) -> String { text.chars().take(5).collect() } // wide letters count twice\n```\n\n| test | why |\n|---|---|\n| `cut` | a wide letter 👩‍💻 |\n| `wrap` | e\u{301} is one letter |\n\n- one\n  - inner\n- [x] done\n\n1. see [the rules](https://example.com/rules)\n2. ~~never~~ <https://example.com>\n\n> quoted, and long enough that it has to continue in a second row at forty columns\n\n---\n\nThe end.";
 
 fn answer(term: &mut TestTerminal, text: &str, end: TurnEnd) {
     term.send();

@@ -29,7 +29,7 @@ pub struct HighlightId(pub u64);
 pub struct HighlightJob {
     pub id: HighlightId,
     pub language: String,
-    pub state: Option<Box<crate::syntax::SyntaxState>>,
+    pub state: Option<Box<crate::highlighter::SyntaxState>>,
     pub lines: Vec<String>,
     /// A line that is still growing.
     pub growing: Option<String>,
@@ -55,7 +55,7 @@ pub enum HighlightOutcome {
         /// One entry per line.
         lines: Vec<Vec<TokenRun>>,
         growing: Option<Vec<TokenRun>>,
-        state: Box<crate::syntax::SyntaxState>,
+        state: Box<crate::highlighter::SyntaxState>,
     },
     /// Stays plain: the language is unknown, or the block takes too long.
     Plain,
@@ -71,7 +71,7 @@ struct BlockHighlight {
     growing: Option<(usize, Vec<TokenRun>)>,
     /// How much of the growing line was sent.
     growing_sent: (usize, usize),
-    state: Option<Box<crate::syntax::SyntaxState>>,
+    state: Option<Box<crate::highlighter::SyntaxState>>,
     pending: Option<HighlightId>,
     plain: bool,
 }

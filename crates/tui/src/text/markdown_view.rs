@@ -4,13 +4,13 @@
 use aside_core::terminal_text::TerminalFilter;
 
 use super::base_style::BaseStyle;
-use super::highlight::{HighlightId, HighlightJob, HighlightResult, HighlightedRows, Highlights};
+use super::highlight_jobs::{HighlightId, HighlightJob, HighlightResult, HighlightedRows, Highlights};
 use super::layout::DocLayout;
 use super::row::Row;
 
 /// A text, its rows at some width, and the highlights of its code.
 #[derive(Debug, Default)]
-pub struct Doc {
+pub struct MarkdownView {
     source: String,
     filter: TerminalFilter,
     /// `None` for most texts, which are not visible.
@@ -18,9 +18,9 @@ pub struct Doc {
     highlights: Highlights,
 }
 
-impl Doc {
-    pub fn new(text: &str) -> Doc {
-        let mut doc = Doc::default();
+impl MarkdownView {
+    pub fn new(text: &str) -> MarkdownView {
+        let mut doc = MarkdownView::default();
         doc.push(text);
         doc
     }
@@ -101,13 +101,13 @@ mod tests {
 
     const SAMPLE: &str = "# Plan\n\nFirst *this*.\n\n```rust\nfn a() {\n\n    b();\n}\n```\nthen\n\n- one\n- two\n\n  more\n\n1. x\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n~~~\n```\n~~~\n\nend";
 
-    fn shown(doc: &mut Doc, width: usize) -> Vec<String> {
+    fn shown(doc: &mut MarkdownView, width: usize) -> Vec<String> {
         doc.rows(width, BaseStyle::TEXT).iter().map(Row::text).collect()
     }
 
     #[test]
     fn t8_finished_blocks_are_not_laid_out_again() {
-        let settled = |doc: &Doc| doc.layout.as_ref().map(|layout| layout.settled_rows());
+        let settled = |doc: &MarkdownView| doc.layout.as_ref().map(|layout| layout.settled_rows());
         #[rustfmt::skip]
         let cases = [
             ("paragraphs",      "one\n\ntwo\n\nthr",                        1 + 2),
@@ -120,7 +120,7 @@ mod tests {
             ("a quote",         "> a\n>\n> b",                               1),
         ];
         for (name, text, rows) in cases {
-            let mut doc = Doc::new(text);
+            let mut doc = MarkdownView::new(text);
             doc.rows(40, BaseStyle::TEXT);
             assert_eq!(settled(&doc), Some(rows), "{name}");
         }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn t8_code_is_shown_line_by_line_before_its_fence_closes() {
-        let mut doc = Doc::new("a\n```py\nx = 1\ny");
+        let mut doc = MarkdownView::new("a\n```py\nx = 1\ny");
         assert_eq!(shown(&mut doc, 30), ["a", "", "  py", "  x = 1", "  y"]);
         doc.push(" = 2\n``");
         assert_eq!(shown(&mut doc, 30), ["a", "", "  py", "  x = 1", "  y = 2"]);
@@ -152,7 +152,7 @@ mod tests {
             ("a table",           "|a|b|\n|-|-|\n", "|1|2|\n",               "1 │ 2"),
         ];
         for (name, start, piece, row) in cases {
-            let mut doc = Doc::new(start);
+            let mut doc = MarkdownView::new(start);
             for _ in 0..1_500 {
                 doc.push(piece);
             }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn check(source: &str, width: usize, expect: Expect) {
-        let text: String = shown(&mut Doc::new(source), width).iter().map(|row| format!("|{row}\n")).collect();
+        let text: String = shown(&mut MarkdownView::new(source), width).iter().map(|row| format!("|{row}\n")).collect();
         expect.assert_eq(&text);
     }
 
@@ -336,7 +336,7 @@ mod tests {
     fn t8_bars_and_markers_without_room_become_text_or_disappear() {
         for text in ["> > a\n> >\n> > b", "> > a\n> > ===\n> > b", "> > |a|b|c|\n> > |-|-|-|\n> > |1|2|3|\n> > |4|5|6|"]
         {
-            for row in Doc::new(text).rows(1, BaseStyle::TEXT) {
+            for row in MarkdownView::new(text).rows(1, BaseStyle::TEXT) {
                 assert!(row.width() <= 1, "{text:?}: {:?}", row.text());
             }
         }
@@ -375,13 +375,13 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| SAMPLE.is_char_boundary(*at)).collect();
             cuts.sort_unstable();
             cuts.push(SAMPLE.len());
-            let (mut doc, mut from) = (Doc::default(), 0);
+            let (mut doc, mut from) = (MarkdownView::default(), 0);
             for at in cuts {
                 doc.push(SAMPLE.get(from..at).unwrap());
                 doc.rows(width, BaseStyle::TEXT);
                 from = at;
             }
-            prop_assert_eq!(shown(&mut doc, width), shown(&mut Doc::new(SAMPLE), width));
+            prop_assert_eq!(shown(&mut doc, width), shown(&mut MarkdownView::new(SAMPLE), width));
         }
 
         #[test]
@@ -390,7 +390,7 @@ mod tests {
             width in 1usize..40,
         ) {
             let bare = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
-            let mut doc = Doc::default();
+            let mut doc = MarkdownView::default();
             for part in &parts {
                 doc.push(part);
                 doc.rows(width, BaseStyle::TEXT);
@@ -405,7 +405,7 @@ mod tests {
             width in 1usize..50,
         ) {
             let bare = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
-            let text = shown(&mut Doc::new(&source), width).concat();
+            let text = shown(&mut MarkdownView::new(&source), width).concat();
             // Links add their address after the text; references move to the end.
             if !source.contains('[') && !source.contains('|') {
                 prop_assert_eq!(bare(&text), bare(&source));

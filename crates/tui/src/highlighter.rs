@@ -8,7 +8,7 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, ScopeStackOp, SyntaxRefere
 use unicode_segmentation::GraphemeCursor;
 
 use crate::text::SyntaxToken;
-use crate::text::highlight::{HighlightJob, HighlightOutcome, HighlightResult, MAX_LINE_BYTES, TokenRun};
+use crate::text::highlight_jobs::{HighlightJob, HighlightOutcome, HighlightResult, MAX_LINE_BYTES, TokenRun};
 use crate::text::wrap::TAB;
 
 /// The parser state after the last line.
@@ -212,7 +212,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::text::highlight::HighlightId;
+    use crate::text::highlight_jobs::HighlightId;
 
     fn job(language: &str, lines: &[&str]) -> HighlightJob {
         let lines = lines.iter().map(|line| (*line).to_owned()).collect();

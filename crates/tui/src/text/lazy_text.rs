@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use aside_core::terminal_text::TerminalFilter;
 
 use super::base_style::BaseStyle;
-use super::doc::Doc;
-use super::highlight::{HighlightId, HighlightJob, HighlightResult, HighlightedRows};
+use super::highlight_jobs::{HighlightId, HighlightJob, HighlightResult, HighlightedRows};
 use super::markdown_markers;
+use super::markdown_view::MarkdownView;
 use super::row::Row;
 
 /// A section ends at the first block border after this many bytes,
@@ -26,7 +26,7 @@ const HARD_LIMIT: usize = 16 * 1024;
 const MAX_INFO: usize = 40;
 
 #[derive(Debug)]
-pub struct SectionedText {
+pub struct LazyText {
     /// A complete text that has not been split yet.
     whole: Option<String>,
     /// Finished sections.
@@ -54,7 +54,7 @@ struct OpenFence {
 
 #[derive(Debug, Default)]
 struct Section {
-    doc: Doc,
+    doc: MarkdownView,
     before: SectionGap,
     /// Length of a repeated fence at the start, which is not part of the text.
     opener: usize,
@@ -131,9 +131,9 @@ impl<'a> SectionRows<'a> {
     }
 }
 
-impl Default for SectionedText {
-    fn default() -> SectionedText {
-        SectionedText {
+impl Default for LazyText {
+    fn default() -> LazyText {
+        LazyText {
             whole: None,
             done: Vec::new(),
             last: Section::default(),
@@ -147,16 +147,16 @@ impl Default for SectionedText {
     }
 }
 
-impl SectionedText {
-    pub fn new(text: &str) -> SectionedText {
-        let mut long = SectionedText::default();
+impl LazyText {
+    pub fn new(text: &str) -> LazyText {
+        let mut long = LazyText::default();
         long.whole = Some(long.filter.take(text).into_owned());
         long
     }
 
     /// Avoids a copy if nothing has to be removed.
-    pub fn owned(text: String) -> SectionedText {
-        let mut long = SectionedText::default();
+    pub fn owned(text: String) -> LazyText {
+        let mut long = LazyText::default();
         let other = match long.filter.take(&text) {
             Cow::Borrowed(_) => None,
             Cow::Owned(other) => Some(other),
@@ -205,8 +205,8 @@ impl SectionedText {
     pub fn equals(&self, text: &str) -> bool {
         let mut rest = text;
         let begins = |part: &str| match rest.strip_prefix(part) {
-            Some(behind) => {
-                rest = behind;
+            Some(after) => {
+                rest = after;
                 true
             }
             None => false,
@@ -272,7 +272,7 @@ impl SectionedText {
         let opener = self.fence.as_ref().map(OpenFence::opener).unwrap_or_default();
         // The section is full; frees spare capacity.
         self.last.doc.finish();
-        let next = Section { doc: Doc::new(&opener), before, opener: opener.len() };
+        let next = Section { doc: MarkdownView::new(&opener), before, opener: opener.len() };
         self.done.push(std::mem::replace(&mut self.last, next));
     }
 
@@ -424,7 +424,7 @@ impl Section {
         };
         // The language was already shown where the code began.
         let head = match self.doc.source().get(..self.opener) {
-            Some(opener) if !opener.is_empty() => Doc::new(opener).rows(width, base).len(),
+            Some(opener) if !opener.is_empty() => MarkdownView::new(opener).rows(width, base).len(),
             Some(_) | None => 0,
         };
         SectionRows { blank, body: self.doc.body(width, base).skip(head) }
@@ -442,7 +442,7 @@ mod tests {
     }
 
     /// The rows of all sections in sequence.
-    fn in_sections(long: &mut SectionedText, width: usize) -> Vec<String> {
+    fn in_sections(long: &mut LazyText, width: usize) -> Vec<String> {
         (0..long.sections()).flat_map(|section| text_of(&long.section(section, width, BaseStyle::TEXT))).collect()
     }
 
@@ -458,9 +458,9 @@ mod tests {
     fn t8_sections_show_the_same_rows_as_one_text() {
         let text = blocks();
         for width in [7, 40, 200] {
-            let mut long = SectionedText::new(&text);
+            let mut long = LazyText::new(&text);
             assert!(long.sections() > 6, "{}", long.sections());
-            let mut whole = Doc::new(&text);
+            let mut whole = MarkdownView::new(&text);
             let whole: Vec<String> = whole.rows(width, BaseStyle::TEXT).iter().map(Row::text).collect();
             assert_eq!(in_sections(&mut long, width), whole, "{width}");
             let all: Vec<String> = long.body(width, BaseStyle::TEXT).rows.iter().map(Row::text).collect();
@@ -482,7 +482,7 @@ mod tests {
         let bare = |text: &str| text.chars().filter(|one| one.is_alphanumeric()).collect::<String>();
         for (name, start, piece) in cases {
             let text = format!("{start}{}", piece.repeat(5_000));
-            let mut long = SectionedText::new(&text);
+            let mut long = LazyText::new(&text);
             assert!(long.sections() >= text.len() / HARD_LIMIT, "{name}: {}", long.sections());
             assert_eq!(long.source(), text, "{name}");
             assert!(long.equals(&text) && !long.equals(&format!("{text}x")) && !long.equals("x"), "{name}");
@@ -492,22 +492,22 @@ mod tests {
 
     #[test]
     fn t8_the_tail_lays_out_only_the_end() {
-        let mut long = SectionedText::new(&blocks());
+        let mut long = LazyText::new(&blocks());
         let all = in_sections(&mut long, 40);
         long.forget_rows();
-        let laid = |long: &SectionedText| long.all_sections().filter(|section| section.doc.has_rows()).count();
+        let laid = |long: &LazyText| long.all_sections().filter(|section| section.doc.has_rows()).count();
         for most in [500, 1, 8] {
             let tail: Vec<String> = long.tail(most, 40, BaseStyle::TEXT).iter().map(Row::text).collect();
             assert_eq!(tail, all.get(all.len() - most..).unwrap_or(&[]), "{most}");
         }
         assert!(laid(&long) <= 2, "{}", laid(&long));
-        assert_eq!(SectionedText::new("one\n\ntwo").tail(8, 40, BaseStyle::TEXT).len(), 3);
+        assert_eq!(LazyText::new("one\n\ntwo").tail(8, 40, BaseStyle::TEXT).len(), 3);
     }
 
     #[test]
     fn t8_code_keeps_its_language_across_sections() {
         let text = format!("```rust\n{}```\n", "let a = 1;\n".repeat(4_000));
-        let mut long = SectionedText::new(&text);
+        let mut long = LazyText::new(&text);
         let sections = long.sections();
         assert!(sections > 2, "{sections}");
         // On a narrow screen the language takes several rows.
@@ -519,7 +519,7 @@ mod tests {
         let jobs: Vec<HighlightJob> = std::iter::from_fn(|| long.next_job(&mut id)).collect();
         assert_eq!(jobs.len(), sections);
         assert!(jobs.iter().all(|job| job.language == "rust"));
-        let highlighter = crate::syntax::Highlighter::new();
+        let highlighter = crate::highlighter::Highlighter::new();
         for job in jobs {
             assert!(long.apply_highlight(&mut highlighter.highlight(job)));
         }
@@ -549,15 +549,15 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|at| char_floor(&text, at)).collect();
             cuts.sort_unstable();
             cuts.push(text.len());
-            let (mut long, mut from) = (SectionedText::default(), 0);
+            let (mut long, mut from) = (LazyText::default(), 0);
             for at in cuts {
                 long.push(text.get(from..at).unwrap());
                 from = at;
             }
-            let mut whole = SectionedText::new(&text);
+            let mut whole = LazyText::new(&text);
             prop_assert!(whole.equals(&text));
             prop_assert_eq!(whole.sections(), long.sections());
-            let sections = |long: &SectionedText| long.all_sections().map(|one| one.doc.source().len()).collect::<Vec<_>>();
+            let sections = |long: &LazyText| long.all_sections().map(|one| one.doc.source().len()).collect::<Vec<_>>();
             prop_assert_eq!(sections(&long), sections(&whole));
             prop_assert!(long.equals(&text));
         }
