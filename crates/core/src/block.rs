@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::event::{Note, ReplyEnd, Usage};
-use crate::wire::json::canonical;
+use crate::json_text::{canonical, quote_into};
 
 /// One block of a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,22 +110,28 @@ pub struct Native {
 impl Native {
     /// The item with the block's text put back.
     pub fn with_text(&self, text: &str) -> String {
+        let mut out = String::new();
+        self.write_with_text(text, &mut out);
+        out
+    }
+
+    /// Appends the item with the block's text put back.
+    pub(crate) fn write_with_text(&self, text: &str, out: &mut String) {
         let Some(member) = &self.text_member else {
-            return self.json.clone();
+            out.push_str(&self.json);
+            return;
         };
         let json = self.json.trim();
         let body = json.strip_prefix('{').and_then(|json| json.strip_suffix('}')).unwrap_or("");
-        let mut out = String::with_capacity(self.json.len() + text.len() + member.len() + 8);
         out.push('{');
         out.push_str(body);
         if !body.trim().is_empty() {
             out.push(',');
         }
-        out.push_str(&serde_json::Value::from(member.as_str()).to_string());
+        quote_into(out, member);
         out.push(':');
-        out.push_str(&serde_json::Value::from(text).to_string());
+        quote_into(out, text);
         out.push('}');
-        out
     }
 }
 

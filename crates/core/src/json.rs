@@ -11,8 +11,8 @@ use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thin
 use crate::conversation::{item_ranges, native_of};
 use crate::event::{BlockOpening, Ending, Event, Note, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::fold::Fold;
+use crate::json_text::{Raw, compact};
 use crate::safe_json;
-use crate::wire::json::{Raw, compact};
 
 /// How a reply is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

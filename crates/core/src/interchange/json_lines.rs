@@ -8,9 +8,9 @@ use crate::conversation::{Conversation, KNOWN_MEMBERS, ToolSpec, line_name};
 use crate::event::Ending;
 use crate::history::{EntryId, History, HistoryEntry};
 use crate::json;
+use crate::json_text::{ObjectWriter, quote};
 use crate::message::{Message, Role};
 use crate::safe_json::escaped;
-use crate::wire::json::{ObjectWriter, quote};
 
 /// What to do with signatures, encrypted payloads and native items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

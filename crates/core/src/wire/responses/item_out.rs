@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::event::RestatedPart;
-use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
+use crate::json_text::{ObjectWriter, Raw, quote, text_member};
 use crate::wire::request_draft::{object, typed_text};
 
 #[derive(Debug)]

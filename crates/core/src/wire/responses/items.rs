@@ -5,9 +5,8 @@ use super::types::ResponsesItem;
 use crate::block::SealKind;
 use crate::dialect::FinalFrom;
 use crate::event::{BlockId, BlockOpening, Event, RestatedPart, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{JsonString, JsonText, Raw, each_element, member, read, string_of, text_of};
 use crate::wire::implicit_blocks::BlockIds;
-use crate::wire::json::{JsonString, Raw, compact, each_element, member, read, string_of, text_of};
 
 #[derive(Debug)]
 pub(super) struct OutputItems {
@@ -137,7 +136,7 @@ impl OutputItems {
             }
             ItemKindIn::Unmodelled => (),
         }
-        sink.take(Event::NativeItem { block, json: &compact(raw.get()), text_member: None });
+        sink.take(Event::NativeItem { block, json: raw.get(), text_member: None });
         sink.take(Event::Closed { block });
         entry.open = false;
     }

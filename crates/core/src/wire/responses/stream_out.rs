@@ -6,8 +6,8 @@ use super::whole_out::{ResponseStatus, response, response_status};
 use crate::block::SealKind;
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
+use crate::json_text::{ObjectWriter, quote};
 use crate::wire::ReplyHead;
-use crate::wire::json::{ObjectWriter, quote};
 use crate::wire::request_draft::typed_text;
 use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock};
 
