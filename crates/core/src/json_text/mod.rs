@@ -16,4 +16,5 @@ pub(crate) use read::{
 };
 pub use string::{JsonText, split_within};
 pub(crate) use walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, each_member};
+pub use write::find_escaped;
 pub(crate) use write::{ListWriter, NestedObject, ObjectWriter, list_of, object_into, quote, quote_into};

@@ -2,8 +2,10 @@
 //! parts.
 
 use std::borrow::BorrowMut;
+use std::ops::Range;
 
 use super::compact::compact_into;
+use super::string::split_within;
 use super::walker::{Raw, each_member};
 
 /// A length from which memory is reserved in advance. Growth by doubling would
@@ -213,7 +215,7 @@ pub(crate) fn quote_parts_into<'t>(out: &mut String, parts: impl IntoIterator<It
 fn escape_into(out: &mut String, text: &str) {
     reserve_if_long(out, text.len() + text.len() / 16);
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| escape(byte) != PLAIN) {
+    while let Some(at) = rest.bytes().position(is_escaped) {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);
         let byte = special.as_bytes().first().copied().unwrap_or_default();
@@ -225,6 +227,37 @@ fn escape_into(out: &mut String, text: &str) {
         rest = special.get(1..).unwrap_or("");
     }
     out.push_str(rest);
+}
+
+/// Finds a text inside JSON, escaped as we and serde write it. A long text is
+/// found only at the start of a string, without making the escaped copy.
+pub fn find_escaped(json: &str, text: &str) -> Option<Range<usize>> {
+    let (head, rest) = split_within(text, LONG_ESCAPED);
+    let mut escaped = String::from(if rest.is_empty() { "" } else { "\"" });
+    let begins = escaped.len();
+    escape_into(&mut escaped, head);
+    // A comparison ends with its string, so that each byte is compared once.
+    memchr::memmem::find_iter(json.as_bytes(), &escaped).find_map(|at| {
+        let after = without_escaped(json.get(at + escaped.len()..)?, rest)?;
+        Some(at + begins..json.len() - after.len())
+    })
+}
+
+/// Longer texts are compared in place.
+const LONG_ESCAPED: usize = 1 << 16;
+
+/// What follows the escaped text at the start of `json`.
+fn without_escaped<'j>(json: &'j str, text: &str) -> Option<&'j str> {
+    let (mut json, mut rest, mut escape) = (json, text, String::new());
+    while let Some(at) = rest.bytes().position(is_escaped) {
+        let (plain, special) = rest.split_at(at);
+        let (first, after) = special.split_at(1);
+        escape.clear();
+        escape_into(&mut escape, first);
+        json = json.strip_prefix(plain)?.strip_prefix(&escape)?;
+        rest = after;
+    }
+    json.strip_prefix(rest)
 }
 
 /// The character after the backslash, or `PLAIN`.
@@ -239,6 +272,10 @@ fn escape(byte: u8) -> u8 {
         0x00..0x20 => b'u',
         _ => PLAIN,
     }
+}
+
+fn is_escaped(byte: u8) -> bool {
+    escape(byte) != PLAIN
 }
 
 /// Marks a byte that needs no escape.
@@ -265,6 +302,20 @@ mod tests {
             let mut parts = String::new();
             quote_parts_into(&mut parts, text.split_inclusive('a'));
             assert_eq!(parts, quote(text), "in parts");
+        }
+    }
+
+    #[test]
+    fn an_escaped_text_is_found_without_a_copy_of_it() {
+        let long = "é\n\"x\u{1}".repeat(20_000);
+        for text in ["plain", "a\"b\\c\nd", "\u{1}", &long] {
+            let near = format!("{}!", text.get(..text.len() - 1).unwrap_or(""));
+            let quoted = quote(text);
+            let escaped = quoted.get(1..quoted.len() - 1).unwrap_or("");
+            let json = format!("{{\"near\":{},\"a\":{quoted}}}", quote(&near));
+            let found = find_escaped(&json, text);
+            assert_eq!(found.and_then(|found| json.get(found)), Some(escaped), "{text}");
+            assert_eq!(find_escaped(&json, "elsewhere"), None);
         }
     }
 
