@@ -46,7 +46,7 @@ pub fn write_lines(conversation: &Conversation, opaque: OpaqueData) -> String {
 pub fn without_opaque(conversation: &Conversation) -> Conversation {
     let mut history = History::new();
     for entry in conversation.history.entries() {
-        let mut message = entry.message.clone();
+        let mut message = Message::clone(&entry.message);
         message.blocks = message.blocks.into_iter().filter_map(without_seals).collect();
         history.insert(entry.name.clone(), entry.parent, message);
     }

@@ -36,6 +36,7 @@ pub use permissions::{
     ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,
     RuleVerdict, server_pattern,
 };
+pub(crate) use toolbox::RecordedCall;
 pub use toolbox::{DuplicateTool, Switch, ToolInfo, Toolbox, UnknownTool};
 pub use working_dir::WorkingDir;
 
