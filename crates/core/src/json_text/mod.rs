@@ -11,8 +11,8 @@ mod write;
 
 pub(crate) use compact::{canonical, compact, compact_pieces};
 pub(crate) use read::{
-    FirstChoice, Indexed, JsonString, at_path, count_of, is_empty_value, member, members, parse, read, string_of,
-    text_member, text_of,
+    FirstChoice, Indexed, JsonString, at_path, count_of, is_empty_value, member, members, parse, range_of, read,
+    string_of, text_member, text_of,
 };
 pub use string::{JsonText, split_within};
 pub(crate) use walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, each_member};

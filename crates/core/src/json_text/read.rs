@@ -2,9 +2,10 @@
 //! wrong type.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::string::JsonText;
-use super::walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_member};
+use super::walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, each_member};
 
 /// A string; any other value reads as absent.
 #[derive(Debug, Clone, Default)]
@@ -132,9 +133,30 @@ pub(crate) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
     found
 }
 
-/// A nested member: `a.b.c`.
-pub(crate) fn at_path<'a>(object: Raw<'a>, path: &str) -> Option<Raw<'a>> {
-    path.split('.').try_fold(object, member)
+/// A nested member or element: `a.0.c`.
+pub(crate) fn at_path<'a>(value: Raw<'a>, path: &str) -> Option<Raw<'a>> {
+    path.split('.').try_fold(value, |value, step| match value.kind() {
+        JsonKind::Array => element(value, step.parse().ok()?),
+        JsonKind::Object | JsonKind::Null | JsonKind::Text | JsonKind::Other => member(value, step),
+    })
+}
+
+fn element(array: Raw<'_>, index: usize) -> Option<Raw<'_>> {
+    let (mut at, mut found) = (0, None);
+    each_element(array, |element| {
+        if at == index {
+            found = Some(element);
+        }
+        at += 1;
+    });
+    found
+}
+
+/// Where a value lies in the text that it was read from.
+pub(crate) fn range_of(text: &str, value: Raw<'_>) -> Option<Range<usize>> {
+    let start = (value.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let range = start..start + value.get().len();
+    text.get(range.clone()).map(|_| range)
 }
 
 /// A string member that is not empty, unescaped.
@@ -177,6 +199,10 @@ mod tests {
     #[test]
     fn members_are_found_by_name_and_by_path() {
         assert_eq!(at_path(raw(r#"{"a":{"b":{"c":3}}}"#), "a.b.c").map(Raw::get), Some("3"));
+        assert_eq!(at_path(raw(r#"{"a":[1,{"b":[2,3]}]}"#), "a.1.b.0").map(Raw::get), Some("2"));
+        assert_eq!(at_path(raw(r#"{"a":[1]}"#), "a.1"), None);
+        let json = r#"{"a":[1, 22]}"#;
+        assert_eq!(at_path(raw(json), "a.1").and_then(|value| range_of(json, value)), Some(9..11));
         assert_eq!(text_member(raw(r#"{"a":"x\ny","b":""}"#), "a").as_deref(), Some("x\ny"));
         assert_eq!(text_member(raw(r#"{"a":"x","b":""}"#), "b"), None);
     }

@@ -3,7 +3,7 @@
 
 use crate::block::{Block, Native, Thinking, ToolCall};
 use crate::dialect::{EchoRules, Ids, ItemText};
-use crate::json_text::{ListWriter, NestedObject, Raw, each_member, member};
+use crate::json_text::{ListWriter, NestedObject, Raw, each_member, member, object_into};
 use crate::message::{Message, Role};
 use crate::rules::{EgressAction, MessagePlan};
 use crate::wire::request_draft::{
@@ -81,11 +81,11 @@ impl ItemOut<'_> {
 
     fn write(self, echo: &EchoRules, plan: &MessagePlan, list: &mut ListWriter<'_>) {
         match self {
-            ItemOut::Message { native: Some(native), with_id: true, .. } if plan.own => {
-                return list.push_raw(&native.json);
+            ItemOut::Message { native: Some(native), text, with_id } if plan.own => {
+                return own_item(native, text, with_id, list);
             }
-            ItemOut::Call(ToolCall { native: Some(native), .. }, true) if plan.own => {
-                return list.push_raw(&native.json);
+            ItemOut::Call(ToolCall { native: Some(native), arguments, .. }, with_id) if plan.own => {
+                return own_item(native, arguments_text(arguments), with_id, list);
             }
             ItemOut::Filler
             | ItemOut::Reasoning(..)
@@ -96,8 +96,8 @@ impl ItemOut<'_> {
         list.object(|out| match self {
             ItemOut::Filler => raw_reasoning_item("", None, echo.item_text, out),
             ItemOut::Reasoning(thinking, ids) => reasoning_item(thinking, ids, echo, out),
-            ItemOut::Message { native, text, .. } => message_item(native, text, plan, out),
-            ItemOut::Call(tool, _) => call_item(tool, plan, out),
+            ItemOut::Message { text, .. } => message_item(text, out),
+            ItemOut::Call(tool, _) => call_item(tool, out),
             ItemOut::Unmodelled(native, with_id) => without(native, if with_id { &[] } else { &["id"] }, out),
         });
     }
@@ -211,27 +211,28 @@ fn raw_reasoning_item(text: &str, id: Option<&str>, item_text: ItemText, out: &m
     }
 }
 
-fn message_item(native: Option<&Native>, text: &str, plan: &MessagePlan, out: &mut NestedObject<'_>) {
-    match native.filter(|_| plan.own) {
-        Some(native) => without(native, &["id"], out),
-        None => {
-            out.push_raw("type", "\"message\"");
-            out.push_raw("role", "\"assistant\"");
-            out.list("content", |parts| parts.object(|part| push_typed_text(part, "output_text", text)));
-        }
+/// The original item of a message or a call.
+fn own_item(native: &Native, text: &str, with_id: bool, list: &mut ListWriter<'_>) {
+    if with_id {
+        native.write_with_text(text, list.next());
+        return;
     }
+    let mut json = String::new();
+    object_into(&mut json, |out| without(native, &["id"], out));
+    Native { json, text_member: native.text_member.clone() }.write_with_text(text, list.next());
 }
 
-fn call_item(tool: &ToolCall, plan: &MessagePlan, out: &mut NestedObject<'_>) {
-    match tool.native.as_ref().filter(|_| plan.own) {
-        Some(native) => without(native, &["id"], out),
-        None => {
-            out.push_raw("type", "\"function_call\"");
-            out.push_text("call_id", tool.id.as_str());
-            out.push_text("name", &tool.name);
-            out.push_text("arguments", arguments_text(&tool.arguments));
-        }
-    }
+fn message_item(text: &str, out: &mut NestedObject<'_>) {
+    out.push_raw("type", "\"message\"");
+    out.push_raw("role", "\"assistant\"");
+    out.list("content", |parts| parts.object(|part| push_typed_text(part, "output_text", text)));
+}
+
+fn call_item(tool: &ToolCall, out: &mut NestedObject<'_>) {
+    out.push_raw("type", "\"function_call\"");
+    out.push_text("call_id", tool.id.as_str());
+    out.push_text("name", &tool.name);
+    out.push_text("arguments", arguments_text(&tool.arguments));
 }
 
 /// The original item without some members.
