@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from world import BINARY, World, call, encode, say
+from world import BINARY, PROTOCOLS, World, call, encode, say
 
 MB = 1024 * 1024
 
@@ -30,12 +30,38 @@ def peak(world, *arguments):
     return usage.ru_maxrss * 1024, process.returncode, out[0], err[0]
 
 
-def large_reply(size, times, setting=()):
+def check_peak(memory, size, times):
+    assert memory < times * size + 40 * MB, f"{memory / MB:.0f} MB for {size / MB:.0f} MB"
+
+
+def large_reply(protocol, size, times):
+    def attack():
+        with World([say("x" * size)], protocol) as world:
+            memory, code, out, err = peak(world, "ask", "-m", "evil/m", "--no-tools", "go")
+            check_peak(memory, size, times)
+            assert out.strip().startswith(b"xxx"), (code, err[-400:])
+    return attack
+
+
+def large_arguments(protocol, size, times):
+    def attack():
+        with World([call("read", {"path": "x" * size})], protocol) as world:
+            memory, code, out, err = peak(world, "ask", "-m", "evil/m", "go")
+            check_peak(memory, size, times)
+            assert b"It is over." in out, (code, err[-400:])
+            assert "x" * 1000 in world.provider.sent(), "the call goes back"
+    return attack
+
+
+def large_import(format, size, times):
     def attack():
         with World([say("x" * size)]) as world:
-            memory, code, out, err = peak(world, "ask", "-m", "evil/m", "--no-tools", *setting, "go")
-            assert memory < times * size + 40 * MB, f"{memory / MB:.0f} MB for {size / MB:.0f} MB"
-            assert out.strip().startswith(b"xxx"), (code, err[-400:])
+            assert world.ask("--no-tools", "go").returncode == 0
+            exported = world.run("sessions", "export", "--format", format).stdout
+            path = world.file("talk.md" if format == "markdown" else "talk.jsonl", exported)
+            memory, code, out, err = peak(world, "sessions", "import", path)
+            assert code == 0, err[-400:]
+            check_peak(memory, size, times)
     return attack
 
 
@@ -180,7 +206,11 @@ def loosening_import():
 
 
 def cases():
-    yield "a reply of 40 MB in one piece takes three times its size", large_reply(40 * MB, 3)
+    for protocol in PROTOCOLS:
+        yield f"{protocol}: a reply of 40 MB in one piece takes three times its size", large_reply(protocol, 40 * MB, 3)
+        yield f"{protocol}: arguments of 40 MB in one piece take three times their size", large_arguments(protocol, 40 * MB, 3)
+    for format in ("markdown", "jsonl"):
+        yield f"an import of 40 MB in one line takes three times its size: {format}", large_import(format, 40 * MB, 3)
     yield "a reply over reply.maxBytes is cut, with a note", oversized
     for name, arguments in {
         "sessions show": ("sessions", "show"), "sessions list": ("sessions", "list"),

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use aside_core::block::Block;
-use aside_core::json_string::split_within;
+use aside_core::json_text::split_within;
 use aside_core::message::{Message, Role};
 use aside_core::rules::{Decision, EgressAction};
 use aside_core::safe_json;

@@ -10,7 +10,7 @@ use aside_core::dialect::Dialects;
 use aside_core::interchange::{
     ImportError, ImportFile, Imported, OpaqueData, ThinkingMarkup, import, write_lines, write_markdown,
 };
-use aside_core::json_string::split_within;
+use aside_core::json_text::split_within;
 use aside_core::message::{Message, Role};
 use aside_core::safe_json;
 use aside_core::settings::SettingChange;

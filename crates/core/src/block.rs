@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::event::{Note, ReplyEnd, Usage};
-use crate::wire::json::canonical;
+use crate::json_text::{Raw, at_path, canonical, quote_into, range_of};
 
 /// One block of a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,31 +102,56 @@ pub struct Native {
     /// A JSON object, as received.
     pub json: String,
     /// The member that holds this block's own text. It is left out of `json`,
-    /// so that the text is not stored twice. [`Native::with_text`] puts it
-    /// back.
+    /// so that the text is not stored twice. A path with a dot in front
+    /// (`.a.0.b`) means an empty string inside `json` instead.
+    /// [`Native::with_text`] puts the text back.
     pub text_member: Option<String>,
 }
 
 impl Native {
     /// The item with the block's text put back.
     pub fn with_text(&self, text: &str) -> String {
+        let mut out = String::new();
+        self.write_with_text(text, &mut out);
+        out
+    }
+
+    /// Whether the text was taken out of its place in the middle of the item.
+    pub(crate) fn has_place_for_text(&self) -> bool {
+        self.text_member.as_ref().is_some_and(|member| split_at_empty(&self.json, member).is_some())
+    }
+
+    /// Appends the item with the block's text put back.
+    pub(crate) fn write_with_text(&self, text: &str, out: &mut String) {
         let Some(member) = &self.text_member else {
-            return self.json.clone();
+            out.push_str(&self.json);
+            return;
         };
+        if let Some((before, after)) = split_at_empty(&self.json, member) {
+            out.push_str(before);
+            quote_into(out, text);
+            out.push_str(after);
+            return;
+        }
         let json = self.json.trim();
         let body = json.strip_prefix('{').and_then(|json| json.strip_suffix('}')).unwrap_or("");
-        let mut out = String::with_capacity(self.json.len() + text.len() + member.len() + 8);
         out.push('{');
         out.push_str(body);
         if !body.trim().is_empty() {
             out.push(',');
         }
-        out.push_str(&serde_json::Value::from(member.as_str()).to_string());
+        quote_into(out, member);
         out.push(':');
-        out.push_str(&serde_json::Value::from(text).to_string());
+        quote_into(out, text);
         out.push('}');
-        out
     }
+}
+
+/// The parts of an item around an empty string at this path.
+fn split_at_empty<'j>(json: &'j str, path: &str) -> Option<(&'j str, &'j str)> {
+    let value = at_path(Raw::of(json).ok()?, path.strip_prefix('.')?).filter(|value| value.get() == "\"\"")?;
+    let range = range_of(json, value)?;
+    Some((json.get(..range.start)?, json.get(range.end..)?))
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -322,6 +347,8 @@ mod tests {
         assert_eq!(native.with_text("a \"b\""), r#"{"type":"reasoning.text","index":0,"text":"a \"b\""}"#);
         let nested = Native { json: r#"{"a":{"b":{}}}"#.into(), text_member: Some("text".into()) };
         assert_eq!(nested.with_text("t"), r#"{"a":{"b":{}},"text":"t"}"#);
+        let in_place = Native { json: r#"{"a":[{"b":""}],"c":1}"#.into(), text_member: Some(".a.0.b".into()) };
+        assert_eq!(in_place.with_text("t\n"), r#"{"a":[{"b":"t\n"}],"c":1}"#);
         let empty = Native { json: "{}".into(), text_member: Some("text".into()) };
         assert_eq!(empty.with_text(""), r#"{"text":""}"#);
     }

@@ -10,11 +10,11 @@ use crate::block::{
 };
 use crate::event::{Ending, Usage};
 use crate::history::{EntryId, History};
-use crate::json_string::JsonText;
-use crate::message::{Message, Role};
-use crate::wire::json::{
-    JsonKind, Raw, canonical, compact, count_of, each_element, each_member, member, quote, text_member, text_of,
+use crate::json_text::{
+    JsonKind, JsonText, Raw, canonical, compact, count_of, each_element, each_member, member, quote, text_member,
+    text_of,
 };
+use crate::message::{Message, Role};
 
 /// A whole conversation file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -367,7 +367,7 @@ fn without_text(native: Raw<'_>, text: &str, may_hold: &dyn Fn(&str) -> bool) ->
     let json = match whole.strip_suffix(&last) {
         Some(before) => format!("{}}}", before.strip_suffix(',').unwrap_or(before)),
         None => {
-            let mut out = crate::wire::json::ObjectWriter::default();
+            let mut out = crate::json_text::ObjectWriter::default();
             let mut taken = false;
             each_member(native, |key, value| {
                 if taken || key != holder {

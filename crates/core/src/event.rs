@@ -5,7 +5,7 @@
 //! knows it.
 
 use crate::block::SealKind;
-use crate::json_string::JsonText;
+use crate::json_text::JsonText;
 
 /// A block's number within a reply. It increases by one per block and is never
 /// sent.
@@ -54,7 +54,7 @@ pub enum Event<'a> {
         part: RestatedPart,
         text: JsonText<'a>,
     },
-    /// The provider's own item. `text_member` names the member that holds the
+    /// The provider's own item, with its whitespace. `text_member` names the member that holds the
     /// block's text and was left out.
     NativeItem {
         block: BlockId,

@@ -7,7 +7,7 @@ use crate::block::{
     Time, ToolCall, Unmodelled,
 };
 use crate::event::{BlockId, BlockOpening, Event, ProseKind, RestatedPart, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{JsonText, compact};
 
 /// Text capacity doubles up to here and then grows by an eighth, so that very
 /// long thinking does not reserve twice its size.
@@ -149,6 +149,10 @@ impl BlockBuilder {
             self.grow_earlier(index, text);
             return;
         }
+        self.append(text);
+    }
+
+    fn append(&mut self, text: &str) {
         let needed = self.text.len() + text.len();
         if needed > self.text.capacity() && needed > DOUBLING_LIMIT {
             self.text.reserve_exact(text.len() + needed / 8);
@@ -172,7 +176,8 @@ impl BlockBuilder {
             }
             Event::Restated { part, text, .. } => self.restate(part, text),
             Event::NativeItem { json, text_member, .. } => {
-                self.native = Some(Native { json: json.to_owned(), text_member: text_member.map(str::to_owned) });
+                self.native =
+                    Some(Native { json: compact(json).into_owned(), text_member: text_member.map(str::to_owned) });
             }
             Event::Closed { .. } => {
                 self.closed = true;
@@ -235,6 +240,15 @@ impl BlockBuilder {
             _ => same = false,
         });
         if same && rest.is_empty() {
+            return;
+        }
+        if to == self.text.len() {
+            // Usually nothing came before. Only one copy of a long text is made.
+            self.text.truncate(from);
+            text.pieces(&mut scratch, |piece| self.append(piece));
+            if part == RestatedPart::Whole {
+                self.items.clear();
+            }
             return;
         }
         let text = text.to_owned_text();

@@ -2,6 +2,8 @@
 //! their parents. A fork, an undo or a retry only moves the head; the abandoned
 //! branch is kept.
 
+use std::sync::Arc;
+
 use crate::message::{Message, Role};
 
 /// A position in the log. It never changes.
@@ -13,7 +15,8 @@ pub struct HistoryEntry {
     /// Its external name, if it has one.
     pub name: Option<String>,
     pub parent: Option<EntryId>,
-    pub message: Message,
+    /// Shared, so that work on another thread needs no copy.
+    pub message: Arc<Message>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -61,9 +64,14 @@ impl History {
         Ok(self.insert(name, parent, message))
     }
 
-    pub(crate) fn insert(&mut self, name: Option<String>, parent: Option<EntryId>, message: Message) -> EntryId {
+    pub(crate) fn insert(
+        &mut self,
+        name: Option<String>,
+        parent: Option<EntryId>,
+        message: impl Into<Arc<Message>>,
+    ) -> EntryId {
         let id = EntryId(self.entries.len());
-        self.entries.push(HistoryEntry { name, parent, message });
+        self.entries.push(HistoryEntry { name, parent, message: message.into() });
         self.head = Some(id);
         self.version += 1;
         id
@@ -115,7 +123,7 @@ impl History {
         let mut next = self.head;
         while let Some(id) = next {
             let Some(entry) = self.entries.get(id.0) else { break };
-            branch.push((id, &entry.message));
+            branch.push((id, entry.message.as_ref()));
             next = entry.parent;
         }
         branch.reverse();

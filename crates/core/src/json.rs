@@ -7,12 +7,12 @@ use std::io;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thinking, Time};
+use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thinking, Time, ToolCall};
 use crate::conversation::{item_ranges, native_of};
 use crate::event::{BlockOpening, Ending, Event, Note, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::fold::Fold;
+use crate::json_text::{Raw, compact};
 use crate::safe_json;
-use crate::wire::json::{Raw, compact};
 
 /// How a reply is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -347,7 +347,7 @@ impl<'a> BlockView<'a> {
                 parsed: matches!(&call.arguments, Arguments::Json(json) if json.trim_start().starts_with('"')),
                 signature: payload_of(SealKind::Signature, call.seal.as_ref()),
                 encrypted: payload_of(SealKind::Encrypted, call.seal.as_ref()),
-                native: NativeView::of(call.native.as_ref(), ""),
+                native: NativeView::of_call(call),
             },
             Block::ToolResult(result) => BlockView::ToolResult {
                 id: &result.id,
@@ -433,11 +433,19 @@ pub fn arguments(arguments: &Arguments) -> Box<RawValue> {
 }
 
 impl NativeView {
+    fn of_call(call: &ToolCall) -> NativeView {
+        let repeats = call.native.as_ref().is_some_and(Native::has_place_for_text);
+        let (Arguments::Json(text) | Arguments::Broken(text)) = &call.arguments;
+        NativeView::of(call.native.as_ref(), if repeats { text.as_str() } else { "" })
+    }
+
     fn of(native: Option<&Native>, text: &str) -> NativeView {
         let Some(native) = native else { return NativeView { native: None, native_text: None } };
         let whole = compact(&native.with_text(text)).into_owned();
         let guessed = Raw::of(&whole).ok().and_then(|whole| native_of(whole, non_empty(text)).text_member);
-        let native_text = (guessed != native.text_member).then(|| native.text_member.clone().unwrap_or_default());
+        // Whoever reads it keeps the item as it is, with its text.
+        let named = guessed != native.text_member && !native.has_place_for_text();
+        let native_text = named.then(|| native.text_member.clone().unwrap_or_default());
         NativeView { native: Some(as_json(&whole)), native_text }
     }
 }

@@ -59,7 +59,7 @@ pub mod frame;
 pub mod history;
 pub mod interchange;
 pub mod json;
-pub mod json_string;
+pub mod json_text;
 pub mod mention;
 pub mod message;
 pub mod permission_question;

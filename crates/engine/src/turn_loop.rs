@@ -25,7 +25,7 @@ use crate::question_updates::ReportingAsker;
 use crate::redact::Redactor;
 use crate::retry::{self, Retry};
 use crate::session::Session;
-use crate::tools::Asker;
+use crate::tools::{Asker, RecordedCall};
 use crate::update::{Front, Update};
 
 /// How long cancelled tools may take to end by themselves.
@@ -85,7 +85,7 @@ impl Session {
                     }
                     Action::Run(at) => {
                         let calls = self.calls(&at);
-                        next = Some(self.run_tools(&calls, front, asker, cancel).await);
+                        next = Some(self.run_tools(calls, front, asker, cancel).await);
                     }
                     Action::End(end) => {
                         if !matches!(end, TurnEnd::Failed(_)) {
@@ -337,11 +337,10 @@ impl Session {
     }
 
     /// The tool calls at these block indices of the last recorded message.
-    fn calls(&self, at: &[usize]) -> Vec<&ToolCall> {
+    fn calls(&self, at: &[usize]) -> Vec<(&ToolCall, RecordedCall)> {
         let last = self.history.head().and_then(|head| self.history.get(head));
-        let blocks = last.map_or(&[][..], |entry| entry.message.blocks.as_slice());
-        let call = |at: &usize| match blocks.get(*at) {
-            Some(Block::ToolCall(call)) => Some(call),
+        let call = |at: &usize| match last?.message.blocks.get(*at) {
+            Some(Block::ToolCall(call)) => Some((call, RecordedCall { message: Arc::clone(&last?.message), at: *at })),
             _ => None,
         };
         at.iter().filter_map(call).collect()
@@ -349,18 +348,19 @@ impl Session {
 
     async fn run_tools(
         &self,
-        calls: &[&ToolCall],
+        calls: Vec<(&ToolCall, RecordedCall)>,
         front: &mut dyn Front,
         asker: &dyn Asker,
         cancel: &CancellationToken,
     ) -> Input {
-        for call in calls {
+        for (call, _) in &calls {
             front.on_update(Update::ToolStarted(call));
         }
         front.flush();
         let (reporting_asker, mut updates) = ReportingAsker::new(asker);
-        let run = async |call| (call, self.tools.run(call, &reporting_asker, cancel).await);
-        let mut running: FuturesUnordered<_> = calls.iter().copied().map(run).collect();
+        let run =
+            async |(call, recorded)| (call, self.tools.run_recorded(call, recorded, &reporting_asker, cancel).await);
+        let mut running: FuturesUnordered<_> = calls.into_iter().map(run).collect();
         let mut results: Vec<ToolResult> = Vec::new();
         let mut deadline = None;
         loop {

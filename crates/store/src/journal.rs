@@ -8,7 +8,7 @@ use aside_core::event::{
     BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, RestatedPart, Usage,
 };
 use aside_core::fold::Fold;
-use aside_core::json_string::JsonText;
+use aside_core::json_text::JsonText;
 use serde::{Deserialize, Serialize};
 
 /// The maximum text of one event; more text becomes another event.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use aside_core::block::Time;
 use aside_core::event::{BlockId, Event, RestatedPart, Sink};
-use aside_core::json_string::{JsonText, split_within};
+use aside_core::json_text::{JsonText, split_within};
 use aside_core::message::Message;
 
 use crate::error::Result;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use aside_core::block::{Block, Origin, Time};
 use aside_core::conversation::{Conversation, ToolSpec};
-use aside_core::json_string::split_within;
+use aside_core::json_text::split_within;
 use aside_core::message::{Message, Role};
 
 /// The id of a session: short, random, never reused.

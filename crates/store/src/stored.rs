@@ -10,6 +10,7 @@ use aside_core::block::{
     Arguments, Block, CallId, Image, Native, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
     Time, ToolCall, ToolResult, Unmodelled,
 };
+use aside_core::json_text::find_escaped;
 use serde::{Deserialize, Serialize};
 
 use crate::search::HitKind;
@@ -344,13 +345,11 @@ impl<'a> BlockMetadata<'a> {
         let mut json = Cow::Borrowed(native.json.as_str());
         let mut cuts = Vec::new();
         for what in wanted {
-            let Some(value) = self.repeated(what, text) else { continue };
-            if value.len() < MIN_CUT_BYTES {
-                continue;
-            }
-            if let Some(at) = json.find(&value) {
+            let Some(value) = self.value(what, text) else { continue };
+            if let Some(found) = find_escaped(&json, value).filter(|found| found.len() >= MIN_CUT_BYTES) {
                 // The copy is short when the removed value is long.
-                let (before, after) = (json.get(..at).unwrap_or(""), json.get(at + value.len()..).unwrap_or(""));
+                let (before, after) = (json.get(..found.start).unwrap_or(""), json.get(found.end..).unwrap_or(""));
+                let at = found.start;
                 json = Cow::Owned([before, after].concat());
                 cuts.push(NativeCut { at, what });
             }
@@ -364,14 +363,18 @@ impl<'a> BlockMetadata<'a> {
         Some(StoredNative { json, text_member, cuts })
     }
 
+    /// A value that the native item may repeat.
+    fn value<'s>(&'s self, what: RepeatedValue, text: &'s str) -> Option<&'s str> {
+        match what {
+            RepeatedValue::Signature => Some(self.signature.as_ref()?.payload.as_ref()),
+            RepeatedValue::Encrypted => Some(self.encrypted.as_ref()?.payload.as_ref()),
+            RepeatedValue::Text(start, end) => text.get(start..end),
+        }
+    }
+
     /// A repeated value, escaped as inside a JSON string.
     fn repeated(&self, what: RepeatedValue, text: &str) -> Option<String> {
-        let value = match what {
-            RepeatedValue::Signature => self.signature.as_ref()?.payload.as_ref(),
-            RepeatedValue::Encrypted => self.encrypted.as_ref()?.payload.as_ref(),
-            RepeatedValue::Text(start, end) => text.get(start..end)?,
-        };
-        let mut quoted = serde_json::to_string(value).ok()?;
+        let mut quoted = serde_json::to_string(self.value(what, text)?).ok()?;
         // Removes the quotes in place: the value may be long.
         quoted.pop();
         quoted.drain(..1);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use aside_core::block::{Arguments, ToolCall, ToolResult};
 use aside_core::event::{BlockId, BlockOpening, Event, ProseKind};
 use aside_core::fold::Fold;
-use aside_core::json_string::split_within;
+use aside_core::json_text::split_within;
 use aside_core::permission_question::escape_unsafe;
 use aside_core::repetition::RepetitionGuard;
 use aside_core::terminal_text::TerminalFilter;

@@ -50,7 +50,7 @@ impl Driver {
         self.open_resumed_recorder();
         let history = &mut self.active.session.history;
         let Some(prompt) = history.undo() else { return Err(Report::new("there is nothing to undo")) };
-        let question = history.get(prompt).map(|entry| entry.message.clone());
+        let question = history.get(prompt).map(|entry| Message::clone(&entry.message));
         let head = history.head();
         if let Some(recorder) = &mut self.recorder {
             recorder.move_head(head);

@@ -8,9 +8,9 @@ use crate::conversation::{Conversation, KNOWN_MEMBERS, ToolSpec, line_name};
 use crate::event::Ending;
 use crate::history::{EntryId, History, HistoryEntry};
 use crate::json;
+use crate::json_text::{ObjectWriter, quote};
 use crate::message::{Message, Role};
 use crate::safe_json::escaped;
-use crate::wire::json::{ObjectWriter, quote};
 
 /// What to do with signatures, encrypted payloads and native items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub fn write_lines(conversation: &Conversation, opaque: OpaqueData) -> String {
 pub fn without_opaque(conversation: &Conversation) -> Conversation {
     let mut history = History::new();
     for entry in conversation.history.entries() {
-        let mut message = entry.message.clone();
+        let mut message = Message::clone(&entry.message);
         message.blocks = message.blocks.into_iter().filter_map(without_seals).collect();
         history.insert(entry.name.clone(), entry.parent, message);
     }

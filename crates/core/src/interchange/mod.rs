@@ -12,7 +12,7 @@ pub use markdown::{ThinkingMarkup, left_out_of_markdown, read_markdown, write_ma
 
 use crate::conversation::{Conversation, ConversationError};
 use crate::dialect::Dialects;
-use crate::wire::json::{JsonKind, Raw, at_path, member, text_member};
+use crate::json_text::{JsonKind, Raw, at_path, member, text_member};
 
 /// The kinds of files that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use super::request_preferences::{FillerScope, OmittedThinking, RequestPreference
 use crate::block::{Block, Origin, Thinking};
 use crate::dialect::{BindModel, Carrier, Dedupe, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{TurnStatus, Turns};
+use crate::json_text::{Raw, text_member};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 use crate::settings::StripThinking;
-use crate::wire::json::{Raw, text_member};
 
 /// What happens to one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

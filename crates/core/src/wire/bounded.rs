@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{BlockId, BlockOpening, Event, RestatedPart, Sink};
-use crate::json_string::split_within;
+use crate::json_text::split_within;
 
 /// Approximate cost of a block besides its text.
 const BLOCK_OVERHEAD: u64 = 256;

@@ -3,12 +3,12 @@
 //! Assistant messages are read by the reply decoder, because they have the same
 //! shape in a request and in a reply.
 
-use super::json::{JsonKind, Raw, at_path, compact, count_of, each_element, member, text_member, text_of};
 use super::{Decoder, chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::{Block, CallId, Image, Native, Text, ToolResult, Unmodelled};
 use crate::conversation::ToolSpec;
 use crate::dialect::{DeltaMode, ItemText, Rules};
 use crate::fold::Fold;
+use crate::json_text::{JsonKind, Raw, at_path, compact, count_of, each_element, member, text_member, text_of};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 use crate::tags::TagStart;

@@ -1,7 +1,7 @@
 //! Detects the protocol of a response from its first frames.
 
-use super::json::{JsonKind, Raw, each_member, member, text_of};
 use crate::frame::{Framed, Framer, Framing};
+use crate::json_text::{JsonKind, Raw, each_member, member, text_of};
 use crate::protocol::Protocol;
 
 /// The most bytes inspected; far more than any protocol needs.

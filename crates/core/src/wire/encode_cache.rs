@@ -31,7 +31,7 @@ struct CachedMessage {
     plan: MessagePlan,
     /// None for a long message: encoding it again is cheaper than storing it
     /// twice.
-    json: Option<Arc<String>>,
+    json: Option<String>,
     tokens: u64,
 }
 
@@ -47,27 +47,32 @@ impl EncodeCache {
         self.messages.borrow_mut().clear();
     }
 
-    /// Returns a message's JSON, from the cache if possible, and its tokens.
+    /// Appends a message's JSON, from the cache if possible, and returns its
+    /// tokens.
     pub(super) fn get_or_write(
         &self,
         entry: Option<EntryId>,
         message: &Message,
         plan: &MessagePlan,
-        write: impl FnOnce() -> String,
-    ) -> (Arc<String>, u64) {
+        out: &mut String,
+        write: impl FnOnce(&mut String),
+    ) -> u64 {
         let mut messages = self.messages.borrow_mut();
         let known = entry.and_then(|entry| messages.get(&entry)).filter(|cached| cached.plan == *plan);
         if let Some(CachedMessage { json: Some(json), tokens, .. }) = known {
-            return (Arc::clone(json), *tokens);
+            out.push_str(json);
+            return *tokens;
         }
         let tokens = known.map(|cached| cached.tokens);
-        let json = Arc::new(write());
-        let tokens = tokens.unwrap_or_else(|| tokens_of(&json, message, self.counter.as_ref()));
+        let start = out.len();
+        write(out);
+        let json = out.get(start..).unwrap_or("");
+        let tokens = tokens.unwrap_or_else(|| tokens_of(json, message, self.counter.as_ref()));
         if let Some(entry) = entry {
-            let cached = (json.len() <= MAX_CACHED_BYTES).then(|| Arc::clone(&json));
+            let cached = (json.len() <= MAX_CACHED_BYTES).then(|| json.to_owned());
             messages.insert(entry, CachedMessage { plan: plan.clone(), json: cached, tokens });
         }
-        (json, tokens)
+        tokens
     }
 
     /// Tokens of the body before the messages: parameters, tools, and the system

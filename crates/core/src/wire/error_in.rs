@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::Understood;
-use super::json::Raw;
 use crate::event::ProviderError;
+use crate::json_text::Raw;
 
 /// Stores the error of a frame, if it has one. A frame that is neither known nor
 /// an error was not understood.

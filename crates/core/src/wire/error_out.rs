@@ -1,8 +1,8 @@
 //! Writes errors in the form of each protocol.
 
-use super::json::{ObjectWriter, quote};
 use super::request_draft::object;
 use crate::event::ProviderError;
+use crate::json_text::{ObjectWriter, quote};
 use crate::protocol::Protocol;
 
 /// The body of an error response (any status but 200).
@@ -96,8 +96,8 @@ pub(super) fn google_status(status: Option<u16>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json_text::Raw;
     use crate::wire::error_in::read_error;
-    use crate::wire::json::Raw;
 
     #[test]
     fn a_refusal_has_the_shape_of_its_protocol() {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::encode::Encoded;
-use super::json::{JsonKind, ObjectWriter, Raw, each_member};
 use crate::dialect::Access;
+use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member};
 
 /// One HTTP request. The method is always POST.
 #[derive(Debug, Clone, PartialEq, Eq)]

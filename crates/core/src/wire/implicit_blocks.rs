@@ -1,7 +1,6 @@
 //! Blocks for protocols that send thinking and answer text as bare deltas,
 //! without start and stop events: a block ends where another begins.
 
-use super::json::compact;
 use crate::block::SealKind;
 use crate::dialect::ReadRules;
 use crate::event::{BlockId, BlockOpening, Event, ProseKind, Sink};
@@ -23,7 +22,7 @@ impl BlockIds {
 pub(super) fn emit_unmodelled(ids: &mut BlockIds, json: &str, sink: &mut dyn Sink) {
     let block = ids.next();
     sink.take(Event::Opened { block, opening: BlockOpening::Unmodelled });
-    sink.take(Event::NativeItem { block, json: &compact(json), text_member: None });
+    sink.take(Event::NativeItem { block, json, text_member: None });
     sink.take(Event::Closed { block });
 }
 

@@ -12,6 +12,7 @@ use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Reply;
 use crate::dialect::Rules;
 use crate::event::{Event, Sink};
+use crate::json_text::compact;
 use crate::protocol::Protocol;
 
 /// The metadata of a reply.
@@ -81,6 +82,15 @@ impl StreamWriter {
 
 impl Sink for StreamWriter {
     fn take(&mut self, event: Event<'_>) {
+        // An item may contain line breaks, which would end a frame.
+        let compacted;
+        let event = match event {
+            Event::NativeItem { block, json, text_member } => {
+                compacted = compact(json);
+                Event::NativeItem { block, json: &compacted, text_member }
+            }
+            other => other,
+        };
         let StreamWriter { codec, restated, out } = self;
         match codec {
             // The one protocol that restates text itself.

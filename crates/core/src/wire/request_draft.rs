@@ -1,16 +1,17 @@
 //! The input of a request writer, and helpers that protocols share.
 
+use std::borrow::{BorrowMut, Cow};
 use std::cell::RefCell;
 
 use serde_json::{Map, Value};
 
 use super::call_ids::CallIds;
 use super::encode_cache::EncodeCache;
-use super::json::{ObjectWriter, list_of, quote};
 use crate::block::{Arguments, Block, Thinking};
 use crate::conversation::ToolSpec;
 use crate::dialect::{Carrier, Foreign, Rules};
 use crate::history::EntryId;
+use crate::json_text::{ListWriter, NestedObject, ObjectWriter, list_of, object_into};
 use crate::message::{Message, Role};
 use crate::rules::{DummySeals, EgressAction, MessagePlan, RequestPreferences};
 
@@ -41,50 +42,40 @@ pub(super) struct BodyTokens {
     pub(super) messages: Vec<u64>,
 }
 
-/// A tool, as JSON values.
-pub(super) struct ToolJson<'a> {
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) parameters: &'a str,
-}
-
 impl<'a> RequestDraft<'a> {
     /// Starts a body with the model, for protocols that name it there.
     pub(super) fn begin(&self) -> ObjectWriter {
         let mut body = ObjectWriter::default();
-        body.push("model", &quote(self.model));
-        body.push("stream", "true");
+        body.push_text("model", self.model);
+        body.push_raw("stream", "true");
         body
     }
 
-    /// The list of tools, each written by `write`; none if there are no tools.
-    pub(super) fn tools(&self, write: impl Fn(&ToolJson<'_>) -> String) -> Option<String> {
-        let to_json = |tool: &'a ToolSpec| ToolJson {
-            name: quote(&tool.name),
-            description: quote(&tool.description),
-            // Some providers refuse an empty schema.
-            parameters: if tool.parameters == "{}" { r#"{"type":"object","properties":{}}"# } else { &tool.parameters },
-        };
-        let tools: Vec<String> = self.tools.iter().map(|tool| write(&to_json(tool))).collect();
-        (!tools.is_empty()).then(|| list(&tools))
+    /// Adds the tools, each written by `write`, as the list `name`; nothing if
+    /// there are none.
+    pub(super) fn push_tools(
+        &self,
+        body: &mut ObjectWriter<impl BorrowMut<String>>,
+        name: &str,
+        write: impl Fn(&mut NestedObject<'_>, &ToolSpec),
+    ) {
+        if !self.tools.is_empty() {
+            body.list(name, |list| self.tools.iter().for_each(|tool| list.object(|out| write(out, tool))));
+        }
     }
 
     /// Adds tools as `{"type":"function","function":{…}}`, which several
     /// protocols use.
     pub(super) fn push_function_tools(&self, body: &mut ObjectWriter) {
-        let tools = self.tools(|tool| {
-            let ToolJson { name, description, parameters } = tool;
-            let function = object([("name", name), ("description", description), ("parameters", parameters)]);
-            object([("type", "\"function\""), ("function", &function)])
+        self.push_tools(body, "tools", |out, tool| {
+            out.push_raw("type", "\"function\"");
+            out.object("function", |function| push_tool(function, tool, "parameters"));
         });
-        if let Some(tools) = tools {
-            body.push_raw("tools", &tools);
-        }
     }
 
     /// A call id that this provider accepts; its own ids stay unchanged.
-    pub(super) fn call_id(&self, id: &str, plan: &MessagePlan) -> String {
-        quote(if plan.own { id } else { self.call_ids.get(id) })
+    pub(super) fn call_id<'i>(&'i self, id: &'i str, plan: &MessagePlan) -> &'i str {
+        if plan.own { id } else { self.call_ids.get(id) }
     }
 
     pub(super) fn push_parameters(&self, body: &mut ObjectWriter) {
@@ -112,19 +103,19 @@ impl<'a> RequestDraft<'a> {
             .messages
             .iter()
             .filter(|message| message.role == Role::System)
-            .map(|message| joined_text(&message.blocks))
+            .map(|message| texts(&message.blocks).collect())
             .collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// Writes the messages as the last member of the body. `write` returns one
-    /// message as JSON, several separated by commas, or an empty string.
+    /// Writes the messages as the last member of the body. `write` adds one
+    /// element per message, several, or none.
     pub(super) fn finish(&self, body: ObjectWriter, member: &str, write: WriteMessage) -> String {
         self.finish_merged(body, member, |_| None, write)
     }
 
     /// As above, for protocols whose roles must alternate. `opening_for` returns
-    /// the start of a message (`{"role":"user","content":[`), `write` its
+    /// the start of a message (`{"role":"user","content":[`), `write` adds its
     /// content, and adjacent messages with the same opening are merged.
     pub(super) fn finish_merged(
         &self,
@@ -139,24 +130,29 @@ impl<'a> RequestDraft<'a> {
         let begins = list.len();
         let mut open: Option<&str> = None;
         for (at, (message, plan)) in self.messages.iter().zip(self.plans).enumerate() {
-            let entry = self.entries.get(at).copied();
-            let (json, tokens) = self.cache.get_or_write(entry, message, plan, || write(self, message, plan));
-            counted.messages.push(tokens);
-            if json.is_empty() {
-                continue;
-            }
-            match opening_for(message.role) {
+            let before = list.len();
+            let opening = opening_for(message.role);
+            match opening {
                 Some(opening) if open == Some(opening) => list.push(','),
                 Some(opening) => {
-                    close_merged(&mut open, &mut list);
+                    list.push_str(if open.is_some() { "]}," } else { "" });
                     list.push_str(opening);
-                    open = Some(opening);
-                    counted.head += OPENING_TOKENS;
                 }
                 None if list.len() > begins => list.push(','),
                 None => (),
             }
-            list.push_str(&json);
+            let written_at = list.len();
+            let entry = self.entries.get(at).copied();
+            let tokens = self.cache.get_or_write(entry, message, plan, &mut list, |out| {
+                write(self, message, plan, &mut ListWriter::new(out));
+            });
+            counted.messages.push(tokens);
+            if list.len() == written_at {
+                list.truncate(before);
+            } else if open != opening {
+                open = opening;
+                counted.head += OPENING_TOKENS;
+            }
         }
         if open.is_some() {
             list.push_str("]}");
@@ -167,17 +163,24 @@ impl<'a> RequestDraft<'a> {
     }
 }
 
+/// Adds a tool's name, description and schema, the last under its own name.
+pub(super) fn push_tool(out: &mut NestedObject<'_>, tool: &ToolSpec, schema: &str) {
+    out.push_text("name", &tool.name);
+    out.push_text("description", &tool.description);
+    push_schema(out, tool, schema);
+}
+
+pub(super) fn push_schema(out: &mut NestedObject<'_>, tool: &ToolSpec, name: &str) {
+    // Some providers refuse an empty schema.
+    let is_empty = tool.parameters == "{}";
+    out.push_raw(name, if is_empty { r#"{"type":"object","properties":{}}"# } else { &tool.parameters });
+}
+
 /// The tokens of a message's opening, rounded up.
 const OPENING_TOKENS: u64 = 8;
 
 /// Writes one message in a protocol's form.
-pub(super) type WriteMessage = fn(&RequestDraft<'_>, &Message, &MessagePlan) -> String;
-
-fn close_merged(open: &mut Option<&str>, list: &mut String) {
-    if open.take().is_some() {
-        list.push_str("]},");
-    }
-}
+pub(super) type WriteMessage = fn(&RequestDraft<'_>, &Message, &MessagePlan, &mut ListWriter<'_>);
 
 /// The blocks of a message, each with its decided action.
 pub(super) fn blocks_with_actions<'a>(
@@ -195,18 +198,6 @@ pub(super) fn sent_blocks<'a>(
     blocks_with_actions(message, plan).filter(|(_, action)| *action != EgressAction::Dropped)
 }
 
-/// Joins values with commas, for a message that becomes several list elements.
-pub(super) fn join_with_commas(values: impl Iterator<Item = String>) -> String {
-    let mut out = String::new();
-    for value in values {
-        if !out.is_empty() {
-            out.push(',');
-        }
-        out.push_str(&value);
-    }
-    out
-}
-
 /// The opening of a message in protocols where user and assistant alternate. All
 /// tool results go into one user message.
 pub(super) fn turn_opening(role: Role) -> Option<&'static str> {
@@ -216,12 +207,12 @@ pub(super) fn turn_opening(role: Role) -> Option<&'static str> {
     }
 }
 
-pub(super) fn joined_text(blocks: &[Block]) -> String {
-    let texts = blocks.iter().filter_map(|block| match block {
+/// The texts of a message, which become one.
+pub(super) fn texts(blocks: &[Block]) -> impl Iterator<Item = &str> {
+    blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.text.as_str()),
         Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
-    });
-    texts.collect()
+    })
 }
 
 /// Arguments as an object. Invalid JSON was never executed, so it is sent back as
@@ -263,15 +254,23 @@ pub(super) fn object<const N: usize>(members: [(&str, &str); N]) -> String {
 }
 
 /// `{"type":"text","text":…}`, which several protocols use.
+pub(super) fn push_typed_text(out: &mut NestedObject<'_>, kind: &str, text: &str) {
+    out.push_text("type", kind);
+    out.push_text("text", text);
+}
+
+/// As above, as a text of its own.
 pub(super) fn typed_text(kind: &str, text: &str) -> String {
-    object([("type", &quote(kind)), ("text", &quote(text))])
+    let mut out = String::new();
+    object_into(&mut out, |object| push_typed_text(object, kind, text));
+    out
 }
 
 /// A call id: unchanged for the provider that made it, else limited to characters
 /// that every provider accepts. A call and its result get the same id.
-pub(super) fn call_id(id: &str, plan: &MessagePlan) -> String {
+pub(super) fn call_id<'i>(id: &'i str, plan: &MessagePlan) -> Cow<'i, str> {
     if plan.own {
-        return quote(id);
+        return Cow::Borrowed(id);
     }
-    quote(&id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "_"))
+    Cow::Owned(id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "_"))
 }

@@ -115,7 +115,7 @@ impl BlockDigests {
 mod tests {
     use super::*;
     use crate::event::BlockOpening;
-    use crate::json_string::JsonText;
+    use crate::json_text::JsonText;
 
     #[test]
     fn only_text_that_a_restatement_adds_is_emitted() {

@@ -2,8 +2,8 @@
 //! The categories add up to the count of the whole request.
 
 use super::encode::{Encoded, Encoder, Request};
-use super::json::quote;
 use crate::block::Block;
+use crate::json_text::quote;
 use crate::message::{Message, Role};
 use crate::rules::EgressAction;
 use crate::tokens::count_block;

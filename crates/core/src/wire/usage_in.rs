@@ -1,8 +1,8 @@
 //! Reads token usage and finish reasons, under any of the names providers use.
 
-use super::json::{Raw, at_path, count_of, each_member};
 use crate::dialect::{UsageRules, UsageStream};
 use crate::event::{Ending, Usage};
+use crate::json_text::{Raw, at_path, count_of, each_member};
 
 /// The names of a protocol's counters, the preferred one first.
 #[derive(Debug)]

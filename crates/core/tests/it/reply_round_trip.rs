@@ -1,16 +1,20 @@
 //! Writes replies as a provider would and decodes them again: nothing is lost, in any
 //! dialect.
 
-use aside_core::block::{Arguments, Block, CallId, Native, Reply, ThinkingContent};
+use aside_core::block::{Arguments, Block, CallId, Native, Origin, Reply, ThinkingContent};
+use aside_core::conversation::Conversation;
 use aside_core::dialect::Rules;
 use aside_core::event::{Ending, NoteCode};
+use aside_core::interchange::{OpaqueData, write_lines};
+use aside_core::message::Message;
 use aside_core::protocol::Protocol;
-use aside_core::wire::{Decoder, ReplyHead, StreamWriter, emit_reply, whole_reply};
+use aside_core::settings::Settings;
+use aside_core::wire::{Decoder, ReplyHead, Request, StreamWriter, emit_reply, encode, whole_reply};
 use serde_json::Value;
 
 use crate::fixtures::fixtures;
 use crate::recordings::recordings;
-use crate::support::{decode, generic_rules};
+use crate::support::{decode, dialects, generic_rules};
 
 fn head(model: Option<&str>) -> ReplyHead<'_> {
     ReplyHead { id: "reply-1", model: model.unwrap_or(""), created: 1_763_200_000 }
@@ -186,4 +190,82 @@ fn every_recording_survives_a_round_trip() {
     for (name, ..) in CHANGED.iter().filter(|(name, ..)| name.ends_with('-')) {
         assert!(cases.iter().any(|case| case.0.starts_with(name)), "no recording {name}");
     }
+}
+
+/// A long text is not kept a second time inside its Responses item. The item still
+/// goes back, is written and is exported with its text in place.
+#[test]
+fn a_long_text_is_kept_once_and_its_item_goes_back_unchanged() {
+    let (protocol, rules) = (Protocol::OpenaiResponses, generic_rules(Protocol::OpenaiResponses));
+    let long = format!("{}\n\"end\"", "line ".repeat(220_000));
+    let quoted = serde_json::to_string(&long).unwrap();
+    let arguments = serde_json::to_string(&format!("{{\"path\":{quoted}}}")).unwrap();
+    let message = format!(
+        r#"{{"type":"message","id":"m1","role":"assistant","content":[{{"type":"output_text","text":{quoted},"annotations":[]}}]}}"#
+    );
+    let call =
+        format!(r#"{{"type":"function_call","id":"f1","call_id":"c1","name":"read","arguments":{arguments},"x":1}}"#);
+    let body = format!(r#"{{"object":"response","status":"completed","output":[{message},{call}]}}"#);
+    let reply = read(protocol, &rules, body.as_bytes());
+    let [Block::Text(text), Block::ToolCall(tool)] = reply.blocks.as_slice() else { panic!("{:?}", reply.end) };
+    let (Arguments::Json(tool_text) | Arguments::Broken(tool_text)) = &tool.arguments;
+    let (text_native, tool_native) = (text.native.as_ref().unwrap(), tool.native.as_ref().unwrap());
+    assert!(text_native.json.len() + tool_native.json.len() < 500, "the text is kept twice");
+    assert_eq!((text_native.with_text(&text.text), tool_native.with_text(tool_text)), (message.clone(), call.clone()));
+
+    // Whole, as a stream, and while it is decoded.
+    let whole = whole_reply(protocol, &rules, &head(None), &reply);
+    assert!(whole.contains(&message) && whole.contains(&call));
+    let while_decoding = rewrite_while_decoding(protocol, &rules, None, body.as_bytes());
+    for bytes in [whole.into_bytes(), write_stream(protocol, &rules, &reply), while_decoding] {
+        let again = read(protocol, &rules, &bytes);
+        let items = natives(&again);
+        let ends = items.iter().map(|item| (item.len(), item[..90].to_owned(), item[item.len() - 60..].to_owned()));
+        assert!(items == [message.clone(), call.clone()], "{:?}", ends.collect::<Vec<_>>());
+    }
+
+    // In the next request, with and without ids.
+    let origin = Origin { provider: Some("p".into()), model: Some("m".into()), ..Origin::default() };
+    let sent = Message::from_reply(reply.clone(), Some(origin.clone()));
+    let next = |target: &Origin| {
+        encode(&Request {
+            dialects: dialects(),
+            dialect: dialects().generic(protocol).unwrap(),
+            model: "m",
+            target,
+            messages: &[&sent],
+            tools: &[],
+            settings: &Settings::new(),
+            repairs: &[],
+        })
+    };
+    let own: Value = serde_json::from_str(&next(&origin).body).unwrap();
+    let parts = |value: &str| serde_json::from_str::<Value>(value).unwrap();
+    for (item, original) in own["input"].as_array().unwrap().iter().zip([&message, &call]) {
+        let mut original = parts(original);
+        if item.get("id").is_none() {
+            original.as_object_mut().unwrap().remove("id");
+        }
+        assert!(*item == original, "an item changed");
+    }
+
+    // Exported and imported: the item keeps its text, and the export stays the same.
+    let mut conversation = Conversation::default();
+    conversation.history.append(sent);
+    let lines = write_lines(&conversation, OpaqueData::Keep);
+    let imported = Conversation::parse(&lines).unwrap();
+    assert!(write_lines(&imported, OpaqueData::Keep) == lines, "the export changed");
+}
+
+/// The native items with their text.
+fn natives(reply: &Reply) -> Vec<String> {
+    let native = |block: &Block| match block {
+        Block::Text(text) => text.native.as_ref().map(|native| native.with_text(&text.text)),
+        Block::ToolCall(call) => {
+            let (Arguments::Json(text) | Arguments::Broken(text)) = &call.arguments;
+            call.native.as_ref().map(|native| native.with_text(text))
+        }
+        _ => None,
+    };
+    reply.blocks.iter().filter_map(native).collect()
 }

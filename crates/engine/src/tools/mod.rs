@@ -36,6 +36,7 @@ pub use permissions::{
     RuleVerdict, server_pattern,
 };
 pub use supervisor_handle::SupervisorHandle;
+pub(crate) use toolbox::RecordedCall;
 pub use toolbox::{DuplicateTool, Switch, ToolInfo, Toolbox, UnknownTool};
 pub use working_dir::WorkingDir;
 

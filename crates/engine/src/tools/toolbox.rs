@@ -5,8 +5,9 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use aside_core::block::{Arguments, ToolCall, ToolResult};
+use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
 use aside_core::conversation::ToolSpec;
+use aside_core::message::{Message, Role};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +38,22 @@ struct RegisteredTool {
     spec: ToolSpec,
     tool: Arc<dyn Tool>,
     switch: Switch,
+}
+
+/// A tool call of a recorded message, shared with the thread that reads its arguments.
+pub(crate) struct RecordedCall {
+    pub(crate) message: Arc<Message>,
+    /// The index of its block.
+    pub(crate) at: usize,
+}
+
+impl RecordedCall {
+    pub(crate) fn call(&self) -> Option<&ToolCall> {
+        match self.message.blocks.get(self.at) {
+            Some(Block::ToolCall(call)) => Some(call),
+            _ => None,
+        }
+    }
 }
 
 /// Whether a tool is offered to the model.
@@ -159,7 +176,19 @@ impl Toolbox {
 
     /// Runs one call. A failure is also a result.
     pub async fn run(&self, call: &ToolCall, asker: &dyn Asker, cancel: &CancellationToken) -> ToolResult {
-        let outcome = self.execute(call, asker, cancel).await;
+        let message = Message::new(Role::Assistant, vec![Block::ToolCall(call.clone())]);
+        self.run_recorded(call, RecordedCall { message: Arc::new(message), at: 0 }, asker, cancel).await
+    }
+
+    /// Runs one call of a recorded message. Its arguments may be long and are not copied.
+    pub(crate) async fn run_recorded(
+        &self,
+        call: &ToolCall,
+        recorded: RecordedCall,
+        asker: &dyn Asker,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
+        let outcome = self.execute(call, recorded, asker, cancel).await;
         let is_error = outcome.is_err();
         let content = match outcome {
             Ok(content) | Err(content) => content,
@@ -167,17 +196,25 @@ impl Toolbox {
         ToolResult { id: call.id.as_str().to_owned(), name: call.name.clone(), content, is_error }
     }
 
-    async fn execute(&self, call: &ToolCall, asker: &dyn Asker, cancel: &CancellationToken) -> ToolOutcome {
+    async fn execute(
+        &self,
+        call: &ToolCall,
+        recorded: RecordedCall,
+        asker: &dyn Asker,
+        cancel: &CancellationToken,
+    ) -> ToolOutcome {
         let tool = self.find(&call.name)?;
-        let arguments = match &call.arguments {
-            Arguments::Json(arguments) => arguments.clone(),
-            Arguments::Broken(_) => return Err("the arguments are not valid JSON; nothing was done".to_owned()),
-        };
         let planning = Arc::clone(&tool);
         let authorized = async {
             let in_order = self.order.lock().await;
             // Parsing arguments and following links may block.
-            let planned = blocking(cancel, move |_| planning.plan(&arguments)).await?;
+            let plan = move |_: &CancellationToken| match recorded.call().map(|call| &call.arguments) {
+                Some(Arguments::Json(arguments)) => planning.plan(arguments),
+                Some(Arguments::Broken(_)) | None => {
+                    Err("the arguments are not valid JSON; nothing was done".to_owned())
+                }
+            };
+            let planned = blocking(cancel, plan).await?;
             self.authorize(call, planned, asker, in_order).await
         };
         let planned = tokio::select! {

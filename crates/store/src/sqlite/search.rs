@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use aside_core::block::Time;
-use aside_core::json_string::split_within;
+use aside_core::json_text::split_within;
 use rusqlite::{Connection, params};
 
 use super::error::DbError;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use aside_core::block::{Origin, SealKind, Time};
 use aside_core::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ReplyEnd, RestatedPart, Sink, Usage};
 use aside_core::fold::Fold;
-use aside_core::json_string::JsonText;
+use aside_core::json_text::JsonText;
 use aside_core::message::Message;
 use aside_store::session::{NewReply, PageQuery, Parent};
 use aside_store::{EventBatch, ReplyRecorder, SessionId, SqliteStore, Store, WriteLock};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::wire::json::{JsonKind, Raw};
+use crate::json_text::{JsonKind, Raw};
 
 /// Prefixes of lines that are structure, that look like our structure to a
 /// reader, or that would swallow the following lines in a viewer. Lower case.

@@ -5,8 +5,7 @@ use super::escape::{is_structure, read_comment, unescape, unquoted};
 use crate::block::{Arguments, Block, CallId, Image, Text, Thinking, ThinkingContent, ToolCall, ToolResult};
 use crate::conversation::{read_message, read_thinking};
 use crate::interchange::{ImportError, ImportKind, Imported};
-use crate::json_string::JsonText;
-use crate::wire::json::{Raw, each_member, member, text_member};
+use crate::json_text::{JsonText, Raw, each_member, member, text_member};
 
 const NOT_IN_MARKDOWN: &str = "Markdown holds what was said and thought on one branch, without signatures, encrypted payloads, \
                         counts and tools: no provider takes its own thinking back from it";

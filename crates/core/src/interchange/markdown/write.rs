@@ -5,8 +5,8 @@ use crate::block::{Arguments, Block, Image, Text, Thinking, ThinkingContent, Too
 use crate::conversation::Conversation;
 use crate::interchange::json_lines::{role_name, without_opaque, write_extra, write_metadata};
 use crate::json::rfc3339;
+use crate::json_text::{ObjectWriter, quote};
 use crate::message::{Message, Role};
-use crate::wire::json::{ObjectWriter, quote};
 
 /// How thinking is written in Markdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -22,9 +22,9 @@ use crate::event::{Ending, Usage};
 use crate::history::EntryId;
 use crate::interchange::{ImportError, ImportKind, Imported};
 use crate::json::parse_rfc3339;
+use crate::json_text::{JsonKind, Raw, compact as on_one_line, count_of, each_element, member, text_member, text_of};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
-use crate::wire::json::{JsonKind, Raw, compact as on_one_line, count_of, each_element, member, text_member, text_of};
 
 pub(in crate::interchange) fn read_claude_code(text: &str, dialects: &Dialects) -> Result<Imported, ImportError> {
     let mut notes = Vec::new();

@@ -17,12 +17,12 @@ use crate::event::Usage;
 use crate::history::EntryId;
 use crate::interchange::{ImportError, ImportKind, Imported};
 use crate::json::parse_rfc3339;
-use crate::message::{Message, Role};
-use crate::protocol::Protocol;
-use crate::wire::json::{
+use crate::json_text::{
     JsonKind, ObjectWriter, Raw, at_path, compact, count_of, each_element, each_member, member, quote, text_member,
     text_of,
 };
+use crate::message::{Message, Role};
+use crate::protocol::Protocol;
 
 pub(in crate::interchange) fn read_codex(text: &str, dialects: &Dialects) -> Result<Imported, ImportError> {
     let mut notes = Vec::new();

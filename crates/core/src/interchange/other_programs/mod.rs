@@ -14,9 +14,9 @@ pub(super) use opencode::read_opencode;
 use crate::block::{Block, Origin, Seals, Thinking};
 use crate::dialect::{Dialect, Dialects};
 use crate::interchange::Imported;
+use crate::json_text::{JsonKind, Raw, canonical};
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::wire::json::{JsonKind, Raw, canonical};
 use crate::wire::read_request;
 
 /// The maximum number of broken lines that are reported individually.

@@ -22,12 +22,12 @@ use crate::block::{
 use crate::dialect::{Dialect, Dialects};
 use crate::event::{Ending, Usage};
 use crate::interchange::{ImportError, ImportFile, ImportKind, Imported};
-use crate::message::{Message, Role};
-use crate::protocol::Protocol;
-use crate::wire::json::{
+use crate::json_text::{
     JsonKind, ObjectWriter, Raw, at_path, canonical, count_of, each_element, each_member, member, quote, text_member,
     text_of,
 };
+use crate::message::{Message, Role};
+use crate::protocol::Protocol;
 
 pub(in crate::interchange) fn read_opencode(
     files: &[ImportFile<'_>],

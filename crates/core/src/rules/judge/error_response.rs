@@ -2,8 +2,8 @@
 
 use super::{BrokenRule, Judge};
 use crate::dialect::Fault;
+use crate::json_text::quote;
 use crate::protocol::Protocol;
-use crate::wire::json::quote;
 
 /// The contents of an error, before formatting.
 struct ErrorParts {

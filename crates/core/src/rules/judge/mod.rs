@@ -11,9 +11,9 @@ mod tool_calls;
 use crate::dialect::{
     Carrier, Dedupe, Dialect, Duty, EmptyContent, Fault, FillEmpty, Foreign, Removal, Rules, TurnsIf,
 };
+use crate::json_text::{Raw, at_path, member, text_member};
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::wire::json::{Raw, at_path, member, text_member};
 pub use request_view::SealCarrier;
 use request_view::{JudgedMessage, JudgedRole, view};
 

@@ -2,8 +2,8 @@
 
 use super::Judge;
 use crate::dialect::{AskDefault, Fault, Off, Patch};
+use crate::json_text::{JsonKind, Raw, at_path, member, text_member, text_of};
 use crate::protocol::Protocol;
-use crate::wire::json::{JsonKind, Raw, at_path, member, text_member, text_of};
 
 impl Judge<'_> {
     pub(super) fn check_parameters(&mut self) {

@@ -5,8 +5,8 @@ use super::request_view::{JudgedMessage, JudgedThinking, SealCarrier};
 use super::{Judge, ReplayedSeal};
 use crate::block::{Block, Seal, Thinking};
 use crate::dialect::{BindModel, Carrier, Duty, Fault, PrefixCheck, Removal};
+use crate::json_text::{Raw, text_member};
 use crate::message::{Message, Role};
-use crate::wire::json::{Raw, text_member};
 
 /// A message that was sent back, and its issued original.
 struct ReplayedMessage<'a> {

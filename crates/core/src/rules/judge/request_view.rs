@@ -4,10 +4,10 @@ mod block_lists;
 mod item_list;
 
 use crate::dialect::{Dialect, Rules};
+use crate::json_text::{JsonKind, Raw, each_element, member, text_member, text_of};
 use crate::protocol::Protocol;
 use crate::rules::{RequestPreferences, field_name};
 use crate::settings::Settings;
-use crate::wire::json::{JsonKind, Raw, each_element, member, text_member, text_of};
 
 /// One message of a request, or one run of items.
 #[derive(Debug, Clone, PartialEq)]
@@ -228,8 +228,7 @@ fn chat(path: String, at: usize, message: Raw<'_>, names: &ThinkingFields) -> Op
     }
     if let Some(calls) = member(message, "tool_calls") {
         each_element(calls, |call| {
-            let seal =
-                names.call_seals.iter().find_map(|path| crate::wire::json::at_path(call, path).and_then(text_of));
+            let seal = names.call_seals.iter().find_map(|path| crate::json_text::at_path(call, path).and_then(text_of));
             let name = member(call, "function").and_then(|function| text_member(function, "name"));
             let path = format!("{}.tool_calls[{}]", judged.path, judged.calls.len());
             judged.push_call(JudgedCall { path, id: text_member(call, "id"), name: name.unwrap_or_default(), seal });

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use super::Judge;
 use super::request_view::{JudgedCall, JudgedMessage, JudgedResult, JudgedRole};
 use crate::dialect::Fault;
+use crate::json_text::member;
 use crate::protocol::Protocol;
-use crate::wire::json::member;
 
 impl Judge<'_> {
     pub(super) fn check_calls(&mut self) {

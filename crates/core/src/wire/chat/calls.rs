@@ -3,9 +3,8 @@
 use super::types::CallDelta;
 use crate::block::SealKind;
 use crate::event::{BlockId, BlockOpening, Event, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{JsonText, ObjectWriter, Raw, at_path, each_member, is_empty_value, read, text_of};
 use crate::wire::implicit_blocks::BlockIds;
-use crate::wire::json::{ObjectWriter, Raw, at_path, each_member, is_empty_value, read, text_of};
 
 #[derive(Debug, Default)]
 pub(super) struct CallAssembler {

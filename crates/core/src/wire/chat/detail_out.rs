@@ -4,7 +4,7 @@
 use super::delta_mode_out::DeltaModeWriter;
 use super::details::DetailList;
 use crate::dialect::DeltaMode;
-use crate::wire::json::{ObjectWriter, Raw, each_member, member, quote, text_member};
+use crate::json_text::{ObjectWriter, Raw, each_member, member, quote, text_member};
 
 #[derive(Debug)]
 pub(super) struct DetailOut {

@@ -9,11 +9,10 @@ use super::delta_mode_in::DeltaModeReader;
 use crate::block::SealKind;
 use crate::dialect::{AssembleBy, DeltaMode};
 use crate::event::{BlockId, BlockOpening, Event, Sink};
-use crate::json_string::JsonText;
-use crate::wire::implicit_blocks::BlockIds;
-use crate::wire::json::{
-    JsonKind, JsonString, ObjectWriter, Raw, count_of, each_member, is_empty_value, quote, string_of,
+use crate::json_text::{
+    JsonKind, JsonString, JsonText, ObjectWriter, Raw, count_of, each_member, is_empty_value, quote, string_of,
 };
+use crate::wire::implicit_blocks::BlockIds;
 
 #[derive(Debug)]
 pub(super) struct DetailsReader {

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::dialect::Rules;
 use crate::event::{Ending, Usage};
+use crate::json_text::{ObjectWriter, Raw, each_member, quote};
 use crate::wire::ReplyHead;
-use crate::wire::json::{ObjectWriter, Raw, each_member, quote};
 use crate::wire::stream_parts::{set_path, total_tokens, usage_object};
 
 /// The native members of a call that the dialect sends with it.

@@ -3,122 +3,130 @@
 
 use crate::block::{Block, Thinking, ToolCall};
 use crate::dialect::{Carrier, EmptyContent};
+use crate::json_text::{ListWriter, NestedObject, quote};
 use crate::message::{Message, Role};
 use crate::rules::{EgressAction, MessagePlan, field_name};
-use crate::wire::json::{ObjectWriter, compact, list_of, quote};
-use crate::wire::request_draft::{RequestDraft, arguments_text, join_with_commas, joined_text, sent_blocks};
+use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, sent_blocks, texts};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
-    body.push("stream_options", r#"{"include_usage":true}"#);
+    body.push_raw("stream_options", r#"{"include_usage":true}"#);
     draft.push_parameters(&mut body);
     draft.push_function_tools(&mut body);
     draft.finish(body, "messages", message)
 }
 
-fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     match message.role {
-        Role::System => plain("system", message),
-        Role::User => plain("user", message),
-        Role::Assistant => assistant(draft, message, plan),
+        Role::System => plain("system", message, list),
+        Role::User => plain("user", message, list),
+        Role::Assistant => list.object(|out| assistant(draft, message, plan, out)),
         Role::Tool => {
-            join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| tool_result(draft, block, plan)))
+            for (block, _) in sent_blocks(message, plan) {
+                if let Block::ToolResult(result) = block {
+                    list.object(|out| {
+                        out.push_raw("role", "\"tool\"");
+                        out.push_text("tool_call_id", draft.call_id(&result.id, plan));
+                        out.push_text("content", &result.content);
+                    });
+                }
+            }
         }
     }
-}
-
-fn tool_result(draft: &RequestDraft<'_>, block: &Block, plan: &MessagePlan) -> Option<String> {
-    let Block::ToolResult(result) = block else { return None };
-    let mut out = ObjectWriter::default();
-    out.push("role", "\"tool\"");
-    out.push("tool_call_id", &draft.call_id(&result.id, plan));
-    out.push_text("content", &result.content);
-    Some(out.finish())
 }
 
 /// Text as one string, or a list of parts if there are images.
-fn plain(role: &str, message: &Message) -> String {
+fn plain(role: &str, message: &Message, list: &mut ListWriter<'_>) {
     let has_image = message.blocks.iter().any(|block| matches!(block, Block::Image(_)));
-    let content =
-        if has_image { list_of(message.blocks.iter().filter_map(part)) } else { quote(&joined_text(&message.blocks)) };
-    let mut out = ObjectWriter::default();
-    out.push("role", &quote(role));
-    out.push_raw("content", &content);
-    out.finish()
-}
-
-fn part(block: &Block) -> Option<String> {
-    match block {
-        Block::Text(text) => Some(format!(r#"{{"type":"text","text":{}}}"#, quote(&text.text))),
-        Block::Image(image) => {
-            let url = format!("data:{};base64,{}", image.media_type, image.data);
-            Some(format!(r#"{{"type":"image_url","image_url":{{"url":{}}}}}"#, quote(&url)))
+    list.object(|out| {
+        out.push_text("role", role);
+        match has_image {
+            true => out.list("content", |parts| message.blocks.iter().for_each(|block| part(block, parts))),
+            false => out.push_text_parts("content", texts(&message.blocks)),
         }
-        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => None,
+    });
+}
+
+fn part(block: &Block, parts: &mut ListWriter<'_>) {
+    match block {
+        Block::Text(text) => parts.object(|out| push_typed_text(out, "text", &text.text)),
+        Block::Image(image) => parts.object(|out| {
+            out.push_raw("type", "\"image_url\"");
+            out.object("image_url", |url| {
+                url.push_text_parts("url", ["data:", &image.media_type, ";base64,", &image.data]);
+            });
+        }),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => (),
     }
 }
 
-fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
-    let mut out = ObjectWriter::default();
-    out.push("role", "\"assistant\"");
+fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, out: &mut NestedObject<'_>) {
+    out.push_raw("role", "\"assistant\"");
     let has_calls = sent_blocks(message, plan).any(|(block, _)| matches!(block, Block::ToolCall(_)));
-    if let Some(content) = content(draft, message, plan, has_calls) {
-        out.push_raw("content", &content);
-    }
-    thinking(draft, message, plan, &mut out);
+    content(draft, message, plan, has_calls, out);
+    thinking(draft, message, plan, out);
     if has_calls {
-        out.push_list("tool_calls", calls(draft, message, plan));
+        out.list("tool_calls", |calls| {
+            let mut dummy = dummy_seal(draft);
+            for (block, _) in sent_blocks(message, plan) {
+                if let Block::ToolCall(tool) = block {
+                    calls.object(|out| call(draft, tool, plan, dummy.take(), out));
+                }
+            }
+        });
     }
-    out.finish()
 }
 
-/// None if the dialect omits the content next to tool calls.
-fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, has_calls: bool) -> Option<String> {
+/// Some dialects omit the content next to tool calls.
+fn content(
+    draft: &RequestDraft<'_>,
+    message: &Message,
+    plan: &MessagePlan,
+    has_calls: bool,
+    out: &mut NestedObject<'_>,
+) {
     let sent = message.blocks.iter().zip(&plan.actions);
     if draft.rules.echo.carrier == Carrier::ContentChunks && sent.clone().any(is_sent_thought) {
-        return Some(list_of(sent.filter_map(|(block, action)| chunk(block, *action))));
+        out.list("content", |chunks| sent.for_each(|(block, action)| chunk(block, *action, chunks)));
+        return;
     }
-    let mut text = String::new();
-    for (block, action) in sent {
-        match (block, action) {
-            (Block::Thinking(thinking), EgressAction::Tags) => push_tags(draft, thinking, &mut text),
-            (Block::Text(block), _) => text.push_str(&block.text),
-            _ => (),
-        }
-    }
+    let parts = sent.flat_map(|(block, action)| match (block, action) {
+        (Block::Thinking(thinking), EgressAction::Tags) => tagged(draft, thinking),
+        (Block::Text(block), _) => ["", block.text.as_str(), ""],
+        _ => [""; 3],
+    });
+    let is_empty = parts.clone().all(str::is_empty);
     match draft.rules.echo.empty_content {
-        _ if !text.is_empty() || !has_calls => Some(quote(&text)),
-        EmptyContent::Null => Some("null".to_owned()),
-        EmptyContent::Empty => Some("\"\"".to_owned()),
-        EmptyContent::Omit => None,
+        _ if !is_empty || !has_calls => out.push_text_parts("content", parts),
+        EmptyContent::Null => out.push_raw("content", "null"),
+        EmptyContent::Empty => out.push_raw("content", "\"\""),
+        EmptyContent::Omit => (),
     }
 }
 
 /// Uses the tags it came in, or else the dialect's own.
-fn push_tags(draft: &RequestDraft<'_>, thinking: &Thinking, text: &mut String) {
+fn tagged<'a>(draft: &'a RequestDraft<'_>, thinking: &'a Thinking) -> [&'a str; 3] {
     let pairs = &draft.rules.read.tags.pairs;
     let pair = pairs.iter().find(|pair| pair.open.contains(&thinking.source)).or(pairs.first());
     let open = pair.and_then(|pair| pair.open.first()).map_or("<think>", String::as_str);
     let close = pair.and_then(|pair| pair.close.first()).map_or("</think>", String::as_str);
-    text.push_str(open);
-    text.push_str(thinking.text());
-    text.push_str(close);
+    [open, thinking.text(), close]
 }
 
-fn thinking(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, out: &mut ObjectWriter) {
+fn thinking(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, out: &mut NestedObject<'_>) {
     let carrier = draft.rules.echo.carrier;
     let (mut entries, mut list) = (Vec::new(), "reasoning_details");
-    let (mut text, mut source) = (String::new(), None);
+    let (mut texts, mut source) = (Vec::new(), None);
     for (block, action) in sent_blocks(message, plan) {
         let Block::Thinking(thinking) = block else { continue };
         match (&thinking.native, carrier, action) {
             (Some(native), Carrier::Details, EgressAction::Verbatim) => {
-                entries.push(native.with_text(thinking.text()));
+                entries.push((native, thinking.text()));
                 // A list goes back under the name it came in; `thinking_blocks`
                 // also needs the text in the text field.
                 if thinking.source == "thinking_blocks" {
                     list = "thinking_blocks";
-                    text.push_str(thinking.text());
+                    texts.push(thinking.text());
                 }
             }
             (Some(native), Carrier::FieldsOpaque | Carrier::CallExtra, EgressAction::Verbatim) => {
@@ -126,20 +134,20 @@ fn thinking(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, out
             }
             (None, Carrier::FieldsOpaque, EgressAction::Verbatim) | (_, _, EgressAction::Field) => {
                 source.get_or_insert(thinking.source.as_str());
-                text.push_str(thinking.text());
+                texts.push(thinking.text());
             }
             _ => (),
         }
     }
     if !entries.is_empty() {
-        out.push_list(list, entries);
+        out.list(list, |list| entries.iter().for_each(|(native, text)| native.write_with_text(text, list.next())));
     }
-    if !text.is_empty() {
-        out.push_raw(&field_name(draft.rules, draft.preferences, source.or(Some(""))), &quote(&text));
+    if texts.iter().any(|text| !text.is_empty()) {
+        out.push_text_parts(&field_name(draft.rules, draft.preferences, source.or(Some(""))), texts);
     } else if plan.filler {
         let filler = draft.preferences.filler.as_deref().unwrap_or(&draft.rules.echo.filler);
         let empty = if carrier == Carrier::Details { "[]".to_owned() } else { quote(filler) };
-        out.push(&field_name(draft.rules, draft.preferences, None), &empty);
+        out.push_raw(&field_name(draft.rules, draft.preferences, None), &empty);
     }
 }
 
@@ -148,36 +156,24 @@ fn is_sent_thought((block, action): (&Block, &EgressAction)) -> bool {
 }
 
 /// One element of a content array.
-fn chunk(block: &Block, action: EgressAction) -> Option<String> {
+fn chunk(block: &Block, action: EgressAction, chunks: &mut ListWriter<'_>) {
     match block {
-        Block::Thinking(thinking) if action != EgressAction::Dropped => {
-            let text = quote(thinking.text());
-            let signature = thinking.seals().and_then(|seals| seals.signature.as_ref());
-            let signature =
-                signature.map_or_else(String::new, |seal| format!(r#","signature":{}"#, quote(&seal.payload)));
-            Some(format!(r#"{{"type":"thinking","thinking":[{{"type":"text","text":{text}}}]{signature}}}"#))
-        }
-        Block::Text(text) if !text.text.is_empty() => part(&Block::Text(text.clone())),
-        Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => Some(unmodelled.native.json.clone()),
+        Block::Thinking(thinking) if action != EgressAction::Dropped => chunks.object(|out| {
+            out.push_raw("type", "\"thinking\"");
+            out.list("thinking", |parts| parts.object(|part| push_typed_text(part, "text", thinking.text())));
+            if let Some(seal) = thinking.seals().and_then(|seals| seals.signature.as_ref()) {
+                out.push_text("signature", &seal.payload);
+            }
+        }),
+        Block::Text(text) if !text.text.is_empty() => part(block, chunks),
+        Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => chunks.push_raw(&unmodelled.native.json),
         Block::Thinking(_)
         | Block::Text(_)
         | Block::ToolCall(_)
         | Block::ToolResult(_)
         | Block::Image(_)
-        | Block::Unmodelled(_) => None,
+        | Block::Unmodelled(_) => (),
     }
-}
-
-fn calls<'a>(
-    draft: &'a RequestDraft<'_>,
-    message: &'a Message,
-    plan: &'a MessagePlan,
-) -> impl Iterator<Item = String> + 'a {
-    let tools = sent_blocks(message, plan).filter_map(|(block, _)| match block {
-        Block::ToolCall(tool) => Some(tool),
-        Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
-    });
-    tools.enumerate().map(move |(at, tool)| call(draft, tool, plan, dummy_seal(draft).filter(|_| at == 0)))
 }
 
 /// The documented placeholder for a missing seal, as members of the call.
@@ -187,19 +183,23 @@ fn dummy_seal(draft: &RequestDraft<'_>) -> Option<String> {
     draft.dummy_seal().map(|dummy| path.rsplit('.').fold(quote(dummy), nest))
 }
 
-fn call(draft: &RequestDraft<'_>, tool: &ToolCall, plan: &MessagePlan, dummy: Option<String>) -> String {
+fn call(
+    draft: &RequestDraft<'_>,
+    tool: &ToolCall,
+    plan: &MessagePlan,
+    dummy: Option<String>,
+    out: &mut NestedObject<'_>,
+) {
     let ToolCall { id, name, arguments, native, .. } = tool;
-    let mut out = ObjectWriter::default();
-    out.push("id", &draft.call_id(id.as_str(), plan));
-    out.push("type", "\"function\"");
-    let mut function = ObjectWriter::default();
-    function.push_text("name", name);
-    function.push_text("arguments", arguments_text(arguments));
-    out.push_raw("function", &function.finish());
+    out.push_text("id", draft.call_id(id.as_str(), plan));
+    out.push_raw("type", "\"function\"");
+    out.object("function", |function| {
+        function.push_text("name", name);
+        function.push_text("arguments", arguments_text(arguments));
+    });
     // Provider-specific members, including seals.
-    let own = native.as_ref().filter(|_| plan.seals).map(|native| native.json.clone());
-    if let Some(members) = own.or(dummy) {
-        out.push_members(&compact(&members));
+    let own = native.as_ref().filter(|_| plan.seals).map(|native| native.json.as_str());
+    if let Some(members) = own.or(dummy.as_deref()) {
+        out.push_members(members);
     }
-    out.finish()
 }

@@ -3,7 +3,7 @@
 
 use super::delta_mode_in::DeltaModeReader;
 use crate::dialect::DeltaMode;
-use crate::json_string::JsonText;
+use crate::json_text::JsonText;
 
 /// The text of one source so far, as a length and a hash.
 #[derive(Debug, Default)]

@@ -13,13 +13,12 @@ use crate::block::SealKind;
 use crate::dialect::{Details as DetailsRule, ReadRules, Rules};
 use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
 use crate::frame::Framing;
-use crate::json_string::JsonText;
-use crate::wire::error_in::{keep_error, read_bare_error};
-use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
-use crate::wire::json::{
-    JsonKind, NotJson, ObjectWriter, Raw, compact, each_element, each_member, is_empty_value, member, parse,
+use crate::json_text::{
+    JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact, each_element, each_member, is_empty_value, member, parse,
     text_member,
 };
+use crate::wire::error_in::{keep_error, read_bare_error};
+use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 

@@ -8,10 +8,10 @@ use super::thinking_carrier::{ContentState, ThinkingCarrier, ThinkingTags, carri
 use crate::block::SealKind;
 use crate::dialect::{Carrier, Rules};
 use crate::event::{BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
+use crate::json_text::{ObjectWriter, Raw, quote};
 use crate::tags::TagStart;
 use crate::wire::ReplyHead;
 use crate::wire::error_out::error_in_stream;
-use crate::wire::json::{ObjectWriter, Raw, quote};
 use crate::wire::request_draft::object;
 use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock, is_unknown_usage};
 

@@ -1,6 +1,6 @@
 //! Wire types, with the provider's own names.
 
-use crate::wire::json::{FirstChoice, Indexed, JsonString, Raw, members};
+use crate::json_text::{FirstChoice, Indexed, JsonString, Raw, members};
 
 members! {
     ChatChunk {

@@ -9,9 +9,9 @@ use super::thinking_carrier::{
 };
 use crate::block::{Block, Reply, Thinking, ToolCall, Unmodelled};
 use crate::dialect::{Carrier, DeltaMode, Rules};
+use crate::json_text::{ObjectWriter, Raw, quote};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::error_in_stream;
-use crate::wire::json::{ObjectWriter, Raw, quote};
 use crate::wire::request_draft::{arguments_text, encrypted, object, signature};
 use crate::wire::stream_parts::is_unknown_usage;
 

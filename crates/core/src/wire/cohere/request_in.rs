@@ -1,11 +1,11 @@
 //! Reads a Cohere v2 chat request.
 
+use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, member, text_member};
 use crate::message::Role;
 use crate::wire::client_request::{
     ClientRequestReader, UnreadableRequest, content_blocks, list_with_paths, tool_output, tool_result, typed_part,
     unknown_role,
 };
-use crate::wire::json::{JsonKind, ObjectWriter, Raw, each_member, member, text_member};
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     for (path, message) in list_with_paths(body, "messages")? {

@@ -2,12 +2,10 @@
 //! plan goes back next to the calls.
 
 use crate::block::Block;
+use crate::json_text::{ListWriter, NestedObject, Raw, text_member};
 use crate::message::{Message, Role};
 use crate::rules::{EgressAction, MessagePlan};
-use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
-use crate::wire::request_draft::{
-    RequestDraft, arguments_text, join_with_commas, joined_text, list, object, sent_blocks, typed_text,
-};
+use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, sent_blocks, texts};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
@@ -16,58 +14,95 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     draft.finish(body, "messages", message)
 }
 
-fn message(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
-    let plain_message =
-        |role: &str| object([("role", &quote(role)), ("content", &quote(&joined_text(&message.blocks)))]);
+fn message(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
+    let plain_message = |role: &str, list: &mut ListWriter<'_>| {
+        list.object(|out| {
+            out.push_text("role", role);
+            out.push_text_parts("content", texts(&message.blocks));
+        });
+    };
     match message.role {
-        Role::System => plain_message("system"),
-        Role::User => plain_message("user"),
-        Role::Assistant => assistant(message, plan),
-        Role::Tool => join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| result(block))),
-    }
-}
-
-fn assistant(message: &Message, plan: &MessagePlan) -> String {
-    let (mut content, mut calls, mut tool_plan) = (Vec::new(), Vec::new(), None);
-    for (block, action) in sent_blocks(message, plan) {
-        match block {
-            Block::Thinking(thinking) => {
-                content.push(object([("type", "\"thinking\""), ("thinking", &quote(thinking.text()))]));
+        Role::System => plain_message("system", list),
+        Role::User => plain_message("user", list),
+        Role::Assistant => assistant(message, plan, list),
+        Role::Tool => {
+            for (block, _) in sent_blocks(message, plan) {
+                if let Block::ToolResult(result) = block {
+                    list.object(|out| {
+                        out.push_raw("role", "\"tool\"");
+                        out.push_text("tool_call_id", &result.id);
+                        out.list("content", |content| {
+                            content.object(|part| {
+                                part.push_raw("type", "\"document\"");
+                                part.object("document", |document| document.push_text("data", &result.content));
+                            });
+                        });
+                    });
+                }
             }
-            Block::Text(text) if !text.text.is_empty() => content.push(typed_text("text", &text.text)),
-            Block::ToolCall(call) => {
-                let arguments = quote(arguments_text(&call.arguments));
-                let function = object([("name", &quote(&call.name)), ("arguments", &arguments)]);
-                let id = quote(call.id.as_str());
-                calls.push(object([("id", &id), ("type", "\"function\""), ("function", &function)]));
-            }
-            Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => {
-                tool_plan = tool_plan.or_else(|| text_member(Raw::of(&unmodelled.native.json).ok()?, "tool_plan"));
-            }
-            Block::Text(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
     }
-    // An empty message is not sent.
-    if content.is_empty() && calls.is_empty() {
-        return String::new();
-    }
-    let mut out = ObjectWriter::default();
-    out.push("role", "\"assistant\"");
-    if let Some(tool_plan) = tool_plan {
-        out.push_text("tool_plan", &tool_plan);
-    }
-    if !content.is_empty() {
-        out.push_list("content", content);
-    }
-    if !calls.is_empty() {
-        out.push_list("tool_calls", calls);
-    }
-    out.finish()
 }
 
-fn result(block: &Block) -> Option<String> {
-    let Block::ToolResult(result) = block else { return None };
-    let document = object([("data", &quote(&result.content))]);
-    let content = list(&[object([("type", "\"document\""), ("document", &document)])]);
-    Some(object([("role", "\"tool\""), ("tool_call_id", &quote(&result.id)), ("content", &content)]))
+fn assistant(message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
+    let sent = || sent_blocks(message, plan);
+    let has_content = sent().any(|(block, _)| is_content(block));
+    let has_calls = sent().any(|(block, _)| matches!(block, Block::ToolCall(_)));
+    // An empty message is not sent.
+    if !has_content && !has_calls {
+        return;
+    }
+    list.object(|out| {
+        out.push_raw("role", "\"assistant\"");
+        let tool_plan = sent().find_map(|(block, action)| match block {
+            Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => {
+                text_member(Raw::of(&unmodelled.native.json).ok()?, "tool_plan")
+            }
+            _ => None,
+        });
+        if let Some(tool_plan) = tool_plan {
+            out.push_text("tool_plan", &tool_plan);
+        }
+        if has_content {
+            out.list("content", |content| {
+                for (block, _) in sent().filter(|(block, _)| is_content(block)) {
+                    content.object(|part| content_part(block, part));
+                }
+            });
+        }
+        if has_calls {
+            out.list("tool_calls", |calls| {
+                for (block, _) in sent() {
+                    let Block::ToolCall(call) = block else { continue };
+                    calls.object(|out| {
+                        out.push_text("id", call.id.as_str());
+                        out.push_raw("type", "\"function\"");
+                        out.object("function", |function| {
+                            function.push_text("name", &call.name);
+                            function.push_text("arguments", arguments_text(&call.arguments));
+                        });
+                    });
+                }
+            });
+        }
+    });
+}
+
+fn is_content(block: &Block) -> bool {
+    match block {
+        Block::Thinking(_) => true,
+        Block::Text(text) => !text.text.is_empty(),
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+    }
+}
+
+fn content_part(block: &Block, part: &mut NestedObject<'_>) {
+    match block {
+        Block::Thinking(thinking) => {
+            part.push_raw("type", "\"thinking\"");
+            part.push_text("thinking", thinking.text());
+        }
+        Block::Text(text) => push_typed_text(part, "text", &text.text),
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+    }
 }

@@ -4,13 +4,12 @@
 use super::types::{CohereDelta, CohereEvent};
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{
+    JsonKind, JsonText, NotJson, ObjectWriter, Raw, at_path, each_element, is_empty_value, member, parse, quote,
+    text_member, text_of,
+};
 use crate::wire::error_in::{keep_error, read_bare_error};
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
-use crate::wire::json::{
-    JsonKind, NotJson, ObjectWriter, Raw, at_path, each_element, is_empty_value, member, parse, quote, text_member,
-    text_of,
-};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 

@@ -6,9 +6,9 @@ use serde_json::Value;
 use crate::block::{Block, Reply};
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
+use crate::json_text::{ObjectWriter, Raw, quote, text_member};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::error_in_stream;
-use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
 use crate::wire::request_draft::{arguments_text, list, object, typed_text};
 use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock, is_unknown_usage, usage_object};
 

@@ -1,6 +1,6 @@
 //! Wire types, with the provider's own names.
 
-use crate::wire::json::{JsonString, Raw, members};
+use crate::json_text::{JsonString, Raw, members};
 
 members! {
     /// An event. A whole body has its message at the top level.

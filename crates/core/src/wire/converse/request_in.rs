@@ -1,12 +1,12 @@
 //! Reads a Bedrock Converse request.
 
 use crate::block::Block;
+use crate::json_text::{Raw, at_path, member, text_member, text_of};
 use crate::message::Role;
 use crate::wire::client_request::{
     ClientRequestReader, ToolChoice, UnreadableRequest, content_blocks, elements, image_block, list_with_paths,
     text_block, tool_output, tool_result, unknown_role, unmodelled,
 };
-use crate::wire::json::{Raw, at_path, member, text_member, text_of};
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     reader.push_message(Role::System, content_blocks(member(body, "system"), block));

@@ -1,76 +1,80 @@
 //! Writes a Bedrock Converse request.
 
 use crate::block::{Block, Thinking};
+use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
 use crate::rules::MessagePlan;
-use crate::wire::json::{ObjectWriter, quote};
 use crate::wire::request_draft::{
-    RequestDraft, ToolJson, arguments_object, call_id, encrypted, join_with_commas, list, object, sent_blocks,
-    signature, turn_opening,
+    RequestDraft, arguments_object, call_id, encrypted, push_schema, sent_blocks, signature, turn_opening,
 };
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = ObjectWriter::default();
     draft.push_parameters(&mut body);
-    let tools = draft.tools(|tool| {
-        let ToolJson { name, description, parameters } = tool;
-        let schema = object([("json", parameters)]);
-        let spec = object([("name", name), ("description", description), ("inputSchema", &schema)]);
-        object([("toolSpec", &spec)])
-    });
-    if let Some(tools) = tools {
-        body.push_raw("toolConfig", &object([("tools", &tools)]));
+    if !draft.tools.is_empty() {
+        body.object("toolConfig", |config| {
+            draft.push_tools(config, "tools", |out, tool| {
+                out.object("toolSpec", |spec| {
+                    spec.push_text("name", &tool.name);
+                    spec.push_text("description", &tool.description);
+                    spec.object("inputSchema", |schema| push_schema(schema, tool, "json"));
+                });
+            });
+        });
     }
     if let Some(system) = draft.system() {
-        body.push_raw("system", &list(&[object([("text", &quote(&system))])]));
+        body.list("system", |list| list.object(|part| part.push_text("text", &system)));
     }
     draft.finish_merged(body, "messages", turn_opening, content)
 }
 
-fn content(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+fn content(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     // The system prompt is a separate member.
     if message.role == Role::System {
-        return String::new();
+        return;
     }
-    join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| content_block(block, plan)))
+    for (block, _) in sent_blocks(message, plan) {
+        match block {
+            Block::Text(text) if text.text.trim().is_empty() => (),
+            Block::Unmodelled(unmodelled) => list.push_raw(&unmodelled.native.json),
+            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
+                list.object(|out| content_block(block, plan, out));
+            }
+        }
+    }
 }
 
-fn content_block(block: &Block, plan: &MessagePlan) -> Option<String> {
+fn content_block(block: &Block, plan: &MessagePlan, out: &mut NestedObject<'_>) {
     match block {
-        Block::Thinking(thinking) => Some(thinking_block(thinking)),
-        Block::Text(text) if text.text.trim().is_empty() => None,
-        Block::Text(text) => Some(object([("text", &quote(&text.text))])),
-        Block::ToolCall(call) => {
-            let tool = object([
-                ("toolUseId", &call_id(call.id.as_str(), plan)),
-                ("name", &quote(&call.name)),
-                ("input", arguments_object(&call.arguments)),
-            ]);
-            Some(object([("toolUse", &tool)]))
-        }
-        Block::ToolResult(result) => {
-            let status = if result.is_error { "\"error\"" } else { "\"success\"" };
-            let content = list(&[object([("text", &quote(&result.content))])]);
-            let result = object([("toolUseId", &call_id(&result.id, plan)), ("content", &content), ("status", status)]);
-            Some(object([("toolResult", &result)]))
-        }
-        Block::Image(image) => {
-            let format = image.media_type.rsplit('/').next().unwrap_or("png");
-            let source = object([("bytes", &quote(&image.data))]);
-            Some(object([("image", &object([("format", &quote(format)), ("source", &source)]))]))
-        }
-        Block::Unmodelled(unmodelled) => Some(unmodelled.native.json.clone()),
+        Block::Thinking(thinking) => out.object("reasoningContent", |content| push_thinking(thinking, content)),
+        Block::Text(text) => out.push_text("text", &text.text),
+        Block::ToolCall(call) => out.object("toolUse", |tool| {
+            tool.push_text("toolUseId", &call_id(call.id.as_str(), plan));
+            tool.push_text("name", &call.name);
+            tool.push_raw("input", arguments_object(&call.arguments));
+        }),
+        Block::ToolResult(result) => out.object("toolResult", |out| {
+            out.push_text("toolUseId", &call_id(&result.id, plan));
+            out.list("content", |content| content.object(|part| part.push_text("text", &result.content)));
+            out.push_raw("status", if result.is_error { "\"error\"" } else { "\"success\"" });
+        }),
+        Block::Image(image) => out.object("image", |out| {
+            out.push_text("format", image.media_type.rsplit('/').next().unwrap_or("png"));
+            out.object("source", |source| source.push_text("bytes", &image.data));
+        }),
+        Block::Unmodelled(_) => (),
     }
 }
 
-fn thinking_block(thinking: &Thinking) -> String {
+fn push_thinking(thinking: &Thinking, content: &mut NestedObject<'_>) {
     if let Some(data) = encrypted(thinking) {
-        return object([("reasoningContent", &object([("redactedContent", &quote(data))]))]);
+        content.push_text("redactedContent", data);
+        return;
     }
-    let mut text = ObjectWriter::default();
-    text.push_raw("text", &quote(thinking.text()));
-    if let Some(signature) = signature(thinking) {
-        text.push("signature", &quote(signature));
-    }
-    object([("reasoningContent", &object([("reasoningText", &text.finish())]))])
+    content.object("reasoningText", |text| {
+        text.push_text("text", thinking.text());
+        if let Some(signature) = signature(thinking) {
+            text.push_text("signature", signature);
+        }
+    });
 }

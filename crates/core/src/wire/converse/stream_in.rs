@@ -8,13 +8,12 @@ use super::types::{BlockDelta, BlockEvent};
 use crate::block::SealKind;
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{
+    JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member, is_empty_value, member,
+    parse, string_of, text_member, text_of,
+};
 use crate::wire::error_in::read_error;
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
-use crate::wire::json::{
-    JsonKind, NotJson, ObjectWriter, Raw, compact, each_element, each_member, is_empty_value, member, parse, string_of,
-    text_member, text_of,
-};
 use crate::wire::messages::MessagesDecoder;
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
@@ -223,7 +222,8 @@ impl ConverseDecoder {
     fn whole_call(&mut self, call: Raw<'_>, sink: &mut dyn Sink) -> Option<ConverseBlockIn> {
         let block_in = self.open_call(0, call, sink);
         if let Some(input) = member(call, "input").filter(|input| !is_empty_value(*input)) {
-            sink.take(Event::Grew { block: block_in.block, text: &compact(input.get()) });
+            let block = block_in.block;
+            compact_pieces(input.get(), &mut self.scratch, |text| sink.take(Event::Grew { block, text }));
         }
         Some(block_in)
     }

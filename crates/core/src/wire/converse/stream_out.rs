@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::block::{Block, Reply, SealKind, Thinking, ToolCall};
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::frame::eventstream::MessageKind;
-use crate::wire::json::{JsonKind, ObjectWriter, Raw, each_member, member, quote};
+use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, member, quote};
 use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
 use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock, is_unknown_usage, total_tokens, usage_object};
 

@@ -1,6 +1,6 @@
 //! Wire types, with the provider's own names.
 
-use crate::wire::json::{Raw, members};
+use crate::json_text::{Raw, members};
 
 members! {
     BlockEvent {

@@ -2,12 +2,12 @@
 //! server accepts both.
 
 use crate::block::Block;
+use crate::json_text::{JsonKind, ObjectWriter, Raw, at_path, each_member, member, text_member, text_of};
 use crate::message::Role;
 use crate::wire::client_request::{
     ClientRequestReader, ToolChoice, UnreadableRequest, content_blocks, elements, image_block, list_with_paths,
     text_block, tool_output, tool_result, unknown_role, unmodelled,
 };
-use crate::wire::json::{JsonKind, ObjectWriter, Raw, at_path, each_member, member, text_member, text_of};
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     let system = either(body, "systemInstruction", "system_instruction");

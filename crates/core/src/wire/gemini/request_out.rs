@@ -2,25 +2,27 @@
 //! without one of Gemini's gets the documented dummy if one is required.
 
 use crate::block::{Block, CallId};
+use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
 use crate::rules::MessagePlan;
-use crate::wire::json::{ObjectWriter, quote};
-use crate::wire::request_draft::{
-    RequestDraft, ToolJson, arguments_object, join_with_commas, list, object, sent_blocks, signature,
-};
+use crate::wire::request_draft::{RequestDraft, arguments_object, push_tool, sent_blocks, signature};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = ObjectWriter::default();
     draft.push_parameters(&mut body);
-    let tools = draft.tools(|tool| {
-        let ToolJson { name, description, parameters } = tool;
-        object([("name", name), ("description", description), ("parametersJsonSchema", parameters)])
-    });
-    if let Some(tools) = tools {
-        body.push_raw("tools", &list(&[object([("functionDeclarations", &tools)])]));
+    if !draft.tools.is_empty() {
+        body.list("tools", |tools| {
+            tools.object(|tools| {
+                draft.push_tools(tools, "functionDeclarations", |out, tool| {
+                    push_tool(out, tool, "parametersJsonSchema");
+                });
+            });
+        });
     }
     if let Some(system) = draft.system() {
-        body.push_raw("systemInstruction", &format!(r#"{{"parts":[{{"text":{}}}]}}"#, quote(&system)));
+        body.object("systemInstruction", |instruction| {
+            instruction.list("parts", |parts| parts.object(|part| part.push_text("text", &system)));
+        });
     }
     draft.finish_merged(body, "contents", turn_opening, parts)
 }
@@ -33,66 +35,72 @@ fn turn_opening(role: Role) -> Option<&'static str> {
     }
 }
 
-fn parts(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+fn parts(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     // The system prompt is a separate member.
     if message.role == Role::System {
-        return String::new();
+        return;
     }
     let mut first_call = true;
-    join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| part(draft, block, plan, &mut first_call)))
+    for (block, _) in sent_blocks(message, plan) {
+        match block {
+            Block::Text(text) if text.text.is_empty() && !(plan.seals && text.seal.is_some()) => (),
+            Block::Unmodelled(unmodelled) => list.push_raw(&unmodelled.native.json),
+            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
+                list.object(|out| part(draft, block, plan, &mut first_call, out));
+            }
+        }
+    }
 }
 
-fn part(draft: &RequestDraft<'_>, block: &Block, plan: &MessagePlan, first_call: &mut bool) -> Option<String> {
-    let mut out = ObjectWriter::default();
+fn part(
+    draft: &RequestDraft<'_>,
+    block: &Block,
+    plan: &MessagePlan,
+    first_call: &mut bool,
+    out: &mut NestedObject<'_>,
+) {
     match block {
         Block::Thinking(thinking) => {
-            out.push_raw("text", &quote(thinking.text()));
-            out.push("thought", "true");
-            push_signature(signature(thinking), &mut out);
+            out.push_text("text", thinking.text());
+            out.push_raw("thought", "true");
+            push_signature(signature(thinking), out);
         }
         Block::Text(text) => {
-            let seal = text.seal.as_ref().filter(|_| plan.seals).map(|seal| seal.payload.as_str());
-            if text.text.is_empty() && seal.is_none() {
-                return None;
-            }
             out.push_text("text", &text.text);
-            push_signature(seal, &mut out);
+            push_signature(text.seal.as_ref().filter(|_| plan.seals).map(|seal| seal.payload.as_str()), out);
         }
         Block::ToolCall(call) => {
-            let mut function = ObjectWriter::default();
-            // The id is sent back only if the provider gave one.
-            if let CallId::Given(id) = &call.id {
-                function.push("id", &quote(id));
-            }
-            function.push("name", &quote(&call.name));
-            function.push("args", arguments_object(&call.arguments));
-            out.push_raw("functionCall", &function.finish());
+            out.object("functionCall", |function| {
+                // The id is sent back only if the provider gave one.
+                if let CallId::Given(id) = &call.id {
+                    function.push_text("id", id);
+                }
+                function.push_text("name", &call.name);
+                function.push("args", arguments_object(&call.arguments));
+            });
             let first = std::mem::replace(first_call, false);
             let seal = call.seal.as_ref().filter(|_| plan.seals).map(|seal| seal.payload.as_str());
             let dummy = draft.dummy_seal().filter(|_| first);
-            push_signature(seal.or(dummy), &mut out);
+            push_signature(seal.or(dummy), out);
         }
-        Block::ToolResult(result) => {
-            let mut response = ObjectWriter::default();
+        Block::ToolResult(result) => out.object("functionResponse", |response| {
             if !result.id.starts_with(CallId::INVENTED) {
-                response.push("id", &quote(&result.id));
+                response.push_text("id", &result.id);
             }
-            response.push("name", &quote(&result.name));
+            response.push_text("name", &result.name);
             let member = if result.is_error { "error" } else { "result" };
-            response.push_raw("response", &object([(member, &quote(&result.content))]));
-            out.push_raw("functionResponse", &response.finish());
-        }
-        Block::Image(image) => {
-            let data = object([("mimeType", &quote(&image.media_type)), ("data", &quote(&image.data))]);
-            out.push_raw("inlineData", &data);
-        }
-        Block::Unmodelled(unmodelled) => return Some(unmodelled.native.json.clone()),
+            response.object("response", |inner| inner.push_text(member, &result.content));
+        }),
+        Block::Image(image) => out.object("inlineData", |data| {
+            data.push_text("mimeType", &image.media_type);
+            data.push_text("data", &image.data);
+        }),
+        Block::Unmodelled(_) => (),
     }
-    Some(out.finish())
 }
 
-fn push_signature(payload: Option<&str>, out: &mut ObjectWriter) {
+fn push_signature(payload: Option<&str>, out: &mut NestedObject<'_>) {
     if let Some(payload) = payload {
-        out.push("thoughtSignature", &quote(payload));
+        out.push_text("thoughtSignature", payload);
     }
 }

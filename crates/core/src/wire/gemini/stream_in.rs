@@ -5,12 +5,12 @@ use super::types::{Candidate, FunctionCall, GeminiChunk};
 use crate::block::SealKind;
 use crate::dialect::Rules;
 use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{
+    JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member, is_empty_value, parse, read,
+    text_member, text_of,
+};
 use crate::wire::error_in::keep_error;
 use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
-use crate::wire::json::{
-    NotJson, ObjectWriter, Raw, compact, each_element, each_member, is_empty_value, parse, read, text_member, text_of,
-};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
@@ -166,7 +166,7 @@ impl GeminiDecoder {
         let name = function.name.non_empty().unwrap_or("");
         sink.take(Event::Opened { block, opening: BlockOpening::ToolCall { id: function.id.non_empty(), name } });
         if let Some(args) = function.args.filter(|args| !is_empty_value(*args)) {
-            sink.take(Event::Grew { block, text: &compact(args.get()) });
+            compact_pieces(args.get(), &mut self.scratch, |text| sink.take(Event::Grew { block, text }));
         }
         if let Some(payload) = signature {
             sink.take(Event::Sealed { block, kind: SealKind::Signature, payload });

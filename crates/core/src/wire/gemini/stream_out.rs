@@ -6,9 +6,9 @@ use serde_json::Value;
 use crate::block::{Block, Reply, ToolCall};
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, Usage};
+use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, member, quote};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::google_status;
-use crate::wire::json::{JsonKind, ObjectWriter, Raw, each_member, member, quote};
 use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
 use crate::wire::stream_parts::{FrameWriter, PerBlock, is_unknown_usage, set_path, usage_object};
 

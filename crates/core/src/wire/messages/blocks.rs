@@ -4,9 +4,8 @@
 use super::types::MessagesDelta;
 use crate::block::SealKind;
 use crate::event::{BlockId, BlockOpening, Event, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{JsonText, ObjectWriter, Raw, each_member, is_empty_value, member, text_member};
 use crate::wire::implicit_blocks::BlockIds;
-use crate::wire::json::{ObjectWriter, Raw, each_member, is_empty_value, member, text_member, text_of};
 
 #[derive(Debug, Default)]
 pub(super) struct ContentBlocks {
@@ -74,6 +73,24 @@ impl MessagesKindIn {
 
 impl ContentBlocks {
     pub(super) fn start(&mut self, index: u64, start: Raw<'_>, sink: &mut dyn Sink) {
+        let mut block_in = self.open_block(index, start, sink);
+        // Already complete, unless deltas follow.
+        if block_in.kind == MessagesKindIn::ToolUse {
+            block_in.input = input_in(start).map(JsonText::to_owned_text).unwrap_or_default();
+        }
+        self.open.push(block_in);
+    }
+
+    /// A block that contains everything.
+    pub(super) fn whole(&mut self, index: u64, whole: Raw<'_>, sink: &mut dyn Sink) {
+        let block_in = self.open_block(index, whole, sink);
+        if let (MessagesKindIn::ToolUse, Some(block), Some(input)) = (block_in.kind, block_in.block, input_in(whole)) {
+            input.pieces(&mut self.scratch, |text| sink.take(Event::Grew { block, text }));
+        }
+        block_in.close(sink);
+    }
+
+    fn open_block(&mut self, index: u64, start: Raw<'_>, sink: &mut dyn Sink) -> MessagesBlockIn {
         // A proxy may start the same block twice.
         self.stop(index, sink);
         let kind = MessagesKindIn::of(text_member(start, "type").as_deref());
@@ -100,7 +117,7 @@ impl ContentBlocks {
             block_in.grow(text, &mut self.ids, &mut self.scratch, sink);
         }
         self.called |= kind == MessagesKindIn::ToolUse;
-        self.open.push(block_in);
+        block_in
     }
 
     pub(super) fn delta(&mut self, index: u64, delta: &MessagesDelta<'_>, sink: &mut dyn Sink) {
@@ -158,6 +175,13 @@ impl ContentBlocks {
     }
 }
 
+/// The input of a tool call, if there is one. Some compatible servers send a
+/// string.
+fn input_in(start: Raw<'_>) -> Option<JsonText<'_>> {
+    let input = member(start, "input").filter(|input| !is_empty_value(*input))?;
+    Some(JsonText::of(input).unwrap_or(JsonText::plain(input.get())))
+}
+
 impl MessagesBlockIn {
     fn open(&mut self, start: Raw<'_>, sink: &mut dyn Sink) {
         let Some(block) = self.block else { return };
@@ -192,14 +216,17 @@ impl MessagesBlockIn {
         let mut extra = self.kind == MessagesKindIn::Unmodelled;
         each_member(start, |key, value| extra |= !modelled.contains(&key) && !is_empty_value(value));
         if extra {
-            start.get().clone_into(&mut self.start);
-        }
-        if self.kind == MessagesKindIn::ToolUse
-            && let Some(input) = member(start, "input").filter(|input| !is_empty_value(*input))
-        {
-            // Already complete, unless deltas follow. Some compatible servers
-            // send a string.
-            self.input = text_of(input).unwrap_or_else(|| input.get().to_owned());
+            // The block's own text is not kept twice.
+            let is_own = |key: &str| {
+                Some(key) == self.kind.text_member() || (key == "input" && self.kind == MessagesKindIn::ToolUse)
+            };
+            let mut kept = ObjectWriter::default();
+            each_member(start, |key, value| {
+                if !is_own(key) {
+                    kept.push(key, value.get());
+                }
+            });
+            self.start = kept.finish();
         }
     }
 
@@ -255,10 +282,8 @@ impl MessagesBlockIn {
         if let Ok(start) = Raw::of(&self.start) {
             each_member(start, |key, value| match key {
                 "citations" if !self.citations.is_empty() => (),
-                "input" if self.kind == MessagesKindIn::ToolUse => (),
                 "input" if self.has_input_delta && !self.input.trim().is_empty() => out.push(key, &self.input),
                 "signature" if self.kind == MessagesKindIn::Thinking => (),
-                _ if Some(key) == self.kind.text_member() => (),
                 _ => out.push(key, value.get()),
             });
         }
@@ -266,7 +291,7 @@ impl MessagesBlockIn {
             out.push("citations", &format!("[{}]", self.citations.join(",")));
         }
         if self.kind == MessagesKindIn::Thinking && !self.signature.is_empty() {
-            out.push("signature", &crate::wire::json::quote(&self.signature));
+            out.push("signature", &crate::json_text::quote(&self.signature));
         }
         Some(out.finish())
     }

@@ -1,12 +1,12 @@
 //! Reads an Anthropic Messages request.
 
 use crate::block::Block;
+use crate::json_text::{JsonKind, Raw, member, text_member};
 use crate::message::Role;
 use crate::wire::client_request::{
     ClientRequestReader, UnreadableRequest, content_blocks, elements, image_block, list_with_paths, tool_output,
     tool_result, typed_part, unknown_role, unmodelled,
 };
-use crate::wire::json::{JsonKind, Raw, member, text_member};
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     reader.push_message(Role::System, content_blocks(member(body, "system"), typed_part));

@@ -3,39 +3,53 @@
 use serde_json::{Map, Value};
 
 use crate::block::{Block, Thinking};
+use crate::json_text::{ListWriter, NestedObject};
 use crate::message::{Message, Role};
 use crate::rules::MessagePlan;
-use crate::wire::json::{ObjectWriter, quote};
 use crate::wire::request_draft::{
-    RequestDraft, ToolJson, arguments_object, call_id, encrypted, join_with_commas, object, sent_blocks, signature,
-    turn_opening, typed_text,
+    RequestDraft, arguments_object, call_id, encrypted, push_tool, push_typed_text, sent_blocks, signature,
+    turn_opening,
 };
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
-    let tools = draft.tools(|tool| {
-        let ToolJson { name, description, parameters } = tool;
-        object([("name", name), ("description", description), ("input_schema", parameters)])
-    });
-    if let Some(tools) = tools {
-        body.push_raw("tools", &tools);
-    }
+    draft.push_tools(&mut body, "tools", |out, tool| push_tool(out, tool, "input_schema"));
     if let Some(system) = draft.system() {
         body.push_text("system", &system);
     }
     draft.finish_merged(body, "messages", turn_opening, content)
 }
 
-/// The sent blocks of a message, separated by commas; empty if there are none.
-fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+/// Adds the sent blocks of a message.
+fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     // The system prompt is a separate member.
     if message.role == Role::System {
-        return String::new();
+        return;
     }
-    let filler = || object([("type", "\"thinking\""), ("thinking", &quote(&draft.rules.echo.filler))]);
-    let blocks = sent_blocks(message, plan).filter_map(|(block, _)| content_block(block, plan));
-    join_with_commas(plan.filler.then(filler).into_iter().chain(blocks))
+    if plan.filler {
+        list.object(|out| {
+            out.push_raw("type", "\"thinking\"");
+            out.push_text("thinking", &draft.rules.echo.filler);
+        });
+    }
+    for (block, _) in sent_blocks(message, plan) {
+        match block {
+            Block::Text(text) if text.text.trim().is_empty() => (),
+            Block::Text(text) => match text.native.as_ref().filter(|_| plan.own) {
+                Some(native) => native.write_with_text(&text.text, list.next()),
+                None => list.object(|out| push_typed_text(out, "text", &text.text)),
+            },
+            Block::Thinking(thinking) => match &thinking.native {
+                Some(native) => native.write_with_text(thinking.text(), list.next()),
+                None => list.object(|out| push_thinking(thinking, out)),
+            },
+            Block::Unmodelled(unmodelled) => list.push_raw(&unmodelled.native.json),
+            Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
+                list.object(|out| content_block(block, plan, out));
+            }
+        }
+    }
 }
 
 /// With a manual thinking budget, an open tool loop must begin with a thinking
@@ -47,59 +61,46 @@ pub(in crate::wire) fn requires_leading_thinking(parameters: &Map<String, Value>
     parameters.get("thinking").or(below).filter(budgeted).is_some_and(by_hand)
 }
 
-fn content_block(block: &Block, plan: &MessagePlan) -> Option<String> {
+fn content_block(block: &Block, plan: &MessagePlan, out: &mut NestedObject<'_>) {
     match block {
-        Block::Thinking(thinking) => Some(thinking_block(thinking)),
-        Block::Text(text) if text.text.trim().is_empty() => None,
-        Block::Text(text) => match text.native.as_ref().filter(|_| plan.own) {
-            Some(native) => Some(native.with_text(&text.text)),
-            None => Some(typed_text("text", &text.text)),
-        },
         Block::ToolCall(call) => {
-            let mut out = ObjectWriter::default();
-            out.push("type", "\"tool_use\"");
-            out.push("id", &call_id(call.id.as_str(), plan));
-            out.push("name", &quote(&call.name));
+            out.push_raw("type", "\"tool_use\"");
+            out.push_text("id", &call_id(call.id.as_str(), plan));
+            out.push_text("name", &call.name);
             out.push("input", arguments_object(&call.arguments));
             if let Some(native) = call.native.as_ref().filter(|_| plan.own) {
                 out.push_new_members(&native.json);
             }
-            Some(out.finish())
         }
         Block::ToolResult(result) => {
-            let mut out = ObjectWriter::default();
-            out.push("type", "\"tool_result\"");
-            out.push("tool_use_id", &call_id(&result.id, plan));
+            out.push_raw("type", "\"tool_result\"");
+            out.push_text("tool_use_id", &call_id(&result.id, plan));
             out.push_text("content", &result.content);
             if result.is_error {
-                out.push("is_error", "true");
+                out.push_raw("is_error", "true");
             }
-            Some(out.finish())
         }
         Block::Image(image) => {
-            let source = object([
-                ("type", "\"base64\""),
-                ("media_type", &quote(&image.media_type)),
-                ("data", &quote(&image.data)),
-            ]);
-            Some(object([("type", "\"image\""), ("source", &source)]))
+            out.push_raw("type", "\"image\"");
+            out.object("source", |source| {
+                source.push_raw("type", "\"base64\"");
+                source.push_text("media_type", &image.media_type);
+                source.push_text("data", &image.data);
+            });
         }
-        Block::Unmodelled(unmodelled) => Some(unmodelled.native.json.clone()),
+        Block::Text(_) | Block::Thinking(_) | Block::Unmodelled(_) => (),
     }
 }
 
-fn thinking_block(thinking: &Thinking) -> String {
-    if let Some(native) = &thinking.native {
-        return native.with_text(thinking.text());
-    }
+fn push_thinking(thinking: &Thinking, out: &mut NestedObject<'_>) {
     if let Some(data) = encrypted(thinking) {
-        return object([("type", "\"redacted_thinking\""), ("data", &quote(data))]);
+        out.push_raw("type", "\"redacted_thinking\"");
+        out.push_text("data", data);
+        return;
     }
-    let mut out = ObjectWriter::default();
-    out.push("type", "\"thinking\"");
-    out.push_raw("thinking", &quote(thinking.text()));
+    out.push_raw("type", "\"thinking\"");
+    out.push_text("thinking", thinking.text());
     if let Some(signature) = signature(thinking) {
-        out.push("signature", &quote(signature));
+        out.push_text("signature", signature);
     }
-    out.finish()
 }

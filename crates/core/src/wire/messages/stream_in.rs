@@ -4,8 +4,8 @@ use super::blocks::ContentBlocks;
 use super::types::{AnthropicMessage, MessagesEvent};
 use crate::dialect::Rules;
 use crate::event::{Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::json_text::{NotJson, Raw, each_element, parse, read};
 use crate::wire::error_in::keep_error;
-use crate::wire::json::{NotJson, Raw, each_element, parse, read};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
@@ -112,8 +112,7 @@ impl MessagesDecoder {
     fn content(&mut self, content: Raw<'_>, sink: &mut dyn Sink) {
         let mut index = 0;
         each_element(content, |block| {
-            self.blocks.start(index, block, sink);
-            self.blocks.stop(index, sink);
+            self.blocks.whole(index, block, sink);
             index += 1;
         });
     }

@@ -5,9 +5,9 @@ use super::whole_out::{call_start, counts, is_own, stop_reason, unmodelled_start
 use crate::block::SealKind;
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
+use crate::json_text::{ObjectWriter, Raw, each_element, each_member, member, quote};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::typed_error_in_stream;
-use crate::wire::json::{ObjectWriter, Raw, each_element, each_member, member, quote};
 use crate::wire::request_draft::object;
 use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock};
 

@@ -1,6 +1,6 @@
 //! Wire types, with the provider's own names. One flat struct covers all events.
 
-use crate::wire::json::{JsonString, Raw, members};
+use crate::json_text::{JsonString, Raw, members};
 
 members! {
     MessagesEvent {

@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::block::{Block, Native, Reply, Text, Thinking, ToolCall};
 use crate::dialect::Rules;
 use crate::event::{Ending, Usage};
+use crate::json_text::{ObjectWriter, Raw, quote, text_member};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::typed_error_in_stream;
-use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
 use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature, typed_text};
 use crate::wire::stream_parts::usage_object;
 

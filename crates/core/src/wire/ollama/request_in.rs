@@ -2,12 +2,12 @@
 //! identified only by the tool's name.
 
 use crate::block::Block;
+use crate::json_text::{Raw, member, text_member, text_of};
 use crate::message::Role;
 use crate::wire::client_request::{
     ClientRequestReader, UnreadableRequest, content_blocks, elements, image_block, list_with_paths, tool_output,
     tool_result, typed_part, unknown_role,
 };
-use crate::wire::json::{Raw, member, text_member, text_of};
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     for (path, message) in list_with_paths(body, "messages")? {

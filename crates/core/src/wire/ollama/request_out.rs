@@ -1,10 +1,10 @@
 //! Writes an Ollama chat request: thinking is a field of the message.
 
 use crate::block::Block;
+use crate::json_text::ListWriter;
 use crate::message::{Message, Role};
 use crate::rules::MessagePlan;
-use crate::wire::json::{ObjectWriter, quote};
-use crate::wire::request_draft::{RequestDraft, arguments_object, join_with_commas, joined_text, object, sent_blocks};
+use crate::wire::request_draft::{RequestDraft, arguments_object, sent_blocks, texts};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
@@ -13,61 +13,65 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     draft.finish(body, "messages", message)
 }
 
-fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     match message.role {
-        Role::System => system_or_user("system", message),
-        Role::User => system_or_user("user", message),
-        Role::Assistant => assistant(draft, message, plan),
-        Role::Tool => join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| result(block))),
-    }
-}
-
-fn system_or_user(role: &str, message: &Message) -> String {
-    let mut out = ObjectWriter::default();
-    out.push("role", &quote(role));
-    out.push_raw("content", &quote(&joined_text(&message.blocks)));
-    let images: Vec<String> = message
-        .blocks
-        .iter()
-        .filter_map(|block| if let Block::Image(image) = block { Some(quote(&image.data)) } else { None })
-        .collect();
-    if !images.is_empty() {
-        out.push_list("images", images);
-    }
-    out.finish()
-}
-
-fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
-    let mut thinking = String::new();
-    let mut calls = Vec::new();
-    for (block, _) in sent_blocks(message, plan) {
-        match block {
-            Block::Thinking(block) => thinking.push_str(block.text()),
-            Block::ToolCall(call) => {
-                let function = object([("name", &quote(&call.name)), ("arguments", arguments_object(&call.arguments))]);
-                calls.push(object([("function", &function)]));
+        Role::System => system_or_user("system", message, list),
+        Role::User => system_or_user("user", message, list),
+        Role::Assistant => assistant(draft, message, plan, list),
+        Role::Tool => {
+            for (block, _) in sent_blocks(message, plan) {
+                if let Block::ToolResult(result) = block {
+                    list.object(|out| {
+                        out.push_raw("role", "\"tool\"");
+                        out.push_text("tool_name", &result.name);
+                        out.push_text("content", &result.content);
+                    });
+                }
             }
-            Block::Text(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
     }
-    let mut out = ObjectWriter::default();
-    out.push("role", "\"assistant\"");
-    out.push_raw("content", &quote(&joined_text(&message.blocks)));
-    if !thinking.is_empty() {
-        let field = draft.rules.read.text.first().map_or("thinking", String::as_str);
-        out.push_raw(field, &quote(&thinking));
-    }
-    if !calls.is_empty() {
-        out.push_list("tool_calls", calls);
-    }
-    out.finish()
 }
 
-fn result(block: &Block) -> Option<String> {
-    let Block::ToolResult(result) = block else { return None };
-    let mut out = ObjectWriter::default();
-    out.push("role", "\"tool\"");
-    out.push("tool_name", &quote(&result.name));
-    out.push_text("content", &result.content);
-    Some(out.finish())
+fn system_or_user(role: &str, message: &Message, list: &mut ListWriter<'_>) {
+    list.object(|out| {
+        out.push_text("role", role);
+        out.push_text_parts("content", texts(&message.blocks));
+        if message.blocks.iter().any(|block| matches!(block, Block::Image(_))) {
+            out.list("images", |images| {
+                for block in &message.blocks {
+                    if let Block::Image(image) = block {
+                        images.push_text(&image.data);
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
+    let sent = || sent_blocks(message, plan);
+    let thinking = || {
+        sent().filter_map(|(block, _)| if let Block::Thinking(thinking) = block { Some(thinking.text()) } else { None })
+    };
+    list.object(|out| {
+        out.push_raw("role", "\"assistant\"");
+        out.push_text_parts("content", texts(&message.blocks));
+        if thinking().any(|text| !text.is_empty()) {
+            let field = draft.rules.read.text.first().map_or("thinking", String::as_str);
+            out.push_text_parts(field, thinking());
+        }
+        if sent().any(|(block, _)| matches!(block, Block::ToolCall(_))) {
+            out.list("tool_calls", |calls| {
+                for (block, _) in sent() {
+                    let Block::ToolCall(call) = block else { continue };
+                    calls.object(|out| {
+                        out.object("function", |function| {
+                            function.push_text("name", &call.name);
+                            function.push_raw("arguments", arguments_object(&call.arguments));
+                        });
+                    });
+                }
+            });
+        }
+    });
 }

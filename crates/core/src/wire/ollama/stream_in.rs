@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::types::OllamaLine;
 use crate::dialect::Rules;
 use crate::event::{BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{
+    JsonText, NotJson, Raw, compact_pieces, each_element, each_member, is_empty_value, member, parse, string_of,
+    text_of,
+};
 use crate::wire::error_in::keep_error;
 use crate::wire::implicit_blocks::ImplicitBlocks;
-use crate::wire::json::{
-    NotJson, Raw, compact, each_element, each_member, is_empty_value, member, parse, string_of, text_of,
-};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
@@ -133,8 +133,11 @@ impl OllamaDecoder {
         let opening = BlockOpening::ToolCall { id: id.as_deref(), name: name.non_empty().unwrap_or("") };
         sink.take(Event::Opened { block, opening });
         if let Some(arguments) = member(function, "arguments").filter(|arguments| !is_empty_value(*arguments)) {
-            let text = text_of(arguments).unwrap_or_else(|| compact(arguments.get()).into_owned());
-            sink.take(Event::Grew { block, text: &text });
+            let grow = |text: &str| sink.take(Event::Grew { block, text });
+            match JsonText::of(arguments) {
+                Some(text) => text.pieces(&mut self.scratch, grow),
+                None => compact_pieces(arguments.get(), &mut self.scratch, grow),
+            }
         }
         sink.take(Event::Closed { block });
     }

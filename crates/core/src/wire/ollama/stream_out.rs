@@ -4,9 +4,9 @@ use crate::block::{Block, CallId, Reply, Time, ToolCall};
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::json::rfc3339;
+use crate::json_text::{ObjectWriter, Raw, quote};
 use crate::wire::ReplyHead;
 use crate::wire::chat::{ContentState, ThinkingTags, tags_for};
-use crate::wire::json::{ObjectWriter, Raw, quote};
 use crate::wire::request_draft::{arguments_text, list, object};
 use crate::wire::stream_parts::{FrameWriter, PerBlock};
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::block::Native;
 use crate::event::RestatedPart;
-use crate::wire::json::{ObjectWriter, Raw, quote, text_member};
+use crate::json_text::{ObjectWriter, Raw, quote, text_member};
 use crate::wire::request_draft::{object, typed_text};
 
 #[derive(Debug)]
@@ -12,7 +13,7 @@ pub(super) struct ItemOut {
     /// The provider's id, or one of ours.
     pub(super) id: Option<String>,
     /// The original item.
-    pub(super) native: Option<String>,
+    pub(super) native: Option<Native>,
     /// Its index in the output, once announced.
     pub(super) index: Option<usize>,
     /// The text of an answer or a call, or thinking that is not a summary.
@@ -60,7 +61,7 @@ impl ItemOut {
     /// Assigns its index in the output and its final id.
     pub(super) fn assign_index(&mut self, index: usize) {
         self.index = Some(index);
-        let native = self.own_native().and_then(|native| Raw::of(native).ok());
+        let native = self.own_native().and_then(|native| Raw::of(&native.json).ok());
         let native_id = native.and_then(|native| text_member(native, "id"));
         let custom = native.and_then(|native| text_member(native, "type")).as_deref() == Some("custom_tool_call");
         let prefix = match self.kind {
@@ -78,9 +79,9 @@ impl ItemOut {
     }
 
     /// The original item, if it belongs to this protocol.
-    pub(super) fn own_native(&self) -> Option<&str> {
-        let native = self.native.as_deref()?;
-        let kind = text_member(Raw::of(native).ok()?, "type")?;
+    pub(super) fn own_native(&self) -> Option<&Native> {
+        let native = self.native.as_ref()?;
+        let kind = text_member(Raw::of(&native.json).ok()?, "type")?;
         let fits = match self.kind {
             ItemKindOut::Message => kind == "message",
             ItemKindOut::Thinking => kind == "reasoning",
@@ -139,14 +140,14 @@ impl ItemOut {
                     ("name", &quote(name)),
                 ])
             }
-            ItemKindOut::Unmodelled => self.native.clone().unwrap_or_default(),
+            ItemKindOut::Unmodelled => self.native.as_ref().map(|native| native.json.clone()).unwrap_or_default(),
         }
     }
 
     /// The complete item; the original one if there is one.
     pub(super) fn finished(&self) -> String {
         if let Some(native) = self.own_native() {
-            return native.to_owned();
+            return native.with_text(&self.text);
         }
         let id = quote(self.id());
         match &self.kind {

@@ -5,9 +5,10 @@ use super::types::ResponsesItem;
 use crate::block::SealKind;
 use crate::dialect::FinalFrom;
 use crate::event::{BlockId, BlockOpening, Event, RestatedPart, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{
+    JsonKind, JsonString, JsonText, Raw, at_path, each_element, each_member, member, range_of, read, string_of, text_of,
+};
 use crate::wire::implicit_blocks::BlockIds;
-use crate::wire::json::{JsonString, Raw, compact, each_element, member, read, string_of, text_of};
 
 #[derive(Debug)]
 pub(super) struct OutputItems {
@@ -122,6 +123,7 @@ impl OutputItems {
         let at = self.item_for(index, &item, sink);
         let Some(entry) = self.items.get_mut(at).filter(|entry| entry.open) else { return };
         let block = entry.block;
+        let long_text = entry.long_text(raw, &item);
         match entry.kind {
             ItemKindIn::Reasoning => {
                 entry.restate_reasoning(&item, sink);
@@ -137,7 +139,10 @@ impl OutputItems {
             }
             ItemKindIn::Unmodelled => (),
         }
-        sink.take(Event::NativeItem { block, json: &compact(raw.get()), text_member: None });
+        match long_text.and_then(|path| Some((without_value(raw, &path)?, path))) {
+            Some((json, path)) => sink.take(Event::NativeItem { block, json: &json, text_member: Some(&path) }),
+            None => sink.take(Event::NativeItem { block, json: raw.get(), text_member: None }),
+        }
         sink.take(Event::Closed { block });
         entry.open = false;
     }
@@ -195,6 +200,15 @@ impl OutputItems {
     }
 }
 
+/// A text from this length on is kept only once.
+const LONG_TEXT: usize = 1 << 20;
+
+/// An item with an empty string in place of the value at this path.
+fn without_value(item: Raw<'_>, path: &str) -> Option<String> {
+    let range = range_of(item.get(), at_path(item, path.strip_prefix('.')?)?)?;
+    Some(format!("{}\"\"{}", item.get().get(..range.start)?, item.get().get(range.end..)?))
+}
+
 impl ItemIn {
     fn enter(&mut self, part: (PartKind, u64), sink: &mut dyn Sink) {
         if self.part == Some(part) {
@@ -217,6 +231,37 @@ impl ItemIn {
         let block = self.block;
         self.grew |= !text.is_empty();
         text.pieces(scratch, |text| sink.take(Event::Grew { block, text }));
+    }
+
+    /// The path of a long text that the item repeats. The text is then not kept
+    /// twice.
+    fn long_text(&self, raw: Raw<'_>, item: &ResponsesItem<'_>) -> Option<String> {
+        // Looking for it costs time, and only a long text saves memory.
+        if raw.get().len() < LONG_TEXT {
+            return None;
+        }
+        match self.kind {
+            ItemKindIn::Message => {
+                let (mut texts, mut index) = (Vec::new(), 0);
+                each_element(item.content?, |part| {
+                    each_member(part, |key, value| {
+                        if matches!(key, "text" | "refusal") && value.kind() == JsonKind::Text {
+                            texts.push((format!(".content.{index}.{key}"), value.get().len()));
+                        }
+                    });
+                    index += 1;
+                });
+                let [(path, length)] = texts.as_slice() else { return None };
+                (*length >= LONG_TEXT).then(|| path.clone())
+            }
+            // After deltas, the item may differ from them.
+            ItemKindIn::Call if !self.grew => {
+                let name = if item.arguments.is_some() { ".arguments" } else { ".input" };
+                let text = item.arguments.or(item.input)?;
+                (text.kind() == JsonKind::Text && text.get().len() >= LONG_TEXT).then(|| name.to_owned())
+            }
+            ItemKindIn::Call | ItemKindIn::Reasoning | ItemKindIn::Unmodelled => None,
+        }
     }
 
     fn restate_reasoning(&self, item: &ResponsesItem<'_>, sink: &mut dyn Sink) {

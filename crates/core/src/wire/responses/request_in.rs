@@ -2,12 +2,12 @@
 //! message.
 
 use crate::dialect::ItemText;
+use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, member, text_member, text_of};
 use crate::message::Role;
 use crate::wire::client_request::{
     ClientRequestReader, UnreadableRequest, content_blocks, elements, list_with_paths, text_block, tool_output,
     tool_result, typed_part, unknown_role,
 };
-use crate::wire::json::{JsonKind, ObjectWriter, Raw, each_member, member, text_member, text_of};
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     reader.push_message(Role::System, content_blocks(member(body, "instructions"), typed_part));

@@ -3,78 +3,115 @@
 
 use crate::block::{Block, Native, Thinking, ToolCall};
 use crate::dialect::{EchoRules, Ids, ItemText};
+use crate::json_text::{ListWriter, NestedObject, Raw, each_member, member, object_into};
 use crate::message::{Message, Role};
 use crate::rules::{EgressAction, MessagePlan};
-use crate::wire::json::{ObjectWriter, Raw, each_member, member, quote};
 use crate::wire::request_draft::{
-    RequestDraft, ToolJson, arguments_text, blocks_with_actions, encrypted, join_with_commas, list, object,
-    sent_blocks, typed_text,
+    RequestDraft, arguments_text, blocks_with_actions, encrypted, push_tool, push_typed_text, sent_blocks,
 };
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
-    let tools = draft.tools(|tool| {
-        let ToolJson { name, description, parameters } = tool;
-        let (kind, strict) = ("\"function\"", "false");
-        object([
-            ("type", kind),
-            ("name", name),
-            ("description", description),
-            ("parameters", parameters),
-            ("strict", strict),
-        ])
+    draft.push_tools(&mut body, "tools", |out, tool| {
+        out.push_raw("type", "\"function\"");
+        push_tool(out, tool, "parameters");
+        out.push_raw("strict", "false");
     });
-    if let Some(tools) = tools {
-        body.push_raw("tools", &tools);
-    }
     if let Some(system) = draft.system() {
         body.push_text("instructions", &system);
     }
     draft.finish(body, "input", message)
 }
 
-fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> String {
+fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     match message.role {
         // The system prompt is a separate member.
-        Role::System => String::new(),
-        Role::User => user(message),
-        Role::Tool => join_with_commas(sent_blocks(message, plan).filter_map(|(block, _)| result_item(block))),
-        Role::Assistant => assistant(draft, message, plan).join(","),
+        Role::System => (),
+        Role::User => list.object(|out| user(message, out)),
+        Role::Tool => {
+            for (block, _) in sent_blocks(message, plan) {
+                if let Block::ToolResult(result) = block {
+                    list.object(|out| {
+                        out.push_raw("type", "\"function_call_output\"");
+                        out.push_text("call_id", &result.id);
+                        out.push_text("output", &result.content);
+                    });
+                }
+            }
+        }
+        Role::Assistant => assistant(draft, message, plan, list),
     }
 }
 
-fn user(message: &Message) -> String {
-    let parts: Vec<String> = message
-        .blocks
-        .iter()
-        .filter_map(|block| match block {
-            Block::Text(text) => Some(typed_text("input_text", &text.text)),
-            Block::Image(image) => {
-                let url = quote(&format!("data:{};base64,{}", image.media_type, image.data));
-                Some(object([("type", "\"input_image\""), ("image_url", &url)]))
+fn user(message: &Message, out: &mut NestedObject<'_>) {
+    out.push_raw("type", "\"message\"");
+    out.push_raw("role", "\"user\"");
+    out.list("content", |parts| {
+        for block in &message.blocks {
+            match block {
+                Block::Text(text) => parts.object(|out| push_typed_text(out, "input_text", &text.text)),
+                Block::Image(image) => parts.object(|out| {
+                    out.push_raw("type", "\"input_image\"");
+                    out.push_text_parts("image_url", ["data:", &image.media_type, ";base64,", &image.data]);
+                }),
+                Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => (),
             }
-            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => None,
-        })
-        .collect();
-    object([("type", "\"message\""), ("role", "\"user\""), ("content", &list(&parts))])
+        }
+    });
 }
 
-fn result_item(block: &Block) -> Option<String> {
-    let Block::ToolResult(result) = block else { return None };
-    let output = quote(&result.content);
-    Some(object([("type", "\"function_call_output\""), ("call_id", &quote(&result.id)), ("output", &output)]))
+/// An item of the input list.
+#[derive(Clone, Copy)]
+enum ItemOut<'a> {
+    Filler,
+    Reasoning(&'a Thinking, Ids),
+    Message { native: Option<&'a Native>, text: &'a str, with_id: bool },
+    Call(&'a ToolCall, bool),
+    Unmodelled(&'a Native, bool),
 }
 
-fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> Vec<String> {
+impl ItemOut<'_> {
+    fn is_reasoning(self) -> bool {
+        match self {
+            ItemOut::Filler | ItemOut::Reasoning(..) => true,
+            ItemOut::Message { .. } | ItemOut::Call(..) | ItemOut::Unmodelled(..) => false,
+        }
+    }
+
+    fn write(self, echo: &EchoRules, plan: &MessagePlan, list: &mut ListWriter<'_>) {
+        match self {
+            ItemOut::Message { native: Some(native), text, with_id } if plan.own => {
+                return own_item(native, text, with_id, list);
+            }
+            ItemOut::Call(ToolCall { native: Some(native), arguments, .. }, with_id) if plan.own => {
+                return own_item(native, arguments_text(arguments), with_id, list);
+            }
+            ItemOut::Filler
+            | ItemOut::Reasoning(..)
+            | ItemOut::Message { .. }
+            | ItemOut::Call(..)
+            | ItemOut::Unmodelled(..) => (),
+        }
+        list.object(|out| match self {
+            ItemOut::Filler => raw_reasoning_item("", None, echo.item_text, out),
+            ItemOut::Reasoning(thinking, ids) => reasoning_item(thinking, ids, echo, out),
+            ItemOut::Message { text, .. } => message_item(text, out),
+            ItemOut::Call(tool, _) => call_item(tool, out),
+            ItemOut::Unmodelled(native, with_id) => without(native, if with_id { &[] } else { &["id"] }, out),
+        });
+    }
+}
+
+fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     // An item whose reasoning is not sent back must not carry its server id.
     let thinking_missing = blocks_with_actions(message, plan)
         .any(|(block, action)| matches!(block, Block::Thinking(_)) && action == EgressAction::Dropped);
     let may_have_ids = draft.rules.echo.ids == Ids::Keep && plan.own && !thinking_missing;
-    let mut with_ids = may_have_ids && !draft.preferences.repair_effect.ids_need_thinking;
-    let mut items: Vec<(bool, String)> = Vec::new();
-    let mut last_reasoning = plan.filler.then(|| raw_reasoning_item("", None, draft.rules.echo.item_text));
-    items.extend(last_reasoning.clone().map(|item| (true, item)));
+    let mut with_id = may_have_ids && !draft.preferences.repair_effect.ids_need_thinking;
+    let mut items: Vec<ItemOut<'_>> = Vec::new();
+    let mut last_reasoning = plan.filler.then_some(ItemOut::Filler);
+    items.extend(last_reasoning);
     let mut blocks: Vec<(&Block, EgressAction)> = sent_blocks(message, plan).collect();
     if draft.rules.echo.calls_last {
         blocks.sort_by_key(|(block, _)| matches!(block, Block::ToolCall(_)));
@@ -82,38 +119,35 @@ fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) ->
     for (at, (block, action)) in blocks.iter().copied().enumerate() {
         match block {
             Block::Thinking(thinking) => {
-                with_ids = may_have_ids;
+                with_id = may_have_ids;
                 let follower = blocks.iter().skip(at + 1).find(|(block, _)| becomes_item(block));
-                let named = with_ids && follower.is_some_and(|(block, _)| has_id(block));
+                let named = with_id && follower.is_some_and(|(block, _)| has_id(block));
                 // Sealed reasoning needs no id. With an id, it must be followed
                 // by the same item as on the server.
                 let ids = if named || encrypted(thinking).is_none() { draft.rules.echo.ids } else { Ids::Omit };
-                let item = reasoning_item(thinking, ids, &draft.rules.echo);
-                last_reasoning = Some(item.clone());
-                items.push((true, item));
+                let item = ItemOut::Reasoning(thinking, ids);
+                last_reasoning = Some(item);
+                items.push(item);
             }
             Block::Text(text) if text.text.is_empty() => (),
-            Block::Text(text) => items.push((false, message_item(text.native.as_ref(), &text.text, plan, with_ids))),
+            Block::Text(text) => {
+                items.push(ItemOut::Message { native: text.native.as_ref(), text: &text.text, with_id });
+            }
             Block::ToolCall(tool) => {
-                let alone = items.last().is_none_or(|(is_reasoning, _)| !is_reasoning);
-                if let Some(item) = last_reasoning.clone().filter(|_| draft.rules.echo.repeat_before_each_call && alone)
-                {
-                    items.push((true, item));
-                }
-                items.push((false, call_item(tool, plan, with_ids)));
+                let alone = items.last().is_none_or(|item| !item.is_reasoning());
+                items.extend(last_reasoning.filter(|_| draft.rules.echo.repeat_before_each_call && alone));
+                items.push(ItemOut::Call(tool, with_id));
             }
             Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => {
-                let omitted: &[&str] = if with_ids { &[] } else { &["id"] };
-                items.push((false, without(&unmodelled.native, omitted)));
+                items.push(ItemOut::Unmodelled(&unmodelled.native, with_id));
             }
             Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
         }
     }
     // A filler must be followed by another item.
-    if items.iter().all(|(is_reasoning, _)| *is_reasoning) {
-        return Vec::new();
+    if !items.iter().all(|item| item.is_reasoning()) {
+        items.iter().for_each(|item| item.write(&draft.rules.echo, plan, list));
     }
-    items.into_iter().map(|(_, item)| item).collect()
 }
 
 /// Whether a block becomes an item that reasoning can lead to.
@@ -136,79 +170,73 @@ fn has_id(block: &Block) -> bool {
     native.and_then(|native| Raw::of(&native.json).ok()).is_some_and(|item| member(item, "id").is_some())
 }
 
-fn reasoning_item(thinking: &Thinking, ids: Ids, echo: &EchoRules) -> String {
+fn reasoning_item(thinking: &Thinking, ids: Ids, echo: &EchoRules, out: &mut NestedObject<'_>) {
     if let Some(native) = &thinking.native {
-        return without(native, if ids == Ids::Omit { &["id", "status"] } else { &["status"] });
+        without(native, if ids == Ids::Omit { &["id", "status"] } else { &["status"] }, out);
+        return;
     }
+    let id = thinking.id.as_deref().filter(|_| ids == Ids::Keep);
     // If it is readable and not encrypted, the text itself is sent back. A
     // summary is not that text, except where the item has no other item_text for it.
     let is_whole = thinking.items.is_empty() || echo.item_text == ItemText::Encrypted;
     if is_whole && encrypted(thinking).is_none() && !thinking.text().is_empty() {
-        return raw_reasoning_item(
-            thinking.text(),
-            thinking.id.as_deref().filter(|_| ids == Ids::Keep),
-            echo.item_text,
-        );
+        raw_reasoning_item(thinking.text(), id, echo.item_text, out);
+        return;
     }
-    let mut out = ObjectWriter::default();
-    out.push("type", "\"reasoning\"");
-    if let Some(id) = thinking.id.as_ref().filter(|_| ids == Ids::Keep) {
-        out.push("id", &quote(id));
+    out.push_raw("type", "\"reasoning\"");
+    if let Some(id) = id {
+        out.push_text("id", id);
     }
-    let summary: Vec<String> = thinking
-        .items
-        .iter()
-        .filter_map(|range| thinking.text().get(range.clone()))
-        .map(|text| typed_text("summary_text", text))
-        .collect();
-    out.push_list("summary", summary);
+    out.list("summary", |summary| {
+        for text in thinking.items.iter().filter_map(|range| thinking.text().get(range.clone())) {
+            summary.object(|part| push_typed_text(part, "summary_text", text));
+        }
+    });
     if let Some(payload) = encrypted(thinking) {
-        out.push("encrypted_content", &quote(payload));
+        out.push_text("encrypted_content", payload);
     }
-    out.finish()
 }
 
-fn raw_reasoning_item(text: &str, id: Option<&str>, item_text: ItemText) -> String {
-    let mut out = ObjectWriter::default();
-    out.push("type", "\"reasoning\"");
+fn raw_reasoning_item(text: &str, id: Option<&str>, item_text: ItemText, out: &mut NestedObject<'_>) {
+    out.push_raw("type", "\"reasoning\"");
     if let Some(id) = id {
-        out.push("id", &quote(id));
+        out.push_text("id", id);
     }
-    out.push("summary", "[]");
+    out.push_raw("summary", "[]");
     match item_text {
-        ItemText::Content => out.push_raw("content", &list(&[typed_text("reasoning_text", text)])),
+        ItemText::Content => {
+            out.list("content", |parts| parts.object(|part| push_typed_text(part, "reasoning_text", text)));
+        }
         ItemText::Encrypted => out.push_text("encrypted_content", text),
     }
-    out.finish()
 }
 
-fn message_item(native: Option<&Native>, text: &str, plan: &MessagePlan, with_ids: bool) -> String {
-    match native.filter(|_| plan.own) {
-        Some(native) if with_ids => native.json.clone(),
-        Some(native) => without(native, &["id"]),
-        None => {
-            let content = list(&[typed_text("output_text", text)]);
-            object([("type", "\"message\""), ("role", "\"assistant\""), ("content", &content)])
-        }
+/// The original item of a message or a call.
+fn own_item(native: &Native, text: &str, with_id: bool, list: &mut ListWriter<'_>) {
+    if with_id {
+        native.write_with_text(text, list.next());
+        return;
     }
+    let mut json = String::new();
+    object_into(&mut json, |out| without(native, &["id"], out));
+    Native { json, text_member: native.text_member.clone() }.write_with_text(text, list.next());
 }
 
-fn call_item(tool: &ToolCall, plan: &MessagePlan, with_ids: bool) -> String {
-    match tool.native.as_ref().filter(|_| plan.own) {
-        Some(native) if with_ids => native.json.clone(),
-        Some(native) => without(native, &["id"]),
-        None => object([
-            ("type", "\"function_call\""),
-            ("call_id", &quote(tool.id.as_str())),
-            ("name", &quote(&tool.name)),
-            ("arguments", &quote(arguments_text(&tool.arguments))),
-        ]),
-    }
+fn message_item(text: &str, out: &mut NestedObject<'_>) {
+    out.push_raw("type", "\"message\"");
+    out.push_raw("role", "\"assistant\"");
+    out.list("content", |parts| parts.object(|part| push_typed_text(part, "output_text", text)));
+}
+
+fn call_item(tool: &ToolCall, out: &mut NestedObject<'_>) {
+    out.push_raw("type", "\"function_call\"");
+    out.push_text("call_id", tool.id.as_str());
+    out.push_text("name", &tool.name);
+    out.push_text("arguments", arguments_text(&tool.arguments));
 }
 
 /// The original item without some members.
-fn without(native: &Native, names: &[&str]) -> String {
-    let mut out = ObjectWriter::default();
+fn without(native: &Native, names: &[&str], out: &mut NestedObject<'_>) {
     if let Ok(item) = Raw::of(&native.json) {
         each_member(item, |key, value| {
             if !names.contains(&key) {
@@ -216,5 +244,4 @@ fn without(native: &Native, names: &[&str]) -> String {
             }
         });
     }
-    out.finish()
 }

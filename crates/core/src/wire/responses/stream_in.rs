@@ -5,9 +5,8 @@ use super::items::{OutputItems, PartKind};
 use super::types::{ResponseObject, ResponsesEvent};
 use crate::dialect::Rules;
 use crate::event::{BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
-use crate::json_string::JsonText;
+use crate::json_text::{JsonText, NotJson, Raw, each_element, is_empty_value, parse, read, text_member};
 use crate::wire::error_in::{keep_error, read_error};
-use crate::wire::json::{NotJson, Raw, each_element, is_empty_value, parse, read, text_member};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 

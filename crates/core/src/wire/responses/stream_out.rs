@@ -3,11 +3,11 @@
 
 use super::item_out::{ItemKindOut, ItemOut, output_text};
 use super::whole_out::{ResponseStatus, response, response_status};
-use crate::block::SealKind;
+use crate::block::{Native, SealKind};
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
+use crate::json_text::{ObjectWriter, quote};
 use crate::wire::ReplyHead;
-use crate::wire::json::{ObjectWriter, quote};
 use crate::wire::request_draft::typed_text;
 use crate::wire::stream_parts::{CallIdSource, FrameWriter, PerBlock};
 
@@ -80,9 +80,10 @@ impl ResponsesWriter {
                     item.restate(part, text.to_owned_text());
                 }
             }
-            Event::NativeItem { block, json, .. } => {
+            Event::NativeItem { block, json, text_member } => {
                 if let Some(item) = self.items.at(block) {
-                    item.native = Some(json.to_owned());
+                    let native = Native { json: json.to_owned(), text_member: text_member.map(str::to_owned) };
+                    item.native = Some(native);
                 }
             }
             Event::Closed { block } => self.with(block, out, ResponsesWriter::close),

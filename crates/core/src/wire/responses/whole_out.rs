@@ -6,9 +6,9 @@ use super::item_out::{ItemKindOut, ItemOut};
 use crate::block::{Block, Reply, Thinking};
 use crate::dialect::Rules;
 use crate::event::{Ending, ProviderError, Usage};
+use crate::json_text::{ObjectWriter, quote};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::error_in_stream;
-use crate::wire::json::{ObjectWriter, quote};
 use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
 use crate::wire::stream_parts::{is_unknown_usage, set_path, total_tokens, usage_object};
 
@@ -57,7 +57,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
             Block::Text(text) => {
                 let mut item = ItemOut::new(ItemKindOut::Message, None);
                 item.text.clone_from(&text.text);
-                item.native = text.native.as_ref().map(|native| native.json.clone());
+                item.native.clone_from(&text.native);
                 item
             }
             Block::Thinking(thinking) => thinking_item(thinking),
@@ -65,12 +65,12 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
                 let kind = ItemKindOut::Call { call_id: call.id.as_str().to_owned(), name: call.name.clone() };
                 let mut item = ItemOut::new(kind, None);
                 item.text = arguments_text(&call.arguments).to_owned();
-                item.native = call.native.as_ref().map(|native| native.json.clone());
+                item.native.clone_from(&call.native);
                 item
             }
             Block::Unmodelled(unmodelled) => {
                 let mut item = ItemOut::new(ItemKindOut::Unmodelled, None);
-                item.native = Some(unmodelled.native.json.clone());
+                item.native = Some(unmodelled.native.clone());
                 item
             }
             Block::ToolResult(_) | Block::Image(_) => continue,
@@ -93,7 +93,7 @@ fn thinking_item(thinking: &Thinking) -> ItemOut {
         }
     }
     item.encrypted = encrypted(thinking).or(signature(thinking)).map(str::to_owned);
-    item.native = thinking.native.as_ref().map(|native| native.json.clone());
+    item.native.clone_from(&thinking.native);
     item
 }
 

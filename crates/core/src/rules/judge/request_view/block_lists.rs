@@ -3,7 +3,7 @@
 use super::{
     JudgedCall, JudgedMessage, JudgedResult, JudgedRole, JudgedThinking, SealCarrier, SealFields, thinking_at,
 };
-use crate::wire::json::{Raw, each_element, member, text_member, text_of};
+use crate::json_text::{Raw, each_element, member, text_member, text_of};
 
 /// One block of a content list.
 enum JudgedBlock {

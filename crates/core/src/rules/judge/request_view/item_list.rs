@@ -2,7 +2,7 @@
 
 use super::{JudgedCall, JudgedItem, JudgedMessage, JudgedResult, JudgedRole, SealFields, texts_in, thinking_at};
 use crate::dialect::ItemText;
-use crate::wire::json::{Raw, each_element, member, text_member, text_of};
+use crate::json_text::{Raw, each_element, member, text_member, text_of};
 
 /// Combines consecutive items of the model into one message.
 pub(super) fn responses(body: Raw<'_>, place: ItemText) -> Vec<JudgedMessage> {

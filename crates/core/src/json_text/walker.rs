@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::json_string::JsonText;
+use super::string::JsonText;
 
 /// One JSON value as written, without surrounding whitespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) enum JsonKind {
 
 /// A value that can be read during a scan. A value of the wrong type reads as the
 /// default, so that one unexpected member does not lose the frame.
-pub(super) trait FromJson<'a>: Default {
+pub(crate) trait FromJson<'a>: Default {
     fn read(walk: &mut JsonWalker<'a>) -> Result<Self, NotJson>;
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn each_element<'a>(array: Raw<'a>, mut take: impl FnMut(Raw<'a>)) {
 }
 
 /// A position in a JSON text. Each method consumes exactly one syntax element.
-pub(super) struct JsonWalker<'a> {
+pub(crate) struct JsonWalker<'a> {
     text: &'a str,
     at: usize,
 }
@@ -86,7 +86,7 @@ impl<'a> JsonWalker<'a> {
     }
 
     /// Scans a text that holds one value and nothing else.
-    pub(super) fn over<T>(
+    pub(crate) fn over<T>(
         text: &'a str,
         step: impl FnOnce(&mut JsonWalker<'a>) -> Result<T, NotJson>,
     ) -> Result<T, NotJson> {
@@ -99,7 +99,7 @@ impl<'a> JsonWalker<'a> {
 
     /// Consumes an object; `step` must consume each member's value. Any other
     /// value is skipped.
-    pub(super) fn object(
+    pub(crate) fn object(
         &mut self,
         mut step: impl FnMut(&str, &mut JsonWalker<'a>) -> Result<(), NotJson>,
     ) -> Result<(), NotJson> {
@@ -123,7 +123,7 @@ impl<'a> JsonWalker<'a> {
 
     /// Consumes an array; `step` must consume each element. Any other value is
     /// skipped.
-    pub(super) fn array(
+    pub(crate) fn array(
         &mut self,
         mut step: impl FnMut(&mut JsonWalker<'a>) -> Result<(), NotJson>,
     ) -> Result<(), NotJson> {
@@ -139,13 +139,13 @@ impl<'a> JsonWalker<'a> {
     }
 
     /// Consumes any value.
-    pub(super) fn value(&mut self) -> Result<Raw<'a>, NotJson> {
+    pub(crate) fn value(&mut self) -> Result<Raw<'a>, NotJson> {
         let start = self.at;
         self.skip()?;
         Ok(Raw(self.text.get(start..self.at).unwrap_or("")))
     }
 
-    pub(super) fn skip(&mut self) -> Result<(), NotJson> {
+    pub(crate) fn skip(&mut self) -> Result<(), NotJson> {
         match self.peek() {
             Some(b'"') => self.string().map(drop),
             Some(b'{' | b'[') => self.container(),
@@ -153,7 +153,7 @@ impl<'a> JsonWalker<'a> {
         }
     }
 
-    pub(super) fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
@@ -197,19 +197,14 @@ impl<'a> JsonWalker<'a> {
     /// Consumes a string after its opening quote, including the closing one.
     fn rest_of_string(&mut self) -> Result<(), NotJson> {
         let bytes = self.text.as_bytes();
-        loop {
-            self.at += bytes.get(self.at..).map_or(0, before_quote_or_backslash);
-            match bytes.get(self.at) {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                // An escaped character never ends the string.
-                Some(_) => self.at += 2,
-                None => {
-                    self.at = bytes.len();
-                    return self.fail();
-                }
+        match after_string(bytes, self.at) {
+            Some(at) => {
+                self.at = at;
+                Ok(())
+            }
+            None => {
+                self.at = bytes.len();
+                self.fail()
             }
         }
     }
@@ -257,6 +252,19 @@ impl<'a> JsonWalker<'a> {
             }
         }
         self.fail()
+    }
+}
+
+/// The position after the closing quote of a string that begins at `at`, after
+/// its opening quote.
+pub(super) fn after_string(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += bytes.get(at..).map_or(0, before_quote_or_backslash);
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            // An escaped character never ends the string.
+            _ => at += 2,
+        }
     }
 }
 

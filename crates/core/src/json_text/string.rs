@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use crate::wire::json::Raw;
+use super::walker::Raw;
 
 /// How much is unescaped at a time. Text of any length passes through a buffer
 /// of this size.
@@ -60,31 +60,17 @@ impl<'a> JsonText<'a> {
             }
             return;
         }
-        scratch.clear();
+        let mut pieces = PieceWriter::new(scratch, &mut take);
         let mut rest = self.inner;
         while let Some(at) = memchr(b'\\', rest.as_bytes()) {
             let (literal, escape) = rest.split_at(at);
-            // Long runs without escapes are passed on directly.
-            if literal.len() > PIECE {
-                flush(scratch, &mut take);
-                take(literal);
-            } else {
-                scratch.push_str(literal);
-            }
+            pieces.push_str(literal);
             let (character, used) = unescape(escape);
-            scratch.push(character);
+            pieces.push(character);
             rest = escape.get(used..).unwrap_or("");
-            if scratch.len() > PIECE {
-                flush(scratch, &mut take);
-            }
         }
-        if rest.len() > PIECE {
-            flush(scratch, &mut take);
-            take(rest);
-        } else {
-            scratch.push_str(rest);
-            flush(scratch, &mut take);
-        }
+        pieces.push_str(rest);
+        pieces.finish();
     }
 
     /// The whole text. For short strings off the hot path.
@@ -105,10 +91,49 @@ pub fn split_within(text: &str, most: usize) -> (&str, &str) {
     text.split_at(at)
 }
 
-fn flush(scratch: &mut String, take: &mut impl FnMut(&str)) {
-    if !scratch.is_empty() {
-        take(scratch);
+/// Passes on text in as few pieces as possible. Long parts are passed on
+/// directly, short ones are joined in a reusable buffer.
+pub(super) struct PieceWriter<'a> {
+    scratch: &'a mut String,
+    take: &'a mut dyn FnMut(&str),
+}
+
+impl<'a> PieceWriter<'a> {
+    pub(super) fn new(scratch: &'a mut String, take: &'a mut dyn FnMut(&str)) -> PieceWriter<'a> {
         scratch.clear();
+        PieceWriter { scratch, take }
+    }
+
+    pub(super) fn push_str(&mut self, part: &str) {
+        if part.len() > PIECE {
+            self.flush();
+            (self.take)(part);
+        } else {
+            self.scratch.push_str(part);
+            self.flush_if_long();
+        }
+    }
+
+    fn push(&mut self, character: char) {
+        self.scratch.push(character);
+        self.flush_if_long();
+    }
+
+    pub(super) fn finish(mut self) {
+        self.flush();
+    }
+
+    fn flush_if_long(&mut self) {
+        if self.scratch.len() > PIECE {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.scratch.is_empty() {
+            (self.take)(self.scratch);
+            self.scratch.clear();
+        }
     }
 }
 
@@ -176,7 +201,7 @@ mod tests {
         let (mut scratch, mut out, mut pieces) = (String::new(), String::new(), 0);
         JsonText::of(raw).expect("a string").pieces(&mut scratch, |piece| {
             pieces += 1;
-            assert!(piece.len() <= PIECE + 8);
+            assert!(piece.len() <= 2 * PIECE);
             out.push_str(piece);
         });
         assert_eq!(out, text);

@@ -1,0 +1,20 @@
+//! JSON as text: read in order and written in place, without a tree.
+//!
+//! A tree costs an allocation per nested value, and a copy of every text. The
+//! decoders and encoders therefore work on the text itself.
+
+mod compact;
+mod read;
+mod string;
+mod walker;
+mod write;
+
+pub(crate) use compact::{canonical, compact, compact_pieces};
+pub(crate) use read::{
+    FirstChoice, Indexed, JsonString, at_path, count_of, is_empty_value, member, members, parse, range_of, read,
+    string_of, text_member, text_of,
+};
+pub use string::{JsonText, split_within};
+pub(crate) use walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, each_member};
+pub use write::find_escaped;
+pub(crate) use write::{ListWriter, NestedObject, ObjectWriter, list_of, object_into, quote, quote_into};

@@ -1,0 +1,227 @@
+//! Reads JSON from providers: borrowed, in order, and tolerant of values of the
+//! wrong type.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::string::JsonText;
+use super::walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, each_member};
+
+/// A string; any other value reads as absent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JsonString<'a>(Option<Cow<'a, str>>);
+
+impl JsonString<'_> {
+    /// The string, unless it is absent or empty: providers write `""` for null.
+    pub(crate) fn non_empty(&self) -> Option<&str> {
+        self.0.as_deref().filter(|text| !text.is_empty())
+    }
+
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.0.as_deref() == Some(text)
+    }
+}
+
+impl<'a> FromJson<'a> for JsonString<'a> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<JsonString<'a>, NotJson> {
+        walk.value().map(string_of)
+    }
+}
+
+/// Null reads as absent.
+impl<'a> FromJson<'a> for Option<Raw<'a>> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<Option<Raw<'a>>, NotJson> {
+        walk.value().map(|value| Some(value).filter(|value| value.kind() != JsonKind::Null))
+    }
+}
+
+impl<'a> FromJson<'a> for Option<u64> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<Option<u64>, NotJson> {
+        walk.value().map(count_of)
+    }
+}
+
+impl<'a> FromJson<'a> for Option<bool> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<Option<bool>, NotJson> {
+        walk.value().map(|value| value.get().parse().ok())
+    }
+}
+
+/// The element of a list with index 0, and whether there were others.
+#[derive(Debug, Default)]
+pub(crate) struct FirstChoice<T> {
+    pub(crate) element: Option<T>,
+    pub(crate) others: bool,
+    /// There was a list, even if it was empty.
+    pub(crate) present: bool,
+}
+
+/// An element that may carry its index.
+pub(crate) trait Indexed {
+    fn index(&self) -> Option<u64>;
+}
+
+impl<'a, T: FromJson<'a> + Indexed> FromJson<'a> for FirstChoice<T> {
+    fn read(walk: &mut JsonWalker<'a>) -> Result<FirstChoice<T>, NotJson> {
+        let mut out = FirstChoice { element: None, others: false, present: walk.peek() == Some(b'[') };
+        walk.array(|walk| {
+            let element = T::read(walk)?;
+            if element.index().unwrap_or(0) == 0 && out.element.is_none() {
+                out.element = Some(element);
+            } else {
+                out.others = true;
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+}
+
+/// Declares the members of an object that a decoder reads; others are skipped.
+macro_rules! members {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $key:literal => $field:ident: $kind:ty),* $(,)? })*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Default)]
+        pub(super) struct $name<'a> {
+            $($(#[$field_meta])* pub(super) $field: $kind,)*
+        }
+
+        impl<'a> crate::json_text::FromJson<'a> for $name<'a> {
+            fn read(walk: &mut crate::json_text::JsonWalker<'a>) -> Result<$name<'a>, crate::json_text::NotJson> {
+                let mut out = $name::default();
+                walk.object(|key, walk| {
+                    match key {
+                        $($key => out.$field = crate::json_text::FromJson::read(walk)?,)*
+                        _ => walk.skip()?,
+                    }
+                    Ok(())
+                })?;
+                Ok(out)
+            }
+        }
+
+        /// Any value but an object reads as `None`.
+        impl<'a> crate::json_text::FromJson<'a> for Option<$name<'a>> {
+            fn read(walk: &mut crate::json_text::JsonWalker<'a>) -> Result<Option<$name<'a>>, crate::json_text::NotJson> {
+                let present = walk.peek() == Some(b'{');
+                let value: $name<'a> = crate::json_text::FromJson::read(walk)?;
+                Ok(present.then_some(value))
+            }
+        }
+    )*};
+}
+pub(crate) use members;
+
+/// Parses a text that holds one value.
+pub(crate) fn parse<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, NotJson> {
+    JsonWalker::over(text, T::read)
+}
+
+/// Reads a value that was already scanned.
+pub(crate) fn read<'a, T: FromJson<'a>>(value: Raw<'a>) -> T {
+    parse(value.get()).unwrap_or_default()
+}
+
+/// A member of an object by its name.
+pub(crate) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
+    let mut found = None;
+    each_member(object, |key, value| {
+        if key == name {
+            found = Some(value);
+        }
+    });
+    found
+}
+
+/// A nested member or element: `a.0.c`.
+pub(crate) fn at_path<'a>(value: Raw<'a>, path: &str) -> Option<Raw<'a>> {
+    path.split('.').try_fold(value, |value, step| match value.kind() {
+        JsonKind::Array => element(value, step.parse().ok()?),
+        JsonKind::Object | JsonKind::Null | JsonKind::Text | JsonKind::Other => member(value, step),
+    })
+}
+
+fn element(array: Raw<'_>, index: usize) -> Option<Raw<'_>> {
+    let (mut at, mut found) = (0, None);
+    each_element(array, |element| {
+        if at == index {
+            found = Some(element);
+        }
+        at += 1;
+    });
+    found
+}
+
+/// Where a value lies in the text that it was read from.
+pub(crate) fn range_of(text: &str, value: Raw<'_>) -> Option<Range<usize>> {
+    let start = (value.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let range = start..start + value.get().len();
+    text.get(range.clone()).map(|_| range)
+}
+
+/// A string member that is not empty, unescaped.
+pub(crate) fn text_member(object: Raw<'_>, name: &str) -> Option<String> {
+    text_of(member(object, name)?)
+}
+
+/// A string that is not empty, unescaped.
+pub(crate) fn text_of(value: Raw<'_>) -> Option<String> {
+    JsonText::of(value).filter(|text| !text.is_empty()).map(JsonText::to_owned_text)
+}
+
+/// A non-negative integer; any other value reads as absent. Some servers write it
+/// as 12.0 or as a string.
+pub(crate) fn count_of(value: Raw<'_>) -> Option<u64> {
+    let number = value.get().trim_matches('"');
+    number.strip_suffix(".0").unwrap_or(number).parse().ok()
+}
+
+/// A string, copied only if it must be unescaped; any other value reads as
+/// absent.
+pub(crate) fn string_of(value: Raw<'_>) -> JsonString<'_> {
+    let text = JsonText::of(value);
+    JsonString(text.map(|text| text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)))
+}
+
+/// Null, `""`, `[]` and `{}` all mean "no value".
+pub(crate) fn is_empty_value(value: Raw<'_>) -> bool {
+    matches!(value.get(), "null" | "\"\"" | "[]" | "{}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Raw<'_> {
+        Raw::of(json).expect("valid JSON")
+    }
+
+    #[test]
+    fn members_are_found_by_name_and_by_path() {
+        assert_eq!(at_path(raw(r#"{"a":{"b":{"c":3}}}"#), "a.b.c").map(Raw::get), Some("3"));
+        assert_eq!(at_path(raw(r#"{"a":[1,{"b":[2,3]}]}"#), "a.1.b.0").map(Raw::get), Some("2"));
+        assert_eq!(at_path(raw(r#"{"a":[1]}"#), "a.1"), None);
+        let json = r#"{"a":[1, 22]}"#;
+        assert_eq!(at_path(raw(json), "a.1").and_then(|value| range_of(json, value)), Some(9..11));
+        assert_eq!(text_member(raw(r#"{"a":"x\ny","b":""}"#), "a").as_deref(), Some("x\ny"));
+        assert_eq!(text_member(raw(r#"{"a":"x","b":""}"#), "b"), None);
+    }
+
+    members! {
+        Both { "word" => word: JsonString<'a>, "count" => count: Option<u64> }
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_reads_as_absent() {
+        let read = |json: &str| {
+            let both: Both<'_> = parse(json).expect("valid JSON");
+            (both.word.0.map(Cow::into_owned), both.count)
+        };
+        assert_eq!(read(r#"{"word":"a","count":1}"#), (Some("a".into()), Some(1)));
+        assert_eq!(read(r#"{"word":"a\nb","count":2.0}"#), (Some("a\nb".into()), Some(2)));
+        assert_eq!(read(r#"{"word":{"a":[1]},"count":[1]}"#), (None, None));
+        assert_eq!(read(r#"{"word":7,"count":-1}"#), (None, None));
+        assert_eq!(read(r#"{"word":null,"count":null}"#), (None, None));
+        assert_eq!(read("{}"), (None, None));
+    }
+}
