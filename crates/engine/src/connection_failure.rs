@@ -100,7 +100,7 @@ impl Resolve for SystemResolver {
                     let addresses: Addrs = Box::new(addresses.collect::<Vec<_>>().into_iter());
                     Ok(addresses)
                 }
-                Err(error) => Err(Box::new(UnknownHost(error)).into()),
+                Err(error) => Err(UnknownHost(error).into()),
             }
         })
     }
