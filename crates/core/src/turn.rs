@@ -3,10 +3,10 @@
 //! without IO.
 
 use crate::block::{Arguments, Block, Origin, Reply, ToolResult};
-use crate::dialect::{ErrorRow, Repair};
+use crate::dialect::Repair;
 use crate::event::{Ending, ProviderError, ReplyEnd};
 use crate::message::{Message, Role};
-use crate::rules::{self, AnswerMode, AppliedRepair};
+use crate::rules::{AnswerMode, RepairNotice};
 
 /// What happened.
 #[derive(Debug)]
@@ -15,7 +15,8 @@ pub enum Input {
     Begin,
     /// The stream has ended, complete or not.
     Replied(Reply),
-    /// The provider refused the request before it sent any content.
+    /// The provider refused the request before it sent any content, and no
+    /// repair was left.
     Refused(ProviderError),
     /// The connection to the provider failed. What was received is kept.
     ConnectionFailed { partial: Reply, failure: String },
@@ -38,7 +39,7 @@ pub enum Action {
     /// Notify the user.
     Notify(TurnNotice),
     /// Build the request for this step from the history and send it.
-    Send { step: u32, repairs: Vec<AppliedRepair>, answer_mode: AnswerMode },
+    Send { step: u32, answer_mode: AnswerMode },
     /// Run these calls of the last recorded message concurrently. Indices into
     /// its blocks.
     Run(Vec<usize>),
@@ -53,6 +54,12 @@ pub enum TurnNotice {
     Repaired { row: String, repair: Repair, refusal: String },
     /// A call with invalid JSON as arguments is not run.
     BrokenCall { name: String },
+}
+
+impl From<RepairNotice> for TurnNotice {
+    fn from(RepairNotice { row, repair, refusal }: RepairNotice) -> TurnNotice {
+        TurnNotice::Repaired { row, repair, refusal }
+    }
 }
 
 /// How a turn ended.
@@ -91,18 +98,13 @@ pub enum Declined {
 
 /// A running turn.
 #[derive(Debug)]
-pub struct Turn<'a> {
+pub struct Turn {
     /// Where requests go, and so the origin of the replies.
     origin: Origin,
-    catalogue: &'a [ErrorRow],
     max_steps: u32,
     step: u32,
     /// The mode of the current step.
     answer_mode: AnswerMode,
-    /// Repairs known from earlier turns with this endpoint.
-    repairs: Vec<AppliedRepair>,
-    /// Repairs tried in this turn, in order.
-    tried: Vec<AppliedRepair>,
     /// Results for the calls of this step that cannot be run.
     unrunnable: Vec<ToolResult>,
     calls: Vec<OpenCall>,
@@ -116,36 +118,17 @@ struct OpenCall {
     name: String,
 }
 
-impl<'a> Turn<'a> {
-    pub fn new(origin: Origin, catalogue: &'a [ErrorRow], max_steps: u32, repairs: Vec<AppliedRepair>) -> Turn<'a> {
-        let (tried, unrunnable, calls) = (Vec::new(), Vec::new(), Vec::new());
-        Turn {
-            origin,
-            catalogue,
-            max_steps,
-            step: 0,
-            answer_mode: AnswerMode::Normal,
-            repairs,
-            tried,
-            unrunnable,
-            calls,
-        }
-    }
-
-    /// The repairs made in this turn, to be remembered for the endpoint.
-    pub fn new_repairs(&self) -> &[AppliedRepair] {
-        &self.tried
-    }
-
-    fn repairs(&self) -> Vec<AppliedRepair> {
-        self.repairs.iter().chain(&self.tried).cloned().collect()
+impl Turn {
+    pub fn new(origin: Origin, max_steps: u32) -> Turn {
+        let (unrunnable, calls) = (Vec::new(), Vec::new());
+        Turn { origin, max_steps, step: 0, answer_mode: AnswerMode::Normal, unrunnable, calls }
     }
 
     pub fn handle(&mut self, input: Input) -> Vec<Action> {
         match input {
             Input::Begin => self.send(),
             Input::Replied(reply) => self.replied(reply),
-            Input::Refused(error) => self.refused(error),
+            Input::Refused(error) => vec![Action::End(TurnEnd::Failed(error))],
             Input::ConnectionFailed { partial, failure } => {
                 let mut actions = self.record_partial(partial);
                 actions.push(Action::End(TurnEnd::Unreachable(failure)));
@@ -168,7 +151,7 @@ impl<'a> Turn<'a> {
         }
         self.step += 1;
         self.answer_mode = AnswerMode::Normal;
-        vec![self.send_again()]
+        vec![self.send_step()]
     }
 
     /// Keeps the thinking so far and asks for the answer in the same turn. The
@@ -178,19 +161,15 @@ impl<'a> Turn<'a> {
         actions.push(Action::Record(Box::new(Message::answer_now())));
         self.step += 1;
         self.answer_mode = AnswerMode::AnswerNow;
-        actions.push(self.send_again());
+        actions.push(self.send_step());
         actions
     }
 
-    fn send_again(&self) -> Action {
-        Action::Send { step: self.step, repairs: self.repairs(), answer_mode: self.answer_mode }
+    fn send_step(&self) -> Action {
+        Action::Send { step: self.step, answer_mode: self.answer_mode }
     }
 
     fn replied(&mut self, reply: Reply) -> Vec<Action> {
-        // Some providers report a refusal within a stream.
-        if let Some(error) = reply.end.error.clone().filter(|_| reply.blocks.is_empty()) {
-            return self.refused(error);
-        }
         let end = turn_end(&reply);
         let continues = reply.end.ending == Ending::Pause;
         let may_run = reply.end.error.is_none() && reply.end.ending != Ending::CutOff;
@@ -207,18 +186,6 @@ impl<'a> Turn<'a> {
             actions.push(Action::End(end));
         }
         actions
-    }
-
-    /// Applies the smallest repair for the error message and sends the request
-    /// again.
-    fn refused(&mut self, error: ProviderError) -> Vec<Action> {
-        let row = rules::classify(self.catalogue, error.status, &error.message);
-        let applied =
-            row.and_then(|row| AppliedRepair::next(row, &error.message, &self.repairs()).map(|applied| (row, applied)));
-        let Some((row, applied)) = applied else { return vec![Action::End(TurnEnd::Failed(error))] };
-        let notice = TurnNotice::Repaired { row: row.id.clone(), repair: applied.repair, refusal: error.message };
-        self.tried.push(applied);
-        vec![Action::Notify(notice), self.send_again()]
     }
 
     /// What to do with the calls among these blocks. Empty if there are none.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use aside_core::block::Origin;
 use aside_core::dialect::{Access, Dialect};
+use aside_core::rules::RepairKey;
 use aside_core::wire::{Destination, Encoded, HttpCall, http_call};
 
 /// One model of one provider, ready to be called.
@@ -62,6 +63,12 @@ impl Endpoint {
         }
     }
 
+    /// The key under which repairs are learned.
+    pub fn repair_key(&self) -> RepairKey {
+        let (dialect, model) = (self.dialect.id.clone(), self.model.clone());
+        RepairKey { base_url: without_secrets(&self.base_url), dialect, model }
+    }
+
     /// The request with its URL and headers.
     pub(crate) fn http_call(&self, encoded: &Encoded) -> HttpCall {
         let to = Destination {
@@ -72,5 +79,36 @@ impl Endpoint {
             extra_body: &self.extra_body,
         };
         http_call(encoded, &to)
+    }
+}
+
+/// A URL without user, password and query, each of which may be or contain a key.
+fn without_secrets(url: &str) -> String {
+    let (before, _) = url.split_once(['?', '#']).unwrap_or((url, ""));
+    let Ok(mut parsed) = reqwest::Url::parse(before) else { return before.to_owned() };
+    // Both fail only for a URL that cannot have them.
+    let _user = parsed.set_username("");
+    let _password = parsed.set_password(None);
+    parsed.as_str().trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_learned_repair_is_stored_without_keys() {
+        #[rustfmt::skip]
+        let cases = [
+            ("plain",         "https://host/v1",                "https://host/v1"),
+            ("slash",         "https://host/v1/",               "https://host/v1"),
+            ("query",         "https://host/v1?key=k",          "https://host/v1"),
+            ("user",          "https://me:secret@host:8080/v1", "https://host:8080/v1"),
+            ("fragment",      "http://host#k",                  "http://host"),
+            ("not a URL",     "host/v1?key=k",                  "host/v1"),
+        ];
+        for (name, url, expected) in cases {
+            assert_eq!(without_secrets(url), expected, "{name}");
+        }
     }
 }

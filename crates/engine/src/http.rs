@@ -1,14 +1,15 @@
 //! Sends requests and receives replies.
 
-use std::cell::OnceCell;
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aside_core::wire::HttpCall;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response};
+use reqwest::{Client, Response, Url};
+
+use crate::connection_failure::{ConnectionFailure, SystemResolver};
 
 /// How much of a refusal's body is read.
 const MAX_REFUSAL: usize = 1 << 20;
@@ -27,30 +28,61 @@ impl Default for Timeouts {
 }
 
 /// A response with a status other than 200.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRefusal {
     pub status: u16,
     pub retry_after: Option<Duration>,
     /// Whether the provider asks for a retry.
     pub should_retry: Option<bool>,
+    /// As received: it may repeat a key.
     pub body: Vec<u8>,
     pub content_type: Option<String>,
 }
 
-/// Why a request got no reply.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
+/// A request that cannot be sent as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCall {
     #[error("`{0}` is not a URL; check the provider's base_url")]
     BadUrl(String),
     #[error("the header `{0}` cannot be sent; check the provider's headers and key")]
     BadHeader(String),
     #[error("no HTTP client could be made: {0}")]
     NoClient(String),
+}
+
+/// Why a request got no reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    #[error(transparent)]
+    Invalid(#[from] InvalidCall),
     #[error("the provider answered with status {}", .0.status)]
     Refused(Box<HttpRefusal>),
-    /// Connecting, sending or receiving failed.
-    #[error("{what}")]
-    Unreachable { what: String, is_transient: bool },
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
+}
+
+/// Connecting, sending or receiving failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct Unreachable {
+    pub failure: ConnectionFailure,
+    /// In words, with the host.
+    pub what: String,
+}
+
+/// A request that can be sent any number of times. Its body is shared.
+#[derive(Debug, Clone)]
+pub struct PreparedCall {
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl PreparedCall {
+    pub fn new(call: &HttpCall) -> Result<PreparedCall, InvalidCall> {
+        let body = Bytes::from_owner(SharedBody(Arc::clone(&call.body)));
+        Ok(PreparedCall { url: parse_url(&call.url)?, headers: headers(&call.headers)?, body })
+    }
 }
 
 /// A request body that is shared instead of copied.
@@ -62,13 +94,18 @@ impl AsRef<[u8]> for SharedBody {
     }
 }
 
-/// The HTTP clients of a process, created when first needed.
-#[derive(Debug, Default)]
+/// The HTTP clients of a process, created when first needed. Clones share them.
+#[derive(Debug, Clone, Default)]
 pub struct Http {
     timeouts: Timeouts,
+    clients: Arc<Clients>,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
     /// For `http:` URLs. Loading the system's certificates would take longer than the request.
-    plain: OnceCell<Client>,
-    secure: OnceCell<Client>,
+    plain: OnceLock<Client>,
+    secure: OnceLock<Client>,
 }
 
 impl Http {
@@ -77,30 +114,29 @@ impl Http {
     }
 
     /// Sends a request and waits for the response headers.
-    pub async fn post(&self, call: &HttpCall) -> Result<HttpReply, CallError> {
-        let request = self.client(&call.url)?.post(&call.url).headers(headers(&call.headers)?);
-        let request = request.body(Bytes::from_owner(SharedBody(Arc::clone(&call.body))));
-        self.send(&call.url, request).await
+    pub async fn post(&self, call: &PreparedCall) -> Result<HttpReply, CallError> {
+        let request = self.client(&call.url)?.post(call.url.clone()).headers(call.headers.clone());
+        self.send(&call.url, request.body(call.body.clone())).await
     }
 
     /// For quick queries of servers that may not exist.
     pub async fn get(&self, url: &str, headers: &[(String, String)]) -> Result<HttpReply, CallError> {
-        let request = self.client(url)?.get(url).headers(self::headers(headers)?);
-        self.send(url, request).await
+        let url = parse_url(url)?;
+        let request = self.client(&url)?.get(url.clone()).headers(self::headers(headers)?);
+        self.send(&url, request).await
     }
 
-    async fn send(&self, url: &str, request: reqwest::RequestBuilder) -> Result<HttpReply, CallError> {
+    async fn send(&self, url: &Url, request: reqwest::RequestBuilder) -> Result<HttpReply, CallError> {
         let response = request.send().await.map_err(|error| self.unreachable(url, &error))?;
         if response.status() == reqwest::StatusCode::OK {
-            return Ok(HttpReply { url: url.to_owned(), response });
+            return Ok(HttpReply { url: url.clone(), response });
         }
         Err(CallError::Refused(Box::new(refusal(response).await)))
     }
 
-    fn client(&self, url: &str) -> Result<&Client, CallError> {
-        let url = reqwest::Url::parse(url).map_err(|_| CallError::BadUrl(url.to_owned()))?;
+    fn client(&self, url: &Url) -> Result<&Client, InvalidCall> {
         let is_secure = url.scheme() == "https";
-        let cell = if is_secure { &self.secure } else { &self.plain };
+        let cell = if is_secure { &self.clients.secure } else { &self.clients.plain };
         if let Some(client) = cell.get() {
             return Ok(client);
         }
@@ -108,7 +144,7 @@ impl Http {
         Ok(cell.get_or_init(|| client))
     }
 
-    fn build_client(&self, is_secure: bool) -> Result<Client, CallError> {
+    fn build_client(&self, is_secure: bool) -> Result<Client, InvalidCall> {
         // Fails if a provider is already installed, which is fine.
         drop(rustls::crypto::ring::default_provider().install_default());
         let builder = Client::builder()
@@ -117,28 +153,31 @@ impl Http {
             // A redirect would send the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true)
+            .dns_resolver(SystemResolver)
             .user_agent(concat!("aside/", env!("CARGO_PKG_VERSION")));
         let builder = if is_secure { builder } else { builder.tls_certs_only(std::iter::empty()) };
-        builder.build().map_err(|error| CallError::NoClient(root_cause(&error)))
+        builder.build().map_err(|error| InvalidCall::NoClient(root_cause(&error)))
     }
 
-    fn unreachable(&self, url: &str, error: &reqwest::Error) -> CallError {
+    fn unreachable(&self, url: &Url, error: &reqwest::Error) -> Unreachable {
         let host = host_and_port(url);
-        let root_cause = root_cause(error);
-        // Nothing listens there, so a retry would not help.
-        let refused = root_cause.contains("refused");
-        let what = if error.is_connect() && error.is_timeout() {
-            format!("no connection to {host} within {} s", self.timeouts.connect.as_secs())
-        } else if error.is_timeout() {
-            format!("{host} was silent for {} s", self.timeouts.idle.as_secs())
-        } else {
-            format!("{host} cannot be reached: {root_cause}")
+        let failure = ConnectionFailure::of(error);
+        let what = match failure {
+            ConnectionFailure::ConnectTimeout => {
+                format!("no connection to {host} within {} s", self.timeouts.connect.as_secs())
+            }
+            ConnectionFailure::IdleTimeout => format!("{host} was silent for {} s", self.timeouts.idle.as_secs()),
+            ConnectionFailure::Dns
+            | ConnectionFailure::Refused
+            | ConnectionFailure::Tls
+            | ConnectionFailure::Closed
+            | ConnectionFailure::Other => format!("{host} cannot be reached: {}", root_cause(error)),
         };
-        CallError::Unreachable { what, is_transient: !refused && !error.is_timeout() }
+        Unreachable { failure, what }
     }
 
     /// The error for a reply that had begun.
-    fn reply_interrupted(&self, url: &str, error: &reqwest::Error) -> CallError {
+    fn reply_interrupted(&self, url: &Url, error: &reqwest::Error) -> Unreachable {
         if error.is_timeout() {
             return self.unreachable(url, error);
         }
@@ -147,31 +186,33 @@ impl Http {
             host_and_port(url),
             root_cause(error)
         );
-        CallError::Unreachable { what, is_transient: false }
+        Unreachable { failure: ConnectionFailure::of(error), what }
     }
 }
 
+fn parse_url(url: &str) -> Result<Url, InvalidCall> {
+    Url::parse(url).map_err(|_| InvalidCall::BadUrl(url.to_owned()))
+}
+
 /// The host and port of a URL, without any secrets it may contain.
-fn host_and_port(url: &str) -> String {
-    let parsed = reqwest::Url::parse(url).ok();
-    let host = parsed.as_ref().and_then(|url| url.host_str().map(|host| (host, url.port_or_known_default())));
-    match host {
-        Some((host, Some(port))) => format!("{host}:{port}"),
-        Some((host, None)) => host.to_owned(),
-        None => url.to_owned(),
+fn host_and_port(url: &Url) -> String {
+    match (url.host_str(), url.port_or_known_default()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host.to_owned(),
+        (None, _) => url.to_string(),
     }
 }
 
 /// A reply whose headers have arrived.
 #[derive(Debug)]
 pub struct HttpReply {
-    url: String,
+    url: Url,
     response: Response,
 }
 
 impl HttpReply {
     /// The next bytes; `None` at the end.
-    pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, CallError> {
+    pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, Unreachable> {
         self.response.chunk().await.map_err(|error| http.reply_interrupted(&self.url, &error))
     }
 
@@ -200,11 +241,11 @@ async fn refusal(mut response: Response) -> HttpRefusal {
     HttpRefusal { status, retry_after: millis.map(Duration::from_millis).or(seconds), should_retry, body, content_type }
 }
 
-fn headers(pairs: &[(String, String)]) -> Result<HeaderMap, CallError> {
+fn headers(pairs: &[(String, String)]) -> Result<HeaderMap, InvalidCall> {
     let mut headers = HeaderMap::with_capacity(pairs.len());
     for (name, value) in pairs {
         // The value may be a key, so report only the name.
-        let bad = || CallError::BadHeader(name.clone());
+        let bad = || InvalidCall::BadHeader(name.clone());
         let value = HeaderValue::from_str(value).map_err(|_| bad())?;
         headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?, value);
     }

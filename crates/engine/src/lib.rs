@@ -1,14 +1,17 @@
 //! HTTP, tool processes and timers. One loop drives the turn machine of `aside-core` for every front end.
 //!
-//! Reading order: [`update`], [`session`], `turn_loop`, [`http`], [`tools`], [`prompt`].
+//! Reading order: [`update`], [`session`], `turn_loop`, [`exchange`], [`http`], [`tools`], [`prompt`].
 
 mod answer_now;
 pub mod atomic;
 pub mod attachments;
 mod clock;
 pub mod compaction;
+pub mod connection_failure;
 mod dir;
 pub mod endpoint;
+pub mod exchange;
+mod front_sink;
 pub mod http;
 pub mod probe;
 pub mod project_files;
@@ -25,7 +28,9 @@ mod turn_loop;
 pub mod update;
 
 pub use answer_now::AnswerNowSignal;
+pub use connection_failure::ConnectionFailure;
 pub use endpoint::{Endpoint, Secret};
+pub use exchange::Exchange;
 pub use http::{Http, Timeouts};
 pub use redact::Redactor;
 pub use session::Session;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::connection_failure::ConnectionFailure;
 use crate::http::HttpRefusal;
 
 /// How often a request is sent at most.
@@ -30,8 +31,8 @@ pub(crate) fn after_refusal(refusal: &HttpRefusal, attempt: u32) -> Retry {
 }
 
 /// After a connection error before the first byte.
-pub(crate) fn after_connection_error(is_transient: bool, attempt: u32) -> Retry {
-    if is_transient && attempt < MAX_ATTEMPTS { pause(None, attempt) } else { Retry::Never }
+pub(crate) fn after_connection_failure(failure: ConnectionFailure, attempt: u32) -> Retry {
+    if failure.is_transient() && attempt < MAX_ATTEMPTS { pause(None, attempt) } else { Retry::Never }
 }
 
 fn pause(requested: Option<Duration>, attempt: u32) -> Retry {

@@ -7,7 +7,7 @@ use aside_core::block::{Block, Text};
 use aside_core::dialect::Dialects;
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
-use aside_core::rules::AppliedRepairs;
+use aside_core::rules::LearnedRepairs;
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
 use futures_util::future::BoxFuture;
@@ -32,14 +32,14 @@ pub struct Session {
     pub max_steps: u32,
     /// Removes keys from errors and notices.
     pub redactor: Redactor,
+    /// The repairs that providers accepted. They can be stored and given to the next session.
+    pub learned_repairs: LearnedRepairs,
     /// Tools that are still loading.
     pub(crate) expected_tools: Option<ExpectedTools>,
     pub(crate) dialects: Arc<Dialects>,
     pub(crate) http: Http,
     pub(crate) encoder: Encoder,
     pub(crate) answer_now: AnswerNowSignal,
-    /// The repairs learned from refusals, for each model.
-    pub(crate) repairs: AppliedRepairs,
     /// Corrects our token counts by the provider's.
     pub(crate) calibration: SessionCalibration,
 }
@@ -53,12 +53,12 @@ impl Session {
             tools: Toolbox::empty(),
             max_steps: MAX_STEPS,
             redactor: Redactor::default(),
+            learned_repairs: LearnedRepairs::new(),
             expected_tools: None,
             dialects,
             http,
             encoder: Encoder::default(),
             answer_now: AnswerNowSignal::default(),
-            repairs: AppliedRepairs::default(),
             calibration: SessionCalibration::default(),
         }
     }

@@ -4,13 +4,15 @@
 
 mod applied;
 mod effort;
+mod learned;
 
 use super::RequestPreferences;
 use super::request_preferences::{DummySeals, FillerScope, OmittedThinking};
 use crate::dialect::{
     Carrier, Dedupe, Duty, EmptyContent, ErrorRow, FillEmpty, Ids, Off, Patch, Repair, Rules, TurnsIf,
 };
-pub use applied::{AppliedRepair, AppliedRepairs};
+pub use applied::AppliedRepair;
+pub use learned::{LearnedRepair, LearnedRepairs, RepairKey};
 
 /// The error row for a refusal, if it is about thinking.
 pub fn classify<'a>(catalogue: &'a [ErrorRow], status: Option<u16>, message: &str) -> Option<&'a ErrorRow> {

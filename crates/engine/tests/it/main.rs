@@ -11,6 +11,10 @@
 mod answer_now;
 mod bounds;
 mod confined;
+mod connection_failures;
+mod exchange;
+mod exchange_back_pressure;
+mod exchange_support;
 mod files;
 mod permissions;
 mod probe;

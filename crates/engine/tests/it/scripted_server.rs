@@ -8,6 +8,8 @@ use tokio::net::{TcpListener, TcpStream};
 #[derive(Debug, Clone)]
 pub(crate) enum ServerStep {
     Bytes(Vec<u8>),
+    /// Writes the bytes this often.
+    Repeat(Vec<u8>, usize),
     /// Waits until the client closes the connection, and records that.
     WaitForDisconnect,
 }
@@ -23,6 +25,7 @@ pub(crate) struct ScriptedServer {
 #[derive(Default)]
 struct Recorded {
     requests: Vec<String>,
+    n_written: usize,
     gone: bool,
 }
 
@@ -49,6 +52,16 @@ impl ScriptedServer {
         seen.requests.iter().map(|body| serde_json::from_str(body).unwrap()).collect()
     }
 
+    /// The same as text, byte for byte.
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.seen.lock().unwrap().requests.clone()
+    }
+
+    /// How many bytes were written by `Repeat` steps.
+    pub(crate) fn n_written(&self) -> usize {
+        self.seen.lock().unwrap().n_written
+    }
+
     pub(crate) fn client_is_gone(&self) -> bool {
         self.seen.lock().unwrap().gone
     }
@@ -64,6 +77,14 @@ async fn serve(mut stream: TcpStream, script: ServerScript, seen: Arc<Mutex<Reco
                     return;
                 }
                 stream.flush().await.unwrap();
+            }
+            ServerStep::Repeat(bytes, times) => {
+                for _ in 0..times {
+                    if stream.write_all(&bytes).await.is_err() {
+                        return;
+                    }
+                    seen.lock().unwrap().n_written += bytes.len();
+                }
             }
             ServerStep::WaitForDisconnect => {
                 let mut buffer = [0; 16];

@@ -66,9 +66,13 @@ pub(crate) fn session(url: &str, dialect: &str, model: &str) -> Session {
 }
 
 pub(crate) fn session_with(url: &str, dialect: &str, model: &str, timeouts: Timeouts) -> Session {
+    Session::new(dialects(), endpoint(url, dialect, model), Settings::new(), Http::new(timeouts))
+}
+
+pub(crate) fn endpoint(url: &str, dialect: &str, model: &str) -> Endpoint {
     let dialects = dialects();
     let known = dialects.get(dialect).unwrap();
-    let endpoint = Endpoint {
+    Endpoint {
         provider: dialect.to_owned(),
         access: known.access.clone(),
         dialect: known.clone(),
@@ -79,8 +83,7 @@ pub(crate) fn session_with(url: &str, dialect: &str, model: &str, timeouts: Time
         headers: Vec::new(),
         extra_body: serde_json::Map::new(),
         account: None,
-    };
-    Session::new(dialects, endpoint, Settings::new(), Http::new(timeouts))
+    }
 }
 
 pub(crate) fn user(text: &str) -> Message {

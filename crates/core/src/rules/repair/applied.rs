@@ -1,8 +1,5 @@
-//! The repairs that worked, remembered for a session.
+//! A repair with the details that the error message gives.
 
-use std::collections::BTreeMap;
-
-use crate::block::Origin;
 use crate::dialect::{EFFORT_LEVELS, ErrorRow, Repair};
 
 /// A repair, with details from the error message.
@@ -78,47 +75,6 @@ fn modes_in(message: &str) -> Vec<String> {
     ["enabled", "disabled", "adaptive", "between_tools"].iter().filter(refused).map(|word| (*word).to_owned()).collect()
 }
 
-/// The repairs of a session, by endpoint and model.
-#[derive(Debug, Clone, Default)]
-pub struct AppliedRepairs {
-    known: BTreeMap<EndpointKey, Vec<AppliedRepair>>,
-}
-
-/// Provider, endpoint, dialect and model.
-type EndpointKey = [Option<String>; 4];
-
-fn endpoint_key(target: &Origin) -> EndpointKey {
-    let Origin { provider, endpoint, dialect, model, .. } = target.clone();
-    [provider, endpoint, dialect, model]
-}
-
-impl AppliedRepairs {
-    pub fn new() -> AppliedRepairs {
-        AppliedRepairs::default()
-    }
-
-    /// The repairs for an endpoint, in the order they were added.
-    pub fn of(&self, target: &Origin) -> &[AppliedRepair] {
-        self.known.get(&endpoint_key(target)).map_or(&[], Vec::as_slice)
-    }
-
-    /// Remembers a repair. The details of the last message win.
-    pub fn learn(&mut self, target: &Origin, applied: AppliedRepair) {
-        let repairs = self.known.entry(endpoint_key(target)).or_default();
-        match repairs.iter_mut().find(|known| known.repair == applied.repair) {
-            Some(known) => *known = applied,
-            None => repairs.push(applied),
-        }
-    }
-
-    /// Ends a turn: thinking that was off for the turn is on again.
-    pub fn end_turn(&mut self) {
-        for repairs in self.known.values_mut() {
-            repairs.retain(|applied| !matches!(applied.repair, Repair::OffForTurn | Repair::ToolChoiceAuto));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,24 +92,5 @@ mod tests {
         for (message, expected) in cases {
             assert_eq!(levels_in(message), expected, "{message}");
         }
-    }
-
-    #[test]
-    fn e11_a_repair_is_remembered_for_its_endpoint_and_model_only() {
-        let at = |endpoint: &str, model: &str| Origin {
-            endpoint: Some(endpoint.to_owned()),
-            model: Some(model.to_owned()),
-            ..Origin::default()
-        };
-        let mut repairs = AppliedRepairs::new();
-        repairs.learn(&at("a", "m"), Repair::FillAll.into());
-        repairs.learn(&at("a", "m"), Repair::OffForTurn.into());
-        repairs.learn(&at("a", "m"), AppliedRepair { repair: Repair::FillAll, details: vec!["x".to_owned()] });
-        let known: Vec<Repair> = repairs.of(&at("a", "m")).iter().map(|applied| applied.repair).collect();
-        assert_eq!(known, [Repair::FillAll, Repair::OffForTurn]);
-        assert_eq!(repairs.of(&at("a", "other")), []);
-        assert_eq!(repairs.of(&at("b", "m")), []);
-        repairs.end_turn();
-        assert_eq!(repairs.of(&at("a", "m")).len(), 1, "repairs for a turn end with it");
     }
 }

@@ -1,0 +1,155 @@
+//! The repairs that worked, by endpoint and model. They are plain values: a
+//! caller can store them and give them back.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::AppliedRepair;
+use crate::dialect::Repair;
+
+/// Where a repair is known to be needed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RepairKey {
+    /// Without keys or passwords, because it may be stored.
+    pub base_url: String,
+    pub dialect: String,
+    pub model: String,
+}
+
+/// One learned repair in the form in which it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LearnedRepair {
+    pub base_url: String,
+    pub dialect: String,
+    pub model: String,
+    #[serde(serialize_with = "repair_word")]
+    pub repair: Repair,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+}
+
+fn repair_word<S: Serializer>(repair: &Repair, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(repair.as_str())
+}
+
+/// The repairs that providers accepted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LearnedRepairs {
+    known: BTreeMap<RepairKey, Vec<AppliedRepair>>,
+}
+
+impl LearnedRepairs {
+    pub fn new() -> LearnedRepairs {
+        LearnedRepairs::default()
+    }
+
+    /// The repairs for an endpoint and model, in the order in which they were
+    /// learned.
+    pub fn of(&self, key: &RepairKey) -> &[AppliedRepair] {
+        self.known.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Remembers a repair. The details of the last message win. A repair that
+    /// is meant for one turn is not remembered.
+    pub fn learn(&mut self, key: &RepairKey, applied: AppliedRepair) {
+        if lasts_for_one_turn(applied.repair) {
+            return;
+        }
+        let repairs = match self.known.get_mut(key) {
+            Some(repairs) => repairs,
+            None => self.known.entry(key.clone()).or_default(),
+        };
+        match repairs.iter_mut().find(|known| known.repair == applied.repair) {
+            Some(known) => *known = applied,
+            None => repairs.push(applied),
+        }
+    }
+
+    /// All of them, to be stored.
+    pub fn iter(&self) -> impl Iterator<Item = LearnedRepair> {
+        self.known.iter().flat_map(|(key, repairs)| {
+            repairs.iter().map(|applied| LearnedRepair {
+                base_url: key.base_url.clone(),
+                dialect: key.dialect.clone(),
+                model: key.model.clone(),
+                repair: applied.repair,
+                details: applied.details.clone(),
+            })
+        })
+    }
+}
+
+/// What was stored is known again.
+impl Extend<LearnedRepair> for LearnedRepairs {
+    fn extend<T: IntoIterator<Item = LearnedRepair>>(&mut self, stored: T) {
+        for LearnedRepair { base_url, dialect, model, repair, details } in stored {
+            self.learn(&RepairKey { base_url, dialect, model }, AppliedRepair { repair, details });
+        }
+    }
+}
+
+impl FromIterator<LearnedRepair> for LearnedRepairs {
+    fn from_iter<T: IntoIterator<Item = LearnedRepair>>(stored: T) -> LearnedRepairs {
+        let mut learned = LearnedRepairs::new();
+        learned.extend(stored);
+        learned
+    }
+}
+
+/// Whether a repair switches thinking off, which the next turn tries again.
+fn lasts_for_one_turn(repair: Repair) -> bool {
+    matches!(repair, Repair::OffForTurn | Repair::ToolChoiceAuto)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(base_url: &str, model: &str) -> RepairKey {
+        RepairKey { base_url: base_url.to_owned(), dialect: "generic".to_owned(), model: model.to_owned() }
+    }
+
+    fn learned() -> LearnedRepairs {
+        let mut learned = LearnedRepairs::new();
+        learned.learn(&key("a", "m"), Repair::FillAll.into());
+        learned.learn(&key("a", "m"), Repair::OffForTurn.into());
+        learned.learn(&key("a", "m"), Repair::ToolChoiceAuto.into());
+        let restricted = |level: &str| AppliedRepair { repair: Repair::NearestEffort, details: vec![level.to_owned()] };
+        learned.learn(&key("a", "m"), restricted("high"));
+        learned.learn(&key("a", "m"), restricted("low"));
+        learned.learn(&key("b", "n"), Repair::Dedupe.into());
+        learned
+    }
+
+    #[test]
+    fn e11_a_repair_is_remembered_for_its_endpoint_and_model_only() {
+        let learned = learned();
+        let restricted = AppliedRepair { repair: Repair::NearestEffort, details: vec!["low".to_owned()] };
+        assert_eq!(learned.of(&key("a", "m")), [Repair::FillAll.into(), restricted], "repairs for a turn end with it");
+        assert_eq!(learned.of(&key("b", "n")), [Repair::Dedupe.into()]);
+        assert_eq!(learned.of(&key("a", "other")), []);
+        assert_eq!(learned.of(&key("b", "m")), []);
+    }
+
+    #[test]
+    fn e11_learned_repairs_can_be_stored_and_given_back() {
+        let learned = learned();
+        let stored: Vec<String> = learned.iter().map(|row| serde_json::to_string(&row).unwrap()).collect();
+        let expected = [
+            r#"{"baseUrl":"a","dialect":"generic","model":"m","repair":"fill_all"}"#,
+            r#"{"baseUrl":"a","dialect":"generic","model":"m","repair":"nearest_effort","details":["low"]}"#,
+            r#"{"baseUrl":"b","dialect":"generic","model":"n","repair":"dedupe"}"#,
+        ];
+        assert_eq!(stored, expected);
+        let given_back: LearnedRepairs = stored.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
+        assert_eq!(given_back, learned);
+    }
+
+    #[test]
+    fn e11_a_stored_repair_of_a_newer_version_is_an_error() {
+        let row = r#"{"baseUrl":"a","dialect":"generic","model":"m","repair":"not_known_here"}"#;
+        assert!(serde_json::from_str::<LearnedRepair>(row).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! Decides after each refusal of one request whether it is repaired and sent
+//! again. The turn and the gateway share it.
+
+use super::{AppliedRepair, classify};
+use crate::dialect::{ErrorRow, Repair};
+use crate::event::ProviderError;
+
+/// How often one request is repaired and sent again.
+pub const MAX_RESENDS: usize = 4;
+
+/// A repair that the user should know about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairNotice {
+    /// The id of the error row.
+    pub row: String,
+    pub repair: Repair,
+    /// The provider's message.
+    pub refusal: String,
+}
+
+/// The repairs of one request.
+#[derive(Debug, Clone)]
+pub struct RepairLoop<'a> {
+    catalogue: &'a [ErrorRow],
+    /// The repairs known before, then those tried for this request.
+    repairs: Vec<AppliedRepair>,
+    n_known: usize,
+}
+
+impl<'a> RepairLoop<'a> {
+    pub fn new(catalogue: &'a [ErrorRow], known: &[AppliedRepair]) -> RepairLoop<'a> {
+        RepairLoop { catalogue, repairs: known.to_vec(), n_known: known.len() }
+    }
+
+    /// The repairs to encode the request with.
+    pub fn repairs(&self) -> &[AppliedRepair] {
+        &self.repairs
+    }
+
+    /// The repairs that this request needed, in order.
+    pub fn tried(&self) -> &[AppliedRepair] {
+        self.repairs.get(self.n_known..).unwrap_or_default()
+    }
+
+    /// Whether a refusal is about thinking. Sending the same bytes again would
+    /// be refused again.
+    pub fn is_about_thinking(&self, error: &ProviderError) -> bool {
+        self.row(error).is_some()
+    }
+
+    /// Adds the smallest repair that was not tried yet. None if nothing is left
+    /// to try, or the refusal is about something else.
+    pub fn refused(&mut self, error: &ProviderError) -> Option<RepairNotice> {
+        if self.tried().len() >= MAX_RESENDS {
+            return None;
+        }
+        let row = self.row(error)?;
+        let applied = AppliedRepair::next(row, &error.message, &self.repairs)?;
+        let notice = RepairNotice { row: row.id.clone(), repair: applied.repair, refusal: error.message.clone() };
+        self.repairs.push(applied);
+        Some(notice)
+    }
+
+    fn row(&self, error: &ProviderError) -> Option<&'a ErrorRow> {
+        classify(self.catalogue, error.status, &error.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Dialects;
+
+    fn error(message: &str) -> ProviderError {
+        ProviderError { message: message.to_owned(), code: None, status: Some(400) }
+    }
+
+    /// The message of the row with this id.
+    fn refusal(dialects: &Dialects, id: &str) -> ProviderError {
+        let row = dialects.catalogue().iter().find(|row| row.id == id).unwrap();
+        error(row.texts.first().unwrap())
+    }
+
+    fn repairs_of(dialects: &Dialects, known: &[AppliedRepair], refusals: &[ProviderError]) -> Vec<Repair> {
+        let mut repair_loop = RepairLoop::new(dialects.catalogue(), known);
+        let notices: Vec<RepairNotice> = refusals.iter().map_while(|error| repair_loop.refused(error)).collect();
+        let repairs: Vec<Repair> = notices.iter().map(|notice| notice.repair).collect();
+        let tried: Vec<Repair> = repair_loop.tried().iter().map(|applied| applied.repair).collect();
+        assert_eq!(tried, repairs, "what was reported was tried");
+        repairs
+    }
+
+    #[test]
+    fn e11_a_refusal_about_thinking_is_repaired() {
+        let dialects = Dialects::builtin().unwrap();
+        let message = "The `reasoning_content` in the thinking mode must be passed back to the API.";
+        let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
+        assert!(repair_loop.is_about_thinking(&error(message)));
+        let notice = repair_loop.refused(&error(message)).unwrap();
+        assert_eq!(notice.refusal, message);
+        assert_eq!(repair_loop.repairs(), [AppliedRepair::from(notice.repair)]);
+        assert_eq!(repair_loop.tried(), repair_loop.repairs());
+    }
+
+    #[test]
+    fn e11_a_refusal_about_something_else_is_not_repaired() {
+        let dialects = Dialects::builtin().unwrap();
+        let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
+        let error = ProviderError { status: Some(402), ..error("insufficient balance") };
+        assert!(!repair_loop.is_about_thinking(&error));
+        assert_eq!(repair_loop.refused(&error), None);
+        assert_eq!(repair_loop.repairs(), []);
+    }
+
+    #[test]
+    fn e11_the_repairs_are_tried_in_order_and_each_once() {
+        let dialects = Dialects::builtin().unwrap();
+        for row in dialects.catalogue() {
+            let refusals = vec![refusal(&dialects, &row.id); 8];
+            let first = classify(dialects.catalogue(), Some(400), &refusals[0].message).unwrap();
+            let ladder = super::super::repair_ladder(first.repair);
+            assert_eq!(repairs_of(&dialects, &[], &refusals), ladder, "{}", row.id);
+            let known: Vec<AppliedRepair> = ladder.iter().take(1).copied().map(AppliedRepair::from).collect();
+            let rest: Vec<Repair> = ladder.iter().skip(1).copied().collect();
+            assert_eq!(repairs_of(&dialects, &known, &refusals), rest, "{}: a known repair was tried", row.id);
+        }
+    }
+
+    #[test]
+    fn e11_a_request_is_repaired_a_few_times_at_most() {
+        let dialects = Dialects::builtin().unwrap();
+        // Each kind of refusal once: more repairs than a request may need.
+        let all: Vec<ProviderError> = dialects.catalogue().iter().map(|row| refusal(&dialects, &row.id)).collect();
+        let known: Vec<AppliedRepair> = [Repair::FillAll, Repair::Dedupe].map(AppliedRepair::from).to_vec();
+        assert_eq!(repairs_of(&dialects, &known, &all).len(), MAX_RESENDS);
+    }
+}
