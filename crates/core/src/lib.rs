@@ -60,6 +60,7 @@ pub mod history;
 pub mod interchange;
 pub mod json;
 pub mod json_string;
+pub mod json_value;
 pub mod mention;
 pub mod message;
 pub mod permission_question;
