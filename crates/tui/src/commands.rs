@@ -3,7 +3,7 @@
 use aside_core::settings::{Effort, SettingChange, SettingKey, ThinkingDisplay};
 
 use crate::bindings::{ACTIONS, Bindings};
-use crate::seam::{Command, MouseMode, ProfileAction, TerminalAction};
+use aside_front::{Command, MouseMode, ProfileAction, TerminalAction};
 
 pub struct CommandEntry {
     pub name: &'static str,

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use aside_core::message::{Message, Role};
 use aside_engine::tools::{ListedRule, RuleSource, Switch};
+use aside_front::{CommandOutput, MessagePart, Update};
 use aside_store::search::HitKind;
 use aside_store::{MessageId, SessionId};
-use aside_tui::seam::{CommandOutput, MessagePart, Update};
 
 use super::context_bars::{self, WindowUse};
 use super::driver::{CommandOutcome, Driver};

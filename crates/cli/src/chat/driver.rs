@@ -12,11 +12,11 @@ use aside_core::settings::{Layer, SettingKey, ThinkingDisplay};
 use aside_core::turn::TurnEnd;
 use aside_engine::compaction::CompactionResult;
 use aside_engine::tools::PermissionMode;
+use aside_front::{Command, CommandOutput, CompletionLists, ProfileAction, Status, Update};
 use aside_store::search::SearchQuery;
 use aside_store::session::{NewSession, SessionChange};
 use aside_store::usage::{GroupBy, UsageQuery};
 use aside_store::{MessageId, SessionId, SqliteStore, Store};
-use aside_tui::seam::{Command, CommandOutput, CompletionLists, ProfileAction, Status, Update};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 

@@ -15,10 +15,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
 
 use aside_core::message::Message;
+use aside_front::{Command, CompletionLists, Status, Update};
 use aside_store::SessionId;
 use aside_tui::app::{App, Msg, Setup};
 use aside_tui::bindings::Bindings;
-use aside_tui::seam::{Command, CompletionLists, Status, Update};
 
 use crate::ExitStatus;
 use crate::providers::env_var;

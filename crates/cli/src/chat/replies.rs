@@ -4,10 +4,10 @@ use aside_core::block::{Block, Text, Thinking, ThinkingContent};
 use aside_core::message::Message;
 use aside_core::rules::{Decision, EgressAction};
 use aside_core::settings::{SettingKey, Settings};
+use aside_front::{Command, CommandOutput, DecisionRow, SessionCompletion};
 use aside_store::search::{HitList, SearchHit};
 use aside_store::session::SessionSummary;
 use aside_store::usage::UsageRow;
-use aside_tui::seam::{Command, CommandOutput, DecisionRow, SessionCompletion};
 
 use crate::report::Report;
 use crate::{config, times};

@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use aside_core::message::Message;
 use aside_engine::tools::{Asker, PermissionAnswer, PermissionQuestion};
 use aside_engine::{Front, Update};
-use aside_tui::seam::{self, QuestionId, Sending};
+use aside_front::{self as front, QuestionId, Sending};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 /// Forwards the engine's updates to the screen. Ignores a closed channel.
 pub(crate) struct ScreenFront {
-    pub(crate) updates: Sender<seam::Update>,
+    pub(crate) updates: Sender<front::Update>,
     pub(crate) limit: Option<u64>,
     /// The user asked for thinking; not just a default.
     pub(crate) wants_thinking: bool,
@@ -24,7 +24,7 @@ pub(crate) struct ScreenFront {
 }
 
 impl ScreenFront {
-    pub(crate) fn send(&self, update: seam::Update) {
+    pub(crate) fn send(&self, update: front::Update) {
         drop(self.updates.send(update));
     }
 }
@@ -32,12 +32,12 @@ impl ScreenFront {
 impl Front for ScreenFront {
     fn on_update(&mut self, update: Update<'_>) {
         let update = match update {
-            Update::Event { event, fold } => match seam::Update::of(event, fold) {
+            Update::Event { event, fold } => match front::Update::of(event, fold) {
                 Some(update) => update,
                 None => return,
             },
             Update::Received(_) => return,
-            Update::Sending { step, encoded, .. } => seam::Update::Sending(Box::new(Sending {
+            Update::Sending { step, encoded, .. } => front::Update::Sending(Box::new(Sending {
                 step,
                 model: self.model.clone(),
                 effort: encoded.effort.clone(),
@@ -47,23 +47,23 @@ impl Front for ScreenFront {
                 notes: encoded.unmet.iter().chain(&encoded.notes).cloned().collect(),
                 decisions: super::replies::decision_rows(&self.sent_messages, &encoded.decisions),
             })),
-            Update::Retrying { after, attempt, why } => seam::Update::Retrying { after, attempt, why: why.to_owned() },
-            Update::TurnNotice(notice) => seam::Update::TurnNotice(notice.clone()),
-            Update::Noted(note) => seam::Update::CommandOutput(seam::CommandOutput::Line(note.to_owned())),
-            Update::ToolStarted(call) => seam::Update::ToolStarted(Box::new(call.clone())),
-            Update::ToolEnded { result, .. } => seam::Update::ToolEnded(Box::new(result.clone())),
+            Update::Retrying { after, attempt, why } => front::Update::Retrying { after, attempt, why: why.to_owned() },
+            Update::TurnNotice(notice) => front::Update::TurnNotice(notice.clone()),
+            Update::Noted(note) => front::Update::CommandOutput(front::CommandOutput::Line(note.to_owned())),
+            Update::ToolStarted(call) => front::Update::ToolStarted(Box::new(call.clone())),
+            Update::ToolEnded { result, .. } => front::Update::ToolEnded(Box::new(result.clone())),
             // `ScreenAsker` shows questions.
             Update::Asked(_) | Update::Answered { .. } => return,
             Update::Recorded(message) => {
                 self.sent_messages.push(super::replies::excerpt(message));
-                seam::Update::Recorded(Box::new(message.clone()))
+                front::Update::Recorded(Box::new(message.clone()))
             }
             Update::Compacted { branch, summarised } => {
                 self.sent_messages = branch.iter().map(|message| super::replies::excerpt(message)).collect();
                 let line = crate::ask::wording::compacted(summarised);
-                seam::Update::CommandOutput(seam::CommandOutput::Line(line))
+                front::Update::CommandOutput(front::CommandOutput::Line(line))
             }
-            Update::Ended(end) => seam::Update::TurnEnded(end.clone()),
+            Update::Ended(end) => front::Update::TurnEnded(end.clone()),
         };
         self.send(update);
     }
@@ -71,13 +71,13 @@ impl Front for ScreenFront {
 
 /// Asks permission questions on the screen. The answer arrives as a command.
 pub(crate) struct ScreenAsker {
-    updates: Mutex<Sender<seam::Update>>,
+    updates: Mutex<Sender<front::Update>>,
     waiting: Mutex<HashMap<u64, oneshot::Sender<PermissionAnswer>>>,
     next: Mutex<u64>,
 }
 
 impl ScreenAsker {
-    pub(crate) fn new(updates: Sender<seam::Update>) -> ScreenAsker {
+    pub(crate) fn new(updates: Sender<front::Update>) -> ScreenAsker {
         ScreenAsker { updates: Mutex::new(updates), waiting: Mutex::default(), next: Mutex::default() }
     }
 
@@ -89,34 +89,34 @@ impl ScreenAsker {
     }
 
     /// Tells the user that a command will run after the current turn.
-    pub(crate) fn announce_deferred(&self, command: &seam::Command) {
+    pub(crate) fn announce_deferred(&self, command: &front::Command) {
         let name = match command {
-            seam::Command::Other { name, .. } => name.as_str(),
-            seam::Command::Set { .. } | seam::Command::Query(_) => "set",
-            seam::Command::Unset(_) => "unset",
-            seam::Command::Profile(_) => "profile",
-            seam::Command::Model(_) => "model",
-            seam::Command::Effort(_) => "effort",
-            seam::Command::Compact => "compact",
-            seam::Command::Fork => "fork",
-            seam::Command::Undo => "undo",
-            seam::Command::Retry => "retry",
-            seam::Command::Export(_) => "export",
+            front::Command::Other { name, .. } => name.as_str(),
+            front::Command::Set { .. } | front::Command::Query(_) => "set",
+            front::Command::Unset(_) => "unset",
+            front::Command::Profile(_) => "profile",
+            front::Command::Model(_) => "model",
+            front::Command::Effort(_) => "effort",
+            front::Command::Compact => "compact",
+            front::Command::Fork => "fork",
+            front::Command::Undo => "undo",
+            front::Command::Retry => "retry",
+            front::Command::Export(_) => "export",
             // The screen queues prompts itself and changes its view at once.
-            seam::Command::Prompt(_)
-            | seam::Command::View(_)
-            | seam::Command::Interrupt
-            | seam::Command::AnswerNow
-            | seam::Command::Answer { .. }
-            | seam::Command::Terminal(_)
-            | seam::Command::Quit => return,
+            front::Command::Prompt(_)
+            | front::Command::View(_)
+            | front::Command::Interrupt
+            | front::Command::AnswerNow
+            | front::Command::Answer { .. }
+            | front::Command::Terminal(_)
+            | front::Command::Quit => return,
         };
-        self.send(seam::Update::CommandOutput(seam::CommandOutput::Line(format!(
+        self.send(front::Update::CommandOutput(front::CommandOutput::Line(format!(
             "/{name} waits for the end of this turn"
         ))));
     }
 
-    fn send(&self, update: seam::Update) {
+    fn send(&self, update: front::Update) {
         drop(lock(&self.updates).send(update));
     }
 }
@@ -131,15 +131,15 @@ impl Asker for ScreenAsker {
             };
             let (sender, answer) = oneshot::channel();
             lock(&self.waiting).insert(id, sender);
-            let pending = seam::PendingQuestion { id: QuestionId(id), about: question };
-            self.send(seam::Update::QuestionAsked(Box::new(pending)));
+            let pending = front::PendingQuestion { id: QuestionId(id), about: question };
+            self.send(front::Update::QuestionAsked(Box::new(pending)));
             let _withdraw_on_drop = WithdrawOnDrop { asker: self, id };
             answer.await.unwrap_or(PermissionAnswer::No(None))
         })
     }
 
     fn warn(&self, what: &str) {
-        self.send(seam::Update::CommandOutput(seam::CommandOutput::Error { what: what.to_owned(), hint: None }));
+        self.send(front::Update::CommandOutput(front::CommandOutput::Error { what: what.to_owned(), hint: None }));
     }
 }
 
@@ -152,7 +152,7 @@ struct WithdrawOnDrop<'a> {
 impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         if lock(&self.asker.waiting).remove(&self.id).is_some() {
-            self.asker.send(seam::Update::QuestionWithdrawn(QuestionId(self.id)));
+            self.asker.send(front::Update::QuestionWithdrawn(QuestionId(self.id)));
         }
     }
 }

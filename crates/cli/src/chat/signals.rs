@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use aside_tui::seam::Update;
+use aside_front::Update;
 use tokio_util::sync::CancellationToken;
 
 use crate::ExitStatus;

@@ -3,7 +3,7 @@
 use aside_core::block::Block;
 use aside_core::mention::{escape_mentions, unescape_mentions};
 use aside_core::message::{Message, Role};
-use aside_tui::seam::{Command, Update};
+use aside_front::{Command, Update};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::driver::{CommandOutcome, Driver};

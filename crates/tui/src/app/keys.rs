@@ -9,10 +9,10 @@ use super::{App, InputMode, TurnState, copy};
 use crate::bindings::KeyAction;
 use crate::commands::LocalCommand;
 use crate::input::editor::KeyHandled;
-use crate::seam::{Command, TerminalAction};
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::{HitPart, RowHit};
 use crate::view::reader::{ReaderOutcome, ReaderView};
+use aside_front::{Command, TerminalAction};
 
 /// Rows to scroll per wheel step.
 const WHEEL: isize = 3;

@@ -20,7 +20,6 @@ use ratatui::layout::Rect;
 use crate::bindings::Bindings;
 use crate::commands::{self, LocalCommand, ParsedLine};
 use crate::input::composer::Composer;
-use crate::seam::{Command, CommandOutput, CompletionLists, Sending, Status, TerminalAction, Update};
 use crate::text::highlight::HighlightResult;
 use crate::text::width_of;
 use crate::text::wrap::ellipsize;
@@ -30,6 +29,7 @@ use crate::transcript::Transcript;
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::thinking::duration;
 use crate::view::reader::ReaderView;
+use aside_front::{Command, CommandOutput, CompletionLists, Sending, Status, TerminalAction, Update};
 use permission_prompt::PermissionPrompt;
 
 /// Everything that can happen to the screen.
@@ -452,7 +452,7 @@ pub(crate) fn sent_report(sending: Option<&Sending>) -> Vec<CommandOutput> {
     let table = match Some(decisions).filter(|rows| !rows.is_empty()) {
         None => CommandOutput::Line("no stored thought was part of it".to_owned()),
         Some(rows) => {
-            let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
+            let row = |row: &aside_front::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
             let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
             CommandOutput::Table { head, rows: rows.iter().map(row).collect() }
         }

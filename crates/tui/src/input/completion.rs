@@ -3,7 +3,7 @@
 use aside_core::settings::{self, SettingKey};
 
 use crate::commands::{COMMANDS, argument_words};
-use crate::seam::{CompletionLists, SessionCompletion};
+use aside_front::{CompletionLists, SessionCompletion};
 
 const MAX_OPTIONS: usize = 50;
 

@@ -6,7 +6,7 @@ use crate::commands::{self, COMMANDS, LocalCommand, ParsedLine};
 use aside_core::mention::escape_mentions;
 use aside_core::permission_question::QuestionLayout;
 
-use crate::seam::{Command, CommandOutput, PendingQuestion, PermissionAnswer, TerminalAction};
+use aside_front::{Command, CommandOutput, PendingQuestion, PermissionAnswer, TerminalAction};
 
 impl PlainSession {
     /// Handles an entered line.

@@ -7,7 +7,7 @@ use aside_core::event::{Ending, ReplyEnd};
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::seam::{PermissionAnswer, QuestionId, TerminalAction};
+use aside_front::{PermissionAnswer, QuestionId, TerminalAction};
 
 struct TestSession {
     plain: PlainSession,

@@ -10,8 +10,8 @@ use super::item::TranscriptItem;
 use super::thinking::ThinkingBlock;
 use super::tool::ToolBlock;
 use super::{BlockPosition, ScrollPos, Transcript};
-use crate::seam::{CommandOutput, OpenedBlock, Sending};
 use crate::text::{Doc, SectionedText, TextRole};
+use aside_front::{CommandOutput, OpenedBlock, Sending};
 
 /// The notice for a reply that contains only thinking. The wording is specified.
 pub const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";

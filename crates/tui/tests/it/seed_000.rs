@@ -28,7 +28,7 @@ use aside_core::fold::Fold;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 use aside_core::wire::Decoder;
-use aside_tui::seam::{OpenedBlock, Update};
+use aside_front::{OpenedBlock, Update};
 use aside_tui::transcript::THINKING_ONLY;
 use crossterm::event::KeyCode;
 use ratatui::style::{Color, Modifier};

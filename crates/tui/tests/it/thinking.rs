@@ -5,7 +5,7 @@ use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{Command, OpenedBlock, Status, Update};
+use aside_front::{Command, OpenedBlock, Status, Update};
 use aside_tui::transcript::THINKING_ONLY;
 use crossterm::event::KeyCode;
 

@@ -1,6 +1,4 @@
-//! The interface between a front end and the engine: updates in, commands out.
-//!
-//! Both are owned values, because they cross a channel between two threads.
+//! From the session to the front end.
 
 use std::time::Duration;
 
@@ -8,63 +6,83 @@ use aside_core::block::{Block, ToolCall, ToolResult};
 use aside_core::event::{self, BlockId, Event, Note, NoteCode, ProseKind, ReplyEnd, Usage};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
-use aside_core::permission_question;
-pub use aside_core::permission_question::{PermissionAnswer, Tier};
-use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::{TurnEnd, TurnNotice};
+use serde::{Deserialize, Serialize};
 
-/// From the engine to the front end.
-#[derive(Debug, Clone, PartialEq)]
+use crate::output::CommandOutput;
+use crate::question::{PendingQuestion, QuestionId};
+use crate::status::{CompletionLists, Status};
+
+/// From the session to the front end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Update {
     Sending(Box<Sending>),
     Opened {
+        #[serde(with = "aside_core::json_value")]
         block: BlockId,
         opening: OpenedBlock,
     },
     /// A summary item begins. The deltas that follow belong to it.
     Item {
+        #[serde(with = "aside_core::json_value")]
         block: BlockId,
     },
     Grew {
+        #[serde(with = "aside_core::json_value")]
         block: BlockId,
         text: String,
     },
     Sealed {
+        #[serde(with = "aside_core::json_value")]
         block: BlockId,
     },
     Refiled {
+        #[serde(with = "aside_core::json_value")]
         block: BlockId,
+        #[serde(with = "aside_core::json_value")]
         to: ProseKind,
     },
     /// The final block. It takes precedence over its deltas.
     Closed {
+        #[serde(with = "aside_core::json_value")]
         block: BlockId,
+        #[serde(with = "aside_core::json_value")]
         value: Box<Block>,
     },
     /// The block turned out to be empty.
     Emptied {
+        #[serde(with = "aside_core::json_value")]
         block: BlockId,
     },
+    #[serde(with = "aside_core::json_value")]
     Usage(Usage),
+    #[serde(with = "aside_core::json_value")]
     Noted(Note),
+    #[serde(with = "aside_core::json_value")]
     ReplyEnded(ReplyEnd),
     Retrying {
+        #[serde(rename = "afterMs", with = "milliseconds")]
         after: Duration,
         attempt: u32,
         why: String,
     },
     TurnNotice(TurnNotice),
+    #[serde(with = "aside_core::json_value")]
     ToolStarted(Box<ToolCall>),
+    #[serde(with = "aside_core::json_value")]
     ToolEnded(Box<ToolResult>),
     /// A message was added to the history. Anything already shown live stays.
+    #[serde(with = "aside_core::json_value")]
     Recorded(Box<Message>),
     TurnEnded(TurnEnd),
     QuestionAsked(Box<PendingQuestion>),
-    /// The engine no longer waits for the answer to this question.
+    /// The session no longer waits for the answer to this question.
     QuestionWithdrawn(QuestionId),
     /// The output of a command.
     CommandOutput(CommandOutput),
     /// A history from the store replaces what is shown.
+    #[serde(with = "aside_core::json_value")]
     Restored(Vec<Message>),
     /// The last turn was undone. This was its prompt.
     Undone(String),
@@ -136,7 +154,8 @@ impl From<event::BlockOpening<'_>> for OpenedBlock {
 }
 
 /// A request that is being sent.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Sending {
     pub step: u32,
     pub model: String,
@@ -151,7 +170,7 @@ pub struct Sending {
     pub decisions: Vec<DecisionRow>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DecisionRow {
     /// A description of the block.
     pub what: String,
@@ -159,7 +178,8 @@ pub struct DecisionRow {
     pub why: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum OpenedBlock {
     Text,
     Thinking,
@@ -167,145 +187,26 @@ pub enum OpenedBlock {
     Unmodelled,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct QuestionId(pub u64);
-
-/// A question that needs the user's permission before the engine goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingQuestion {
-    pub id: QuestionId,
-    pub about: permission_question::PermissionQuestion,
-}
-
 /// The part of a message to scroll to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "camelCase")]
 pub enum MessagePart {
     Start,
     /// The thinking block with this index, counted from 0. It is opened.
     Thinking(usize),
 }
 
-/// The output of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandOutput {
-    Line(String),
-    /// An error, and what to do about it.
-    Error {
-        what: String,
-        hint: Option<String>,
-    },
-    Table {
-        head: Vec<String>,
-        rows: Vec<Vec<String>>,
-    },
-    Markdown(String),
-    /// A page headed by its command, because it may arrive long after the command was typed.
-    Titled {
-        command: String,
-        page: Box<CommandOutput>,
-    },
-}
+/// A duration as a number of milliseconds.
+mod milliseconds {
+    use std::time::Duration;
 
-/// What the status line shows. Sent as a whole whenever part of it changes, so that a loaded
-/// profile changes the view at once.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Status {
-    pub model: String,
-    pub profile: Option<String>,
-    pub title: Option<String>,
-    pub limit: Option<u64>,
-    /// The effort setting; the request may use another one.
-    pub effort: Option<String>,
-    /// Computed from `reasoning.display` and `reasoning.includeInResponse`.
-    pub view: ThinkingDisplay,
-    /// How strongly commands are confined; `None` if the user switched confinement off.
-    pub tier: Option<Tier>,
-}
+    use serde::{Deserialize, Deserializer, Serializer};
 
-/// Completions that only the engine can list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CompletionLists {
-    pub models: Vec<String>,
-    pub profiles: Vec<String>,
-    pub files: Vec<String>,
-    pub sessions: Vec<SessionCompletion>,
-    /// Tools and their servers.
-    pub tools: Vec<String>,
-    /// Permissions that can be revoked.
-    pub rules: Vec<String>,
-}
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
 
-/// A session id with a description, because ids say little.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SessionCompletion {
-    pub name: String,
-    pub about: String,
-}
-
-/// From the front end to the engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    Prompt(String),
-    Interrupt,
-    /// Stop thinking and answer now.
-    AnswerNow,
-    Answer {
-        id: QuestionId,
-        answer: PermissionAnswer,
-    },
-    Set {
-        key: String,
-        value: String,
-    },
-    Unset(String),
-    /// Show a setting and the layer that set it; without a key, all settings.
-    Query(Option<String>),
-    /// Change how thinking is displayed: sets `reasoning.display` and turns
-    /// `reasoning.includeInResponse` on. The screen already shows it this way.
-    View(ThinkingDisplay),
-    Profile(ProfileAction),
-    /// Without a name: list the models.
-    Model(Option<String>),
-    Effort(Option<String>),
-    /// Summarise the older turns.
-    Compact,
-    Fork,
-    Undo,
-    Retry,
-    Export(Option<String>),
-    /// A command that only the engine knows, with its arguments.
-    Other {
-        name: String,
-        rest: String,
-    },
-    /// Carried out by the owner of the terminal; never reaches the engine.
-    Terminal(TerminalAction),
-    Quit,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TerminalAction {
-    /// Copy to the clipboard.
-    Copy(String),
-    /// Suspend until the shell resumes us.
-    Suspend,
-    Mouse(MouseMode),
-    /// Open this text in the user's editor.
-    Edit(String),
-}
-
-/// Whether the program or the terminal handles clicks and the wheel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MouseMode {
-    Captured,
-    /// Dragging selects text, as usual in a terminal.
-    Released,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProfileAction {
-    List,
-    Load(String),
-    Save(String),
-    Delete(String),
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
 }
