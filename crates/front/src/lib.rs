@@ -9,6 +9,7 @@ mod output;
 mod question;
 mod status;
 mod update;
+pub mod wording;
 
 pub use aside_core::permission_question::{PermissionAnswer, Tier};
 pub use command::{Command, MouseMode, ProfileAction, TerminalAction};

@@ -60,7 +60,7 @@ impl Front for ScreenFront {
             }
             Update::Compacted { branch, summarised } => {
                 self.sent_messages = branch.iter().map(|message| super::replies::excerpt(message)).collect();
-                let line = crate::ask::wording::compacted(summarised);
+                let line = front::wording::compacted(summarised);
                 front::Update::CommandOutput(front::CommandOutput::Line(line))
             }
             Update::Ended(end) => front::Update::TurnEnded(end.clone()),
