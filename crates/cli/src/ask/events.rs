@@ -98,8 +98,8 @@ impl<O: Write> JsonEvents<O> {
             | TurnEnd::Unreachable(_)
             | TurnEnd::Interrupted
             | TurnEnd::OutOfSteps(_) => {
-                let (_, report) = wording::turn_end(end);
-                let message = report.map_or_else(|| "interrupted".to_owned(), |report| report.to_string());
+                let (_, notice) = wording::turn_end(end);
+                let message = notice.map_or_else(|| "interrupted".to_owned(), |notice| notice.what);
                 self.write_notice("failed", &message);
             }
         }

@@ -2,10 +2,9 @@
 
 use aside_core::repetition::Repetition;
 use aside_core::turn::{TurnEnd, TurnNotice};
-use aside_front::wording::{self, HintStyle};
+use aside_front::wording::{self, EndNotice, HintStyle};
 
 use crate::ExitStatus;
-use crate::report::Report;
 
 /// The notice on one line.
 pub(crate) fn turn_notice(notice: &TurnNotice) -> String {
@@ -19,7 +18,7 @@ pub(crate) fn repetition_note(found: &Repetition) -> String {
 }
 
 /// The exit code and the message for the end of a turn.
-pub(crate) fn turn_end(end: &TurnEnd) -> (ExitStatus, Option<Report>) {
+pub(crate) fn turn_end(end: &TurnEnd) -> (ExitStatus, Option<EndNotice>) {
     let status = match end {
         TurnEnd::Answered | TurnEnd::ThinkingOnly { .. } | TurnEnd::Length => ExitStatus::Done,
         TurnEnd::Interrupted => return (ExitStatus::Interrupted, None),
@@ -31,12 +30,5 @@ pub(crate) fn turn_end(end: &TurnEnd) -> (ExitStatus, Option<Report>) {
         | TurnEnd::Unreachable(_)
         | TurnEnd::OutOfSteps(_) => ExitStatus::ProviderFailed,
     };
-    let report = wording::turn_end(end, HintStyle::CommandLine).map(|notice| {
-        let report = if status == ExitStatus::Done { Report::notice(notice.what) } else { Report::new(notice.what) };
-        match notice.hint {
-            Some(hint) => report.hint(hint),
-            None => report,
-        }
-    });
-    (status, report)
+    (status, wording::turn_end(end, HintStyle::CommandLine))
 }

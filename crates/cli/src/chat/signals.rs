@@ -61,7 +61,7 @@ pub(crate) fn watch(front: FrontKind, updates: Sender<Update>) -> anyhow::Result
     let watch =
         SignalWatch { stop: CancellationToken::new(), outcome: Arc::default(), front_is_running: Arc::default() };
     let watching = watch.clone();
-    let runtime = crate::start::runtime()?;
+    let runtime = aside_session::start::runtime()?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         runtime.block_on(watching.stop.clone().run_until_cancelled(listen(front, &watching, &updates)))
     })?;
