@@ -7,11 +7,14 @@
 mod command;
 mod output;
 mod question;
+pub mod slash_commands;
 mod status;
 mod update;
 pub mod wording;
 
+pub use aside_core::event::BlockId;
 pub use aside_core::permission_question::{PermissionAnswer, Tier};
+pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 pub use command::{Command, MouseMode, ProfileAction, TerminalAction};
 pub use output::CommandOutput;
 pub use question::{PendingQuestion, QuestionId};

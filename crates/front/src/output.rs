@@ -23,3 +23,25 @@ pub enum CommandOutput {
         page: Box<CommandOutput>,
     },
 }
+
+impl CommandOutput {
+    /// The output as plain text. A table row becomes one line; each cell is labelled.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            CommandOutput::Line(text) | CommandOutput::Markdown(text) => vec![text.clone()],
+            CommandOutput::Error { what, hint } => {
+                let hint = hint.iter().map(|hint| format!("Hint: {hint}"));
+                std::iter::once(format!("Error: {what}")).chain(hint).collect()
+            }
+            // The typed command is directly above.
+            CommandOutput::Titled { page, .. } => page.lines(),
+            CommandOutput::Table { head, rows } => rows.iter().map(|row| table_row(head, row)).collect(),
+        }
+    }
+}
+
+fn table_row(head: &[String], row: &[String]) -> String {
+    let cells = head.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty());
+    let cells: Vec<String> = cells.map(|(name, cell)| format!("{name}: {}", cell.replace(['\n', '\r'], " "))).collect();
+    cells.join("; ")
+}

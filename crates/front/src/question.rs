@@ -1,6 +1,6 @@
 //! Permission questions with their id.
 
-use aside_core::permission_question::PermissionQuestion;
+use aside_core::permission_question::{PermissionQuestion, QuestionLayout, render};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -11,4 +11,12 @@ pub struct QuestionId(pub u64);
 pub struct PendingQuestion {
     pub id: QuestionId,
     pub about: PermissionQuestion,
+}
+
+impl PendingQuestion {
+    /// The whole question as lines that are safe to print: nothing in them can hide or change what is asked.
+    pub fn lines(&self) -> Vec<String> {
+        let rendered = render(&self.about, QuestionLayout { width: None, rows: None });
+        rendered.lines().chain(rendered.covers.clone()).collect()
+    }
 }

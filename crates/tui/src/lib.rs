@@ -8,7 +8,7 @@
 
 pub mod app;
 pub mod bindings;
-pub mod commands;
+pub mod help;
 pub mod input;
 pub mod paint;
 pub mod plain;

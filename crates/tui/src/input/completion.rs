@@ -2,7 +2,7 @@
 
 use aside_core::settings::{self, SettingKey};
 
-use crate::commands::{COMMANDS, argument_words};
+use aside_front::slash_commands::{COMMANDS, argument_words};
 use aside_front::{CompletionLists, SessionCompletion};
 
 const MAX_OPTIONS: usize = 50;

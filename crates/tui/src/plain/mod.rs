@@ -383,7 +383,7 @@ impl PlainSession {
     }
 
     fn show_output(&mut self, output: &CommandOutput) {
-        for line in wording::output_lines(output) {
+        for line in output.lines() {
             self.output.line(&line);
         }
     }

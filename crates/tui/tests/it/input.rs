@@ -467,11 +467,11 @@ fn t13_without_motion_and_colour_everything_is_still_shown() {
 
 #[test]
 fn help_names_every_command_and_key() {
-    let help = aside_tui::commands::help(&Bindings::default());
-    for entry in aside_tui::commands::COMMANDS {
+    let help = aside_tui::help::help(&Bindings::default());
+    for entry in aside_front::slash_commands::COMMANDS {
         assert!(help.contains(&format!("/{}", entry.name)), "{}", entry.name);
     }
-    for (key, _) in aside_tui::commands::KEYS {
+    for (key, _) in aside_tui::help::KEYS {
         assert!(help.contains(key), "{key}");
     }
     for entry in ACTIONS {

@@ -1,9 +1,8 @@
-//! The slash commands: one table for parsing, completion and help.
+//! The slash commands: one table for parsing, completion and help, for every front end that reads lines.
 
 use aside_core::settings::{Effort, SettingChange, SettingKey, ThinkingDisplay};
 
-use crate::bindings::{ACTIONS, Bindings};
-use aside_front::{Command, MouseMode, ProfileAction, TerminalAction};
+use crate::command::{Command, MouseMode, ProfileAction, TerminalAction};
 
 pub struct CommandEntry {
     pub name: &'static str,
@@ -52,6 +51,14 @@ table! {
     "quit", "", "leave";
 }
 
+/// Whether the terminal background is dark or light.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ColourScheme {
+    #[default]
+    Dark,
+    Light,
+}
+
 /// Commands that the front end carries out itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocalCommand {
@@ -63,7 +70,7 @@ pub enum LocalCommand {
     CopyAnswer,
     CopyThinking,
     Sent,
-    Theme(Option<crate::theme::ColourScheme>),
+    Theme(Option<ColourScheme>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +78,8 @@ pub enum ParsedLine {
     /// Not a command: a prompt.
     Text,
     Local(LocalCommand),
-    Engine(Command),
+    /// For the session, or for the owner of the terminal.
+    Command(Command),
     Invalid {
         what: String,
         hint: Option<String>,
@@ -90,7 +98,7 @@ pub fn parse(line: &str) -> ParsedLine {
     let rest = rest.trim();
     match (name, rest) {
         ("toggle", "thinking") => return ParsedLine::Local(LocalCommand::NextView),
-        ("exit" | "q", "") => return ParsedLine::Engine(Command::Quit),
+        ("exit" | "q", "") => return ParsedLine::Command(Command::Quit),
         ("explain", "") => return ParsedLine::Local(LocalCommand::Sent),
         _ => (),
     }
@@ -105,7 +113,7 @@ pub fn parse(line: &str) -> ParsedLine {
 
 fn parse_known(name: &str, rest: &str) -> ParsedLine {
     let given = (!rest.is_empty()).then(|| rest.to_owned());
-    let engine = ParsedLine::Engine;
+    let command = ParsedLine::Command;
     match name {
         "help" => ParsedLine::Local(LocalCommand::Help),
         "thinking" => thinking(rest),
@@ -116,38 +124,38 @@ fn parse_known(name: &str, rest: &str) -> ParsedLine {
             "thinking" => ParsedLine::Local(LocalCommand::CopyThinking),
             other => invalid(format!("cannot copy `{other}`"), "answer or thinking"),
         },
-        "editor" => engine(Command::Terminal(TerminalAction::Edit(String::new()))),
+        "editor" => command(Command::Terminal(TerminalAction::Edit(String::new()))),
         "sent" => ParsedLine::Local(LocalCommand::Sent),
         "mouse" => match rest {
-            "" | "off" => engine(Command::Terminal(TerminalAction::Mouse(MouseMode::Released))),
-            "on" => engine(Command::Terminal(TerminalAction::Mouse(MouseMode::Captured))),
+            "" | "off" => command(Command::Terminal(TerminalAction::Mouse(MouseMode::Released))),
+            "on" => command(Command::Terminal(TerminalAction::Mouse(MouseMode::Captured))),
             other => invalid(format!("the mouse is on or off, not `{other}`"), "/mouse on, /mouse off"),
         },
         "theme" => match rest {
             "" => ParsedLine::Local(LocalCommand::Theme(None)),
-            "dark" => ParsedLine::Local(LocalCommand::Theme(Some(crate::theme::ColourScheme::Dark))),
-            "light" => ParsedLine::Local(LocalCommand::Theme(Some(crate::theme::ColourScheme::Light))),
+            "dark" => ParsedLine::Local(LocalCommand::Theme(Some(ColourScheme::Dark))),
+            "light" => ParsedLine::Local(LocalCommand::Theme(Some(ColourScheme::Light))),
             other => invalid(format!("unknown theme `{other}`"), "dark or light"),
         },
         "set" => set(rest),
         "unset" => match rest.parse::<SettingKey>() {
-            Ok(key) => engine(Command::Unset(key.name().to_owned())),
+            Ok(key) => command(Command::Unset(key.name().to_owned())),
             Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
         },
-        "model" => engine(Command::Model(given)),
+        "model" => command(Command::Model(given)),
         "effort" => match SettingChange::parse(SettingKey::Effort.name(), rest) {
-            Ok(_) => engine(Command::Effort(given)),
-            Err(_) if rest.is_empty() => engine(Command::Effort(None)),
+            Ok(_) => command(Command::Effort(given)),
+            Err(_) if rest.is_empty() => command(Command::Effort(None)),
             Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
         },
         "profile" => profile(rest),
-        "compact" => engine(Command::Compact),
-        "fork" => engine(Command::Fork),
-        "undo" => engine(Command::Undo),
-        "retry" => engine(Command::Retry),
-        "export" => engine(Command::Export(given)),
-        "quit" => engine(Command::Quit),
-        other => engine(Command::Other { name: other.to_owned(), rest: rest.to_owned() }),
+        "compact" => command(Command::Compact),
+        "fork" => command(Command::Fork),
+        "undo" => command(Command::Undo),
+        "retry" => command(Command::Retry),
+        "export" => command(Command::Export(given)),
+        "quit" => command(Command::Quit),
+        other => command(Command::Other { name: other.to_owned(), rest: rest.to_owned() }),
     }
 }
 
@@ -167,11 +175,11 @@ fn thinking(rest: &str) -> ParsedLine {
 
 fn set(rest: &str) -> ParsedLine {
     if rest.is_empty() {
-        return ParsedLine::Engine(Command::Query(None));
+        return ParsedLine::Command(Command::Query(None));
     }
     if let Some(key) = rest.strip_suffix('?') {
         return match key.trim().parse::<SettingKey>() {
-            Ok(key) => ParsedLine::Engine(Command::Query(Some(key.name().to_owned()))),
+            Ok(key) => ParsedLine::Command(Command::Query(Some(key.name().to_owned()))),
             Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
         };
     }
@@ -181,7 +189,7 @@ fn set(rest: &str) -> ParsedLine {
     };
     // Validated here, so that an invalid value changes nothing.
     match SettingChange::parse(key.trim(), value.trim()) {
-        Ok(_) => ParsedLine::Engine(Command::Set { key: key.trim().to_owned(), value: value.trim().to_owned() }),
+        Ok(_) => ParsedLine::Command(Command::Set { key: key.trim().to_owned(), value: value.trim().to_owned() }),
         Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
     }
 }
@@ -196,7 +204,7 @@ fn profile(rest: &str) -> ParsedLine {
         ("delete", false) => ProfileAction::Delete(name),
         _ => return invalid(format!("cannot read `/profile {rest}`"), "/profile load NAME, save NAME or delete NAME"),
     };
-    ParsedLine::Engine(Command::Profile(act))
+    ParsedLine::Command(Command::Profile(act))
 }
 
 fn unknown(name: &str) -> ParsedLine {
@@ -231,7 +239,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// The words a command accepts as its argument, for completion.
-pub(crate) fn argument_words(name: &str) -> &'static [&'static str] {
+pub fn argument_words(name: &str) -> &'static [&'static str] {
     match name {
         "thinking" => ThinkingDisplay::WORDS,
         "effort" => Effort::WORDS,
@@ -246,45 +254,13 @@ pub(crate) fn argument_words(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The `/help` page, generated from the tables.
-pub fn help(bindings: &Bindings) -> String {
-    // Two columns only: a third would leave no room for text on a narrow screen.
-    let mut out = String::from("**Keys**\n\n| key | does (name in `[keys]`) |\n|---|---|\n");
-    for entry in ACTIONS {
-        let keys = bindings.keys_text(entry.action);
-        let keys = if keys.is_empty() { "none" } else { keys.as_str() };
-        out.push_str(&format!("| {keys} | {} ({}) |\n", entry.doc, entry.name));
-    }
-    for (key, does) in KEYS {
-        out.push_str(&format!("| {key} | {does} |\n"));
-    }
-    out.push_str("\n**Commands**\n\n| command | does |\n|---|---|\n");
-    for entry in COMMANDS {
-        let arguments = entry.arguments.replace('|', "\\|");
-        let name = format!("/{} {arguments}", entry.name);
-        out.push_str(&format!("| {} | {} |\n", name.trim_end(), entry.doc));
-    }
-    out
-}
-
-/// Keys and mouse actions that cannot be rebound.
-pub const KEYS: &[(&str, &str)] = &[
-    ("Up, Down", "what was sent before, in other sessions too; what is queued comes back first"),
-    ("in the reader", "/ searches, n and N go on, o lists the titles, ← and → other thoughts, y copies, q leaves"),
-    ("Alt+Enter in an empty line", "while it thinks: stop thinking and answer now"),
-    ("mouse wheel", "scroll"),
-    ("click on a header", "open or fold the block; long output opens in two steps"),
-    ("Shift and drag", "select text, as the terminal does; /mouse off does without Shift"),
-    ("@", "name a file"),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn t10_lines_are_parsed_as_text_or_commands() {
-        let set = |key: &str, value: &str| ParsedLine::Engine(Command::Set { key: key.into(), value: value.into() });
+        let set = |key: &str, value: &str| ParsedLine::Command(Command::Set { key: key.into(), value: value.into() });
         #[rustfmt::skip]
         let cases = [
             ("hello",                          ParsedLine::Text),
@@ -297,18 +273,18 @@ mod tests {
             ("/set reasoning.effort=high",     set("reasoning.effort", "high")),
             ("/set reasoning.effort high",     set("reasoning.effort", "high")),
             ("/set show_thinking=false",       set("show_thinking", "false")),
-            ("/set reasoning.effort?",         ParsedLine::Engine(Command::Query(Some("reasoning.effort".into())))),
-            ("/set",                           ParsedLine::Engine(Command::Query(None))),
-            ("/unset reasoning.effort",        ParsedLine::Engine(Command::Unset("reasoning.effort".into()))),
-            ("/model a/b",                     ParsedLine::Engine(Command::Model(Some("a/b".into())))),
-            ("/effort low",                    ParsedLine::Engine(Command::Effort(Some("low".into())))),
-            ("/profile load work",             ParsedLine::Engine(Command::Profile(ProfileAction::Load("work".into())))),
-            ("/export",                        ParsedLine::Engine(Command::Export(None))),
-            ("/search two words",              ParsedLine::Engine(Command::Other { name: "search".into(), rest: "two words".into() })),
-            ("/mouse off",                     ParsedLine::Engine(Command::Terminal(TerminalAction::Mouse(MouseMode::Released)))),
+            ("/set reasoning.effort?",         ParsedLine::Command(Command::Query(Some("reasoning.effort".into())))),
+            ("/set",                           ParsedLine::Command(Command::Query(None))),
+            ("/unset reasoning.effort",        ParsedLine::Command(Command::Unset("reasoning.effort".into()))),
+            ("/model a/b",                     ParsedLine::Command(Command::Model(Some("a/b".into())))),
+            ("/effort low",                    ParsedLine::Command(Command::Effort(Some("low".into())))),
+            ("/profile load work",             ParsedLine::Command(Command::Profile(ProfileAction::Load("work".into())))),
+            ("/export",                        ParsedLine::Command(Command::Export(None))),
+            ("/search two words",              ParsedLine::Command(Command::Other { name: "search".into(), rest: "two words".into() })),
+            ("/mouse off",                     ParsedLine::Command(Command::Terminal(TerminalAction::Mouse(MouseMode::Released)))),
             ("/sent",                          ParsedLine::Local(LocalCommand::Sent)),
             ("/explain",                       ParsedLine::Local(LocalCommand::Sent)),
-            ("/exit",                          ParsedLine::Engine(Command::Quit)),
+            ("/exit",                          ParsedLine::Command(Command::Quit)),
         ];
         for (line, expected) in cases {
             assert_eq!(parse(line), expected, "{line}");
