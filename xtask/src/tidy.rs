@@ -1,11 +1,11 @@
 //! Project rules that the compiler cannot check. They run with the tests.
 
+mod dependencies;
 mod documents;
 mod names;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const MOST_CODE_LINES: usize = 700;
 const MOST_LINES: usize = 1200;
@@ -27,7 +27,10 @@ pub(crate) fn problems() -> Vec<String> {
     documents::architecture(&root, &mut out);
     documents::requirements(&root, &sources, &mut out);
     forgotten_tests(&root, &mut out);
-    core_dependencies(&root, &mut out);
+    dependencies::core(&root, &mut out);
+    dependencies::between_crates(&root, &mut out);
+    dependencies::of_the_binary(&sources, &mut out);
+    dependencies::example(&sources, &mut out);
     out
 }
 
@@ -102,40 +105,6 @@ fn forgotten_tests(root: &Path, out: &mut Vec<String>) {
                 out.push(format!("{} is not named in its main.rs and never runs", path.display()));
             }
         }
-    }
-}
-
-/// The waterline: core may depend only on the crates in a short list.
-fn core_dependencies(root: &Path, out: &mut Vec<String>) {
-    let listed = fs::read_to_string(root.join("crates/core/dependencies.txt")).unwrap_or_default();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let tree = Command::new(cargo)
-        .args([
-            "tree",
-            "--offline",
-            "--package",
-            "aside-core",
-            "--edges",
-            "normal",
-            "--prefix",
-            "none",
-            "--format",
-            "{p}",
-        ])
-        .current_dir(root)
-        .output();
-    let Ok(tree) = tree else {
-        out.push("cargo tree did not run".to_owned());
-        return;
-    };
-    let text = String::from_utf8_lossy(&tree.stdout).into_owned();
-    let mut names: Vec<&str> =
-        text.lines().filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let listed: Vec<&str> = listed.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
-    if names != listed {
-        out.push(format!("crates/core/dependencies.txt lists {listed:?}, cargo tree says {names:?}"));
     }
 }
 

@@ -19,7 +19,7 @@ use aside_core::message::Message;
 use aside_core::protocol::Protocol;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::tokens::{EstimateCounter, TokenCounter};
-use aside_tui::seam::OpenedBlock;
+use aside_front::OpenedBlock;
 
 #[global_allocator]
 static METER: AllocCounter = AllocCounter;

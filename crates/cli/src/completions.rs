@@ -3,12 +3,12 @@
 
 use std::io::{self, Write};
 
+use aside_session::HintedError;
 use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::ExitStatus;
-use crate::report::Report;
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(crate) fn print_completions(arguments: &CompletionsArguments) -> anyhow::Res
     let Ok(shell) = Shell::from_str(&arguments.shell, true) else {
         let known: Vec<String> = Shell::value_variants().iter().map(Shell::to_string).collect();
         let what = format!("there are no completions for `{}`", arguments.shell);
-        return Err(Report::new(what).hint(format!("one of: {}", known.join(", "))).into());
+        return Err(HintedError::new(what).hint(format!("one of: {}", known.join(", "))).into());
     };
     // Write the script at once, because the generator panics on a closed pipe.
     let mut script = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn print_man_page(arguments: &ManArguments) -> anyhow::Result<ExitSta
             let known: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
             let hint =
                 if known.is_empty() { "it has none".to_owned() } else { format!("one of: {}", known.join(", ")) };
-            Report::new(format!("`{}` has no command `{name}`", command.get_name())).hint(hint)
+            HintedError::new(format!("`{}` has no command `{name}`", command.get_name())).hint(hint)
         })?;
     }
     let mut page = Vec::new();

@@ -3,14 +3,17 @@
 use std::io::Write;
 
 use aside_core::settings::{BuiltinDefault, Layer, SettingChange, SettingError, SettingKey, SettingValue};
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::model_choice::{NamedModels, choose_model};
+use aside_session::providers::{Providers, env_var};
+use aside_session::settings::{self, LoadedSettings, setting_error};
 use clap::Subcommand;
 
-use crate::model_choice::{NamedModels, choose_model};
 use crate::output;
-use crate::providers::{Providers, env_var};
-use crate::report::{Report, print_notice};
-use crate::settings::{self, LoadedSettings, Overrides, setting_error};
-use crate::{ExitStatus, profile, user_files};
+use crate::override_arguments::OverrideArguments;
+use crate::report::print_notice;
+use crate::{ExitStatus, profile};
 
 /// Read and change settings
 ///
@@ -75,7 +78,7 @@ struct ConfigQuery {
     model: Option<String>,
 
     #[command(flatten)]
-    overrides: Overrides,
+    overrides: OverrideArguments,
 }
 
 impl ConfigQuery {
@@ -84,7 +87,7 @@ impl ConfigQuery {
         let mut loaded = self.overrides.load()?;
         let named = NamedModels { flag: self.model.as_deref(), ..loaded.named_models() };
         let Some(choice) = named.first() else { return Ok(loaded) };
-        let dialects = user_files::dialects()?;
+        let dialects = UserFolders::from_environment().dialects()?;
         let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
         match providers.resolve(&choice.name, None) {
             Ok(provider) => provider.apply_defaults(&mut loaded.settings),
@@ -105,7 +108,7 @@ enum ConfigKey {
 }
 
 impl ConfigKey {
-    fn parse(name: &str) -> Result<ConfigKey, Report> {
+    fn parse(name: &str) -> Result<ConfigKey, HintedError> {
         match name {
             "model" => Ok(ConfigKey::Model),
             "profile" => Ok(ConfigKey::Profile),
@@ -114,8 +117,8 @@ impl ConfigKey {
     }
 }
 
-fn unknown_key(error: &SettingError) -> Report {
-    Report::new(error.what()).hint(format!("{}, model, profile", error.hint()))
+fn unknown_key(error: &SettingError) -> HintedError {
+    HintedError::new(error.what()).hint(format!("{}, model, profile", error.hint()))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
@@ -125,7 +128,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         ConfigCommand::Unset { key } => unset(key)?,
         ConfigCommand::Explain { key: Some(key), query } => explain(key, &query.load()?)?,
         ConfigCommand::Explain { key: None, query } => explain_all(&query.load()?)?,
-        ConfigCommand::Path => writeln!(output::stdout(), "{}", settings::folder()?.display())?,
+        ConfigCommand::Path => {
+            writeln!(output::stdout(), "{}", UserFolders::from_environment().require_config()?.display())?
+        }
     }
     Ok(ExitStatus::Done)
 }
@@ -144,9 +149,9 @@ fn get(name: &str, loaded: &LoadedSettings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn set(name: &str, text: &str) -> Result<(), Report> {
+fn set(name: &str, text: &str) -> Result<(), HintedError> {
     let target = ConfigKey::parse(name)?;
-    let mut file = settings::config_file(&settings::folder()?)?;
+    let mut file = settings::config_file(UserFolders::from_environment().require_config()?)?;
     let confirmation = match target {
         ConfigKey::Profile => return profile::load(&text.parse().map_err(usage_error)?),
         ConfigKey::Model => {
@@ -170,7 +175,7 @@ fn set(name: &str, text: &str) -> Result<(), Report> {
 
 /// Warns if the profile overrides the value just changed.
 fn warn_if_overridden(target: ConfigKey) {
-    let Ok(loaded) = Overrides::default().load() else { return };
+    let Ok(loaded) = OverrideArguments::default().load() else { return };
     let wins = match target {
         ConfigKey::Profile => None,
         ConfigKey::Model => {
@@ -186,8 +191,8 @@ fn warn_if_overridden(target: ConfigKey) {
     }
 }
 
-fn unset(name: &str) -> Result<(), Report> {
-    let mut file = settings::config_file(&settings::folder()?)?;
+fn unset(name: &str) -> Result<(), HintedError> {
+    let mut file = settings::config_file(UserFolders::from_environment().require_config()?)?;
     let target = ConfigKey::parse(name);
     let removed = match &target {
         Ok(ConfigKey::Model) => file.set_text("model", None)?,
@@ -231,7 +236,7 @@ fn explain(name: &str, loaded: &LoadedSettings) -> anyhow::Result<()> {
     }
     writeln!(out)?;
     for (layer, value) in loaded.settings.values_of(key) {
-        writeln!(out, "  {:<9} {:<11} {}", layer.as_str(), on_one_line(value), layer_source(layer, loaded))?;
+        writeln!(out, "  {:<9} {:<11} {}", layer.as_str(), settings::on_one_line(value), layer_source(layer, loaded))?;
     }
     if let BuiltinDefault::Unset(then) = entry.builtin {
         writeln!(out, "  {:<9} {:<11} {then}", Layer::Builtin.as_str(), "unset")?;
@@ -249,7 +254,7 @@ fn explain_plain(out: &mut impl Write, name: &str, doc: &str, from: Option<(Stri
 
 /// The model that would run instead. Does not look for local servers.
 fn explain_choice(out: &mut impl Write, loaded: &LoadedSettings) -> anyhow::Result<()> {
-    let dialects = user_files::dialects()?;
+    let dialects = UserFolders::from_environment().dialects()?;
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
     let choice = choose_model(&loaded.named_models(), &providers, None);
     writeln!(out, "  now: {} ({})", choice.name, choice.why)?;
@@ -267,17 +272,11 @@ fn explain_all(loaded: &LoadedSettings) -> anyhow::Result<()> {
 /// The effective value and its layer.
 fn value_line(key: SettingKey, loaded: &LoadedSettings) -> String {
     match loaded.settings.get(key) {
-        Some((value, layer)) => format!("{key} = {}   ({})", on_one_line(value), layer_name(layer, loaded)),
+        Some((value, layer)) => format!("{key} = {}   ({})", settings::on_one_line(value), layer_name(layer, loaded)),
         None => match key.info().builtin {
             BuiltinDefault::Unset(then) | BuiltinDefault::Is(then) => format!("{key} is unset   ({then})"),
         },
     }
-}
-
-/// Text of several lines is quoted, so that each setting stays on its own line.
-pub(crate) fn on_one_line(value: &SettingValue) -> String {
-    let text = value.to_string();
-    if text.contains(char::is_control) { value.to_json().to_string() } else { text }
 }
 
 /// The layer's name for the user.
@@ -331,14 +330,14 @@ fn related_setting_note(queried: SettingKey, loaded: &LoadedSettings) -> Option<
 }
 
 /// Checks the form of a model's name. Whether the model exists is checked later.
-pub(crate) fn checked_model(text: &str) -> Result<&str, Report> {
+pub(crate) fn checked_model(text: &str) -> Result<&str, HintedError> {
     let is_name = !text.is_empty() && !text.contains(|one: char| one.is_whitespace() || one.is_control());
     match is_name {
         true => Ok(text),
-        false => Err(Report::new(format!("`{text}` cannot name a model")).hint("use PROVIDER/MODEL")),
+        false => Err(HintedError::new(format!("`{text}` cannot name a model")).hint("use PROVIDER/MODEL")),
     }
 }
 
-fn usage_error(error: impl std::error::Error) -> Report {
-    Report::new(error.to_string())
+fn usage_error(error: impl std::error::Error) -> HintedError {
+    HintedError::new(error.to_string())
 }

@@ -1,9 +1,9 @@
 //! How `aside models` shows the providers of config.toml.
 
+use aside_session::provider_tables::{ModelPrice, ProviderTable};
 use serde_json::{Value, json};
 
 use crate::models::{assignments, line};
-use crate::provider_tables::{ModelPrice, ProviderTable};
 
 /// The user's own provider, or their changes to a built-in one.
 pub(crate) fn table_text(table: &ProviderTable) -> String {

@@ -15,11 +15,13 @@ use aside_core::rules::rules_with_tags;
 use aside_core::safe_json;
 use aside_core::settings::TagsMode;
 use aside_core::wire::{Decoder, NotUnderstood, detect_protocol};
+use aside_session::HintedError;
+use aside_session::UserFolders;
 
+use crate::ExitStatus;
 use crate::output;
-use crate::report::Report;
-use crate::settings::Overrides;
-use crate::{ExitStatus, user_files};
+use crate::override_arguments::OverrideArguments;
+use crate::report::{as_hinted, print_error};
 
 const CHUNK: usize = 64 * 1024;
 
@@ -54,7 +56,7 @@ pub(crate) struct Arguments {
     events: bool,
 
     #[command(flatten)]
-    overrides: Overrides,
+    overrides: OverrideArguments,
 
     /// Skip a single event or body larger than this
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_FRAME_LIMIT)]
@@ -73,16 +75,16 @@ struct DecodePlan {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let dialects = user_files::dialects()?;
+    let dialects = UserFolders::from_environment().dialects()?;
     let tags = arguments.overrides.load()?.settings.tags();
     let mut out = BufWriter::new(output::stdout());
     let mut worst = ExitStatus::Done;
     for name in &arguments.files {
         let outcome = match decode_file(arguments, &dialects, tags, name, &mut out) {
             Ok(outcome) => outcome,
-            Err(error) if error.is::<Report>() => {
+            Err(error) if error.is::<HintedError>() => {
                 out.flush()?;
-                Report::from(error).print();
+                print_error(&as_hinted(error));
                 ExitStatus::UsageError
             }
             Err(error) => return Err(error),
@@ -103,10 +105,10 @@ fn decode_file(
     let mut input: Box<dyn Read> = if name == "-" {
         Box::new(io::stdin().lock())
     } else {
-        let file = File::open(name).map_err(|error| Report::new(format!("cannot open {name}: {error}")))?;
+        let file = File::open(name).map_err(|error| HintedError::new(format!("cannot open {name}: {error}")))?;
         Box::new(file)
     };
-    let unreadable = |error: io::Error| Report::new(format!("cannot read {name}: {error}"));
+    let unreadable = |error: io::Error| HintedError::new(format!("cannot read {name}: {error}"));
     let (head, protocol) = read_head(&mut input, arguments, dialects).map_err(unreadable)?;
     let mut plan = plan(arguments, dialects, name, &head, protocol)?;
     plan.rules = rules_with_tags(dialects, &plan.rules, tags);
@@ -207,9 +209,9 @@ fn plan(
     name: &str,
     head: &[u8],
     protocol: Option<Protocol>,
-) -> Result<DecodePlan, Report> {
+) -> Result<DecodePlan, HintedError> {
     let generic = |protocol: Protocol| {
-        dialects.generic(protocol).ok_or_else(|| Report::new(format!("no dialect reads {protocol} in general")))
+        dialects.generic(protocol).ok_or_else(|| HintedError::new(format!("no dialect reads {protocol} in general")))
     };
     let named = match arguments.dialect.as_deref() {
         None | Some("auto") => None,
@@ -219,14 +221,14 @@ fn plan(
         && dialect.protocol != protocol
     {
         let what = format!("dialect `{}` speaks {}, not {protocol}", dialect.id, dialect.protocol);
-        return Err(Report::new(what).hint("leave --protocol out, or name a dialect of that protocol"));
+        return Err(HintedError::new(what).hint("leave --protocol out, or name a dialect of that protocol"));
     }
     let Some(protocol) = named.map(|dialect| dialect.protocol).or(protocol) else {
         let found = if head.is_empty() { "is empty" } else { "is of no protocol aside knows" };
         let names: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.as_str()).collect();
         let what = format!("{} {found}; expected a response of {}", display_name(name), names.join(", "));
         let hint = "an event stream or a JSON body; use --protocol P if you know which it is";
-        return Err(Report::new(what).hint(hint));
+        return Err(HintedError::new(what).hint(hint));
     };
     let model = arguments.dialect.as_ref().and_then(|_| peek_model(head, protocol, dialects));
     let resolved: Option<&Dialect> = match arguments.dialect.as_deref() {
@@ -266,7 +268,7 @@ fn not_understood(
     arguments: &Arguments,
     reply: &Reply,
     error: &NotUnderstood,
-) -> Report {
+) -> HintedError {
     let name = display_name(name);
     let mut what =
         format!("{name} was not understood as {}: {}; expected {}", plan.protocol, error.found, error.expected);
@@ -278,12 +280,12 @@ fn not_understood(
         true => "leave --protocol and --dialect out to have the protocol detected from the bytes",
         false => "use --protocol P if it is of another protocol, --max-event BYTES if an event is too large",
     };
-    Report::new(what).hint(hint)
+    HintedError::new(what).hint(hint)
 }
 
-fn unknown_dialect(dialects: &Dialects, id: &str) -> Report {
+fn unknown_dialect(dialects: &Dialects, id: &str) -> HintedError {
     let known: Vec<&str> = dialects.iter().map(|dialect| dialect.id.as_str()).collect();
-    Report::new(format!("unknown dialect `{id}`")).hint(format!("auto, or one of: {}", known.join(", ")))
+    HintedError::new(format!("unknown dialect `{id}`")).hint(format!("auto, or one of: {}", known.join(", ")))
 }
 
 fn display_name(name: &str) -> &str {

@@ -7,13 +7,15 @@ use aside_confine::{ConfineSetting, RequestedAccess};
 use aside_core::dialect::Dialects;
 use aside_core::permission_question::Tier;
 use aside_engine::probe::LocalServer;
+use aside_session::UserFolders;
+use aside_session::model_choice::{self, NamedModels};
+use aside_session::providers::{ProviderEndpoint, Providers, env_var};
+use aside_session::{confinement, local_servers, mcp, session_recorder, start};
 use aside_store::Store;
 
-use crate::model_choice::{self, NamedModels};
+use crate::ExitStatus;
 use crate::output;
-use crate::providers::{ProviderEndpoint, Providers, env_var};
-use crate::settings::Overrides;
-use crate::{ExitStatus, confinement, local_servers, mcp, session_recorder, start, user_files};
+use crate::override_arguments::OverrideArguments;
 
 /// Check config, keys, servers and the terminal
 ///
@@ -24,7 +26,7 @@ use crate::{ExitStatus, confinement, local_servers, mcp, session_recorder, start
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    overrides: Overrides,
+    overrides: OverrideArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +58,7 @@ fn broken(what: impl Into<String>, remedy: Option<String>) -> CheckResult {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut findings = Vec::new();
-    let dialects = match user_files::dialects() {
+    let dialects = match UserFolders::from_environment().dialects() {
         Ok(dialects) => dialects,
         Err(error) => {
             findings.push(broken(format!("dialects: {error:#}"), None));
@@ -96,7 +98,7 @@ fn print(findings: &[CheckResult]) -> std::io::Result<()> {
 /// Checks the config files and the model they select.
 fn config(arguments: &Arguments, dialects: &Dialects, servers: &[LocalServer]) -> Vec<CheckResult> {
     let mut findings = Vec::new();
-    match user_files::config_folder() {
+    match UserFolders::from_environment().config {
         Some(folder) => findings.push(folder_line(&folder)),
         None => {
             findings.push(broken("config: there is no folder for it", Some("set HOME or ASIDE_CONFIG_DIR".to_owned())))
@@ -118,20 +120,22 @@ fn config(arguments: &Arguments, dialects: &Dialects, servers: &[LocalServer]) -
             format!("model: {} ({}): {report}", choice.name, choice.why),
             Some("name another with -m or aside config set model".to_owned()),
         ),
-        Ok(provider) => match (&provider.endpoint, provider.keys.is_empty(), crate::key_lookup::has_key(&provider)) {
-            (ProviderEndpoint::Missing { what, remedy }, ..) => {
-                broken(format!("model: {}: {what}", choice.name), Some(remedy.clone()))
+        Ok(provider) => {
+            match (&provider.endpoint, provider.keys.is_empty(), aside_session::key_lookup::has_key(&provider)) {
+                (ProviderEndpoint::Missing { what, remedy }, ..) => {
+                    broken(format!("model: {}: {what}", choice.name), Some(remedy.clone()))
+                }
+                (ProviderEndpoint::At(_), false, false) => {
+                    let remedy = "export its key; the line on keys names the variables".to_owned();
+                    broken(format!("model: {} ({}) has no key", choice.name, choice.why), Some(remedy))
+                }
+                (ProviderEndpoint::BuiltInSimulator, ..) => suggestion(
+                    format!("model: {} ({})", choice.name, choice.why),
+                    "export a provider's key, or start a local server",
+                ),
+                (ProviderEndpoint::At(_), ..) => ok(format!("model: {} ({})", choice.name, choice.why)),
             }
-            (ProviderEndpoint::At(_), false, false) => {
-                let remedy = "export its key; the line on keys names the variables".to_owned();
-                broken(format!("model: {} ({}) has no key", choice.name, choice.why), Some(remedy))
-            }
-            (ProviderEndpoint::BuiltInSimulator, ..) => suggestion(
-                format!("model: {} ({})", choice.name, choice.why),
-                "export a provider's key, or start a local server",
-            ),
-            (ProviderEndpoint::At(_), ..) => ok(format!("model: {} ({})", choice.name, choice.why)),
-        },
+        }
     });
     findings
 }
@@ -146,10 +150,10 @@ fn folder_line(folder: &Path) -> CheckResult {
 
 /// Checks whether sessions can be saved.
 fn store() -> CheckResult {
-    let Some(folder) = user_files::data_folder() else {
+    let Some(folder) = UserFolders::from_environment().data else {
         return broken("sessions: there is no folder for them", Some("set HOME or ASIDE_DATA_DIR".to_owned()));
     };
-    match session_recorder::open_writable_store()
+    match session_recorder::open_writable_store(&UserFolders::from_environment())
         .and_then(|store| store.sessions(1).map_err(|error| session_recorder::store_error(&error)))
     {
         Ok(sessions) if sessions.is_empty() => ok(format!("sessions: none yet, in {}", folder.display())),
@@ -185,8 +189,13 @@ fn servers_found(servers: &[LocalServer]) -> Vec<CheckResult> {
 fn confinement_tier(arguments: &Arguments) -> Vec<CheckResult> {
     // Errors in the config were reported above.
     let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
-    let Ok(here) = start::working_directory() else { return Vec::new() };
-    let confine = confinement::confine(&here, &loaded.tools, loaded.permissions.unreadable(&here));
+    let Ok(here) = crate::working_directory() else { return Vec::new() };
+    let confine = confinement::confine(
+        &here,
+        &UserFolders::from_environment(),
+        &loaded.tools,
+        loaded.permissions.unreadable(&here),
+    );
     let shown = match confine.confinement(RequestedAccess::Standard) {
         Err(refused) => return vec![broken(format!("confinement: {refused}"), Some(BETTER.to_owned()))],
         Ok(_) if confine.setting() == ConfineSetting::Off => {
@@ -213,10 +222,15 @@ const BETTER: &str = "install bubblewrap (bwrap) and allow user namespaces; docs
 async fn mcp_servers(arguments: &Arguments) -> Vec<CheckResult> {
     // Errors in the config were reported above.
     let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
-    let Ok(here) = start::working_directory() else { return Vec::new() };
+    let Ok(here) = crate::working_directory() else { return Vec::new() };
     let off = loaded.mcp.iter().filter(|table| !table.enabled);
     let mut findings: Vec<CheckResult> = off.map(|table| ok(format!("mcp {}: enabled = false", table.name))).collect();
-    let confine = confinement::confine(&here, &loaded.tools, loaded.permissions.unreadable(&here));
+    let confine = confinement::confine(
+        &here,
+        &UserFolders::from_environment(),
+        &loaded.tools,
+        loaded.permissions.unreadable(&here),
+    );
     for (name, found) in mcp::count_tools(&loaded.mcp, &here, &confine).await {
         findings.push(match found {
             Ok(1) => ok(format!("mcp {name}: 1 tool")),

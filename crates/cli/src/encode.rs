@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use aside_core::safe_json;
 use aside_core::wire::merge_body;
+use aside_session::request_preview::{RequestPreview, TokenCounting};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::ExitStatus;
 use crate::output;
 use crate::report::print_notice;
-use crate::request_preview::{self, RequestPreview, TokenCounting};
+use crate::request_arguments::RequestArguments;
 
 /// Printed in place of a key.
 const HIDDEN: &str = "***";
@@ -31,7 +32,7 @@ const HIDDEN: &str = "***";
   aside encode -m kimi/kimi-k3 --set reasoning.effort=low examples/conversation.jsonl")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    request: request_preview::RequestArguments,
+    request: RequestArguments,
 
     /// Print method, URL and headers too; keys are shown as ***
     #[arg(long)]

@@ -8,11 +8,13 @@ use aside_core::message::{Message, Role};
 use aside_core::rules::{Decision, EgressAction};
 use aside_core::safe_json;
 use aside_core::tokens::{self, TokenCount};
+use aside_session::decision_action;
+use aside_session::request_preview::{RequestPreview, TokenCounting};
 use serde_json::{Value, json};
 
 use crate::ExitStatus;
 use crate::output;
-use crate::request_preview::{self, RequestPreview, TokenCounting};
+use crate::request_arguments::RequestArguments;
 
 /// Show what the next request would send, block by block, and why
 #[derive(Debug, clap::Args)]
@@ -21,7 +23,7 @@ use crate::request_preview::{self, RequestPreview, TokenCounting};
   aside explain -m anthropic/claude-sonnet-5 --json examples/conversation.jsonl")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    request: request_preview::RequestArguments,
+    request: RequestArguments,
 
     /// Print one JSON object instead of a table
     #[arg(long)]
@@ -72,7 +74,7 @@ impl ExplainRow {
             role: message.map_or("", |message| role(message.role)),
             kind: block.map_or("filler", kind),
             excerpt: excerpt(&text),
-            action: action(decision.action),
+            action: decision_action(decision.action),
             field: decision.field.clone(),
             rule: decision.reason.rule(),
             setting,
@@ -187,15 +189,5 @@ fn kind(block: &Block) -> &'static str {
         Block::ToolResult(_) => "toolResult",
         Block::Image(_) => "image",
         Block::Unmodelled(_) => "unmodelled",
-    }
-}
-
-pub(crate) fn action(action: EgressAction) -> &'static str {
-    match action {
-        EgressAction::Verbatim => "verbatim",
-        EgressAction::Field => "field",
-        EgressAction::Tags => "tags",
-        EgressAction::Filler => "filler",
-        EgressAction::Dropped => "dropped",
     }
 }

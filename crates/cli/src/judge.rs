@@ -7,11 +7,12 @@ use aside_core::conversation::Conversation;
 use aside_core::message::{Message, Role};
 use aside_core::rules::{IssuedThinking, JudgeVerdict, judge};
 use aside_core::safe_json;
+use aside_session::HintedError;
+use aside_session::UserFolders;
 use serde_json::{Value, json};
 
+use crate::ExitStatus;
 use crate::output;
-use crate::report::Report;
-use crate::{ExitStatus, user_files};
 
 /// Check a request body against a provider's rules
 ///
@@ -43,9 +44,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let dialects = user_files::dialects()?;
+    let dialects = UserFolders::from_environment().dialects()?;
     let dialect = dialects.get(&arguments.dialect).ok_or_else(|| {
-        Report::new(format!("unknown dialect `{}`", arguments.dialect)).hint("aside models lists them")
+        HintedError::new(format!("unknown dialect `{}`", arguments.dialect)).hint("aside models lists them")
     })?;
     let body = read(&arguments.file)?;
     let named = || serde_json::from_str::<Value>(&body).ok()?.get("model")?.as_str().map(str::to_owned);
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let earlier = match &arguments.after {
         Some(path) => {
             let parsed = Conversation::parse(&read(path)?);
-            Some(parsed.map_err(|error| Report::new(format!("{path}: {error}")))?)
+            Some(parsed.map_err(|error| HintedError::new(format!("{path}: {error}")))?)
         }
         None => None,
     };
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     });
     let issued = issued.as_deref().map_or(IssuedThinking::Unknown, IssuedThinking::Messages);
     let verdict = judge(dialect, &model, &[], &body, issued)
-        .map_err(|error| Report::new(format!("{}: {error}", arguments.file)))?;
+        .map_err(|error| HintedError::new(format!("{}: {error}", arguments.file)))?;
     writeln!(output::stdout(), "{}", safe_json::to_string(&as_json(&verdict)))?;
     Ok(if verdict.is_ok() { ExitStatus::Done } else { ExitStatus::ProviderFailed })
 }
@@ -80,11 +81,11 @@ fn as_json(verdict: &JudgeVerdict) -> Value {
     json!({ "ok": verdict.is_ok(), "broken": broken, "unverified": verdict.unverified })
 }
 
-fn read(path: &str) -> Result<String, Report> {
+fn read(path: &str) -> Result<String, HintedError> {
     let mut text = String::new();
     let outcome = match path {
         "-" => std::io::stdin().read_to_string(&mut text).map(drop),
         path => fs::read_to_string(path).map(|content| text = content),
     };
-    outcome.map(|()| text).map_err(|error| Report::new(format!("cannot read {path}: {error}")))
+    outcome.map(|()| text).map_err(|error| HintedError::new(format!("cannot read {path}: {error}")))
 }

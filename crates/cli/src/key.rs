@@ -2,13 +2,16 @@
 
 use std::io::{IsTerminal, Read, Write};
 
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::keyring;
+use aside_session::providers::{KeySource, Provider, Providers, env_var};
 use clap::Subcommand;
 
+use crate::ExitStatus;
 use crate::output;
-use crate::providers::{KeySource, Provider, Providers, env_var};
-use crate::report::{Report, print_notice};
-use crate::settings::Overrides;
-use crate::{ExitStatus, keyring, user_files};
+use crate::override_arguments::OverrideArguments;
+use crate::report::print_notice;
 
 /// Store providers' keys in the system's keyring
 ///
@@ -52,13 +55,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 /// The provider with this id; fails if it takes no key.
 fn provider_with_key(id: &str) -> anyhow::Result<Provider> {
-    let dialects = user_files::dialects()?;
-    let loaded = Overrides::default().load()?;
+    let dialects = UserFolders::from_environment().dialects()?;
+    let loaded = OverrideArguments::default().load()?;
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
     // The key is the same for every model.
     let provider = providers.resolve(&format!("{id}/any"), None)?;
     if provider.keys.is_empty() {
-        return Err(Report::new(format!("`{id}` takes no key")).hint("aside models lists which providers do").into());
+        return Err(HintedError::new(format!("`{id}` takes no key"))
+            .hint("aside models lists which providers do")
+            .into());
     }
     Ok(provider)
 }
@@ -69,12 +74,12 @@ fn set(id: &str) -> anyhow::Result<()> {
     if stdin.is_terminal() {
         // A typed key would stay visible on the screen and in the scrollback.
         let hint = format!("pipe it in, as in: pass show {id} | aside key set {id}");
-        return Err(Report::new("a key cannot be typed here, where it would be visible").hint(hint).into());
+        return Err(HintedError::new("a key cannot be typed here, where it would be visible").hint(hint).into());
     }
     let mut key = String::new();
     stdin.read_to_string(&mut key)?;
     if key.trim().is_empty() {
-        return Err(Report::new("standard input is empty").hint("pipe the key in").into());
+        return Err(HintedError::new("standard input is empty").hint("pipe the key in").into());
     }
     keyring::set(id, key.trim())?;
     print_notice(&format!("the key of `{id}` is in the keyring"));
@@ -82,8 +87,8 @@ fn set(id: &str) -> anyhow::Result<()> {
 }
 
 fn list() -> anyhow::Result<()> {
-    let dialects = user_files::dialects()?;
-    let loaded = Overrides::default().load()?;
+    let dialects = UserFolders::from_environment().dialects()?;
+    let loaded = OverrideArguments::default().load()?;
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
     let presets = dialects.iter().filter(|dialect| dialect.api_key_env.is_some()).map(|dialect| dialect.id.clone());
     let mut ids: Vec<String> = loaded.providers.iter().map(|table| table.name.clone()).chain(presets).collect();

@@ -1,53 +1,38 @@
 //! The `aside` binary: arguments, files, exit codes. Wire formats are the library's concern.
 
 mod ask;
-mod atomic;
 mod chat;
 mod completions;
 mod config;
 mod configured_models;
-mod confinement;
 mod decode;
 mod doctor;
 mod encode;
 mod explain;
+mod interrupts;
 mod judge;
 mod key;
-mod key_lookup;
-mod keyring;
-mod local_servers;
-mod log;
-#[cfg_attr(not(feature = "mcp"), path = "mcp_stub.rs")]
-mod mcp;
-mod mcp_tables;
-mod model_choice;
+mod key_bindings;
 mod models;
 mod output;
-mod permission_table;
+mod override_arguments;
 mod profile;
-mod provider_tables;
-mod providers;
 mod replay;
 mod report;
-mod request_preview;
+mod request_arguments;
 mod sandbox;
 mod search;
-mod session_recorder;
 mod sessions;
-mod settings;
-mod settings_file;
 mod sim;
-mod start;
-mod times;
 mod trust;
 mod usage;
-mod user_files;
 
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use aside_session::{HintedError, UserFolders, log};
 use clap::{Parser, Subcommand};
-
-use report::Report;
 
 const VARIABLES: &str = "\
 Environment:
@@ -112,23 +97,24 @@ pub(crate) enum ExitStatus {
 
 fn main() -> ExitCode {
     // Before anything else: as the sandbox helper, this process delays a command.
-    if let Some(code) = aside_confine::supervisor::run_if_helper() {
+    if let Some(code) = aside_session::run_if_helper() {
         return code;
     }
-    aside_confine::hide_this_process();
+    aside_session::hide_this_process();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return print_clap_error(&error),
     };
-    let outcome = log::init().map_err(anyhow::Error::from).and_then(|()| run_command(arguments));
+    let outcome =
+        log::init(&UserFolders::from_environment()).map_err(anyhow::Error::from).and_then(|()| run_command(arguments));
     let code = match outcome {
         Ok(outcome) => outcome,
         // The reader of the pipe has gone, as `head` does. That is not an error.
         Err(error) if is_broken_pipe(&error) => ExitStatus::Done,
         Err(error) => {
-            let report = Report::from(error);
-            log::write(log::LogLevel::Warn, || report.to_string());
-            report.print();
+            let error = report::as_hinted(error);
+            log::write(log::LogLevel::Warn, || error.to_string());
+            report::print_error(&error);
             ExitStatus::UsageError
         }
     };
@@ -137,7 +123,7 @@ fn main() -> ExitCode {
 
 fn run_command(arguments: Arguments) -> anyhow::Result<ExitStatus> {
     match arguments.command {
-        None => chat::run(arguments.chat),
+        None => chat::run(&arguments.chat),
         Some(CliCommand::Ask(arguments)) => ask::run(&arguments),
         Some(CliCommand::Completions(arguments)) => completions::print_completions(&arguments),
         Some(CliCommand::Config(arguments)) => config::run(&arguments),
@@ -170,6 +156,16 @@ fn print_clap_error(error: &clap::Error) -> ExitCode {
     // The reader of the pipe may be gone.
     drop(error.print());
     ExitCode::from(ExitStatus::Done as u8)
+}
+
+/// The process's working directory, in which sessions work.
+fn working_directory() -> Result<PathBuf, HintedError> {
+    std::env::current_dir().map_err(|error| HintedError::new(format!("the working directory cannot be read: {error}")))
+}
+
+/// The simulator's tokens per second: on a terminal the text should be slow enough to read.
+fn simulator_rate() -> Option<f64> {
+    std::io::stderr().is_terminal().then_some(80.0)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -9,14 +9,15 @@ use aside_core::dialect::{
 };
 use aside_core::safe_json;
 use aside_core::tags::TagStart;
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::provider_tables::ProviderTable;
+use aside_session::settings::configured_providers;
 use serde_json::{Value, json};
 
+use crate::ExitStatus;
 use crate::configured_models::{table_json, table_text};
 use crate::output;
-use crate::provider_tables::ProviderTable;
-use crate::report::Report;
-use crate::settings::configured_providers;
-use crate::{ExitStatus, user_files};
 
 const WIDTH: usize = 80;
 
@@ -49,8 +50,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let dialects = user_files::dialects()?;
-    let own = configured_providers()?;
+    let dialects = UserFolders::from_environment().dialects()?;
+    let own = configured_providers(&UserFolders::from_environment())?;
     let own: Vec<&ProviderTable> =
         own.iter().filter(|table| arguments.id.as_ref().is_none_or(|id| *id == table.name)).collect();
     let chosen = match own.is_empty() {
@@ -72,13 +73,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn select_dialects<'a>(dialects: &'a Dialects, id: Option<&str>) -> Result<Vec<&'a Dialect>, Report> {
+fn select_dialects<'a>(dialects: &'a Dialects, id: Option<&str>) -> Result<Vec<&'a Dialect>, HintedError> {
     let Some(id) = id else { return Ok(dialects.iter().collect()) };
     match dialects.get(id) {
         Some(dialect) => Ok(vec![dialect]),
         None => {
             let known: Vec<&str> = dialects.iter().map(|dialect| dialect.id.as_str()).collect();
-            Err(Report::new(format!("unknown dialect `{id}`")).hint(format!("one of: {}", known.join(", "))))
+            Err(HintedError::new(format!("unknown dialect `{id}`")).hint(format!("one of: {}", known.join(", "))))
         }
     }
 }

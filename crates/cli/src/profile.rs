@@ -1,15 +1,16 @@
 //! `aside profile`: named sets of thinking settings with a model.
 
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
 
-use aside_core::settings::{SettingKey, Settings};
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::profiles::{remove, write};
+use aside_session::settings::{self, ProfileName};
 use clap::Subcommand;
 
 use crate::output;
-use crate::report::{Report, print_notice};
-use crate::settings::{self, Overrides, ProfileName};
+use crate::override_arguments::OverrideArguments;
+use crate::report::print_notice;
 use crate::{ExitStatus, config};
 
 /// Save thinking settings and a model under a name
@@ -43,7 +44,7 @@ enum ProfileCommand {
         #[arg(short, long, value_name = "MODEL")]
         model: Option<String>,
         #[command(flatten)]
-        overrides: Overrides,
+        overrides: OverrideArguments,
     },
     /// Make a profile the active one
     ///
@@ -81,38 +82,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn save(name: &ProfileName, model: Option<&str>, overrides: &Overrides) -> Result<(), Report> {
+fn save(name: &ProfileName, model: Option<&str>, overrides: &OverrideArguments) -> Result<(), HintedError> {
     let loaded = overrides.load()?;
     let model = model.map(config::checked_model).transpose()?;
     let model = model.or(loaded.model.as_ref().map(|(model, _)| model.as_str()));
-    let path = write(name, model, &loaded.settings)?;
+    let path = write(&UserFolders::from_environment(), name, model, &loaded.settings)?;
     print_notice(&format!("saved profile `{name}` to {}", path.display()));
     Ok(())
 }
 
-/// Writes a profile and returns the path of its file.
-pub(crate) fn write(name: &ProfileName, model: Option<&str>, settings: &Settings) -> Result<PathBuf, Report> {
-    let mut file = settings::profile_file(&settings::folder()?, name)?;
-    file.add_header_comment(&format!(
-        "aside profile load {name}. What is not here is left to config.toml and the dialect."
-    ));
-    file.set_text("model", model)?;
-    for key in SettingKey::ALL.iter().copied().filter(|key| key.is_about_thinking()) {
-        // Only the user's own values are saved: a default in a profile would
-        // override the dialect.
-        match settings.get(key).filter(|(_, layer)| layer.is_set_by_user()) {
-            Some((value, _)) => file.set(key, value)?,
-            None => drop(file.unset(key)?),
-        }
-    }
-    file.write()?;
-    Ok(file.path().to_owned())
-}
-
-pub(crate) fn load(name: &ProfileName) -> Result<(), Report> {
-    let folder = settings::folder()?;
-    settings::existing_profile(&folder, name)?.contents()?;
-    let mut config = settings::config_file(&folder)?;
+pub(crate) fn load(name: &ProfileName) -> Result<(), HintedError> {
+    let folders = UserFolders::from_environment();
+    let folder = folders.require_config()?;
+    settings::existing_profile(folder, name)?.contents()?;
+    let mut config = settings::config_file(folder)?;
     config.set_text("profile", Some(&name.to_string()))?;
     config.write()?;
     print_notice(&format!("profile `{name}` is active"));
@@ -120,9 +103,10 @@ pub(crate) fn load(name: &ProfileName) -> Result<(), Report> {
 }
 
 fn list() -> anyhow::Result<()> {
-    let folder = settings::folder()?;
-    let active = settings::config_file(&folder)?.contents()?.profile;
-    let names = settings::profile_names(&folder)?;
+    let folders = UserFolders::from_environment();
+    let folder = folders.require_config()?;
+    let active = settings::config_file(folder)?.contents()?.profile;
+    let names = settings::profile_names(folder)?;
     if names.is_empty() {
         print_notice("there are none yet; aside profile save NAME makes one");
     }
@@ -135,36 +119,20 @@ fn list() -> anyhow::Result<()> {
 }
 
 fn show(name: &ProfileName) -> anyhow::Result<()> {
-    let contents = settings::existing_profile(&settings::folder()?, name)?.contents()?;
+    let contents = settings::existing_profile(UserFolders::from_environment().require_config()?, name)?.contents()?;
     let mut out = output::stdout();
     if let Some(model) = contents.model {
         writeln!(out, "model = {model}")?;
     }
     for change in contents.changes {
-        let value = change.value().map_or_else(|| "unset".to_owned(), config::on_one_line);
+        let value = change.value().map_or_else(|| "unset".to_owned(), settings::on_one_line);
         writeln!(out, "{} = {value}", change.key())?;
     }
     Ok(())
 }
 
-fn delete(name: &ProfileName) -> Result<(), Report> {
-    let also = if remove(name)? { "; no profile is active now" } else { "" };
+fn delete(name: &ProfileName) -> Result<(), HintedError> {
+    let also = if remove(&UserFolders::from_environment(), name)? { "; no profile is active now" } else { "" };
     print_notice(&format!("deleted profile `{name}`{also}"));
     Ok(())
-}
-
-/// Removes a profile. Returns true if it was the active one.
-pub(crate) fn remove(name: &ProfileName) -> Result<bool, Report> {
-    let folder = settings::folder()?;
-    let file = settings::existing_profile(&folder, name)?;
-    let mut config = settings::config_file(&folder)?;
-    let is_active = config.contents()?.profile.as_deref() == Some(&name.to_string());
-    // The config first: it must never name a missing profile.
-    if is_active {
-        config.set_text("profile", None)?;
-        config.write()?;
-    }
-    let path = file.path();
-    fs::remove_file(path).map_err(|error| Report::new(format!("cannot delete {}: {error}", path.display())))?;
-    Ok(is_active)
 }

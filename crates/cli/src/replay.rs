@@ -12,13 +12,14 @@ use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
 use aside_core::wire::Decoder;
 use aside_engine::{Front, Update};
+use aside_session::HintedError;
+use aside_session::UserFolders;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::ExitStatus;
 use crate::ask::plain::{OutputStyle, PlainOutput, ThinkingOutput};
-use crate::report::Report;
-use crate::{ExitStatus, user_files};
 
 /// Play a recorded stream
 ///
@@ -54,15 +55,15 @@ struct RecordedStream {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     if !arguments.speed.is_finite() || arguments.speed < 0.0 {
-        return Err(Report::new("the speed must be 0 or more")
+        return Err(HintedError::new("the speed must be 0 or more")
             .hint("--speed 2 is twice as fast, 0 is without pauses")
             .into());
     }
-    let dialects = user_files::dialects()?;
+    let dialects = UserFolders::from_environment().dialects()?;
     let name = &arguments.file;
-    let text = fs::read_to_string(name).map_err(|error| Report::new(format!("cannot read {name}: {error}")))?;
+    let text = fs::read_to_string(name).map_err(|error| HintedError::new(format!("cannot read {name}: {error}")))?;
     let recording = read(&text, &dialects)
-        .map_err(|problem| Report::new(format!("{name}: {problem}")).hint("aside ask --record FILE writes one"))?;
+        .map_err(|problem| HintedError::new(format!("{name}: {problem}")).hint("aside ask --record FILE writes one"))?;
     let style = OutputStyle {
         out_is_terminal: std::io::stdout().is_terminal(),
         err_is_terminal: std::io::stderr().is_terminal(),

@@ -1,10 +1,12 @@
 //! `aside sandbox`: runs a command confined like a model's commands.
 
 use aside_confine::{Approval, CommandEnd, CommandInput, RequestedAccess, spawn_supervisor};
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::confinement;
 
-use crate::report::Report;
-use crate::settings::Overrides;
-use crate::{ExitStatus, confinement};
+use crate::ExitStatus;
+use crate::override_arguments::OverrideArguments;
 
 /// Run a command confined like a model's commands
 ///
@@ -18,7 +20,7 @@ use crate::{ExitStatus, confinement};
   ASIDE_CONFINE_MAX=kernel aside sandbox -- sh -c 'echo x > ~/x'")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    overrides: Overrides,
+    overrides: OverrideArguments,
 
     /// Allow network access
     #[arg(long)]
@@ -31,12 +33,12 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let loaded = arguments.overrides.load()?;
-    let here = crate::start::working_directory()?;
+    let here = crate::working_directory()?;
     let unreadable = loaded.permissions.unreadable(&here);
-    let confine = confinement::confine(&here, &loaded.tools, unreadable);
+    let confine = confinement::confine(&here, &UserFolders::from_environment(), &loaded.tools, unreadable);
     let want = if arguments.network { RequestedAccess::Network } else { RequestedAccess::Standard };
     let refused = |refused: aside_confine::TierUnavailable| {
-        Report::new(refused.to_string()).hint("aside doctor says what is missing; tools.confine is in config.toml")
+        HintedError::new(refused.to_string()).hint("aside doctor says what is missing; tools.confine is in config.toml")
     };
     let confinement = confine.confinement(want).map_err(refused)?;
     crate::report::print_notice(&format!("tier: {confinement}"));
@@ -44,16 +46,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         crate::report::print_notice(&format!("unavailable: {why}"));
     }
     let Some((program, rest)) = arguments.command.split_first() else {
-        return Err(Report::new("there is no command").into());
+        return Err(HintedError::new("there is no command").into());
     };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let launch = confine.launch(program, &rest, want, Approval::Automatic, CommandInput::Empty).map_err(refused)?;
     let mut helper = confine.helper().command();
-    for variable in crate::start::key_variables(&crate::user_files::dialects()?, &loaded.providers) {
+    for variable in aside_session::start::key_variables(&UserFolders::from_environment().dialects()?, &loaded.providers)
+    {
         helper.env_remove(variable);
     }
     let report = spawn_supervisor::run_and_wait(helper, &launch)
-        .map_err(|error| Report::new(format!("the helper that runs it failed: {error}")))?;
+        .map_err(|error| HintedError::new(format!("the helper that runs it failed: {error}")))?;
     if report.killed_background {
         crate::report::print_notice("background processes were killed");
     }
@@ -66,6 +69,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         CommandEnd::Exited(code) => std::process::exit(code),
         CommandEnd::Signalled(signal) => std::process::exit(128 + signal),
         CommandEnd::Stopped => Ok(ExitStatus::Terminated),
-        CommandEnd::NotStarted(why) => Err(Report::new(format!("not run: {why}")).into()),
+        CommandEnd::NotStarted(why) => Err(HintedError::new(format!("not run: {why}")).into()),
     }
 }

@@ -4,14 +4,16 @@ use std::io::{IsTerminal, Write};
 
 use aside_core::safe_json;
 use aside_core::terminal_text::{terminal_safe, terminal_safe_line};
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::session_recorder;
+use aside_session::times;
 use aside_store::Store;
 use aside_store::search::{HitCount, HitList, HitOrder, SearchHit, SearchQuery, SearchScope};
 use serde_json::json;
 
 use crate::ExitStatus;
-use crate::report::{Report, print_notice};
-use crate::session_recorder;
-use crate::times;
+use crate::report::print_notice;
 
 /// Search prompts, answers, thinking and tool calls
 ///
@@ -52,11 +54,11 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let store = session_recorder::open_store()?;
+    let store = session_recorder::open_store(&UserFolders::from_environment())?;
     let since = arguments.since.as_deref().map(|word| {
         let hint = "7d, 12h, 30m, 2026-11-15 or 2026-11-15T10:00";
         times::parse(word, session_recorder::now())
-            .ok_or_else(|| Report::new(format!("`{word}` is not a time")).hint(hint))
+            .ok_or_else(|| HintedError::new(format!("`{word}` is not a time")).hint(hint))
     });
     let session = arguments
         .session

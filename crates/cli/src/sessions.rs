@@ -15,16 +15,20 @@ use aside_core::message::{Message, Role};
 use aside_core::safe_json;
 use aside_core::settings::SettingChange;
 use aside_core::terminal_text::terminal_safe_line;
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::log;
+use aside_session::session_recorder::{self, SessionChoice};
+use aside_session::settings::setting_error;
+use aside_session::times;
 use aside_store::{SqliteStore, Store};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
+use crate::ExitStatus;
 use crate::output;
-use crate::report::{Report, counted, print_notice};
-use crate::session_recorder::{self, SessionChoice};
-use crate::settings::setting_error;
-use crate::times;
-use crate::{ExitStatus, log, user_files};
+use crate::report::print_notice;
+use aside_core::counted::counted;
 
 /// List, show, export, import and delete sessions
 #[derive(Debug, clap::Args)]
@@ -122,12 +126,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// The named session, else the last one.
-fn session_choice(id: Option<&str>) -> SessionChoice<'_> {
-    id.map_or(SessionChoice::Last, SessionChoice::Named)
+fn session_choice(id: Option<&str>) -> SessionChoice {
+    id.map_or(SessionChoice::Last, |id| SessionChoice::Named(id.to_owned()))
 }
 
 fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
-    let store = session_recorder::open_store()?;
+    let store = session_recorder::open_store(&UserFolders::from_environment())?;
     let sessions = store.sessions(most).map_err(|error| session_recorder::store_error(&error))?;
     let mut out = output::stdout();
     if sessions.is_empty() && !as_json {
@@ -155,8 +159,8 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
 }
 
 fn show(id: Option<&str>, view: ThinkingView) -> anyhow::Result<()> {
-    let store = session_recorder::open_store()?;
-    let Some(resumed) = session_recorder::resume(&store, session_choice(id))? else { return Ok(()) };
+    let store = session_recorder::open_store(&UserFolders::from_environment())?;
+    let Some(resumed) = session_recorder::resume(&store, &session_choice(id))? else { return Ok(()) };
     let mut out = output::stdout();
     for (_, message) in resumed.conversation.history.branch() {
         out.write_all(transcript(message, view).as_bytes())?;
@@ -240,8 +244,8 @@ fn export_text(
     thinking: MarkdownThinking,
     no_opaque: bool,
 ) -> anyhow::Result<String> {
-    let store = session_recorder::open_store()?;
-    let Some(resumed) = session_recorder::resume(&store, session_choice(id))? else { return Ok(String::new()) };
+    let store = session_recorder::open_store(&UserFolders::from_environment())?;
+    let Some(resumed) = session_recorder::resume(&store, &session_choice(id))? else { return Ok(String::new()) };
     Ok(match format {
         ExportFormat::Jsonl => {
             let opaque = if no_opaque { OpaqueData::LeaveOut } else { OpaqueData::Keep };
@@ -260,15 +264,15 @@ fn export_text(
 
 fn write(text: &str, output: Option<&Path>) -> anyhow::Result<()> {
     match output {
-        Some(path) => crate::atomic::write(path, text)
-            .map_err(|error| Report::new(format!("cannot write {}: {error}", path.display())).into()),
+        Some(path) => aside_session::write_atomically(path, text)
+            .map_err(|error| HintedError::new(format!("cannot write {}: {error}", path.display())).into()),
         None => Ok(output::stdout().write_all(text.as_bytes())?),
     }
 }
 
 fn import_files(names: &[String]) -> anyhow::Result<()> {
-    let dialects = user_files::dialects()?;
-    let store = session_recorder::open_store()?;
+    let dialects = UserFolders::from_environment().dialects()?;
+    let store = session_recorder::open_store(&UserFolders::from_environment())?;
     // All or nothing: every file is checked before the first session is stored.
     let all = read_all(names, &dialects)?;
     for (names, imported) in all {
@@ -285,8 +289,8 @@ fn import_files(names: &[String]) -> anyhow::Result<()> {
 }
 
 /// Each session with the names of its files.
-fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Imported)>, Report> {
-    let texts: Vec<String> = names.iter().map(|name| read(name)).collect::<Result<_, Report>>()?;
+fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Imported)>, HintedError> {
+    let texts: Vec<String> = names.iter().map(|name| read(name)).collect::<Result<_, HintedError>>()?;
     let files: Vec<ImportFile<'_>> = names.iter().zip(&texts).map(|(name, text)| ImportFile { name, text }).collect();
     // Some programs split one session into several files; else each file is a session.
     let all = match import(&files, dialects) {
@@ -297,7 +301,7 @@ fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Import
                 let imported = import(&[*file], dialects).map_err(|error| import_error(file.name, &error))?;
                 Ok((file.name.to_owned(), imported))
             };
-            files.iter().map(one).collect::<Result<_, Report>>()?
+            files.iter().map(one).collect::<Result<_, HintedError>>()?
         }
     };
     for (name, imported) in &all {
@@ -306,8 +310,8 @@ fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Import
     Ok(all)
 }
 
-fn import_error(name: &str, error: &ImportError) -> Report {
-    let report = Report::new(format!("{name}: {error}"));
+fn import_error(name: &str, error: &ImportError) -> HintedError {
+    let report = HintedError::new(format!("{name}: {error}"));
     match error.hint() {
         Some(hint) => report.hint(hint),
         None => report,
@@ -316,23 +320,23 @@ fn import_error(name: &str, error: &ImportError) -> Report {
 
 /// An imported file is untrusted: it may only contain valid settings. Tools and
 /// permissions are not settings.
-fn check_settings(conversation: &Conversation) -> Result<(), Report> {
+fn check_settings(conversation: &Conversation) -> Result<(), HintedError> {
     let wrong = conversation.settings.iter().find_map(|(key, value)| SettingChange::parse(key, value).err());
     wrong.map_or(Ok(()), |error| Err(setting_error(&error)))
 }
 
-fn read(name: &str) -> Result<String, Report> {
+fn read(name: &str) -> Result<String, HintedError> {
     let mut text = String::new();
     let read = match name {
         "-" => std::io::stdin().read_to_string(&mut text).map(drop),
         path => fs::read_to_string(path).map(|content| text = content),
     };
-    read.map_err(|error| Report::new(format!("cannot read {name}: {error}")))?;
+    read.map_err(|error| HintedError::new(format!("cannot read {name}: {error}")))?;
     Ok(text)
 }
 
 fn delete(word: &str) -> anyhow::Result<()> {
-    let store: &SqliteStore = &*session_recorder::open_store()?;
+    let store: &SqliteStore = &*session_recorder::open_store(&UserFolders::from_environment())?;
     let id = store.find(word).map_err(|error| session_recorder::store_error(&error))?;
     store.delete(&id).map_err(|error| session_recorder::store_error(&error))?;
     print_notice(&format!("deleted {id}"));

@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use aside_session::HintedError;
+use aside_session::UserFolders;
 use aside_sim::{ScriptOptions, Service, Simulator};
 
-use crate::report::Report;
-use crate::{ExitStatus, user_files};
+use crate::ExitStatus;
 
 const LOCALHOST_IP: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -61,12 +62,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let chunk = arguments.chunk.and_then(|bytes| usize::try_from(bytes).ok());
     let options =
         ScriptOptions { seed: Some(arguments.seed), rate: Some(arguments.rate), chunk, ..ScriptOptions::default() };
-    let service = Service::new(user_files::dialects()?, options);
+    let service = Service::new(UserFolders::from_environment().dialects()?, options);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listen = arguments.listen;
         let simulator = Simulator::bind(listen, service).await.map_err(|error| {
-            Report::new(format!("cannot listen on {listen}: {error}")).hint("--listen 0 takes any free port")
+            HintedError::new(format!("cannot listen on {listen}: {error}")).hint("--listen 0 takes any free port")
         })?;
         print_address(simulator.address());
         // Stop in any case, even if the signal handler fails.

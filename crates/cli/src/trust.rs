@@ -1,18 +1,14 @@
-//! Trusted folders: only their instructions (`AGENTS.md`) are sent to the model. A
-//! user who clones a repository has not read its instructions yet.
+//! `aside trust`: which folders' instructions (`AGENTS.md`) are sent to the model.
 
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
-use aside_core::permission_question::{PermissionAnswer, PermissionQuestion, Risk};
 use aside_engine::project_files::ProjectFiles;
-use aside_engine::tools::Asker;
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::trust::TrustedFolders;
 
-use crate::output;
-use crate::report::Report;
-use crate::{ExitStatus, atomic, user_files};
+use crate::{ExitStatus, output};
 
 /// Trust a folder, so that its AGENTS.md is sent to the model
 ///
@@ -34,19 +30,19 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let mut folders = TrustedFolders::open()?;
+    let mut folders = TrustedFolders::open(&UserFolders::from_environment())?;
     if arguments.list {
-        for folder in &folders.folders {
+        for folder in folders.iter() {
             writeln!(output::stdout(), "{}", folder.display())?;
         }
         return Ok(ExitStatus::Done);
     }
     let folder = match &arguments.path {
         Some(path) => path.clone(),
-        None => crate::start::working_directory()?,
+        None => crate::working_directory()?,
     };
     if !folder.is_dir() {
-        return Err(Report::new(format!("{} is not a folder", folder.display())).into());
+        return Err(HintedError::new(format!("{} is not a folder", folder.display())).into());
     }
     let root = ProjectFiles::find(&folder, &[]).root;
     match arguments.forget {
@@ -56,148 +52,4 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let is = if arguments.forget { "is no longer trusted" } else { "is trusted" };
     writeln!(output::stdout(), "{} {is}", root.display())?;
     Ok(ExitStatus::Done)
-}
-
-/// The trusted folders, stored in the data folder.
-#[derive(Debug, Default)]
-pub(crate) struct TrustedFolders {
-    file: Option<PathBuf>,
-    folders: Vec<PathBuf>,
-}
-
-/// Paths that are not UTF-8 are stored as hex bytes.
-const BYTES: &str = "bytes:";
-
-impl TrustedFolders {
-    pub(crate) fn open() -> Result<TrustedFolders, Report> {
-        let Some(folder) = user_files::data_folder() else { return Ok(TrustedFolders::default()) };
-        TrustedFolders::read(folder.join("trust.json"))
-    }
-
-    fn read(file: PathBuf) -> Result<TrustedFolders, Report> {
-        let names: Vec<String> = match fs::read_to_string(&file) {
-            Ok(text) => serde_json::from_str(&text).map_err(|error| {
-                Report::new(format!("{} cannot be understood: {error}", file.display()))
-                    .hint("remove it; you are asked again about each folder")
-            })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Report::new(format!("cannot read {}: {error}", file.display()))),
-        };
-        let folders = names.iter().filter_map(|name| path_of(name)).collect();
-        Ok(TrustedFolders { file: Some(file), folders })
-    }
-
-    pub(crate) fn has(&self, root: &Path) -> bool {
-        self.folders.iter().any(|folder| folder == root)
-    }
-
-    pub(crate) fn add(&mut self, root: &Path) -> Result<(), Report> {
-        if self.has(root) {
-            return Ok(());
-        }
-        self.folders.push(root.to_owned());
-        self.write()
-    }
-
-    fn remove(&mut self, root: &Path) -> Result<(), Report> {
-        self.folders.retain(|folder| folder != root);
-        self.write()
-    }
-
-    fn write(&self) -> Result<(), Report> {
-        let Some(file) = &self.file else { return Err(Report::new("there is no data folder to remember it in")) };
-        let names: Vec<String> = self.folders.iter().map(|folder| name_of(folder)).collect();
-        let text = serde_json::to_string_pretty(&names).unwrap_or_default() + "\n";
-        atomic::write(file, &text).map_err(|error| Report::new(format!("cannot write {}: {error}", file.display())))
-    }
-}
-
-fn name_of(folder: &Path) -> String {
-    match folder.to_str() {
-        Some(name) => name.to_owned(),
-        None => {
-            let hex = folder.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}"));
-            format!("{BYTES}{}", hex.collect::<String>())
-        }
-    }
-}
-
-fn path_of(name: &str) -> Option<PathBuf> {
-    let Some(hex) = name.strip_prefix(BYTES) else { return Some(PathBuf::from(name)) };
-    let digits: Vec<u8> =
-        hex.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect::<Option<_>>()?;
-    let bytes = digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
-    Some(std::ffi::OsString::from_vec(bytes).into())
-}
-
-/// How to decide whether a folder is trusted.
-pub(crate) enum Trust<'a> {
-    /// Trusted by `--trust`.
-    Given,
-    /// Ask the user.
-    Ask(&'a dyn Asker),
-    /// Use earlier answers, without asking.
-    AsBefore,
-}
-
-impl Trust<'_> {
-    /// Whether these files may be sent. Remembers a yes.
-    pub(crate) async fn allows(&self, files: &ProjectFiles, notify: &dyn Fn(&str)) -> Result<bool, Report> {
-        let mut folders = TrustedFolders::open()?;
-        if files.is_empty() || folders.has(&files.root) {
-            return Ok(!files.is_empty());
-        }
-        let is_trusted = match self {
-            Trust::Given => true,
-            Trust::AsBefore => return Ok(false),
-            Trust::Ask(asker) => match asker.ask(question(files)).await {
-                PermissionAnswer::Once | PermissionAnswer::Session | PermissionAnswer::Project => true,
-                PermissionAnswer::No(_) => false,
-                PermissionAnswer::Nobody => {
-                    notify(&format!(
-                        "note: {} not sent: you have not trusted {} yet (aside trust, or --trust)",
-                        names_with_verb(&files.names()),
-                        files.root.display()
-                    ));
-                    return Ok(false);
-                }
-            },
-        };
-        if is_trusted && let Err(report) = folders.add(&files.root) {
-            notify(&format!("trusted for this run only: {report}"));
-        }
-        Ok(is_trusted)
-    }
-}
-
-fn question(files: &ProjectFiles) -> PermissionQuestion {
-    let why = "This folder has instructions that would be sent to the model as your own.";
-    let names = files.names().join("\n");
-    let preview = Some(format!("{why}\nA yes is remembered for this folder.\n\n{names}"));
-    PermissionQuestion {
-        id: "trust".to_owned(),
-        preview,
-        ..PermissionQuestion::new("trust", files.root.display().to_string(), Risk::Reads)
-    }
-}
-
-fn names_with_verb(names: &[String]) -> String {
-    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ffi::OsStr;
-
-    use super::*;
-
-    #[test]
-    fn folders_are_known_by_their_exact_bytes() {
-        let odd = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        for folder in [odd(b"/a/b"), odd(b"/a/\xff"), odd("/ä".as_bytes())] {
-            assert_eq!(path_of(&name_of(&folder)), Some(folder));
-        }
-        let folders = TrustedFolders { file: None, folders: vec![odd(b"/a/\xff")] };
-        assert!(folders.has(&odd(b"/a/\xff")) && !folders.has(&odd(b"/a/\xfe")));
-    }
 }

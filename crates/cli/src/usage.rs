@@ -2,22 +2,22 @@
 
 use std::io::Write;
 
-use aside_core::block::Origin;
-use aside_core::dialect::Dialects;
 use aside_core::safe_json;
 use aside_core::terminal_text::terminal_safe_line;
+use aside_session::HintedError;
+use aside_session::UserFolders;
+use aside_session::providers::{Providers, env_var};
+use aside_session::usage::{cost_text, group_name, pricing_terms, token_count};
+use aside_session::{session_recorder, times};
 use aside_store::Store;
-use aside_store::usage::{
-    BillingRules, Cost, GroupBy, ThinkingCount, TokenPrice, TokenTotal, UsageGroup, UsageQuery, UsageRow,
-};
+use aside_store::usage::{Cost, GroupBy, TokenTotal, UsageQuery, UsageRow};
 use clap::ValueEnum;
 use serde_json::json;
 
+use crate::ExitStatus;
 use crate::output;
-use crate::providers::{Providers, env_var};
-use crate::report::{Report, print_notice};
-use crate::settings::Overrides;
-use crate::{ExitStatus, session_recorder, times, user_files};
+use crate::override_arguments::OverrideArguments;
+use crate::report::print_notice;
 
 /// Show usage: thinking, answer and cached tokens, seconds, cost
 ///
@@ -49,14 +49,14 @@ enum UsageGrouping {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let store = session_recorder::open_store()?;
-    let dialects = user_files::dialects()?;
-    let loaded = Overrides::default().load()?;
+    let store = session_recorder::open_store(&UserFolders::from_environment())?;
+    let dialects = UserFolders::from_environment().dialects()?;
+    let loaded = OverrideArguments::default().load()?;
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
     let since = arguments.since.as_deref().map(|word| {
         let hint = "7d, 12h, 30m, 2026-11-15 or 2026-11-15T10:00";
         times::parse(word, session_recorder::now())
-            .ok_or_else(|| Report::new(format!("`{word}` is not a time")).hint(hint))
+            .ok_or_else(|| HintedError::new(format!("`{word}` is not a time")).hint(hint))
     });
     let session = arguments
         .session
@@ -103,43 +103,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         )?;
     }
     Ok(ExitStatus::Done)
-}
-
-/// The price of a message's model, and whether its output count includes thinking.
-pub(crate) fn pricing_terms(providers: &Providers<'_>, dialects: &Dialects, origin: &Origin) -> BillingRules {
-    let dialect = origin.dialect.as_deref().and_then(|id| dialects.get(id));
-    let included = dialect.is_none_or(|dialect| dialect.rules(origin.model.as_deref()).usage.included);
-    let counting = if included { ThinkingCount::InOutput } else { ThinkingCount::SeparateFromOutput };
-    let name = origin.provider.as_deref().zip(origin.model.as_deref()).map(|(id, model)| format!("{id}/{model}"));
-    let price = name.and_then(|name| providers.resolve(&name, None).ok()).and_then(|provider| provider.price);
-    let price = price.map(|price| TokenPrice { input: price.input, output: price.output, cached: price.cached });
-    BillingRules { price, thinking_count: counting }
-}
-
-pub(crate) fn group_name(group: &UsageGroup) -> String {
-    match group {
-        UsageGroup::Turn { session, turn } => format!("{session} #{turn}"),
-        UsageGroup::Model(model) => model.clone().unwrap_or_else(|| "unknown".to_owned()),
-        UsageGroup::Day(day) => {
-            let millis = u64::try_from(*day).unwrap_or_default().saturating_mul(86_400_000);
-            times::rfc3339(aside_core::block::Time(millis)).split('T').next().unwrap_or_default().to_owned()
-        }
-        UsageGroup::Session { id, title } => {
-            format!("{id} {}", title.as_deref().unwrap_or("")).chars().take(36).collect()
-        }
-    }
-}
-
-pub(crate) fn token_count(tokens: TokenTotal) -> String {
-    format!("{}{}", if tokens.is_estimate { "~" } else { "" }, tokens.count)
-}
-
-pub(crate) fn cost_text(cost: Cost) -> String {
-    match cost {
-        Cost::Unknown => String::new(),
-        Cost::AtLeast(amount) => format!("over {amount:.4}"),
-        Cost::Known(amount) => format!("{amount:.4}"),
-    }
 }
 
 fn as_json(line: &UsageRow) -> serde_json::Value {

@@ -161,6 +161,16 @@ const KNOWN_HEADER_MEMBERS: [&str; 6] = ["aside", "model", "title", "head", "too
 pub(crate) const KNOWN_MEMBERS: [&str; 11] =
     ["role", "blocks", "origin", "finish", "ending", "usage", "reasoningSeen", "interrupted", "at", "id", "parent"];
 
+/// Parses one message, as in a line of a conversation file.
+pub fn parse_message(json: &str) -> Result<Message, String> {
+    read_message(Raw::of(json).map_err(|error| error.to_string())?)
+}
+
+/// Parses one block, as in a message.
+pub fn parse_block(json: &str) -> Result<Block, String> {
+    read_block(Raw::of(json).map_err(|error| error.to_string())?)
+}
+
 pub(crate) fn read_message(raw: Raw<'_>) -> Result<Message, String> {
     let role = match text_member(raw, "role").as_deref() {
         Some("system") => Role::System,
@@ -394,7 +404,7 @@ fn read_origin(raw: Raw<'_>) -> Origin {
 
 /// `finish` is one of a few words; `ending` adds detail where they are not
 /// enough.
-fn read_ending(finish: Option<&str>, ending: Option<String>) -> Option<Ending> {
+pub(crate) fn read_ending(finish: Option<&str>, ending: Option<String>) -> Option<Ending> {
     Some(match (finish, ending.as_deref()) {
         (None, None) => return None,
         (None, Some("cut_off")) => Ending::CutOff,

@@ -187,6 +187,17 @@ pub enum NoteCode {
 }
 
 impl NoteCode {
+    pub const ALL: [NoteCode; 8] = [
+        NoteCode::CutOff,
+        NoteCode::Malformed,
+        NoteCode::Oversized,
+        NoteCode::OtherChoices,
+        NoteCode::ToolMarkup,
+        NoteCode::SourcesDiffer,
+        NoteCode::InvalidUtf8,
+        NoteCode::Blocked,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             NoteCode::CutOff => "cut_off",

@@ -125,7 +125,28 @@ pub(crate) fn finish(ending: &Ending) -> Option<&'static str> {
     }
 }
 
-fn side(side: ProseKind) -> &'static str {
+/// What [`finish`] does not say about an ending.
+pub(crate) fn ending_detail(ending: &Ending) -> Option<&str> {
+    match ending {
+        Ending::Unrecognized(word) if word != "other" => Some(word),
+        Ending::Unsaid => Some("unsaid"),
+        Ending::CutOff => Some("cut_off"),
+        Ending::Unrecognized(_)
+        | Ending::Stop
+        | Ending::Length
+        | Ending::ToolCalls
+        | Ending::ContentFilter
+        | Ending::Refusal
+        | Ending::Pause
+        | Ending::Error => None,
+    }
+}
+
+pub(crate) fn note(note: &Note) -> String {
+    line(&NoteView::of(note))
+}
+
+pub(crate) fn side(side: ProseKind) -> &'static str {
     match side {
         ProseKind::Text => "text",
         ProseKind::Thinking => "thinking",

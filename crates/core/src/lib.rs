@@ -52,6 +52,7 @@
 pub mod block;
 pub mod compaction;
 pub mod conversation;
+pub mod counted;
 pub mod dialect;
 pub mod event;
 pub mod fold;
@@ -60,6 +61,7 @@ pub mod history;
 pub mod interchange;
 pub mod json;
 pub mod json_text;
+pub mod json_value;
 pub mod mention;
 pub mod message;
 pub mod permission_question;

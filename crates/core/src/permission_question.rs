@@ -7,12 +7,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use unicode_width::UnicodeWidthChar;
 
 use crate::terminal_text::is_terminal_safe;
 
 /// An action that needs the user's permission.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PermissionQuestion {
     /// The id of the tool call.
     pub id: String,
@@ -33,7 +35,8 @@ pub struct PermissionQuestion {
     pub protected: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Risk {
     Reads,
     Writes,
@@ -43,7 +46,8 @@ pub enum Risk {
 }
 
 /// The user's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "camelCase")]
 pub enum PermissionAnswer {
     Once,
     /// For all similar actions in this session.
@@ -70,7 +74,8 @@ impl PermissionAnswer {
 }
 
 /// How well a process is confined. Later tiers are stronger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Tier {
     None,
     /// The sandbox of macOS.
@@ -92,14 +97,16 @@ impl fmt::Display for Tier {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Network {
     Off,
     On,
 }
 
 /// How one process is confined.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Confinement {
     pub tier: Tier,
     pub network: Network,

@@ -2,6 +2,8 @@
 //! network, clock or tools; the engine provides them, so a turn can be tested
 //! without IO.
 
+use serde::{Deserialize, Serialize};
+
 use crate::block::{Arguments, Block, Origin, Reply, ToolResult};
 use crate::dialect::Repair;
 use crate::event::{Ending, ProviderError, ReplyEnd};
@@ -48,7 +50,8 @@ pub enum Action {
 }
 
 /// Something the user should know while the turn continues.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TurnNotice {
     /// The provider refused the request, which was repaired and sent again.
     Repaired { row: String, repair: Repair, refusal: String },
@@ -63,7 +66,8 @@ impl From<RepairNotice> for TurnNotice {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TurnEnd {
     Answered,
     /// The reply contains only thinking.
@@ -82,6 +86,7 @@ pub enum TurnEnd {
     Oversized {
         most: u64,
     },
+    #[serde(with = "crate::json_value")]
     Failed(ProviderError),
     /// The connection to the provider failed.
     Unreachable(String),
@@ -90,7 +95,8 @@ pub enum TurnEnd {
     OutOfSteps(u32),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Declined {
     ByModel,
     ByFilter,

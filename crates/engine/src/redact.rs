@@ -40,6 +40,11 @@ impl Redactor {
         Redactor::new(self.values.iter().cloned().chain(more))
     }
 
+    /// A redactor with the values of both.
+    pub fn and(&self, other: &Redactor) -> Redactor {
+        self.with(other.values.iter().cloned())
+    }
+
     /// Replaces all keys in a text. A text without keys is not copied.
     pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut cleaned = Cow::Borrowed(text);

@@ -18,11 +18,11 @@ use aside_core::event::{BlockId, Ending, ReplyEnd, Usage};
 use aside_core::message::{Message, Role};
 use aside_core::permission_question;
 use aside_core::turn::TurnEnd;
-use aside_tui::app::{App, Setup};
-use aside_tui::seam::{
+use aside_front::{
     Command, CommandOutput, CompletionLists, DecisionRow, OpenedBlock, PendingQuestion, PermissionAnswer, QuestionId,
     Sending, Status, Update,
 };
+use aside_tui::app::{App, Setup};
 
 const THOUGHT: &str = "The user asks for a fix in the parser. Let me look at how lines are split first.\n\nThe loop in `scan_line` treats a fence inside a list as its own piece. That is wrong: the *indent* matters.\n\n1. find where the fence is opened\n2. compare the indent with that of the item\n3. keep it with its item\n\nA table test would have caught it. I will add one, then change the condition, then run everything again to be sure that nothing else depends on it.";
 

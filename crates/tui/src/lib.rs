@@ -1,6 +1,6 @@
 //! The terminal front end: state in, frames out.
 //!
-//! [`seam`] defines the updates that come from the engine and the commands that go back. [`app`]
+//! [`aside_front`] defines the updates that come in and the commands that go out. [`app`]
 //! handles messages, [`transcript`] holds the conversation and lays out the visible part, [`view`]
 //! paints. [`text`] breaks text into rows, [`syntax`] highlights code, [`theme`] defines the
 //! colours. [`plain`] is a second front end that prints lines of text. Only [`run()`] touches a
@@ -8,13 +8,12 @@
 
 pub mod app;
 pub mod bindings;
-pub mod commands;
+pub mod help;
 pub mod highlighter;
 pub mod input;
 pub mod paint;
 pub mod plain;
 mod run;
-pub mod seam;
 pub mod text;
 pub mod theme;
 pub mod token_estimate;

@@ -1,16 +1,9 @@
 //! Maps text roles and row backgrounds to terminal styles. No other module names a colour.
 
+pub use aside_front::slash_commands::ColourScheme;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::text::{FontStyle, RowBackground, Saturation, SyntaxToken, TextRole};
-
-/// Whether the terminal background is dark or light.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ColourScheme {
-    #[default]
-    Dark,
-    Light,
-}
 
 /// How many colours the terminal supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

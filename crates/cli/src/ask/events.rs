@@ -10,6 +10,7 @@ use aside_core::permission_question::PermissionQuestion;
 use aside_core::safe_json;
 use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::{Front, Update};
+use aside_front::wording::{THINKING_ONLY, compacted};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -88,7 +89,7 @@ impl<O: Write> JsonEvents<O> {
                 let answer = std::mem::take(&mut self.answer);
                 self.write_value(&json!({ "event": "answer", "text": answer }));
             }
-            TurnEnd::ThinkingOnly { .. } => self.write_notice("thinking_only", wording::THINKING_ONLY),
+            TurnEnd::ThinkingOnly { .. } => self.write_notice("thinking_only", THINKING_ONLY),
             TurnEnd::Empty
             | TurnEnd::Declined(_)
             | TurnEnd::CutOff
@@ -97,8 +98,8 @@ impl<O: Write> JsonEvents<O> {
             | TurnEnd::Unreachable(_)
             | TurnEnd::Interrupted
             | TurnEnd::OutOfSteps(_) => {
-                let (_, report) = wording::turn_end(end);
-                let message = report.map_or_else(|| "interrupted".to_owned(), |report| report.to_string());
+                let (_, notice) = wording::turn_end(end);
+                let message = notice.map_or_else(|| "interrupted".to_owned(), |notice| notice.what);
                 self.write_notice("failed", &message);
             }
         }
@@ -182,7 +183,7 @@ impl<O: Write> Front for JsonEvents<O> {
                 self.write_value(&json!({ "event": "answered", "id": id, "permit": permit.as_str() }));
             }
             Update::Recorded(message) => self.remember_answer(message),
-            Update::Compacted { summarised, .. } => self.write_notice("compacted", &wording::compacted(summarised)),
+            Update::Compacted { summarised, .. } => self.write_notice("compacted", &compacted(summarised)),
             Update::Ended(end) => self.write_end(end),
         }
     }

@@ -3,7 +3,6 @@
 mod events;
 pub(crate) mod permission_prompt;
 pub(crate) mod plain;
-pub(crate) mod recording;
 mod terminal;
 pub(crate) mod wording;
 
@@ -17,19 +16,20 @@ use aside_core::settings::ThinkingDisplay;
 use aside_core::tags::TagStart;
 use aside_core::tokens;
 use aside_core::turn::TurnEnd;
-use aside_engine::tools::{Asker, PermissionMode};
 use aside_engine::{Front, Session};
+use aside_front::wording::EndNotice;
+use aside_session::recording::{Recording, RecordingFront};
+use aside_session::session_recorder::{self, SessionRecorder, StoringFront};
+use aside_session::start::{self, ActiveSession};
+use aside_session::{Asker, HintedError, PermissionMode, SessionChoice, SessionOptions, Trust, UserFolders};
 use aside_store::{MessageId, SessionId, SqliteStore};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::ExitStatus;
-use crate::report::{Report, print_notice};
-use crate::session_recorder::{self, SessionChoice, SessionRecorder, StoringFront};
-use crate::settings::Overrides;
-use crate::start::{self, ActiveSession, Interrupts, StartOptions, Trust};
+use crate::interrupts::{Interrupts, interrupts};
+use crate::override_arguments::OverrideArguments;
+use crate::report::{print_hint, print_notice};
+use crate::{ExitStatus, key_bindings};
 use plain::{OutputStyle, PlainOutput, ThinkingOutput};
-use recording::{Recording, RecordingFront};
 
 /// Ask once and print the answer
 ///
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     model: Option<String>,
 
     #[command(flatten)]
-    overrides: Overrides,
+    overrides: OverrideArguments,
 
     /// Continue the most recent session
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
@@ -111,27 +111,27 @@ impl Arguments {
         !self.no_tools
     }
 
-    fn session_choice(&self) -> SessionChoice<'_> {
+    fn session_choice(&self) -> SessionChoice {
         match (&self.resume, self.last) {
-            (Some(word), _) => SessionChoice::Named(word),
+            (Some(word), _) => SessionChoice::Named(word.clone()),
             (None, true) => SessionChoice::Last,
             (None, false) => SessionChoice::New,
         }
     }
 
     /// Opens the store. If that fails, only continuing a session is an error.
-    fn store(&self) -> Result<Option<Arc<SqliteStore>>, Report> {
+    fn store(&self, options: &SessionOptions) -> Result<Option<Arc<SqliteStore>>, HintedError> {
         // Nothing is saved and no session is continued, so no store is needed.
-        if self.no_save && self.session_choice() == SessionChoice::New {
+        if self.no_save && options.choice == SessionChoice::New {
             return Ok(None);
         }
-        match (session_recorder::open_store(), self.session_choice()) {
+        match (session_recorder::open_store(&options.user_folders), &options.choice) {
             (Ok(store), _) => Ok(Some(store)),
-            (Err(report), SessionChoice::New) => {
-                print_notice(&format!("this turn is not saved: {report}"));
+            (Err(error), SessionChoice::New) => {
+                print_notice(&format!("this turn is not saved: {error}"));
                 Ok(None)
             }
-            (Err(report), SessionChoice::Last | SessionChoice::Named(_)) => Err(report),
+            (Err(error), SessionChoice::Last | SessionChoice::Named(_)) => Err(error),
         }
     }
 
@@ -174,18 +174,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 impl Arguments {
     /// The prompt of the command line and of standard input.
-    fn prompt(&self) -> Result<Prompt, Report> {
+    fn prompt(&self) -> Result<Prompt, HintedError> {
         let typed = self.prompt.join(" ");
         let piped = if std::io::stdin().is_terminal() { None } else { Some(read_piped()?) };
         if typed.trim().is_empty() && piped.as_ref().is_none_or(|piped| piped.trim().is_empty()) {
-            return Err(Report::new("there is nothing to ask").hint("aside ask \"your question\", or pipe it in"));
+            return Err(HintedError::new("there is nothing to ask").hint("aside ask \"your question\", or pipe it in"));
         }
         Ok(Prompt { typed, piped })
     }
 
     /// Warns about a prompt larger than the context window, and refuses one far
     /// larger, before it is sent.
-    fn check_prompt_size(&self, session: &Session, message: &Message) -> Result<(), Report> {
+    fn check_prompt_size(&self, session: &Session, message: &Message) -> Result<(), HintedError> {
         let Some((limit, layer)) = session.settings.context_limit_by() else { return Ok(()) };
         let texts = || {
             message.blocks.iter().filter_map(|block| match block {
@@ -209,30 +209,38 @@ impl Arguments {
         let what = format!("the prompt has about {tokens} tokens; {} takes {limit}", session.endpoint.model);
         if tokens * 2 > limit * 3 && !layer.is_set_by_user() {
             let hint = "send less, ask a model with a larger window, or set context.limit if it is larger than that";
-            return Err(Report::new(what).hint(hint));
+            return Err(HintedError::new(what).hint(hint));
         }
         print_notice(&format!("note: {what}"));
         Ok(())
     }
 
+    fn session_options(&self, asker: &Arc<dyn Asker + Send>) -> Result<SessionOptions, HintedError> {
+        Ok(SessionOptions {
+            model: self.model.clone(),
+            choice: self.session_choice(),
+            tools: self.offers_tools().then(|| self.mode()),
+            trust: if self.trust { Trust::Given } else { Trust::Ask(Arc::clone(asker)) },
+            overrides: self.overrides.overrides(),
+            simulator_rate: crate::simulator_rate(),
+            ..SessionOptions::new(crate::working_directory()?, UserFolders::from_environment())
+        })
+    }
+
     async fn ask(&self, prompt: Prompt) -> anyhow::Result<ExitStatus> {
-        let Interrupts { stop, leave, signal } = start::interrupts();
+        let Interrupts { stop, leave, signal } = interrupts();
         let asker = permission_prompt::terminal_asker(&stop);
-        let store = self.store()?;
+        let options = self.session_options(&asker)?;
+        let store = self.store(&options)?;
         let resumed = match &store {
-            Some(store) => session_recorder::resume(store, self.session_choice())?,
+            Some(store) => session_recorder::resume(store, &options.choice)?,
             None => None,
         };
-        let options = StartOptions {
-            model: self.model.as_deref(),
-            resumed: resumed.as_ref().map(|resumed| &resumed.conversation),
-            tools: self.offers_tools().then(|| self.mode()),
-            trust: if self.trust { Trust::Given } else { Trust::Ask(asker.as_ref()) },
-            notify: &print_notice,
-        };
         // Report a file that cannot be attached before any permission question.
-        let attached = start::attach(&prompt.typed, prompt.piped.as_deref())?;
-        let mut active = start::start_session(&options, &self.overrides).await?;
+        let attached = start::attach(&prompt.typed, prompt.piped.as_deref(), &options.folder)?;
+        let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
+        let mut active = start::start_session(&options, conversation, &print_notice).await?;
+        key_bindings::parse(&active.keys)?;
         attached.descriptions.iter().for_each(|description| print_notice(description));
         let message = Message::new(Role::User, attached.blocks);
         self.check_prompt_size(&active.session, &message)?;
@@ -259,7 +267,7 @@ impl Arguments {
         let recording = self
             .record
             .as_deref()
-            .map(|path| Recording::create(path, &recording_header(session), &session.redactor))
+            .map(|path| Recording::create(path, &path.display().to_string(), session))
             .transpose()?;
         let style = self.style(session);
         if self.json {
@@ -272,9 +280,11 @@ impl Arguments {
         let mut plain = PlainOutput::new(out, err, style);
         let end = run_turn(session, message, &mut plain, recording, recorder, asker, cancel).await;
         plain.finish()?;
-        let (outcome, report) = wording::turn_end(&end);
-        if let Some(report) = report {
-            report.print();
+        let (outcome, notice) = wording::turn_end(&end);
+        if let Some(EndNotice { what, hint, .. }) = notice {
+            let level = if outcome == ExitStatus::Done { "" } else { "error: " };
+            print_notice(&format!("{level}{what}"));
+            print_hint(hint.as_deref());
         }
         Ok(outcome)
     }
@@ -304,15 +314,15 @@ struct Prompt {
 const MAX_PIPED: u64 = 64 * 1024 * 1024;
 
 /// Reads all of standard input, which must be text.
-fn read_piped() -> Result<String, Report> {
+fn read_piped() -> Result<String, HintedError> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MAX_PIPED + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Report::new(format!("cannot read standard input: {error}")))?;
+    read.map_err(|error| HintedError::new(format!("cannot read standard input: {error}")))?;
     if bytes.len() as u64 > MAX_PIPED {
-        return Err(Report::new(format!("standard input has more than {MAX_PIPED} bytes")).hint("pipe in less"));
+        return Err(HintedError::new(format!("standard input has more than {MAX_PIPED} bytes")).hint("pipe in less"));
     }
     let not_text = || {
-        Report::new("standard input is not text, so nothing was sent")
+        HintedError::new("standard input is not text, so nothing was sent")
             .hint("pipe in UTF-8 text; an image is attached with @path")
     };
     let text = String::from_utf8(bytes).map_err(|_| not_text())?;
@@ -336,16 +346,4 @@ fn open_recorder(
             None
         }
     }
-}
-
-/// The first line of a recording.
-pub(crate) fn recording_header(session: &Session) -> serde_json::Value {
-    let endpoint = &session.endpoint;
-    json!({
-        "recording": 1,
-        "provider": endpoint.provider,
-        "dialect": endpoint.dialect.id,
-        "protocol": endpoint.dialect.protocol.to_string(),
-        "model": endpoint.model,
-    })
 }

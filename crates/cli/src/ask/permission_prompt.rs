@@ -1,6 +1,7 @@
 //! Permission questions of `ask`, asked on the controlling terminal.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::permission_question::{
@@ -19,14 +20,14 @@ pub(crate) const FEWEST_ROWS: usize = 5;
 
 /// Asks on the controlling terminal, if there is one. Ctrl+C at a question also
 /// stops the turn.
-pub(crate) fn terminal_asker(stop: &CancellationToken) -> Box<dyn Asker> {
+pub(crate) fn terminal_asker(stop: &CancellationToken) -> Arc<dyn Asker + Send> {
     // Answers are read from /dev/tty, because standard input may be a pipe.
     match Tty::open() {
         Ok(terminal) if std::io::stderr().is_terminal() => {
             let input = if std::io::stdin().is_terminal() { AnswerInput::Keys } else { AnswerInput::Lines };
-            Box::new(TerminalPrompt { terminal, input, stop: stop.clone() })
+            Arc::new(TerminalPrompt { terminal, input, stop: stop.clone() })
         }
-        _ => Box::new(NoTerminal),
+        _ => Arc::new(NoTerminal),
     }
 }
 

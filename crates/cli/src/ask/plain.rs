@@ -13,6 +13,7 @@ use aside_core::permission_question::escape_unsafe;
 use aside_core::repetition::RepetitionGuard;
 use aside_core::terminal_text::TerminalFilter;
 use aside_engine::{Front, Update};
+use aside_front::wording::compacted;
 
 use super::wording;
 
@@ -449,7 +450,7 @@ impl<O: Write, E: Write> Front for PlainOutput<O, E> {
                 self.print_line(&format!("{why}; trying again in {:.1} s", after.as_secs_f64()));
             }
             Update::TurnNotice(notice) => self.print_line(&wording::turn_notice(notice)),
-            Update::Compacted { summarised, .. } => self.print_line(&wording::compacted(summarised)),
+            Update::Compacted { summarised, .. } => self.print_line(&compacted(summarised)),
             Update::Noted(note) => self.print_line(&format!("note: {note}")),
             Update::Asked(_) => self.pause_for_question(),
             Update::Answered { .. } => self.resume_after_question(),

@@ -1,9 +1,10 @@
 //! Tests which text reaches which stream.
 
-use super::*;
 use aside_core::dialect::Dialects;
 use aside_core::event::Sink;
 use aside_core::wire::Decoder;
+
+use super::*;
 
 /// Both streams are pipes, thinking is shown.
 const PIPES: OutputStyle = OutputStyle {

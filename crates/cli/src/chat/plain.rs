@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use aside_core::permission_question::{IGNORE_KEYS_MS, QuestionLayout};
+use aside_front::{Command, QuestionId, Status, TerminalAction, Update};
 use aside_tui::plain::{InputSource, PlainSession, SessionOutcome};
-use aside_tui::seam::{Command, QuestionId, Status, TerminalAction, Update};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::ExitStatus;

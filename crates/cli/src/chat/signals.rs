@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use aside_tui::seam::Update;
+use aside_front::Update;
 use tokio_util::sync::CancellationToken;
 
 use crate::ExitStatus;
@@ -61,7 +61,7 @@ pub(crate) fn watch(front: FrontKind, updates: Sender<Update>) -> anyhow::Result
     let watch =
         SignalWatch { stop: CancellationToken::new(), outcome: Arc::default(), front_is_running: Arc::default() };
     let watching = watch.clone();
-    let runtime = crate::start::runtime()?;
+    let runtime = aside_session::start::runtime()?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         runtime.block_on(watching.stop.clone().run_until_cancelled(listen(front, &watching, &updates)))
     })?;

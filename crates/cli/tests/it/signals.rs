@@ -206,7 +206,7 @@ fn fail() {
     let engine = std::thread::spawn(move || {
         let heard = commands.recv();
         // Keeps the channel open until the panic.
-        let _updates: std::sync::mpsc::Sender<aside_tui::seam::Update> = updates;
+        let _updates: std::sync::mpsc::Sender<aside_front::Update> = updates;
         panic!("this part broke: {heard:?}");
     });
     let app = aside_tui::app::App::new(aside_tui::app::Setup::default());

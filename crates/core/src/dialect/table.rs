@@ -31,7 +31,7 @@ macro_rules! table {
 macro_rules! choices {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub enum $name {
             $($(#[$variant_meta])* #[serde(rename = $word)] $variant,)+
         }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use crate::block::{Block, Text, Thinking, ThinkingContent};
 use crate::conversation::{Conversation, KNOWN_MEMBERS, ToolSpec, line_name};
-use crate::event::Ending;
 use crate::history::{EntryId, History, HistoryEntry};
 use crate::json;
 use crate::json_text::{ObjectWriter, quote};
@@ -165,13 +164,25 @@ fn line(at: usize, entry: &HistoryEntry, names: &LineNames) -> String {
         let name = parent.and_then(|parent| names.get(parent));
         out.push_raw("parent", &name.map_or_else(|| "null".to_owned(), quote));
     }
-    write_metadata(message, &mut out);
+    write_rest(message, &mut out);
+    out.finish()
+}
+
+/// A message on its own, without its position in the history.
+pub(crate) fn message_json(message: &Message) -> String {
+    let mut out = ObjectWriter::default();
+    out.push_raw("role", &quote(role_name(message.role)));
+    write_rest(message, &mut out);
+    out.finish()
+}
+
+fn write_rest(message: &Message, out: &mut ObjectWriter) {
+    write_metadata(message, out);
     if let Some(usage) = message.usage {
         out.push_raw("usage", &json::usage(usage));
     }
     out.push_list("blocks", message.blocks.iter().map(json::block));
-    write_extra(message, &mut out);
-    out.finish()
+    write_extra(message, out);
 }
 
 /// Writes the metadata of a message, except usage.
@@ -184,18 +195,8 @@ pub(super) fn write_metadata(message: &Message, out: &mut ObjectWriter) {
     }
     if let Some(ending) = &message.ending {
         out.push_raw("finish", &json::finish(ending).map_or_else(|| "null".to_owned(), quote));
-        match ending {
-            Ending::Unrecognized(word) if word != "other" => out.push_raw("ending", &quote(word)),
-            Ending::Unsaid => out.push_raw("ending", "\"unsaid\""),
-            Ending::CutOff => out.push_raw("ending", "\"cut_off\""),
-            Ending::Unrecognized(_)
-            | Ending::Stop
-            | Ending::Length
-            | Ending::ToolCalls
-            | Ending::ContentFilter
-            | Ending::Refusal
-            | Ending::Pause
-            | Ending::Error => (),
+        if let Some(detail) = json::ending_detail(ending) {
+            out.push_raw("ending", &quote(detail));
         }
     }
     if let Some(seen) = &message.empty_thinking_field {

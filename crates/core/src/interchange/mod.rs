@@ -7,6 +7,7 @@ mod other_programs;
 
 use std::fmt;
 
+pub(crate) use json_lines::message_json;
 pub use json_lines::{OpaqueData, without_opaque, write_lines};
 pub use markdown::{ThinkingMarkup, left_out_of_markdown, read_markdown, write_markdown};
 

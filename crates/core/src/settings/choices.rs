@@ -25,9 +25,9 @@ pub(super) fn one_of(words: &[&str]) -> String {
 macro_rules! choices {
     ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$on_variant:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
         pub enum $name {
-            $($(#[$on_variant])* $variant,)+
+            $($(#[$on_variant])* #[serde(rename = $word)] $variant,)+
         }
 
         impl $name {

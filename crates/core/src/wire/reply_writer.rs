@@ -84,12 +84,11 @@ impl Sink for StreamWriter {
     fn take(&mut self, event: Event<'_>) {
         // An item may contain line breaks, which would end a frame.
         let compacted;
-        let event = match event {
-            Event::NativeItem { block, json, text_member } => {
-                compacted = compact(json);
-                Event::NativeItem { block, json: &compacted, text_member }
-            }
-            other => other,
+        let event = if let Event::NativeItem { block, json, text_member } = event {
+            compacted = compact(json);
+            Event::NativeItem { block, json: &compacted, text_member }
+        } else {
+            event
         };
         let StreamWriter { codec, restated, out } = self;
         match codec {

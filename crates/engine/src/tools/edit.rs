@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use aside_core::conversation::ToolSpec;
+use aside_core::counted::counted;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio::sync::OwnedMutexGuard;
@@ -14,7 +15,7 @@ use super::diff;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::working_dir::{ResolvedPath, WorkingDir};
 use super::write::write_if_unchanged;
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, counted};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "edit",

@@ -58,11 +58,6 @@ impl Asker for NobodyToAsk {
     }
 }
 
-/// `1 line`, `2 lines`.
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
 /// The text of a tool result, for the model.
 pub type ToolOutcome = Result<String, String>;
 

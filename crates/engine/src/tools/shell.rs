@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aside_confine::{Approval, CommandInput, ConfineSetting, RequestedAccess};
 use aside_core::conversation::ToolSpec;
+use aside_core::counted::counted;
 use aside_core::permission_question::{Network, Tier};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -15,7 +16,7 @@ use super::definition::ToolDefinition;
 use super::permissions::PermissionRules;
 use super::process::{self, CommandRun, RunEnd};
 use super::working_dir::WorkingDir;
-use super::{AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, Tool, ToolOutcome, counted};
+use super::{AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, Tool, ToolOutcome};
 
 const DEFAULT_SECONDS: u64 = 120;
 const MAX_SECONDS: u64 = 600;

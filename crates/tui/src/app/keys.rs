@@ -7,12 +7,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButto
 use super::permission_prompt::PromptOutcome;
 use super::{App, InputMode, TurnState, copy};
 use crate::bindings::KeyAction;
-use crate::commands::LocalCommand;
 use crate::input::editor::KeyHandled;
-use crate::seam::{Command, TerminalAction};
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::{HitPart, RowHit};
 use crate::view::reader::{ReaderOutcome, ReaderView};
+use aside_front::slash_commands::LocalCommand;
+use aside_front::{Command, TerminalAction};
 
 /// Rows to scroll per wheel step.
 const WHEEL: isize = 3;

@@ -18,9 +18,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
 
 use crate::bindings::Bindings;
-use crate::commands::{self, LocalCommand, ParsedLine};
 use crate::input::composer::Composer;
-use crate::seam::{Command, CommandOutput, CompletionLists, Sending, Status, TerminalAction, Update};
 use crate::text::highlight_jobs::HighlightResult;
 use crate::text::width_of;
 use crate::text::wrap::ellipsize;
@@ -30,6 +28,8 @@ use crate::transcript::Transcript;
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::thinking::duration;
 use crate::view::reader::ReaderView;
+use aside_front::slash_commands::{self, LocalCommand, ParsedLine};
+use aside_front::{Command, CommandOutput, CompletionLists, Sending, Status, TerminalAction, Update};
 use permission_prompt::PermissionPrompt;
 
 /// Everything that can happen to the screen.
@@ -319,10 +319,10 @@ impl App {
             return Vec::new();
         }
         self.composer.remember(text);
-        match commands::parse(text) {
+        match slash_commands::parse(text) {
             ParsedLine::Text => self.prompt(text.to_owned()),
             ParsedLine::Local(local) => self.run_local(local),
-            ParsedLine::Engine(command) => {
+            ParsedLine::Command(command) => {
                 self.transcript.follow();
                 vec![command]
             }
@@ -372,7 +372,7 @@ impl App {
 
     fn run_local(&mut self, local: LocalCommand) -> Vec<Command> {
         match local {
-            LocalCommand::Help => self.reader = Some(ReaderView::page("aside", &commands::help(&self.bindings))),
+            LocalCommand::Help => self.reader = Some(ReaderView::page("aside", &crate::help::help(&self.bindings))),
             LocalCommand::NextView => return self.set_view(next_view(self.transcript.view())),
             LocalCommand::View(view) => return self.set_view(view),
             LocalCommand::Reader => self.read_last(),
@@ -452,7 +452,7 @@ pub(crate) fn sent_report(sending: Option<&Sending>) -> Vec<CommandOutput> {
     let table = match Some(decisions).filter(|rows| !rows.is_empty()) {
         None => CommandOutput::Line("no stored thought was part of it".to_owned()),
         Some(rows) => {
-            let row = |row: &crate::seam::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
+            let row = |row: &aside_front::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
             let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
             CommandOutput::Table { head, rows: rows.iter().map(row).collect() }
         }

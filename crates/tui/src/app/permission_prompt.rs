@@ -10,7 +10,7 @@ use aside_core::permission_question::{
 use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::input::editor::Editor;
-use crate::seam::{Command, PendingQuestion, PermissionAnswer, QuestionId};
+use aside_front::{Command, PendingQuestion, PermissionAnswer, QuestionId};
 
 #[derive(Debug, Default)]
 pub struct PermissionPrompt {

@@ -5,11 +5,11 @@ use aside_core::terminal_text::terminal_safe_line;
 use aside_core::turn::TurnEnd;
 
 use super::{App, ThinkingRequest, TurnActivity, TurnState};
-use crate::seam::{Command, CommandOutput, OpenedBlock, Status, TerminalAction, Update};
 use crate::text::TextRole;
 use crate::text::wrap::ellipsize;
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::thinking::duration;
+use aside_front::{Command, CommandOutput, OpenedBlock, Status, TerminalAction, Update};
 
 impl App {
     pub(super) fn apply_update(&mut self, update: Update) -> Vec<Command> {

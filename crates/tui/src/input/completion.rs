@@ -2,8 +2,8 @@
 
 use aside_core::settings::{self, SettingKey};
 
-use crate::commands::{COMMANDS, argument_words};
-use crate::seam::{CompletionLists, SessionCompletion};
+use aside_front::slash_commands::{COMMANDS, argument_words};
+use aside_front::{CompletionLists, SessionCompletion};
 
 const MAX_OPTIONS: usize = 50;
 

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use super::completion::{self, CompletionPopup};
 use super::editor::{Editor, KeyHandled};
 use super::history::PromptHistory;
-use crate::seam::CompletionLists;
+use aside_front::CompletionLists;
 
 #[derive(Debug, Default)]
 pub struct Composer {

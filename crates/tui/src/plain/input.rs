@@ -2,11 +2,11 @@
 
 use super::{InputSource, InputState, PlainSession, PlainTurn, wording};
 use crate::app::{next_view, sent_report};
-use crate::commands::{self, COMMANDS, LocalCommand, ParsedLine};
 use aside_core::mention::escape_mentions;
 use aside_core::permission_question::QuestionLayout;
+use aside_front::slash_commands::{self, COMMANDS, LocalCommand, ParsedLine};
 
-use crate::seam::{Command, CommandOutput, PendingQuestion, PermissionAnswer, TerminalAction};
+use aside_front::{Command, CommandOutput, PendingQuestion, PermissionAnswer, TerminalAction};
 
 impl PlainSession {
     /// Handles an entered line.
@@ -100,18 +100,18 @@ impl PlainSession {
         if text.trim().is_empty() {
             return Vec::new();
         }
-        match commands::parse(text) {
+        match slash_commands::parse(text) {
             ParsedLine::Text => self.submit(text.to_owned()),
             ParsedLine::Local(local) => self.run_local(local),
-            ParsedLine::Engine(Command::Quit) => self.quit(),
-            ParsedLine::Engine(Command::Terminal(TerminalAction::Edit(_))) if self.source == InputSource::Pipe => {
+            ParsedLine::Command(Command::Quit) => self.quit(),
+            ParsedLine::Command(Command::Terminal(TerminalAction::Edit(_))) if self.source == InputSource::Pipe => {
                 self.unavailable("an editor needs a terminal")
             }
-            ParsedLine::Engine(Command::Terminal(TerminalAction::Edit(text))) => {
+            ParsedLine::Command(Command::Terminal(TerminalAction::Edit(text))) => {
                 vec![Command::Terminal(TerminalAction::Edit(text))]
             }
-            ParsedLine::Engine(Command::Terminal(_)) => self.unavailable("the mouse is the terminal's own"),
-            ParsedLine::Engine(command) => self.send(command),
+            ParsedLine::Command(Command::Terminal(_)) => self.unavailable("the mouse is the terminal's own"),
+            ParsedLine::Command(command) => self.send(command),
             ParsedLine::Invalid { what, hint } => {
                 self.show_output(&CommandOutput::Error { what, hint });
                 Vec::new()

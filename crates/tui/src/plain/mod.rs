@@ -1,7 +1,7 @@
 //! A front end that prints lines of text, for screen readers, slow connections and pipes. Nothing
 //! moves or is overwritten, and every change is announced.
 //!
-//! No IO: updates and typed lines in, text and commands out. It uses the same [`crate::seam`] as
+//! No IO: updates and typed lines in, text and commands out. It uses the same [`aside_front`] as
 //! the screen.
 
 mod input;
@@ -19,9 +19,9 @@ use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 
 use crate::app::undone_message;
-use crate::seam::{Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
 use crate::transcript::thinking::{ThinkingBlock, duration};
 use crate::transcript::{notice_text, turn_end_notice};
+use aside_front::{Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
 use output::{LineOutput, OutputSection};
 
 /// Where the input comes from.
@@ -383,7 +383,7 @@ impl PlainSession {
     }
 
     fn show_output(&mut self, output: &CommandOutput) {
-        for line in wording::output_lines(output) {
+        for line in output.lines() {
             self.output.line(&line);
         }
     }

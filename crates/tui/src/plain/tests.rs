@@ -7,7 +7,7 @@ use aside_core::event::{Ending, ReplyEnd};
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::seam::{PermissionAnswer, QuestionId, TerminalAction};
+use aside_front::{PermissionAnswer, QuestionId, TerminalAction};
 
 struct TestSession {
     plain: PlainSession,
@@ -390,7 +390,7 @@ fn commands_share_the_table_and_those_that_need_a_screen_say_so() {
         You: "#]]);
     assert_eq!(session.sent, [Command::View(ThinkingDisplay::Live)]);
     session.line("/help");
-    for entry in crate::commands::COMMANDS {
+    for entry in aside_front::slash_commands::COMMANDS {
         assert!(session.out.contains(&format!("/{}", entry.name)), "{}", entry.name);
     }
     session.line("/editor");

@@ -5,9 +5,9 @@ use aside_core::message::Message;
 use aside_core::permission_question::{QuestionLayout, escape_unsafe, render};
 use aside_core::repetition::Repetition;
 
-use crate::seam::{CommandOutput, PendingQuestion};
 use crate::transcript::hunks::{changed, has_diff};
 use crate::transcript::tool::subject;
+use aside_front::PendingQuestion;
 
 pub(super) fn call(call: &ToolCall) -> String {
     let arguments = match &call.arguments {
@@ -60,26 +60,6 @@ pub(super) fn answers(question: &PendingQuestion) -> String {
         None => "",
     };
     format!("Answer y: yes, once. {longer}n: no. n and a message: no, and the message goes to the model.")
-}
-
-/// A table row becomes one line; each cell is labelled.
-pub(super) fn output_lines(output: &CommandOutput) -> Vec<String> {
-    match output {
-        CommandOutput::Line(text) | CommandOutput::Markdown(text) => vec![text.clone()],
-        CommandOutput::Error { what, hint } => {
-            let hint = hint.iter().map(|hint| format!("Hint: {hint}"));
-            std::iter::once(format!("Error: {what}")).chain(hint).collect()
-        }
-        // The typed command is directly above.
-        CommandOutput::Titled { page, .. } => output_lines(page),
-        CommandOutput::Table { head, rows } => rows.iter().map(|row| table_row(head, row)).collect(),
-    }
-}
-
-fn table_row(head: &[String], row: &[String]) -> String {
-    let cells = head.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty());
-    let cells: Vec<String> = cells.map(|(name, cell)| format!("{name}: {}", one_line(cell))).collect();
-    cells.join("; ")
 }
 
 /// The text of a message, without thinking and tool calls.

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use aside_core::block::Time;
 
 use crate::app::{App, Msg};
-use crate::seam::{Command, CommandOutput, TerminalAction, Update};
 use crate::theme::Motion;
 use crate::transcript::SPINNER_STEP_MS;
+use aside_front::{Command, CommandOutput, TerminalAction, Update};
 use coalesce::coalesce;
 pub use editor::{edit, is_editor_running, suspend_with_editor};
 use highlight_thread::HighlightThread;

@@ -20,9 +20,9 @@ use ratatui::layout::Rect;
 
 use super::terminal_output::TerminalOutput;
 use crate::app::App;
-use crate::seam::MouseMode;
 use crate::theme::ColourDepth;
 use crate::view;
+use aside_front::MouseMode;
 
 pub(super) struct TerminalGuard {
     terminal: Terminal<CrosstermBackend<TerminalOutput>>,

@@ -4,17 +4,15 @@
 use aside_core::block::{Block, ToolResult};
 use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
-use aside_core::turn::{Declined, TurnEnd, TurnNotice};
+use aside_core::turn::{TurnEnd, TurnNotice};
+use aside_front::wording::{self, HintStyle, Severity};
 
 use super::item::TranscriptItem;
 use super::thinking::ThinkingBlock;
 use super::tool::ToolBlock;
 use super::{BlockPosition, ScrollPos, Transcript};
-use crate::seam::{CommandOutput, OpenedBlock, Sending};
 use crate::text::{LazyText, MarkdownView, TextRole};
-
-/// The notice for a reply that contains only thinking. The wording is specified.
-pub const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
+use aside_front::{CommandOutput, OpenedBlock, Sending};
 
 /// Shown where the user asked for the answer instead of more thinking.
 const ANSWER_NOW_NOTICE: &str = "asked for the answer now";
@@ -484,58 +482,17 @@ fn markdown_table(head: &[String], rows: &[Vec<String>]) -> String {
 }
 
 pub(crate) fn notice_text(notice: &TurnNotice) -> String {
-    match notice {
-        TurnNotice::Repaired { row, repair, refusal } => {
-            let refusal = refusal.lines().next().unwrap_or("");
-            let change = repair.as_str().replace('_', " ");
-            format!("the provider refused ({row}: {refusal})\nretried after: {change}")
-        }
-        TurnNotice::BrokenCall { name } => format!("the arguments of `{name}` are not valid JSON; it was not run"),
-    }
+    let text = wording::turn_notice(notice);
+    std::iter::once(text.what).chain(text.detail).collect::<Vec<_>>().join("\n")
 }
 
 /// The notice for the end of a turn.
 pub(crate) fn turn_end_notice(end: &TurnEnd) -> Option<(TextRole, String)> {
-    let (role, text) = match end {
-        TurnEnd::Answered => return None,
-        TurnEnd::ThinkingOnly { for_length: false } => (TextRole::Warning, THINKING_ONLY.to_owned()),
-        TurnEnd::ThinkingOnly { for_length: true } => {
-            let why = "it stopped at the output limit: raise request.maxTokens or lower reasoning.effort";
-            (TextRole::Warning, format!("{THINKING_ONLY}\nhint: {why}"))
-        }
-        TurnEnd::Empty => {
-            (TextRole::Error, "the model sent nothing at all\nhint: /retry, or another /model".to_owned())
-        }
-        TurnEnd::Length => {
-            let hint = "raise it with /set request.maxTokens=N, or ask it to continue";
-            (TextRole::Warning, format!("the answer is cut at the output limit\nhint: {hint}"))
-        }
-        TurnEnd::Declined(Declined::ByModel) => (TextRole::Error, "the model declined to answer".to_owned()),
-        TurnEnd::Declined(Declined::ByFilter) => (TextRole::Error, "a content filter stopped the answer".to_owned()),
-        TurnEnd::CutOff => {
-            let what = "the answer stops before the provider said that it was done";
-            (TextRole::Error, format!("{what}\nhint: what came is kept; /retry asks again"))
-        }
-        TurnEnd::Oversized { most } => {
-            let what = format!("the answer was cut at {most} bytes, which is reply.maxBytes");
-            (
-                TextRole::Error,
-                format!("{what}\nhint: what came is kept; raise it with /set reply.maxBytes=N, 0 for no limit"),
-            )
-        }
-        TurnEnd::Failed(error) => {
-            let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
-            (TextRole::Error, format!("the provider failed{status}: {}", error.message))
-        }
-        TurnEnd::Unreachable(what) => (TextRole::Error, format!("{what}\nhint: /retry asks again")),
-        TurnEnd::Interrupted => (TextRole::Warning, "interrupted".to_owned()),
-        TurnEnd::OutOfSteps(steps) => {
-            let steps = if *steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
-            (
-                TextRole::Warning,
-                format!("stopped after {steps} of tools\nhint: ask it to continue if it was making progress"),
-            )
-        }
+    let notice = wording::turn_end(end, HintStyle::SlashCommands)?;
+    let role = match notice.severity {
+        Severity::Warning => TextRole::Warning,
+        Severity::Error => TextRole::Error,
     };
-    Some((role, text))
+    let hint = notice.hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    Some((role, notice.what + &hint))
 }

@@ -24,7 +24,6 @@ use crate::paint::{clear, paint_row};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::{HighlightedRows, Row, RowBackground, Span, TextRole};
 use crate::theme::{Motion, Theme};
-pub use from_updates::THINKING_ONLY;
 pub(crate) use from_updates::{notice_text, turn_end_notice};
 use item::TranscriptItem;
 use scroll::{ScrollPos, SectionId};

@@ -4,8 +4,8 @@
 use super::item::TranscriptItem;
 use super::thinking::ThinkingShape;
 use super::{RenderContext, Transcript};
-use crate::seam::MessagePart;
 use crate::theme::Motion;
+use aside_front::MessagePart;
 
 /// A section of an item, which is laid out as a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

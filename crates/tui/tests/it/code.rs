@@ -5,7 +5,7 @@ use std::path::Path;
 
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{Command, OpenedBlock, PendingQuestion, QuestionId, Update};
+use aside_front::{Command, OpenedBlock, PendingQuestion, QuestionId, Update};
 use crossterm::event::KeyCode;
 use expect_test::expect_file;
 

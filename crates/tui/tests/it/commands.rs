@@ -2,8 +2,8 @@
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
-use aside_tui::commands::COMMANDS;
-use aside_tui::seam::{Command, CommandOutput, DecisionRow, MessagePart, Sending, Update};
+use aside_front::slash_commands::COMMANDS;
+use aside_front::{Command, CommandOutput, DecisionRow, MessagePart, Sending, Update};
 use crossterm::event::KeyCode;
 
 use crate::support::{TestTerminal, text_block, thinking};

@@ -11,7 +11,7 @@ use aside_core::message::Message;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 use aside_core::wire::Decoder;
-use aside_tui::seam::Update;
+use aside_front::Update;
 use expect_test::expect_file;
 
 use crate::support::TestTerminal;

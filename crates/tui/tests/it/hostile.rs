@@ -10,10 +10,10 @@ use aside_core::permission_question::{escape_unsafe, is_invisible, visible};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::terminal_text::is_terminal_safe;
 use aside_core::turn::{TurnEnd, TurnNotice};
-use aside_tui::app::Msg;
-use aside_tui::seam::{
+use aside_front::{
     CommandOutput, CompletionLists, DecisionRow, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update,
 };
+use aside_tui::app::Msg;
 use crossterm::event::KeyCode;
 
 use crate::draws;

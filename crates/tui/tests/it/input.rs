@@ -4,12 +4,12 @@ use aside_core::block::Block;
 use aside_core::event::Usage;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::app::Msg;
-use aside_tui::bindings::{ACTIONS, Bindings};
-use aside_tui::seam::{
+use aside_front::{
     Command, CommandOutput, DecisionRow, PendingQuestion, PermissionAnswer, QuestionId, Sending, Status,
     TerminalAction, Update,
 };
+use aside_tui::app::Msg;
+use aside_tui::bindings::{ACTIONS, Bindings};
 use aside_tui::theme::{ColourDepth, Motion, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -108,12 +108,12 @@ fn the_activity_is_shown_in_every_view() {
     term.line("go");
     term.send();
     assert!(line(&mut term).contains("waiting for acme/deep"));
-    term.open(0, aside_tui::seam::OpenedBlock::Thinking);
+    term.open(0, aside_front::OpenedBlock::Thinking);
     term.advance(3000);
     assert!(line(&mut term).contains("thinking · 3s · Esc stops"));
     term.close(0, aside_core::block::Block::Thinking(crate::support::thinking("So.", None)));
     assert!(line(&mut term).contains("waiting for acme/deep · 3s"), "finished thinking is not running");
-    term.open(1, aside_tui::seam::OpenedBlock::Text);
+    term.open(1, aside_front::OpenedBlock::Text);
     assert!(line(&mut term).contains("writing"));
     term.update(Update::TurnEnded(TurnEnd::Answered));
     assert_eq!(line(&mut term), "─".repeat(60));
@@ -454,7 +454,7 @@ fn t13_without_motion_and_colour_everything_is_still_shown() {
     let mut term = TestTerminal::with_theme(60, 16, theme, ThinkingDisplay::Live);
     term.line("why?");
     term.send();
-    term.open(0, aside_tui::seam::OpenedBlock::Thinking);
+    term.open(0, aside_front::OpenedBlock::Thinking);
     term.grow(0, "I wonder");
     let before = term.screen();
     assert!(before.contains("… Thinking") && before.contains("│ I wonder"), "{before}");
@@ -467,11 +467,11 @@ fn t13_without_motion_and_colour_everything_is_still_shown() {
 
 #[test]
 fn help_names_every_command_and_key() {
-    let help = aside_tui::commands::help(&Bindings::default());
-    for entry in aside_tui::commands::COMMANDS {
+    let help = aside_tui::help::help(&Bindings::default());
+    for entry in aside_front::slash_commands::COMMANDS {
         assert!(help.contains(&format!("/{}", entry.name)), "{}", entry.name);
     }
-    for (key, _) in aside_tui::commands::KEYS {
+    for (key, _) in aside_tui::help::KEYS {
         assert!(help.contains(key), "{key}");
     }
     for entry in ACTIONS {

@@ -5,7 +5,7 @@ use aside_core::event::{Ending, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{Command, OpenedBlock, Update};
+use aside_front::{Command, OpenedBlock, Update};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::support::{TestTerminal, text_block, thinking};

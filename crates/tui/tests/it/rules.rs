@@ -30,7 +30,7 @@
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, SettingChange, Settings, ThinkingDisplay};
-use aside_tui::seam::{Command, OpenedBlock, Status, Update};
+use aside_front::{Command, OpenedBlock, Status, Update};
 use aside_tui::theme::{ColourDepth, ColourScheme, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};

@@ -7,7 +7,7 @@ use aside_core::block::Block;
 use aside_core::event::BlockId;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{OpenedBlock, Update};
+use aside_front::{OpenedBlock, Update};
 use expect_test::expect_file;
 
 use crate::support::{TestTerminal, hidden, themes};
@@ -102,8 +102,8 @@ fn everything_around_the_transcript() {
         term.line("and then this");
         term.type_text("one more 漢字");
         out.push_str(&format!("== queue at {width}\n{}\n", term.screen()));
-        term.update(Update::QuestionAsked(Box::new(aside_tui::seam::PendingQuestion {
-            id: aside_tui::seam::QuestionId(1),
+        term.update(Update::QuestionAsked(Box::new(aside_front::PendingQuestion {
+            id: aside_front::QuestionId(1),
             about: crate::support::question_about("edit", "a.rs", Some(DIFF.into()), Some("edit:*".into())),
         })));
         out.push_str(&format!("== question at {width}\n{}\n", term.screen()));

@@ -4,8 +4,8 @@ use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
+use aside_front::{OpenedBlock, Update};
 use aside_tui::app::Msg;
-use aside_tui::seam::{OpenedBlock, Update};
 use crossterm::event::KeyCode;
 use proptest::prelude::*;
 

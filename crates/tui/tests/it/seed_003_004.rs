@@ -29,7 +29,7 @@ use aside_core::event::{BlockId, Ending, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, Settings, ThinkingDisplay};
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{Command, OpenedBlock, Status, Update};
+use aside_front::{Command, OpenedBlock, Status, Update};
 use crossterm::event::KeyCode;
 use ratatui::style::Modifier;
 

@@ -1,6 +1,6 @@
 //! Very small screens.
 
-use aside_tui::seam::{Command, PendingQuestion, PermissionAnswer, QuestionId, Update};
+use aside_front::{Command, PendingQuestion, PermissionAnswer, QuestionId, Update};
 use crossterm::event::KeyCode;
 
 use crate::support::TestTerminal;

@@ -4,7 +4,7 @@
 use aside_core::event::Usage;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{OpenedBlock, Sending, Status, Tier, Update};
+use aside_front::{OpenedBlock, Sending, Status, Tier, Update};
 use ratatui::style::Color;
 
 use crate::support::{TestTerminal, sending};

@@ -5,8 +5,8 @@ use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{Command, OpenedBlock, Status, Update};
-use aside_tui::transcript::THINKING_ONLY;
+use aside_front::wording::THINKING_ONLY;
+use aside_front::{Command, OpenedBlock, Status, Update};
 use crossterm::event::KeyCode;
 
 use crate::support::{TestTerminal, call, hidden, text_block, thinking};

@@ -3,12 +3,22 @@
 use aside_core::block::{Block, ThinkingContent};
 use aside_core::conversation::Conversation;
 use aside_core::interchange::{OpaqueData, without_opaque, write_lines};
+use aside_core::json_value::JsonValue;
+use aside_core::message::Message;
 use proptest::prelude::*;
 
 use super::generated_conversations::conversation;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_message_on_its_own_survives_json(conversation in conversation()) {
+        for entry in conversation.history.entries() {
+            let json = entry.message.to_json();
+            prop_assert_eq!(Message::from_json(&json), Ok(Message::clone(&entry.message)), "{}", json);
+        }
+    }
 
     #[test]
     fn p5_json_lines_read_back_as_the_same_conversation(conversation in conversation()) {

@@ -4,7 +4,7 @@
 use aside_core::event::Usage;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
+use aside_front::{OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
 use crossterm::event::KeyCode;
 
 use super::tool_calls::DIFF;

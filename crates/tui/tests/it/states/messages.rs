@@ -7,7 +7,7 @@ use aside_core::dialect::Repair;
 use aside_core::event::{Ending, Note, NoteCode, ProviderError, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
-use aside_tui::seam::{CommandOutput, OpenedBlock, Sending, Update};
+use aside_front::{CommandOutput, OpenedBlock, Sending, Update};
 
 use super::{StateScene, check_scenes};
 use crate::support::{TestTerminal, text_block};

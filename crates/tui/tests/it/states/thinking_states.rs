@@ -4,7 +4,7 @@ use aside_core::block::{Block, ThinkingSpan, Time};
 use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{OpenedBlock, Update};
+use aside_front::{OpenedBlock, Update};
 
 use super::{StateScene, check_scenes};
 use crate::support::{TestTerminal, hidden, text_block, thinking};

@@ -2,7 +2,7 @@
 
 use aside_core::block::{Block, ToolResult};
 use aside_core::turn::TurnEnd;
-use aside_tui::seam::{OpenedBlock, Update};
+use aside_front::{OpenedBlock, Update};
 
 use super::{StateScene, check_scenes};
 use crate::support::{TestTerminal, call};

@@ -1,0 +1,79 @@
+//! From the front end to the session.
+
+use aside_core::permission_question::PermissionAnswer;
+use aside_core::settings::ThinkingDisplay;
+use serde::{Deserialize, Serialize};
+
+use crate::question::QuestionId;
+
+/// From the front end to the session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Command {
+    Prompt(String),
+    Interrupt,
+    /// Stop thinking and answer now.
+    AnswerNow,
+    Answer {
+        id: QuestionId,
+        answer: PermissionAnswer,
+    },
+    Set {
+        key: String,
+        value: String,
+    },
+    Unset(String),
+    /// Show a setting and the layer that set it; without a key, all settings.
+    Query(Option<String>),
+    /// Change how thinking is displayed: sets `reasoning.display` and turns
+    /// `reasoning.includeInResponse` on. The screen already shows it this way.
+    View(ThinkingDisplay),
+    Profile(ProfileAction),
+    /// Without a name: list the models.
+    Model(Option<String>),
+    Effort(Option<String>),
+    /// Summarise the older turns.
+    Compact,
+    Fork,
+    Undo,
+    Retry,
+    Export(Option<String>),
+    /// A command that only the session knows, with its arguments.
+    Other {
+        name: String,
+        rest: String,
+    },
+    /// Carried out by the owner of the terminal; never reaches the session.
+    Terminal(TerminalAction),
+    Quit,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "camelCase")]
+pub enum TerminalAction {
+    /// Copy to the clipboard.
+    Copy(String),
+    /// Suspend until the shell resumes us.
+    Suspend,
+    Mouse(MouseMode),
+    /// Open this text in the user's editor.
+    Edit(String),
+}
+
+/// Whether the program or the terminal handles clicks and the wheel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum MouseMode {
+    Captured,
+    /// Dragging selects text, as usual in a terminal.
+    Released,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "camelCase")]
+pub enum ProfileAction {
+    List,
+    Load(String),
+    Save(String),
+    Delete(String),
+}

@@ -1,0 +1,22 @@
+//! What a front end receives and sends: [`Update`]s in, [`Command`]s out.
+//!
+//! Both are owned values, because they cross a thread or a socket. Their JSON is
+//! `{"type": …, "value": …}` with names in camel case; blocks, messages and usage
+//! have the names of [`aside_core::json`].
+
+mod command;
+mod output;
+mod question;
+pub mod slash_commands;
+mod status;
+mod update;
+pub mod wording;
+
+pub use aside_core::event::BlockId;
+pub use aside_core::permission_question::{PermissionAnswer, Tier};
+pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
+pub use command::{Command, MouseMode, ProfileAction, TerminalAction};
+pub use output::CommandOutput;
+pub use question::{PendingQuestion, QuestionId};
+pub use status::{CompletionLists, SessionCompletion, Status};
+pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, Update};

@@ -1,0 +1,135 @@
+//! The wording of notices that several front ends show.
+
+use aside_core::counted::counted;
+use aside_core::turn::{Declined, TurnEnd, TurnNotice};
+
+/// Shown for a reply that contains only thinking (T6). The wording is specified.
+pub const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
+
+/// The name of what a hint tells the user to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HintStyle {
+    /// `--set KEY=VALUE`, for a front end that answers once.
+    CommandLine,
+    /// `/set KEY=VALUE`, for a front end that stays open.
+    SlashCommands,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    Warning,
+    Error,
+}
+
+/// What to tell the user at the end of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndNotice {
+    pub severity: Severity,
+    pub what: String,
+    pub hint: Option<String>,
+}
+
+/// A notice during a turn: a headline and a line of detail, if it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeText {
+    pub what: String,
+    pub detail: Option<String>,
+}
+
+pub fn turn_notice(notice: &TurnNotice) -> NoticeText {
+    match notice {
+        TurnNotice::Repaired { row, repair, refusal } => {
+            let refusal = refusal.lines().next().unwrap_or("");
+            let change = repair.as_str().replace('_', " ");
+            NoticeText {
+                what: format!("the provider refused ({row}: {refusal})"),
+                detail: Some(format!("retried after: {change}")),
+            }
+        }
+        TurnNotice::BrokenCall { name } => {
+            NoticeText { what: format!("the arguments of `{name}` are not valid JSON; it was not run"), detail: None }
+        }
+    }
+}
+
+pub fn compacted(summarised: usize) -> String {
+    format!("replaced {} with a summary", counted(summarised as u64, "older message"))
+}
+
+/// The notice for the end of a turn; none for a complete answer.
+pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
+    let (severity, what) = match end {
+        TurnEnd::Answered => return None,
+        TurnEnd::ThinkingOnly { .. } => (Severity::Warning, THINKING_ONLY.to_owned()),
+        TurnEnd::Length => (Severity::Warning, "the answer is cut at the output limit".to_owned()),
+        TurnEnd::Empty => (Severity::Error, "the model sent nothing at all".to_owned()),
+        TurnEnd::Declined(Declined::ByModel) => (Severity::Error, "the model declined to answer".to_owned()),
+        TurnEnd::Declined(Declined::ByFilter) => (Severity::Error, "a content filter stopped the answer".to_owned()),
+        TurnEnd::CutOff => (Severity::Error, "the answer stops before the provider said that it was done".to_owned()),
+        TurnEnd::Oversized { most } => {
+            (Severity::Error, format!("the answer was cut at {most} bytes, which is reply.maxBytes"))
+        }
+        TurnEnd::Failed(error) => {
+            let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
+            (Severity::Error, format!("the provider failed{status}: {}", error.message))
+        }
+        TurnEnd::Unreachable(what) => (Severity::Error, what.clone()),
+        TurnEnd::Interrupted => (Severity::Warning, "interrupted".to_owned()),
+        TurnEnd::OutOfSteps(steps) => {
+            (Severity::Warning, format!("stopped after {} of tools", counted(u64::from(*steps), "step")))
+        }
+    };
+    let hint = match style {
+        HintStyle::CommandLine => command_line_hint(end),
+        HintStyle::SlashCommands => slash_command_hint(end),
+    };
+    Some(EndNotice { severity, what, hint: hint.map(str::to_owned) })
+}
+
+const AT_OUTPUT_LIMIT: &str = "it stopped at the output limit: raise request.maxTokens or lower reasoning.effort";
+const CONTINUE: &str = "ask it to continue if it was making progress";
+const OTHER_WORDS: &str = "put it differently, or ask another model with -m";
+
+fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
+    Some(match end {
+        TurnEnd::Answered | TurnEnd::ThinkingOnly { for_length: false } | TurnEnd::Interrupted => return None,
+        TurnEnd::ThinkingOnly { for_length: true } => AT_OUTPUT_LIMIT,
+        TurnEnd::Length => "raise it with --set request.maxTokens=N, or ask it to continue",
+        TurnEnd::Empty => "ask again, or another model with -m",
+        TurnEnd::Declined(Declined::ByModel | Declined::ByFilter) => OTHER_WORDS,
+        TurnEnd::CutOff => "what came is above; ask again",
+        TurnEnd::Oversized { .. } => "what came is kept; raise it with --set reply.maxBytes=N, 0 for no limit",
+        TurnEnd::Failed(error) => hint_for_status(error.status),
+        TurnEnd::Unreachable(_) => "check the network and the provider's base_url",
+        TurnEnd::OutOfSteps(_) => CONTINUE,
+    })
+}
+
+fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
+    Some(match end {
+        TurnEnd::Answered
+        | TurnEnd::ThinkingOnly { for_length: false }
+        | TurnEnd::Declined(_)
+        | TurnEnd::Failed(_)
+        | TurnEnd::Interrupted => return None,
+        TurnEnd::ThinkingOnly { for_length: true } => AT_OUTPUT_LIMIT,
+        TurnEnd::Length => "raise it with /set request.maxTokens=N, or ask it to continue",
+        TurnEnd::Empty => "/retry, or another /model",
+        TurnEnd::CutOff => "what came is kept; /retry asks again",
+        TurnEnd::Oversized { .. } => "what came is kept; raise it with /set reply.maxBytes=N, 0 for no limit",
+        TurnEnd::Unreachable(_) => "/retry asks again",
+        TurnEnd::OutOfSteps(_) => CONTINUE,
+    })
+}
+
+fn hint_for_status(status: Option<u16>) -> &'static str {
+    match status {
+        Some(401 | 403) => "check the key: aside doctor says which variable it is read from",
+        Some(402) => "the account has no credit, or the model is not in its plan",
+        Some(404) => "check the model's name and the provider's base_url",
+        Some(413) => "the conversation is too long for this model",
+        Some(429) => "the provider limits how often it is asked; wait, or ask another model with -m",
+        Some(status) if status >= 500 => "the fault is the provider's; try again later, or ask another model with -m",
+        _ => "aside encode shows the request; --set changes what is sent",
+    }
+}

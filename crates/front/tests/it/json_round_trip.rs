@@ -1,0 +1,344 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use aside_core::block::{
+    Arguments, Block, CallId, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, Time, ToolCall,
+    ToolResult, Unmodelled,
+};
+use aside_core::dialect::Repair;
+use aside_core::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
+use aside_core::message::{Message, Role};
+use aside_core::permission_question::{Confinement, Network, PermissionQuestion, Risk};
+use aside_core::settings::ThinkingDisplay;
+use aside_core::turn::{Declined, TurnEnd, TurnNotice};
+use aside_front::{
+    Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, MouseMode, OpenedBlock, PendingQuestion,
+    PermissionAnswer, ProfileAction, QuestionId, Sending, SessionCompletion, Status, TerminalAction, Tier, Update,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The JSON name of an update. A new variant must be named here, and needs an example below.
+fn update_name(update: &Update) -> &'static str {
+    match update {
+        Update::Sending(_) => "sending",
+        Update::Opened { .. } => "opened",
+        Update::Item { .. } => "item",
+        Update::Grew { .. } => "grew",
+        Update::Sealed { .. } => "sealed",
+        Update::Refiled { .. } => "refiled",
+        Update::Closed { .. } => "closed",
+        Update::Emptied { .. } => "emptied",
+        Update::Usage(_) => "usage",
+        Update::Noted(_) => "noted",
+        Update::ReplyEnded(_) => "replyEnded",
+        Update::Retrying { .. } => "retrying",
+        Update::TurnNotice(_) => "turnNotice",
+        Update::ToolStarted(_) => "toolStarted",
+        Update::ToolEnded(_) => "toolEnded",
+        Update::Recorded(_) => "recorded",
+        Update::TurnEnded(_) => "turnEnded",
+        Update::QuestionAsked(_) => "questionAsked",
+        Update::QuestionWithdrawn(_) => "questionWithdrawn",
+        Update::CommandOutput(_) => "commandOutput",
+        Update::Restored(_) => "restored",
+        Update::Undone(_) => "undone",
+        Update::NotSent { .. } => "notSent",
+        Update::GoTo { .. } => "goTo",
+        Update::Status(_) => "status",
+        Update::CompletionLists(_) => "completionLists",
+        Update::PromptHistory(_) => "promptHistory",
+        Update::Ready => "ready",
+        Update::Interrupt => "interrupt",
+        Update::Quit => "quit",
+        Update::Suspend => "suspend",
+    }
+}
+
+const N_UPDATES: usize = 31;
+
+fn command_name(command: &Command) -> &'static str {
+    match command {
+        Command::Prompt(_) => "prompt",
+        Command::Interrupt => "interrupt",
+        Command::AnswerNow => "answerNow",
+        Command::Answer { .. } => "answer",
+        Command::Set { .. } => "set",
+        Command::Unset(_) => "unset",
+        Command::Query(_) => "query",
+        Command::View(_) => "view",
+        Command::Profile(_) => "profile",
+        Command::Model(_) => "model",
+        Command::Effort(_) => "effort",
+        Command::Compact => "compact",
+        Command::Fork => "fork",
+        Command::Undo => "undo",
+        Command::Retry => "retry",
+        Command::Export(_) => "export",
+        Command::Other { .. } => "other",
+        Command::Terminal(_) => "terminal",
+        Command::Quit => "quit",
+    }
+}
+
+const N_COMMANDS: usize = 19;
+
+fn seal(kind: SealKind) -> Option<Seal> {
+    Some(Seal { kind, payload: "bytes+/=\u{2028}".to_owned() })
+}
+
+fn native() -> Option<Native> {
+    // The order of members and the form of numbers must survive.
+    Some(Native { json: r#"{"z":1.50,"a":{"n":12345678901234567890}}"#.to_owned(), text_member: Some("text".into()) })
+}
+
+fn blocks() -> Vec<Block> {
+    let thinking = |content| {
+        Block::Thinking(Thinking {
+            content,
+            source: "reasoning_content".to_owned(),
+            id: Some("rs_1".to_owned()),
+            items: Vec::new(),
+            span: None,
+            native: None,
+        })
+    };
+    let seals = || Seals { signature: seal(SealKind::Signature), encrypted: seal(SealKind::Encrypted) };
+    let call = |arguments| {
+        let (name, seal) = ("shell".to_owned(), seal(SealKind::Signature));
+        Block::ToolCall(ToolCall { id: CallId::Given("c1".to_owned()), name, arguments, seal, native: None })
+    };
+    vec![
+        Block::Text(Text { text: "an \"answer\"\n".to_owned(), seal: seal(SealKind::Signature), native: native() }),
+        thinking(ThinkingContent::Open { text: "let me see".to_owned() }),
+        thinking(ThinkingContent::Sealed { text: "let me see".to_owned(), seals: seals() }),
+        thinking(ThinkingContent::Hidden { seals: seals() }),
+        call(Arguments::Json(r#"{"command":"ls","n":1.0}"#.to_owned())),
+        call(Arguments::Broken("{\"command\":".to_owned())),
+        Block::ToolResult(result()),
+        Block::Unmodelled(Unmodelled { native: Native { json: r#"{"type":"new"}"#.to_owned(), text_member: None } }),
+    ]
+}
+
+fn result() -> ToolResult {
+    ToolResult { id: "c1".to_owned(), name: "shell".to_owned(), content: "\u{1b}[31mred".to_owned(), is_error: true }
+}
+
+fn message() -> Message {
+    let origin = Origin { provider: Some("acme".to_owned()), ..Origin::default() };
+    Message {
+        origin: Some(origin),
+        ending: Some(Ending::Unrecognized("novel".to_owned())),
+        usage: Some(usage()),
+        empty_thinking_field: Some("reasoning".to_owned()),
+        interrupted: true,
+        at: Some(Time(1_794_735_025_250)),
+        extra: vec![("x-note".to_owned(), "[1,2]".to_owned())],
+        ..Message::new(Role::Assistant, blocks())
+    }
+}
+
+fn usage() -> Usage {
+    Usage { input: Some(u64::MAX), output: Some(0), reasoning: None, cached: Some(7) }
+}
+
+fn error() -> ProviderError {
+    ProviderError { message: "too many".to_owned(), code: Some("rate".to_owned()), status: Some(429) }
+}
+
+fn question() -> PermissionQuestion {
+    let confinement = Confinement { tier: Tier::Kernel, network: Network::On, warnings: vec!["can signal".to_owned()] };
+    PermissionQuestion {
+        id: "c1".to_owned(),
+        preview: Some("make".to_owned()),
+        covers: Some("shell:make".to_owned()),
+        confinement: Some(confinement),
+        protected: Some(".git".to_owned()),
+        ..PermissionQuestion::new("shell", "make", Risk::Runs)
+    }
+}
+
+fn ends() -> Vec<TurnEnd> {
+    vec![
+        TurnEnd::Answered,
+        TurnEnd::ThinkingOnly { for_length: true },
+        TurnEnd::Empty,
+        TurnEnd::Length,
+        TurnEnd::Declined(Declined::ByModel),
+        TurnEnd::Declined(Declined::ByFilter),
+        TurnEnd::CutOff,
+        TurnEnd::Oversized { most: 5 },
+        TurnEnd::Failed(error()),
+        TurnEnd::Unreachable("no route".to_owned()),
+        TurnEnd::Interrupted,
+        TurnEnd::OutOfSteps(100),
+    ]
+}
+
+fn updates() -> Vec<Update> {
+    let block = BlockId(3);
+    let text = |text: &str| text.to_owned();
+    let decisions = vec![DecisionRow { what: text("message 1"), action: text("sent"), why: text("kept") }];
+    let sending = Sending {
+        step: 2,
+        model: text("acme/deep"),
+        effort: Some(text("high")),
+        tokens: 12,
+        limit: Some(100),
+        wants_thinking: true,
+        notes: vec![text("lowered")],
+        decisions,
+    };
+    let call = ToolCall {
+        id: CallId::Invented(format!("{}1", CallId::INVENTED)),
+        name: text("read"),
+        arguments: Arguments::default(),
+        seal: None,
+        native: None,
+    };
+    let mut updates = vec![
+        Update::Sending(Box::new(sending)),
+        Update::Opened { block, opening: OpenedBlock::Text },
+        Update::Opened { block, opening: OpenedBlock::Thinking },
+        Update::Opened { block, opening: OpenedBlock::ToolCall { name: text("read") } },
+        Update::Opened { block, opening: OpenedBlock::Unmodelled },
+        Update::Item { block },
+        Update::Grew { block, text: text("a\u{202e}b\n") },
+        Update::Sealed { block },
+        Update::Refiled { block, to: ProseKind::Thinking },
+        Update::Refiled { block, to: ProseKind::Text },
+        Update::Emptied { block },
+        Update::Usage(usage()),
+        Update::ReplyEnded(ReplyEnd { ending: Ending::Error, error: Some(error()) }),
+        Update::Retrying { after: Duration::from_millis(1_500), attempt: 2, why: text("busy") },
+        Update::TurnNotice(TurnNotice::Repaired { row: text("r1"), repair: Repair::DropField, refusal: text("no") }),
+        Update::TurnNotice(TurnNotice::BrokenCall { name: text("read") }),
+        Update::ToolStarted(Box::new(call)),
+        Update::ToolEnded(Box::new(result())),
+        Update::Recorded(Box::new(message())),
+        Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(4), about: question() })),
+        Update::QuestionWithdrawn(QuestionId(4)),
+        Update::Restored(vec![message(), Message::answer_now()]),
+        Update::Undone(text("again")),
+        Update::NotSent { text: text("@x"), what: text("no file"), hint: Some(text("name one")) },
+        Update::GoTo { message: 4, part: MessagePart::Thinking(1) },
+        Update::GoTo { message: 4, part: MessagePart::Start },
+        Update::Status(Box::new(Status { tier: Some(Tier::Strong), view: ThinkingDisplay::Off, ..Status::default() })),
+        Update::CompletionLists(Box::new(CompletionLists {
+            sessions: vec![SessionCompletion { name: text("k3f9"), about: text("parsing") }],
+            ..CompletionLists::default()
+        })),
+        Update::PromptHistory(vec![text("one"), text("two")]),
+        Update::Ready,
+        Update::Interrupt,
+        Update::Quit,
+        Update::Suspend,
+    ];
+    updates.extend(blocks().into_iter().map(|value| Update::Closed { block, value: Box::new(value) }));
+    updates.extend(NoteCode::ALL.map(|code| Update::Noted(Note { code, message: text("odd") })));
+    updates.extend(
+        [Ending::Unsaid, Ending::CutOff, Ending::Unrecognized(text("novel"))]
+            .map(|ending| Update::ReplyEnded(ReplyEnd { ending, error: None })),
+    );
+    updates.extend(ends().into_iter().map(Update::TurnEnded));
+    let table = CommandOutput::Table { head: vec![text("a")], rows: vec![vec![text("1")]] };
+    let outputs = [
+        CommandOutput::Line(text("done")),
+        CommandOutput::Error { what: text("no"), hint: None },
+        CommandOutput::Markdown(text("# page")),
+        CommandOutput::Titled { command: text("/usage"), page: Box::new(table) },
+    ];
+    updates.extend(outputs.map(Update::CommandOutput));
+    updates
+}
+
+fn commands() -> Vec<Command> {
+    let text = |text: &str| text.to_owned();
+    let mut commands = vec![
+        Command::Prompt(text("what is @src/main.rs?")),
+        Command::Interrupt,
+        Command::AnswerNow,
+        Command::Set { key: text("reasoning.effort"), value: text("high") },
+        Command::Unset(text("reasoning.effort")),
+        Command::Query(None),
+        Command::Query(Some(text("reasoning.effort"))),
+        Command::Model(None),
+        Command::Model(Some(text("acme/deep"))),
+        Command::Effort(Some(text("low"))),
+        Command::Compact,
+        Command::Fork,
+        Command::Undo,
+        Command::Retry,
+        Command::Export(Some(text("out.md"))),
+        Command::Other { name: text("search"), rest: text("a walrus") },
+        Command::Quit,
+    ];
+    let answers = [
+        PermissionAnswer::Once,
+        PermissionAnswer::Session,
+        PermissionAnswer::Project,
+        PermissionAnswer::No(None),
+        PermissionAnswer::No(Some(text("use make instead"))),
+        PermissionAnswer::Nobody,
+    ];
+    commands.extend(answers.map(|answer| Command::Answer { id: QuestionId(4), answer }));
+    commands.extend(ThinkingDisplay::ALL.iter().copied().map(Command::View));
+    let profiles = [ProfileAction::Load(text("deep")), ProfileAction::Save(text("deep"))];
+    commands.extend(profiles.map(Command::Profile));
+    commands.extend([ProfileAction::List, ProfileAction::Delete(text("deep"))].map(Command::Profile));
+    let actions = [TerminalAction::Copy(text("words")), TerminalAction::Suspend, TerminalAction::Edit(text("draft"))];
+    commands.extend(actions.map(Command::Terminal));
+    let modes = [MouseMode::Captured, MouseMode::Released];
+    commands.extend(modes.map(|mode| Command::Terminal(TerminalAction::Mouse(mode))));
+    commands
+}
+
+fn check<T>(values: Vec<T>, name: fn(&T) -> &'static str, n_names: usize)
+where
+    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    let mut names = BTreeSet::new();
+    for value in values {
+        let json = serde_json::to_string(&value).unwrap();
+        let parsed: T = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
+        assert_eq!(parsed, value, "{json}");
+        let tree: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(tree["type"], name(&value), "{json}");
+        let members: Vec<&str> = tree.as_object().unwrap().keys().map(String::as_str).collect();
+        assert!(matches!(members.as_slice(), ["type"] | ["type", "value"]), "{json}");
+        names.insert(name(&value));
+    }
+    assert_eq!(names.len(), n_names, "an example for every variant");
+}
+
+#[test]
+fn every_update_survives_json() {
+    check(updates(), update_name, N_UPDATES);
+}
+
+#[test]
+fn every_command_survives_json() {
+    check(commands(), command_name, N_COMMANDS);
+}
+
+#[test]
+fn the_json_has_the_names_that_other_programs_rely_on() {
+    let block = BlockId(3);
+    let closed = Update::Closed { block, value: Box::new(Block::Text(Text { text: "hi".into(), ..Text::default() })) };
+    let answer = PermissionAnswer::No(Some("use make".to_owned()));
+    #[rustfmt::skip]
+    let cases = [
+        (serde_json::to_string(&Update::Grew { block, text: "hi".to_owned() }), r#"{"type":"grew","value":{"block":3,"text":"hi"}}"#),
+        (serde_json::to_string(&closed), r#"{"type":"closed","value":{"block":3,"value":{"type":"text","text":"hi"}}}"#),
+        (serde_json::to_string(&Update::Retrying { after: Duration::from_secs(2), attempt: 1, why: "busy".to_owned() }),
+            r#"{"type":"retrying","value":{"afterMs":2000,"attempt":1,"why":"busy"}}"#),
+        (serde_json::to_string(&Update::TurnEnded(TurnEnd::ThinkingOnly { for_length: true })),
+            r#"{"type":"turnEnded","value":{"type":"thinkingOnly","value":{"forLength":true}}}"#),
+        (serde_json::to_string(&Command::Answer { id: QuestionId(4), answer }),
+            r#"{"type":"answer","value":{"id":4,"answer":{"type":"no","value":"use make"}}}"#),
+        (serde_json::to_string(&Command::Retry), r#"{"type":"retry"}"#),
+    ];
+    for (json, expected) in cases {
+        assert_eq!(json.unwrap(), expected);
+    }
+}

@@ -1,0 +1,170 @@
+//! The commands that change settings, model and profile, and those about the conversation.
+
+use aside_core::compaction::CompactionTrigger;
+use aside_core::interchange::{ThinkingMarkup, write_markdown};
+use aside_core::settings::{Layer, SettingKey, ThinkingDisplay};
+use aside_engine::compaction::CompactionResult;
+use aside_front::{Command, CommandOutput, ProfileAction, Update};
+use aside_store::session::SessionChange;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use super::{CommandOutcome, Driver, replies};
+use crate::error::HintedError;
+use crate::session_recorder::StoringFront;
+use crate::settings::{self, ProfileName, setting_error};
+use crate::{atomic, profiles, times};
+
+impl Driver {
+    pub(super) async fn run_command(
+        &mut self,
+        command: Command,
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<CommandOutcome, HintedError> {
+        let reply = |output: CommandOutput| Ok(CommandOutcome::Reply(output));
+        match command {
+            Command::Prompt(text) => self.send_prompt(&text, inbox).await,
+            Command::Retry => self.retry(inbox).await,
+            Command::Set { key, value } => {
+                self.set(&key, &value)?;
+                reply(replies::settings(&self.active.session.settings, Some(&key))?)
+            }
+            Command::Unset(key) => {
+                let settings = &mut self.active.session.settings;
+                settings.unset(Layer::Session, &key).map_err(|error| setting_error(&error))?;
+                self.settings_changed();
+                reply(replies::settings(&self.active.session.settings, Some(&key))?)
+            }
+            Command::Query(key) => reply(replies::settings(&self.active.session.settings, key.as_deref())?),
+            Command::View(view) => self.view(view),
+            Command::Effort(Some(level)) => {
+                self.set(SettingKey::Effort.name(), &level)?;
+                reply(replies::line(format!("effort: {level}")))
+            }
+            Command::Effort(None) => {
+                reply(replies::settings(&self.active.session.settings, Some(SettingKey::Effort.name()))?)
+            }
+            Command::Model(Some(name)) => self.switch_model(&name).await,
+            Command::Model(None) => reply(replies::line(format!("model: {}", self.active.model))),
+            Command::Profile(act) => self.profile(act),
+            Command::Compact => self.compact(inbox).await,
+            Command::Undo => self.undo(),
+            Command::Fork => self.fork(),
+            Command::Export(file) => self.export(file.as_deref()),
+            Command::Other { name, rest } => self.run_other(&name, &rest).await,
+            Command::Quit => Ok(CommandOutcome::Quit),
+            // No turn is running, so there is nothing to stop or to answer.
+            Command::Interrupt | Command::AnswerNow | Command::Answer { .. } | Command::Terminal(_) => {
+                Ok(CommandOutcome::Silent)
+            }
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), HintedError> {
+        self.active.session.settings.set(Layer::Session, key, value).map_err(|error| setting_error(&error))?;
+        self.settings_changed();
+        Ok(())
+    }
+
+    fn settings_changed(&mut self) {
+        self.open_resumed_recorder();
+        let settings = &self.active.session.settings;
+        let session_settings =
+            settings.layer(Layer::Session).map(|(key, value)| (key.name().to_owned(), value.to_string()));
+        let session_settings = session_settings.collect();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.change(&SessionChange::Settings(session_settings));
+        }
+        self.front.send(Update::Status(Box::new(self.status())));
+    }
+
+    /// The view of thinking is a preference, so it is also written to the config.
+    fn view(&mut self, view: ThinkingDisplay) -> Result<CommandOutcome, HintedError> {
+        self.active.session.settings.show(Layer::Session, view);
+        self.front.send(Update::Status(Box::new(self.status())));
+        if let Some(folder) = &self.active.user_folders.config {
+            settings::save_view(folder, view)?;
+        }
+        Ok(CommandOutcome::Silent)
+    }
+
+    async fn switch_model(&mut self, name: &str) -> Result<CommandOutcome, HintedError> {
+        self.active.switch(name).await?;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.set_origin(self.active.session.endpoint.origin(), self.active.model.clone());
+        }
+        self.front.send(Update::Status(Box::new(self.status())));
+        Ok(CommandOutcome::Reply(replies::line(format!("model: {}", self.active.model))))
+    }
+
+    fn profile(&mut self, act: ProfileAction) -> Result<CommandOutcome, HintedError> {
+        let folders = &self.active.user_folders;
+        let folder = folders.require_config()?;
+        match act {
+            ProfileAction::List => {
+                let names: Vec<String> = settings::profile_names(folder)?.iter().map(ProfileName::to_string).collect();
+                let names = if names.is_empty() { "there are none yet".to_owned() } else { names.join(", ") };
+                Ok(CommandOutcome::Reply(replies::line(format!("profiles: {names}"))))
+            }
+            ProfileAction::Load(name) => {
+                let name: ProfileName = name.parse().map_err(|error| HintedError::new(format!("{error}")))?;
+                let contents = settings::existing_profile(folder, &name)?.contents()?;
+                self.active.session.settings.load_profile(contents.changes);
+                self.profile = Some(name.to_string());
+                self.settings_changed();
+                Ok(CommandOutcome::Reply(replies::line(format!("profile: {name}"))))
+            }
+            ProfileAction::Save(name) => {
+                let name: ProfileName = name.parse().map_err(|error| HintedError::new(format!("{error}")))?;
+                profiles::write(folders, &name, Some(&self.active.model), &self.active.session.settings)?;
+                Ok(CommandOutcome::Reply(replies::line(format!("saved as {name}"))))
+            }
+            ProfileAction::Delete(name) => {
+                let name: ProfileName = name.parse().map_err(|error| HintedError::new(format!("{error}")))?;
+                if profiles::remove(folders, &name)? {
+                    self.profile = None;
+                }
+                Ok(CommandOutcome::Reply(replies::line(format!("deleted {name}"))))
+            }
+        }
+    }
+
+    async fn compact(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<CommandOutcome, HintedError> {
+        self.open_resumed_recorder();
+        let mut front = StoringFront::new(&mut self.front, self.recorder.as_mut());
+        let cancel = CancellationToken::new();
+        let mut work = std::pin::pin!(self.active.session.compact(CompactionTrigger::Manual, &mut front, &cancel));
+        let mut quits = false;
+        let compacted = loop {
+            tokio::select! {
+                compacted = &mut work => break compacted,
+                command = inbox.recv(), if !quits => match command {
+                    Some(Command::Interrupt) => cancel.cancel(),
+                    Some(Command::Quit) | None => {
+                        quits = true;
+                        cancel.cancel();
+                    }
+                    Some(other) => self.deferred.push_back(other),
+                },
+            }
+        };
+        if quits {
+            return Ok(CommandOutcome::Quit);
+        }
+        match compacted {
+            CompactionResult::Done(_) => Ok(CommandOutcome::Silent),
+            CompactionResult::Skipped(why) => Ok(CommandOutcome::Reply(replies::line(why.to_string()))),
+            CompactionResult::Failed(why) => {
+                Err(HintedError::new(format!("older turns could not be summarised: {why}")))
+            }
+        }
+    }
+
+    fn export(&self, file: Option<&str>) -> Result<CommandOutcome, HintedError> {
+        let text = write_markdown(&self.active.conversation(self.title.clone()), ThinkingMarkup::Callout);
+        let name = file.map_or_else(|| format!("aside-{}.md", times::file_stamp()), str::to_owned);
+        atomic::write(&self.active.folder.join(&name), &text)
+            .map_err(|error| HintedError::new(format!("cannot write {name}: {error}")))?;
+        Ok(CommandOutcome::Reply(replies::line(format!("written to {name}"))))
+    }
+}

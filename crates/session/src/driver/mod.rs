@@ -1,0 +1,340 @@
+//! Runs a session for a front end: its turns and commands.
+
+mod channel_front;
+mod commands;
+mod context_bars;
+mod context_commands;
+mod replies;
+mod stored_sessions;
+mod undo;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use aside_core::dialect::Dialects;
+use aside_core::message::{Message, Role};
+use aside_core::turn::TurnEnd;
+use aside_front::{Command, CommandOutput, CompletionLists, Status, Update};
+use aside_store::session::NewSession;
+use aside_store::{MessageId, SessionId, SqliteStore, Store};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::HintedError;
+use crate::handle::SessionSetup;
+use crate::recording::{Recording, RecordingFront};
+use crate::session_recorder::{self, SessionChoice, SessionRecorder, StoringFront};
+use crate::settings::{self, ProfileName};
+use crate::start::{self, ActiveSession, Saving, SessionOptions};
+use channel_front::{ChannelAsker, ChannelFront};
+use context_commands::ListedItem;
+pub use replies::decision_action;
+
+/// How many prompts of earlier sessions the input history holds.
+const MAX_PROMPTS: usize = 500;
+
+/// How many file names are offered for completion.
+const MAX_FILES: usize = 2000;
+
+/// A session that receives commands and sends updates.
+pub struct Driver {
+    active: ActiveSession,
+    front: ChannelFront,
+    asker: ChannelAsker,
+    store: Option<Arc<SqliteStore>>,
+    saving: Saving,
+    /// The recording started by `/record`.
+    recording: Option<Recording>,
+    /// The last listed items, for `/open NUMBER`.
+    listed: Vec<ListedItem>,
+    /// The stored session to continue, until `recorder` has opened it.
+    resumed: Option<(SessionId, Vec<MessageId>)>,
+    recorder: Option<SessionRecorder>,
+    /// The prompt that `/undo` removed, until another prompt is sent.
+    undone_prompt: Option<Message>,
+    /// The prompts of this run as typed, with `@path` mentions.
+    typed_prompts: Vec<String>,
+    title: Option<String>,
+    profile: Option<String>,
+    /// Commands received during a turn, to run after it.
+    deferred: VecDeque<Command>,
+}
+
+/// What to do after a command.
+enum CommandOutcome {
+    Reply(CommandOutput),
+    /// The front end shows the effect without a reply.
+    Silent,
+    Quit,
+}
+
+fn branch(active: &ActiveSession) -> Vec<Message> {
+    active.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+}
+
+impl Driver {
+    /// Opens a session. Its notices go to `updates`.
+    pub async fn open(
+        options: &SessionOptions,
+        updates: Sender<Update>,
+    ) -> Result<(Driver, SessionSetup), HintedError> {
+        // A new session can run without a store; the user is told.
+        let needs_store = options.saving == Saving::On || options.choice != SessionChoice::New;
+        let opened = needs_store.then(|| session_recorder::open_store(&options.user_folders)).transpose();
+        let (store, unsaved) = match (opened, &options.choice) {
+            (Ok(store), _) => (store, None),
+            (Err(error), SessionChoice::New) => (None, Some(error)),
+            (Err(error), SessionChoice::Last | SessionChoice::Named(_)) => return Err(error),
+        };
+        let mut resumed = match &store {
+            Some(store) => session_recorder::resume(store, &options.choice)?,
+            None => None,
+        };
+        // Move the history instead of copying it: it may be large.
+        let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
+        let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
+        let notify = |line: &str| drop(updates.send(Update::CommandOutput(replies::line(line))));
+        let mut active = start::start_session(options, conversation, &notify).await?;
+        let restored = match history {
+            Some(history) => {
+                active.session.replace_history(history);
+                branch(&active)
+            }
+            None => Vec::new(),
+        };
+        let profile = active.profile.as_ref().map(ProfileName::to_string);
+        let keys = std::mem::take(&mut active.keys);
+        let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
+        let driver = Driver {
+            active,
+            front: ChannelFront::new(updates.clone()),
+            asker: ChannelAsker::new(updates),
+            resumed: resumed.map(|resumed| (resumed.id, resumed.ids)),
+            store,
+            saving: options.saving,
+            recording: None,
+            listed: Vec::new(),
+            recorder: None,
+            undone_prompt: None,
+            typed_prompts: Vec::new(),
+            title,
+            profile,
+            deferred: VecDeque::new(),
+        };
+        let lists = driver.lists()?;
+        if let Some(error) = unsaved {
+            driver.front.send(Update::CommandOutput(replies::error(&error.prefixed("this session is not saved"))));
+        }
+        let setup = SessionSetup { status: driver.status(), lists, keys, restored };
+        Ok((driver, setup))
+    }
+
+    /// Returns the id of the saved session, if it is not empty.
+    pub async fn close(self) -> Option<SessionId> {
+        let saved = match (&self.recorder, self.resumed) {
+            (Some(recorder), _) => recorder.saved_id().cloned(),
+            (None, resumed) => resumed.map(|(id, _)| id),
+        };
+        let is_empty = self.active.session.history.branch().is_empty();
+        drop(self.recorder);
+        self.active.close().await;
+        saved.filter(|_| !is_empty)
+    }
+
+    /// Runs commands until the front end is gone.
+    pub async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
+        self.send_prompt_history();
+        loop {
+            let command = match self.deferred.pop_front() {
+                Some(command) => Some(command),
+                None => inbox.recv().await,
+            };
+            let Some(command) = command else { return };
+            // These belong to a running turn, or arrived too late for it.
+            let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
+            // Profile names are offered for completion.
+            let changes_lists = matches!(command, Command::Profile(_));
+            let begins_a_turn = matches!(command, Command::Prompt(_));
+            let title = replies::title(&command);
+            match self.run_command(command, inbox).await {
+                Ok(CommandOutcome::Silent) => (),
+                Ok(CommandOutcome::Reply(output)) => {
+                    self.front.send(Update::CommandOutput(replies::titled(title, output)))
+                }
+                Ok(CommandOutcome::Quit) => return,
+                // The front end is waiting for the turn to end.
+                Err(error) if begins_a_turn => {
+                    self.front.send(Update::TurnEnded(TurnEnd::Unreachable(error.to_string())));
+                }
+                Err(error) => self.front.send(Update::CommandOutput(replies::error(&error))),
+            }
+            if !is_aside {
+                self.front.send(Update::Ready);
+            }
+            if changes_lists {
+                self.refresh_lists();
+            }
+        }
+    }
+
+    /// Sends the prompts of earlier sessions, after the first frame is drawn.
+    fn send_prompt_history(&self) {
+        let earlier = self.store.as_ref().map(|store| store.prompts(MAX_PROMPTS));
+        if let Some(Ok(mut earlier)) = earlier {
+            earlier.reverse();
+            self.front.send(Update::PromptHistory(earlier));
+        }
+    }
+
+    async fn send_prompt(
+        &mut self,
+        text: &str,
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<CommandOutcome, HintedError> {
+        let attached = match start::attach(text, None, &self.active.folder) {
+            Ok(attached) => attached,
+            Err(error) => {
+                let (what, hint) = (error.to_string(), error.hint_text().map(str::to_owned));
+                self.front.send(Update::NotSent { text: text.to_owned(), what, hint });
+                return Ok(CommandOutcome::Silent);
+            }
+        };
+        self.undone_prompt = None;
+        self.typed_prompts.push(text.to_owned());
+        for description in attached.descriptions {
+            self.front.send(Update::CommandOutput(replies::line(description)));
+        }
+        self.send_message(Message::new(Role::User, attached.blocks), inbox).await
+    }
+
+    async fn send_message(
+        &mut self,
+        message: Message,
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<CommandOutcome, HintedError> {
+        self.open_recorder(&message);
+        let done = self.turn(message, inbox).await;
+        self.refresh_lists();
+        Ok(done)
+    }
+
+    async fn turn(&mut self, message: Message, inbox: &mut UnboundedReceiver<Command>) -> CommandOutcome {
+        let cancel = CancellationToken::new();
+        let settings = &self.active.session.settings;
+        self.front.limit = settings.context_limit();
+        let (enabled, by) = settings.enabled();
+        self.front.wants_thinking = enabled && (by.is_set_by_user() || settings.max_thinking_tokens().is_some());
+        self.front.sent_messages =
+            self.active.session.history.branch().iter().map(|(_, message)| replies::excerpt(message)).collect();
+        self.front.model.clone_from(&self.active.model);
+        let answer_now = self.active.session.answer_now_signal();
+        let mut recorder = RecordingFront::new(&mut self.front, self.recording.as_mut());
+        let mut front = StoringFront::new(&mut recorder, self.recorder.as_mut());
+        let mut turn = std::pin::pin!(self.active.session.turn(message, &mut front, &self.asker, &cancel));
+        let mut quits = false;
+        let _end: TurnEnd = loop {
+            tokio::select! {
+                end = &mut turn => break end,
+                command = inbox.recv(), if !quits => match command {
+                    Some(Command::Interrupt) => cancel.cancel(),
+                    Some(Command::AnswerNow) => answer_now.request(),
+                    Some(Command::Answer { id, answer: permit }) => self.asker.answer(id, permit),
+                    Some(Command::Quit) | None => {
+                        quits = true;
+                        cancel.cancel();
+                    }
+                    Some(other) => {
+                        self.asker.announce_deferred(&other);
+                        self.deferred.push_back(other);
+                    }
+                },
+            }
+        };
+        if quits { CommandOutcome::Quit } else { CommandOutcome::Silent }
+    }
+
+    /// Updates the completion lists: files, sessions, tools and rules may have changed.
+    fn refresh_lists(&self) {
+        if let Ok(lists) = self.lists() {
+            self.front.send(Update::CompletionLists(Box::new(lists)));
+        }
+    }
+
+    fn branch(&self) -> Vec<Message> {
+        branch(&self.active)
+    }
+
+    /// Opens the recorder when the first prompt is sent.
+    fn open_recorder(&mut self, first: &Message) {
+        let mut new = session_recorder::new_session(self.active.model.clone(), &self.active.session.settings, first);
+        // The user may have set a title before the first prompt.
+        new.title = self.title.take().or(new.title);
+        self.title.clone_from(&new.title);
+        self.open_recorder_with(new);
+    }
+
+    /// Opens the recorder of a resumed session before its first change, so that
+    /// undo, compaction and settings are stored even without a new prompt.
+    fn open_resumed_recorder(&mut self) {
+        if self.resumed.is_some() {
+            self.open_recorder_with(NewSession::default());
+        }
+    }
+
+    fn open_recorder_with(&mut self, new: NewSession) {
+        let wants_recorder = self.recorder.is_none() && self.saving == Saving::On;
+        let Some(store) = self.store.clone().filter(|_| wants_recorder) else { return };
+        let session = &self.active.session;
+        match SessionRecorder::open(store, self.resumed.take(), new, &session.history, session.endpoint.origin()) {
+            Ok(recorder) => self.recorder = Some(recorder),
+            Err(error) => {
+                self.store = None;
+                let what = format!("this session is not saved: {error}");
+                self.front.send(Update::CommandOutput(CommandOutput::Error { what, hint: None }));
+            }
+        }
+        self.front.send(Update::Status(Box::new(self.status())));
+    }
+
+    fn status(&self) -> Status {
+        let settings = &self.active.session.settings;
+        Status {
+            model: self.active.model.clone(),
+            profile: self.profile.clone(),
+            title: self.title.clone(),
+            limit: settings.context_limit(),
+            effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
+            view: settings.display(),
+            tier: self.active.tier(),
+        }
+    }
+
+    fn lists(&self) -> Result<CompletionLists, HintedError> {
+        let dialects = self.dialects();
+        let simulated = dialects.iter().map(|dialect| format!("sim/{}", dialect.id));
+        let presets = dialects
+            .iter()
+            .filter_map(|dialect| dialect.access.default_model.as_ref().map(|model| format!("{}/{model}", dialect.id)));
+        let profiles = match &self.active.user_folders.config {
+            Some(folder) => settings::profile_names(folder)?.iter().map(ProfileName::to_string).collect(),
+            None => Vec::new(),
+        };
+        let sessions = match &self.store {
+            Some(store) => store.sessions(100).map_err(|error| session_recorder::store_error(&error))?,
+            None => Vec::new(),
+        };
+        Ok(CompletionLists {
+            models: self.active.configured_models().chain(presets).chain(simulated).collect(),
+            profiles,
+            files: start::attachable_files(&self.active.folder, MAX_FILES),
+            sessions: sessions.into_iter().map(replies::completion_entry).collect(),
+            tools: self.tool_names(),
+            rules: self.forgettable_rules(),
+        })
+    }
+
+    fn dialects(&self) -> Arc<Dialects> {
+        self.active.session.dialects()
+    }
+}

@@ -1,0 +1,49 @@
+//! A running session, whatever shows it: settings, providers, keys, permissions,
+//! the store and the commands.
+//!
+//! A front end needs [`spawn`] and the values of `aside_front`: it sends commands,
+//! receives updates, and reads what to show first from [`SessionSetup`]. A program
+//! calls [`run_if_helper`] before anything else, because it is its own sandbox helper.
+//! Nothing here prints, and the working directory is an option.
+
+mod atomic;
+pub mod confinement;
+mod driver;
+pub mod error;
+mod handle;
+pub mod key_lookup;
+pub mod keyring;
+pub mod local_servers;
+pub mod log;
+#[cfg_attr(not(feature = "mcp"), path = "mcp_stub.rs")]
+pub mod mcp;
+pub mod mcp_tables;
+pub mod model_choice;
+mod permission_table;
+pub mod profiles;
+pub mod provider_tables;
+pub mod providers;
+pub mod recording;
+pub mod request_preview;
+pub mod session_recorder;
+pub mod settings;
+pub mod settings_file;
+pub mod start;
+pub mod times;
+pub mod trust;
+pub mod usage;
+pub mod user_files;
+
+pub use aside_confine::hide_this_process;
+pub use aside_confine::supervisor::run_if_helper;
+pub use aside_engine::tools::{Asker, PermissionMode};
+pub use aside_store::SessionId;
+pub use atomic::write as write_atomically;
+pub use driver::{Driver, decision_action};
+pub use error::HintedError;
+pub use handle::{RunningSession, SessionHandle, SessionSetup, spawn, spawn_with_updates};
+pub use session_recorder::SessionChoice;
+pub use settings::Overrides;
+pub use start::{Saving, SessionOptions};
+pub use trust::Trust;
+pub use user_files::UserFolders;

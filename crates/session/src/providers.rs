@@ -1,0 +1,294 @@
+//! Resolves `PROVIDER/MODEL`: built-in presets, the user's changes to them, and
+//! the user's own providers.
+
+use aside_core::block::Origin;
+use aside_core::dialect::{Access, Dialect, Dialects, matches_pattern};
+use aside_core::rules::dialect_defaults;
+use aside_core::settings::{Layer, Settings};
+use aside_core::wire::{Destination, Encoded, HttpCall, http_call};
+use serde_json::{Map, Value};
+
+use crate::error::HintedError;
+use crate::provider_tables::{ModelPrice, ModelTable, ProviderTable, SIMULATOR};
+
+/// A provider with one of its models.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    pub id: String,
+    pub dialect: Dialect,
+    /// The model's name without the provider.
+    pub model: String,
+    pub endpoint: ProviderEndpoint,
+    /// How requests authenticate. It depends on the host, not on the dialect.
+    pub access: Access,
+    /// Where to look for the key, in order.
+    pub keys: Vec<KeySource>,
+    pub headers: Vec<(String, String)>,
+    pub extra_body: Map<String, Value>,
+    pub context_limit: Option<u64>,
+
+    pub price: Option<ModelPrice>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProviderEndpoint {
+    /// The base URL, without a trailing slash.
+    At(String),
+    /// The URL is known once the simulator runs.
+    BuiltInSimulator,
+    /// The URL is incomplete.
+    Missing { what: String, remedy: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// An environment variable.
+    Env(String),
+    /// A command that prints the key.
+    Command(String),
+}
+
+impl Provider {
+    /// The origin of seals in this provider's replies.
+    pub fn origin(&self) -> Origin {
+        let endpoint = match &self.endpoint {
+            ProviderEndpoint::At(url) => Some(url.clone()),
+            ProviderEndpoint::BuiltInSimulator | ProviderEndpoint::Missing { .. } => None,
+        };
+        Origin { provider: Some(self.id.clone()), endpoint, ..Origin::default() }
+    }
+
+    /// Sets the defaults of this model, in a layer below all user settings.
+    pub fn apply_defaults(&self, settings: &mut Settings) {
+        let mut rules = self.dialect.rules(Some(&self.model)).clone();
+        rules.ask.context_limit = self.context_limit.or(rules.ask.context_limit);
+        settings.replace(Layer::Dialect, dialect_defaults(&rules));
+    }
+
+    /// The HTTP request: URL, headers and body.
+    pub fn http_call(&self, encoded: &Encoded, key: Option<&str>) -> Result<HttpCall, HintedError> {
+        let base_url = match &self.endpoint {
+            ProviderEndpoint::At(url) => url,
+            ProviderEndpoint::BuiltInSimulator => {
+                return Err(HintedError::new("the simulator has no URL before it runs").hint("leave --full out"));
+            }
+            ProviderEndpoint::Missing { what, remedy } => return Err(HintedError::new(what).hint(remedy)),
+        };
+        let Provider { access, headers, extra_body, .. } = self;
+        Ok(http_call(encoded, &Destination { base_url, access, key, headers, extra_body }))
+    }
+}
+
+/// All providers, built-in and configured.
+pub struct Providers<'a> {
+    pub dialects: &'a Dialects,
+    pub tables: &'a [ProviderTable],
+    /// Looks up an environment variable; none if it is empty.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Providers<'_> {
+    /// Resolves `PROVIDER/MODEL`. A dialect from the command line overrides every
+    /// other, and is the provider if `name` has none.
+    pub fn resolve(&self, name: &str, dialect: Option<&str>) -> Result<Provider, HintedError> {
+        let dialect_override = dialect.map(|id| self.dialect(id)).transpose()?;
+        let (id, model) = match name.split_once('/') {
+            Some((SIMULATOR, model)) => return self.resolve_simulator(model, dialect_override),
+            Some((id, model)) if self.knows(id) => (id, model),
+            _ => match dialect {
+                Some(id) => (id, name),
+                None => return Err(self.unknown_provider(name)),
+            },
+        };
+        if model.is_empty() {
+            return Err(HintedError::new(format!("`{name}` names no model")).hint("say PROVIDER/MODEL"));
+        }
+        match self.tables.iter().find(|table| table.name == id) {
+            Some(table) => self.resolve_table(table, model, dialect_override),
+            None => self.resolve_preset(id, model, dialect_override),
+        }
+    }
+
+    /// The environment variable of this provider's key: of its table, else of the
+    /// preset.
+    pub fn key_variable(&self, dialect: &Dialect) -> Option<String> {
+        let table = self.tables.iter().find(|table| table.name == dialect.id);
+        table.and_then(|table| table.api_key_env.clone()).or_else(|| dialect.api_key_env.clone())
+    }
+
+    fn knows(&self, id: &str) -> bool {
+        self.dialects.get(id).is_some() || self.tables.iter().any(|table| table.name == id)
+    }
+
+    fn unknown_provider(&self, name: &str) -> HintedError {
+        let own = self.tables.iter().map(|table| table.name.as_str());
+        let known = self.dialects.iter().map(|dialect| dialect.id.as_str());
+        let mut all: Vec<&str> = own.chain(known).chain([SIMULATOR]).collect();
+        let mut seen = std::collections::HashSet::new();
+        all.retain(|id| seen.insert(*id));
+        HintedError::new(format!("`{name}` names no provider"))
+            .hint(format!("use -m PROVIDER/MODEL or --dialect D, with one of: {}", all.join(", ")))
+    }
+
+    fn dialect(&self, id: &str) -> Result<Dialect, HintedError> {
+        let dialect = self.dialects.get(id).cloned();
+        dialect.ok_or_else(|| HintedError::new(format!("unknown dialect `{id}`")).hint("aside models lists them"))
+    }
+
+    fn resolve_simulator(&self, model: &str, dialect_override: Option<Dialect>) -> Result<Provider, HintedError> {
+        let id = model.split(':').next().unwrap_or(model);
+        let dialect = match dialect_override {
+            Some(dialect) => dialect,
+            None => self.dialects.get(id).cloned().ok_or_else(|| {
+                let known: Vec<&str> = self.dialects.iter().map(|dialect| dialect.id.as_str()).collect();
+                let hint = format!("say {SIMULATOR}/DIALECT[:BEHAVIOUR], with one of: {}", known.join(", "));
+                HintedError::new(format!("the simulator knows no dialect `{id}`")).hint(hint)
+            })?,
+        };
+        Ok(Provider { endpoint: ProviderEndpoint::BuiltInSimulator, ..with_dialect(SIMULATOR, model, dialect) })
+    }
+
+    fn resolve_preset(
+        &self,
+        id: &str,
+        model: &str,
+        dialect_override: Option<Dialect>,
+    ) -> Result<Provider, HintedError> {
+        let preset = self.dialect(id)?;
+        // A provider serves another protocol at another URL.
+        let home = dialect_override
+            .as_ref()
+            .filter(|dialect_override| dialect_override.protocol != preset.protocol)
+            .unwrap_or(&preset);
+        Ok(Provider {
+            endpoint: self.endpoint(id, home.base_url.as_deref(), home),
+            access: home.access.clone(),
+            keys: home.api_key_env.iter().cloned().map(KeySource::Env).collect(),
+            ..with_dialect(id, model, dialect_override.clone().unwrap_or_else(|| preset.clone()))
+        })
+    }
+
+    /// Resolves a provider with a table in the config. Missing values come from the
+    /// preset of the same name, else from the dialect that the table names.
+    fn resolve_table(
+        &self,
+        table: &ProviderTable,
+        model: &str,
+        dialect_override: Option<Dialect>,
+    ) -> Result<Provider, HintedError> {
+        let models =
+            table.models.iter().find(|known| matches_pattern(&known.pattern, model)).cloned().unwrap_or_default();
+        let same_protocol = |dialect: &&Dialect| table.protocol.is_none_or(|protocol| protocol == dialect.protocol);
+        let preset = self.dialects.get(&table.name);
+        let named = self.named_dialect(table, &models)?;
+        // Missing values come from this dialect.
+        let template = match (preset, named) {
+            (Some(preset), Some(named)) if preset.protocol != named.protocol => Some(named),
+            (Some(preset), _) => Some(preset),
+            (None, named) => named,
+        };
+        let base_url = table.base_url.as_deref().or_else(|| template?.base_url.as_deref());
+        let dialect = match (dialect_override, named.or(preset.filter(same_protocol))) {
+            (Some(dialect), _) => dialect,
+            (None, Some(dialect)) => dialect.clone(),
+            (None, None) => self.guess_dialect(table, base_url, model)?,
+        };
+        if !same_protocol(&&dialect) {
+            let what = format!(
+                "{}: providers.{}: dialect `{}` speaks {}",
+                table.location, table.name, dialect.id, dialect.protocol
+            );
+            return Err(HintedError::new(what).hint("leave `protocol` out, or name a dialect that speaks it"));
+        }
+        // Never send a preset's key to a URL that is not the preset's.
+        let inherits = preset.is_some() || table.base_url.is_none();
+        let known_key = template.filter(|_| inherits).and_then(|dialect| dialect.api_key_env.clone());
+        let env = table.api_key_env.clone().or(known_key).map(KeySource::Env);
+        let command = table.api_key_cmd.clone().map(KeySource::Command);
+        let by_url = base_url.and_then(|url| self.dialects.by_url(dialect.protocol, url));
+        let home = preset.filter(|preset| preset.protocol == dialect.protocol).or(by_url).unwrap_or(&dialect);
+        let access = home.access.clone();
+        let mut headers = table.headers.clone();
+        headers.retain(|(name, _)| !models.headers.iter().any(|(other, _)| other == name));
+        headers.extend(models.headers);
+        Ok(Provider {
+            endpoint: self.endpoint(&table.name, base_url, template.unwrap_or(&dialect)),
+            access,
+            keys: env.into_iter().chain(command).collect(),
+            headers,
+            extra_body: models.extra_body,
+            context_limit: models.context_limit,
+            price: models.price,
+            ..with_dialect(&table.name, model, dialect)
+        })
+    }
+
+    fn named_dialect(&self, table: &ProviderTable, models: &ModelTable) -> Result<Option<&Dialect>, HintedError> {
+        let Some(id) = models.dialect.as_ref().or(table.dialect.as_ref()) else { return Ok(None) };
+        let unknown = || {
+            let known: Vec<&str> = self.dialects.iter().map(|dialect| dialect.id.as_str()).collect();
+            let below = models.dialect.as_ref().map_or(String::new(), |_| format!(".models.{:?}", models.pattern));
+            let what = format!("{}: providers.{}{below}.dialect: unknown dialect `{id}`", table.location, table.name);
+            HintedError::new(what).hint(format!("one of: {}", known.join(", ")))
+        };
+        self.dialects.get(id).map(Some).ok_or_else(unknown)
+    }
+
+    /// Guesses the dialect from the base URL, then from the model's name, else takes
+    /// the generic one.
+    fn guess_dialect(
+        &self,
+        table: &ProviderTable,
+        base_url: Option<&str>,
+        model: &str,
+    ) -> Result<Dialect, HintedError> {
+        let Some(protocol) = table.protocol else {
+            let what = format!("{}: providers.{}: it needs a protocol or a dialect", table.location, table.name);
+            return Err(HintedError::new(what).hint("such as protocol = \"openai-chat\""));
+        };
+        let by_url = base_url.and_then(|url| self.dialects.by_url(protocol, url));
+        let known = by_url.or_else(|| self.dialects.made_by(protocol, model)).cloned();
+        let stranger = || self.dialects.generic(protocol).map(Dialect::for_unknown_provider);
+        known.or_else(stranger).ok_or_else(|| HintedError::new(format!("no dialect speaks {protocol}")))
+    }
+
+    fn endpoint(&self, id: &str, base_url: Option<&str>, dialect: &Dialect) -> ProviderEndpoint {
+        let in_config = format!("[providers.{id}] base_url = \"https://…\" in config.toml");
+        let Some(url) = base_url else {
+            let what = format!("`{id}` has no base URL of its own");
+            return ProviderEndpoint::Missing { what, remedy: format!("give it one: {in_config}") };
+        };
+        let url = url.trim_end_matches('/');
+        if !url.contains("{region}") {
+            return ProviderEndpoint::At(url.to_owned());
+        }
+        match dialect.access.region_env.iter().find_map(|name| (self.env)(name)) {
+            Some(region) => ProviderEndpoint::At(url.replace("{region}", region.trim())),
+            None => {
+                let names = dialect.access.region_env.join(" or ");
+                let what = format!("`{id}` needs a region");
+                ProviderEndpoint::Missing { what, remedy: format!("set {names}, or give it a URL: {in_config}") }
+            }
+        }
+    }
+}
+
+fn with_dialect(id: &str, model: &str, dialect: Dialect) -> Provider {
+    Provider {
+        id: id.to_owned(),
+        access: dialect.access.clone(),
+        dialect,
+        model: model.to_owned(),
+        endpoint: ProviderEndpoint::BuiltInSimulator,
+        keys: Vec::new(),
+        headers: Vec::new(),
+        extra_body: Map::new(),
+        context_limit: None,
+        price: None,
+    }
+}
+
+/// A non-empty environment variable.
+pub fn env_var(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}

@@ -1,0 +1,383 @@
+//! Starts a session for every front end: picks the model, finds its key, sets up
+//! tools and the system prompt.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aside_confine::{Confine, ConfineSetting};
+use aside_core::conversation::Conversation;
+use aside_core::dialect::Dialects;
+use aside_core::history::History;
+use aside_core::permission_question::Tier;
+use aside_core::settings::{Layer, SettingKey};
+use aside_engine::attachments::AttachedPrompt;
+use aside_engine::project_files::ProjectFiles;
+use aside_engine::tools::{PermissionMode, PermissionRules, Permissions, ProjectMemory, Toolbox, WorkingDir};
+use aside_engine::{Endpoint, Http, Redactor, Secret, Session, prompt};
+use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
+
+use crate::error::{self, HintedError};
+use crate::mcp_tables::McpTable;
+use crate::model_choice::{self, NamedModels};
+use crate::provider_tables::ProviderTable;
+use crate::providers::{Provider, ProviderEndpoint, Providers, env_var};
+use crate::session_recorder::SessionChoice;
+use crate::settings::{LoadedSettings, Overrides, ProfileName, setting_error};
+use crate::settings_file::KeyEntry;
+use crate::trust::Trust;
+use crate::user_files::UserFolders;
+use crate::{confinement, key_lookup, local_servers, mcp};
+
+/// How to open a session.
+#[derive(Debug)]
+pub struct SessionOptions {
+    /// The working directory, in which tools work and paths begin.
+    pub folder: PathBuf,
+    pub user_folders: UserFolders,
+    /// As PROVIDER/MODEL; by default the one of the stored session, the settings or the environment.
+    pub model: Option<String>,
+    pub choice: SessionChoice,
+    /// The permission mode of tools; none offers no tools.
+    pub tools: Option<PermissionMode>,
+    /// Whether the folder's `AGENTS.md` may be sent.
+    pub trust: Trust,
+    pub overrides: Overrides,
+    pub saving: Saving,
+    /// How many tokens per second the built-in simulator sends; none for no limit.
+    pub simulator_rate: Option<f64>,
+}
+
+/// Whether turns are stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Saving {
+    #[default]
+    On,
+    Off,
+}
+
+impl SessionOptions {
+    /// A new session that asks before its tools change anything.
+    pub fn new(folder: PathBuf, user_folders: UserFolders) -> SessionOptions {
+        SessionOptions {
+            folder,
+            user_folders,
+            model: None,
+            choice: SessionChoice::New,
+            tools: Some(PermissionMode::Ask),
+            trust: Trust::AsBefore,
+            overrides: Overrides::default(),
+            saving: Saving::On,
+            simulator_rate: None,
+        }
+    }
+}
+
+/// A single-threaded runtime: almost all work is waiting for IO.
+pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()
+}
+
+/// A session with everything that must live as long as it.
+pub struct ActiveSession {
+    pub session: Session,
+    /// As PROVIDER/MODEL.
+    pub model: String,
+    /// The working directory.
+    pub folder: PathBuf,
+    pub user_folders: UserFolders,
+    /// The active profile.
+    pub profile: Option<ProfileName>,
+    /// The `[keys]` table, for a front end that has keys.
+    pub keys: Vec<KeyEntry>,
+    /// The configured providers, for `switch`.
+    tables: Vec<ProviderTable>,
+    simulator_rate: Option<f64>,
+    /// Stops when dropped.
+    simulator: Option<RunningSimulator>,
+    servers: mcp::Servers,
+    /// The names of the enabled MCP servers.
+    pub server_names: Vec<String>,
+    confine: Arc<Confine>,
+}
+
+impl ActiveSession {
+    /// Shuts MCP servers down cleanly. Dropping the session kills them.
+    pub async fn close(self) {
+        self.servers.close().await;
+    }
+
+    /// The confinement tier of commands; none if the user switched it off.
+    pub fn tier(&self) -> Option<Tier> {
+        match self.confine.setting() {
+            ConfineSetting::Off => None,
+            ConfineSetting::Auto | ConfineSetting::Require | ConfineSetting::Strong => Some(self.confine.best_tier()),
+        }
+    }
+
+    /// Switches to another model.
+    pub async fn switch(&mut self, name: &str) -> Result<(), HintedError> {
+        let dialects = self.session.dialects();
+        let providers = Providers { dialects: &dialects, tables: &self.tables, env: &env_var };
+        let provider = providers.resolve(name, None)?;
+        if provider.endpoint == ProviderEndpoint::BuiltInSimulator && self.simulator.is_none() {
+            self.simulator = Some(simulator(&dialects, self.simulator_rate).await?);
+        }
+        let mut settings = self.session.settings.clone();
+        provider.apply_defaults(&mut settings);
+        let endpoint = endpoint(provider, self.simulator.as_ref())?;
+        self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
+        error::redact(&self.session.redactor);
+        self.session.endpoint = endpoint;
+        self.session.settings = settings;
+        name.clone_into(&mut self.model);
+        Ok(())
+    }
+
+    /// The models that config.toml names without a wildcard.
+    pub fn configured_models(&self) -> impl Iterator<Item = String> + '_ {
+        let names = |table: &'_ ProviderTable| {
+            let names = table.models.iter().filter(|model| !model.pattern.contains('*'));
+            names.map(|model| format!("{}/{}", table.name, model.pattern)).collect::<Vec<_>>()
+        };
+        self.tables.iter().flat_map(names)
+    }
+
+    /// The session as a conversation, for export.
+    pub fn conversation(&self, title: Option<String>) -> Conversation {
+        let settings = self.session.settings.layer(Layer::Session);
+        Conversation {
+            model: Some(self.model.clone()),
+            title,
+            settings: settings.map(|(key, value)| (key.name().to_owned(), value.to_string())).collect(),
+            history: self.session.history.clone(),
+            ..Conversation::default()
+        }
+    }
+}
+
+/// Starts a session with the history of `resumed`, if there is one. `notify` receives
+/// notices, such as the choice of model.
+pub async fn start_session(
+    options: &SessionOptions,
+    resumed: Option<&Conversation>,
+    notify: &dyn Fn(&str),
+) -> Result<ActiveSession, HintedError> {
+    let SessionOptions { folder: here, user_folders, overrides, .. } = options;
+    let dialects = Arc::new(user_folders.dialects()?);
+    let loaded = overrides.load(user_folders)?;
+    let keys = key_variables(&dialects, &loaded.providers);
+    // Servers start in the background while the model is chosen.
+    let tables = options.tools.map_or(&[][..], |_| &loaded.mcp);
+    let confine = confinement::confine(here, user_folders, &loaded.tools, loaded.permissions.unreadable(here));
+    let mut servers = mcp::Servers::start(tables, here, &confine);
+    let server_names = tables.iter().filter(|table| table.enabled).map(|table| table.name.clone()).collect();
+    let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
+    let session = resumed.and_then(|resumed| resumed.model.as_deref());
+    let named = NamedModels { flag: options.model.as_deref(), session, ..loaded.named_models() };
+    let choice = match named.first() {
+        Some(choice) => choice,
+        None => {
+            // Checking for keys is faster than looking for local servers.
+            let by_key = model_choice::choose_model(&named, &providers, None);
+            let choice = match by_key.is_simulated() {
+                true => {
+                    let local = local_servers::first_model(&local_servers::servers(&dialects).await);
+                    model_choice::choose_model(&named, &providers, local.as_deref())
+                }
+                false => by_key,
+            };
+            notify(&format!("{}: {}", choice.name, choice.why));
+            choice
+        }
+    };
+    let provider = providers.resolve(&choice.name, None)?;
+    let mut settings = loaded.settings.clone();
+    provider.apply_defaults(&mut settings);
+    for (key, value) in resumed.iter().flat_map(|resumed| &resumed.settings) {
+        // An imported session is untrusted and must not make us send a file.
+        let names_files =
+            key == SettingKey::SystemPrompt.name() && value.starts_with('@') || key == SettingKey::ProjectFiles.name();
+        if names_files {
+            notify(&format!("note: {key} of the session names files and is not used"));
+            continue;
+        }
+        settings.set(Layer::Session, key, value).map_err(|error| setting_error(&error))?;
+    }
+    overrides.apply(&mut settings)?;
+    let simulator = match provider.endpoint {
+        ProviderEndpoint::BuiltInSimulator => Some(simulator(&dialects, options.simulator_rate).await?),
+        ProviderEndpoint::At(_) | ProviderEndpoint::Missing { .. } => None,
+    };
+    let endpoint = endpoint(provider, simulator.as_ref())?;
+    let redactor = Redactor::new(secrets(&keys, &loaded, &endpoint));
+    error::redact(&redactor);
+    let mut session = Session::new(Arc::clone(&dialects), endpoint, settings, Http::default());
+    session.redactor = redactor;
+    if let Some(mode) = options.tools {
+        let instructions = session.settings.project_files().to_vec();
+        session.tools = toolbox(options, mode, Arc::clone(&confine), keys, instructions, loaded.permissions)?;
+    }
+    if let Some(tools) = servers.tools() {
+        session.expect_tools(tools);
+    }
+    match resumed {
+        Some(resumed) => session.replace_history(resumed.history.clone()),
+        None => {
+            let prompt_options =
+                PromptOptions { here, user_folders, tools: options.tools.is_some(), trust: &options.trust };
+            add_system_prompt(&mut session, &prompt_options, notify).await?;
+        }
+    }
+    Ok(ActiveSession {
+        session,
+        model: choice.name,
+        folder: here.clone(),
+        user_folders: user_folders.clone(),
+        profile: loaded.profile.map(|(name, _)| name),
+        keys: loaded.keys,
+        tables: loaded.providers,
+        simulator_rate: options.simulator_rate,
+        simulator,
+        servers,
+        server_names,
+        confine,
+    })
+}
+
+/// All known keys, to be redacted wherever they appear.
+fn secrets(variables: &[String], loaded: &LoadedSettings, endpoint: &Endpoint) -> Vec<String> {
+    let is_secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["key", "token", "secret", "password", "authorization", "cookie"].iter().any(|word| name.contains(word))
+    };
+    let mut secrets: Vec<String> = variables.iter().filter_map(|name| env_var(name)).collect();
+    secrets.extend(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
+    let servers = loaded.mcp.iter().flat_map(McpTable::values);
+    let named = endpoint.headers.iter().chain(servers).filter(|(name, _)| is_secret(name));
+    secrets.extend(named.flat_map(|(_, value)| secrets_in_value(value)));
+    secrets
+}
+
+/// The secrets in a header or variable: the word after `Bearer`, or the values of
+/// its `${NAME}` variables.
+fn secrets_in_value(value: &str) -> Vec<String> {
+    if !value.contains("${") {
+        return vec![value.rsplit(' ').next().unwrap_or(value).to_owned()];
+    }
+    let named = value.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    named.filter_map(|(name, _)| env_var(name)).collect()
+}
+
+/// The engine's endpoint for a provider, with key and URL.
+fn endpoint(provider: Provider, simulator: Option<&RunningSimulator>) -> Result<Endpoint, HintedError> {
+    let key = key_lookup::find(&provider)?;
+    let (base_url, origin_url) = match (provider.endpoint, simulator) {
+        (ProviderEndpoint::At(url), _) => (url.clone(), Some(url)),
+        // The port differs on every run, but seals stay valid, so it is not part of the origin.
+        (ProviderEndpoint::BuiltInSimulator, Some(running)) => (format!("http://{}", running.address()), None),
+        (ProviderEndpoint::BuiltInSimulator, None) => return Err(HintedError::new("the simulator does not run")),
+        (ProviderEndpoint::Missing { what, remedy }, _) => return Err(HintedError::new(what).hint(remedy)),
+    };
+    let Provider { id, dialect, model, access, headers, extra_body, .. } = provider;
+    let account = key.as_deref().map(key_lookup::fingerprint);
+    let key = key.map(Secret::new);
+    Ok(Endpoint { provider: id, dialect, model, base_url, origin_url, access, key, headers, extra_body, account })
+}
+
+/// Starts the simulator in this process, on a free local port.
+async fn simulator(dialects: &Dialects, rate: Option<f64>) -> Result<RunningSimulator, HintedError> {
+    let service = Service::new(dialects.clone(), ScriptOptions { rate, ..ScriptOptions::default() });
+    let bound = Simulator::bind(([127, 0, 0, 1], 0).into(), service).await;
+    let failed = |error| HintedError::new(format!("the built-in simulator cannot listen: {error}"));
+    Ok(bound.map_err(failed)?.spawn())
+}
+
+/// The environment variables of providers' keys, to be hidden from child processes.
+pub fn key_variables(dialects: &Dialects, tables: &[ProviderTable]) -> Vec<String> {
+    let known = dialects.iter().filter_map(|dialect| dialect.api_key_env.clone());
+    known.chain(tables.iter().filter_map(|table| table.api_key_env.clone())).collect()
+}
+
+/// The built-in tools, with the permissions remembered for this folder.
+fn toolbox(
+    options: &SessionOptions,
+    mode: PermissionMode,
+    confine: Arc<Confine>,
+    keys: Vec<String>,
+    instructions: Vec<String>,
+    rules: PermissionRules,
+) -> Result<Toolbox, HintedError> {
+    let SessionOptions { folder: here, user_folders, .. } = options;
+    let opened = WorkingDir::open(here);
+    let work = opened.map_err(|error| HintedError::new(format!("cannot work in {}: {error}", here.display())))?;
+    let work =
+        work.with_hidden_variables(keys).with_confinement(confine).with_protected(user_folders.iter(), instructions);
+    let mut permissions = Permissions::new(rules, mode);
+    if let Some(folder) = &user_folders.data {
+        let memory = ProjectMemory::open(&folder.join("permissions.json"), here);
+        permissions = permissions.with_memory(memory.map_err(|error| HintedError::new(error.to_string()))?);
+    }
+    Ok(Toolbox::standard(&work, permissions))
+}
+
+/// What the system prompt depends on.
+struct PromptOptions<'a> {
+    here: &'a Path,
+    user_folders: &'a UserFolders,
+    tools: bool,
+    trust: &'a Trust,
+}
+
+/// Adds the system prompt: the user's, else a short built-in one if there are
+/// tools; then the project's instructions.
+async fn add_system_prompt(
+    session: &mut Session,
+    options: &PromptOptions<'_>,
+    notify: &dyn Fn(&str),
+) -> Result<(), HintedError> {
+    let PromptOptions { here, user_folders, tools, trust } = *options;
+    let mut prompt = match session.settings.system_prompt() {
+        Some(value) => prompt::system(value, here).map_err(|error| {
+            HintedError::new(format!("cannot read the system prompt {value}: {error}"))
+                .hint("prompt.system is a text, or @ and a file")
+        })?,
+        None if tools => prompt::built_in(here, &today()),
+        None => String::new(),
+    };
+    if tools {
+        let project = ProjectFiles::find(here, session.settings.project_files());
+        for note in &project.notes {
+            notify(&format!("note: {note}"));
+        }
+        if trust.allows(&project, user_folders, notify).await? {
+            prompt = [prompt, project.content()].join("\n\n");
+        }
+    }
+    if !prompt.trim().is_empty() {
+        session.add_system_prompt(prompt);
+    }
+    Ok(())
+}
+
+fn today() -> String {
+    jiff::Zoned::now().date().to_string()
+}
+
+/// The prompt as blocks, with its attachments. Only `typed` can attach files.
+pub fn attach(typed: &str, piped: Option<&str>, here: &Path) -> Result<AttachedPrompt, HintedError> {
+    let attached = aside_engine::attachments::attach(typed, piped, here);
+    attached.map_err(|error| HintedError::new(error.to_string()).hint(error.hint()))
+}
+
+/// Names of project files that can be attached.
+pub(crate) fn attachable_files(here: &Path, most: usize) -> Vec<String> {
+    prompt::names(here, most)
+}
+
+/// Starts over with an empty history and the system prompt.
+pub(crate) async fn restart_session(active: &mut ActiveSession, notify: &dyn Fn(&str)) -> Result<(), HintedError> {
+    active.session.replace_history(History::new());
+    let ActiveSession { session, folder, user_folders, .. } = active;
+    let options = PromptOptions { here: folder, user_folders, tools: true, trust: &Trust::AsBefore };
+    add_system_prompt(session, &options, notify).await
+}

@@ -1,0 +1,109 @@
+//! Several sessions in one process, each with folders of its own.
+
+use std::fs;
+use std::sync::mpsc::Receiver;
+
+use aside_core::block::Block;
+use aside_core::message::{Message, Role};
+use aside_core::turn::TurnEnd;
+use aside_front::{Command, CommandOutput, Update};
+use aside_session::{Saving, SessionChoice, SessionHandle, SessionOptions, spawn};
+
+use crate::support::TestFolders;
+
+fn options(folders: &TestFolders) -> SessionOptions {
+    let options = SessionOptions::new(folders.project(), folders.user());
+    SessionOptions { model: Some("sim/deepseek".to_owned()), ..options }
+}
+
+/// All updates of one command.
+fn until_ready(updates: &Receiver<Update>) -> Vec<Update> {
+    updates.iter().take_while(|update| *update != Update::Ready).collect()
+}
+
+fn recorded(updates: &[Update]) -> Vec<&Message> {
+    let recorded = updates.iter().filter_map(|update| match update {
+        Update::Recorded(message) => Some(&**message),
+        _ => None,
+    });
+    recorded.collect()
+}
+
+fn tool_results(updates: &[Update]) -> String {
+    let messages = recorded(updates);
+    let blocks = messages.iter().filter(|message| message.role == Role::Tool).flat_map(|message| &message.blocks);
+    let results = blocks.filter_map(|block| match block {
+        Block::ToolResult(result) => Some(result.content.as_str()),
+        _ => None,
+    });
+    results.collect()
+}
+
+#[test]
+fn two_sessions_in_one_process_share_nothing() {
+    let names = ["moss", "fern"];
+    let folders = names.map(|name| TestFolders::new(&format!("two-{name}")));
+    for (name, folders) in names.iter().zip(&folders) {
+        fs::write(folders.project().join(format!("{name}.txt")), *name).unwrap();
+        folders.write_config(&format!(
+            "[settings]\n\"reasoning.display\" = \"{}\"\n",
+            if *name == "moss" { "full" } else { "off" }
+        ));
+    }
+    let sessions: Vec<SessionHandle> = folders.iter().map(|folders| spawn(options(folders)).unwrap()).collect();
+    let views: Vec<String> = sessions.iter().map(|session| session.setup.status.view.to_string()).collect();
+    assert_eq!(views, ["full", "off"], "each has its own settings");
+    for (session, name) in sessions.iter().zip(names) {
+        assert_eq!(session.setup.lists.files, [format!("{name}.txt")], "each has its own folder");
+        // Both turns run at the same time.
+        session.commands.send(Command::Prompt("sim: tool-loop 1".to_owned())).unwrap();
+    }
+    for (session, name) in sessions.iter().zip(names) {
+        let updates = until_ready(&session.updates);
+        assert!(updates.contains(&Update::TurnEnded(TurnEnd::Answered)), "{updates:?}");
+        assert!(tool_results(&updates).contains(&format!("{name}.txt")), "tools work in the session's folder");
+        session.commands.send(Command::Export(Some("out.md".to_owned()))).unwrap();
+        let written = CommandOutput::Line("written to out.md".to_owned());
+        assert!(until_ready(&session.updates).contains(&Update::CommandOutput(written)));
+    }
+    let ids: Vec<_> = sessions
+        .into_iter()
+        .map(|SessionHandle { commands, session, .. }| {
+            drop(commands);
+            session.join().unwrap()
+        })
+        .collect();
+    for ((folders, id), name) in folders.iter().zip(&ids).zip(names) {
+        let exported = fs::read_to_string(folders.project().join("out.md")).unwrap();
+        assert!(exported.contains(name), "files are written into the session's folder");
+        // Only its own data folder has the session.
+        let choice = SessionChoice::Named(id.to_string());
+        let resumed = spawn(SessionOptions { choice, ..options(folders) }).unwrap();
+        let said = format!("{:?}", resumed.setup.restored);
+        assert!(said.contains(name) && resumed.setup.restored.len() > 2, "{said}");
+    }
+    let choice = SessionChoice::Named(ids[1].to_string());
+    assert!(spawn(SessionOptions { choice, ..options(&folders[0]) }).is_err());
+}
+
+#[test]
+fn a_session_that_is_not_saved_leaves_no_database() {
+    let folders = TestFolders::new("unsaved");
+    let session = spawn(SessionOptions { saving: Saving::Off, ..options(&folders) }).unwrap();
+    session.commands.send(Command::Prompt("sim: plain".to_owned())).unwrap();
+    assert!(until_ready(&session.updates).contains(&Update::TurnEnded(TurnEnd::Answered)));
+    let SessionHandle { commands, session, .. } = session;
+    drop(commands);
+    assert_eq!(session.join(), None);
+    assert!(!folders.user().data.unwrap().join("aside.db").exists());
+    assert!(fs::read_dir(folders.user().data.unwrap()).is_err(), "the data folder was not even created");
+}
+
+#[test]
+fn the_session_ends_when_its_commands_are_dropped_and_the_updates_end_with_it() {
+    let folders = TestFolders::new("ends");
+    let SessionHandle { commands, updates, session, .. } = spawn(options(&folders)).unwrap();
+    drop(commands);
+    assert_eq!(session.join(), None, "nothing was asked");
+    assert!(updates.iter().all(|update| matches!(update, Update::PromptHistory(_))));
+}

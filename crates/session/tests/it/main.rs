@@ -1,0 +1,11 @@
+//! Sessions as a front end uses them, against the built-in simulator.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails loudly"
+)]
+
+mod handle;
+mod line_front_end;
+mod support;
