@@ -2,11 +2,9 @@
 
 import http.client
 import json
-import os
-import resource
 import socket
 import subprocess
-import threading
+import sys
 import time
 
 from world import BINARY, PROTOCOLS, World, call, encode, say
@@ -14,20 +12,26 @@ from world import BINARY, PROTOCOLS, World, call, encode, say
 MB = 1024 * 1024
 
 
+# A process counts the memory of the one that started it as its own, so a small one does.
+LAUNCHER = """
+import os, sys
+if (pid := os.fork()) == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+_, status, usage = os.wait4(pid, 0)
+with open(sys.argv[1], "w") as file:
+    file.write(f"{usage.ru_maxrss} {os.waitstatus_to_exitcode(status)}")
+"""
+
+
 def peak(world, *arguments):
     """Runs aside; returns its peak memory in bytes, exit code and outputs."""
-    process = subprocess.Popen(
-        [BINARY, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    report = world.path("peak")
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", LAUNCHER, report, BINARY, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
         cwd=world.project, env=world.env, start_new_session=True)
-    out, err = [], []
-    threads = [threading.Thread(target=lambda: out.append(process.stdout.read())), threading.Thread(target=lambda: err.append(process.stderr.read()))]
-    for thread in threads:
-        thread.start()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    for thread in threads:
-        thread.join()
-    return usage.ru_maxrss * 1024, process.returncode, out[0], err[0]
+    with open(report) as file:
+        kilobytes, code = map(int, file.read().split())
+    return kilobytes * 1024, code, done.stdout, done.stderr
 
 
 def check_peak(memory, size, times):

@@ -20,6 +20,9 @@ pub struct JsonValues {
     held: Vec<u8>,
     scan: ScanState,
     resync: Resync,
+    /// The values are the elements of an array. Each counts as soon as its
+    /// brackets close. Any other value must also be alone in its line.
+    in_array: bool,
     skipping: bool,
     limit: usize,
 }
@@ -41,11 +44,18 @@ enum ScanState {
     },
     /// A bare word or number at top level.
     Bare,
+    /// A complete value whose line continues.
+    Complete,
+    /// More than white space follows a value in its line. Together they are not
+    /// JSON.
+    Garbage {
+        line_start: bool,
+    },
 }
 
 impl JsonValues {
     pub fn new(limit: usize, resync: Resync) -> JsonValues {
-        JsonValues { held: Vec::new(), scan: ScanState::Between, resync, skipping: false, limit }
+        JsonValues { held: Vec::new(), scan: ScanState::Between, resync, in_array: false, skipping: false, limit }
     }
 
     pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
@@ -55,7 +65,10 @@ impl JsonValues {
                 // The brackets and commas of a long array are only separators.
                 let skip =
                     |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b',' | 0xef | 0xbb | 0xbf);
-                let Some(at) = rest.iter().position(|byte| !skip(byte)) else { return };
+                let at = rest.iter().position(|byte| !skip(byte));
+                let separators = rest.get(..at.unwrap_or(rest.len())).unwrap_or(&[]);
+                self.in_array |= separators.contains(&b'[');
+                let Some(at) = at else { return };
                 rest = rest.get(at..).unwrap_or(&[]);
                 self.scan = match rest.first() {
                     Some(b'{' | b'"') => ScanState::Open { depth: 0, line_start: false },
@@ -78,8 +91,11 @@ impl JsonValues {
 
     pub fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
         if !self.held.is_empty() && !self.skipping {
-            let cut = self.scan != ScanState::Bare;
-            take(Framed::Frame(Frame { name: b"", data: &self.held, framing: Framing::Values, cut }));
+            let cut = match self.scan {
+                ScanState::Open { .. } | ScanState::InString { .. } | ScanState::AfterBackslash { .. } => true,
+                ScanState::Between | ScanState::Bare | ScanState::Complete | ScanState::Garbage { .. } => false,
+            };
+            take(self.frame_of(&self.held, cut));
         }
         release(&mut self.held);
         self.scan = ScanState::Between;
@@ -87,16 +103,21 @@ impl JsonValues {
 
     fn emit(&mut self, value: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
         if self.held.is_empty() && !self.skipping && value.len() <= self.limit {
-            take(Framed::Frame(Frame { name: b"", data: value, framing: Framing::Values, cut: false }));
+            take(self.frame_of(value, false));
         } else {
             self.hold(value, take);
             if !self.skipping {
-                take(Framed::Frame(Frame { name: b"", data: &self.held, framing: Framing::Values, cut: false }));
+                take(self.frame_of(&self.held, false));
             }
             release(&mut self.held);
         }
         self.skipping = false;
         self.scan = ScanState::Between;
+    }
+
+    fn frame_of<'a>(&self, data: &'a [u8], cut: bool) -> Framed<'a> {
+        let data = if self.scan == ScanState::Complete { data.trim_ascii_end() } else { data };
+        Framed::Frame(Frame { name: b"", data, framing: Framing::Values, cut })
     }
 
     fn hold(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
@@ -128,6 +149,13 @@ impl JsonValues {
                     }
                     ScanState::Bare
                 }
+                ScanState::Complete => match byte {
+                    b'\n' | b'{' => return Some(at),
+                    b' ' | b'\t' | b'\r' => ScanState::Complete,
+                    _ => ScanState::Garbage { line_start: false },
+                },
+                ScanState::Garbage { line_start: true } if byte == b'{' => return Some(at),
+                ScanState::Garbage { .. } => ScanState::Garbage { line_start: byte == b'\n' },
                 // Strings cannot span lines, so this one was never closed.
                 ScanState::AfterBackslash { depth } if byte == b'\n' && self.resync == Resync::AtLineStart => {
                     ScanState::Open { depth, line_start: true }
@@ -146,14 +174,16 @@ impl JsonValues {
                     match bytes.get(at) {
                         Some(b'\\') => ScanState::AfterBackslash { depth },
                         Some(b'\n') => ScanState::Open { depth, line_start: true },
-                        _ if depth == 0 => return Some(at + 1),
+                        _ if depth == 0 && self.in_array => return Some(at + 1),
+                        _ if depth == 0 => ScanState::Complete,
                         _ => ScanState::Open { depth, line_start: false },
                     }
                 }
                 ScanState::Open { depth, line_start } => match byte {
                     b'{' if line_start && self.resync == Resync::AtLineStart => return Some(at),
                     b'{' | b'[' => ScanState::Open { depth: depth + 1, line_start: false },
-                    b'}' | b']' if depth <= 1 => return Some(at + 1),
+                    b'}' | b']' if depth <= 1 && self.in_array => return Some(at + 1),
+                    b'}' | b']' if depth <= 1 => ScanState::Complete,
                     b'}' | b']' => ScanState::Open { depth: depth - 1, line_start: false },
                     b'"' => ScanState::InString { depth },
                     _ => ScanState::Open { depth, line_start: byte == b'\n' },
@@ -226,6 +256,24 @@ mod tests {
                 split_at("{\"b\":\"x\n{\"c\":3}\n{\"d\":\"y\\\n{\"e\":4}\n", size, 1000, Resync::AtLineStart),
                 ["{\"b\":\"x\n", "{\"c\":3}", "{\"d\":\"y\\\n", "{\"e\":4}"]
             );
+        }
+    }
+
+    #[test]
+    fn d19_a_value_and_what_follows_it_in_its_line_are_one_frame() {
+        #[rustfmt::skip]
+        let cases: &[(&str, &str, &[&str])] = &[
+            ("one brace too many", "{\"a\":{}}},\"b\":2}\n{\"c\":3}\n", &["{\"a\":{}}},\"b\":2}\n", "{\"c\":3}"]),
+            ("over several lines", "{\"a\":{}}},\n  \"b\": {}\n}\n",    &["{\"a\":{}}},\n  \"b\": {}\n}\n"]),
+            ("at the end",         "{\"a\":{}} x",                      &["{\"a\":{}} x"]),
+            ("white space",        "{\"a\":{}} \r\n \n",                &["{\"a\":{}}"]),
+        ];
+        for (name, input, expected) in cases {
+            for size in [1, 2, 3, 7, 64] {
+                for resync in [Resync::Never, Resync::AtLineStart] {
+                    assert_eq!(&split_at(input, size, 1000, resync), expected, "{name}, chunks of {size}, {resync:?}");
+                }
+            }
         }
     }
 

@@ -117,9 +117,9 @@ pub(crate) fn parse<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, NotJson> {
     JsonWalker::over(text, T::read)
 }
 
-/// Reads a value that was already scanned.
+/// Reads a value that was already checked.
 pub(crate) fn read<'a, T: FromJson<'a>>(value: Raw<'a>) -> T {
-    parse(value.get()).unwrap_or_default()
+    T::read(&mut JsonWalker::again(value)).unwrap_or_default()
 }
 
 /// A member of an object by its name.

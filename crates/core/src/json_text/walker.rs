@@ -1,8 +1,9 @@
-//! Scans JSON without building a tree: members and elements in order, without
-//! allocation at any nesting depth.
+//! Walks JSON without building a tree: members and elements in order, without
+//! allocation.
 //!
-//! The structure is checked (brackets, quotes, commas, colons); numbers and
-//! escapes are checked only where a value is read.
+//! The first walk over a text checks all of it, at every depth, by the same
+//! grammar as serde. A [`Raw`] is a value that was checked; walking it again is
+//! cheaper.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,9 +28,14 @@ pub(crate) struct NotJson {
 }
 
 impl<'a> Raw<'a> {
-    /// Scans a text that holds one value.
+    /// Checks a text that holds one value.
     pub(crate) fn of(text: &'a str) -> Result<Raw<'a>, NotJson> {
         JsonWalker::over(text, JsonWalker::value)
+    }
+
+    /// A text that was checked before.
+    pub(crate) fn checked(text: &'a str) -> Raw<'a> {
+        Raw(text.trim_ascii())
     }
 
     pub(crate) fn get(self) -> &'a str {
@@ -65,36 +71,39 @@ pub(crate) trait FromJson<'a>: Default {
 
 /// Visits every member of an object, in order; does nothing for any other value.
 pub(crate) fn each_member<'a>(object: Raw<'a>, mut take: impl FnMut(&str, Raw<'a>)) {
-    // A `Raw` was scanned before, so its structure is valid.
-    let _ = JsonWalker::new(object.0).object(|key, walk| walk.value().map(|value| take(key, value)));
+    // A `Raw` was checked before, so this cannot fail.
+    let _ = JsonWalker::again(object).object(|key, walk| walk.value().map(|value| take(key, value)));
 }
 
 /// Visits every element of an array, in order; does nothing for any other value.
 pub(crate) fn each_element<'a>(array: Raw<'a>, mut take: impl FnMut(Raw<'a>)) {
-    let _ = JsonWalker::new(array.0).array(|walk| walk.value().map(&mut take));
+    let _ = JsonWalker::again(array).array(|walk| walk.value().map(&mut take));
 }
 
 /// A position in a JSON text. Each method consumes exactly one syntax element.
 pub(crate) struct JsonWalker<'a> {
     text: &'a str,
     at: usize,
+    /// The text was checked before.
+    checked: bool,
 }
 
 impl<'a> JsonWalker<'a> {
-    fn new(text: &'a str) -> JsonWalker<'a> {
-        JsonWalker { text, at: 0 }
-    }
-
-    /// Scans a text that holds one value and nothing else.
+    /// Checks a text that holds one value and nothing else.
     pub(crate) fn over<T>(
         text: &'a str,
         step: impl FnOnce(&mut JsonWalker<'a>) -> Result<T, NotJson>,
     ) -> Result<T, NotJson> {
-        let mut walk = JsonWalker::new(text);
+        let mut walk = JsonWalker { text, at: 0, checked: false };
         walk.skip_space();
         let result = step(&mut walk)?;
         walk.skip_space();
         if walk.peek().is_some() { walk.fail() } else { Ok(result) }
+    }
+
+    /// Walks a value that was checked before.
+    pub(crate) fn again(value: Raw<'a>) -> JsonWalker<'a> {
+        JsonWalker { text: value.0, at: 0, checked: true }
     }
 
     /// Consumes an object; `step` must consume each member's value. Any other
@@ -108,14 +117,8 @@ impl<'a> JsonWalker<'a> {
         }
         self.skip_space();
         while !self.eat(b'}') {
-            let quoted = self.string()?;
-            self.skip_space();
-            if !self.eat(b':') {
-                return self.fail();
-            }
-            self.skip_space();
-            let key = quoted.get(1..quoted.len() - 1).unwrap_or("");
-            step(&unescaped(key), self)?;
+            let name = self.name()?;
+            step(&unescaped(name), self)?;
             self.separator(b'}')?;
         }
         Ok(())
@@ -148,6 +151,7 @@ impl<'a> JsonWalker<'a> {
     pub(crate) fn skip(&mut self) -> Result<(), NotJson> {
         match self.peek() {
             Some(b'"') => self.string().map(drop),
+            Some(b'{' | b'[') if self.checked => self.skip_checked_container(),
             Some(b'{' | b'[') => self.container(),
             _ => self.scalar(),
         }
@@ -190,59 +194,149 @@ impl<'a> JsonWalker<'a> {
         if !self.eat(b'"') {
             return self.fail();
         }
-        self.rest_of_string()?;
+        if self.checked {
+            self.at = after_string(self.text.as_bytes(), self.at).unwrap_or(self.text.len());
+        } else {
+            self.rest_of_string()?;
+        }
         Ok(self.text.get(start..self.at).unwrap_or(""))
     }
 
     /// Consumes a string after its opening quote, including the closing one.
     fn rest_of_string(&mut self) -> Result<(), NotJson> {
         let bytes = self.text.as_bytes();
-        match after_string(bytes, self.at) {
-            Some(at) => {
-                self.at = at;
-                Ok(())
-            }
-            None => {
-                self.at = bytes.len();
-                self.fail()
+        loop {
+            self.at += bytes.get(self.at..).map_or(0, plain_length);
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => match escape_length(bytes.get(self.at + 1..).unwrap_or(&[])) {
+                    Some(length) => self.at += 1 + length,
+                    None => return self.fail(),
+                },
+                // A control character, or the end of the text.
+                _ => return self.fail(),
             }
         }
+    }
+
+    /// Consumes a member's name and its colon.
+    fn name(&mut self) -> Result<&'a str, NotJson> {
+        let quoted = self.string()?;
+        self.skip_space();
+        if !self.eat(b':') {
+            return self.fail();
+        }
+        self.skip_space();
+        Ok(quoted.get(1..quoted.len() - 1).unwrap_or(""))
     }
 
     fn scalar(&mut self) -> Result<(), NotJson> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E' | b'a'..=b'z')) {
-            self.at += 1;
-        }
-        let token = self.text.get(start..self.at).unwrap_or("");
-        match token.as_bytes().first() {
-            Some(b'0'..=b'9' | b'-') => Ok(()),
-            _ if matches!(token, "true" | "false" | "null") => Ok(()),
-            _ => Err(NotJson { at: start }),
+        match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            _ => self.fail(),
         }
     }
 
-    /// Consumes an object or array, however deeply nested.
+    fn word(&mut self, word: &str) -> Result<(), NotJson> {
+        if !self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
+            return self.fail();
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), NotJson> {
+        self.eat(b'-');
+        // A leading zero stands alone.
+        if !self.eat(b'0') {
+            self.digits()?;
+        }
+        if self.eat(b'.') {
+            self.digits()?;
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            let _ = self.eat(b'+') || self.eat(b'-');
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// Consumes at least one digit.
+    fn digits(&mut self) -> Result<(), NotJson> {
+        if !matches!(self.peek(), Some(b'0'..=b'9')) {
+            return self.fail();
+        }
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Consumes an object or array and checks it, however deeply nested.
     fn container(&mut self) -> Result<(), NotJson> {
-        // One bit per open bracket tells its type, the innermost last. Deeper
-        // than 64 levels, bracket types are not checked.
-        let (mut depth, mut kinds, mut trusted) = (0usize, 0u64, false);
+        let mut open = OpenBrackets::default();
+        loop {
+            // A value begins here.
+            match self.peek() {
+                Some(b'"') => self.string().map(drop)?,
+                Some(b'{') => {
+                    self.at += 1;
+                    self.skip_space();
+                    if !self.eat(b'}') {
+                        open.push(true);
+                        self.name()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    self.skip_space();
+                    if !self.eat(b']') {
+                        open.push(false);
+                        continue;
+                    }
+                }
+                _ => self.scalar()?,
+            }
+            // It ended, and so may the ones around it.
+            loop {
+                let Some(in_object) = open.last_is_object() else { return Ok(()) };
+                self.skip_space();
+                match (self.peek(), in_object) {
+                    (Some(b','), _) => {
+                        self.at += 1;
+                        self.skip_space();
+                        if in_object {
+                            self.name()?;
+                        }
+                        break;
+                    }
+                    (Some(b'}'), true) | (Some(b']'), false) => {
+                        self.at += 1;
+                        open.pop();
+                    }
+                    _ => return self.fail(),
+                }
+            }
+        }
+    }
+
+    /// Consumes an object or array that was checked before: only brackets count.
+    fn skip_checked_container(&mut self) -> Result<(), NotJson> {
         let bytes = self.text.as_bytes();
+        let mut depth = 0usize;
         while let Some(&byte) = bytes.get(self.at) {
             self.at += 1;
             match byte {
-                b'"' => self.rest_of_string()?,
-                b'{' | b'[' => {
-                    depth += 1;
-                    trusted |= depth > 64;
-                    kinds = kinds << 1 | u64::from(byte == b'{');
-                }
+                b'"' => self.at = after_string(bytes, self.at).unwrap_or(bytes.len()),
+                b'{' | b'[' => depth += 1,
                 b'}' | b']' => {
-                    if !trusted && (kinds & 1 == 1) != (byte == b'}') {
-                        self.at -= 1;
-                        return self.fail();
-                    }
-                    kinds >>= 1;
                     depth -= 1;
                     if depth == 0 {
                         return Ok(());
@@ -252,6 +346,46 @@ impl<'a> JsonWalker<'a> {
             }
         }
         self.fail()
+    }
+}
+
+/// The open brackets: one bit each, set for an object, the innermost last. Only
+/// deeper levels need memory.
+#[derive(Default)]
+struct OpenBrackets {
+    depth: usize,
+    bits: u64,
+    outer: Vec<u64>,
+}
+
+impl OpenBrackets {
+    fn push(&mut self, is_object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(self.bits);
+        }
+        self.depth += 1;
+        self.bits = self.bits << 1 | u64::from(is_object);
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.bits >>= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.bits = self.outer.pop().unwrap_or(0);
+        }
+    }
+
+    fn last_is_object(&self) -> Option<bool> {
+        (self.depth > 0).then_some(self.bits & 1 == 1)
+    }
+}
+
+/// The length of an escape after its backslash; none if there is no such escape.
+fn escape_length(rest: &[u8]) -> Option<usize> {
+    match rest.first()? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(1),
+        b'u' => rest.get(1..5)?.iter().all(u8::is_ascii_hexdigit).then_some(5),
+        _ => None,
     }
 }
 
@@ -273,16 +407,22 @@ fn unescaped(key: &str) -> Cow<'_, str> {
     text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)
 }
 
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Marks the first byte of a word that equals `byte`, and perhaps some after it.
+fn marks_of(word: u64, byte: u8) -> u64 {
+    let word = word ^ (LOW * u64::from(byte));
+    word.wrapping_sub(LOW) & !word & HIGH
+}
+
 /// Counts the bytes before the first quote or backslash, eight at a time: most
 /// strings are too short for a call into `memchr` to pay off.
 fn before_quote_or_backslash(bytes: &[u8]) -> usize {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let zero_bytes = |word: u64| word.wrapping_sub(LOW) & !word & HIGH;
     let mut at = 0;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
-        let found = zero_bytes(word ^ (LOW * b'"' as u64)) | zero_bytes(word ^ (LOW * b'\\' as u64));
+        let found = marks_of(word, b'"') | marks_of(word, b'\\');
         if found != 0 {
             return at + found.trailing_zeros() as usize / 8;
         }
@@ -295,6 +435,38 @@ fn before_quote_or_backslash(bytes: &[u8]) -> usize {
     }
     let rest = bytes.get(at..).unwrap_or(&[]);
     at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(rest.len())
+}
+
+/// Counts the bytes that a string may contain as they are: all before the first
+/// quote, backslash or control character.
+fn plain_length(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = bytes.get(at..).unwrap_or(&[]);
+        // Long strings go in blocks, which the compiler turns into vector code.
+        if at >= 64
+            && rest
+                .first_chunk::<64>()
+                .is_some_and(|block| !block.iter().fold(false, |found, byte| found | is_special(*byte)))
+        {
+            at += 64;
+            continue;
+        }
+        let Some(chunk) = rest.first_chunk::<8>() else {
+            return at + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
+        };
+        let word = u64::from_le_bytes(*chunk);
+        let control = word.wrapping_sub(LOW * 0x20) & !word & HIGH;
+        let found = marks_of(word, b'"') | marks_of(word, b'\\') | control;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+}
+
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
 #[cfg(test)]
@@ -321,7 +493,9 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             ("", 0), ("{", 1), ("{\"a\":1", 6), ("[1,2", 4), ("\"abc", 4), ("{]", 1), ("[}", 1), ("nope", 0), ("{} x", 3), ("[{]}", 2),
-            ("\"a\\\"", 4), ("hello", 0),
+            ("\"a\\\"", 4), ("hello", 0), ("[1 2]", 3), ("{\"a\"::1}", 5), ("{\"a\" 1}", 5), ("[[1 2]]", 4), ("[{\"a\"::1}]", 6),
+            ("[[1,]]", 4), ("[01]", 2), ("[1.]", 3), ("[-]", 2), ("[1e]", 3), ("[1a]", 2), ("[nul]", 1), ("[truefalse]", 5), ("[\"\\x\"]", 2),
+            ("[\"\\u12g4\"]", 2), ("[\"a\tb\"]", 3), ("[{\"a\":1,}]", 8), ("{,}", 1), ("{\"a\"}", 4), ("[\"0123456789\n\"]", 12),
         ];
         for (text, at) in cases {
             assert_eq!(Raw::of(text), Err(NotJson { at }), "{text}");

@@ -132,7 +132,7 @@ impl ChatDecoder {
         // A frame without choices may be an error; some servers send a bare
         // string.
         if chunk.error.is_some() || !chunk.choices.present {
-            return Ok(keep_error(&mut self.error, Raw::of(text)?, chunk.choices.present));
+            return Ok(keep_error(&mut self.error, Raw::checked(text), chunk.choices.present));
         }
         Ok(Understood::Yes)
     }

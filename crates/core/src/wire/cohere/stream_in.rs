@@ -87,7 +87,7 @@ impl CohereDecoder {
             Some("tool-call-end") => self.end_call(sink),
             Some("message-end") => self.end(&wire.delta, sink),
             Some("message-start" | "citation-start" | "citation-end") => (),
-            _ => return Ok(self.untyped(&wire, Raw::of(text)?, sink)),
+            _ => return Ok(self.untyped(&wire, Raw::checked(text), sink)),
         }
         Ok(Understood::Yes)
     }

@@ -10,7 +10,7 @@ use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
 use crate::json_text::{
     JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member, is_empty_value, member,
-    parse, string_of, text_member, text_of,
+    read, string_of, text_member, text_of,
 };
 use crate::wire::error_in::read_error;
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
@@ -82,20 +82,25 @@ impl ConverseDecoder {
         text: &str,
         sink: &mut dyn Sink,
     ) -> Result<Understood, NotJson> {
-        if !name.is_empty() {
-            return self.event(&String::from_utf8_lossy(name), text, sink);
-        }
         let body = Raw::of(text)?;
+        if !name.is_empty() {
+            return self.event(&String::from_utf8_lossy(name), body, sink);
+        }
         if let Some(message) = member(body, "output").and_then(|output| member(output, "message")) {
             self.whole(body, message, sink);
             return Ok(Understood::Yes);
         }
-        let mut understood = Understood::No;
+        let (mut understood, mut outcome) = (Understood::No, Ok(()));
         each_member(body, |name, value| {
-            if value.kind() == JsonKind::Object && self.event(name, value.get(), sink) == Ok(Understood::Yes) {
-                understood = Understood::Yes;
+            if value.kind() == JsonKind::Object {
+                match self.event(name, value, sink) {
+                    Ok(Understood::Yes) => understood = Understood::Yes,
+                    Ok(Understood::No) => (),
+                    Err(error) => outcome = Err(error),
+                }
             }
         });
+        outcome?;
         if understood == Understood::No
             && let Some(error) = read_error(body)
         {
@@ -125,20 +130,21 @@ impl ConverseDecoder {
         Finished(ReplyEnd { ending, error })
     }
 
-    fn event(&mut self, name: &str, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
+    /// Fails only if the event wraps another one that is not JSON.
+    fn event(&mut self, name: &str, body: Raw<'_>, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
         match name {
             "contentBlockDelta" => {
-                let event: BlockEvent<'_> = parse(text)?;
+                let event: BlockEvent<'_> = read(body);
                 self.delta(event.index.unwrap_or(0), &event.delta, sink);
             }
             "contentBlockStart" => {
-                let event: BlockEvent<'_> = parse(text)?;
+                let event: BlockEvent<'_> = read(body);
                 if let Some(start) = event.start {
                     self.start(event.index.unwrap_or(0), start, sink);
                 }
             }
             "contentBlockStop" => {
-                let index = parse::<BlockEvent<'_>>(text)?.index.unwrap_or(0);
+                let index = read::<BlockEvent<'_>>(body).index.unwrap_or(0);
                 if let Some(at) = self.open.iter().position(|block_in| block_in.index == index) {
                     self.open.remove(at).close(sink);
                 }
@@ -146,12 +152,12 @@ impl ConverseDecoder {
             "messageStart" => (),
             "messageStop" => {
                 self.stopped = true;
-                self.stop_reason = text_member(Raw::of(text)?, "stopReason");
+                self.stop_reason = text_member(body, "stopReason");
             }
-            "metadata" => self.usage(Raw::of(text)?, sink),
-            "chunk" => return self.chunk(Raw::of(text)?, sink),
+            "metadata" => self.usage(body, sink),
+            "chunk" => return self.chunk(body, sink),
             _ if name.ends_with("Exception") => {
-                let message = text_member(Raw::of(text)?, "message").unwrap_or_else(|| text.to_owned());
+                let message = text_member(body, "message").unwrap_or_else(|| body.get().to_owned());
                 self.error = Some(ProviderError { message, code: Some(name.to_owned()), status: None });
             }
             _ => return Ok(Understood::No),

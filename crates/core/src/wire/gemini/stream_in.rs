@@ -81,7 +81,7 @@ impl GeminiDecoder {
             sink.take(Event::Noted(&Note { code: NoteCode::Blocked, message }));
         }
         if chunk.error.is_some() || !known {
-            return Ok(keep_error(&mut self.error, Raw::of(text)?, known));
+            return Ok(keep_error(&mut self.error, Raw::checked(text), known));
         }
         Ok(Understood::Yes)
     }

@@ -64,10 +64,10 @@ impl MessagesDecoder {
                 self.usage(wire.usage, sink);
             }
             Some("message_stop") => self.state = MessageState::Stopped,
-            Some("message") => self.whole(&parse(text)?, sink),
+            Some("message") => self.whole(&read(Raw::checked(text)), sink),
             Some("ping") => (),
             // An error, or an unknown event that can be ignored.
-            _ => return Ok(keep_error(&mut self.error, Raw::of(text)?, false)),
+            _ => return Ok(keep_error(&mut self.error, Raw::checked(text), false)),
         }
         Ok(Understood::Yes)
     }

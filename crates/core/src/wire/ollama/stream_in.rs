@@ -64,13 +64,13 @@ impl OllamaDecoder {
             self.done = true;
             self.blocks.end_reply(sink);
             self.done_reason = line.done_reason.non_empty().map(str::to_owned);
-            if let Some(usage) = self.usage_reader.read(Raw::of(text)?) {
+            if let Some(usage) = self.usage_reader.read(Raw::checked(text)) {
                 sink.take(Event::Usage(usage));
             }
         }
         let known = line.message.is_some() || line.response.is_some() || line.done.is_some();
         if line.error.is_some() || !known {
-            return Ok(keep_error(&mut self.error, Raw::of(text)?, known));
+            return Ok(keep_error(&mut self.error, Raw::checked(text), known));
         }
         Ok(Understood::Yes)
     }

@@ -264,12 +264,26 @@ impl ItemIn {
         }
     }
 
-    fn restate_reasoning(&self, item: &ResponsesItem<'_>, sink: &mut dyn Sink) {
-        let mut index = 0;
+    /// The final text of one part, which overrides its deltas. Without deltas it
+    /// arrives like one, as in a body that is not streamed.
+    fn final_text(&mut self, had_deltas: bool, part: RestatedPart, text: JsonText<'_>, sink: &mut dyn Sink) {
+        let block = self.block;
+        if had_deltas {
+            sink.take(Event::Restated { block, part, text });
+            return;
+        }
+        if let RestatedPart::Item(index) = part {
+            sink.take(Event::Item { block, index });
+        }
+        self.grow(text, &mut String::new(), sink);
+    }
+
+    fn restate_reasoning(&mut self, item: &ResponsesItem<'_>, sink: &mut dyn Sink) {
+        let (mut index, had_deltas) = (0, self.grew);
         if let Some(summary) = item.summary {
             each_element(summary, |part| {
                 if let Some(text) = member(part, "text").and_then(JsonText::of) {
-                    sink.take(Event::Restated { block: self.block, part: RestatedPart::Item(index), text });
+                    self.final_text(had_deltas, RestatedPart::Item(index), text, sink);
                 }
                 index += 1;
             });
@@ -280,7 +294,7 @@ impl ItemIn {
     }
 
     /// Restates a message; returns whether it is a refusal.
-    fn restate_message(&self, item: &ResponsesItem<'_>, sink: &mut dyn Sink) -> bool {
+    fn restate_message(&mut self, item: &ResponsesItem<'_>, sink: &mut dyn Sink) -> bool {
         let Some(content) = item.content else { return false };
         self.restate_whole(content, &["output_text", "text", "refusal"], "", sink);
         let mut refused = false;
@@ -289,23 +303,20 @@ impl ItemIn {
     }
 
     /// Restates the text of all parts, joined if there are several.
-    fn restate_whole(&self, content: Raw<'_>, kinds: &[&str], joint: &str, sink: &mut dyn Sink) {
+    fn restate_whole(&mut self, content: Raw<'_>, kinds: &[&str], joint: &str, sink: &mut dyn Sink) {
         let mut texts = Vec::new();
         each_element(content, |part| {
             let fits = member(part, "type").map(string_of).is_none_or(|kind| kinds.iter().any(|known| kind.is(known)));
             let text = member(part, "text").or_else(|| member(part, "refusal")).and_then(JsonText::of);
             texts.extend(text.filter(|_| fits));
         });
+        let had_deltas = self.grew;
         match texts.as_slice() {
             [] => (),
-            [text] => sink.take(Event::Restated { block: self.block, part: RestatedPart::Whole, text: *text }),
+            [text] => self.final_text(had_deltas, RestatedPart::Whole, *text, sink),
             many => {
                 let joined = many.iter().map(|text| text.to_owned_text()).collect::<Vec<_>>().join(joint);
-                sink.take(Event::Restated {
-                    block: self.block,
-                    part: RestatedPart::Whole,
-                    text: JsonText::plain(&joined),
-                });
+                self.final_text(had_deltas, RestatedPart::Whole, JsonText::plain(&joined), sink);
             }
         }
     }

@@ -50,7 +50,7 @@ impl ResponsesDecoder {
         let index = wire.output_index.unwrap_or(0);
         let summary = (PartKind::Summary, wire.summary_index.unwrap_or(0));
         let content = wire.content_index.unwrap_or(0);
-        let Some(kind) = wire.kind.non_empty() else { return Ok(self.untyped(&wire, Raw::of(text)?, sink)) };
+        let Some(kind) = wire.kind.non_empty() else { return Ok(self.untyped(&wire, Raw::checked(text), sink)) };
         match (kind, wire.delta, wire.item, wire.response) {
             ("response.reasoning_summary_text.delta", Some(delta), ..) => self.items.grew(index, summary, delta, sink),
             ("response.reasoning_text.delta", Some(delta), ..) => {
@@ -77,9 +77,9 @@ impl ResponsesDecoder {
             ("response.created" | "response.in_progress" | "response.queued", _, _, Some(response)) => {
                 self.emit_model(&read(response), sink);
             }
-            ("error", ..) => return Ok(keep_error(&mut self.error, Raw::of(text)?, false)),
+            ("error", ..) => return Ok(keep_error(&mut self.error, Raw::checked(text), false)),
             _ if kind.starts_with("response.") || kind == "ping" || kind == "keepalive" => (),
-            _ => return Ok(keep_error(&mut self.error, Raw::of(text)?, false)),
+            _ => return Ok(keep_error(&mut self.error, Raw::checked(text), false)),
         }
         Ok(Understood::Yes)
     }
