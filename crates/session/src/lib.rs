@@ -28,6 +28,7 @@ pub mod request_preview;
 pub mod session_recorder;
 pub mod settings;
 pub mod settings_file;
+pub mod single_turn;
 pub mod start;
 pub mod times;
 pub mod trust;

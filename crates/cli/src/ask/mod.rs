@@ -10,19 +10,10 @@ use std::io::{BufWriter, IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use aside_core::block::Block;
-use aside_core::message::{Message, Role};
 use aside_core::settings::ThinkingDisplay;
-use aside_core::tags::TagStart;
-use aside_core::tokens;
-use aside_core::turn::TurnEnd;
-use aside_engine::{Front, Session};
 use aside_front::wording::EndNotice;
-use aside_session::recording::{Recording, RecordingFront};
-use aside_session::session_recorder::{self, SessionRecorder, StoringFront};
-use aside_session::start::{self, ActiveSession};
-use aside_session::{Asker, HintedError, PermissionMode, SessionChoice, SessionOptions, Trust, UserFolders};
-use aside_store::{MessageId, SessionId, SqliteStore};
+use aside_session::single_turn::{PromptParts, SingleTurn};
+use aside_session::{Asker, HintedError, PermissionMode, Saving, SessionChoice, SessionOptions, Trust, UserFolders};
 use tokio_util::sync::CancellationToken;
 
 use crate::interrupts::{Interrupts, interrupts};
@@ -119,22 +110,6 @@ impl Arguments {
         }
     }
 
-    /// Opens the store. If that fails, only continuing a session is an error.
-    fn store(&self, options: &SessionOptions) -> Result<Option<Arc<SqliteStore>>, HintedError> {
-        // Nothing is saved and no session is continued, so no store is needed.
-        if self.no_save && options.choice == SessionChoice::New {
-            return Ok(None);
-        }
-        match (session_recorder::open_store(&options.user_folders), &options.choice) {
-            (Ok(store), _) => Ok(Some(store)),
-            (Err(error), SessionChoice::New) => {
-                print_notice(&format!("this turn is not saved: {error}"));
-                Ok(None)
-            }
-            (Err(error), SessionChoice::Last | SessionChoice::Named(_)) => Err(error),
-        }
-    }
-
     fn mode(&self) -> PermissionMode {
         match (self.yes, self.deny) {
             (true, _) => PermissionMode::AllowAll,
@@ -143,30 +118,28 @@ impl Arguments {
         }
     }
 
-    fn style(&self, session: &Session) -> OutputStyle {
+    fn style(&self, turn: &SingleTurn) -> OutputStyle {
         let (out_is_terminal, err_is_terminal) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
-        let shown = match session.settings.display() {
+        let shown = match turn.display() {
             ThinkingDisplay::Full | ThinkingDisplay::Live if err_is_terminal => ThinkingOutput::Show,
             ThinkingDisplay::Full | ThinkingDisplay::Live | ThinkingDisplay::Collapsed | ThinkingDisplay::Off => {
                 ThinkingOutput::Hide
             }
         };
-        let rules = session.endpoint.dialect.rules(Some(&session.endpoint.model));
-        let may_turn = rules.read.tags.start == TagStart::Auto || self.offers_tools();
         OutputStyle {
             out_is_terminal,
             err_is_terminal,
             colour: err_is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             thinking: self.thinking.unwrap_or(shown),
-            buffers_text: may_turn && !out_is_terminal,
+            buffers_text: turn.text_may_be_refiled() && !out_is_terminal,
         }
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let prompt = arguments.prompt()?;
-    let runtime = start::runtime()?;
-    let outcome = runtime.block_on(arguments.ask(prompt));
+    let runtime = aside_session::start::runtime()?;
+    let outcome = runtime.block_on(arguments.ask(&prompt));
     // Do not wait for a thread that is blocked on a key press.
     runtime.shutdown_background();
     outcome
@@ -174,45 +147,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 impl Arguments {
     /// The prompt of the command line and of standard input.
-    fn prompt(&self) -> Result<Prompt, HintedError> {
+    fn prompt(&self) -> Result<PromptParts, HintedError> {
         let typed = self.prompt.join(" ");
         let piped = if std::io::stdin().is_terminal() { None } else { Some(read_piped()?) };
         if typed.trim().is_empty() && piped.as_ref().is_none_or(|piped| piped.trim().is_empty()) {
             return Err(HintedError::new("there is nothing to ask").hint("aside ask \"your question\", or pipe it in"));
         }
-        Ok(Prompt { typed, piped })
-    }
-
-    /// Warns about a prompt larger than the context window, and refuses one far
-    /// larger, before it is sent.
-    fn check_prompt_size(&self, session: &Session, message: &Message) -> Result<(), HintedError> {
-        let Some((limit, layer)) = session.settings.context_limit_by() else { return Ok(()) };
-        let texts = || {
-            message.blocks.iter().filter_map(|block| match block {
-                Block::Text(text) => Some(text.text.as_str()),
-                Block::Thinking(_)
-                | Block::ToolCall(_)
-                | Block::ToolResult(_)
-                | Block::Image(_)
-                | Block::Unmodelled(_) => None,
-            })
-        };
-        // A token has at least one byte, so a short prompt needs no count.
-        let bytes: usize = texts().map(str::len).sum();
-        if bytes as u64 <= limit {
-            return Ok(());
-        }
-        let tokens: u64 = texts().map(tokens::estimate).sum();
-        if tokens <= limit {
-            return Ok(());
-        }
-        let what = format!("the prompt has about {tokens} tokens; {} takes {limit}", session.endpoint.model);
-        if tokens * 2 > limit * 3 && !layer.is_set_by_user() {
-            let hint = "send less, ask a model with a larger window, or set context.limit if it is larger than that";
-            return Err(HintedError::new(what).hint(hint));
-        }
-        print_notice(&format!("note: {what}"));
-        Ok(())
+        Ok(PromptParts { typed, piped })
     }
 
     fn session_options(&self, asker: &Arc<dyn Asker + Send>) -> Result<SessionOptions, HintedError> {
@@ -222,34 +163,20 @@ impl Arguments {
             tools: self.offers_tools().then(|| self.mode()),
             trust: if self.trust { Trust::Given } else { Trust::Ask(Arc::clone(asker)) },
             overrides: self.overrides.overrides(),
+            saving: if self.no_save { Saving::Off } else { Saving::On },
             simulator_rate: crate::simulator_rate(),
             ..SessionOptions::new(crate::working_directory()?, UserFolders::from_environment())
         })
     }
 
-    async fn ask(&self, prompt: Prompt) -> anyhow::Result<ExitStatus> {
+    async fn ask(&self, prompt: &PromptParts) -> anyhow::Result<ExitStatus> {
         let Interrupts { stop, leave, signal } = interrupts();
         let asker = permission_prompt::terminal_asker(&stop);
-        let options = self.session_options(&asker)?;
-        let store = self.store(&options)?;
-        let resumed = match &store {
-            Some(store) => session_recorder::resume(store, &options.choice)?,
-            None => None,
-        };
-        // Report a file that cannot be attached before any permission question.
-        let attached = start::attach(&prompt.typed, prompt.piped.as_deref(), &options.folder)?;
-        let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
-        let mut active = start::start_session(&options, conversation, &print_notice).await?;
-        key_bindings::parse(&active.keys)?;
-        attached.descriptions.iter().for_each(|description| print_notice(description));
-        let message = Message::new(Role::User, attached.blocks);
-        self.check_prompt_size(&active.session, &message)?;
-        let stored = resumed.map(|resumed| (resumed.id, resumed.ids));
-        let mut recorder =
-            store.filter(|_| !self.no_save).and_then(|store| open_recorder(store, stored, &active, &message));
+        let mut turn = SingleTurn::open(&self.session_options(&asker)?, prompt, &print_notice).await?;
+        key_bindings::parse(turn.keys())?;
         let work = async move {
-            let outcome = self.answer(&mut active.session, message, recorder.as_mut(), asker.as_ref(), &stop).await;
-            active.close().await;
+            let outcome = self.answer(&mut turn, asker.as_ref(), &stop).await;
+            turn.close().await;
             outcome
         };
         let outcome = leave.run_until_cancelled(work).await.unwrap_or(Ok(ExitStatus::Interrupted))?;
@@ -258,27 +185,22 @@ impl Arguments {
 
     async fn answer(
         &self,
-        session: &mut Session,
-        message: Message,
-        recorder: Option<&mut SessionRecorder>,
+        turn: &mut SingleTurn,
         asker: &dyn Asker,
         cancel: &CancellationToken,
     ) -> anyhow::Result<ExitStatus> {
-        let recording = self
-            .record
-            .as_deref()
-            .map(|path| Recording::create(path, &path.display().to_string(), session))
-            .transpose()?;
-        let style = self.style(session);
+        if let Some(path) = &self.record {
+            turn.record(path, &path.display().to_string())?;
+        }
         if self.json {
             let mut events = events::JsonEvents::new(BufWriter::new(std::io::stdout().lock()));
-            let end = run_turn(session, message, &mut events, recording, recorder, asker, cancel).await;
+            let end = turn.run(&mut events, asker, cancel, &print_notice).await;
             events.finish()?;
             return Ok(wording::turn_end(&end).0);
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
-        let mut plain = PlainOutput::new(out, err, style);
-        let end = run_turn(session, message, &mut plain, recording, recorder, asker, cancel).await;
+        let mut plain = PlainOutput::new(out, err, self.style(turn));
+        let end = turn.run(&mut plain, asker, cancel, &print_notice).await;
         plain.finish()?;
         let (outcome, notice) = wording::turn_end(&end);
         if let Some(EndNotice { what, hint, .. }) = notice {
@@ -288,26 +210,6 @@ impl Arguments {
         }
         Ok(outcome)
     }
-}
-
-async fn run_turn(
-    session: &mut Session,
-    message: Message,
-    front: &mut dyn Front,
-    mut recording: Option<Recording>,
-    recorder: Option<&mut SessionRecorder>,
-    asker: &dyn Asker,
-    cancel: &CancellationToken,
-) -> TurnEnd {
-    let mut recording_front = RecordingFront::new(front, recording.as_mut());
-    session.turn(message, &mut StoringFront::new(&mut recording_front, recorder), asker, cancel).await
-}
-
-/// The two parts of a prompt.
-struct Prompt {
-    /// From the command line. Only this part can attach files.
-    typed: String,
-    piped: Option<String>,
 }
 
 /// Larger than any context window.
@@ -327,23 +229,4 @@ fn read_piped() -> Result<String, HintedError> {
     };
     let text = String::from_utf8(bytes).map_err(|_| not_text())?;
     if text.contains('\0') { Err(not_text()) } else { Ok(text) }
-}
-
-/// Opens the session to record to. If that fails, the turn runs without being
-/// saved, and the user is told.
-fn open_recorder(
-    store: Arc<SqliteStore>,
-    stored: Option<(SessionId, Vec<MessageId>)>,
-    active: &ActiveSession,
-    message: &Message,
-) -> Option<SessionRecorder> {
-    let session = &active.session;
-    let new = session_recorder::new_session(active.model.clone(), &session.settings, message);
-    match SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin()) {
-        Ok(recorder) => Some(recorder),
-        Err(error) => {
-            print_notice(&format!("this turn is not saved: {error}"));
-            None
-        }
-    }
 }

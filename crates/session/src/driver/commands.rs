@@ -49,7 +49,7 @@ impl Driver {
             Command::Profile(act) => self.profile(act),
             Command::Compact => self.compact(inbox).await,
             Command::Undo => self.undo(),
-            Command::Fork => self.fork(),
+            Command::Fork => self.fork().await,
             Command::Export(file) => self.export(file.as_deref()),
             Command::Other { name, rest } => self.run_other(&name, &rest).await,
             Command::Quit => Ok(CommandOutcome::Quit),

@@ -44,7 +44,7 @@ impl FoundBlock {
 
 impl Driver {
     /// Runs one of the commands of this module; none for any other name.
-    pub(super) fn run_context_command(
+    pub(super) async fn run_context_command(
         &mut self,
         name: &str,
         rest: &str,
@@ -52,9 +52,9 @@ impl Driver {
         Some(match name {
             "context" => Ok(CommandOutcome::Reply(self.context())),
             "tools" => self.tools(rest),
-            "permissions" => self.permissions(rest),
+            "permissions" => self.permissions(rest).await,
             "record" => self.record(rest),
-            "open" => self.open_listed(rest),
+            "open" => self.open_listed(rest).await,
             _ => return None,
         })
     }
@@ -128,7 +128,7 @@ impl Driver {
         list.into_iter().filter(|ruled| ruled.source != RuleSource::Config).map(|ruled| ruled.rule).collect()
     }
 
-    fn permissions(&mut self, rest: &str) -> Result<CommandOutcome, HintedError> {
+    async fn permissions(&mut self, rest: &str) -> Result<CommandOutcome, HintedError> {
         let permissions = self.active.session.tools.permissions();
         match rest.split_once(char::is_whitespace).unwrap_or((rest, "")) {
             ("", _) => Ok(CommandOutcome::Reply(list_permissions(&permissions.list()))),
@@ -137,7 +137,7 @@ impl Driver {
                 let source = permissions
                     .forget(rule)
                     .map_err(|error| HintedError::new(error.to_string()).hint("/permissions lists them"))?;
-                self.refresh_lists();
+                self.refresh_lists().await;
                 Ok(CommandOutcome::Reply(replies::line(format!(
                     "`{rule}` of {source} is forgotten; it is asked again"
                 ))))
@@ -170,7 +170,7 @@ impl Driver {
     }
 
     /// Opens the item that was listed under this number.
-    pub(super) fn open_listed(&mut self, rest: &str) -> Result<CommandOutcome, HintedError> {
+    pub(super) async fn open_listed(&mut self, rest: &str) -> Result<CommandOutcome, HintedError> {
         let number = rest.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let place = number.and_then(|at| self.listed.get(at));
         let Some(ListedItem { session, block }) = place else {
@@ -182,7 +182,7 @@ impl Driver {
         };
         let (session, block) = (session.clone(), *block);
         let Some(store) = self.store.clone() else { return Err(HintedError::new("no session is saved")) };
-        let ids = self.load_session(&store, session.as_str())?;
+        let ids = self.load_session(&store, session.as_str()).await?;
         let Some(block) = block else { return Ok(CommandOutcome::Silent) };
         let branch = self.active.session.history.branch();
         let at = branch.iter().position(|(entry, _)| ids.get(entry.0) == Some(&block.message));

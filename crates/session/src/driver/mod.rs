@@ -1,5 +1,6 @@
 //! Runs a session for a front end: its turns and commands.
 
+mod blocking;
 mod channel_front;
 mod commands;
 mod context_bars;
@@ -27,12 +28,16 @@ use crate::recording::{Recording, RecordingFront};
 use crate::session_recorder::{self, SessionChoice, SessionRecorder, StoringFront};
 use crate::settings::{self, ProfileName};
 use crate::start::{self, ActiveSession, Saving, SessionOptions};
+use blocking::{blocking, in_store};
 use channel_front::{ChannelAsker, ChannelFront};
 use context_commands::ListedItem;
 pub use replies::decision_action;
 
 /// How many prompts of earlier sessions the input history holds.
 const MAX_PROMPTS: usize = 500;
+
+/// How many sessions are offered for completion.
+const MAX_SESSIONS: usize = 100;
 
 /// How many file names are offered for completion.
 const MAX_FILES: usize = 2000;
@@ -122,7 +127,7 @@ impl Driver {
             profile,
             deferred: VecDeque::new(),
         };
-        let lists = driver.lists()?;
+        let lists = driver.lists().await?;
         if let Some(error) = unsaved {
             driver.front.send(Update::CommandOutput(replies::error(&error.prefixed("this session is not saved"))));
         }
@@ -144,7 +149,7 @@ impl Driver {
 
     /// Runs commands until the front end is gone.
     pub async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
-        self.send_prompt_history();
+        self.send_prompt_history().await;
         loop {
             let command = match self.deferred.pop_front() {
                 Some(command) => Some(command),
@@ -173,15 +178,15 @@ impl Driver {
                 self.front.send(Update::Ready);
             }
             if changes_lists {
-                self.refresh_lists();
+                self.refresh_lists().await;
             }
         }
     }
 
     /// Sends the prompts of earlier sessions, after the first frame is drawn.
-    fn send_prompt_history(&self) {
-        let earlier = self.store.as_ref().map(|store| store.prompts(MAX_PROMPTS));
-        if let Some(Ok(mut earlier)) = earlier {
+    async fn send_prompt_history(&self) {
+        let Some(store) = &self.store else { return };
+        if let Ok(mut earlier) = in_store(store, |store| store.prompts(MAX_PROMPTS)).await {
             earlier.reverse();
             self.front.send(Update::PromptHistory(earlier));
         }
@@ -215,7 +220,7 @@ impl Driver {
     ) -> Result<CommandOutcome, HintedError> {
         self.open_recorder(&message);
         let done = self.turn(message, inbox).await;
-        self.refresh_lists();
+        self.refresh_lists().await;
         Ok(done)
     }
 
@@ -255,8 +260,8 @@ impl Driver {
     }
 
     /// Updates the completion lists: files, sessions, tools and rules may have changed.
-    fn refresh_lists(&self) {
-        if let Ok(lists) = self.lists() {
+    async fn refresh_lists(&self) {
+        if let Ok(lists) = self.lists().await {
             self.front.send(Update::CompletionLists(Box::new(lists)));
         }
     }
@@ -310,27 +315,30 @@ impl Driver {
         }
     }
 
-    fn lists(&self) -> Result<CompletionLists, HintedError> {
+    async fn lists(&self) -> Result<CompletionLists, HintedError> {
         let dialects = self.dialects();
         let simulated = dialects.iter().map(|dialect| format!("sim/{}", dialect.id));
         let presets = dialects
             .iter()
             .filter_map(|dialect| dialect.access.default_model.as_ref().map(|model| format!("{}/{model}", dialect.id)));
-        let profiles = match &self.active.user_folders.config {
-            Some(folder) => settings::profile_names(folder)?.iter().map(ProfileName::to_string).collect(),
-            None => Vec::new(),
-        };
-        let sessions = match &self.store {
-            Some(store) => store.sessions(100).map_err(|error| session_recorder::store_error(&error))?,
-            None => Vec::new(),
-        };
+        let (store, config) = (self.store.clone(), self.active.user_folders.config.clone());
+        let folder = self.active.folder.clone();
+        let listed = blocking(move || {
+            let profiles = config.map_or(Ok(Vec::new()), |folder| settings::profile_names(&folder))?;
+            let sessions = store.map_or(Ok(Vec::new()), |store| store.sessions(MAX_SESSIONS));
+            let sessions = sessions.map_err(|error| session_recorder::store_error(&error))?;
+            Ok(CompletionLists {
+                profiles: profiles.iter().map(ProfileName::to_string).collect(),
+                files: start::attachable_files(&folder, MAX_FILES),
+                sessions: sessions.into_iter().map(replies::completion_entry).collect(),
+                ..CompletionLists::default()
+            })
+        });
         Ok(CompletionLists {
             models: self.active.configured_models().chain(presets).chain(simulated).collect(),
-            profiles,
-            files: start::attachable_files(&self.active.folder, MAX_FILES),
-            sessions: sessions.into_iter().map(replies::completion_entry).collect(),
             tools: self.tool_names(),
             rules: self.forgettable_rules(),
+            ..listed.await?
         })
     }
 

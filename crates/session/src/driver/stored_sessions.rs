@@ -1,37 +1,45 @@
 //! The commands that use the store: other sessions, titles, search and usage.
 
+use std::sync::Arc;
+
 use aside_front::Update;
 use aside_store::search::SearchQuery;
 use aside_store::session::SessionChange;
 use aside_store::usage::{GroupBy, UsageQuery};
 use aside_store::{MessageId, SqliteStore, Store};
 
+use super::blocking::{blocking, in_store};
 use super::context_commands::ListedItem;
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::providers::{Providers, env_var};
 use crate::session_recorder::{self, SessionChoice};
 use crate::settings::Overrides;
-use crate::start;
-use crate::{times, usage};
+use crate::{start, times, usage};
+
+/// How many sessions `/sessions` lists.
+const MAX_LISTED: usize = 20;
 
 impl Driver {
     /// Copies the conversation to a new session and continues there.
-    pub(super) fn fork(&mut self) -> Result<CommandOutcome, HintedError> {
+    pub(super) async fn fork(&mut self) -> Result<CommandOutcome, HintedError> {
         let Some(store) = self.store.clone() else { return Err(HintedError::new("this session is not saved")) };
         let conversation = self.active.conversation(self.title.clone());
-        let id = store
-            .import(&conversation, Some(session_recorder::now()))
-            .map_err(|error| session_recorder::store_error(&error))?;
-        self.load_session(&store, id.as_str())?;
+        let now = session_recorder::now();
+        let id = in_store(&store, move |store| store.import(&conversation, Some(now))).await?;
+        self.load_session(&store, id.as_str()).await?;
         Ok(CommandOutcome::Reply(replies::line(format!("going on in a copy: {id}"))))
     }
 
     /// Continues another session. Returns the stored ids of its history entries.
-    pub(super) fn load_session(&mut self, store: &SqliteStore, word: &str) -> Result<Vec<MessageId>, HintedError> {
-        let Some(resumed) = session_recorder::resume(store, &SessionChoice::Named(word.to_owned()))? else {
-            return Ok(Vec::new());
-        };
+    pub(super) async fn load_session(
+        &mut self,
+        store: &Arc<SqliteStore>,
+        word: &str,
+    ) -> Result<Vec<MessageId>, HintedError> {
+        let (store, choice) = (Arc::clone(store), SessionChoice::Named(word.to_owned()));
+        let resumed = blocking(move || session_recorder::resume(&store, &choice)).await?;
+        let Some(resumed) = resumed else { return Ok(Vec::new()) };
         (self.recorder, self.undone_prompt) = (None, None);
         self.title = resumed.conversation.title.clone();
         self.resumed = Some((resumed.id, resumed.ids.clone()));
@@ -42,21 +50,22 @@ impl Driver {
     }
 
     pub(super) async fn run_other(&mut self, name: &str, rest: &str) -> Result<CommandOutcome, HintedError> {
-        if let Some(done) = self.run_context_command(name, rest) {
+        if let Some(done) = self.run_context_command(name, rest).await {
             return done;
         }
         let Some(store) = self.store.clone() else { return Err(HintedError::new("no session is saved")) };
-        let trouble = |error| session_recorder::store_error(&error);
         match name {
             "sessions" | "resume" if rest.is_empty() || name == "sessions" => {
-                let sessions = store.sessions(20).map_err(trouble)?;
+                let sessions = in_store(&store, |store| store.sessions(MAX_LISTED)).await?;
                 self.listed = sessions.iter().map(|one| ListedItem { session: one.id.clone(), block: None }).collect();
                 Ok(CommandOutcome::Reply(replies::sessions(&sessions)))
             }
             // Ids are longer than list numbers.
-            "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => self.open_listed(rest),
+            "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => {
+                self.open_listed(rest).await
+            }
             "resume" => {
-                self.load_session(&store, rest)?;
+                self.load_session(&store, rest).await?;
                 Ok(CommandOutcome::Silent)
             }
             "new" => {
@@ -82,28 +91,29 @@ impl Driver {
                 Err(HintedError::new("there is nothing to search for").hint("/search WORDS"))
             }
             "search" => {
-                let found = store.search(&SearchQuery::new(rest)).map_err(trouble)?;
+                let query = SearchQuery::new(rest);
+                let found = in_store(&store, move |store| store.search(&query)).await?;
                 self.listed = found.hits.iter().map(ListedItem::from_hit).collect();
                 Ok(CommandOutcome::Reply(replies::search_hits(&found)))
             }
-            "usage" => self.usage(&store),
+            "usage" => self.usage(&store).await,
             other => Err(HintedError::new(format!("unknown command `{other}`")).hint("/help lists them")),
         }
     }
 
-    fn usage(&self, store: &SqliteStore) -> Result<CommandOutcome, HintedError> {
+    async fn usage(&self, store: &Arc<SqliteStore>) -> Result<CommandOutcome, HintedError> {
         let loaded = Overrides::default().load(&self.active.user_folders)?;
         let dialects = self.dialects();
-        let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
-        let query = UsageQuery {
-            group_by: GroupBy::Model,
-            session: None,
-            since: None,
-            billing: &|origin| usage::pricing_terms(&providers, &dialects, origin),
-            utc_offset_minutes: times::utc_offset_minutes(),
-        };
-        Ok(CommandOutcome::Reply(replies::usage(
-            &store.usage(&query).map_err(|error| session_recorder::store_error(&error))?,
-        )))
+        let rows = in_store(store, move |store| {
+            let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
+            store.usage(&UsageQuery {
+                group_by: GroupBy::Model,
+                session: None,
+                since: None,
+                billing: &|origin| usage::pricing_terms(&providers, &dialects, origin),
+                utc_offset_minutes: times::utc_offset_minutes(),
+            })
+        });
+        Ok(CommandOutcome::Reply(replies::usage(&rows.await?)))
     }
 }

@@ -1,0 +1,171 @@
+//! One turn without a front end that goes on: a prompt is sent and its answer is stored.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aside_core::block::Block;
+use aside_core::message::{Message, Role};
+use aside_core::settings::ThinkingDisplay;
+use aside_core::tags::TagStart;
+use aside_core::tokens;
+use aside_core::turn::TurnEnd;
+use aside_engine::Front;
+use aside_engine::tools::Asker;
+use aside_store::{MessageId, SessionId, SqliteStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::HintedError;
+use crate::recording::{Recording, RecordingFront};
+use crate::session_recorder::{self, SessionChoice, SessionRecorder, StoringFront};
+use crate::settings_file::KeyEntry;
+use crate::start::{self, ActiveSession, Saving, SessionOptions};
+
+/// The two parts of a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptParts {
+    /// What the user typed. Only this part can attach files.
+    pub typed: String,
+    pub piped: Option<String>,
+}
+
+/// An open session with the prompt that it will send.
+pub struct SingleTurn {
+    active: ActiveSession,
+    message: Message,
+    offers_tools: bool,
+    /// None if the turn is not saved.
+    store: Option<Arc<SqliteStore>>,
+    /// The session that is continued.
+    stored: Option<(SessionId, Vec<MessageId>)>,
+    recording: Option<Recording>,
+}
+
+impl SingleTurn {
+    /// Opens the session and reads the attached files. Nothing is sent or stored yet.
+    pub async fn open(
+        options: &SessionOptions,
+        prompt: &PromptParts,
+        notify: &dyn Fn(&str),
+    ) -> Result<SingleTurn, HintedError> {
+        let store = open_store(options, notify)?;
+        let resumed = match &store {
+            Some(store) => session_recorder::resume(store, &options.choice)?,
+            None => None,
+        };
+        // Report a file that cannot be attached before any permission question.
+        let attached = start::attach(&prompt.typed, prompt.piped.as_deref(), &options.folder)?;
+        let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
+        let active = start::start_session(options, conversation, notify).await?;
+        attached.descriptions.iter().for_each(|description| notify(description));
+        let turn = SingleTurn {
+            active,
+            message: Message::new(Role::User, attached.blocks),
+            offers_tools: options.tools.is_some(),
+            store: store.filter(|_| options.saving == Saving::On),
+            stored: resumed.map(|resumed| (resumed.id, resumed.ids)),
+            recording: None,
+        };
+        turn.check_prompt_size(notify)?;
+        Ok(turn)
+    }
+
+    /// Records the raw stream in a new file, which messages call `name`.
+    pub fn record(&mut self, path: &Path, name: &str) -> Result<(), HintedError> {
+        self.recording = Some(Recording::create(path, name, &self.active.session)?);
+        Ok(())
+    }
+
+    /// The `[keys]` table of config.toml, as written.
+    pub fn keys(&self) -> &[KeyEntry] {
+        &self.active.keys
+    }
+
+    /// How the user wants thinking to be displayed.
+    pub fn display(&self) -> ThinkingDisplay {
+        self.active.session.settings.display()
+    }
+
+    /// Whether text that looks like the answer may turn out to be thinking, or words before a tool call.
+    pub fn text_may_be_refiled(&self) -> bool {
+        let endpoint = &self.active.session.endpoint;
+        let rules = endpoint.dialect.rules(Some(&endpoint.model));
+        rules.read.tags.start == TagStart::Auto || self.offers_tools
+    }
+
+    /// Sends the prompt and runs the turn. If it cannot be stored, `notify` is told, and it runs all the same.
+    pub async fn run(
+        &mut self,
+        front: &mut dyn Front,
+        asker: &dyn Asker,
+        cancel: &CancellationToken,
+        notify: &dyn Fn(&str),
+    ) -> TurnEnd {
+        let mut recorder = self.open_recorder(notify);
+        let message = std::mem::replace(&mut self.message, Message::new(Role::User, Vec::new()));
+        let mut recording_front = RecordingFront::new(front, self.recording.as_mut());
+        let mut front = StoringFront::new(&mut recording_front, recorder.as_mut());
+        self.active.session.turn(message, &mut front, asker, cancel).await
+    }
+
+    /// Shuts MCP servers down cleanly.
+    pub async fn close(self) {
+        self.active.close().await;
+    }
+
+    fn open_recorder(&mut self, notify: &dyn Fn(&str)) -> Option<SessionRecorder> {
+        let store = self.store.take()?;
+        let session = &self.active.session;
+        let new = session_recorder::new_session(self.active.model.clone(), &session.settings, &self.message);
+        let opened = SessionRecorder::open(store, self.stored.take(), new, &session.history, session.endpoint.origin());
+        opened.map_err(|error| notify(&format!("this turn is not saved: {error}"))).ok()
+    }
+
+    /// Warns about a prompt larger than the context window, and refuses one far
+    /// larger, before it is sent.
+    fn check_prompt_size(&self, notify: &dyn Fn(&str)) -> Result<(), HintedError> {
+        let session = &self.active.session;
+        let Some((limit, layer)) = session.settings.context_limit_by() else { return Ok(()) };
+        let texts = || {
+            self.message.blocks.iter().filter_map(|block| match block {
+                Block::Text(text) => Some(text.text.as_str()),
+                Block::Thinking(_)
+                | Block::ToolCall(_)
+                | Block::ToolResult(_)
+                | Block::Image(_)
+                | Block::Unmodelled(_) => None,
+            })
+        };
+        // A token has at least one byte, so a short prompt needs no count.
+        let bytes: usize = texts().map(str::len).sum();
+        if bytes as u64 <= limit {
+            return Ok(());
+        }
+        let tokens: u64 = texts().map(tokens::estimate).sum();
+        if tokens <= limit {
+            return Ok(());
+        }
+        let what = format!("the prompt has about {tokens} tokens; {} takes {limit}", session.endpoint.model);
+        if tokens * 2 > limit * 3 && !layer.is_set_by_user() {
+            let hint = "send less, ask a model with a larger window, or set context.limit if it is larger than that";
+            return Err(HintedError::new(what).hint(hint));
+        }
+        notify(&format!("note: {what}"));
+        Ok(())
+    }
+}
+
+/// Opens the store. If that fails, only continuing a session is an error.
+fn open_store(options: &SessionOptions, notify: &dyn Fn(&str)) -> Result<Option<Arc<SqliteStore>>, HintedError> {
+    // Nothing is saved and no session is continued, so no store is needed.
+    if options.saving == Saving::Off && options.choice == SessionChoice::New {
+        return Ok(None);
+    }
+    match (session_recorder::open_store(&options.user_folders), &options.choice) {
+        (Ok(store), _) => Ok(Some(store)),
+        (Err(error), SessionChoice::New) => {
+            notify(&format!("this turn is not saved: {error}"));
+            Ok(None)
+        }
+        (Err(error), SessionChoice::Last | SessionChoice::Named(_)) => Err(error),
+    }
+}
