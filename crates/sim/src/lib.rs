@@ -11,7 +11,6 @@
 
 mod body_stream;
 mod generated_text;
-mod json_members;
 mod origin_check;
 mod plain_http;
 mod refusals;

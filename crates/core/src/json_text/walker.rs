@@ -23,7 +23,7 @@ impl fmt::Debug for Raw<'_> {
 /// The position where a text stops being JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON at byte {at}")]
-pub(crate) struct NotJson {
+pub struct NotJson {
     at: usize,
 }
 
