@@ -6,6 +6,8 @@
 mod compact;
 mod read;
 mod string;
+#[cfg(test)]
+mod tests;
 mod truncated;
 mod value_path;
 mod walker;

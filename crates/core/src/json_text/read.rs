@@ -13,7 +13,11 @@ use super::walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonString<'a>(Option<Cow<'a, str>>);
 
-impl JsonString<'_> {
+impl<'a> JsonString<'a> {
+    fn of(text: JsonText<'a>) -> JsonString<'a> {
+        JsonString(Some(text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)))
+    }
+
     /// The string, unless it is absent or empty: providers write `""` for null.
     pub(crate) fn non_empty(&self) -> Option<&str> {
         self.0.as_deref().filter(|text| !text.is_empty())
@@ -26,7 +30,10 @@ impl JsonString<'_> {
 
 impl<'a> FromJson<'a> for JsonString<'a> {
     fn read(walk: &mut JsonWalker<'a>) -> Result<JsonString<'a>, NotJson> {
-        walk.value().map(string_of)
+        match walk.peek() {
+            Some(b'"') => Ok(JsonString::of(walk.string()?)),
+            _ => walk.skip().map(|()| JsonString::default()),
+        }
     }
 }
 
@@ -196,8 +203,7 @@ pub(crate) fn count_of(value: Raw<'_>) -> Option<u64> {
 /// A string, copied only if it must be unescaped; any other value reads as
 /// absent.
 pub(crate) fn string_of(value: Raw<'_>) -> JsonString<'_> {
-    let text = JsonText::of(value);
-    JsonString(text.map(|text| text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)))
+    JsonText::of(value).map(JsonString::of).unwrap_or_default()
 }
 
 /// Null, `""`, `[]` and `{}` all mean "no value".
