@@ -12,7 +12,6 @@
 mod body_stream;
 mod generated_text;
 mod host_check;
-mod json_members;
 mod plain_http;
 mod refusals;
 mod reply_builder;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aside_core::dialect::{Dialect, Dialects, Off, Rules};
 use aside_core::event::ProviderError;
+use aside_core::json_text::short_members;
 use aside_core::protocol::Protocol;
 use aside_core::tokens;
 use aside_core::wire::{ClientRequest, ReplyHead, StreamWriter, error_reply, read_request};
@@ -15,7 +16,6 @@ use siphasher::sip::SipHasher13;
 
 use crate::body_stream::{BodyStream, SendOptions, WholeReply};
 use crate::generated_text::SeededRng;
-use crate::json_members::json_members;
 use crate::refusals::{RefusalResponse, RequestCheck, contains};
 use crate::reply_plan::{ReplyContext, plan_reply, token_delay};
 use crate::route::{Delivery, Route, path};
@@ -106,7 +106,11 @@ impl Service {
         let Ok(body) = std::str::from_utf8(http.body) else {
             return refuse(400, "the body is not UTF-8".to_owned());
         };
-        let in_body = || json_members(body, &["model"], MAX_SWITCH_BYTES).get("model")?.as_str().map(str::to_owned);
+        let members = match short_members(body, &["model"], MAX_SWITCH_BYTES) {
+            Ok(members) => members,
+            Err(error) => return refuse(400, format!("the body is {error}")),
+        };
+        let in_body = || members.get("model")?.as_str().map(str::to_owned);
         let Some(model) = model.or_else(in_body) else {
             return refuse(400, format!("no model is named; the simulator has: {}", self.model_names()));
         };
@@ -237,7 +241,7 @@ impl ScriptedRequest<'_> {
         match &self.rules().ask.off {
             Off::Patch(patch) if !patch.is_empty() => {
                 let names: Vec<&str> = patch.keys().map(String::as_str).collect();
-                let body = json_members(self.body, &names, MAX_SWITCH_BYTES);
+                let body = short_members(self.body, &names, MAX_SWITCH_BYTES).unwrap_or_default();
                 contains(&Value::Object(body), &Value::Object(patch.clone()))
             }
             Off::Patch(_) | Off::Unsupported => false,

@@ -3,7 +3,8 @@
 
 use memchr::{memchr2, memchr3};
 
-use super::{Frame, Framed, Framing, append, release, truncated};
+use super::{Frame, Framed, Framing, append, release};
+use crate::json_text::close_truncated;
 
 /// How to recover from a value that never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +21,20 @@ pub struct JsonValues {
     held: Vec<u8>,
     scan: ScanState,
     resync: Resync,
-    /// The values are the elements of an array. Each counts as soon as its
-    /// brackets close. Any other value must also be alone in its line.
-    in_array: bool,
+    layout: Layout,
     skipping: bool,
     limit: usize,
+}
+
+/// How the values are arranged, which the first byte tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    Unknown,
+    /// One value, or one per line. A value must be alone in its line.
+    Lines,
+    /// The elements of an array. Each counts as soon as its brackets close,
+    /// because what follows comes only with the next one.
+    Array,
 }
 
 /// The position of the scanner within a value.
@@ -55,23 +65,24 @@ enum ScanState {
 
 impl JsonValues {
     pub fn new(limit: usize, resync: Resync) -> JsonValues {
-        JsonValues { held: Vec::new(), scan: ScanState::Between, resync, in_array: false, skipping: false, limit }
+        JsonValues {
+            held: Vec::new(),
+            scan: ScanState::Between,
+            resync,
+            layout: Layout::Unknown,
+            skipping: false,
+            limit,
+        }
     }
 
     pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
         let mut rest = bytes;
         loop {
             if self.scan == ScanState::Between {
-                // The brackets and commas of a long array are only separators.
-                let skip =
-                    |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b',' | 0xef | 0xbb | 0xbf);
-                let at = rest.iter().position(|byte| !skip(byte));
-                let separators = rest.get(..at.unwrap_or(rest.len())).unwrap_or(&[]);
-                self.in_array |= separators.contains(&b'[');
-                let Some(at) = at else { return };
-                rest = rest.get(at..).unwrap_or(&[]);
-                self.scan = match rest.first() {
-                    Some(b'{' | b'"') => ScanState::Open { depth: 0, line_start: false },
+                rest = self.skip_separators(rest);
+                self.scan = match (rest.first(), self.layout) {
+                    (None, _) => return,
+                    (Some(b'{'), _) | (Some(b'"'), Layout::Lines) => ScanState::Open { depth: 0, line_start: false },
                     _ => ScanState::Bare,
                 };
             }
@@ -86,6 +97,28 @@ impl JsonValues {
                     return;
                 }
             }
+        }
+    }
+
+    /// What remains after white space, and after the brackets and commas of an
+    /// array.
+    fn skip_separators<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let is_space = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0xef | 0xbb | 0xbf);
+        let skip = |bytes: &'b [u8], is_skipped: &dyn Fn(&u8) -> bool| {
+            let at = bytes.iter().position(|byte| !is_skipped(byte)).unwrap_or(bytes.len());
+            bytes.get(at..).unwrap_or(&[])
+        };
+        let rest = skip(bytes, &is_space);
+        if self.layout == Layout::Unknown {
+            self.layout = match rest.first() {
+                None => Layout::Unknown,
+                Some(b'[') => Layout::Array,
+                Some(_) => Layout::Lines,
+            };
+        }
+        match self.layout {
+            Layout::Unknown | Layout::Lines => rest,
+            Layout::Array => skip(rest, &|byte| is_space(byte) || matches!(byte, b'[' | b']' | b',')),
         }
     }
 
@@ -127,7 +160,7 @@ impl JsonValues {
         let room = self.limit.saturating_sub(self.held.len());
         if bytes.len() > room {
             append(&mut self.held, bytes.get(..room).unwrap_or(&[]));
-            truncated::close(&mut self.held);
+            close_truncated(&mut self.held);
             let start = Frame { name: b"", data: &self.held, framing: Framing::Values, cut: true };
             take(Framed::Oversized { limit: self.limit, start });
             self.skipping = true;
@@ -143,18 +176,20 @@ impl JsonValues {
         while let Some(&byte) = bytes.get(at) {
             self.scan = match self.scan {
                 ScanState::Between => return Some(at),
-                ScanState::Bare => {
-                    if byte.is_ascii_whitespace() || matches!(byte, b',' | b']') {
-                        return Some(at);
-                    }
-                    ScanState::Bare
-                }
+                ScanState::Bare => match (byte, self.layout) {
+                    (b'\n', _) => return Some(at),
+                    (b' ' | b'\t' | b'\r' | b',' | b']', Layout::Array) => return Some(at),
+                    (b'a'..=b'z' | b'0'..=b'9' | b'+' | b'-' | b'.' | b'E', Layout::Array) => ScanState::Bare,
+                    (_, Layout::Array) => ScanState::Garbage { line_start: false },
+                    (_, Layout::Lines | Layout::Unknown) => ScanState::Bare,
+                },
                 ScanState::Complete => match byte {
                     b'\n' | b'{' => return Some(at),
                     b' ' | b'\t' | b'\r' => ScanState::Complete,
                     _ => ScanState::Garbage { line_start: false },
                 },
                 ScanState::Garbage { line_start: true } if byte == b'{' => return Some(at),
+                ScanState::Garbage { .. } if byte == b'\n' && self.layout == Layout::Array => return Some(at),
                 ScanState::Garbage { .. } => ScanState::Garbage { line_start: byte == b'\n' },
                 // Strings cannot span lines, so this one was never closed.
                 ScanState::AfterBackslash { depth } if byte == b'\n' && self.resync == Resync::AtLineStart => {
@@ -174,7 +209,7 @@ impl JsonValues {
                     match bytes.get(at) {
                         Some(b'\\') => ScanState::AfterBackslash { depth },
                         Some(b'\n') => ScanState::Open { depth, line_start: true },
-                        _ if depth == 0 && self.in_array => return Some(at + 1),
+                        _ if depth == 0 && self.layout == Layout::Array => return Some(at + 1),
                         _ if depth == 0 => ScanState::Complete,
                         _ => ScanState::Open { depth, line_start: false },
                     }
@@ -182,7 +217,7 @@ impl JsonValues {
                 ScanState::Open { depth, line_start } => match byte {
                     b'{' if line_start && self.resync == Resync::AtLineStart => return Some(at),
                     b'{' | b'[' => ScanState::Open { depth: depth + 1, line_start: false },
-                    b'}' | b']' if depth <= 1 && self.in_array => return Some(at + 1),
+                    b'}' | b']' if depth <= 1 && self.layout == Layout::Array => return Some(at + 1),
                     b'}' | b']' if depth <= 1 => ScanState::Complete,
                     b'}' | b']' => ScanState::Open { depth: depth - 1, line_start: false },
                     b'"' => ScanState::InString { depth },
@@ -231,7 +266,8 @@ mod tests {
             ("cut off",             "{\"a\":1}\n{\"b\":",                 &["{\"a\":1}", "{\"b\":!cut"]),
             ("printed wide",        "{\n  \"a\": {\n    \"b\": 1\n  }\n}\n", &["{\n  \"a\": {\n    \"b\": 1\n  }\n}"]),
             ("byte order mark",     "\u{feff}{}",                         &["{}"]),
-            ("no JSON at all",      "hello {\"a\":1}",                    &["hello", "{\"a\":1}"]),
+            ("no JSON at all",      "hello {\"a\":1}\n{\"b\":2}",        &["hello {\"a\":1}", "{\"b\":2}"]),
+            ("words in an array",   "[null,1,{\"a\":1}, true ]",           &["null", "1", "{\"a\":1}", "true"]),
         ];
         for (name, input, expected) in cases {
             for size in [1, 2, 3, 7, 64] {

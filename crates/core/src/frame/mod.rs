@@ -7,7 +7,6 @@
 pub(crate) mod eventstream;
 mod json_values;
 mod sse;
-mod truncated;
 
 pub use eventstream::EventStream;
 pub use json_values::JsonValues;

@@ -6,7 +6,8 @@
 
 use memchr::memchr2;
 
-use super::{Frame, Framed, Framing, append, release, truncated};
+use super::{Frame, Framed, Framing, append, release};
+use crate::json_text::close_truncated;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -241,7 +242,7 @@ impl Sse {
     }
 
     fn skip(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
-        truncated::close(&mut self.data);
+        close_truncated(&mut self.data);
         let start = Frame { name: &self.name, data: &self.data, framing: Framing::Sse, cut: true };
         take(Framed::Oversized { limit: self.limit, start });
         self.stored = EventBuffer::Skipping;

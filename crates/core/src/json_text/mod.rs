@@ -6,15 +6,23 @@
 mod compact;
 mod read;
 mod string;
+#[cfg(test)]
+mod tests;
+mod truncated;
+mod value_path;
 mod walker;
 mod write;
 
 pub(crate) use compact::{canonical, compact, compact_pieces};
+pub use read::short_members;
 pub(crate) use read::{
     FirstChoice, Indexed, JsonString, at_path, count_of, is_empty_value, member, members, parse, range_of, read,
     string_of, text_member, text_of,
 };
 pub use string::{JsonText, split_within};
-pub(crate) use walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, each_member};
+pub(crate) use truncated::close_truncated;
+pub(crate) use value_path::{set_value, value_at, value_at_mut};
+pub use walker::NotJson;
+pub(crate) use walker::{FromJson, JsonKind, JsonWalker, Raw, each_element, each_member};
 pub use write::find_escaped;
 pub(crate) use write::{ListWriter, NestedObject, ObjectWriter, list_of, object_into, quote, quote_into};

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use serde_json::{Map, Value};
+
 use super::string::JsonText;
 use super::walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, each_member};
 
@@ -11,7 +13,11 @@ use super::walker::{FromJson, JsonKind, JsonWalker, NotJson, Raw, each_element, 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonString<'a>(Option<Cow<'a, str>>);
 
-impl JsonString<'_> {
+impl<'a> JsonString<'a> {
+    fn of(text: JsonText<'a>) -> JsonString<'a> {
+        JsonString(Some(text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)))
+    }
+
     /// The string, unless it is absent or empty: providers write `""` for null.
     pub(crate) fn non_empty(&self) -> Option<&str> {
         self.0.as_deref().filter(|text| !text.is_empty())
@@ -24,7 +30,10 @@ impl JsonString<'_> {
 
 impl<'a> FromJson<'a> for JsonString<'a> {
     fn read(walk: &mut JsonWalker<'a>) -> Result<JsonString<'a>, NotJson> {
-        walk.value().map(string_of)
+        match walk.peek() {
+            Some(b'"') => Ok(JsonString::of(walk.string()?)),
+            _ => walk.skip().map(|()| JsonString::default()),
+        }
     }
 }
 
@@ -133,6 +142,21 @@ pub(crate) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
     found
 }
 
+/// Checks an object and parses a few of its members: those with these names, at
+/// most `max_bytes` long. Empty for any other value.
+pub fn short_members(json: &str, names: &[&str], max_bytes: usize) -> Result<Map<String, Value>, NotJson> {
+    let mut found = Map::new();
+    each_member(Raw::of(json)?, |name, value| {
+        if names.contains(&name)
+            && value.get().len() <= max_bytes
+            && let Ok(value) = serde_json::from_str(value.get())
+        {
+            found.insert(name.to_owned(), value);
+        }
+    });
+    Ok(found)
+}
+
 /// A nested member or element: `a.0.c`.
 pub(crate) fn at_path<'a>(value: Raw<'a>, path: &str) -> Option<Raw<'a>> {
     path.split('.').try_fold(value, |value, step| match value.kind() {
@@ -179,8 +203,7 @@ pub(crate) fn count_of(value: Raw<'_>) -> Option<u64> {
 /// A string, copied only if it must be unescaped; any other value reads as
 /// absent.
 pub(crate) fn string_of(value: Raw<'_>) -> JsonString<'_> {
-    let text = JsonText::of(value);
-    JsonString(text.map(|text| text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)))
+    JsonText::of(value).map(JsonString::of).unwrap_or_default()
 }
 
 /// Null, `""`, `[]` and `{}` all mean "no value".
@@ -223,5 +246,20 @@ mod tests {
         assert_eq!(read(r#"{"word":7,"count":-1}"#), (None, None));
         assert_eq!(read(r#"{"word":null,"count":null}"#), (None, None));
         assert_eq!(read("{}"), (None, None));
+    }
+
+    #[test]
+    fn only_the_named_short_members_are_parsed() {
+        let body = r#"{"model":"m","messages":[{"a":[1,2]}],"thinking":{"type":"x"},"long":"0123456789"}"#;
+        let found = short_members(body, &["model", "thinking", "long", "absent"], 11).map(Value::Object);
+        assert_eq!(found, Ok(serde_json::json!({ "model": "m" })));
+        let found = short_members(body, &["thinking", "long"], 100).map(Value::Object);
+        assert_eq!(found, Ok(serde_json::json!({ "thinking": { "type": "x" }, "long": "0123456789" })));
+        for text in ["[1]", "7", "null"] {
+            assert_eq!(short_members(text, &["model"], 100), Ok(Map::new()), "{text}");
+        }
+        for text in ["", "{\"model\":", "{\"model\":\"m\" \"x\":1}"] {
+            assert!(short_members(text, &["model"], 100).is_err(), "{text}");
+        }
     }
 }

@@ -27,8 +27,13 @@ impl<'a> JsonText<'a> {
         Some(JsonText::escaped(inner))
     }
 
+    /// The part between the quotes of a JSON string, and whether it has escapes.
+    pub(super) fn of_parts(inner: &'a str, escaped: bool) -> JsonText<'a> {
+        JsonText { inner, escaped }
+    }
+
     /// Wraps the part between the quotes of a JSON string.
-    pub(crate) fn escaped(inner: &'a str) -> JsonText<'a> {
+    fn escaped(inner: &'a str) -> JsonText<'a> {
         JsonText { inner, escaped: memchr(b'\\', inner.as_bytes()).is_some() }
     }
 

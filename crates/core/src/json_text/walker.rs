@@ -5,7 +5,6 @@
 //! grammar as serde. A [`Raw`] is a value that was checked; walking it again is
 //! cheaper.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use super::string::JsonText;
@@ -23,7 +22,7 @@ impl fmt::Debug for Raw<'_> {
 /// The position where a text stops being JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON at byte {at}")]
-pub(crate) struct NotJson {
+pub struct NotJson {
     at: usize,
 }
 
@@ -117,8 +116,12 @@ impl<'a> JsonWalker<'a> {
         }
         self.skip_space();
         while !self.eat(b'}') {
-            let name = self.name()?;
-            step(&unescaped(name), self)?;
+            let name = self.string()?;
+            self.colon()?;
+            match name.as_plain() {
+                Some(name) => step(name, self)?,
+                None => step(&name.to_owned_text(), self)?,
+            }
             self.separator(b'}')?;
         }
         Ok(())
@@ -150,7 +153,7 @@ impl<'a> JsonWalker<'a> {
 
     pub(crate) fn skip(&mut self) -> Result<(), NotJson> {
         match self.peek() {
-            Some(b'"') => self.string().map(drop),
+            Some(b'"') => self.skip_string().map(drop),
             Some(b'{' | b'[') if self.checked => self.skip_checked_container(),
             Some(b'{' | b'[') => self.container(),
             _ => self.scalar(),
@@ -171,8 +174,13 @@ impl<'a> JsonWalker<'a> {
         found
     }
 
+    #[inline]
     fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+        // Most JSON has none.
+        while let Some(byte) = self.peek().filter(|byte| *byte <= b' ') {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return;
+            }
             self.at += 1;
         }
     }
@@ -188,29 +196,26 @@ impl<'a> JsonWalker<'a> {
         if self.peek() == Some(close) { Ok(()) } else { self.fail() }
     }
 
-    /// Consumes a string and returns it with its quotes.
-    fn string(&mut self) -> Result<&'a str, NotJson> {
-        let start = self.at;
+    /// Consumes a string and returns its text.
+    pub(crate) fn string(&mut self) -> Result<JsonText<'a>, NotJson> {
+        let start = self.at + 1;
+        let escaped = self.skip_string()?;
+        Ok(JsonText::of_parts(self.text.get(start..self.at - 1).unwrap_or(""), escaped))
+    }
+
+    /// Consumes a string; returns whether it contains escapes.
+    fn skip_string(&mut self) -> Result<bool, NotJson> {
         if !self.eat(b'"') {
             return self.fail();
         }
-        if self.checked {
-            self.at = after_string(self.text.as_bytes(), self.at).unwrap_or(self.text.len());
-        } else {
-            self.rest_of_string()?;
-        }
-        Ok(self.text.get(start..self.at).unwrap_or(""))
-    }
-
-    /// Consumes a string after its opening quote, including the closing one.
-    fn rest_of_string(&mut self) -> Result<(), NotJson> {
         let bytes = self.text.as_bytes();
+        let mut escaped = false;
         loop {
-            self.at += bytes.get(self.at..).map_or(0, plain_length);
+            self.at += plain_length(bytes.get(self.at..).unwrap_or(&[]));
             match bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(escaped);
                 }
                 Some(b'\\') => match escape_length(bytes.get(self.at + 1..).unwrap_or(&[])) {
                     Some(length) => self.at += 1 + length,
@@ -219,18 +224,21 @@ impl<'a> JsonWalker<'a> {
                 // A control character, or the end of the text.
                 _ => return self.fail(),
             }
+            escaped = true;
         }
     }
 
-    /// Consumes a member's name and its colon.
-    fn name(&mut self) -> Result<&'a str, NotJson> {
-        let quoted = self.string()?;
-        self.skip_space();
+    #[inline]
+    fn colon(&mut self) -> Result<(), NotJson> {
+        // Usually the next byte.
         if !self.eat(b':') {
-            return self.fail();
+            self.skip_space();
+            if !self.eat(b':') {
+                return self.fail();
+            }
         }
         self.skip_space();
-        Ok(quoted.get(1..quoted.len() - 1).unwrap_or(""))
+        Ok(())
     }
 
     fn scalar(&mut self) -> Result<(), NotJson> {
@@ -284,13 +292,14 @@ impl<'a> JsonWalker<'a> {
         loop {
             // A value begins here.
             match self.peek() {
-                Some(b'"') => self.string().map(drop)?,
+                Some(b'"') => self.skip_string().map(drop)?,
                 Some(b'{') => {
                     self.at += 1;
                     self.skip_space();
                     if !self.eat(b'}') {
                         open.push(true);
-                        self.name()?;
+                        self.skip_string()?;
+                        self.colon()?;
                         continue;
                     }
                 }
@@ -313,7 +322,8 @@ impl<'a> JsonWalker<'a> {
                         self.at += 1;
                         self.skip_space();
                         if in_object {
-                            self.name()?;
+                            self.skip_string()?;
+                            self.colon()?;
                         }
                         break;
                     }
@@ -402,11 +412,6 @@ pub(super) fn after_string(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-fn unescaped(key: &str) -> Cow<'_, str> {
-    let text = JsonText::escaped(key);
-    text.as_plain().map_or_else(|| Cow::Owned(text.to_owned_text()), Cow::Borrowed)
-}
-
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
@@ -439,30 +444,38 @@ fn before_quote_or_backslash(bytes: &[u8]) -> usize {
 
 /// Counts the bytes that a string may contain as they are: all before the first
 /// quote, backslash or control character.
+#[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
-    loop {
-        let rest = bytes.get(at..).unwrap_or(&[]);
-        // Long strings go in blocks, which the compiler turns into vector code.
-        if at >= 64
-            && rest
-                .first_chunk::<64>()
-                .is_some_and(|block| !block.iter().fold(false, |found, byte| found | is_special(*byte)))
-        {
-            at += 64;
-            continue;
-        }
-        let Some(chunk) = rest.first_chunk::<8>() else {
-            return at + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
-        };
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
-        let control = word.wrapping_sub(LOW * 0x20) & !word & HIGH;
-        let found = marks_of(word, b'"') | marks_of(word, b'\\') | control;
+        // A byte below 0x20 stays below it when its second bit is flipped, and a
+        // quote becomes 0x20: one comparison finds both.
+        let flipped = word ^ (LOW * 2);
+        let quote_or_control = flipped.wrapping_sub(LOW * 0x21) & !flipped & HIGH;
+        let found = quote_or_control | marks_of(word, b'\\');
         if found != 0 {
             return at + found.trailing_zeros() as usize / 8;
         }
         at += 8;
+        if at == 64 {
+            return at + long_plain_length(bytes.get(at..).unwrap_or(&[]));
+        }
     }
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    at + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
+}
+
+/// As above, in blocks, which the compiler turns into vector code.
+#[inline(never)]
+fn long_plain_length(bytes: &[u8]) -> usize {
+    let is_plain = |block: &[u8; 64]| !block.iter().fold(false, |found, byte| found | is_special(*byte));
+    let mut at = 0;
+    while bytes.get(at..).and_then(|rest| rest.first_chunk::<64>()).is_some_and(is_plain) {
+        at += 64;
+    }
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    at + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
 }
 
 fn is_special(byte: u8) -> bool {

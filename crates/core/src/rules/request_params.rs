@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::RequestPreferences;
 use crate::dialect::{AskRules, Off, Patch};
+use crate::json_text::{set_value, value_at};
 use crate::protocol::Protocol;
 use crate::settings::{Effort, SummaryMode};
 
@@ -109,7 +110,7 @@ impl RequestParams {
         if word != preferred.as_str() {
             self.notes.push(format!("effort `{preferred}` is sent as `{word}`, the nearest this model takes"));
         }
-        set(&mut self.parameters, &rules.effort.path, Value::from(word.as_str()));
+        set_value(&mut self.parameters, &rules.effort.path, Value::from(word.as_str()));
         self.effort = Some(word);
     }
 
@@ -131,7 +132,7 @@ impl RequestParams {
             self.notes.push(format!("a thinking budget of {preferred} is sent as {budget}"));
         }
         merge(&mut self.parameters, &rules.budget.with);
-        set(&mut self.parameters, &rules.budget.path, Value::from(budget));
+        set_value(&mut self.parameters, &rules.budget.path, Value::from(budget));
     }
 
     /// Applies the user's choice for summaries, if summaries are requested at
@@ -151,7 +152,7 @@ impl RequestParams {
     /// an answer.
     fn set_limits(&mut self, rules: &AskRules, preferences: &RequestPreferences) {
         let Some(mut limit) = preferences.max_tokens.or(rules.max_tokens.default) else { return };
-        let budget = (!rules.budget.path.is_empty()).then(|| at(&self.parameters, &rules.budget.path)).flatten();
+        let budget = (!rules.budget.path.is_empty()).then(|| value_at(&self.parameters, &rules.budget.path)).flatten();
         if let Some(budget) = budget.and_then(Value::as_u64).filter(|budget| *budget >= limit) {
             let least = rules.budget.range.map_or(1, |(least, _)| least);
             if limit <= least {
@@ -162,10 +163,10 @@ impl RequestParams {
             if fitting != budget {
                 self.notes.push(format!("a thinking budget of {fitting} fits below the output limit of {limit}"));
             }
-            set(&mut self.parameters, &rules.budget.path, Value::from(fitting.min(limit - 1).max(least)));
+            set_value(&mut self.parameters, &rules.budget.path, Value::from(fitting.min(limit - 1).max(least)));
         }
         if !rules.max_tokens.path.is_empty() {
-            set(&mut self.parameters, &rules.max_tokens.path, Value::from(limit));
+            set_value(&mut self.parameters, &rules.max_tokens.path, Value::from(limit));
         }
     }
 
@@ -185,16 +186,9 @@ impl RequestParams {
                     "temperature"
                 }
             };
-            set(&mut self.parameters, path, Value::from(temperature));
+            set_value(&mut self.parameters, path, Value::from(temperature));
         }
     }
-}
-
-/// The value at a dotted path.
-fn at<'v>(parameters: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
-    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
-    let value = parameters.get(first)?;
-    rest.map_or(Some(value), |rest| at(value.as_object()?, rest))
 }
 
 /// The highest supported level that is not above the preferred one, else the
@@ -214,24 +208,6 @@ pub(crate) fn merge(into: &mut Map<String, Value>, patch: &Patch) {
             (Some(Value::Object(known)), Value::Object(below)) => merge(known, below),
             _ => {
                 into.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
-/// Sets the value at a dotted path.
-fn set(into: &mut Map<String, Value>, path: &str, value: Value) {
-    match path.split_once('.') {
-        None => {
-            into.insert(path.to_owned(), value);
-        }
-        Some((first, rest)) => {
-            let below = into.entry(first).or_insert_with(|| Value::Object(Map::new()));
-            if !below.is_object() {
-                *below = Value::Object(Map::new());
-            }
-            if let Value::Object(below) = below {
-                set(below, rest, value);
             }
         }
     }

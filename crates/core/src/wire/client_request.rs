@@ -48,7 +48,7 @@ pub struct UnreadableRequest {
 
 /// Parses a request body of the given protocol.
 pub fn read_request(protocol: Protocol, rules: &Rules, body: &str) -> Result<ClientRequest, UnreadableRequest> {
-    let raw = Raw::of(body).map_err(|error| unreadable("body", format!("not JSON: {error}")))?;
+    let raw = Raw::of(body).map_err(|error| unreadable("body", error.to_string()))?;
     if raw.kind() != JsonKind::Object {
         return Err(unreadable("body", "not an object".to_owned()));
     }

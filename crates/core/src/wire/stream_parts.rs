@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::block::CallId;
 use crate::event::{BlockId, Usage};
 use crate::frame::eventstream;
+use crate::json_text::set_value;
 
 /// Collects framed output bytes.
 #[derive(Debug, Default)]
@@ -80,27 +81,12 @@ impl CallIdSource {
     }
 }
 
-/// Sets a nested member: `a.b.c`.
-pub(super) fn set_path(object: &mut Map<String, Value>, path: &str, value: Value) {
-    match path.split_once('.') {
-        None => {
-            object.insert(path.to_owned(), value);
-        }
-        Some((first, rest)) => {
-            let inner = object.entry(first.to_owned()).or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(inner) = inner {
-                set_path(inner, rest, value);
-            }
-        }
-    }
-}
-
 /// A usage object with nested names; unknown counts are left out.
 pub(super) fn usage_object<'a>(counts: impl IntoIterator<Item = (&'a str, Option<u64>)>) -> Map<String, Value> {
     let mut object = Map::new();
     for (path, count) in counts {
         if let Some(count) = count {
-            set_path(&mut object, path, Value::from(count));
+            set_value(&mut object, path, Value::from(count));
         }
     }
     object

@@ -1,12 +1,18 @@
 //! One check per fuzz target, shared by the fuzzer and the tests that replay its
 //! findings: any bytes, in any chunks, never panic.
 
+use aside_core::conversation::Conversation;
 use aside_core::frame::{Framed, Framer};
+use aside_core::interchange::{ImportFile, OpaqueData, import, write_lines};
+use aside_core::json_text::{find_escaped, short_members};
 use aside_core::protocol::Protocol;
+use aside_core::rules::{IssuedThinking, judge};
 use aside_core::tags::{StrayClose, TagParser, TagPiece, TagReach, TagStart};
-use aside_core::wire::detect_protocol;
+use aside_core::wire::{detect_protocol, read_request};
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
-use crate::support::{events, generic_rules};
+use crate::support::{dialects, events, generic_rules};
 
 /// Runs the check of one target. The first byte decides how the rest is split.
 pub(crate) fn check(target: &str, data: &[u8]) {
@@ -14,6 +20,11 @@ pub(crate) fn check(target: &str, data: &[u8]) {
     match target {
         "framing" => framing(how, bytes),
         "tags" => tags(how, &String::from_utf8_lossy(bytes)),
+        "json" => json(&String::from_utf8_lossy(bytes)),
+        "requests" => requests(&String::from_utf8_lossy(bytes)),
+        "judge" => judge_body(how, &String::from_utf8_lossy(bytes)),
+        "conversation" => conversation(&String::from_utf8_lossy(bytes)),
+        "import" => import_file(how, &String::from_utf8_lossy(bytes)),
         protocol => {
             let protocol: Protocol = protocol.replace('_', "-").parse().expect("a target is a protocol");
             codec(protocol, how, bytes);
@@ -86,6 +97,55 @@ fn tags(how: u8, text: &str) {
         found
     };
     assert_eq!(pieces(chunk_size(how >> 5)), pieces(usize::MAX));
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// Our check agrees with serde.
+fn json(text: &str) {
+    let found = short_members(text, &["text", "a"], 1 << 16);
+    assert_eq!(found.is_ok(), is_json(text));
+    for (name, value) in found.iter().flatten() {
+        let whole: Value = serde_json::from_str(text).unwrap_or_default();
+        // Serde refuses a lone surrogate or deep nesting anywhere in the text.
+        assert!(whole.is_null() || whole.get(name) == Some(value));
+        if let Value::String(inner) = value {
+            let quoted = value.to_string();
+            let found = find_escaped(&quoted, inner).expect("a string contains its own text");
+            assert_eq!(quoted.get(found), quoted.get(1..quoted.len() - 1));
+        }
+    }
+}
+
+/// A request is read only if it is JSON.
+fn requests(text: &str) {
+    for protocol in Protocol::ALL {
+        let read = read_request(protocol, &generic_rules(protocol), text);
+        assert!(read.is_err() || is_json(text));
+    }
+}
+
+fn judge_body(how: u8, text: &str) {
+    let all: Vec<_> = dialects().iter().collect();
+    let dialect = all[usize::from(how) % all.len()];
+    let verdict = judge(dialect, "m", &[], text, IssuedThinking::Unknown);
+    assert_eq!(verdict.is_ok(), is_json(text));
+}
+
+/// What was read can be written, and reads the same again.
+fn conversation(text: &str) {
+    let Ok(conversation) = Conversation::parse(text) else { return };
+    let written = write_lines(&conversation, OpaqueData::Keep);
+    let again = Conversation::parse(&written).expect("our own lines can be read");
+    assert_eq!(write_lines(&again, OpaqueData::Keep), written);
+}
+
+fn import_file(how: u8, text: &str) {
+    let name = ["a.jsonl", "a.md", "a.json", "session.jsonl"][usize::from(how & 3)];
+    let Ok(imported) = import(&[ImportFile { name, text }], dialects()) else { return };
+    conversation(&write_lines(&imported.conversation, OpaqueData::Keep));
 }
 
 fn chunk_size(how: u8) -> usize {

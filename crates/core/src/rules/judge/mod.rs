@@ -48,7 +48,7 @@ impl JudgeVerdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the request is not JSON: {0}")]
+#[error("the request is {0}")]
 pub struct NotARequest(String);
 
 /// What is known about the thinking that the provider issued.

@@ -2,7 +2,7 @@
 
 use super::Judge;
 use crate::dialect::{AskDefault, Fault, Off, Patch};
-use crate::json_text::{JsonKind, Raw, at_path, member, text_member, text_of};
+use crate::json_text::{JsonKind, Raw, at_path, member, text_member, text_of, value_at};
 use crate::protocol::Protocol;
 
 impl Judge<'_> {
@@ -157,7 +157,7 @@ impl Judge<'_> {
         let below = ["thinking.type", "additionalModelRequestFields.thinking.type"];
         let mode = below.iter().find_map(|path| Some((*path, at_path(self.body, path).and_then(text_of)?)));
         let Some((path, kind)) = mode else { return };
-        let on = below.iter().find_map(|path| string_at(&self.rules.ask.on, path));
+        let on = below.iter().find_map(|path| value_at(&self.rules.ask.on, path).and_then(serde_json::Value::as_str));
         let refused = match kind.as_str() {
             "disabled" => self.rules.ask.off == Off::Unsupported,
             "adaptive" => on == Some("enabled"),
@@ -206,11 +206,4 @@ fn contains_patch(body: Raw<'_>, patch: &Patch) -> bool {
             serde_json::Value::Null | serde_json::Value::Number(_) | serde_json::Value::Array(_) => true,
         }
     })
-}
-
-/// A string at a path in a patch.
-fn string_at<'p>(patch: &'p Patch, path: &str) -> Option<&'p str> {
-    let mut names = path.split('.');
-    let first = patch.get(names.next()?)?;
-    names.try_fold(first, |value, name| value.get(name))?.as_str()
 }

@@ -1,6 +1,7 @@
 //! Replaces a refused effort level with the nearest accepted one.
 
-use crate::dialect::{Patch, Rules};
+use crate::dialect::Rules;
+use crate::json_text::value_at_mut;
 use crate::rules::RequestPreferences;
 use crate::rules::request_params::nearest;
 use crate::settings::Effort;
@@ -23,7 +24,7 @@ pub(super) fn restrict(listed: &[String], rules: &mut Rules, preferences: &mut R
     let Some(level) = sent.as_deref().and_then(|word| word.parse::<Effort>().ok()) else { return };
     let word = nearest(level, &rules.ask.effort.values);
     // Some dialects switch thinking on with a level.
-    if let Some(known) = at(&mut rules.ask.on, &rules.ask.effort.path) {
+    if let Some(known) = value_at_mut(&mut rules.ask.on, &rules.ask.effort.path) {
         *known = word.as_str().into();
     }
     if preferences.effort.is_some() {
@@ -35,7 +36,7 @@ pub(super) fn restrict(listed: &[String], rules: &mut Rules, preferences: &mut R
 pub(super) fn drop_level(rules: &mut Rules, preferences: &mut RequestPreferences) {
     preferences.effort = None;
     if let Some((parent, name)) = rules.ask.effort.path.rsplit_once('.') {
-        if let Some(below) = at(&mut rules.ask.on, parent).and_then(serde_json::Value::as_object_mut) {
+        if let Some(below) = value_at_mut(&mut rules.ask.on, parent).and_then(serde_json::Value::as_object_mut) {
             below.remove(name);
         }
     } else {
@@ -53,11 +54,5 @@ fn sent(rules: &mut Rules, preferences: &RequestPreferences) -> Option<String> {
         let mapped = effort.map.get(preferred.as_str()).cloned();
         return Some(mapped.unwrap_or_else(|| nearest(preferred, &effort.values)));
     }
-    at(&mut rules.ask.on, &rules.ask.effort.path)?.as_str().map(str::to_owned)
-}
-
-fn at<'p>(patch: &'p mut Patch, path: &str) -> Option<&'p mut serde_json::Value> {
-    let mut names = path.split('.');
-    let first = patch.get_mut(names.next()?)?;
-    names.try_fold(first, |value, name| value.get_mut(name))
+    value_at_mut(&mut rules.ask.on, &rules.ask.effort.path)?.as_str().map(str::to_owned)
 }

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::dialect::Rules;
 use crate::event::{Ending, Usage};
-use crate::json_text::{ObjectWriter, Raw, each_member, quote};
+use crate::json_text::{ObjectWriter, Raw, each_member, quote, set_value};
 use crate::wire::ReplyHead;
-use crate::wire::stream_parts::{set_path, total_tokens, usage_object};
+use crate::wire::stream_parts::{total_tokens, usage_object};
 
 /// The native members of a call that the dialect sends with it.
 pub(super) fn kept_extra(rules: &Rules, native: Option<&str>) -> Option<String> {
@@ -26,7 +26,7 @@ pub(super) fn kept_extra(rules: &Rules, native: Option<&str>) -> Option<String> 
 pub(super) fn seal_extra(rules: &Rules, seal: &str) -> Option<String> {
     let path = rules.read.call_extra.first()?;
     let mut object = Map::new();
-    set_path(&mut object, path, seal.into());
+    set_value(&mut object, path, seal.into());
     Some(Value::Object(object).to_string())
 }
 
@@ -35,7 +35,7 @@ pub(super) fn opaque_member(rules: &Rules, name: &str, seal: &str) -> String {
     let paths = rules.read.call_extra.iter();
     let path = paths.into_iter().find(|path| path.split('.').next() == Some(name)).map_or(name, String::as_str);
     let mut object = Map::new();
-    set_path(&mut object, path, seal.into());
+    set_value(&mut object, path, seal.into());
     Value::Object(object).to_string()
 }
 

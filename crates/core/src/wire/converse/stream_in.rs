@@ -9,8 +9,8 @@ use crate::block::SealKind;
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
 use crate::json_text::{
-    JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member, is_empty_value, member,
-    read, string_of, text_member, text_of,
+    FromJson, JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member,
+    is_empty_value, member, parse, read, string_of, text_member, text_of,
 };
 use crate::wire::error_in::read_error;
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
@@ -60,6 +60,29 @@ enum ConverseKindIn {
     Unmodelled,
 }
 
+/// The JSON of an event, which comes alone or as a member of a larger value.
+#[derive(Clone, Copy)]
+enum EventBody<'a> {
+    Unchecked(&'a str),
+    Checked(Raw<'a>),
+}
+
+impl<'a> EventBody<'a> {
+    fn read<T: FromJson<'a>>(self) -> Result<T, NotJson> {
+        match self {
+            EventBody::Unchecked(text) => parse(text),
+            EventBody::Checked(value) => Ok(read(value)),
+        }
+    }
+
+    fn raw(self) -> Result<Raw<'a>, NotJson> {
+        match self {
+            EventBody::Unchecked(text) => Raw::of(text),
+            EventBody::Checked(value) => Ok(value),
+        }
+    }
+}
+
 impl ConverseDecoder {
     pub(in crate::wire) fn new(rules: Rules) -> ConverseDecoder {
         ConverseDecoder {
@@ -82,10 +105,10 @@ impl ConverseDecoder {
         text: &str,
         sink: &mut dyn Sink,
     ) -> Result<Understood, NotJson> {
-        let body = Raw::of(text)?;
         if !name.is_empty() {
-            return self.event(&String::from_utf8_lossy(name), body, sink);
+            return self.event(&String::from_utf8_lossy(name), EventBody::Unchecked(text), sink);
         }
+        let body = Raw::of(text)?;
         if let Some(message) = member(body, "output").and_then(|output| member(output, "message")) {
             self.whole(body, message, sink);
             return Ok(Understood::Yes);
@@ -93,7 +116,7 @@ impl ConverseDecoder {
         let (mut understood, mut outcome) = (Understood::No, Ok(()));
         each_member(body, |name, value| {
             if value.kind() == JsonKind::Object {
-                match self.event(name, value, sink) {
+                match self.event(name, EventBody::Checked(value), sink) {
                     Ok(Understood::Yes) => understood = Understood::Yes,
                     Ok(Understood::No) => (),
                     Err(error) => outcome = Err(error),
@@ -130,37 +153,40 @@ impl ConverseDecoder {
         Finished(ReplyEnd { ending, error })
     }
 
-    /// Fails only if the event wraps another one that is not JSON.
-    fn event(&mut self, name: &str, body: Raw<'_>, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
+    fn event(&mut self, name: &str, body: EventBody<'_>, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
         match name {
             "contentBlockDelta" => {
-                let event: BlockEvent<'_> = read(body);
+                let event: BlockEvent<'_> = body.read()?;
                 self.delta(event.index.unwrap_or(0), &event.delta, sink);
             }
             "contentBlockStart" => {
-                let event: BlockEvent<'_> = read(body);
+                let event: BlockEvent<'_> = body.read()?;
                 if let Some(start) = event.start {
                     self.start(event.index.unwrap_or(0), start, sink);
                 }
             }
             "contentBlockStop" => {
-                let index = read::<BlockEvent<'_>>(body).index.unwrap_or(0);
+                let index = body.read::<BlockEvent<'_>>()?.index.unwrap_or(0);
                 if let Some(at) = self.open.iter().position(|block_in| block_in.index == index) {
                     self.open.remove(at).close(sink);
                 }
             }
-            "messageStart" => (),
+            "messageStart" => body.raw().map(drop)?,
             "messageStop" => {
+                self.stop_reason = text_member(body.raw()?, "stopReason");
                 self.stopped = true;
-                self.stop_reason = text_member(body, "stopReason");
             }
-            "metadata" => self.usage(body, sink),
-            "chunk" => return self.chunk(body, sink),
+            "metadata" => self.usage(body.raw()?, sink),
+            "chunk" => return self.chunk(body.raw()?, sink),
             _ if name.ends_with("Exception") => {
+                let body = body.raw()?;
                 let message = text_member(body, "message").unwrap_or_else(|| body.get().to_owned());
                 self.error = Some(ProviderError { message, code: Some(name.to_owned()), status: None });
             }
-            _ => return Ok(Understood::No),
+            _ => {
+                body.raw()?;
+                return Ok(Understood::No);
+            }
         }
         Ok(Understood::Yes)
     }

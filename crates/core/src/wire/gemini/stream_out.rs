@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::block::{Block, Reply, ToolCall};
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, Usage};
-use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, member, quote};
+use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, member, quote, set_value};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::google_status;
 use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
-use crate::wire::stream_parts::{FrameWriter, PerBlock, is_unknown_usage, set_path, usage_object};
+use crate::wire::stream_parts::{FrameWriter, PerBlock, is_unknown_usage, usage_object};
 
 #[derive(Debug)]
 pub(in crate::wire) struct GeminiWriter {
@@ -290,7 +290,7 @@ fn counts(rules: &Rules, usage: Usage) -> String {
     ]);
     if let (Some(input), Some(output)) = (usage.input, usage.output) {
         let thinking = usage.reasoning.filter(|_| !rules.usage.included).unwrap_or(0);
-        set_path(&mut counts, "totalTokenCount", Value::from(input.saturating_add(output).saturating_add(thinking)));
+        set_value(&mut counts, "totalTokenCount", Value::from(input.saturating_add(output).saturating_add(thinking)));
     }
     Value::Object(counts).to_string()
 }

@@ -6,11 +6,11 @@ use super::item_out::{ItemKindOut, ItemOut};
 use crate::block::{Block, Reply, Thinking};
 use crate::dialect::Rules;
 use crate::event::{Ending, ProviderError, Usage};
-use crate::json_text::{ObjectWriter, quote};
+use crate::json_text::{ObjectWriter, quote, set_value};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::error_in_stream;
 use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
-use crate::wire::stream_parts::{is_unknown_usage, set_path, total_tokens, usage_object};
+use crate::wire::stream_parts::{is_unknown_usage, total_tokens, usage_object};
 
 /// The status of a response, in this protocol's terms.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ fn counts(rules: &Rules, usage: Usage) -> String {
     ]);
     // Clients expect both detail objects, and OpenAI's SDK requires this member;
     // the simulator never writes to a cache.
-    set_path(&mut counts, "input_tokens_details.cache_write_tokens", Value::from(0));
+    set_value(&mut counts, "input_tokens_details.cache_write_tokens", Value::from(0));
     counts.entry("output_tokens_details").or_insert_with(|| Value::Object(Map::new()));
     Value::Object(counts).to_string()
 }

@@ -90,16 +90,8 @@ impl WireFormat {
 
     /// The frames of a stream with `letters` letters per delta.
     pub(super) fn frames(self, script: &[ScriptStep], letters: usize) -> Vec<Vec<u8>> {
-        let events = self.events(script, letters);
-        let frame = |event: &Value| match self {
-            WireFormat::Ollama => lines([event.to_string()]),
-            WireFormat::Bedrock => {
-                let (name, payload) = event.as_object().unwrap().iter().next().unwrap();
-                aws_event(name, &payload.to_string())
-            }
-            _ => sse([event.to_string()]),
-        };
-        let mut frames: Vec<Vec<u8>> = events.iter().map(frame).collect();
+        let mut frames: Vec<Vec<u8>> =
+            self.payloads(script, letters).iter().map(|(name, json)| self.framed(name, json)).collect();
         if matches!(
             self,
             WireFormat::ChatField
@@ -111,6 +103,27 @@ impl WireFormat {
             frames.push(sse(["[DONE]"]));
         }
         frames
+    }
+
+    /// The name and the JSON of each frame; only Bedrock has names.
+    pub(super) fn payloads(self, script: &[ScriptStep], letters: usize) -> Vec<(String, String)> {
+        let payload = |event: &Value| match self {
+            WireFormat::Bedrock => {
+                let (name, payload) = event.as_object().unwrap().iter().next().unwrap();
+                (name.clone(), payload.to_string())
+            }
+            _ => (String::new(), event.to_string()),
+        };
+        self.events(script, letters).iter().map(payload).collect()
+    }
+
+    /// One frame with this JSON, valid or not.
+    pub(super) fn framed(self, name: &str, json: &str) -> Vec<u8> {
+        match self {
+            WireFormat::Ollama => lines([json]),
+            WireFormat::Bedrock => aws_event(name, json),
+            _ => sse([json]),
+        }
     }
 
     fn events(self, script: &[ScriptStep], letters: usize) -> Vec<Value> {

@@ -3,7 +3,7 @@
 /// Closes open strings, brackets and characters of a value that was truncated
 /// anywhere. What cannot be closed, such as half a number or a name without a
 /// value, is removed.
-pub(super) fn close(value: &mut Vec<u8>) {
+pub(crate) fn close_truncated(value: &mut Vec<u8>) {
     let whole = match std::str::from_utf8(value) {
         Ok(_) => value.len(),
         // Invalid bytes in the middle are left alone. An incomplete character
@@ -122,7 +122,7 @@ mod tests {
 
     fn closed(text: &str) -> String {
         let mut value = text.as_bytes().to_vec();
-        close(&mut value);
+        close_truncated(&mut value);
         String::from_utf8(value).expect("UTF-8 stays UTF-8")
     }
 
@@ -155,7 +155,7 @@ mod tests {
     fn an_incomplete_character_is_removed() {
         let mut value = br#"{"a":"x"#.to_vec();
         value.extend([0xf0, 0x9f, 0x98]);
-        close(&mut value);
+        close_truncated(&mut value);
         assert_eq!(value, br#"{"a":"x"}"#);
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let whole = r#"{"a":[1,true,{"b":"x\n\u00e9","c":[null,-1.5e3]}],"d":"é😀","e":{"f":[]}}"#;
         for end in 1..whole.len() {
             let mut value = whole.as_bytes().get(..end).expect("within").to_vec();
-            close(&mut value);
+            close_truncated(&mut value);
             let read: Result<serde_json::Value, _> = serde_json::from_slice(&value);
             assert!(read.is_ok(), "cut at {end}: {}", String::from_utf8_lossy(&value));
         }
