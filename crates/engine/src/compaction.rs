@@ -39,10 +39,7 @@ impl Session {
         cancel: &CancellationToken,
     ) -> CompactionResult {
         let encoded = self.encode(&[]);
-        let messages = |history: &History| -> Vec<Message> {
-            history.branch().into_iter().map(|(_, message)| message.clone()).collect()
-        };
-        let branch: Vec<&Message> = self.history.branch().into_iter().map(|(_, message)| message).collect();
+        let branch = messages(&self.history);
         let usage = ContextUsage {
             counted: encoded.tokens,
             // A resumed session has no calibration yet, but its last reply has a reported count.
@@ -60,22 +57,23 @@ impl Session {
                 CompactionPlan::Compact(compaction) => compaction,
             };
         drop(encoded);
-        // Copy the messages only now: most turns need no compaction, and a conversation may be long.
-        let owned = messages(&self.history);
-        let branch: Vec<&Message> = owned.iter().collect();
-        let summary = match self.summary(compaction.request(&branch), cancel).await {
+        let request = compaction.request(&branch);
+        let summary = match self.summary(request, cancel).await {
             Ok(summary) => summary,
             Err(why) => return CompactionResult::Failed(why),
         };
         let Some(summary) = summary_message(&summary) else {
             return CompactionResult::Failed("the summary came back empty".to_owned());
         };
-        let shorter = compaction.messages(&branch, &summary);
+        // The new branch has its own copy of the messages that stay.
+        let branch = messages(&self.history);
+        let shorter: Vec<Message> = compaction.messages(&branch, &summary).into_iter().cloned().collect();
         // Forking at the empty position always succeeds.
         let _moved = self.history.fork(None);
-        for message in &shorter {
-            self.history.append((*message).clone());
+        for message in shorter {
+            self.history.append(message);
         }
+        let shorter = messages(&self.history);
         front.on_update(Update::Compacted { branch: &shorter, summarised: compaction.summarise.len() });
         front.flush();
         CompactionResult::Done(compaction.summarise.len())
@@ -109,6 +107,11 @@ impl Session {
             | TurnEnd::OutOfSteps(_) => Err("the model gave no summary".to_owned()),
         }
     }
+}
+
+/// The messages of the current branch.
+fn messages(history: &History) -> Vec<&Message> {
+    history.branch().into_iter().map(|(_, message)| message).collect()
 }
 
 /// The provider's last count: the request and its reply.

@@ -36,7 +36,7 @@ impl Exchange {
     /// Sends a request until there is a reply, and reads the reply. The same bytes are sent again after
     /// overload or a failed connection. A refusal about thinking is repaired, unless content has arrived.
     ///
-    /// To drop the future closes the socket. A stop signal does too, and keeps what was received.
+    /// Dropping the future closes the socket. A stop signal does too, and keeps what was received.
     pub async fn run<S: ExchangeSink>(
         &self,
         request: &ExchangeRequest<'_>,

@@ -28,3 +28,4 @@ mod shell;
 mod simulated;
 mod support;
 mod turns;
+mod update_order;

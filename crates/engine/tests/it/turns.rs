@@ -117,6 +117,14 @@ async fn e11_a_refusal_about_thinking_is_repaired_reported_and_remembered() {
     let (end, recorded) = send(&mut session, "more").await;
     assert_eq!(end, TurnEnd::Answered);
     assert!(!recorded.lines.iter().any(|line| line.starts_with("notice")), "the repair is remembered");
+    // It can be stored and given to another session.
+    let stored: Vec<String> = session.learned_repairs.iter().map(|row| serde_json::to_string(&row).unwrap()).collect();
+    let mut next = session_with(&server.url, "deepseek", MODEL, Timeouts::default());
+    next.learned_repairs = stored.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
+    assert_eq!(next.learned_repairs, session.learned_repairs);
+    send(&mut next, "hi").await;
+    let bodies = server.bodies();
+    assert_eq!(bodies[3], bodies[1], "the request is repaired from the start");
 }
 
 #[tokio::test]
