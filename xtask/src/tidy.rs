@@ -29,7 +29,7 @@ pub(crate) fn problems() -> Vec<String> {
     forgotten_tests(&root, &mut out);
     dependencies::core(&root, &mut out);
     dependencies::between_crates(&root, &mut out);
-    dependencies::of_the_binary(&sources, &mut out);
+    dependencies::names(&sources, &mut out);
     dependencies::example(&sources, &mut out);
     out
 }

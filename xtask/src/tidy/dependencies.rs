@@ -15,6 +15,9 @@ const NOT_IN_SESSION: [&str; 3] = ["aside-tui", "clap", "crossterm"];
 /// The binary is arguments and wiring; these are the business of other crates.
 const NOT_IN_BINARY: [&str; 4] = ["rusqlite", "reqwest", "hyper", "tokio::net"];
 
+/// A session prints nothing, and its working directory is an option.
+const NOT_IN_SESSION_CODE: [&str; 4] = ["env::current_dir", "io::stdin", "io::stdout", "io::stderr"];
+
 const MOST_EXAMPLE_LINES: usize = 150;
 
 /// The waterline: core may depend only on the crates in a short list.
@@ -41,10 +44,17 @@ pub(super) fn between_crates(root: &Path, out: &mut Vec<String>) {
     }
 }
 
-pub(super) fn of_the_binary(sources: &[Source], out: &mut Vec<String>) {
-    for source in sources.iter().filter(|source| source.name.starts_with("crates/cli/src/")) {
-        for name in NOT_IN_BINARY.iter().filter(|name| source.text.contains(**name)) {
-            out.push(format!("{} names {name}; the binary is arguments and wiring", source.name));
+/// Names that the code of a crate must not use.
+pub(super) fn names(sources: &[Source], out: &mut Vec<String>) {
+    let rules: [(&str, &[&str], &str); 2] = [
+        ("crates/cli/src/", &NOT_IN_BINARY, "the binary is arguments and wiring"),
+        ("crates/session/src/", &NOT_IN_SESSION_CODE, "front ends print, and the working directory is an option"),
+    ];
+    for (folder, names, why) in rules {
+        for source in sources.iter().filter(|source| source.name.starts_with(folder)) {
+            for name in names.iter().filter(|name| source.code().contains(**name)) {
+                out.push(format!("{} uses {name}; {why}", source.name));
+            }
         }
     }
 }

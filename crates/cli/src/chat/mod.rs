@@ -90,8 +90,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let was_at_terminal = std::io::stdin().is_terminal();
     let (updates, to_front) = mpsc::channel();
     let watch = signals::watch(front, updates.clone())?;
-    let stop_watch = signals::StopOnDrop(watch.clone());
-    let session = spawn_with_updates(arguments.session_options()?, updates.clone(), move || drop(stop_watch));
+    let ended = watch.clone();
+    let session = spawn_with_updates(arguments.session_options()?, updates.clone(), move || ended.stop());
     // Errors in the config are reported before the screen takes over the terminal.
     let (commands, setup, session) = session?;
     let SessionSetup { status, lists, keys, restored } = setup;

@@ -14,22 +14,13 @@ use crate::ExitStatus;
 /// How long an orderly shutdown may take.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Handles signals on its own thread, so that a hanging engine cannot block it.
+/// Handles signals on its own thread, so that a hanging session cannot block it.
 #[derive(Clone)]
 pub(crate) struct SignalWatch {
     stop: CancellationToken,
     outcome: Arc<OnceLock<ExitStatus>>,
     /// A front end is running and handles interrupts.
     front_is_running: Arc<AtomicBool>,
-}
-
-/// Stops the watch when the engine's thread ends, even by a panic.
-pub(crate) struct StopOnDrop(pub(crate) SignalWatch);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }
 
 impl SignalWatch {
@@ -44,7 +35,7 @@ impl SignalWatch {
     }
 
     /// Stops handling signals.
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
 }
