@@ -162,12 +162,12 @@ pub(crate) const KNOWN_MEMBERS: [&str; 11] =
     ["role", "blocks", "origin", "finish", "ending", "usage", "reasoningSeen", "interrupted", "at", "id", "parent"];
 
 /// Parses one message, as in a line of a conversation file.
-pub fn parse_message(json: &str) -> Result<Message, String> {
+pub(crate) fn parse_message(json: &str) -> Result<Message, String> {
     read_message(Raw::of(json).map_err(|error| error.to_string())?)
 }
 
 /// Parses one block, as in a message.
-pub fn parse_block(json: &str) -> Result<Block, String> {
+pub(crate) fn parse_block(json: &str) -> Result<Block, String> {
     read_block(Raw::of(json).map_err(|error| error.to_string())?)
 }
 

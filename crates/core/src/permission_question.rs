@@ -409,12 +409,6 @@ fn body(lines: &[VisibleLine], layout: QuestionLayout) -> WrappedBody {
     WrappedBody { rows, hidden: 0, first_hidden: 0 }
 }
 
-/// All rows of the body, for viewing a question in full.
-pub fn whole_body(question: &PermissionQuestion, width: Option<usize>) -> Vec<BodyRow> {
-    let lines: Vec<VisibleLine> = visible_lines(question.body(), question.content()).collect();
-    body(&lines, QuestionLayout { width, rows: None }).rows
-}
-
 /// The text of the body without the gutter, with every character visible.
 pub fn visible_body(question: &PermissionQuestion) -> String {
     let lines: Vec<String> = visible_lines(question.body(), question.content()).map(|line| line.text).collect();

@@ -9,8 +9,6 @@ use crate::block::{Block, Text};
 use crate::history::Turns;
 use crate::message::{Message, Role};
 
-pub use transcript::{Excerpt, ExcerptRole, excerpts};
-
 /// A branch with the token counts of the encoder.
 #[derive(Debug, Clone, Copy)]
 pub struct CountedBranch<'a> {

@@ -8,8 +8,8 @@ pub(crate) mod eventstream;
 mod json_values;
 mod sse;
 
-pub use eventstream::EventStream;
-pub use json_values::JsonValues;
+pub(crate) use eventstream::EventStream;
+pub(crate) use json_values::JsonValues;
 pub use sse::Sse;
 
 /// The default limit for the size of one frame, in bytes.

@@ -6,7 +6,7 @@ use crate::dialect::{ErrorRow, Repair};
 use crate::event::ProviderError;
 
 /// How often one request is repaired and sent again.
-pub const MAX_RESENDS: usize = 4;
+pub(super) const MAX_RESENDS: usize = 4;
 
 /// A repair that the user should know about.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -147,15 +147,6 @@ pub(super) const EFFORT_WORDS: &[&str] = &["minimal", "low", "medium", "high", "
 
 pub(super) const NO_EFFORT: &str = "none";
 
-impl Effort {
-    /// The level to send to a model that supports only some: the highest that
-    /// is not above this one, else the lowest. None if it supports no levels.
-    pub fn nearest_supported(self, supported: &[Effort]) -> Option<Effort> {
-        let below = supported.iter().copied().filter(|rung| *rung <= self).max();
-        below.or_else(|| supported.iter().copied().min())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,19 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn an_effort_a_model_lacks_is_lowered_else_raised_to_the_lowest() {
+    fn effort_levels_are_ordered() {
         use Effort::{High, Low, Max, Medium, Minimal, Xhigh};
-        #[rustfmt::skip]
-        let cases: &[(&str, Effort, &[Effort], Option<Effort>)] = &[
-            ("has it",            High,    &[Low, Medium, High], Some(High)),
-            ("lowered",           Max,     &[Low, High],         Some(High)),
-            ("lowered past one",  Medium,  &[Xhigh, Low, High],  Some(Low)),
-            ("raised to lowest",  Minimal, &[High, Low],         Some(Low)),
-            ("no rungs",          High,    &[],                  None),
-        ];
-        for (name, asked, supported, expected) in cases {
-            assert_eq!(asked.nearest_supported(supported), *expected, "{name}");
-        }
         assert!(Minimal < Low && Low < Medium && Medium < High && High < Xhigh && Xhigh < Max);
     }
 }

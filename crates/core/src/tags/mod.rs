@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 use crate::event::ProseKind;
 use markdown_code::CodeTracker;
-pub use tag_search::MarkerWatch;
+pub(crate) use tag_search::MarkerWatch;
 use tag_search::{Needle, Needles, TagMatch};
 
 /// A family of tags. All of them are data; see `dialects/tags.toml`.
