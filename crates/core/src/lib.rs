@@ -49,6 +49,8 @@
 //! # }
 //! ```
 
+#![deny(missing_docs)]
+
 pub mod block;
 pub mod compaction;
 pub mod conversation;

@@ -26,6 +26,7 @@ pub struct ContextUsage {
     /// The effective count: `counted`, reconciled with the usage that the
     /// provider reported.
     pub used: u64,
+    /// The size of the context window in tokens. None if it is unknown.
     pub limit: Option<u64>,
     /// The fraction of the limit at which to compact.
     pub compact_at: Option<f64>,
@@ -51,9 +52,12 @@ pub enum CompactionTrigger {
     Manual,
 }
 
+/// The result of [`plan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompactionPlan {
+    /// There is nothing to do.
     Nothing(NoCompaction),
+    /// Summarise these messages.
     Compact(Compaction),
 }
 
@@ -186,6 +190,7 @@ pub fn summary_message(summary: &str) -> Option<Message> {
     (!summary.is_empty()).then(|| Message { extra, ..text_message(Role::User, text) })
 }
 
+/// Whether a message is a summary that [`summary_message`] made.
 pub fn is_summary(message: &Message) -> bool {
     message.role == Role::User && message.extra.iter().any(|(name, value)| name == MARK && value == "true")
 }

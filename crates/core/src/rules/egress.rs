@@ -28,17 +28,22 @@ pub enum EgressAction {
     Tags,
     /// An empty value, because the provider requires one.
     Filler,
+    /// Not sent.
     Dropped,
 }
 
+/// What happens to one block of a request, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
+    /// The index of its message in the request.
     pub message: usize,
     /// None for a filler, which has no stored block.
     pub block: Option<usize>,
+    /// What happens to it.
     pub action: EgressAction,
     /// The field it is written to, if any.
     pub field: Option<String>,
+    /// The rule or setting that decided.
     pub reason: EgressReason,
 }
 

@@ -13,6 +13,7 @@ pub(super) const MAX_RESENDS: usize = 4;
 pub struct RepairNotice {
     /// The id of the error row.
     pub row: String,
+    /// What was changed.
     pub repair: Repair,
     /// The provider's message.
     pub refusal: String,
@@ -28,6 +29,7 @@ pub struct RepairLoop<'a> {
 }
 
 impl<'a> RepairLoop<'a> {
+    /// Starts with the repairs that this endpoint is known to need.
     pub fn new(catalogue: &'a [ErrorRow], known: &[AppliedRepair]) -> RepairLoop<'a> {
         RepairLoop { catalogue, repairs: known.to_vec(), n_known: known.len() }
     }

@@ -22,18 +22,25 @@ pub struct ClientRequest {
     pub streams: Option<bool>,
     /// Adjacent tool results are merged into one message.
     pub messages: Vec<Message>,
+    /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
+    /// The most tokens of the reply. None if the client sets none.
     pub max_tokens: Option<u64>,
+    /// Whether a tool must be called.
     pub choice: ToolChoice,
 }
 
 /// Whether the model may, must or must not call a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ToolChoice {
+    /// The model decides.
     #[default]
     Auto,
+    /// No tool may be called.
     Never,
+    /// Any tool must be called.
     Required,
+    /// The tool of this name must be called.
     Named(String),
 }
 
@@ -43,6 +50,7 @@ pub enum ToolChoice {
 pub struct UnreadableRequest {
     /// The JSON path of the problem.
     pub path: String,
+    /// What is wrong there, in words.
     pub problem: String,
 }
 

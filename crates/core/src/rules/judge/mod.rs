@@ -24,7 +24,9 @@ pub struct BrokenRule {
     pub rule: String,
     /// Its path in the body.
     pub path: String,
+    /// The kind of mistake.
     pub fault: Fault,
+    /// The HTTP status of the error response.
     pub status: u16,
     /// Headers of the error response.
     pub headers: Vec<(String, String)>,
@@ -34,19 +36,23 @@ pub struct BrokenRule {
     pub message: String,
 }
 
+/// The result of [`judge`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JudgeVerdict {
+    /// Empty if the provider would accept the request.
     pub broken: Vec<BrokenRule>,
     /// What could not be checked.
     pub unverified: Vec<String>,
 }
 
 impl JudgeVerdict {
+    /// Whether the provider would accept the request.
     pub fn is_ok(&self) -> bool {
         self.broken.is_empty()
     }
 }
 
+/// A body that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the request is {0}")]
 pub struct NotARequest(String);
@@ -66,7 +72,9 @@ pub enum IssuedThinking<'a> {
 /// A seal that was sent back, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayedSeal<'a> {
+    /// What the seal is attached to.
     pub carrier: SealCarrier,
+    /// The readable text that it belongs to. Empty if there is none.
     pub text: &'a str,
     /// A signature or an encrypted payload.
     pub seal: &'a str,

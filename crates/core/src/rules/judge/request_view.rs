@@ -41,6 +41,7 @@ pub(super) enum JudgedRole {
 /// What a seal, or unsealed thinking, is attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealCarrier {
+    /// Thinking of its own.
     Thinking,
     /// A seal on answer text.
     Text,
