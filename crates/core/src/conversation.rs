@@ -47,6 +47,7 @@ pub struct ToolSpec {
 /// A line of a conversation file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
+#[non_exhaustive]
 pub struct ConversationError {
     /// Counted from 1.
     pub line: usize,

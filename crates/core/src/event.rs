@@ -236,6 +236,7 @@ pub struct Note {
 
 /// The kinds of notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoteCode {
     /// The stream ended before the provider was done.
     CutOff,

@@ -12,6 +12,7 @@ pub struct EntryId(pub usize);
 
 /// One message in the log.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct HistoryEntry {
     /// Its external name, if it has one.
     pub name: Option<String>,
@@ -166,6 +167,7 @@ pub enum TurnStatus {
 /// A branch divided into user turns. A turn is a user message and every step up
 /// to the next one.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Turns {
     /// The turn of each message, starting at 0. Messages before the first user
     /// message belong to turn 0.

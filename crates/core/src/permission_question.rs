@@ -319,6 +319,7 @@ pub struct QuestionLayout {
 
 /// A rendered question, without its answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RenderedQuestion {
     /// `TOOL: FIRST LINE`.
     pub head: String,
@@ -336,6 +337,7 @@ pub struct RenderedQuestion {
 /// A row of a command or diff. It is shown after a gutter, so that its text
 /// cannot imitate our own lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BodyRow {
     /// Without the gutter, with every character visible.
     pub text: String,

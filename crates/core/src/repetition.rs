@@ -35,6 +35,7 @@ const MAX_QUOTE: usize = 48;
 
 /// A detected repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Repetition {
     /// How it repeats.
     pub kind: RepetitionKind,

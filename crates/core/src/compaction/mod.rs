@@ -63,6 +63,7 @@ pub enum CompactionPlan {
 
 /// Why nothing is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoCompaction {
     /// The count is below the trigger, or no limit is known.
     Fits,
@@ -86,6 +87,7 @@ impl fmt::Display for NoCompaction {
 /// The messages to summarise. Every message of the branch is in exactly one of
 /// the two lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Compaction {
     /// Whole turns, oldest first, including an earlier summary.
     pub summarise: Vec<usize>,

@@ -32,6 +32,7 @@ impl Auth {
 
 /// What a request to a provider needs besides its body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Access {
     /// How the key is sent.
     pub auth: Auth,

@@ -64,6 +64,7 @@ impl Default for Off {
 
 /// How to request thinking. Paths are dotted and start at the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AskRules {
     /// Switches thinking on.
     pub on: Patch,
@@ -100,6 +101,7 @@ pub struct AskRules {
 
 /// The parameter for the effort level.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EffortRules {
     /// Empty if there is no such parameter.
     pub path: String,
@@ -111,6 +113,7 @@ pub struct EffortRules {
 
 /// The parameter for the token budget of thinking.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BudgetRules {
     /// Empty if there is no such parameter.
     pub path: String,
@@ -122,6 +125,7 @@ pub struct BudgetRules {
 
 /// The parameter for the output limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MaxTokensRules {
     /// Empty if there is no such parameter.
     pub path: String,

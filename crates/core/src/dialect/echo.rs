@@ -214,6 +214,7 @@ pub enum BindModel {
 /// How stored thinking is sent back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one key of the file and contradicts no other")]
+#[non_exhaustive]
 pub struct EchoRules {
     /// The default of `reasoning.includeInContext` for this provider and model.
     pub include: bool,
@@ -257,6 +258,7 @@ pub struct EchoRules {
 
 /// What a thinking block is bound to, besides its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BindRules {
     /// Which models can read it.
     pub model: BindModel,

@@ -7,6 +7,7 @@ use super::DialectSource;
 /// A dialect file that cannot be used. Names the file, the line and the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}:{line}: {key}: {problem}")]
+#[non_exhaustive]
 pub struct DialectError {
     /// The path given in [`DialectSource::path`].
     pub path: String,

@@ -10,6 +10,7 @@ use crate::protocol::Protocol;
 
 /// One kind of error. The first row that matches wins.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ErrorRow {
     /// Referred to by the `errors` lists of dialect files.
     pub id: String,
@@ -37,6 +38,7 @@ pub struct ErrorRow {
 /// The refusal of a fault that is unrelated to thinking. We have no repair for
 /// these.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefusalRow {
     /// The protocol that words it like this.
     pub protocol: Protocol,
@@ -56,6 +58,7 @@ pub struct RefusalRow {
 
 choices!(
     /// What is wrong with a request, as far as the provider can tell.
+    #[non_exhaustive]
     Fault {
         /// Required thinking was not sent back.
         Missing = "missing",
@@ -147,6 +150,7 @@ impl Fault {
 
 choices!(
     /// What the error is about.
+    #[non_exhaustive]
     ErrorClass {
         /// The conversation before a thinking block has changed.
         Prefix = "prefix",
@@ -173,6 +177,7 @@ choices!(
 
 choices!(
     /// The smallest change that repairs a request.
+    #[non_exhaustive]
     Repair {
         /// Leave out sealed thinking, which is bound to the conversation before
         /// it.

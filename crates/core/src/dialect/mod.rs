@@ -63,6 +63,7 @@ pub struct Dialects {
 
 /// How one provider uses one protocol.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Dialect {
     /// The name of the file without `.toml`.
     pub id: String,
@@ -118,6 +119,7 @@ pub struct Rules {
 
 /// How a decoder finds thinking in a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadRules {
     /// Fields that may contain the thinking text. The first one present wins.
     pub text: Vec<String>,
@@ -143,6 +145,7 @@ pub struct ReadRules {
 
 /// How token counts are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UsageRules {
     /// The path of the thinking token count, below the usage object.
     pub path: String,
@@ -154,6 +157,7 @@ pub struct UsageRules {
 
 /// How the end of a reply is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FinishRules {
     /// Finish reasons that mean the provider failed.
     pub errors: Vec<String>,

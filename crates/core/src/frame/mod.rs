@@ -20,6 +20,7 @@ const KEPT_CAPACITY: usize = 1 << 20;
 
 /// One unit of a body. It borrows from the chunk that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Frame<'a> {
     /// The name the framing gives it, if any (SSE `event:`, AWS `:event-type`).
     pub name: &'a [u8],
@@ -52,6 +53,7 @@ pub enum Framed<'a> {
 
 /// The detected framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Framing {
     /// Server-sent events.
     Sse,

@@ -17,6 +17,7 @@ use crate::json_text::{JsonKind, Raw, at_path, member, text_member};
 
 /// The kinds of files that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImportKind {
     /// Our own format, see [`Conversation::parse`].
     JsonLines,
@@ -61,6 +62,7 @@ pub struct ImportFile<'a> {
 
 /// An imported conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Imported {
     /// The messages with their branches.
     pub conversation: Conversation,
@@ -70,6 +72,7 @@ pub struct Imported {
 
 /// Files that cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImportError {
     /// No known format.
     #[error("this cannot be imported: {found}")]

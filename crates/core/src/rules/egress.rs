@@ -34,6 +34,7 @@ pub enum EgressAction {
 
 /// What happens to one block of a request, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decision {
     /// The index of its message in the request.
     pub message: usize,

@@ -4,6 +4,7 @@ use crate::dialect::Duty;
 
 /// The rule or setting that decided about a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EgressReason {
     /// Not thinking: it is part of the conversation.
     Conversation,

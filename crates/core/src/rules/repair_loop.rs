@@ -10,6 +10,7 @@ pub(super) const MAX_RESENDS: usize = 4;
 
 /// A repair that the user should know about.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairNotice {
     /// The id of the error row.
     pub row: String,

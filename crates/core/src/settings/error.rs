@@ -6,6 +6,7 @@ use super::registry::{ALIASES, SettingKey};
 /// (ERR-001).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}; {}", self.what(), self.hint())]
+#[non_exhaustive]
 pub enum SettingError {
     /// No setting has this name.
     UnknownKey {

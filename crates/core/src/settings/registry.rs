@@ -12,6 +12,7 @@ use super::value::{SettingKind, SettingValue};
 
 /// The description of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingInfo {
     /// The name in files and on the command line.
     pub name: &'static str,
@@ -36,6 +37,7 @@ macro_rules! registry {
     ($($key:ident, $name:literal, $kind:expr, $builtin:expr, $doc:literal;)+) => {
         /// Identifies a setting.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum SettingKey {
             $(#[doc = concat!("The setting `", $name, "`.")] $key,)+
         }
@@ -97,6 +99,7 @@ registry! {
 
 /// Another name for a setting, with its own values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingAlias {
     /// The other name.
     pub name: &'static str,

@@ -8,6 +8,7 @@ use super::choices::one_of;
 
 /// The kind of value a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SettingKind {
     /// `true` or `false`.
     Bool,

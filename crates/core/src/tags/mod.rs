@@ -24,6 +24,7 @@ use tag_search::{Needle, Needles, TagMatch};
 
 /// A family of tags. All of them are data; see `dialects/tags.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TagPair {
     /// The name that dialect files refer to.
     pub id: String,
@@ -39,6 +40,7 @@ pub struct TagPair {
 
 /// How a dialect uses tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TagRules {
     /// The families to look for. Empty means that text contains no thinking.
     pub pairs: Vec<TagPair>,

@@ -15,6 +15,7 @@ use crate::tags::TagStart;
 
 /// A request as a client sent it.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ClientRequest {
     /// None if the URL path names the model.
     pub model: Option<String>,
@@ -47,6 +48,7 @@ pub enum ToolChoice {
 /// The body is not a valid request of its protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
+#[non_exhaustive]
 pub struct UnreadableRequest {
     /// The JSON path of the problem.
     pub path: String,

@@ -42,6 +42,7 @@ pub struct Request<'a> {
 
 /// A request body, with the reason for every decision.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Encoded {
     /// JSON. The same conversation always gives the same bytes.
     pub body: Arc<String>,

@@ -11,6 +11,7 @@ use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member};
 
 /// One HTTP request. The method is always POST.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpCall {
     /// With path and query.
     pub url: String,

@@ -94,6 +94,7 @@ enum ProtocolDecoder {
 /// Nothing in the input belongs to the expected protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found}; expected {expected}")]
+#[non_exhaustive]
 pub struct NotUnderstood {
     /// How the input begins, in words.
     pub found: String,

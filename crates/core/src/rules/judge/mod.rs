@@ -19,6 +19,7 @@ use request_view::{JudgedMessage, JudgedRole, view};
 
 /// One rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BrokenRule {
     /// The rule, in terms of the dialect files.
     pub rule: String,
@@ -38,6 +39,7 @@ pub struct BrokenRule {
 
 /// The result of [`judge`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JudgeVerdict {
     /// Empty if the provider would accept the request.
     pub broken: Vec<BrokenRule>,
@@ -59,6 +61,7 @@ pub struct NotARequest(String);
 
 /// What is known about the thinking that the provider issued.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub enum IssuedThinking<'a> {
     /// Nothing. Only the structure is judged.
     Unknown,
