@@ -134,11 +134,8 @@
 //! # Split `<think>` tags from text
 //!
 //! ```
-//! use aside_core::{Dialects, TagParser, TagPiece};
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use aside_core::{TagPair, TagParser, TagPiece, TagRules};
 //!
-//! let dialects = Dialects::builtin()?;
-//! let rules = &dialects.get("generic").ok_or("not built in")?.rules(None).read.tags;
 //! let (mut thinking, mut answer) = (String::new(), String::new());
 //! let mut take = |piece: TagPiece<'_>| match piece {
 //!     TagPiece::Thinking(text) => thinking.push_str(text),
@@ -147,14 +144,13 @@
 //!     TagPiece::Refile(_) => std::mem::swap(&mut thinking, &mut answer),
 //!     TagPiece::Open { .. } | TagPiece::Close => (),
 //! };
-//! let mut parser = TagParser::new(rules.clone());
+//! // `dialect.rules(model).read.tags` has the tags of a model.
+//! let mut parser = TagParser::new(TagRules::new(vec![TagPair::new("<think>", "</think>")]));
 //! for piece in ["<th", "ink>Four metres?</thi", "nk>Yes, ", "four."] {
 //!     parser.push(piece, &mut take);
 //! }
 //! parser.finish(&mut take);
 //! assert_eq!((thinking.as_str(), answer.as_str()), ("Four metres?", "Yes, four."));
-//! # Ok(())
-//! # }
 //! ```
 //!
 //! # Convert a reply to another protocol
@@ -226,7 +222,7 @@ pub use message::{Message, Role};
 pub use protocol::Protocol;
 pub use rules::{BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, RepairLoop, judge};
 pub use settings::{Layer, Settings};
-pub use tags::{TagParser, TagPiece};
+pub use tags::{TagPair, TagParser, TagPiece, TagRules};
 pub use wire::{
     ClientRequest, Decoder, Destination, Encoded, Encoder, HttpCall, ReplyHead, Request, StreamWriter, detect_protocol,
     encode, http_call, read_request, whole_reply,

@@ -54,6 +54,28 @@ pub struct TagRules {
     pub stray_close: StrayClose,
 }
 
+impl TagPair {
+    /// A family with one open tag and one close tag.
+    pub fn new(open: &str, close: &str) -> TagPair {
+        let (open, close) = (vec![open.to_owned()], vec![close.to_owned()]);
+        TagPair { id: String::new(), open, close, suffixed: false, tail: None }
+    }
+}
+
+impl TagRules {
+    /// Thinking may come first in the text, between written tags. Change the
+    /// fields for anything else.
+    pub fn new(pairs: Vec<TagPair>) -> TagRules {
+        TagRules {
+            pairs,
+            start: TagStart::default(),
+            reach: TagReach::default(),
+            close_at: Vec::new(),
+            stray_close: StrayClose::default(),
+        }
+    }
+}
+
 /// How the text starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagStart {
