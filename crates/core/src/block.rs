@@ -12,27 +12,36 @@ use crate::json_text::{Raw, at_path, canonical, quote_into, range_of};
 /// One block of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
+    /// Answer text, or what the user wrote.
     Text(Text),
+    /// The model's reasoning.
     Thinking(Thinking),
+    /// A request of the model to run a tool.
     ToolCall(ToolCall),
+    /// What a tool returned.
     ToolResult(ToolResult),
+    /// A picture that the user attached.
     Image(Image),
+    /// An item that no other variant can hold.
     Unmodelled(Unmodelled),
 }
 
 /// Visible answer text. Never contains thinking.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Text {
+    /// The text as received, never trimmed.
     pub text: String,
     /// Some providers attach the opaque payload of the thinking to the answer
     /// text.
     pub seal: Option<Seal>,
+    /// The provider's own item. None if the text alone is enough to replay it.
     pub native: Option<Native>,
 }
 
 /// A thinking block, as far as the provider reveals it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thinking {
+    /// The readable text and the seals, as far as they exist.
     pub content: ThinkingContent,
     /// The wire field or tag it arrived in. The set is open.
     pub source: String,
@@ -41,7 +50,10 @@ pub struct Thinking {
     /// The range of each summary item in the text. Empty if the provider sends
     /// plain text.
     pub items: Vec<Range<usize>>,
+    /// None if the time was not measured, such as for a stored file.
     pub span: Option<ThinkingSpan>,
+    /// The provider's own item. None if the other fields are enough to replay
+    /// it.
     pub native: Option<Native>,
 }
 
@@ -49,17 +61,30 @@ pub struct Thinking {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ThinkingContent {
     /// Readable. Sent back as plain text or not at all.
-    Open { text: String },
+    Open {
+        /// The text as received.
+        text: String,
+    },
     /// Readable (possibly empty) and sealed. Sent back unchanged.
-    Sealed { text: String, seals: Seals },
+    Sealed {
+        /// The text as received. Empty if the provider sends only the seal.
+        text: String,
+        /// At least one of the two is present.
+        seals: Seals,
+    },
     /// Not readable: redacted, encrypted or only referenced by id.
-    Hidden { seals: Seals },
+    Hidden {
+        /// Empty if the provider refers to the thinking only by its id.
+        seals: Seals,
+    },
 }
 
 /// A block may hold a signature, an encrypted payload, or both.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seals {
+    /// Proves that the text is unchanged.
     pub signature: Option<Seal>,
+    /// Holds the thinking itself, readable only for its issuer.
     pub encrypted: Option<Seal>,
 }
 
@@ -67,27 +92,36 @@ pub struct Seals {
 /// logged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seal {
+    /// What the payload is for.
     pub kind: SealKind,
+    /// The bytes as text, exactly as received.
     pub payload: String,
 }
 
+/// The two kinds of opaque payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealKind {
+    /// Signs the readable text.
     Signature,
+    /// Holds thinking in encrypted form.
     Encrypted,
 }
 
 /// One item of a provider's summary. The title is its leading bold line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SummaryItem<'a> {
+    /// Without the asterisks. None if the item does not start with a bold line.
     pub title: Option<&'a str>,
+    /// The text after the title.
     pub content: &'a str,
 }
 
 /// When thinking began and ended. Set only if it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThinkingSpan {
+    /// When the block was opened.
     pub started: Time,
+    /// When the block was closed, or last changed.
     pub ended: Time,
 }
 
@@ -154,18 +188,26 @@ fn split_at_empty<'j>(json: &'j str, path: &str) -> Option<(&'j str, &'j str)> {
     Some((json.get(..range.start)?, json.get(range.end..)?))
 }
 
+/// A call of a tool, as the model requested it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
+    /// Links the call to its result.
     pub id: CallId,
+    /// The tool to run, as named in the request.
     pub name: String,
+    /// The arguments, checked for valid JSON.
     pub arguments: Arguments,
+    /// Some providers attach the opaque payload of the thinking to the call.
     pub seal: Option<Seal>,
+    /// The provider's own item. None if the other fields are enough to replay
+    /// it.
     pub native: Option<Native>,
 }
 
 /// The id that links a tool call to its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallId {
+    /// The provider's own id.
     Given(String),
     /// The provider gave no id. This one is stable for the same bytes.
     Invented(String),
@@ -180,6 +222,7 @@ impl CallId {
         if id.is_empty() || id.starts_with(CallId::INVENTED) { CallId::Invented(id) } else { CallId::Given(id) }
     }
 
+    /// The id as it is sent, whether given or invented.
     pub fn as_str(&self) -> &str {
         match self {
             CallId::Given(id) | CallId::Invented(id) => id,
@@ -203,16 +246,23 @@ impl Default for Arguments {
     }
 }
 
+/// The result of a tool call, for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
+    /// The id of the call that it answers.
     pub id: String,
+    /// The tool that ran. Some protocols match results by name.
     pub name: String,
+    /// The output as text.
     pub content: String,
+    /// The tool failed, and the content says why.
     pub is_error: bool,
 }
 
+/// A picture in a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
+    /// Such as `image/png`.
     pub media_type: String,
     /// Base64, as it goes over the wire.
     pub data: String,
@@ -222,6 +272,7 @@ pub struct Image {
 /// to its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unmodelled {
+    /// The whole item.
     pub native: Native,
 }
 
@@ -229,9 +280,13 @@ pub struct Unmodelled {
 /// matches anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
+    /// The provider as the user named it.
     pub provider: Option<String>,
+    /// The id of the dialect that decoded the reply.
     pub dialect: Option<String>,
+    /// The model as requested.
     pub model: Option<String>,
+    /// The base URL that the request went to.
     pub endpoint: Option<String>,
     /// A short hash of the key, never the key itself.
     pub account: Option<String>,
@@ -240,12 +295,17 @@ pub struct Origin {
 /// One finished or interrupted reply.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reply {
+    /// In the order in which the provider opened them.
     pub blocks: Vec<Block>,
+    /// The final counters of the reply.
     pub usage: Usage,
+    /// Why it stopped.
     pub end: ReplyEnd,
+    /// The model that the provider named. None if it named none.
     pub model: Option<String>,
     /// The name of a thinking field that was present but stayed empty.
     pub empty_thinking_field: Option<String>,
+    /// Problems that did not stop the decoding.
     pub notes: Vec<Note>,
 }
 
@@ -258,6 +318,7 @@ impl Thinking {
         }
     }
 
+    /// The opaque payloads. None if the thinking is open.
     pub fn seals(&self) -> Option<&Seals> {
         match &self.content {
             ThinkingContent::Open { .. } => None,
@@ -265,11 +326,14 @@ impl Thinking {
         }
     }
 
+    /// The items of a summary, in order. Empty if the provider sends plain
+    /// text.
     pub fn summary(&self) -> impl Iterator<Item = SummaryItem<'_>> {
         let text = self.text();
         self.items.iter().filter_map(move |range| text.get(range.clone())).map(SummaryItem::parse)
     }
 
+    /// Whether there is no text to show.
     pub fn is_hidden(&self) -> bool {
         match self.content {
             ThinkingContent::Hidden { .. } => true,

@@ -19,11 +19,15 @@ use crate::message::{Message, Role};
 /// A whole conversation file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation {
+    /// The model that the file names.
     pub model: Option<String>,
+    /// A title for lists of sessions.
     pub title: Option<String>,
+    /// The tools that the model was offered.
     pub tools: Vec<ToolSpec>,
     /// Settings of the session, as written in the file.
     pub settings: BTreeMap<String, String>,
+    /// The messages of all branches.
     pub history: History,
     /// Unknown members of the header, kept as JSON.
     pub extra: Vec<(String, String)>,
@@ -32,20 +36,28 @@ pub struct Conversation {
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
+    /// The name that the model calls.
     pub name: String,
+    /// Tells the model what the tool does.
     pub description: String,
     /// A JSON schema, as JSON.
     pub parameters: String,
 }
 
+/// A line of a conversation file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
+#[non_exhaustive]
 pub struct ConversationError {
+    /// Counted from 1.
     pub line: usize,
+    /// What is wrong with it, in words.
     pub problem: String,
 }
 
 impl Conversation {
+    /// Reads JSON lines: a header, which is optional, then one message per
+    /// line.
     pub fn parse(text: &str) -> Result<Conversation, ConversationError> {
         let mut conversation = Conversation::default();
         let mut names: BTreeMap<String, EntryId> = BTreeMap::new();
@@ -162,12 +174,12 @@ pub(crate) const KNOWN_MEMBERS: [&str; 11] =
     ["role", "blocks", "origin", "finish", "ending", "usage", "reasoningSeen", "interrupted", "at", "id", "parent"];
 
 /// Parses one message, as in a line of a conversation file.
-pub fn parse_message(json: &str) -> Result<Message, String> {
+pub(crate) fn parse_message(json: &str) -> Result<Message, String> {
     read_message(Raw::of(json).map_err(|error| error.to_string())?)
 }
 
 /// Parses one block, as in a message.
-pub fn parse_block(json: &str) -> Result<Block, String> {
+pub(crate) fn parse_block(json: &str) -> Result<Block, String> {
     read_block(Raw::of(json).map_err(|error| error.to_string())?)
 }
 

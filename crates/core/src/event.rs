@@ -12,102 +12,148 @@ use crate::json_text::JsonText;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
+/// One step of a reply. The events of several blocks may alternate.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// The provider named the model of this reply.
     Started {
+        /// As the provider wrote it.
         model: &'a str,
     },
+    /// A block begins.
     Opened {
+        /// Its number, one higher than that of the block before.
         block: BlockId,
+        /// Its kind, and what is known about it already.
         opening: BlockOpening<'a>,
     },
     /// A summary item begins. Following deltas belong to it.
     Item {
+        /// The block it belongs to.
         block: BlockId,
+        /// The provider's number of the item, from 0.
         index: u32,
     },
     /// Text of thinking or an answer, or argument text of a tool call.
     Grew {
+        /// The block that grows.
         block: BlockId,
+        /// The next piece, without JSON escapes.
         text: &'a str,
     },
     /// An opaque payload. It may arrive after the block was closed.
     Sealed {
+        /// The block it belongs to.
         block: BlockId,
+        /// What the payload is for.
         kind: SealKind,
+        /// As received.
         payload: &'a str,
     },
     /// The block turned out to be of the other kind. Its text moves along.
     Refiled {
+        /// The block that changes its kind.
         block: BlockId,
+        /// The new kind.
         to: ProseKind,
     },
     /// The provider's id of a block, if it arrived after the block began.
     Identified {
+        /// The block it belongs to.
         block: BlockId,
+        /// As received.
         id: &'a str,
     },
     /// The provider's final version of a block, which overrides its deltas.
     Restated {
+        /// The block it replaces text of.
         block: BlockId,
+        /// How much of the block it replaces.
         part: RestatedPart,
+        /// The final text.
         text: JsonText<'a>,
     },
     /// The provider's own item, with its whitespace. `text_member` names the member that holds the
     /// block's text and was left out.
     NativeItem {
+        /// The block it belongs to.
         block: BlockId,
+        /// A JSON object.
         json: &'a str,
+        /// None if nothing was left out.
         text_member: Option<&'a str>,
     },
+    /// A block is complete, except for a seal that may still follow.
     Closed {
+        /// The block that ends.
         block: BlockId,
     },
     /// A thinking field was present but empty.
     EmptyThinkingField {
+        /// Its name on the wire.
         field: &'a str,
     },
+    /// Token counts so far. They replace earlier ones.
     Usage(Usage),
+    /// A problem that does not stop the decoding.
     Noted(&'a Note),
+    /// The reply is over. Always the last event, and emitted once.
     Ended(&'a ReplyEnd),
 }
 
+/// The kind of a new block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockOpening<'a> {
+    /// Answer text.
     Text,
+    /// Reasoning of the model.
     Thinking {
+        /// The wire field or tag it arrives in.
         source: &'a str,
+        /// The provider's own id. None if it has none or follows later.
         id: Option<&'a str>,
     },
     /// A call without an id gets an invented one.
     ToolCall {
+        /// None if the provider gives none.
         id: Option<&'a str>,
+        /// The tool to run.
         name: &'a str,
     },
+    /// An item that no other kind can hold. [`Event::NativeItem`] follows with
+    /// its JSON.
     Unmodelled,
 }
 
 /// What a run of prose can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProseKind {
+    /// Answer text.
     Text,
+    /// Reasoning of the model.
     Thinking,
 }
 
 /// Which part of a block is restated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestatedPart {
+    /// The summary item with this number.
     Item(u32),
+    /// All text of the block.
     Whole,
 }
 
 /// Token counts from the provider. Unknown is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
+    /// Tokens of the request, as the provider counts them. Some leave cached
+    /// ones out.
     pub input: Option<u64>,
+    /// Tokens of the reply.
     pub output: Option<u64>,
+    /// Tokens of the thinking. The dialect says whether `output` includes them.
     pub reasoning: Option<u64>,
+    /// Tokens of the request that were read from the provider's cache.
     pub cached: Option<u64>,
 }
 
@@ -136,19 +182,28 @@ impl Usage {
 /// How a reply ended, with the error if it failed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReplyEnd {
+    /// Why it stopped.
     pub ending: Ending,
+    /// None unless the provider reported an error.
     pub error: Option<ProviderError>,
 }
 
 /// Why a stream stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ending {
+    /// The model was done.
     Stop,
+    /// The output limit was reached.
     Length,
+    /// The model waits for tool results.
     ToolCalls,
+    /// A filter of the provider stopped the reply.
     ContentFilter,
+    /// The model declined to answer.
     Refusal,
+    /// The provider paused a long turn. Sending the reply back continues it.
     Pause,
+    /// The provider failed. [`ReplyEnd::error`] says why.
     Error,
     /// An unknown finish reason, kept verbatim.
     Unrecognized(String),
@@ -162,31 +217,47 @@ pub enum Ending {
 /// An error reported by a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProviderError {
+    /// The provider's words.
     pub message: String,
+    /// The provider's machine-readable code.
     pub code: Option<String>,
+    /// The HTTP status, or the one given inside the stream.
     pub status: Option<u16>,
 }
 
 /// A notice that does not stop the turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
+    /// The kind of problem, for programs.
     pub code: NoteCode,
+    /// What happened, for people.
     pub message: String,
 }
 
+/// The kinds of notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoteCode {
+    /// The stream ended before the provider was done.
     CutOff,
+    /// A frame or value could not be read.
     Malformed,
+    /// A frame or the reply exceeded its size limit.
     Oversized,
+    /// The reply has several choices, of which only the first is read.
     OtherChoices,
+    /// The model wrote a tool call as text. It is not run.
     ToolMarkup,
+    /// Two fields contain different thinking, of which one was used.
     SourcesDiffer,
+    /// Bytes that are not UTF-8 were replaced.
     InvalidUtf8,
+    /// The provider blocked the prompt.
     Blocked,
 }
 
 impl NoteCode {
+    /// All codes, in a fixed order.
     pub const ALL: [NoteCode; 8] = [
         NoteCode::CutOff,
         NoteCode::Malformed,
@@ -198,6 +269,7 @@ impl NoteCode {
         NoteCode::Blocked,
     ];
 
+    /// The code as it stands in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             NoteCode::CutOff => "cut_off",
@@ -214,6 +286,7 @@ impl NoteCode {
 
 /// Receives the events of a decoder.
 pub trait Sink {
+    /// Receives the next event.
     fn take(&mut self, event: Event<'_>);
 
     /// Reports bytes that the decoder buffered without emitting an event, so

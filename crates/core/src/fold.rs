@@ -49,6 +49,7 @@ enum BuilderKind {
 }
 
 impl Fold {
+    /// A fold without events.
     pub fn new() -> Fold {
         Fold::default()
     }
@@ -69,6 +70,7 @@ impl Fold {
         self.builders.get(index_of(block)).map_or("", |builder| &builder.text)
     }
 
+    /// Whether the block is complete.
     pub fn is_closed(&self, block: BlockId) -> bool {
         self.builders.get(index_of(block)).is_some_and(|builder| builder.closed)
     }

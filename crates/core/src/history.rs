@@ -10,15 +10,19 @@ use crate::message::{Message, Role};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub usize);
 
+/// One message in the log.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct HistoryEntry {
     /// Its external name, if it has one.
     pub name: Option<String>,
+    /// The message before it on its branch. None for the first one.
     pub parent: Option<EntryId>,
     /// Shared, so that work on another thread needs no copy.
     pub message: Arc<Message>,
 }
 
+/// All messages of a conversation, and the branch that is current.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     entries: Vec<HistoryEntry>,
@@ -33,11 +37,13 @@ impl PartialEq for History {
     }
 }
 
+/// An id that belongs to another history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no entry {0} in this history of {1}")]
 pub struct NoSuchEntry(usize, usize);
 
 impl History {
+    /// A history without messages.
     pub fn new() -> History {
         History::default()
     }
@@ -104,10 +110,12 @@ impl History {
         Some(last)
     }
 
+    /// The last message of the current branch. None if it is empty.
     pub fn head(&self) -> Option<EntryId> {
         self.head
     }
 
+    /// The entry with this id, on any branch.
     pub fn get(&self, id: EntryId) -> Option<&HistoryEntry> {
         self.entries.get(id.0)
     }
@@ -159,14 +167,17 @@ pub enum TurnStatus {
 /// A branch divided into user turns. A turn is a user message and every step up
 /// to the next one.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Turns {
     /// The turn of each message, starting at 0. Messages before the first user
     /// message belong to turn 0.
     pub turn_of: Vec<usize>,
+    /// The status of each message.
     pub status_of: Vec<TurnStatus>,
 }
 
 impl Turns {
+    /// Divides a branch, given oldest first.
     pub fn of(messages: &[&Message]) -> Turns {
         let mut turn_of = Vec::with_capacity(messages.len());
         let mut turn = 0;

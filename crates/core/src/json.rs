@@ -17,7 +17,9 @@ use crate::safe_json;
 /// How a reply is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonLayout {
+    /// Without line breaks.
     OneLine,
+    /// For people to read.
     Indented,
 }
 

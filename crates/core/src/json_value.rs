@@ -18,16 +18,20 @@ use crate::safe_json;
 
 /// A value with one JSON form.
 pub trait JsonValue: Sized {
+    /// The value as JSON text.
     fn to_json(&self) -> String;
 
+    /// Reads the value back. The error says what is wrong, in words.
     fn from_json(json: &str) -> Result<Self, String>;
 }
 
+/// Writes the value's JSON into any serializer of JSON.
 pub fn serialize<T: JsonValue, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     let json = RawValue::from_string(value.to_json()).map_err(serde::ser::Error::custom)?;
     json.serialize(serializer)
 }
 
+/// Reads a value from a deserializer of JSON.
 pub fn deserialize<'de, T: JsonValue, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let json = Box::<RawValue>::deserialize(deserializer)?;
     T::from_json(json.get()).map_err(D::Error::custom)

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 /// `@name` in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mention<'a> {
+    /// Without the `@` and the quotes.
     pub name: &'a str,
     /// A quoted name is always a path.
     pub is_quoted: bool,

@@ -9,34 +9,45 @@ const ANSWER_NOW_TEXT: &str = "Stop thinking and answer now, with what you have.
 /// The member that marks an answer-now message.
 const ANSWER_NOW_MEMBER: &str = "answerNow";
 
+/// Who speaks in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
+    /// Instructions to the model.
     System,
+    /// The user. Starts a turn.
     User,
+    /// The model.
     Assistant,
     /// Results of tool calls. Not a user message: it does not start a turn.
     Tool,
 }
 
+/// One message of a conversation, as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
+    /// Who speaks.
     pub role: Role,
+    /// The content, in order.
     pub blocks: Vec<Block>,
     /// Who produced an assistant message, and so who may read its seals.
     /// Without it, the message counts as foreign to every provider.
     pub origin: Option<Origin>,
+    /// Why the reply stopped. None for messages that are not replies.
     pub ending: Option<Ending>,
+    /// The provider's token counts. None for messages that are not replies.
     pub usage: Option<Usage>,
     /// The name of a thinking field that was present but stayed empty.
     pub empty_thinking_field: Option<String>,
     /// The reply was interrupted. Incomplete blocks are not sent back.
     pub interrupted: bool,
+    /// When it was recorded. None if unknown.
     pub at: Option<Time>,
     /// Unknown members, kept as JSON.
     pub extra: Vec<(String, String)>,
 }
 
 impl Message {
+    /// A message without origin, usage or time.
     pub fn new(role: Role, blocks: Vec<Block>) -> Message {
         Message {
             role,
@@ -97,6 +108,7 @@ impl Message {
         (!texts.is_empty()).then(|| texts.concat())
     }
 
+    /// Whether the model calls a tool in it.
     pub fn has_calls(&self) -> bool {
         self.blocks.iter().any(|block| matches!(block, Block::ToolCall(_)))
     }

@@ -18,9 +18,11 @@ use crate::terminal_text::is_terminal_safe;
 pub struct PermissionQuestion {
     /// The id of the tool call.
     pub id: String,
+    /// The name of the tool.
     pub tool: String,
     /// What the action is about, such as a path or a command.
     pub subject: String,
+    /// What could go wrong.
     pub risk: Risk,
     /// The command, the full diff or the arguments, to be reviewed before
     /// answering.
@@ -35,11 +37,15 @@ pub struct PermissionQuestion {
     pub protected: Option<String>,
 }
 
+/// The kind of access that an action needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Risk {
+    /// Reads inside the working directory.
     Reads,
+    /// Changes files inside the working directory.
     Writes,
+    /// Starts a process.
     Runs,
     /// Accesses something outside the working directory, which always asks.
     Outside,
@@ -49,6 +55,7 @@ pub enum Risk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "camelCase")]
 pub enum PermissionAnswer {
+    /// Yes, for this action only.
     Once,
     /// For all similar actions in this session.
     Session,
@@ -77,6 +84,7 @@ impl PermissionAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Tier {
+    /// Not confined.
     None,
     /// The sandbox of macOS.
     Seatbelt,
@@ -97,10 +105,13 @@ impl fmt::Display for Tier {
     }
 }
 
+/// Whether a process may use the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Network {
+    /// Connections are blocked.
     Off,
+    /// Connections are allowed.
     On,
 }
 
@@ -108,7 +119,9 @@ pub enum Network {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Confinement {
+    /// The mechanism that confines it.
     pub tier: Tier,
+    /// Whether it may use the network.
     pub network: Network,
     /// What this tier cannot prevent on this machine, such as `can signal your
     /// processes`.
@@ -181,9 +194,13 @@ impl PermissionQuestion {
 /// An answer the user can choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerChoice {
+    /// Yes, for this action only.
     Once,
+    /// Yes, for similar actions of this session.
     Session,
+    /// Yes, for similar actions in this project.
     Project,
+    /// No, without a message.
     No,
     /// No, with a message to the model.
     Message,
@@ -201,6 +218,7 @@ impl AnswerChoice {
         }
     }
 
+    /// The words on its button.
     pub fn label(self) -> &'static str {
         match self {
             AnswerChoice::Once => "once",
@@ -221,6 +239,7 @@ pub struct AnswerChoices {
 }
 
 impl AnswerChoices {
+    /// The answers that fit a question. Unsafe text gets no lasting ones.
     pub fn new(question: &PermissionQuestion) -> AnswerChoices {
         let longer = question.rememberable_scope().map(|_| [AnswerChoice::Session, AnswerChoice::Project]);
         let longer = longer.into_iter().flatten();
@@ -235,10 +254,12 @@ impl AnswerChoices {
         self.selected = None;
     }
 
+    /// Whether a lasting yes can be chosen.
     pub fn offers_lasting(&self) -> bool {
         self.offered.contains(&AnswerChoice::Session)
     }
 
+    /// The offered answers in order.
     pub fn iter(&self) -> impl Iterator<Item = (AnswerChoice, Selected)> + '_ {
         let is_selected = |at| if self.selected == Some(at) { Selected::Yes } else { Selected::No };
         self.offered.iter().enumerate().map(move |(at, choice)| (*choice, is_selected(at)))
@@ -249,23 +270,29 @@ impl AnswerChoices {
         self.offered.iter().copied().find(|choice| choice.key() == key.to_ascii_lowercase())
     }
 
+    /// The answer that Enter would give. None if none is selected.
     pub fn selected(&self) -> Option<AnswerChoice> {
         self.selected.and_then(|at| self.offered.get(at)).copied()
     }
 
+    /// Selects the next answer, the first after the last.
     pub fn select_next(&mut self) {
         self.selected = Some(self.selected.map_or(0, |at| (at + 1) % self.offered.len().max(1)));
     }
 
+    /// Selects the answer before, the last before the first.
     pub fn select_previous(&mut self) {
         let last = self.offered.len().saturating_sub(1);
         self.selected = Some(self.selected.map_or(last, |at| at.checked_sub(1).unwrap_or(last)));
     }
 }
 
+/// Whether an answer is the selected one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selected {
+    /// Enter would choose it.
     Yes,
+    /// Another one is selected, or none.
     No,
 }
 
@@ -284,6 +311,7 @@ enum BodyKind {
 /// The available space. `None` for output that is not a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuestionLayout {
+    /// Columns of the whole question.
     pub width: Option<usize>,
     /// Rows of the command or diff.
     pub rows: Option<usize>,
@@ -291,9 +319,11 @@ pub struct QuestionLayout {
 
 /// A rendered question, without its answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RenderedQuestion {
     /// `TOOL: FIRST LINE`.
     pub head: String,
+    /// The rows of the command or diff, as far as they fit.
     pub body: Vec<BodyRow>,
     /// The tier, the paths, and a note on hidden lines, one line each.
     pub facts: Vec<String>,
@@ -307,7 +337,9 @@ pub struct RenderedQuestion {
 /// A row of a command or diff. It is shown after a gutter, so that its text
 /// cannot imitate our own lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BodyRow {
+    /// Without the gutter, with every character visible.
     pub text: String,
     /// The line contains a character that is shown as a token.
     pub is_marked: bool,
@@ -319,6 +351,7 @@ pub struct BodyRow {
 const CONTINUED: &str = "↪ ";
 
 impl BodyRow {
+    /// What is shown before the text. It differs for marked rows.
     pub fn gutter(&self) -> &'static str {
         if self.is_marked { "│!" } else { "│ " }
     }
@@ -407,12 +440,6 @@ fn body(lines: &[VisibleLine], layout: QuestionLayout) -> WrappedBody {
         }
     }
     WrappedBody { rows, hidden: 0, first_hidden: 0 }
-}
-
-/// All rows of the body, for viewing a question in full.
-pub fn whole_body(question: &PermissionQuestion, width: Option<usize>) -> Vec<BodyRow> {
-    let lines: Vec<VisibleLine> = visible_lines(question.body(), question.content()).collect();
-    body(&lines, QuestionLayout { width, rows: None }).rows
 }
 
 /// The text of the body without the gutter, with every character visible.

@@ -18,6 +18,11 @@ fn text(question: &PermissionQuestion, width: usize, rows: usize) -> String {
     rendered.lines().map(|line| line + "\n").collect()
 }
 
+fn whole_body(question: &PermissionQuestion, width: Option<usize>) -> Vec<BodyRow> {
+    let lines: Vec<VisibleLine> = visible_lines(question.body(), question.content()).collect();
+    body(&lines, QuestionLayout { width, rows: None }).rows
+}
+
 #[test]
 fn t9_escape_strings_in_a_command_are_shown_with_their_contents() {
     #[rustfmt::skip]

@@ -3,18 +3,27 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// A wire format, named after the API that defined it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
+    /// OpenAI Chat Completions, which most providers imitate.
     OpenaiChat,
+    /// OpenAI Responses.
     OpenaiResponses,
+    /// Anthropic Messages.
     Anthropic,
+    /// Google Gemini `generateContent`.
     Gemini,
+    /// Ollama's own `/api/chat`.
     Ollama,
+    /// Amazon Bedrock Converse.
     Bedrock,
+    /// Cohere Chat, version 2.
     Cohere,
 }
 
 impl Protocol {
+    /// All protocols, in a fixed order.
     pub const ALL: [Protocol; 7] = [
         Protocol::OpenaiChat,
         Protocol::OpenaiResponses,
@@ -25,6 +34,7 @@ impl Protocol {
         Protocol::Cohere,
     ];
 
+    /// The name in dialect files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Protocol::OpenaiChat => "openai-chat",
@@ -44,6 +54,7 @@ impl fmt::Display for Protocol {
     }
 }
 
+/// A word that names no protocol. The text lists those that exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown protocol `{0}`; use openai-chat, openai-responses, anthropic, gemini, ollama, bedrock or cohere")]
 pub struct UnknownProtocol(String);

@@ -35,7 +35,9 @@ const MAX_QUOTE: usize = 48;
 
 /// A detected repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Repetition {
+    /// How it repeats.
     pub kind: RepetitionKind,
     /// Text that identifies it to the user.
     pub quote: String,
@@ -43,10 +45,14 @@ pub struct Repetition {
     pub words: u64,
 }
 
+/// The two kinds of repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepetitionKind {
     /// The same text, word for word, this many times.
-    Repeats { times: u64 },
+    Repeats {
+        /// How often the text was written.
+        times: u64,
+    },
     /// Hardly any new words.
     LowNovelty,
 }
@@ -156,6 +162,7 @@ impl Default for RepetitionGuard {
 }
 
 impl RepetitionGuard {
+    /// A guard for one block of text.
     pub fn new() -> RepetitionGuard {
         RepetitionGuard::default()
     }

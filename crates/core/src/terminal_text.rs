@@ -30,6 +30,7 @@ enum EscapeState {
 }
 
 impl TerminalFilter {
+    /// A filter at the start of a text.
     pub fn new() -> TerminalFilter {
         TerminalFilter::default()
     }

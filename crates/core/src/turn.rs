@@ -21,16 +21,34 @@ pub enum Input {
     /// repair was left.
     Refused(ProviderError),
     /// The connection to the provider failed. What was received is kept.
-    ConnectionFailed { partial: Reply, failure: String },
+    ConnectionFailed {
+        /// What was received before.
+        partial: Reply,
+        /// The cause, in words.
+        failure: String,
+    },
     /// The reply exceeded the memory limit. What was received is kept.
-    Oversized { partial: Reply, most: u64 },
+    Oversized {
+        /// What was received up to the limit.
+        partial: Reply,
+        /// The limit in bytes.
+        most: u64,
+    },
     /// The user wants the answer now. `partial` is the reply so far.
-    AnswerNow { partial: Option<Reply> },
+    AnswerNow {
+        /// None if no reply has begun.
+        partial: Option<Reply>,
+    },
     /// All tools of the step have finished.
     ToolsFinished(Vec<ToolResult>),
     /// The user stopped the turn. `partial` is a running reply, `ran` the
     /// results of running tools.
-    Cancelled { partial: Option<Reply>, ran: Vec<ToolResult> },
+    Cancelled {
+        /// None if no reply was running.
+        partial: Option<Reply>,
+        /// Empty if no tool was running.
+        ran: Vec<ToolResult>,
+    },
 }
 
 /// What to do next, in order.
@@ -41,7 +59,12 @@ pub enum Action {
     /// Notify the user.
     Notify(TurnNotice),
     /// Build the request for this step from the history and send it.
-    Send { step: u32, answer_mode: AnswerMode },
+    Send {
+        /// The number of the request within the turn, from 1.
+        step: u32,
+        /// Whether the user asked for the answer now.
+        answer_mode: AnswerMode,
+    },
     /// Run these calls of the last recorded message concurrently. Indices into
     /// its blocks.
     Run(Vec<usize>),
@@ -54,9 +77,19 @@ pub enum Action {
 #[serde(tag = "type", content = "value", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TurnNotice {
     /// The provider refused the request, which was repaired and sent again.
-    Repaired { row: String, repair: Repair, refusal: String },
+    Repaired {
+        /// The id of the error row.
+        row: String,
+        /// What was changed.
+        repair: Repair,
+        /// The provider's message.
+        refusal: String,
+    },
     /// A call with invalid JSON as arguments is not run.
-    BrokenCall { name: String },
+    BrokenCall {
+        /// The tool that the model called.
+        name: String,
+    },
 }
 
 impl From<RepairNotice> for TurnNotice {
@@ -69,9 +102,11 @@ impl From<RepairNotice> for TurnNotice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TurnEnd {
+    /// The model answered.
     Answered,
     /// The reply contains only thinking.
     ThinkingOnly {
+        /// Because the output limit was reached.
         for_length: bool,
     },
     /// The reply is empty.
@@ -84,21 +119,27 @@ pub enum TurnEnd {
     CutOff,
     /// The reply exceeded the memory limit.
     Oversized {
+        /// The limit in bytes.
         most: u64,
     },
+    /// The provider refused the request or failed.
     #[serde(with = "crate::json_value")]
     Failed(ProviderError),
     /// The connection to the provider failed.
     Unreachable(String),
+    /// The user stopped the turn.
     Interrupted,
     /// The turn reached the maximum number of steps.
     OutOfSteps(u32),
 }
 
+/// Who declined to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Declined {
+    /// The model itself.
     ByModel,
+    /// A filter of the provider.
     ByFilter,
 }
 
@@ -125,11 +166,14 @@ struct OpenCall {
 }
 
 impl Turn {
+    /// A turn whose replies come from `origin`. After `max_steps` requests it
+    /// ends, so that a model cannot call tools forever.
     pub fn new(origin: Origin, max_steps: u32) -> Turn {
         let (unrunnable, calls) = (Vec::new(), Vec::new());
         Turn { origin, max_steps, step: 0, answer_mode: AnswerMode::Normal, unrunnable, calls }
     }
 
+    /// Takes what happened, and says what to do next.
     pub fn handle(&mut self, input: Input) -> Vec<Action> {
         match input {
             Input::Begin => self.send(),

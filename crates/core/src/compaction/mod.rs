@@ -9,8 +9,6 @@ use crate::block::{Block, Text};
 use crate::history::Turns;
 use crate::message::{Message, Role};
 
-pub use transcript::{Excerpt, ExcerptRole, excerpts};
-
 /// A branch with the token counts of the encoder.
 #[derive(Debug, Clone, Copy)]
 pub struct CountedBranch<'a> {
@@ -31,6 +29,7 @@ pub struct ContextUsage {
     /// The effective count: `counted`, reconciled with the usage that the
     /// provider reported.
     pub used: u64,
+    /// The size of the context window in tokens. None if it is unknown.
     pub limit: Option<u64>,
     /// The fraction of the limit at which to compact.
     pub compact_at: Option<f64>,
@@ -64,14 +63,18 @@ pub enum CompactionTrigger {
     Manual,
 }
 
+/// The result of [`plan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompactionPlan {
+    /// There is nothing to do.
     Nothing(NoCompaction),
+    /// Summarise these messages.
     Compact(Compaction),
 }
 
 /// Why nothing is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoCompaction {
     /// The count is below the trigger, or no limit is known.
     Fits,
@@ -95,6 +98,7 @@ impl fmt::Display for NoCompaction {
 /// The messages to summarise. Every message of the branch is in exactly one of
 /// the two lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Compaction {
     /// Whole turns, oldest first, including an earlier summary.
     pub summarise: Vec<usize>,
@@ -199,6 +203,7 @@ pub fn summary_message(summary: &str) -> Option<Message> {
     (!summary.is_empty()).then(|| Message { extra, ..text_message(Role::User, text) })
 }
 
+/// Whether a message is a summary that [`summary_message`] made.
 pub fn is_summary(message: &Message) -> bool {
     message.role == Role::User && message.extra.iter().any(|(name, value)| name == MARK && value == "true")
 }

@@ -9,7 +9,7 @@ use crate::message::{Message, Role};
 
 /// What a summary may be based on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Excerpt<'a> {
+pub(super) enum Excerpt<'a> {
     /// An earlier summary.
     EarlierSummary(&'a str),
     Text {
@@ -31,13 +31,13 @@ pub enum Excerpt<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExcerptRole {
+pub(super) enum ExcerptRole {
     User,
     Assistant,
 }
 
 /// The parts of a message that are worth summarising.
-pub fn excerpts(message: &Message) -> impl Iterator<Item = Excerpt<'_>> {
+pub(super) fn excerpts(message: &Message) -> impl Iterator<Item = Excerpt<'_>> {
     let role = match message.role {
         Role::Assistant => ExcerptRole::Assistant,
         Role::System | Role::User | Role::Tool => ExcerptRole::User,

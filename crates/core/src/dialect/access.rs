@@ -11,8 +11,11 @@ choices!(
         /// `authorization: Bearer KEY`
         #[default]
         Bearer = "bearer",
+        /// `x-api-key: KEY`
         XApiKey = "x-api-key",
+        /// `x-goog-api-key: KEY`
         XGoogApiKey = "x-goog-api-key",
+        /// `api-key: KEY`
         ApiKey = "api-key",
     }
 );
@@ -29,7 +32,9 @@ impl Auth {
 
 /// What a request to a provider needs besides its body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Access {
+    /// How the key is sent.
     pub auth: Auth,
     /// Headers sent with every request.
     pub headers: BTreeMap<String, String>,

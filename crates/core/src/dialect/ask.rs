@@ -22,7 +22,9 @@ choices!(
     /// What a model does if the request does not mention thinking.
     #[derive(Default)]
     AskDefault {
+        /// It thinks.
         On = "on",
+        /// It does not think.
         #[default]
         Off = "off",
         /// The model always thinks.
@@ -34,8 +36,11 @@ choices!(
     /// The public tokenizer vocabulary of a model, if there is one.
     #[derive(Default)]
     Tokenizer {
+        /// The vocabulary of newer OpenAI models.
         O200k = "o200k_base",
+        /// The vocabulary of older OpenAI models.
         Cl100k = "cl100k_base",
+        /// Not public, so tokens are estimated.
         #[default]
         None = "none",
     }
@@ -47,6 +52,7 @@ pub enum Off {
     /// By sending this patch. An empty patch means that thinking is off unless
     /// requested.
     Patch(Patch),
+    /// This model cannot stop thinking.
     Unsupported,
 }
 
@@ -58,12 +64,17 @@ impl Default for Off {
 
 /// How to request thinking. Paths are dotted and start at the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AskRules {
     /// Switches thinking on.
     pub on: Patch,
+    /// Switches thinking off.
     pub off: Off,
+    /// What happens without `on` and `off`.
     pub default: AskDefault,
+    /// How an effort level is sent.
     pub effort: EffortRules,
+    /// How a token budget for thinking is sent.
     pub budget: BudgetRules,
     /// Pairs of `on`, `effort` and `budget` that cannot be combined in one
     /// request.
@@ -72,6 +83,7 @@ pub struct AskRules {
     pub show: Patch,
     /// Sent whenever thinking is on.
     pub extra: Patch,
+    /// Headers sent whenever thinking is on.
     pub headers: BTreeMap<String, String>,
     /// Parameters this model never accepts.
     pub forbid: Vec<String>,
@@ -79,6 +91,7 @@ pub struct AskRules {
     pub forbid_when_on: Vec<String>,
     /// A tool may be forced while thinking is on.
     pub forced_tools_ok: bool,
+    /// How the output limit is sent.
     pub max_tokens: MaxTokensRules,
     /// The context window: tokens of one request and its reply.
     pub context_limit: Option<u64>,
@@ -86,7 +99,9 @@ pub struct AskRules {
     pub tokenizer: Tokenizer,
 }
 
+/// The parameter for the effort level.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EffortRules {
     /// Empty if there is no such parameter.
     pub path: String,
@@ -96,16 +111,21 @@ pub struct EffortRules {
     pub map: BTreeMap<String, String>,
 }
 
+/// The parameter for the token budget of thinking.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BudgetRules {
     /// Empty if there is no such parameter.
     pub path: String,
+    /// The least and the most tokens accepted. None if every number is.
     pub range: Option<(u64, u64)>,
     /// What must be sent along with a budget.
     pub with: Patch,
 }
 
+/// The parameter for the output limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MaxTokensRules {
     /// Empty if there is no such parameter.
     pub path: String,

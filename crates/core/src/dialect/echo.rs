@@ -14,6 +14,7 @@ choices!(
     /// Where thinking is placed when it is sent back.
     #[derive(Default)]
     Carrier {
+        /// It is not sent.
         #[default]
         None = "none",
         /// A string next to the content.
@@ -45,6 +46,7 @@ choices!(
         Must = "must",
         /// Gives better results with it.
         Should = "should",
+        /// Accepted, without effect.
         #[default]
         Ignored = "ignored",
         /// Refused with it, or gives worse results with it.
@@ -56,6 +58,7 @@ choices!(
     /// When the duty across turns applies.
     #[derive(Default)]
     TurnsIf {
+        /// In every request.
         #[default]
         Always = "always",
         /// The request offers tools.
@@ -69,9 +72,12 @@ choices!(
     /// Which messages without thinking get a filler.
     #[derive(Default)]
     FillEmpty {
+        /// No message.
         #[default]
         None = "none",
+        /// Assistant messages with tool calls.
         WithToolCalls = "with_tool_calls",
+        /// All assistant messages.
         All = "all",
     }
 );
@@ -80,8 +86,10 @@ choices!(
     /// Whether an item is sent back with its original id.
     #[derive(Default)]
     Ids {
+        /// With its id.
         #[default]
         Keep = "keep",
+        /// Without an id.
         Omit = "omit",
     }
 );
@@ -90,6 +98,7 @@ choices!(
     /// Where an item holds unencrypted text.
     #[derive(Default)]
     ItemText {
+        /// In `content`.
         #[default]
         Content = "content",
         /// In `encrypted_content`, as plain text.
@@ -101,6 +110,7 @@ choices!(
     /// Which tool call ids from other providers are accepted.
     #[derive(Default)]
     CallIdShape {
+        /// All of them.
         #[default]
         Any = "any",
         /// Nine letters or digits.
@@ -112,9 +122,12 @@ choices!(
     /// The content of a message that has tool calls and no text.
     #[derive(Default)]
     EmptyContent {
+        /// `null`
         #[default]
         Null = "null",
+        /// An empty string.
         Empty = "empty",
+        /// No content member.
         Omit = "omit",
     }
 );
@@ -123,8 +136,10 @@ choices!(
     /// Which thinking blocks count as duplicates.
     #[derive(Default)]
     Dedupe {
+        /// None.
         #[default]
         None = "none",
+        /// Those with the same id.
         ById = "by_id",
         /// Summary text; encrypted id or data; text or signature.
         Openrouter = "openrouter",
@@ -136,8 +151,10 @@ choices!(
     /// visible text.
     #[derive(Default)]
     Foreign {
+        /// It is not sent.
         #[default]
         Drop = "drop",
+        /// Its text is sent in the field for thinking.
         AsField = "as_field",
         /// Tool calls that need a seal get the documented dummy.
         DummySignature = "dummy_signature",
@@ -148,6 +165,7 @@ choices!(
     /// What happens if the conversation before a thinking block has changed.
     #[derive(Default)]
     PrefixCheck {
+        /// Nothing.
         #[default]
         None = "none",
         /// Not checked by the provider, but recorded.
@@ -163,10 +181,12 @@ choices!(
     /// Which thinking may be left out of a conversation.
     #[derive(Default)]
     Removal {
+        /// Any of it.
         #[default]
         Any = "any",
         /// Only the oldest, without gaps.
         PrefixOnly = "prefix_only",
+        /// All of it, or nothing.
         AllOrNone = "all_or_none",
     }
 );
@@ -176,6 +196,7 @@ choices!(
 pub enum EchoField {
     /// The one it was received in.
     Same,
+    /// Always this one.
     Named(String),
 }
 
@@ -193,30 +214,43 @@ pub enum BindModel {
 /// How stored thinking is sent back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one key of the file and contradicts no other")]
+#[non_exhaustive]
 pub struct EchoRules {
     /// The default of `reasoning.includeInContext` for this provider and model.
     pub include: bool,
+    /// Where it is written.
     pub carrier: Carrier,
+    /// Used by the carriers that write a field.
     pub field: EchoField,
     /// Within the open tool loop.
     pub loop_duty: Duty,
     /// Across user turns, under the condition of `turns_if`.
     pub turns_duty: Duty,
+    /// The condition of `turns_duty`.
     pub turns_if: TurnsIf,
     /// What the request must contain so that the provider reads older turns.
     pub flag: Patch,
+    /// Which messages get `filler`.
     pub fill_empty: FillEmpty,
     /// The value of the field if there was no thinking.
     pub filler: String,
     /// Thinking without a seal is not sent back.
     pub need_opaque: bool,
+    /// Whether items keep their ids.
     pub ids: Ids,
+    /// Which ids of tool calls are accepted.
     pub call_ids: CallIdShape,
+    /// Where an item without a seal holds its text.
     pub item_text: ItemText,
+    /// The thinking item is sent again before every call of its message.
     pub repeat_before_each_call: bool,
+    /// Calls are sent after all other content of their message.
     pub calls_last: bool,
+    /// What is sent in place of missing text.
     pub empty_content: EmptyContent,
+    /// Which blocks are sent only once.
     pub dedupe: Dedupe,
+    /// What happens to thinking of other providers.
     pub foreign: Foreign,
     /// The documented dummy signature, if there is one.
     pub dummy: String,
@@ -224,10 +258,15 @@ pub struct EchoRules {
 
 /// What a thinking block is bound to, besides its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BindRules {
+    /// Which models can read it.
     pub model: BindModel,
+    /// Only the account that received it may send it back.
     pub account: bool,
+    /// Whether it depends on the messages before it.
     pub prefix: PrefixCheck,
+    /// Which of it may be left out.
     pub removal: Removal,
 }
 

@@ -4,12 +4,18 @@ use serde::de::DeserializeOwned;
 
 use super::DialectSource;
 
+/// A dialect file that cannot be used. Names the file, the line and the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}:{line}: {key}: {problem}")]
+#[non_exhaustive]
 pub struct DialectError {
+    /// The path given in [`DialectSource::path`].
     pub path: String,
+    /// Counted from 1.
     pub line: usize,
+    /// The dotted key, such as `echo.carrier`.
     pub key: String,
+    /// What is wrong with the value, in words.
     pub problem: String,
 }
 

@@ -10,13 +10,17 @@ use crate::protocol::Protocol;
 
 /// One kind of error. The first row that matches wins.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ErrorRow {
+    /// Referred to by the `errors` lists of dialect files.
     pub id: String,
     /// Excerpts of the message. Any of them is enough.
     pub texts: Vec<String>,
     /// The HTTP status codes seen with it, the most common first.
     pub status: Vec<u16>,
+    /// What the error is about.
     pub class: ErrorClass,
+    /// The first repair to try.
     pub repair: Repair,
     /// The fault in the request that causes this error. None if the request
     /// alone does not show it.
@@ -34,11 +38,17 @@ pub struct ErrorRow {
 /// The refusal of a fault that is unrelated to thinking. We have no repair for
 /// these.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefusalRow {
+    /// The protocol that words it like this.
     pub protocol: Protocol,
+    /// The fault in the request that causes it.
     pub fault: Fault,
+    /// The message, with placeholders such as `{path}` and `{id}`.
     pub says: String,
+    /// The provider's machine-readable code, if any.
     pub code: Option<String>,
+    /// The parameter it is about, with placeholders.
     pub param: Option<String>,
     /// The missing header that causes this refusal.
     pub header: Option<String>,
@@ -48,6 +58,7 @@ pub struct RefusalRow {
 
 choices!(
     /// What is wrong with a request, as far as the provider can tell.
+    #[non_exhaustive]
     Fault {
         /// Required thinking was not sent back.
         Missing = "missing",
@@ -64,6 +75,7 @@ choices!(
         Altered = "altered",
         /// Thinking without the item that followed it.
         Orphan = "orphan",
+        /// The same thinking was sent twice.
         Duplicate = "duplicate",
         /// The item is only in the provider's store, but nothing was stored.
         NotStored = "not_stored",
@@ -73,15 +85,21 @@ choices!(
         Mode = "mode",
         /// A field that requires a header.
         Header = "header",
+        /// An effort level that this model does not accept.
         Effort = "effort",
         /// An effort level sent to a model that accepts none.
         NoEffort = "no_effort",
+        /// A budget outside the accepted range.
         BudgetRange = "budget_range",
         /// The budget leaves no tokens for an answer.
         BudgetLimit = "budget_limit",
+        /// A tool is forced while thinking is on.
         ForcedTool = "forced_tool",
+        /// A message with empty content.
         EmptyContent = "empty_content",
+        /// An id that is longer than the provider accepts.
         LongId = "long_id",
+        /// A parameter that this model does not accept.
         Parameter = "parameter",
         /// The last message contains thinking, but thinking is off.
         WhileOff = "while_off",
@@ -132,6 +150,7 @@ impl Fault {
 
 choices!(
     /// What the error is about.
+    #[non_exhaustive]
     ErrorClass {
         /// The conversation before a thinking block has changed.
         Prefix = "prefix",
@@ -147,7 +166,9 @@ choices!(
         Orphan = "orphan",
         /// The server has no state for what we refer to.
         State = "state",
+        /// The same thinking was sent twice.
         Duplicate = "duplicate",
+        /// A message or an id has the wrong form.
         Shape = "shape",
         /// A tool is forced while thinking is on.
         ForcedTool = "forced_tool",
@@ -156,6 +177,7 @@ choices!(
 
 choices!(
     /// The smallest change that repairs a request.
+    #[non_exhaustive]
     Repair {
         /// Leave out sealed thinking, which is bound to the conversation before
         /// it.
@@ -176,6 +198,7 @@ choices!(
         SwitchMode = "switch_mode",
         /// Send the header that the field requires, or leave out the field.
         BindingHeader = "binding_header",
+        /// Leave out thinking that nothing follows.
         DropOrphan = "drop_orphan",
         /// Leave out the ids of items that followed lost thinking.
         DropFollowerIds = "drop_follower_ids",
@@ -184,6 +207,7 @@ choices!(
         StripItems = "strip_items",
         /// Send full items instead of references, or none.
         FullItems = "full_items",
+        /// Send each thinking item once.
         Dedupe = "dedupe",
         /// Add the field to every assistant message, with a filler if there is
         /// no thinking.

@@ -49,6 +49,7 @@ pub fn matches_pattern(pattern: &str, model: &str) -> bool {
 pub struct DialectSource<'a> {
     /// Used in error messages.
     pub path: &'a str,
+    /// The contents of the file.
     pub text: &'a str,
 }
 
@@ -62,11 +63,18 @@ pub struct Dialects {
 
 /// How one provider uses one protocol.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Dialect {
+    /// The name of the file without `.toml`.
     pub id: String,
+    /// The wire format that it is a dialect of.
     pub protocol: Protocol,
+    /// The provider's public URL, which may contain `{region}`. None if every
+    /// user has their own.
     pub base_url: Option<String>,
+    /// The environment variable that usually holds the key.
     pub api_key_env: Option<String>,
+    /// Authentication, headers and the default model.
     pub access: Access,
     /// The provider is unknown, so requests contain nothing beyond the basic
     /// protocol.
@@ -93,6 +101,7 @@ struct DialectBody {
 /// The rules for one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
+    /// How replies are read.
     pub read: ReadRules,
     /// How thinking is sent back.
     pub echo: EchoRules,
@@ -100,16 +109,21 @@ pub struct Rules {
     pub bind: BindRules,
     /// How thinking is requested.
     pub ask: AskRules,
+    /// Where token counts are.
     pub usage: UsageRules,
+    /// How finish reasons are read.
     pub finish: FinishRules,
     /// Ids of the error rows that this provider may return.
     pub errors: Vec<String>,
 }
 
+/// How a decoder finds thinking in a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadRules {
     /// Fields that may contain the thinking text. The first one present wins.
     pub text: Vec<String>,
+    /// The array of structured thinking to expect.
     pub details: Details,
     /// Fields that become separate sealed thinking blocks.
     pub opaque: Vec<String>,
@@ -117,24 +131,33 @@ pub struct ReadRules {
     pub call_extra: Vec<String>,
     /// The answer content may be an array that contains thinking.
     pub content_chunks: bool,
+    /// Whether deltas continue or repeat the text.
     pub delta_mode: DeltaMode,
+    /// The tags that mark thinking inside answer text.
     pub tags: TagRules,
+    /// What identifies the pieces of one block.
     pub assemble_by: AssembleBy,
+    /// Whether a final item overrides the deltas.
     pub final_from: FinalFrom,
     /// Tool-call tokens that may leak into text. Reported, never executed.
     pub tool_markers: Vec<String>,
 }
 
+/// How token counts are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UsageRules {
     /// The path of the thinking token count, below the usage object.
     pub path: String,
     /// Whether the output count includes the thinking tokens.
     pub included: bool,
+    /// How the counters of several chunks combine.
     pub stream: UsageStream,
 }
 
+/// How the end of a reply is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FinishRules {
     /// Finish reasons that mean the provider failed.
     pub errors: Vec<String>,
@@ -157,10 +180,12 @@ impl Dialects {
         }
     }
 
+    /// The dialect with this id.
     pub fn get(&self, id: &str) -> Option<&Dialect> {
         self.by_id.get(id)
     }
 
+    /// All dialects, ordered by id.
     pub fn iter(&self) -> impl Iterator<Item = &Dialect> {
         self.by_id.values()
     }

@@ -42,6 +42,7 @@ choices!(
     /// An array of structured thinking next to the content.
     #[derive(Default)]
     Details {
+        /// There is none.
         #[default]
         None = "none",
         /// `reasoning_details`
@@ -77,8 +78,11 @@ choices!(
         /// Adjacent pieces of the same type belong together.
         #[default]
         None = "none",
+        /// The member `index` of an event.
         Index = "index",
+        /// The member `output_index` of an event.
         OutputIndex = "output_index",
+        /// The members `index` and `type` of a detail.
         DetailIndexType = "detail_index_type",
     }
 );
@@ -87,8 +91,10 @@ choices!(
     /// Where the final text of a thinking block is taken from.
     #[derive(Default)]
     FinalFrom {
+        /// From its deltas.
         #[default]
         Stream = "stream",
+        /// From the final item, which overrides the deltas.
         ItemDone = "item_done",
     }
 );
@@ -97,8 +103,10 @@ choices!(
     /// Whether usage counters of later chunks replace or add to earlier ones.
     #[derive(Default)]
     UsageStream {
+        /// They replace them.
         #[default]
         Last = "last",
+        /// They add to them.
         Sum = "sum",
     }
 );

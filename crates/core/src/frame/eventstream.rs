@@ -15,7 +15,7 @@ const STRING: u8 = 7;
 const MAX_NAME: usize = 256;
 
 #[derive(Debug)]
-pub struct EventStream {
+pub(crate) struct EventStream {
     held: Vec<u8>,
     /// Bytes of an oversized message that are still to be skipped.
     skip: usize,
@@ -32,11 +32,11 @@ enum PreludeState {
 }
 
 impl EventStream {
-    pub fn new(limit: usize) -> EventStream {
+    pub(crate) fn new(limit: usize) -> EventStream {
         EventStream { held: Vec::new(), skip: 0, lost: false, limit }
     }
 
-    pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
         let skipped = self.skip.min(bytes.len());
         self.skip -= skipped;
         let mut rest = bytes.get(skipped..).unwrap_or(&[]);
@@ -83,7 +83,7 @@ impl EventStream {
         take(Framed::Corrupt { what: "the length of an AWS event stream message fails its checksum" });
     }
 
-    pub fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
+    pub(crate) fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
         if !self.held.is_empty() || self.skip > 0 {
             take(Framed::Frame(Frame { name: b"", data: &[], framing: Framing::EventStream, cut: true }));
         }

@@ -8,7 +8,7 @@ use crate::json_text::close_truncated;
 
 /// How to recover from a value that never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resync {
+pub(crate) enum Resync {
     Never,
     /// A line that starts with `{` starts a new value. The one before was
     /// broken.
@@ -16,7 +16,7 @@ pub enum Resync {
 }
 
 #[derive(Debug)]
-pub struct JsonValues {
+pub(crate) struct JsonValues {
     /// The incomplete value at the end of the last chunk.
     held: Vec<u8>,
     scan: ScanState,
@@ -64,7 +64,7 @@ enum ScanState {
 }
 
 impl JsonValues {
-    pub fn new(limit: usize, resync: Resync) -> JsonValues {
+    pub(crate) fn new(limit: usize, resync: Resync) -> JsonValues {
         JsonValues {
             held: Vec::new(),
             scan: ScanState::Between,
@@ -75,7 +75,7 @@ impl JsonValues {
         }
     }
 
-    pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
         let mut rest = bytes;
         loop {
             if self.scan == ScanState::Between {
@@ -122,7 +122,7 @@ impl JsonValues {
         }
     }
 
-    pub fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
+    pub(crate) fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
         if !self.held.is_empty() && !self.skipping {
             let cut = match self.scan {
                 ScanState::Open { .. } | ScanState::InString { .. } | ScanState::AfterBackslash { .. } => true,

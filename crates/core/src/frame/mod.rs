@@ -8,8 +8,8 @@ pub(crate) mod eventstream;
 mod json_values;
 mod sse;
 
-pub use eventstream::EventStream;
-pub use json_values::JsonValues;
+pub(crate) use eventstream::EventStream;
+pub(crate) use json_values::JsonValues;
 pub use sse::Sse;
 
 /// The default limit for the size of one frame, in bytes.
@@ -20,36 +20,46 @@ const KEPT_CAPACITY: usize = 1 << 20;
 
 /// One unit of a body. It borrows from the chunk that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Frame<'a> {
     /// The name the framing gives it, if any (SSE `event:`, AWS `:event-type`).
     pub name: &'a [u8],
+    /// The content without the framing.
     pub data: &'a [u8],
+    /// How the body is framed.
     pub framing: Framing,
     /// The input ended inside this frame.
     pub cut: bool,
 }
 
+/// What a [`Framer`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed<'a> {
+    /// A frame, complete unless it is marked as cut.
     Frame(Frame<'a>),
     /// A frame exceeds the limit. The rest of it is skipped.
     Oversized {
+        /// The limit in bytes.
         limit: usize,
         /// Its beginning, closed so that its JSON can be parsed.
         start: Frame<'a>,
     },
     /// Bytes that belong to no frame were skipped.
     Corrupt {
+        /// The kind of damage, in words.
         what: &'static str,
     },
 }
 
 /// The detected framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Framing {
+    /// Server-sent events.
     Sse,
     /// JSON values: a whole body, lines, or an array.
     Values,
+    /// Binary messages of AWS (`application/vnd.amazon.eventstream`).
     EventStream,
 }
 
@@ -74,6 +84,7 @@ enum FramerState {
 }
 
 impl Framer {
+    /// A framer for any framing. `limit` is the most bytes one frame may have.
     pub fn new(limit: usize) -> Framer {
         Framer {
             state: FramerState::Start { held: Vec::new(), blank: false },
@@ -98,6 +109,7 @@ impl Framer {
         }
     }
 
+    /// Splits the next bytes, and passes on each frame that is complete.
     pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
         match &mut self.state {
             FramerState::Sse(sse) => sse.push(bytes, take),

@@ -18,6 +18,7 @@ const FIELD_PREFIX: usize = 12;
 const NAME_LIMIT: usize = 256;
 const NAME_PREFIX: usize = NAME_LIMIT + FIELD_PREFIX;
 
+/// Splits a stream of server-sent events.
 #[derive(Debug)]
 pub struct Sse {
     /// The incomplete line at the end of the last chunk, until it turns out to
@@ -54,6 +55,7 @@ struct ChunkPart<'a> {
 }
 
 impl Sse {
+    /// A splitter for one stream. `limit` is the most bytes one event may have.
     pub fn new(limit: usize) -> Sse {
         Sse {
             line: Vec::new(),
@@ -67,6 +69,7 @@ impl Sse {
         }
     }
 
+    /// Splits the next bytes, and passes on each event that is complete.
     pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Framed<'_>)) {
         let mut rest = bytes;
         if self.after_cr && !rest.is_empty() {
@@ -106,6 +109,7 @@ impl Sse {
         }
     }
 
+    /// Ends the input. An incomplete event is passed on, marked as cut.
     pub fn finish(&mut self, take: &mut dyn FnMut(Framed<'_>)) {
         let mut part = ChunkPart::default();
         let cut = self.in_data || !self.line.is_empty();

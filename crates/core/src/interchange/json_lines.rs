@@ -14,6 +14,7 @@ use crate::safe_json::escaped;
 /// What to do with signatures, encrypted payloads and native items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpaqueData {
+    /// Writes them, so that nothing is lost.
     Keep,
     /// Leaves a readable conversation with all text, but no provider accepts
     /// its own thinking back from it.

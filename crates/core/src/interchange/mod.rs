@@ -17,15 +17,23 @@ use crate::json_text::{JsonKind, Raw, at_path, member, text_member};
 
 /// The kinds of files that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImportKind {
+    /// Our own format, see [`Conversation::parse`].
     JsonLines,
+    /// What [`write_markdown`] writes.
     Markdown,
+    /// A session of Claude Code, as JSON lines.
     ClaudeCode,
+    /// A session of Codex, as JSON lines.
     Codex,
+    /// What `opencode export` writes, or the files that older versions of
+    /// OpenCode stored.
     OpenCode,
 }
 
 impl ImportKind {
+    /// All kinds, in the order of help texts.
     pub const ALL: [ImportKind; 5] =
         [ImportKind::JsonLines, ImportKind::Markdown, ImportKind::ClaudeCode, ImportKind::Codex, ImportKind::OpenCode];
 }
@@ -48,25 +56,42 @@ impl fmt::Display for ImportKind {
 pub struct ImportFile<'a> {
     /// Including its folders, since some programs store information there.
     pub name: &'a str,
+    /// The contents of the file.
     pub text: &'a str,
 }
 
 /// An imported conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Imported {
+    /// The messages with their branches.
     pub conversation: Conversation,
     /// What was left out, and what was guessed.
     pub notes: Vec<String>,
 }
 
+/// Files that cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImportError {
+    /// No known format.
     #[error("this cannot be imported: {found}")]
-    Unknown { found: String },
+    Unknown {
+        /// How the file begins, in words.
+        found: String,
+    },
+    /// Several files were given for a format that uses one.
     #[error("several files are one session only for OpenCode; {name} is {kind}")]
-    OneAtATime { name: String, kind: ImportKind },
+    OneAtATime {
+        /// The name of one of the files.
+        name: String,
+        /// The format of that file.
+        kind: ImportKind,
+    },
+    /// The format is known, but there is no message.
     #[error("this file contains no messages; it looks like {0}")]
     Empty(ImportKind),
+    /// A line of our own format is broken.
     #[error(transparent)]
     Lines(#[from] ConversationError),
 }

@@ -17,6 +17,7 @@ pub struct JsonText<'a> {
 }
 
 impl<'a> JsonText<'a> {
+    /// Wraps text that is not escaped.
     pub fn plain(text: &'a str) -> JsonText<'a> {
         JsonText { inner: text, escaped: false }
     }
@@ -42,6 +43,7 @@ impl<'a> JsonText<'a> {
         (!self.escaped).then_some(self.inner)
     }
 
+    /// Whether there is no text at all.
     pub fn is_empty(self) -> bool {
         self.inner.is_empty()
     }

@@ -28,23 +28,29 @@ pub enum EgressAction {
     Tags,
     /// An empty value, because the provider requires one.
     Filler,
+    /// Not sent.
     Dropped,
 }
 
+/// What happens to one block of a request, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decision {
+    /// The index of its message in the request.
     pub message: usize,
     /// None for a filler, which has no stored block.
     pub block: Option<usize>,
+    /// What happens to it.
     pub action: EgressAction,
     /// The field it is written to, if any.
     pub field: Option<String>,
+    /// The rule or setting that decided.
     pub reason: EgressReason,
 }
 
 /// The decisions about one message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MessagePlan {
+pub(crate) struct MessagePlan {
     /// One for each block of the message.
     pub actions: Vec<EgressAction>,
     /// The provider requires a field, and there is no thinking for it.
@@ -57,7 +63,7 @@ pub struct MessagePlan {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Egress {
+pub(crate) struct Egress {
     pub steps: Vec<MessagePlan>,
     pub decisions: Vec<Decision>,
     /// Some past thinking is sent, so the flag that keeps it is set.
@@ -70,7 +76,7 @@ pub struct Egress {
 
 /// Where the request goes, and what may be sent there.
 #[derive(Clone, Copy)]
-pub struct EgressTarget<'a> {
+pub(crate) struct EgressTarget<'a> {
     pub protocol: Protocol,
     pub origin: &'a Origin,
     pub rules: &'a Rules,
@@ -79,7 +85,7 @@ pub struct EgressTarget<'a> {
     pub has_tools: bool,
 }
 
-pub fn plan_egress(messages: &[&Message], target: EgressTarget<'_>, preferences: &RequestPreferences) -> Egress {
+pub(crate) fn plan_egress(messages: &[&Message], target: EgressTarget<'_>, preferences: &RequestPreferences) -> Egress {
     let turns = Turns::of(messages);
     let last_thinking_turn = last_turn_with_thinking(messages, &turns);
     let call_pairs = CallPairs::of(messages, target.origin);

@@ -4,22 +4,30 @@ use crate::dialect::Duty;
 
 /// The rule or setting that decided about a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EgressReason {
     /// Not thinking: it is part of the conversation.
     Conversation,
+    /// What the provider does with thinking of the open tool loop.
     Loop(Duty),
+    /// What the provider does with thinking of earlier turns.
     Turns(Duty),
     /// The open tool loop keeps its thinking, even if everything is stripped.
     LoopIsNeverStripped,
+    /// The setting `reasoning.stripFromContext` leaves it out.
     Stripped,
+    /// The setting `reasoning.includeInContext` is off.
     NotIncluded,
     /// The user asked for it, and the provider allows it.
     Included,
+    /// This request switches thinking off, so none is sent.
     ThinkingOff,
     /// Made by another provider, endpoint, account or model.
     Foreign {
+        /// Its provider and model, in words.
         maker: String,
     },
+    /// The reply was interrupted, so the block is incomplete.
     Interrupted,
     /// A tool call without a result, or a result without a call.
     Unanswered,
@@ -27,6 +35,7 @@ pub enum EgressReason {
     BeforeGap,
     /// This provider accepts only sealed thinking.
     NotSealed,
+    /// Its seal does not fit this protocol, and there is no text to send.
     NothingReadable,
     /// The provider refuses thinking that nothing follows.
     NothingFollows,

@@ -62,7 +62,7 @@ pub fn repair_ladder(repair: Repair) -> &'static [Repair] {
 }
 
 /// Changes the rules and preferences of one request.
-pub fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferences: &mut RequestPreferences) {
+pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferences: &mut RequestPreferences) {
     match applied.repair {
         Repair::FillAll => fill(FillEmpty::All, rules, preferences),
         Repair::FillCalls => fill(FillEmpty::WithToolCalls, rules, preferences),

@@ -6,13 +6,15 @@ use crate::dialect::{ErrorRow, Repair};
 use crate::event::ProviderError;
 
 /// How often one request is repaired and sent again.
-pub const MAX_RESENDS: usize = 4;
+pub(super) const MAX_RESENDS: usize = 4;
 
 /// A repair that the user should know about.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairNotice {
     /// The id of the error row.
     pub row: String,
+    /// What was changed.
     pub repair: Repair,
     /// The provider's message.
     pub refusal: String,
@@ -28,6 +30,7 @@ pub struct RepairLoop<'a> {
 }
 
 impl<'a> RepairLoop<'a> {
+    /// Starts with the repairs that this endpoint is known to need.
     pub fn new(catalogue: &'a [ErrorRow], known: &[AppliedRepair]) -> RepairLoop<'a> {
         RepairLoop { catalogue, repairs: known.to_vec(), n_known: known.len() }
     }

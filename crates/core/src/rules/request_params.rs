@@ -13,7 +13,7 @@ use crate::settings::{Effort, SummaryMode};
 
 /// The parameters of a request, with notes about them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct RequestParams {
+pub(crate) struct RequestParams {
     pub parameters: Map<String, Value>,
     pub headers: Vec<(String, String)>,
     /// The effort as sent, which may differ from the preferred one.
@@ -24,7 +24,7 @@ pub struct RequestParams {
 }
 
 /// Builds the parameters of a request, apart from its messages.
-pub fn request_params(
+pub(crate) fn request_params(
     rules: &AskRules,
     preferences: &RequestPreferences,
     protocol: Protocol,

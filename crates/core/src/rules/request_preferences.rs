@@ -5,7 +5,7 @@ use crate::settings::{Effort, SendEmpty, SettingKey, Settings, StripThinking, Su
 
 /// The user's preferences, resolved from all layers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RequestPreferences {
+pub(crate) struct RequestPreferences {
     pub enabled: bool,
     pub effort: Option<Effort>,
     pub budget: Option<u64>,
@@ -29,7 +29,7 @@ pub struct RequestPreferences {
 
 /// What repairs omit or add, beyond settings and dialect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RepairEffect {
+pub(crate) struct RepairEffect {
     pub omitted: OmittedThinking,
     /// Omit thinking that nothing follows, in any protocol.
     pub drop_orphans: bool,
@@ -44,7 +44,7 @@ pub struct RepairEffect {
 /// Which thinking is omitted because a provider refused it. Later variants omit
 /// more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OmittedThinking {
+pub(crate) enum OmittedThinking {
     #[default]
     Nothing,
     /// Seals that were not issued by exactly this endpoint and model.
@@ -58,7 +58,7 @@ pub enum OmittedThinking {
 
 /// Where a repair adds fillers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FillerScope {
+pub(crate) enum FillerScope {
     #[default]
     AsTheDialectSays,
     OpenLoop,
@@ -66,7 +66,7 @@ pub enum FillerScope {
 
 /// Which calls get the documented dummy instead of a seal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DummySeals {
+pub(crate) enum DummySeals {
     #[default]
     AsTheDialectSays,
     /// Calls without a usable seal.
@@ -77,7 +77,7 @@ pub enum DummySeals {
 
 /// Whether stored thinking is sent back, and who decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Include {
+pub(crate) struct Include {
     pub sends: bool,
     /// The user decided, not a default. Thinking is never sent against the
     /// user's choice.
@@ -85,7 +85,7 @@ pub struct Include {
 }
 
 impl RequestPreferences {
-    pub fn of(settings: &Settings, echo: &EchoRules) -> RequestPreferences {
+    pub(crate) fn of(settings: &Settings, echo: &EchoRules) -> RequestPreferences {
         let (include, layer) = settings.include_in_context();
         let by_user = layer.is_set_by_user();
         // The dialect's own values stay in its rules, where a repair can change

@@ -31,9 +31,12 @@ macro_rules! choices {
         }
 
         impl $name {
+            /// All values, in the order of help texts.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
+            /// The words for all values, in the same order.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
+            /// The word in files and on the command line.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
@@ -64,11 +67,17 @@ choices! {
     /// it.
     #[derive(PartialOrd, Ord)]
     Effort, "effort" {
+        /// `minimal`, the lowest level.
         Minimal = "minimal",
+        /// `low`
         Low = "low",
+        /// `medium`
         Medium = "medium",
+        /// `high`
         High = "high",
+        /// `xhigh`, above high.
         Xhigh = "xhigh",
+        /// `max`, the highest level.
         Max = "max",
     }
 }
@@ -77,18 +86,24 @@ choices! {
     /// Which stored thinking is dropped before any other rule applies.
     #[derive(Default)]
     StripThinking, "strip policy" {
+        /// All of it, except that of an open tool loop.
         All = "all",
         /// Keeps the thinking of the most recent user turn that has any.
         AllButLast = "allButLast",
+        /// None of it.
         #[default]
         None = "none",
     }
 }
 
 choices! {
+    /// How thinking is sent back. Protocols with native thinking blocks always
+    /// use those.
     #[derive(Default)]
     ThinkingFormat, "format" {
+        /// The provider's own blocks or items.
         Native = "native",
+        /// Text in a field next to the content.
         #[default]
         Field = "field",
     }
@@ -98,8 +113,10 @@ choices! {
     /// The value of the field if there is no thinking for it.
     #[derive(Default)]
     SendEmpty, "filler" {
+        /// No field at all.
         #[default]
         Omit = "omit",
+        /// An empty string.
         Empty = "empty",
         /// One provider refuses the empty string but accepts a space.
         Space = "space",
@@ -110,8 +127,10 @@ choices! {
     /// Whether tags in the answer text are parsed as thinking.
     #[derive(Default)]
     TagsMode, "tag handling" {
+        /// As the dialect says.
         #[default]
         Auto = "auto",
+        /// Tags are text.
         Off = "off",
         /// The template opens the tag, so only the closing tag arrives.
         Preopened = "preopened",
@@ -119,12 +138,17 @@ choices! {
 }
 
 choices! {
+    /// Which summary of the thinking is requested, where a provider offers one.
     #[derive(Default)]
     SummaryMode, "summary" {
+        /// The provider chooses.
         #[default]
         Auto = "auto",
+        /// A short one.
         Concise = "concise",
+        /// A long one.
         Detailed = "detailed",
+        /// No summary.
         None = "none",
     }
 }
@@ -133,11 +157,14 @@ choices! {
     /// How thinking is displayed.
     #[derive(Default)]
     ThinkingDisplay, "display" {
+        /// Always expanded.
         Full = "full",
         /// Expanded while it streams, folded when it is done.
         #[default]
         Live = "live",
+        /// Always folded.
         Collapsed = "collapsed",
+        /// Not shown.
         Off = "off",
     }
 }
@@ -146,15 +173,6 @@ choices! {
 pub(super) const EFFORT_WORDS: &[&str] = &["minimal", "low", "medium", "high", "xhigh", "max", NO_EFFORT];
 
 pub(super) const NO_EFFORT: &str = "none";
-
-impl Effort {
-    /// The level to send to a model that supports only some: the highest that
-    /// is not above this one, else the lowest. None if it supports no levels.
-    pub fn nearest_supported(self, supported: &[Effort]) -> Option<Effort> {
-        let below = supported.iter().copied().filter(|rung| *rung <= self).max();
-        below.or_else(|| supported.iter().copied().min())
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -193,19 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn an_effort_a_model_lacks_is_lowered_else_raised_to_the_lowest() {
+    fn effort_levels_are_ordered() {
         use Effort::{High, Low, Max, Medium, Minimal, Xhigh};
-        #[rustfmt::skip]
-        let cases: &[(&str, Effort, &[Effort], Option<Effort>)] = &[
-            ("has it",            High,    &[Low, Medium, High], Some(High)),
-            ("lowered",           Max,     &[Low, High],         Some(High)),
-            ("lowered past one",  Medium,  &[Xhigh, Low, High],  Some(Low)),
-            ("raised to lowest",  Minimal, &[High, Low],         Some(Low)),
-            ("no rungs",          High,    &[],                  None),
-        ];
-        for (name, asked, supported, expected) in cases {
-            assert_eq!(asked.nearest_supported(supported), *expected, "{name}");
-        }
         assert!(Minimal < Low && Low < Medium && Medium < High && High < Xhigh && Xhigh < Max);
     }
 }

@@ -6,19 +6,27 @@ use super::registry::{ALIASES, SettingKey};
 /// (ERR-001).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}; {}", self.what(), self.hint())]
+#[non_exhaustive]
 pub enum SettingError {
+    /// No setting has this name.
     UnknownKey {
+        /// The name as given.
         name: String,
         /// The most similar name.
         nearest: Option<&'static str>,
     },
+    /// The setting does not take this value.
     BadValue {
+        /// The name of the setting.
         name: &'static str,
+        /// The value as given, shortened if it is long.
         given: String,
+        /// The valid values, in words.
         valid: String,
     },
     /// `K=V` without the `=`.
     NoValue {
+        /// The text as given.
         text: String,
     },
 }
@@ -35,6 +43,7 @@ impl SettingError {
         SettingError::BadValue { name, given: quoted(given), valid }
     }
 
+    /// What is wrong, without the remedy.
     pub fn what(&self) -> String {
         match self {
             SettingError::UnknownKey { name, .. } => format!("unknown setting `{name}`"),

@@ -21,16 +21,23 @@ pub use value::{SettingKind, SettingValue};
 /// The source of a value. Later layers win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
+    /// The default that is compiled in.
     Builtin,
+    /// What the provider or model needs.
     Dialect,
+    /// The user's config file.
     Config,
+    /// The chosen profile.
     Profile,
+    /// The command line, or a change during the session.
     Session,
 }
 
 impl Layer {
+    /// All layers, weakest first.
     pub const ALL: [Layer; 5] = [Layer::Builtin, Layer::Dialect, Layer::Config, Layer::Profile, Layer::Session];
 
+    /// The name as it is shown to users.
     pub fn as_str(self) -> &'static str {
         match self {
             Layer::Builtin => "built-in",
@@ -104,6 +111,7 @@ impl Settings {
         Ok(self.version != before)
     }
 
+    /// Sets or unsets a value in one layer.
     pub fn apply(&mut self, layer: Layer, change: SettingChange) {
         let (key, value) = change.into_parts();
         self.put(layer, key, value);

@@ -12,15 +12,19 @@ use super::value::{SettingKind, SettingValue};
 
 /// The description of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingInfo {
     /// The name in files and on the command line.
     pub name: &'static str,
+    /// The values it takes.
     pub kind: SettingKind,
+    /// The value if no layer sets one.
     pub builtin: BuiltinDefault,
     /// A one-line description.
     pub doc: &'static str,
 }
 
+/// The built-in default of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuiltinDefault {
     /// The default, as text.
@@ -33,13 +37,16 @@ macro_rules! registry {
     ($($key:ident, $name:literal, $kind:expr, $builtin:expr, $doc:literal;)+) => {
         /// Identifies a setting.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum SettingKey {
-            $($key,)+
+            $(#[doc = concat!("The setting `", $name, "`.")] $key,)+
         }
 
         impl SettingKey {
+            /// All settings, in the order of help texts.
             pub const ALL: &'static [SettingKey] = &[$(SettingKey::$key),+];
 
+            /// Its name, its values and what it does.
             pub fn info(self) -> &'static SettingInfo {
                 match self {
                     $(SettingKey::$key => &SettingInfo { name: $name, kind: $kind, builtin: $builtin, doc: $doc },)+
@@ -92,8 +99,11 @@ registry! {
 
 /// Another name for a setting, with its own values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingAlias {
+    /// The other name.
     pub name: &'static str,
+    /// The setting that it changes.
     pub key: SettingKey,
     /// Its values, and the value of the key for each. None means unset.
     means: &'static [(&'static str, Option<&'static str>)],
@@ -142,6 +152,7 @@ impl SettingChange {
         Ok(SettingChange { key, value: Some(value) })
     }
 
+    /// The setting that changes.
     pub fn key(&self) -> SettingKey {
         self.key
     }
@@ -169,6 +180,7 @@ impl FromStr for SettingChange {
 }
 
 impl SettingKey {
+    /// The name in files and on the command line.
     pub fn name(self) -> &'static str {
         self.info().name
     }

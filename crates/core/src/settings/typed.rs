@@ -35,26 +35,32 @@ impl Settings {
         self.flag(SettingKey::IncludeInContext)
     }
 
+    /// Which stored thinking is left out.
     pub fn strip(&self) -> StripThinking {
         self.word(SettingKey::StripFromContext).unwrap_or_default()
     }
 
+    /// Whether thinking goes back in native blocks or in a field.
     pub fn format(&self) -> ThinkingFormat {
         self.word(SettingKey::Format).unwrap_or_default()
     }
 
+    /// The field for thinking on Chat Completions. None if the dialect decides.
     pub fn field_name(&self) -> Option<&str> {
         self.text(SettingKey::FieldName)
     }
 
+    /// What a field holds if there is no thinking for it.
     pub fn send_empty(&self) -> SendEmpty {
         self.word(SettingKey::SendEmpty).unwrap_or_default()
     }
 
+    /// Whether tags in answers are read as thinking.
     pub fn tags(&self) -> TagsMode {
         self.word(SettingKey::Tags).unwrap_or_default()
     }
 
+    /// Which summary of the thinking is requested.
     pub fn summary(&self) -> SummaryMode {
         self.word(SettingKey::Summary).unwrap_or_default()
     }
@@ -67,6 +73,8 @@ impl Settings {
         }
     }
 
+    /// The most tokens of one request. None if neither the user nor the dialect
+    /// sets it.
     pub fn context_limit(&self) -> Option<u64> {
         self.count(SettingKey::ContextLimit)
     }
@@ -92,6 +100,7 @@ impl Settings {
         self.count(SettingKey::ReplyMaxBytes).filter(|most| *most > 0)
     }
 
+    /// The sampling temperature. None if the provider decides.
     pub fn temperature(&self) -> Option<f64> {
         self.number(SettingKey::Temperature)
     }
@@ -101,6 +110,7 @@ impl Settings {
         self.text(SettingKey::SystemPrompt)
     }
 
+    /// Names of instruction files to read from the working directory upwards.
     pub fn project_files(&self) -> &[String] {
         match self.get(SettingKey::ProjectFiles) {
             Some((SettingValue::List(items), _)) => items,

@@ -8,8 +8,11 @@ use super::choices::one_of;
 
 /// The kind of value a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SettingKind {
+    /// `true` or `false`.
     Bool,
+    /// One of these words.
     Choice(&'static [&'static str]),
     /// A whole number of at least 1.
     Count,
@@ -21,18 +24,26 @@ pub enum SettingKind {
     Number,
     /// Text without spaces. Not empty.
     Name,
+    /// Any text.
     Text,
+    /// A list of texts.
     List,
 }
 
 /// A valid value. Only [`SettingKind`] creates one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SettingValue {
+    /// For [`SettingKind::Bool`].
     Bool(bool),
+    /// One of the words of its kind.
     Choice(&'static str),
+    /// For [`SettingKind::Count`] and [`SettingKind::Bytes`].
     Count(u64),
+    /// For [`SettingKind::Number`] and [`SettingKind::Fraction`].
     Number(f64),
+    /// For [`SettingKind::Text`] and [`SettingKind::Name`].
     Text(String),
+    /// For [`SettingKind::List`].
     List(Vec<String>),
 }
 

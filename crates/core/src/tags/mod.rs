@@ -19,14 +19,18 @@ use std::borrow::Cow;
 
 use crate::event::ProseKind;
 use markdown_code::CodeTracker;
-pub use tag_search::MarkerWatch;
+pub(crate) use tag_search::MarkerWatch;
 use tag_search::{Needle, Needles, TagMatch};
 
 /// A family of tags. All of them are data; see `dialects/tags.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TagPair {
+    /// The name that dialect files refer to.
     pub id: String,
+    /// The tags that start thinking, each an alternative.
     pub open: Vec<String>,
+    /// The tags that end it.
     pub close: Vec<String>,
     /// The tag contains a word before its `>` that the close tag repeats.
     pub suffixed: bool,
@@ -36,12 +40,17 @@ pub struct TagPair {
 
 /// How a dialect uses tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TagRules {
+    /// The families to look for. Empty means that text contains no thinking.
     pub pairs: Vec<TagPair>,
+    /// Whether the open tag is written.
     pub start: TagStart,
+    /// Where tags count.
     pub reach: TagReach,
     /// Markers that end thinking if its close tag is missing.
     pub close_at: Vec<String>,
+    /// What happens to a second close tag.
     pub stray_close: StrayClose,
 }
 
@@ -58,6 +67,7 @@ pub enum TagStart {
     Auto,
 }
 
+/// Where in the text tags count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagReach {
     /// Only a tag at the start of the text counts.
@@ -70,8 +80,10 @@ pub enum TagReach {
 /// What to do with a close tag directly after closed thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StrayClose {
+    /// It is text.
     #[default]
     Keep,
+    /// It is left out.
     Swallow,
 }
 
@@ -80,16 +92,20 @@ pub enum StrayClose {
 pub enum TagPiece<'a> {
     /// Thinking starts. The tag as written; empty if the template wrote it.
     Open {
+        /// Such as `<think>`.
         tag: &'a str,
     },
+    /// The next piece of thinking.
     Thinking(&'a str),
     /// Thinking ends.
     Close,
+    /// The next piece of the answer.
     Text(&'a str),
     /// Everything passed on so far belongs to the other kind.
     Refile(ProseKind),
 }
 
+/// Splits text into thinking and answer.
 #[derive(Debug)]
 pub struct TagParser {
     rules: TagRules,
@@ -122,6 +138,7 @@ enum TagState {
 }
 
 impl TagParser {
+    /// A parser for one text.
     pub fn new(rules: TagRules) -> TagParser {
         let state = match (rules.pairs.first(), rules.start) {
             (None, _) => TagState::Done,
@@ -143,6 +160,8 @@ impl TagParser {
         matches!(self.state, TagState::Done) && self.held.is_empty()
     }
 
+    /// Takes the next piece of text. What may be the start of a tag is held
+    /// back.
     pub fn push(&mut self, text: &str, take: &mut dyn FnMut(TagPiece<'_>)) {
         if self.held.is_empty() {
             self.run(text, false, take);

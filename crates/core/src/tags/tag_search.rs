@@ -128,7 +128,7 @@ impl Needles {
 
 /// Watches streamed text for markers without delaying it.
 #[derive(Debug, Clone)]
-pub struct MarkerWatch {
+pub(crate) struct MarkerWatch {
     needles: Needles,
     markers: Vec<String>,
     /// The end of the text, if a marker may have started in it.
@@ -136,7 +136,7 @@ pub struct MarkerWatch {
 }
 
 impl MarkerWatch {
-    pub fn new(markers: &[String]) -> MarkerWatch {
+    pub(crate) fn new(markers: &[String]) -> MarkerWatch {
         let mut needles = Needles::default();
         for (index, marker) in markers.iter().enumerate() {
             needles.push(Needle::literal(marker), index);
@@ -145,12 +145,12 @@ impl MarkerWatch {
     }
 
     /// Resets the state, because the next text is not contiguous.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.tail.clear();
     }
 
     /// The marker that this text completes, if any.
-    pub fn push(&mut self, text: &str) -> Option<&str> {
+    pub(crate) fn push(&mut self, text: &str) -> Option<&str> {
         let found = if self.tail.is_empty() {
             let (at, found) = self.needles.search(text, false);
             if found == Some(TagMatch::Partial) {

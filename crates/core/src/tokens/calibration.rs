@@ -20,7 +20,9 @@ const DECAY: f64 = 0.75;
 /// Identifies what is calibrated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CalibrationKey {
+    /// The id of the dialect.
     pub dialect: String,
+    /// The model as requested.
     pub model: String,
     /// The name of the counter, from [`super::TokenCounter::name`].
     pub counter: String,
@@ -42,10 +44,12 @@ impl CountRatio {
         sound.then_some(learned)
     }
 
+    /// The weighted sum of our counts.
     pub fn counted(self) -> f64 {
         self.counted
     }
 
+    /// The weighted sum of the provider's counts.
     pub fn reported(self) -> f64 {
         self.reported
     }
@@ -63,6 +67,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
+    /// Nothing is learned yet.
     pub fn new() -> Calibration {
         Calibration::default()
     }
@@ -83,10 +88,12 @@ impl Calibration {
         self.learned.insert(key, learned);
     }
 
+    /// Everything learned, to be stored.
     pub fn iter(&self) -> impl Iterator<Item = (&CalibrationKey, CountRatio)> {
         self.learned.iter().map(|(key, learned)| (key, *learned))
     }
 
+    /// Reported tokens per counted token. None if nothing is learned.
     pub fn factor(&self, key: &CalibrationKey) -> Option<f64> {
         self.learned.get(key).map(|learned| learned.factor())
     }
@@ -113,7 +120,9 @@ impl Calibration {
 /// Our count for a request, with the count its provider reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportedCount {
+    /// Tokens by our counter.
     pub counted: u64,
+    /// Input tokens as the provider reported them.
     pub reported: u64,
 }
 

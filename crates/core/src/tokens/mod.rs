@@ -24,12 +24,14 @@ pub enum TokenCount {
 }
 
 impl TokenCount {
+    /// The number, however it was found.
     pub fn tokens(self) -> u64 {
         match self {
             TokenCount::Exact(tokens) | TokenCount::Estimated(tokens) => tokens,
         }
     }
 
+    /// Whether it must be shown with a `~`.
     pub fn is_estimate(self) -> bool {
         match self {
             TokenCount::Exact(_) => false,
@@ -57,6 +59,7 @@ pub trait TokenCounter: fmt::Debug + Send + Sync {
     /// apply to another.
     fn name(&self) -> &'static str;
 
+    /// The tokens of a text on its own.
     fn count(&self, text: &str) -> TokenCount;
 
     /// What went wrong while counting, for the log. The counts are still

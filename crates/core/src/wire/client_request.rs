@@ -15,6 +15,7 @@ use crate::tags::TagStart;
 
 /// A request as a client sent it.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ClientRequest {
     /// None if the URL path names the model.
     pub model: Option<String>,
@@ -22,27 +23,36 @@ pub struct ClientRequest {
     pub streams: Option<bool>,
     /// Adjacent tool results are merged into one message.
     pub messages: Vec<Message>,
+    /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
+    /// The most tokens of the reply. None if the client sets none.
     pub max_tokens: Option<u64>,
+    /// Whether a tool must be called.
     pub choice: ToolChoice,
 }
 
 /// Whether the model may, must or must not call a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ToolChoice {
+    /// The model decides.
     #[default]
     Auto,
+    /// No tool may be called.
     Never,
+    /// Any tool must be called.
     Required,
+    /// The tool of this name must be called.
     Named(String),
 }
 
 /// The body is not a valid request of its protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
+#[non_exhaustive]
 pub struct UnreadableRequest {
     /// The JSON path of the problem.
     pub path: String,
+    /// What is wrong there, in words.
     pub problem: String,
 }
 

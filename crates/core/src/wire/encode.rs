@@ -21,14 +21,20 @@ use crate::tokens::TokenCounter;
 /// A conversation to send, and where to send it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
+    /// All dialects, for thinking that comes from another provider.
     pub dialects: &'a Dialects,
+    /// The dialect of the receiving provider.
     pub dialect: &'a Dialect,
+    /// The model, as the provider names it.
     pub model: &'a str,
     /// The receiving provider. The encoder fills in its dialect and model.
     pub target: &'a Origin,
     /// The branch to send, oldest first.
     pub messages: &'a [&'a Message],
+    /// The tools that the model may call.
     pub tools: &'a [ToolSpec],
+    /// What the user wants. [`crate::rules::dialect_defaults`] gives the layer
+    /// of the dialect.
     pub settings: &'a Settings,
     /// Repairs learned from earlier refusals of this endpoint.
     pub repairs: &'a [AppliedRepair],
@@ -36,11 +42,13 @@ pub struct Request<'a> {
 
 /// A request body, with the reason for every decision.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Encoded {
     /// JSON. The same conversation always gives the same bytes.
     pub body: Arc<String>,
     /// The URL path, relative to the base URL.
     pub path: String,
+    /// Headers that the content needs, without authentication.
     pub headers: Vec<(String, String)>,
     /// One per stored block, and one per filler.
     pub decisions: Vec<Decision>,
@@ -55,6 +63,7 @@ pub struct Encoded {
     pub effort: Option<String>,
     /// Requirements of the provider that this request cannot meet, in words.
     pub unmet: Vec<String>,
+    /// What was changed or left out on the user's behalf, in words.
     pub notes: Vec<String>,
 }
 
@@ -85,6 +94,7 @@ impl Encoder {
         Encoder::default()
     }
 
+    /// Counts tokens with this counter.
     pub fn counting_with(counter: Arc<dyn TokenCounter>) -> Encoder {
         Encoder { cache: EncodeCache::counting_with(counter), cache_key: None }
     }

@@ -11,7 +11,9 @@ use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member};
 
 /// One HTTP request. The method is always POST.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpCall {
+    /// With path and query.
     pub url: String,
     /// Unique names, in lower case.
     pub headers: Vec<(String, String)>,
@@ -24,7 +26,9 @@ pub struct HttpCall {
 pub struct Destination<'a> {
     /// The URL before the protocol's path. Its query string goes after that path.
     pub base_url: &'a str,
+    /// How the provider is reached.
     pub access: &'a Access,
+    /// The API key. None if the endpoint needs none.
     pub key: Option<&'a str>,
     /// The user's headers, which override ours.
     pub headers: &'a [(String, String)],

@@ -94,8 +94,11 @@ enum ProtocolDecoder {
 /// Nothing in the input belongs to the expected protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found}; expected {expected}")]
+#[non_exhaustive]
 pub struct NotUnderstood {
+    /// How the input begins, in words.
     pub found: String,
+    /// The expected protocol, in words.
     pub expected: &'static str,
 }
 
@@ -114,6 +117,8 @@ impl From<bool> for Understood {
 }
 
 impl Decoder {
+    /// A decoder for one response. The rules come from
+    /// [`crate::dialect::Dialect::rules`].
     pub fn new(protocol: Protocol, rules: &Rules) -> Decoder {
         Decoder::with_limit(protocol, rules, DEFAULT_FRAME_LIMIT)
     }
@@ -169,6 +174,7 @@ impl Decoder {
         self.state.budget.is_full()
     }
 
+    /// Decodes the next bytes, and emits the events that they complete.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
         let Decoder { framer, state } = self;
         if state.budget.is_full() {

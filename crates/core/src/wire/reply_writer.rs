@@ -18,7 +18,9 @@ use crate::protocol::Protocol;
 /// The metadata of a reply.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyHead<'a> {
+    /// The id of the reply.
     pub id: &'a str,
+    /// The model to name in it.
     pub model: &'a str,
     /// Unix seconds, given by the caller.
     pub created: u64,
@@ -44,6 +46,7 @@ enum ProtocolWriter {
 }
 
 impl StreamWriter {
+    /// A writer for one reply in the given protocol.
     pub fn new(protocol: Protocol, rules: &Rules, head: &ReplyHead<'_>) -> StreamWriter {
         let rules = rules.clone();
         let codec = match protocol {

@@ -11,12 +11,17 @@ use crate::tokens::count_block;
 /// Tokens of one request, by category.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenBreakdown {
+    /// The system prompt.
     pub system: u64,
+    /// The definitions of the tools.
     pub tools: u64,
+    /// What the user wrote.
     pub prompts: u64,
     /// Answers of the model, including tool calls.
     pub answers: u64,
+    /// Thinking that is sent back.
     pub thinking: u64,
+    /// Results of tool calls.
     pub results: u64,
     /// Parameters and everything around the messages.
     pub rest: u64,
@@ -24,9 +29,12 @@ pub struct TokenBreakdown {
     pub withheld: WithheldTokens,
 }
 
+/// Tokens of stored blocks that are not sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WithheldTokens {
+    /// How many thinking blocks are not sent.
     pub thinking_blocks: u64,
+    /// Their tokens.
     pub thinking: u64,
     /// Other blocks left out: tool calls without a result, items of other
     /// providers.

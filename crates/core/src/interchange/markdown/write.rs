@@ -16,6 +16,7 @@ pub enum ThinkingMarkup {
     Callout,
     /// `<details>`, for viewers without callouts.
     Details,
+    /// Leaves thinking out.
     Omit,
 }
 

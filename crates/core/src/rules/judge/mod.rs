@@ -19,12 +19,15 @@ use request_view::{JudgedMessage, JudgedRole, view};
 
 /// One rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BrokenRule {
     /// The rule, in terms of the dialect files.
     pub rule: String,
     /// Its path in the body.
     pub path: String,
+    /// The kind of mistake.
     pub fault: Fault,
+    /// The HTTP status of the error response.
     pub status: u16,
     /// Headers of the error response.
     pub headers: Vec<(String, String)>,
@@ -34,25 +37,31 @@ pub struct BrokenRule {
     pub message: String,
 }
 
+/// The result of [`judge`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JudgeVerdict {
+    /// Empty if the provider would accept the request.
     pub broken: Vec<BrokenRule>,
     /// What could not be checked.
     pub unverified: Vec<String>,
 }
 
 impl JudgeVerdict {
+    /// Whether the provider would accept the request.
     pub fn is_ok(&self) -> bool {
         self.broken.is_empty()
     }
 }
 
+/// A body that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the request is {0}")]
 pub struct NotARequest(String);
 
 /// What is known about the thinking that the provider issued.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub enum IssuedThinking<'a> {
     /// Nothing. Only the structure is judged.
     Unknown,
@@ -66,7 +75,9 @@ pub enum IssuedThinking<'a> {
 /// A seal that was sent back, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayedSeal<'a> {
+    /// What the seal is attached to.
     pub carrier: SealCarrier,
+    /// The readable text that it belongs to. Empty if there is none.
     pub text: &'a str,
     /// A signature or an encrypted payload.
     pub seal: &'a str,

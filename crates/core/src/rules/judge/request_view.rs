@@ -40,7 +40,9 @@ pub(super) enum JudgedRole {
 
 /// What a seal, or unsealed thinking, is attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SealCarrier {
+    /// Thinking of its own.
     Thinking,
     /// A seal on answer text.
     Text,

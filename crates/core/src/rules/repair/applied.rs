@@ -5,6 +5,7 @@ use crate::dialect::{EFFORT_LEVELS, ErrorRow, Repair};
 /// A repair, with details from the error message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedRepair {
+    /// What is changed.
     pub repair: Repair,
     /// The effort levels that are accepted, or the mode that is refused. Empty
     /// if the message names none.

@@ -13,7 +13,9 @@ use crate::dialect::Repair;
 pub struct RepairKey {
     /// Without keys or passwords, because it may be stored.
     pub base_url: String,
+    /// The id of the dialect.
     pub dialect: String,
+    /// The model as requested.
     pub model: String,
 }
 
@@ -21,11 +23,16 @@ pub struct RepairKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LearnedRepair {
+    /// As in [`RepairKey::base_url`].
     pub base_url: String,
+    /// As in [`RepairKey::dialect`].
     pub dialect: String,
+    /// As in [`RepairKey::model`].
     pub model: String,
+    /// What is changed.
     #[serde(serialize_with = "repair_word")]
     pub repair: Repair,
+    /// As in [`AppliedRepair::details`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }
@@ -41,6 +48,7 @@ pub struct LearnedRepairs {
 }
 
 impl LearnedRepairs {
+    /// Nothing is learned yet.
     pub fn new() -> LearnedRepairs {
         LearnedRepairs::default()
     }
