@@ -1,5 +1,5 @@
 //! Writes a Cohere v2 chat request: thinking is part of the content, and the tool
-//! plan goes back beside the calls.
+//! plan goes back next to the calls.
 
 use crate::block::Block;
 use crate::json_text::{ListWriter, NestedObject, Raw, text_member};
