@@ -365,7 +365,7 @@ impl Arguments {
         if text.trim().is_empty() {
             return Arguments::default();
         }
-        match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        match Raw::of(&text) {
             Ok(_) => Arguments::Json(text),
             Err(_) => Arguments::Broken(text),
         }

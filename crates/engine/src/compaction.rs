@@ -40,7 +40,7 @@ impl Session {
     ) -> CompactionResult {
         let encoded = self.encode(&[]);
         let branch = messages(&self.history);
-        let usage = ContextUsage {
+        let mut usage = ContextUsage {
             counted: encoded.tokens,
             // A resumed session has no calibration yet, but its last reply has a reported count.
             used: self
@@ -51,6 +51,15 @@ impl Session {
             limit: self.settings.context_limit(),
             compact_at: self.settings.compact_at(),
         };
+        if trigger == CompactionTrigger::Full
+            && usage.needs_exact_count()
+            && let Some(exact) = self.exact_tokens().await
+        {
+            // Providers add tokens of their own, which only their count includes.
+            let reported = self.calibration.reported_before(&self.calibration_key(), encoded.tokens);
+            usage.used = reported.map_or(exact, |reported| exact.max(reported));
+        }
+        let branch = messages(&self.history);
         let compaction =
             match plan(CountedBranch { messages: &branch, tokens: &encoded.message_tokens }, usage, trigger) {
                 CompactionPlan::Nothing(why) => return CompactionResult::Skipped(why),

@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 
 use crate::answer_now::AnswerNowSignal;
 use crate::endpoint::Endpoint;
+use crate::exact_tokens::Vocabularies;
 use crate::http::Http;
 use crate::redact::Redactor;
 use crate::token_calibration::SessionCalibration;
@@ -34,6 +35,8 @@ pub struct Session {
     pub redactor: Redactor,
     /// The repairs that providers accepted. They can be stored and given to the next session.
     pub learned_repairs: LearnedRepairs,
+    /// Counts tokens exactly where the estimate does not do. Without it, the estimate is always used.
+    pub vocabularies: Option<Arc<dyn Vocabularies>>,
     /// Tools that are still loading.
     pub(crate) expected_tools: Option<ExpectedTools>,
     pub(crate) dialects: Arc<Dialects>,
@@ -54,6 +57,7 @@ impl Session {
             max_steps: MAX_STEPS,
             redactor: Redactor::default(),
             learned_repairs: LearnedRepairs::new(),
+            vocabularies: None,
             expected_tools: None,
             dialects,
             http,

@@ -25,6 +25,12 @@ impl SessionCalibration {
         self.last = None;
     }
 
+    /// The reported count of the last request, if this one continues it.
+    pub(crate) fn reported_before(&self, key: &CalibrationKey, counted: u64) -> Option<u64> {
+        let (last_key, last) = self.last.as_ref()?;
+        (last_key == key && last.counted <= counted).then_some(last.reported)
+    }
+
     /// Corrects our count of a request; `None` if the provider reported no count yet.
     pub(crate) fn calibrated_tokens(&self, key: &CalibrationKey, counted: u64) -> Option<u64> {
         let last = self.last.as_ref().filter(|(last_key, _)| last_key == key).map(|(_, count)| *count);
@@ -53,7 +59,10 @@ mod tests {
         assert_eq!(calibration.calibrated_tokens(&key("a"), 1000), Some(1500));
         assert_eq!(calibration.calibrated_tokens(&key("a"), 1200), Some(1800));
         assert_eq!(calibration.calibrated_tokens(&key("b"), 1000), None, "another model counts in its own way");
+        assert_eq!(calibration.reported_before(&key("a"), 1200), Some(1500));
+        assert_eq!(calibration.reported_before(&key("a"), 900), None, "something was taken out");
         calibration.forget_last_request();
+        assert_eq!(calibration.reported_before(&key("a"), 1200), None);
         assert_eq!(calibration.calibrated_tokens(&key("a"), 2000), Some(3000), "what was learned stays");
     }
 

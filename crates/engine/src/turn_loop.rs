@@ -130,7 +130,7 @@ impl Session {
         CalibrationKey { dialect, model, counter: self.encoder.counter_name().to_owned() }
     }
 
-    fn request<'a>(
+    pub(crate) fn request<'a>(
         &'a mut self,
         answer_mode: AnswerMode,
         repairs: &'a [AppliedRepair],

@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use aside_confine::{Confine, ConfineSetting};
 use aside_core::conversation::Conversation;
-use aside_core::dialect::Dialects;
+use aside_core::dialect::{Dialects, Tokenizer};
 use aside_core::history::History;
 use aside_core::permission_question::Tier;
 use aside_core::settings::{Layer, SettingKey};
+use aside_core::tokens::TokenCounter;
 use aside_engine::attachments::AttachedPrompt;
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{PermissionMode, PermissionRules, Permissions, ProjectMemory, Toolbox, WorkingDir};
-use aside_engine::{Endpoint, Http, Redactor, Secret, Session, prompt};
+use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Vocabularies, prompt};
 use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
 
 use crate::error::{self, HintedError};
+use crate::log::{self, LogLevel};
 use crate::mcp_tables::McpTable;
 use crate::model_choice::{self, NamedModels};
 use crate::provider_tables::ProviderTable;
@@ -213,6 +215,7 @@ pub async fn start_session(
     error::redact(&redactor);
     let mut session = Session::new(Arc::clone(&dialects), endpoint, settings, Http::default());
     session.redactor = redactor;
+    session.vocabularies = Some(Arc::new(LoggedVocabularies));
     if let Some(mode) = options.tools {
         let instructions = session.settings.project_files().to_vec();
         session.tools = toolbox(options, mode, Arc::clone(&confine), keys, instructions, loaded.permissions)?;
@@ -242,6 +245,20 @@ pub async fn start_session(
         server_names,
         confine,
     })
+}
+
+/// The vocabularies of `aside-tokens`.
+#[derive(Debug)]
+struct LoggedVocabularies;
+
+impl Vocabularies for LoggedVocabularies {
+    fn counter(&self, tokenizer: Tokenizer) -> Arc<dyn TokenCounter> {
+        aside_tokens::counter(tokenizer)
+    }
+
+    fn on_failure(&self, why: &str) {
+        log::write(LogLevel::Warn, || why.to_owned());
+    }
 }
 
 /// All known keys, to be redacted wherever they appear.

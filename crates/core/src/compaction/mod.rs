@@ -18,6 +18,9 @@ pub struct CountedBranch<'a> {
     pub tokens: &'a [u64],
 }
 
+/// Within this fraction of the trigger, an estimate does not decide about compaction.
+const ESTIMATE_MARGIN: f64 = 0.1;
+
 /// How full the context window is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ContextUsage {
@@ -40,6 +43,14 @@ impl ContextUsage {
 
     fn is_full(self) -> bool {
         self.trigger().is_some_and(|trigger| self.used as f64 >= trigger)
+    }
+
+    /// Whether an estimate is too close to the trigger to decide. Loading a vocabulary
+    /// takes time and memory, so never below half of the window.
+    pub fn needs_exact_count(self) -> bool {
+        let (Some(limit), Some(trigger)) = (self.limit, self.trigger()) else { return false };
+        let used = self.used as f64;
+        (used - trigger).abs() <= trigger * ESTIMATE_MARGIN && used >= limit as f64 / 2.0
     }
 }
 
@@ -281,6 +292,26 @@ mod tests {
             drawn(&plan(branch, usage, CompactionTrigger::Full))
         };
         assert_eq!((full(79).as_str(), full(80).as_str()), ("Fits", "--=="));
+    }
+
+    #[test]
+    fn c4_only_a_count_close_to_the_trigger_must_be_exact() {
+        #[rustfmt::skip]
+        let cases = [
+            ("far below",            10_000,  Some(100_000), Some(0.8), false),
+            ("ten percent below",    72_000,  Some(100_000), Some(0.8), true),
+            ("below that",           71_999,  Some(100_000), Some(0.8), false),
+            ("ten percent above",    88_000,  Some(100_000), Some(0.8), true),
+            ("above that",           88_001,  Some(100_000), Some(0.8), false),
+            ("below half",           49_999,  Some(100_000), Some(0.5), false),
+            ("at half",              50_000,  Some(100_000), Some(0.5), true),
+            ("no limit is known",    80_000,  None,          Some(0.8), false),
+            ("compaction is off",    80_000,  Some(100_000), None,      false),
+        ];
+        for (name, used, limit, compact_at, expected) in cases {
+            let usage = ContextUsage { counted: used, used, limit, compact_at };
+            assert_eq!(usage.needs_exact_count(), expected, "{name}");
+        }
     }
 
     #[test]

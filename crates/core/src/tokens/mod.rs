@@ -105,14 +105,6 @@ pub fn upper_bound(bytes: usize) -> u64 {
     bytes as u64
 }
 
-/// Whether a body is long enough to need an exact count before it is sent.
-/// Loading a vocabulary takes time and memory, which a request far below the
-/// compaction threshold does not need.
-pub fn needs_exact(body_bytes: usize, limit: Option<u64>, compact_at: Option<f64>) -> bool {
-    let Some((limit, compact_at)) = limit.zip(compact_at) else { return false };
-    upper_bound(body_bytes) as f64 > limit as f64 * compact_at / 2.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,21 +115,5 @@ mod tests {
         assert_eq!([].into_iter().sum::<TokenCount>(), Exact(0));
         assert_eq!([Exact(1), Exact(2)].into_iter().sum::<TokenCount>(), Exact(3));
         assert_eq!([Exact(1), Estimated(2), Exact(3)].into_iter().sum::<TokenCount>(), Estimated(6));
-    }
-
-    #[test]
-    fn c4_a_short_request_needs_no_vocabulary() {
-        #[rustfmt::skip]
-        let cases = [
-            ("far below",         10_000, Some(200_000), Some(0.8), false),
-            ("at half",           80_000, Some(200_000), Some(0.8), false),
-            ("just above half",   80_001, Some(200_000), Some(0.8), true),
-            ("no limit known",    80_001, None,          Some(0.8), false),
-            ("compaction is off", 80_001, Some(200_000), None,      false),
-            ("empty",             0,      Some(1),       Some(0.8), false),
-        ];
-        for (name, bytes, limit, compact_at, expected) in cases {
-            assert_eq!(needs_exact(bytes, limit, compact_at), expected, "{name}");
-        }
     }
 }

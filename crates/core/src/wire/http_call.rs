@@ -83,22 +83,27 @@ pub fn merge_body(body: &Arc<String>, extra: &Map<String, Value>) -> Arc<String>
 }
 
 fn merged(object: Raw<'_>, extra: &Map<String, Value>) -> String {
-    let mut members: Vec<(String, String)> = Vec::new();
+    let mut names = Vec::new();
+    each_member(object, |name, _| names.push(name.to_owned()));
+    let push_new = |out: &mut ObjectWriter| {
+        for (name, value) in extra.iter().filter(|(name, _)| !names.contains(name)) {
+            out.push_raw(name, &value.to_string());
+        }
+    };
+    let (mut out, mut left) = (ObjectWriter::default(), names.len());
     each_member(object, |name, value| {
-        let json = match extra.get(name) {
-            Some(Value::Object(below)) if value.kind() == JsonKind::Object => merged(value, below),
-            Some(wanted) => wanted.to_string(),
-            None => value.get().to_owned(),
-        };
-        members.push((name.to_owned(), json));
+        left -= 1;
+        if left == 0 {
+            push_new(&mut out);
+        }
+        match extra.get(name) {
+            Some(Value::Object(below)) if value.kind() == JsonKind::Object => out.push_raw(name, &merged(value, below)),
+            Some(wanted) => out.push_raw(name, &wanted.to_string()),
+            None => out.push_raw(name, value.get()),
+        }
     });
-    let is_new = |name: &&String| !members.iter().any(|(known, _)| known == *name);
-    let new: Vec<(String, String)> =
-        extra.keys().filter(is_new).filter_map(|name| Some((name.clone(), extra.get(name)?.to_string()))).collect();
-    let last = members.pop();
-    let mut out = ObjectWriter::default();
-    for (name, json) in members.iter().chain(&new).chain(&last) {
-        out.push_raw(name, json);
+    if names.is_empty() {
+        push_new(&mut out);
     }
     out.finish()
 }

@@ -87,12 +87,11 @@ impl Sink for StreamWriter {
     fn take(&mut self, event: Event<'_>) {
         // An item may contain line breaks, which would end a frame.
         let compacted;
-        let event = if let Event::NativeItem { block, json, text_member } = event {
+        let mut event = event;
+        if let Event::NativeItem { json, .. } = &mut event {
             compacted = compact(json);
-            Event::NativeItem { block, json: &compacted, text_member }
-        } else {
-            event
-        };
+            *json = &compacted;
+        }
         let StreamWriter { codec, restated, out } = self;
         match codec {
             // The one protocol that restates text itself.

@@ -197,7 +197,7 @@ fn every_recording_survives_a_round_trip() {
 #[test]
 fn a_long_text_is_kept_once_and_its_item_goes_back_unchanged() {
     let (protocol, rules) = (Protocol::OpenaiResponses, generic_rules(Protocol::OpenaiResponses));
-    let long = format!("{}\n\"end\"", "line ".repeat(220_000));
+    let long = format!("{}\n\"end\"", "line ".repeat(55_000));
     let quoted = serde_json::to_string(&long).unwrap();
     let arguments = serde_json::to_string(&format!("{{\"path\":{quoted}}}")).unwrap();
     let message = format!(

@@ -41,6 +41,23 @@ impl Front for ImpatientFront {
     }
 }
 
+/// A front end that asks for the answer with every delta of it.
+struct NaggingFront {
+    answer_now: AnswerNowSignal,
+    recorded: TestFront,
+    requests: usize,
+}
+
+impl Front for NaggingFront {
+    fn on_update(&mut self, update: Update<'_>) {
+        if let Update::Event { event: Event::Grew { .. }, .. } = &update {
+            self.answer_now.request();
+            self.requests += 1;
+        }
+        self.recorded.on_update(update);
+    }
+}
+
 async fn turn_answering_now(session: &mut Session, prompt: &str) -> (TurnEnd, ImpatientFront) {
     let mut front =
         ImpatientFront { answer_now: session.answer_now_signal(), recorded: TestFront::default(), bodies: Vec::new() };
@@ -108,16 +125,12 @@ async fn l1_an_answer_that_has_begun_is_not_interrupted() {
     let simulator = simulator().await;
     let test_dir = TestDir::new("answering");
     let mut session = simulated_session(&simulator, "deepseek", &test_dir);
-    let answer_now = session.answer_now_signal();
-    tokio::spawn(async move {
-        for _ in 0..20 {
-            tokio::time::sleep(Duration::from_millis(25)).await;
-            answer_now.request();
-        }
-    });
-    // Without thinking, the answer begins with the first delta.
-    let (end, recorded) = send(&mut session, "sim: plain rate=60 tokens=60").await;
-    assert_eq!(end, TurnEnd::Answered, "{:?}", recorded.lines);
+    let mut front =
+        NaggingFront { answer_now: session.answer_now_signal(), recorded: TestFront::default(), requests: 0 };
+    let prompt = user("sim: plain rate=600 tokens=60");
+    let end = session.turn(prompt, &mut front, &Nobody, &CancellationToken::new()).await;
+    assert_eq!(end, TurnEnd::Answered, "{:?}", front.recorded.lines);
+    assert!(front.requests > 1, "the answer came in several deltas");
     let nudges = branch(&session).iter().filter(|message| message.is_answer_now()).count();
-    assert!(nudges <= 1, "only before the first word: {nudges}");
+    assert_eq!(nudges, 0, "{:?}", front.recorded.lines);
 }

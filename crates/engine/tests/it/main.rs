@@ -12,6 +12,7 @@ mod answer_now;
 mod bounds;
 mod confined;
 mod connection_failures;
+mod exact_tokens;
 mod exchange;
 mod exchange_back_pressure;
 mod exchange_support;

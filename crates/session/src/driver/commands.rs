@@ -36,7 +36,10 @@ impl Driver {
                 reply(replies::settings(&self.active.session.settings, Some(&key))?)
             }
             Command::Query(key) => reply(replies::settings(&self.active.session.settings, key.as_deref())?),
-            Command::View(view) => self.view(view),
+            Command::View(view) => {
+                self.view(view);
+                Ok(CommandOutcome::Silent)
+            }
             Command::Effort(Some(level)) => {
                 self.set(SettingKey::Effort.name(), &level)?;
                 reply(replies::line(format!("effort: {level}")))
@@ -79,13 +82,10 @@ impl Driver {
     }
 
     /// The view of thinking is a preference, so it is also written to the config.
-    fn view(&mut self, view: ThinkingDisplay) -> Result<CommandOutcome, HintedError> {
+    fn view(&mut self, view: ThinkingDisplay) {
         self.active.session.settings.show(Layer::Session, view);
         self.front.send(Update::Status(Box::new(self.status())));
-        if let Some(folder) = &self.active.user_folders.config {
-            settings::save_view(folder, view)?;
-        }
-        Ok(CommandOutcome::Silent)
+        self.view_preference.choose(view);
     }
 
     async fn switch_model(&mut self, name: &str) -> Result<CommandOutcome, HintedError> {

@@ -50,7 +50,7 @@ impl Driver {
         rest: &str,
     ) -> Option<Result<CommandOutcome, HintedError>> {
         Some(match name {
-            "context" => Ok(CommandOutcome::Reply(self.context())),
+            "context" => Ok(CommandOutcome::Reply(self.context().await)),
             "tools" => self.tools(rest),
             "permissions" => self.permissions(rest).await,
             "record" => self.record(rest),
@@ -59,9 +59,12 @@ impl Driver {
         })
     }
 
-    fn context(&mut self) -> CommandOutput {
+    async fn context(&mut self) -> CommandOutput {
         let limit = self.active.session.settings.context_limit();
-        let (_, filling) = self.active.session.token_breakdown();
+        let filling = match self.active.session.exact_token_breakdown().await {
+            Some(exact) => exact,
+            None => self.active.session.token_breakdown().1,
+        };
         let counted = last_counted_tokens(&self.branch());
         CommandOutput::Markdown(context_bars::context_page(&filling, &WindowUse { limit, counted }))
     }

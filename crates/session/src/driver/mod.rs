@@ -8,6 +8,7 @@ mod context_commands;
 mod replies;
 mod stored_sessions;
 mod undo;
+mod view_preference;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use blocking::{blocking, in_store};
 use channel_front::{ChannelAsker, ChannelFront};
 use context_commands::ListedItem;
 pub use replies::decision_action;
+use view_preference::ViewPreference;
 
 /// How many prompts of earlier sessions the input history holds.
 const MAX_PROMPTS: usize = 500;
@@ -64,6 +66,7 @@ pub struct Driver {
     profile: Option<String>,
     /// Commands received during a turn, to run after it.
     deferred: VecDeque<Command>,
+    view_preference: ViewPreference,
 }
 
 /// What to do after a command.
@@ -76,6 +79,13 @@ enum CommandOutcome {
 
 fn branch(active: &ActiveSession) -> Vec<Message> {
     active.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+}
+
+/// Tells the user about a failure.
+fn report(front: &ChannelFront, result: Result<(), HintedError>) {
+    if let Err(error) = result {
+        front.send(Update::CommandOutput(replies::error(&error)));
+    }
 }
 
 impl Driver {
@@ -111,6 +121,7 @@ impl Driver {
         let profile = active.profile.as_ref().map(ProfileName::to_string);
         let keys = std::mem::take(&mut active.keys);
         let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
+        let view_preference = ViewPreference::new(active.user_folders.config.clone());
         let driver = Driver {
             active,
             front: ChannelFront::new(updates.clone()),
@@ -126,6 +137,7 @@ impl Driver {
             title,
             profile,
             deferred: VecDeque::new(),
+            view_preference,
         };
         let lists = driver.lists().await?;
         if let Some(error) = unsaved {
@@ -150,10 +162,22 @@ impl Driver {
     /// Runs commands until the front end is gone.
     pub async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
         self.send_prompt_history().await;
+        self.run_commands(inbox).await;
+        report(&self.front, self.view_preference.save().await);
+    }
+
+    async fn run_commands(&mut self, inbox: &mut UnboundedReceiver<Command>) {
         loop {
             let command = match self.deferred.pop_front() {
                 Some(command) => Some(command),
-                None => inbox.recv().await,
+                None => tokio::select! {
+                    biased;
+                    command = inbox.recv() => command,
+                    () = self.view_preference.settled() => {
+                        report(&self.front, self.view_preference.save().await);
+                        continue;
+                    }
+                },
             };
             let Some(command) = command else { return };
             // These belong to a running turn, or arrived too late for it.
@@ -250,6 +274,10 @@ impl Driver {
                         cancel.cancel();
                     }
                     Some(other) => {
+                        // The turn may end with the session.
+                        if let Command::View(view) = other {
+                            self.view_preference.choose(view);
+                        }
                         self.asker.announce_deferred(&other);
                         self.deferred.push_back(other);
                     }

@@ -11,13 +11,13 @@ use aside_session::{Saving, SessionChoice, SessionHandle, SessionOptions, spawn}
 
 use crate::support::TestFolders;
 
-fn options(folders: &TestFolders) -> SessionOptions {
+pub(crate) fn options(folders: &TestFolders) -> SessionOptions {
     let options = SessionOptions::new(folders.project(), folders.user());
     SessionOptions { model: Some("sim/deepseek".to_owned()), ..options }
 }
 
 /// All updates of one command.
-fn until_ready(updates: &Receiver<Update>) -> Vec<Update> {
+pub(crate) fn until_ready(updates: &Receiver<Update>) -> Vec<Update> {
     updates.iter().take_while(|update| *update != Update::Ready).collect()
 }
 

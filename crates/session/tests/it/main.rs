@@ -9,3 +9,4 @@
 mod handle;
 mod line_front_end;
 mod support;
+mod view_preference;

@@ -58,12 +58,12 @@ fn assistant(message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
             Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => {
                 text_member(Raw::of(&unmodelled.native.json).ok()?, "tool_plan")
             }
-            Block::Unmodelled(_)
-            | Block::Text(_)
+            Block::Text(_)
             | Block::Thinking(_)
             | Block::ToolCall(_)
             | Block::ToolResult(_)
-            | Block::Image(_) => None,
+            | Block::Image(_)
+            | Block::Unmodelled(_) => None,
         });
         if let Some(tool_plan) = tool_plan {
             out.push_text("tool_plan", &tool_plan);

@@ -201,7 +201,7 @@ impl OutputItems {
 }
 
 /// A text from this length on is kept only once.
-const LONG_TEXT: usize = 1 << 20;
+const LONG_TEXT: usize = 1 << 18;
 
 /// An item with an empty string in place of the value at this path.
 fn without_value(item: Raw<'_>, path: &str) -> Option<String> {

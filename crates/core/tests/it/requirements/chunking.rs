@@ -1,6 +1,8 @@
 //! D17: any chunking gives the same events, and a stream equals its whole body.
 
 use aside_core::block::{Block, Reply};
+use aside_core::event::Event;
+use aside_core::wire::Decoder;
 
 use super::scripted_replies::{ScriptStep, WireFormat};
 use super::{as_json, drawn, every, same};
@@ -119,5 +121,34 @@ fn d17_a_whole_body_may_come_in_pieces_and_be_indented() {
         let indented = format!("\n\n  {}\n", serde_json::to_string_pretty(&value).unwrap());
         let blocks = |bytes: &[u8]| as_json(&reader.reply(bytes))["blocks"].clone();
         same(&format!("{wire:?}, indented"), blocks(indented.as_bytes()), blocks(&whole))
+    });
+}
+
+/// A front end shows text as it grows, so a whole body must grow too.
+#[test]
+fn d17_the_text_of_a_whole_body_arrives_as_growth() {
+    every(WireFormat::ALL, |wire| {
+        for script in wire.scripts() {
+            let (reader, bytes) = (wire.reader(), wire.whole(script));
+            let mut grown = String::new();
+            let mut decoder = Decoder::new(reader.protocol, &reader.rules);
+            let mut take = |event: Event<'_>| {
+                if let Event::Grew { text, .. } = event {
+                    grown.push_str(text);
+                }
+            };
+            decoder.push(&bytes, &mut take);
+            decoder.finish(&mut take).unwrap();
+            let reply = reader.reply(&bytes);
+            for block in &reply.blocks {
+                let text = match block {
+                    Block::Text(text) => text.text.as_str(),
+                    Block::Thinking(thinking) => thinking.text(),
+                    _ => "",
+                };
+                same(&format!("{wire:?}: {}", drawn(&reply)), grown.contains(text), true)?;
+            }
+        }
+        Ok(())
     });
 }
