@@ -137,7 +137,7 @@ impl StoreFlow {
         let folder = std::env::temp_dir().join(format!("aside-bench-data-flow-{}", std::process::id()));
         let store = Arc::new(SqliteStore::open(&folder).expect("the store opens"));
         let id = store.create(&NewSession::default()).expect("the store can be written");
-        let lock = store.lock_session(&id).expect("nobody else has it");
+        let lock = store.lock_session(&id).expect("no other process has it");
         let reply = NewReply { parent: Parent::Head, origin: None, at: None };
         let recorder = ReplyRecorder::begin(store, &lock, &reply).expect("the store can be written");
         StoreFlow { recorder, folder }
