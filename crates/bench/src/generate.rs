@@ -17,6 +17,12 @@ pub fn stream(protocol: Protocol, deltas: usize) -> Vec<u8> {
     frames(protocol, thinking.chain(text))
 }
 
+/// The length of the text of [`stream`].
+pub fn text_bytes(deltas: usize) -> usize {
+    let words = |count: usize| WORDS.iter().cycle().take(count).map(|word| word.len()).sum::<usize>();
+    words(deltas / 2) + words(deltas - deltas / 2)
+}
+
 /// A stream of one thinking block.
 pub fn one_thinking_block(protocol: Protocol, pieces: impl Iterator<Item = String>) -> Vec<u8> {
     frames(protocol, pieces.map(|piece| (true, piece)))

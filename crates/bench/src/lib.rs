@@ -5,6 +5,7 @@
 
 pub mod alloc_counter;
 pub mod baseline_decoder;
+pub mod data_flow;
 pub mod frames;
 pub mod generate;
 pub mod request_encoding;

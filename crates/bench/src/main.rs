@@ -1,6 +1,7 @@
 //! `costs instructions PROTOCOL DELTAS even|odd` decodes once with the floor and once
 //! with aside; run it under callgrind. `costs memory` measures the heap and fails if a
-//! limit is exceeded. `costs rebuild COUNTER` builds two requests of one conversation
+//! limit is exceeded. `costs dataflow` counts the bytes that a reply allocates on its way
+//! to the screen and the store. `costs rebuild COUNTER` builds two requests of one conversation
 //! and counts their tokens by estimate or exactly. `costs screen VIEW` draws the
 //! terminal screen while deltas arrive; run it under callgrind. `costs screen-memory`
 //! measures its heap. `costs serve PROTOCOL DELTAS` answers every request with one
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use aside_bench::alloc_counter::{self, AllocCounter};
+use aside_bench::data_flow::{self, Consumers};
 use aside_bench::frames::{self, ScreenBench};
 use aside_bench::request_encoding::{EncodingBench, measured_first_build, measured_second_build};
 use aside_bench::{Chunking, generate, measured_floor, measured_full, rules};
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
             }
         }
         ["memory"] => memory(),
+        ["dataflow"] => data_flow(),
         ["rebuild", "letters"] => rebuild(Arc::new(EstimateCounter)),
         ["rebuild", "exactly"] => rebuild(aside_tokens::counter(Tokenizer::O200k)),
         ["screen", view] => match view.parse() {
@@ -146,10 +149,43 @@ fn memory_row(view: &str, name: &str, text: usize, peak: usize) -> bool {
     held
 }
 
+/// Bytes allocated per byte of text; the aim is 4. The closed block is copied for the screen, and
+/// the finished message is compressed and indexed.
+const MAX_ALLOCATED: f64 = 11.0;
+
+/// Counts what a reply allocates on its way to the screen and the store: everything that
+/// is allocated from its first byte to the recorded message, freed or not, divided by the
+/// length of its text. SQLite's own memory is not counted, and no frame is drawn.
+fn data_flow() -> ExitCode {
+    const DELTAS: usize = 40_000;
+    let bytes = generate::stream(Protocol::OpenaiChat, DELTAS);
+    let text = generate::text_bytes(DELTAS);
+    println!("{:<28} {:>12} {:>12} {:>8} {:>9}", "reply of 40,000 deltas", "text", "allocated", "ratio", "calls");
+    let mut ratio = 0.0;
+    for (name, consumers) in [
+        ("decoder and fold", Consumers { screen: false, store: false }),
+        ("with the screen", Consumers { screen: true, store: false }),
+        ("with the store", Consumers { screen: false, store: true }),
+        ("with screen and store", Consumers { screen: true, store: true }),
+    ] {
+        let flow = data_flow::DataFlow::new(consumers);
+        let ((), heap) = alloc_counter::measure(|| flow.run(&bytes));
+        ratio = heap.bytes as f64 / text as f64;
+        println!("{name:<28} {text:>12} {:>12} {ratio:>8.2} {:>9}", heap.bytes, heap.calls);
+    }
+    if ratio <= MAX_ALLOCATED {
+        ExitCode::SUCCESS
+    } else {
+        println!("BROKEN: more than {MAX_ALLOCATED} bytes allocated per byte of text");
+        ExitCode::FAILURE
+    }
+}
+
 fn usage() -> ExitCode {
     let forms = [
         "instructions PROTOCOL DELTAS even|odd",
         "memory",
+        "dataflow",
         "rebuild letters|exactly",
         "screen VIEW",
         "screen-memory",

@@ -11,7 +11,7 @@ use crate::json_text::{JsonText, compact};
 
 /// Text capacity doubles up to here and then grows by an eighth, so that very
 /// long thinking does not reserve twice its size.
-const DOUBLING_LIMIT: usize = 1 << 20;
+const DOUBLING_LIMIT: usize = 64 << 10;
 
 /// Builds a [`Reply`] from events. It depends on no setting: everything is
 /// kept.

@@ -49,7 +49,7 @@ impl History {
     }
 
     /// Appends to the current branch.
-    pub fn append(&mut self, message: Message) -> EntryId {
+    pub fn append(&mut self, message: impl Into<Arc<Message>>) -> EntryId {
         let parent = self.head;
         self.insert(None, parent, message)
     }

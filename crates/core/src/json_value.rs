@@ -5,6 +5,8 @@
 //! stay plain, and are read back from JSON only: native items must keep their
 //! bytes, which other formats cannot do.
 
+use std::sync::Arc;
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -44,6 +46,16 @@ impl<T: JsonValue> JsonValue for Box<T> {
 
     fn from_json(json: &str) -> Result<Box<T>, String> {
         T::from_json(json).map(Box::new)
+    }
+}
+
+impl<T: JsonValue> JsonValue for Arc<T> {
+    fn to_json(&self) -> String {
+        self.as_ref().to_json()
+    }
+
+    fn from_json(json: &str) -> Result<Arc<T>, String> {
+        T::from_json(json).map(Arc::new)
     }
 }
 

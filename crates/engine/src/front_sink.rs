@@ -47,8 +47,9 @@ pub(crate) async fn with_ticks<T>(front: &mut dyn Front, work: impl Future<Outpu
 }
 
 async fn tick(front: &mut dyn Front) -> Infallible {
-    let Some(interval) = front.tick_interval() else { return std::future::pending().await };
     loop {
+        // The front end may have nothing left to do.
+        let Some(interval) = front.tick_interval() else { return std::future::pending().await };
         tokio::time::sleep(interval).await;
         front.tick();
     }

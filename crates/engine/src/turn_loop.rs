@@ -83,6 +83,7 @@ impl Session {
 
     fn record(&mut self, mut message: Message, front: &mut dyn Front) {
         message.at.get_or_insert_with(now);
+        let message = Arc::new(message);
         front.on_update(Update::Recorded(&message));
         self.history.append(message);
     }

@@ -1,5 +1,6 @@
 //! What the engine reports to a front end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{ToolCall, ToolResult};
@@ -54,7 +55,7 @@ pub enum Update<'a> {
         summarised: usize,
     },
     /// This message was added to the history.
-    Recorded(&'a Message),
+    Recorded(&'a Arc<Message>),
     Ended(&'a TurnEnd),
 }
 

@@ -5,6 +5,7 @@
 //! have the names of [`aside_core::json`].
 
 mod command;
+mod delta_joiner;
 mod output;
 mod question;
 pub mod slash_commands;
@@ -16,6 +17,7 @@ pub use aside_core::event::BlockId;
 pub use aside_core::permission_question::{PermissionAnswer, Tier};
 pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 pub use command::{Command, MouseMode, ProfileAction, TerminalAction};
+pub use delta_joiner::DeltaJoiner;
 pub use output::CommandOutput;
 pub use question::{PendingQuestion, QuestionId};
 pub use status::{CompletionLists, SessionCompletion, Status};

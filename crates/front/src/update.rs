@@ -1,5 +1,6 @@
 //! From the session to the front end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{Block, ToolCall, ToolResult};
@@ -74,7 +75,7 @@ pub enum Update {
     ToolEnded(Box<ToolResult>),
     /// A message was added to the history. Anything already shown live stays.
     #[serde(with = "aside_core::json_value")]
-    Recorded(Box<Message>),
+    Recorded(Arc<Message>),
     TurnEnded(TurnEnd),
     QuestionAsked(Box<PendingQuestion>),
     /// The session no longer waits for the answer to this question.

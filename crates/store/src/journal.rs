@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 /// The maximum text of one event; more text becomes another event.
 pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 
+/// Text capacity doubles up to here and then grows by an eighth, as in core's fold.
+const DOUBLING_LIMIT: usize = 64 << 10;
+
 /// The approximate size of one journal row.
 const ROW_BYTES: usize = 1 << 20;
 
@@ -34,6 +37,10 @@ impl EventBatch {
             && before.len() + text.len() <= MAX_TEXT_BYTES
         {
             self.n_bytes += text.len();
+            let needed = before.len() + text.len();
+            if needed > before.capacity() && needed > DOUBLING_LIMIT {
+                before.reserve_exact(text.len() + needed / 8);
+            }
             before.push_str(text);
             return;
         }
@@ -69,8 +76,7 @@ impl EventBatch {
             });
             let (row, after) = rest.split_at(full.map_or(rest.len(), |at| at.max(1)));
             rest = after;
-            // Serializing plain data into memory cannot fail.
-            (!row.is_empty()).then(|| serde_json::to_string(row).unwrap_or_default())
+            (!row.is_empty()).then(|| row_json(row))
         })
     }
 
@@ -89,6 +95,17 @@ impl EventBatch {
             recorded.play(&mut fold, &mut n_opened);
         }
         fold.finish()
+    }
+}
+
+fn row_json(row: &[JournalEvent]) -> String {
+    let n_bytes: usize = row.iter().map(JournalEvent::n_bytes).sum();
+    // Few characters are escaped; doubling would reserve twice the size.
+    let mut json = Vec::with_capacity(n_bytes + n_bytes / 16 + 64 * row.len());
+    // Serializing plain data into memory cannot fail.
+    match serde_json::to_writer(&mut json, row) {
+        Ok(()) => String::from_utf8(json).unwrap_or_default(),
+        Err(_) => String::new(),
     }
 }
 

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{
@@ -215,7 +216,7 @@ fn updates() -> Vec<Update> {
         Update::TurnNotice(TurnNotice::BrokenCall { name: text("read") }),
         Update::ToolStarted(Box::new(call)),
         Update::ToolEnded(Box::new(result())),
-        Update::Recorded(Box::new(message())),
+        Update::Recorded(Arc::new(message())),
         Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(4), about: question() })),
         Update::QuestionWithdrawn(QuestionId(4)),
         Update::Restored(vec![message(), Message::answer_now()]),

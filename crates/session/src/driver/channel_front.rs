@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aside_core::message::Message;
 use aside_engine::tools::{Asker, PermissionAnswer, PermissionQuestion};
 use aside_engine::{Front, Update};
-use aside_front::{self as front, QuestionId, Sending};
+use aside_front::{self as front, DeltaJoiner, QuestionId, Sending};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 /// Forwards the engine's updates to the front end. Ignores a closed channel.
 pub(super) struct ChannelFront {
     updates: Sender<front::Update>,
+    joiner: DeltaJoiner,
     pub(super) limit: Option<u64>,
     /// The user asked for thinking; not just a default.
     pub(super) wants_thinking: bool,
@@ -25,7 +27,14 @@ pub(super) struct ChannelFront {
 
 impl ChannelFront {
     pub(super) fn new(updates: Sender<front::Update>) -> ChannelFront {
-        ChannelFront { updates, limit: None, wants_thinking: false, model: String::new(), sent_messages: Vec::new() }
+        ChannelFront {
+            updates,
+            joiner: DeltaJoiner::default(),
+            limit: None,
+            wants_thinking: false,
+            model: String::new(),
+            sent_messages: Vec::new(),
+        }
     }
 
     pub(super) fn send(&self, update: front::Update) {
@@ -35,12 +44,32 @@ impl ChannelFront {
 
 impl Front for ChannelFront {
     fn on_update(&mut self, update: Update<'_>) {
+        let Update::Event { event, fold } = update else { return self.on_other_update(update) };
+        if !self.joiner.join(event, |update| drop(self.updates.send(update)))
+            && let Some(update) = front::Update::of(event, fold)
+        {
+            self.send(update);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.joiner.flush_if_due(|update| drop(self.updates.send(update)));
+    }
+
+    fn tick_interval(&self) -> Option<Duration> {
+        self.joiner.due()
+    }
+
+    fn tick(&mut self) {
+        self.joiner.flush(|update| drop(self.updates.send(update)));
+    }
+}
+
+impl ChannelFront {
+    fn on_other_update(&mut self, update: Update<'_>) {
+        self.tick();
         let update = match update {
-            Update::Event { event, fold } => match front::Update::of(event, fold) {
-                Some(update) => update,
-                None => return,
-            },
-            Update::Received(_) => return,
+            Update::Event { .. } | Update::Received(_) => return,
             Update::Sending { step, encoded, .. } => front::Update::Sending(Box::new(Sending {
                 step,
                 model: self.model.clone(),
@@ -60,7 +89,7 @@ impl Front for ChannelFront {
             Update::Asked(_) | Update::Answered { .. } => return,
             Update::Recorded(message) => {
                 self.sent_messages.push(super::replies::excerpt(message));
-                front::Update::Recorded(Box::new(message.clone()))
+                front::Update::Recorded(Arc::clone(message))
             }
             Update::Compacted { branch, summarised } => {
                 self.sent_messages = branch.iter().map(|message| super::replies::excerpt(message)).collect();

@@ -216,12 +216,13 @@ impl LazyText {
 
     /// Costs only as much as the new text.
     pub fn push(&mut self, text: &str) {
-        self.split_whole();
         let shown = self.filter.take(text);
         self.push_safe(&shown);
     }
 
-    fn push_safe(&mut self, shown: &str) {
+    /// The same for text that is already safe to display.
+    pub fn push_safe(&mut self, shown: &str) {
+        self.split_whole();
         for piece in shown.split_inclusive('\n') {
             self.push_piece(piece);
         }
@@ -235,12 +236,12 @@ impl LazyText {
         }
         let mut piece = piece;
         while let Some((now, rest)) = self.overflow(piece) {
-            self.last.doc.push(now);
+            self.last.doc.push_safe(now);
             self.begin_section(SectionGap::None);
             self.line = SectionLine::Begun(self.last.doc.source().len());
             piece = rest;
         }
-        self.last.doc.push(piece);
+        self.last.doc.push_safe(piece);
         if piece.ends_with('\n') {
             self.end_line();
         }

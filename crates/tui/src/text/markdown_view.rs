@@ -8,6 +8,10 @@ use super::highlight_jobs::{HighlightId, HighlightJob, HighlightResult, Highligh
 use super::layout::DocLayout;
 use super::row::Row;
 
+/// From this length on, a source that is built from sections grows in steps of this many bytes.
+const EXACT_FROM: usize = 8 * 1024;
+const EXACT_STEP: usize = 1024;
+
 /// A text, its rows at some width, and the highlights of its code.
 #[derive(Debug, Default)]
 pub struct MarkdownView {
@@ -38,6 +42,16 @@ impl MarkdownView {
     pub fn push(&mut self, text: &str) {
         let shown = self.filter.take(text);
         self.source.push_str(&shown);
+    }
+
+    /// The same for text that is already safe to display.
+    pub(super) fn push_safe(&mut self, shown: &str) {
+        let needed = self.source.len() + shown.len();
+        // A section ends soon after this, so doubling would reserve twice its size.
+        if needed > self.source.capacity() && needed > EXACT_FROM {
+            self.source.reserve_exact(shown.len() + EXACT_STEP);
+        }
+        self.source.push_str(shown);
     }
 
     /// No more text follows; frees spare capacity.

@@ -140,6 +140,11 @@ impl Transcript {
         let calls = &mut self.calls;
         let Some(item) = self.items.get_mut(index) else { return };
         match (&mut *item, value) {
+            (TranscriptItem::Text(doc), Block::Text(text))
+                if from == 0 && doc.equals(&aside_core::terminal_text::terminal_safe(&text.text)) =>
+            {
+                doc.finish();
+            }
             (TranscriptItem::Text(doc), Block::Text(text)) => {
                 let source = doc.source();
                 let (before, own) = source.split_at_checked(from).unwrap_or((&source, ""));

@@ -116,9 +116,9 @@ impl ThinkingBlock {
 
     pub fn push(&mut self, text: &str) {
         let shown = self.filter.take(text);
-        self.doc.push(&shown);
+        self.doc.push_safe(&shown);
         if let Some(current) = &mut self.current {
-            current.push(&shown);
+            current.push_safe(&shown);
         }
         self.tokens.push(&shown);
         self.loop_watch.push(&shown);

@@ -1,5 +1,7 @@
 //! Thinking that repeats itself: detected, reported, ended, and restored.
 
+use std::sync::Arc;
+
 use aside_core::block::Block;
 use aside_core::event::{Ending, ReplyEnd};
 use aside_core::message::{Message, Role};
@@ -95,7 +97,7 @@ fn answered(term: &mut TestTerminal) {
     term.close(0, Block::Thinking(thinking(&AGAIN.repeat(20), None)));
     term.update(Update::ReplyEnded(ReplyEnd { ending: Ending::CutOff, error: None }));
     for message in &history()[1..3] {
-        term.update(Update::Recorded(Box::new(message.clone())));
+        term.update(Update::Recorded(Arc::new(message.clone())));
     }
     term.send();
     term.write(0, "It is four.");

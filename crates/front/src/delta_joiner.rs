@@ -1,0 +1,92 @@
+//! Joins the deltas that arrive at once, so that a channel carries one update for all of them.
+
+use std::time::{Duration, Instant};
+
+use aside_core::event::{BlockId, Event};
+
+use crate::update::Update;
+
+/// Deltas of one block that were not sent yet.
+#[derive(Debug, Default)]
+pub struct DeltaJoiner {
+    pending: Option<(BlockId, String)>,
+    /// When deltas were last sent.
+    sent: Option<Instant>,
+}
+
+/// Deltas that follow each other more closely than this are joined. Much less than a frame.
+const JOIN_WINDOW: Duration = Duration::from_millis(10);
+
+impl DeltaJoiner {
+    /// Keeps a delta back; anything else first sends the deltas before it. Returns whether the event
+    /// was a delta.
+    pub fn join(&mut self, event: Event<'_>, send: impl FnOnce(Update)) -> bool {
+        let Event::Grew { block, text } = event else {
+            self.flush(send);
+            return false;
+        };
+        match &mut self.pending {
+            Some((pending, joined)) if *pending == block => joined.push_str(text),
+            Some(_) | None => {
+                self.flush(send);
+                self.pending = Some((block, text.to_owned()));
+            }
+        }
+        true
+    }
+
+    /// Sends the deltas that were kept back, unless some were sent a moment ago.
+    pub fn flush_if_due(&mut self, send: impl FnOnce(Update)) {
+        if self.sent.is_none_or(|sent| sent.elapsed() >= JOIN_WINDOW) {
+            self.flush(send);
+        }
+    }
+
+    /// How long deltas may still be kept back; `None` if there are none.
+    pub fn due(&self) -> Option<Duration> {
+        self.pending.is_some().then_some(JOIN_WINDOW)
+    }
+
+    /// Sends the deltas that were kept back.
+    pub fn flush(&mut self, send: impl FnOnce(Update)) {
+        if let Some((block, text)) = self.pending.take() {
+            self.sent = Some(Instant::now());
+            send(Update::Grew { block, text });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_delta_is_sent_at_once_and_those_that_follow_closely_are_joined() {
+        let (mut joiner, mut sent) = (DeltaJoiner::default(), 0);
+        let began = Instant::now();
+        for _ in 0..1000 {
+            joiner.join(Event::Grew { block: BlockId(0), text: "x" }, |_| sent += 1);
+            joiner.flush_if_due(|_| sent += 1);
+            assert!(sent > 0, "the first one does not wait");
+        }
+        let windows = began.elapsed().as_millis() / JOIN_WINDOW.as_millis();
+        assert!(sent <= windows + 1, "{sent} in {windows}");
+        assert_eq!(joiner.due().is_some(), joiner.pending.is_some());
+    }
+
+    #[test]
+    fn deltas_of_a_block_are_joined_and_the_order_stays() {
+        let (mut joiner, mut sent) = (DeltaJoiner::default(), Vec::new());
+        let grew = |block, text| Event::Grew { block: BlockId(block), text };
+        for event in [grew(0, "a"), grew(0, "b"), grew(1, "c"), grew(1, "d")] {
+            assert!(joiner.join(event, |update| sent.push(update)));
+        }
+        assert!(!joiner.join(Event::Closed { block: BlockId(1) }, |update| sent.push(update)));
+        assert!(joiner.join(grew(2, "e"), |update| sent.push(update)));
+        joiner.flush(|update| sent.push(update));
+        joiner.flush(|update| sent.push(update));
+        let expected = [(0, "ab"), (1, "cd"), (2, "e")];
+        let expected = expected.map(|(block, text)| Update::Grew { block: BlockId(block), text: text.to_owned() });
+        assert_eq!(sent, expected);
+    }
+}
