@@ -89,7 +89,12 @@ pub(crate) fn plan_egress(messages: &[&Message], target: EgressTarget<'_>, prefe
     let turns = Turns::of(messages);
     let last_thinking_turn = last_turn_with_thinking(messages, &turns);
     let call_pairs = CallPairs::of(messages, target.origin);
-    let mut egress = Egress::default();
+    let blocks = messages.iter().map(|message| message.blocks.len()).sum();
+    let mut egress = Egress {
+        steps: Vec::with_capacity(messages.len()),
+        decisions: Vec::with_capacity(blocks),
+        ..Egress::default()
+    };
     let mut loop_has_begun = false;
     for (at, message) in messages.iter().enumerate() {
         let status = turns.status_of.get(at).copied().unwrap_or(TurnStatus::Past);
@@ -222,6 +227,7 @@ impl Egress {
                 Role::System | Role::User | Role::Assistant => context.foreign_origin(message, false).is_none(),
             },
             seals: context.foreign_origin(message, true).is_none() && context.preferences.seals,
+            actions: Vec::with_capacity(message.blocks.len()),
             ..MessagePlan::default()
         };
         for (index, block) in message.blocks.iter().enumerate() {
@@ -450,11 +456,11 @@ pub(crate) fn field_name(rules: &Rules, preferences: &RequestPreferences, source
     if rules.echo.carrier == Carrier::Details && source.is_none() {
         return "reasoning_details".to_owned();
     }
-    let received = source.filter(|source| source.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
     match (&preferences.field, &rules.echo.field) {
         (Some(name), _) | (None, EchoField::Named(name)) => name.clone(),
         (None, EchoField::Same) => {
-            let known = rules.read.text.iter().find(|name| Some(name.as_str()) == received).or(rules.read.text.first());
+            // A source that is not a field, such as a tag, equals none of the names.
+            let known = rules.read.text.iter().find(|name| Some(name.as_str()) == source).or(rules.read.text.first());
             known.map_or("reasoning_content", String::as_str).to_owned()
         }
     }
