@@ -125,7 +125,7 @@ impl ScreenFlow {
 
     /// What is read at once is shown at once.
     fn flush(&mut self) {
-        self.joiner.flush_if_due(|update| drop(self.sender.send(update)));
+        self.joiner.flush_if_due(std::time::Instant::now(), |update| drop(self.sender.send(update)));
         while let Ok(update) = self.updates.try_recv() {
             self.screen.update(update);
         }

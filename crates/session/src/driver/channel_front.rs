@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aside_core::message::Message;
 use aside_engine::tools::{Asker, PermissionAnswer, PermissionQuestion};
@@ -53,7 +53,7 @@ impl Front for ChannelFront {
     }
 
     fn flush(&mut self) {
-        self.joiner.flush_if_due(|update| drop(self.updates.send(update)));
+        self.joiner.flush_if_due(Instant::now(), |update| drop(self.updates.send(update)));
     }
 
     fn tick_interval(&self) -> Option<Duration> {
