@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::body_edit::edit_body;
 use super::call_ids::CallIds;
 use super::encode_cache::EncodeCache;
 use super::request_draft::{BodyTokens, RequestDraft};
@@ -14,7 +15,10 @@ use crate::dialect::{Dialect, Dialects, Duty, Rules};
 use crate::history::EntryId;
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::rules::{self, AppliedRepair, Decision, EgressReason, EgressTarget, RequestParams, RequestPreferences};
+use crate::rules::{
+    self, AppliedRepair, Decision, EgressReason, EgressTarget, RefusedRequest, RequestParams, RequestPreferences,
+    WrittenKey,
+};
 use crate::settings::Settings;
 use crate::tokens::TokenCounter;
 
@@ -65,6 +69,16 @@ pub struct Encoded {
     pub unmet: Vec<String>,
     /// What was changed or left out on the user's behalf, in words.
     pub notes: Vec<String>,
+    /// The keys that were written for the sake of thinking, with the rule that
+    /// wrote each.
+    pub written: Vec<WrittenKey>,
+}
+
+impl Encoded {
+    /// What to diagnose if the provider refuses this request.
+    pub fn to_refused(&self) -> RefusedRequest {
+        RefusedRequest::new(Arc::clone(&self.body), self.written.clone())
+    }
 }
 
 /// Encodes successive requests, and rewrites only the messages that changed.
@@ -148,6 +162,9 @@ impl Encoder {
             let note = "thinking is off until this turn ends: its tool loop has no thinking that may be sent back";
             params.notes.push(note.to_owned());
         }
+        rules::change_parameters(&mut params.parameters, &preferences);
+        let mut written = rules::written_parameters(&rules, &params.parameters);
+        written.extend(rules::written_members(&rules, protocol, &egress.decisions));
         let withheld = egress.decisions.iter().any(|decision| decision.reason == EgressReason::NotIncluded);
         if withheld && preferences.include.by_user && rules.echo.loop_duty == Duty::Must {
             let note = "thinking that this provider asks for is withheld by your setting reasoning.includeInContext";
@@ -178,6 +195,7 @@ impl Encoder {
             tokens: RefCell::default(),
         };
         let (path, body) = path_and_body(request, &draft);
+        let body = edit_body(body, &cache_key.preferences.body_edits);
         let BodyTokens { head, messages } = draft.tokens.take();
         let tokens = head + messages.iter().sum::<u64>();
         notes.extend(self.cache.counter.warning());
@@ -191,6 +209,7 @@ impl Encoder {
             effort,
             unmet,
             notes,
+            written,
         }
     }
 }

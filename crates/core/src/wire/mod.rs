@@ -4,6 +4,7 @@
 //! To add a protocol, add a folder here and a variant of [`Protocol`],
 //! `ProtocolDecoder` and `ProtocolWriter`; the compiler lists the rest.
 
+mod body_edit;
 mod bounded;
 mod call_ids;
 mod chat;
@@ -15,6 +16,7 @@ mod encode;
 mod encode_cache;
 mod error_in;
 mod error_out;
+mod error_words;
 mod gemini;
 mod http_call;
 mod implicit_blocks;
@@ -42,6 +44,7 @@ use crate::protocol::Protocol;
 pub use client_request::{ClientRequest, ToolChoice, UnreadableRequest, read_request};
 pub use detect::detect_protocol;
 pub use encode::{Encoded, Encoder, Request, encode};
+pub use error_in::plain_error;
 pub use error_out::error_reply;
 pub use http_call::{Destination, HttpCall, http_call, merge_body};
 pub use reply_events::emit_reply;

@@ -2,12 +2,12 @@
 
 use aside_core::event::ProviderError;
 use aside_core::fold::Fold;
-use aside_core::wire::Decoder;
+use aside_core::wire::{Decoder, plain_error};
 
 use crate::http::HttpRefusal;
 
 /// How much of an unparseable error body is quoted.
-const MAX_QUOTED_CHARS: usize = 300;
+const MAX_QUOTED_CHARS: usize = 1000;
 
 /// Parses a refusal with the same decoder as any reply.
 pub(super) fn parse_refusal(mut decoder: Decoder, refusal: &HttpRefusal) -> ProviderError {
@@ -19,7 +19,7 @@ pub(super) fn parse_refusal(mut decoder: Decoder, refusal: &HttpRefusal) -> Prov
         let text = String::from_utf8_lossy(&refusal.body);
         let message = match text.trim() {
             "" => "the provider refused and gave no reason".to_owned(),
-            text => text.chars().take(MAX_QUOTED_CHARS).collect(),
+            text => plain_error(text).chars().take(MAX_QUOTED_CHARS).collect(),
         };
         ProviderError { message, code: None, status: None }
     });

@@ -21,6 +21,7 @@ mod permissions;
 mod probe;
 mod protected;
 mod race;
+mod refusals;
 mod rules_and_switches;
 mod scripted_server;
 mod search;
