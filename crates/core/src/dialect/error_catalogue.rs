@@ -320,8 +320,8 @@ impl ErrorRow {
     pub(crate) fn matches_normalized(&self, message: &str) -> bool {
         self.texts.iter().any(|text| {
             let mut rest = message;
-            normalized(text).split('*').all(|part| match rest.split_once(part) {
-                Some((_, after)) => {
+            normalized(text).split('*').all(|part| match after_words(rest, part) {
+                Some(after) => {
                     rest = after;
                     true
                 }
@@ -329,6 +329,18 @@ impl ErrorRow {
             })
         })
     }
+}
+
+/// What follows the first occurrence of `part` as whole words.
+fn after_words<'m>(message: &'m str, part: &str) -> Option<&'m str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins_word = part.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let ends_word = part.ends_with(|c: char| c.is_ascii_alphanumeric());
+    message.match_indices(part).find_map(|(at, found)| {
+        let (before, after) = (message.get(..at)?, message.get(at + found.len()..)?);
+        let is_whole = !(begins_word && before.ends_with(is_name)) && !(ends_word && after.starts_with(is_name));
+        is_whole.then_some(after)
+    })
 }
 
 /// A message without case, backticks and the kind of quotes, which proxies

@@ -1,6 +1,7 @@
 //! Applies dialect rules: what is sent to a provider, and why.
 
 mod answer_now;
+mod block_carrier;
 mod dialect_layer;
 mod egress;
 mod judge;
@@ -13,8 +14,8 @@ mod unmet_duties;
 mod written_keys;
 
 pub use answer_now::{AnswerMode, apply_answer_now};
+pub(crate) use block_carrier::{block_carrier, field_name};
 pub use dialect_layer::{dialect_defaults, rules_with_tags};
-pub(crate) use egress::field_name;
 pub use egress::{Decision, EgressAction};
 pub(crate) use egress::{Egress, EgressTarget, MessagePlan, plan_egress};
 pub use judge::{BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, SealCarrier, judge};

@@ -111,7 +111,7 @@ pub fn repair_ladder(repair: Repair) -> &'static [Repair] {
         R::OmitIds => &[R::OmitIds, R::StripItems, R::OffForTurn],
         R::DropParameters => &[R::DropParameters],
         R::OmitOff => &[R::OmitOff, R::PlainRequest],
-        R::PlainRequest => &[R::PlainRequest, R::StripField],
+        R::PlainRequest => &[R::PlainRequest, R::OffForTurn, R::StripField],
         R::OmitParameter => &[R::OmitParameter, R::PlainRequest],
         R::MoveParameter => &[R::MoveParameter, R::OmitParameter, R::PlainRequest],
         R::OmitMember => &[R::OmitMember, R::StripTurn, R::OffForTurn],

@@ -163,12 +163,14 @@ mod tests {
     #[test]
     fn e11_the_repairs_are_tried_in_order_and_each_once() {
         let dialects = Dialects::builtin().unwrap();
-        for row in dialects.catalogue() {
+        for row in dialects.catalogue().iter().filter(|row| row.when.is_none()) {
             let refusals = vec![refusal(&dialects, &row.id); 8];
             let first = classify(dialects.catalogue(), Some(400), &refusals[0].message).unwrap();
-            let ladder = super::super::repair_ladder(first.repair);
+            let ladder = AppliedRepair::ladder(first, &refusals[0].message);
+            let ladder: Vec<Repair> = ladder.iter().map(|applied| applied.repair).collect();
             assert_eq!(repairs_of(&dialects, &[], &refusals), ladder, "{}", row.id);
-            let known: Vec<AppliedRepair> = ladder.iter().take(1).copied().map(AppliedRepair::from).collect();
+            let known: Vec<AppliedRepair> =
+                AppliedRepair::ladder(first, &refusals[0].message).into_iter().take(1).collect();
             let rest: Vec<Repair> = ladder.iter().skip(1).copied().collect();
             assert_eq!(repairs_of(&dialects, &known, &refusals), rest, "{}: a known repair was tried", row.id);
         }

@@ -169,7 +169,7 @@ pub(crate) fn written_members(rules: &Rules, protocol: Protocol, decisions: &[De
     }
     if verbatim {
         members(rules, protocol).iter().for_each(|name| add(name));
-        if matches!(rules.echo.carrier, Carrier::FieldsOpaque) {
+        if matches!(rules.echo.carrier, Carrier::FieldsOpaque | Carrier::Field) {
             rules.read.opaque.iter().chain(rules.read.text.first()).for_each(|name| add(name));
         }
     }

@@ -2,7 +2,7 @@
 //! out, added or moved. All other bytes stay, seals included.
 
 use crate::json_text::{
-    JsonKind, ListWriter, NestedObject, Raw, each_element, each_member, member, object_into, text_member,
+    JsonKind, JsonText, ListWriter, NestedObject, Raw, each_element, each_member, member, object_into, text_member,
 };
 use crate::rules::BodyEdit;
 
@@ -37,10 +37,16 @@ fn edit_message(message: Raw<'_>, edits: &[BodyEdit], list: &mut ListWriter<'_>)
 /// Writes a message, an item or a block, with its own blocks.
 fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) {
     let kind = text_member(object, "type").unwrap_or_default();
+    // Without a seal, the text is all that a thinking block has.
+    let is_sealed = ["signature", "data", "encrypted_content"].iter().any(|seal| member(object, seal).is_some());
+    let is_needed = |name: &str| {
+        matches!(kind.as_str(), "thinking" | "reasoning")
+            && matches!(name, "thinking" | "content" | "text")
+            && !is_sealed
+    };
     let omitted = |name: &str| {
-        edits.iter().any(
-            |edit| matches!(edit, BodyEdit::OmitMember { kind: of, name: member } if *of == kind && member == name),
-        )
+        let is_named = |edit: &BodyEdit| matches!(edit, BodyEdit::OmitMember { kind: of, name: member } if *of == kind && member == name);
+        edits.iter().any(is_named) && !is_needed(name)
     };
     each_member(object, |name, value| match (name, value.kind()) {
         _ if omitted(name) => (),
@@ -75,7 +81,8 @@ fn edit_blocks(blocks: Raw<'_>, edits: &[BodyEdit], list: &mut ListWriter<'_>) {
 }
 
 fn is_empty_text(block: Raw<'_>) -> bool {
-    text_member(block, "text").is_some_and(|text| text.trim().is_empty())
+    let text = member(block, "text").and_then(JsonText::of);
+    text.is_some_and(|text| text.to_owned_text().trim().is_empty())
 }
 
 fn is_thinking(block: Raw<'_>) -> bool {
@@ -113,8 +120,8 @@ mod tests {
                 r#"{"n":1.0,"messages":[{"role":"assistant","content":[{"type":"thinking","x":1,"signature":"\u0041"},{"type":"text","x":2}]}]}"#,
                 r#"{"n":1.0,"messages":[{"role":"assistant","content":[{"type":"thinking","signature":"\u0041"},{"type":"text","x":2}]}]}"#),
             ("a member of an item", omit("reasoning", "content"),
-                r#"{"input":[{"type":"reasoning","content":[],"summary":[]},{"type":"message","content":[]}]}"#,
-                r#"{"input":[{"type":"reasoning","summary":[]},{"type":"message","content":[]}]}"#),
+                r#"{"input":[{"type":"reasoning","content":[],"encrypted_content":"e"},{"type":"reasoning","content":[1]},{"type":"message","content":[]}]}"#,
+                r#"{"input":[{"type":"reasoning","encrypted_content":"e"},{"type":"reasoning","content":[1]},{"type":"message","content":[]}]}"#),
             ("a missing member", add,
                 r#"{"input":[{"type":"reasoning","id":"r"},{"type":"reasoning","summary":[1]}]}"#,
                 r#"{"input":[{"type":"reasoning","id":"r","summary":[]},{"type":"reasoning","summary":[1]}]}"#),

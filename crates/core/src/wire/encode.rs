@@ -143,6 +143,7 @@ impl Encoder {
             rules: &rules,
             can_read: &can_read,
             has_tools: !request.tools.is_empty(),
+            is_unknown: request.dialect.unknown,
         };
         let egress = rules::plan_egress(request.messages, egress_target, &preferences);
         let flag = egress.sends_past.then_some(&rules.echo.flag);

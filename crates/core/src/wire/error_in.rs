@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Understood, error_words};
+use super::Understood;
 use crate::event::ProviderError;
 use crate::json_text::Raw;
 
@@ -29,16 +29,23 @@ pub(super) fn read_error(body: Raw<'_>) -> Option<ProviderError> {
 
 fn from_value(body: &Value) -> Option<ProviderError> {
     if let Value::String(message) = body {
-        return Some(ProviderError { message: error_words::plain(message), ..ProviderError::default() });
+        return Some(ProviderError { message: message.clone(), ..ProviderError::default() });
     }
-    // Some hosts answer with a list of errors.
-    let first = match body {
-        Value::Array(errors) => errors.iter().find(|error| error.get("error").is_some())?,
-        _ => body,
-    };
-    let message = error_words::of_body(body)?;
-    let body = first;
     let error = body.get("error").filter(|error| !error.is_null());
+    let first = |list: &str| body.get(list).and_then(|list| list.get(0));
+    let message = error
+        .and_then(|error| text(error.get("message")).or_else(|| text(Some(error))))
+        .or_else(|| first("errors").and_then(|error| text(error.get("message")).or_else(|| text(Some(error)))))
+        .or_else(|| text(body.get("detail")))
+        .or_else(|| first("detail").and_then(|detail| text(detail.get("msg"))))
+        .or_else(|| text(body.get("message")))
+        .or_else(|| text(body.get("Message")));
+    // An error without a readable message is still an error.
+    let message = match (message, error) {
+        (Some(message), _) => message,
+        (None, Some(error)) => error.to_string(),
+        (None, None) => return None,
+    };
     let code = error.and_then(|error| error.get("code").or_else(|| error.get("type"))).or_else(|| body.get("code"));
     let code = match code {
         Some(Value::String(code)) if !code.is_empty() => Some(code.clone()),
@@ -56,30 +63,6 @@ fn from_value(body: &Value) -> Option<ProviderError> {
     .and_then(|status| u16::try_from(status).ok())
     .filter(|status| (100..600).contains(status));
     Some(ProviderError { message, code, status })
-}
-
-/// The message of an error body that is not JSON: without markup, and with the
-/// words of a body that it quotes.
-pub fn plain_error(body: &str) -> String {
-    let shown = if body.trim_start().starts_with('<') { without_markup(body) } else { body.trim().to_owned() };
-    error_words::plain(&shown)
-}
-
-fn without_markup(page: &str) -> String {
-    let mut text = String::new();
-    let mut rest = page;
-    while let Some((before, tag)) = rest.split_once('<') {
-        text.push_str(before);
-        text.push(' ');
-        let hidden = ["style", "script"].iter().find(|name| tag.get(..name.len()).is_some_and(|tag| tag == **name));
-        let tag = match hidden.and_then(|name| tag.split_once(&format!("</{name}"))) {
-            Some((_, after)) => after,
-            None => tag,
-        };
-        rest = tag.split_once('>').map_or("", |(_, after)| after);
-    }
-    text.push_str(rest);
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn text(value: Option<&Value>) -> Option<String> {
@@ -117,9 +100,6 @@ mod tests {
                 "{name}"
             );
         }
-        let page = "<html><head><style>a { b }</style><title>502</title></head><body>Bad <b>Gateway</b></body></html>";
-        assert_eq!(plain_error(page), "502 Bad Gateway");
-        assert_eq!(plain_error(r#"upstream: {"error":{"message":"m"}}"#), "upstream: m");
         for fine in [r#"{"choices":[]}"#, r#"{"error":null}"#, r#"{"message":{"content":"x"}}"#] {
             let raw = Raw::of(fine).expect("valid JSON");
             assert_eq!(read_error(raw), None, "{fine}");

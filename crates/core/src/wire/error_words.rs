@@ -12,15 +12,41 @@ const MAX_BRACES: usize = 8;
 /// The longest message that is kept. Some hosts send the whole request back.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// The words of an error body. None if it is not an error.
-pub(super) fn of_body(body: &Value) -> Option<String> {
-    let words = of_value(body, 0)?;
-    Some(bounded(words))
+/// Everything that the body of a refusal says about its cause, for people and
+/// for finding a repair. Bounded, and never empty.
+pub fn error_words(body: &str) -> String {
+    let text = body.trim();
+    // A refused stream may answer with its first event.
+    let event = text.strip_prefix("data:").map(|event| event.lines().next().unwrap_or_default().trim());
+    let json: Option<Value> = serde_json::from_str(event.unwrap_or(text)).ok();
+    let words = match json {
+        Some(Value::String(text)) => unquoted(&text, 0),
+        Some(value) => of_value(&value, 0).unwrap_or_else(|| value.to_string()),
+        None if text.starts_with('<') => without_markup(text),
+        None => unquoted(&bounded(text.to_owned()), 0),
+    };
+    match bounded(words) {
+        words if words.trim().is_empty() => "the provider refused and gave no reason".to_owned(),
+        words => words,
+    }
 }
 
-/// The words of an error that is only text, which may quote another error.
-pub(super) fn plain(text: &str) -> String {
-    bounded(unquoted(&bounded(text.to_owned()), 0))
+/// The text of an HTML page.
+fn without_markup(page: &str) -> String {
+    let mut text = String::new();
+    let mut rest = page;
+    while let Some((before, tag)) = rest.split_once('<') {
+        text.push_str(before);
+        text.push(' ');
+        let hidden = ["style", "script"].iter().find(|name| tag.starts_with(**name));
+        let tag = match hidden.and_then(|name| tag.split_once(&format!("</{name}"))) {
+            Some((_, after)) => after,
+            None => tag,
+        };
+        rest = tag.split_once('>').map_or("", |(_, after)| after);
+    }
+    text.push_str(rest);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn of_value(body: &Value, depth: usize) -> Option<String> {
@@ -184,10 +210,13 @@ mod tests {
             ("detail object", r#"{"message":{"detail":[{"loc":["body","x"],"msg":"m"}]}}"#,               "body.x: m"),
             ("list",          r#"[{"error":{"message":"m"}},{"error":{"message":"n"}}]"#,                 "m; n"),
             ("errors",        r#"{"errors":[{"message":"m"},"n"]}"#,                                      "m; n"),
+            ("event",         "data:{\"error\":{\"message\":\"m\"}}\n\ndata: [DONE]\n",                    "m"),
+            ("text",          r#"upstream: {"error":{"message":"m"}}"#,                                   "upstream: m"),
+            ("page",          "<html><style>a { b }</style><h1>502</h1>Bad <b>Gateway</b></html>",        "502 Bad Gateway"),
+            ("nothing",       "",                                                                         "the provider refused and gave no reason"),
         ];
         for (name, body, expected) in cases {
-            let body: Value = serde_json::from_str(body).expect(name);
-            assert_eq!(of_body(&body).as_deref(), Some(expected), "{name}");
+            assert_eq!(error_words(body), expected, "{name}");
         }
     }
 
@@ -197,10 +226,9 @@ mod tests {
         for _ in 0..12 {
             body = serde_json::json!({ "error": { "message": body } }).to_string();
         }
-        let body: Value = serde_json::from_str(&body).expect("valid JSON");
-        assert!(of_body(&body).is_some_and(|words| words.len() <= MAX_BYTES));
+        assert!(error_words(&body).len() <= MAX_BYTES);
         let long = serde_json::json!({ "error": { "message": "é".repeat(MAX_BYTES) } });
-        assert!(of_body(&long).is_some_and(|words| words.len() <= MAX_BYTES));
-        assert!(plain(&"{[".repeat(MAX_BYTES)).len() <= MAX_BYTES);
+        assert!(error_words(&long.to_string()).len() <= MAX_BYTES);
+        assert!(error_words(&"{[".repeat(MAX_BYTES)).len() <= MAX_BYTES);
     }
 }

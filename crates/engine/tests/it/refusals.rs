@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exchange_support::TestSink;
 use crate::scripted_server::{ScriptedServer, answer};
+use crate::session_support::dialects;
 use conversations::{HistoryVariant, conversation};
 use wrappers::{WRAPPERS, Wrapper};
 
@@ -119,8 +120,14 @@ fn tools() -> Vec<ToolSpec> {
     vec![ToolSpec { name: "get".to_owned(), description: "Gets a value.".to_owned(), parameters }]
 }
 
-async fn refuse_once(row: &RefusalRow, setup: &Setup, wrapper: &Wrapper) -> Healed {
-    let dialects = Arc::new(dialects_for(row, setup));
+async fn refuse_once(
+    row: &RefusalRow,
+    setup: &Setup,
+    wrapper: &Wrapper,
+    dialects: &Arc<Dialects>,
+    http: &Http,
+) -> Healed {
+    let dialects = Arc::clone(dialects);
     let id = if setup.dialect.is_empty() { &row.dialect } else { &setup.dialect };
     let model = if setup.model.is_empty() { &row.model } else { &setup.model };
     let dialect = dialects.get(id).unwrap_or_else(|| panic!("{}: no dialect {id}", row.id)).clone();
@@ -164,8 +171,7 @@ async fn refuse_once(row: &RefusalRow, setup: &Setup, wrapper: &Wrapper) -> Heal
     };
     let cancel = CancellationToken::new();
     let stop = StopSignals { cancel: &cancel, answer_now: None };
-    let http = Http::new(Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(10) });
-    let exchange = Exchange { dialects, http, redactor: Redactor::default() };
+    let exchange = Exchange { dialects, http: http.clone(), redactor: Redactor::default() };
     let mut sink = TestSink::default();
     let outcome = exchange.run(&request, &mut Encoder::new(), stop, &mut sink).await;
     assert_eq!(messages, stored, "{}: what is stored stays", row.id);
@@ -180,16 +186,15 @@ async fn refuse_once(row: &RefusalRow, setup: &Setup, wrapper: &Wrapper) -> Heal
 }
 
 /// The built-in dialects, with the lines of a setup over one of them.
-fn dialects_for(row: &RefusalRow, setup: &Setup) -> Dialects {
+fn dialects_for(row: &RefusalRow, setup: &Setup) -> Arc<Dialects> {
     if setup.dialect_lines.is_empty() {
-        return Dialects::builtin().unwrap();
+        return dialects();
     }
     let id = if setup.dialect.is_empty() { &row.dialect } else { &setup.dialect };
     let path = format!("{id}.toml");
     let text = format!("id = \"{id}\"\n{}\n", setup.dialect_lines.join("\n"));
-    Dialects::with_user_files(&[DialectSource { path: &path, text: &text }]).unwrap_or_else(|error| {
-        panic!("{}: {error}", row.id);
-    })
+    let dialects = Dialects::with_user_files(&[DialectSource { path: &path, text: &text }]);
+    Arc::new(dialects.unwrap_or_else(|error| panic!("{}: {error}", row.id)))
 }
 
 #[tokio::test]
@@ -201,11 +206,13 @@ async fn e11_real_refusals_are_repaired_with_the_smallest_change() {
     let table = table();
     let (mut failures, mut changes, mut not_handled) = (Vec::new(), BTreeMap::new(), Vec::new());
     let mut n_handled = 0;
+    let http = Http::new(Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(10) });
     for row in &rows {
         let setup = table.get(&row.id).cloned().unwrap_or_default();
+        let dialects = dialects_for(row, &setup);
         let mut handled = true;
         for wrapper in WRAPPERS {
-            let healed = refuse_once(row, &setup, wrapper).await;
+            let healed = refuse_once(row, &setup, wrapper, &dialects, &http).await;
             let name = format!("{} {}", row.id, wrapper.name);
             let Healed { repaired, answered, change, n_requests } = &healed;
             if row.is_negative {

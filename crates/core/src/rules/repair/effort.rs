@@ -14,11 +14,11 @@ pub(super) fn restrict(listed: &[String], rules: &mut Rules, preferences: &mut R
     let has_default = listed.iter().any(|word| word == DEFAULT);
     let ladder = &mut rules.ask.effort;
     if listed.is_empty() {
-        // Every model with levels has the middle ones, so it has none.
-        if sent.as_deref().is_some_and(|sent| matches!(sent, "low" | "medium" | "high")) {
-            ladder.values.clear();
-        }
-        ladder.values.retain(|level| Some(level) != sent.as_ref());
+        // Every model with levels has the middle ones. If one of them is refused,
+        // this model has no levels.
+        let is_usual = |level: &str| matches!(level, "low" | "medium" | "high");
+        let has_levels = !sent.as_deref().is_some_and(is_usual);
+        ladder.values.retain(|level| has_levels && is_usual(level));
     } else if levels.is_empty() && has_default {
         ladder.values = EFFORT_LEVELS.map(str::to_owned).to_vec();
         ladder.map = EFFORT_LEVELS.map(|level| (level.to_owned(), DEFAULT.to_owned())).into();

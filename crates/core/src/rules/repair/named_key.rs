@@ -61,7 +61,7 @@ pub(super) fn repairs_for_named_key(
     }
     match named.first() {
         Some(key) if key.rule == KeyRule::Carrier => vec![Repair::StripField.into(), Repair::OffForTurn.into()],
-        Some(key) => ladder(Repair::OmitParameter, &[named_part(&mentions, key)], &key.path),
+        Some(key) => ladder(Repair::OmitParameter, &[named_part(&mentions, &message_words, key)], &key.path),
         None => Vec::new(),
     }
 }
@@ -91,10 +91,14 @@ fn ladder(repair: Repair, details: &[String], path: &str) -> Vec<AppliedRepair> 
 
 /// The path to leave out: the part of the key's path that the message names. A
 /// switch is left out as a whole, because its other members need it.
-fn named_part(mentions: &[Mention<'_>], key: &WrittenKey) -> String {
+fn named_part(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKey) -> String {
     let names: Vec<&str> = key.path.split('.').collect();
     let is_switch = matches!(key.rule, KeyRule::On | KeyRule::Off);
-    let is_named = |name: &str| mentions.iter().any(|mention| mention.names.last().is_some_and(|last| *last == name));
+    let is_named = |name: &str| {
+        let name_words = words(name);
+        mentions.iter().any(|mention| mention.names.last().is_some_and(|last| *last == name))
+            || (name_words.len() > 1 && contains_phrase(message_words, &name_words))
+    };
     match names.last() {
         Some(leaf) if !is_switch && is_named(leaf) => key.path.clone(),
         _ => {
@@ -110,9 +114,8 @@ fn named_part(mentions: &[Mention<'_>], key: &WrittenKey) -> String {
 fn names_key(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKey) -> bool {
     let names: Vec<&str> = key.path.split('.').collect();
     let same = |a: &str, b: &str| words(a) == words(b);
-    let leaf = names.last().copied().unwrap_or_default();
-    let leaf_words = words(leaf);
-    if leaf_words.len() > 1 && contains_phrase(message_words, &leaf_words) {
+    let is_phrase = |name: &&&str| is_own(name) && words(name).len() > 1;
+    if names.iter().filter(is_phrase).any(|name| contains_phrase(message_words, &words(name))) {
         return true;
     }
     if let [.., above, leaf] = names.as_slice() {

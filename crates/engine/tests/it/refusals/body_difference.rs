@@ -6,6 +6,7 @@ use serde_json::Value;
 
 /// `- path` for what is gone, `+ path` for what is new, `~ path=value` for what changed.
 pub(crate) fn difference(before: &Value, after: &Value) -> String {
+    let is_equal = before == after;
     let (before, after) = (leaves(before), leaves(after));
     let gone = missing_from(&before, &after);
     let new = missing_from(&after, &before);
@@ -17,6 +18,9 @@ pub(crate) fn difference(before: &Value, after: &Value) -> String {
     let mut out: Vec<String> = only(&gone, &before).into_iter().map(|path| format!("- {path}")).collect();
     out.extend(only(&new, &after).into_iter().map(|path| format!("+ {path}")));
     out.extend(changed.iter().map(|path| format!("~ {path}={}", new[*path].join(","))));
+    if out.is_empty() && !is_equal {
+        out.push("~ order".to_owned());
+    }
     out.join(", ")
 }
 
@@ -38,6 +42,7 @@ fn walk(value: &Value, path: String, leaves: &mut BTreeMap<String, Vec<String>>)
         Value::Array(elements) if !elements.is_empty() => {
             for element in elements {
                 let kind = element.get("type").or_else(|| element.get("role")).and_then(Value::as_str);
+                let kind = kind.map(|kind| kind.split('.').next_back().unwrap_or(kind));
                 let kind = kind.unwrap_or_else(|| element.as_object().and_then(|o| o.keys().next()).map_or("*", |k| k));
                 walk(element, format!("{path}[{kind}]"), leaves);
             }
