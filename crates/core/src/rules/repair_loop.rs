@@ -57,6 +57,9 @@ impl<'a> RepairLoop<'a> {
     /// Adds the smallest repair that was not tried yet and that changes the
     /// refused request. `encode` returns the body with some repairs. None if
     /// nothing is left to try, or the refusal is about something else.
+    ///
+    /// A fault that the request does not have is reported by mistake: then the
+    /// first repair is added once, although it changes nothing.
     pub fn refused(
         &mut self,
         error: &ProviderError,
@@ -66,19 +69,19 @@ impl<'a> RepairLoop<'a> {
         if self.tried().len() >= MAX_RESENDS {
             return None;
         }
-        let Diagnosis { row, ladder } = self.diagnosis(error, refused)?;
-        for applied in ladder {
-            if applied.was_tried(&self.repairs) {
-                continue;
-            }
-            let notice = RepairNotice { row: row.clone(), repair: applied.repair, refusal: error.message.clone() };
-            self.repairs.push(applied);
-            if encode(&self.repairs) != refused.body {
-                return Some(notice);
-            }
-            self.repairs.pop();
-        }
-        None
+        let Diagnosis { row, ladder, is_fault } = self.diagnosis(error, refused)?;
+        let ladder: Vec<AppliedRepair> =
+            ladder.into_iter().filter(|applied| !applied.was_tried(&self.repairs)).collect();
+        let changes = |applied: &&AppliedRepair| {
+            let repairs: Vec<AppliedRepair> = self.repairs.iter().chain([*applied]).cloned().collect();
+            encode(&repairs) != refused.body
+        };
+        let changing = ladder.iter().find(changes);
+        // A request without the reported fault is sent once more as it is.
+        let applied = changing.or(ladder.first().filter(|_| is_fault && self.tried().is_empty()))?.clone();
+        let notice = RepairNotice { row, repair: applied.repair, refusal: error.message.clone() };
+        self.repairs.push(applied);
+        Some(notice)
     }
 
     fn diagnosis(&self, error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
@@ -156,8 +159,9 @@ mod tests {
         assert_eq!(notice.repair, Repair::StripTurn);
         assert_eq!(repair_loop.tried(), [AppliedRepair::from(Repair::StripTurn)]);
         let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
-        assert_eq!(repair_loop.refused(&error, &refused, changed_by(Repair::FillAll)), None);
-        assert_eq!(repair_loop.repairs(), []);
+        let unchanged = || changed_by(Repair::FillAll);
+        assert!(repair_loop.refused(&error, &refused, unchanged()).is_some(), "it may have been a mistake");
+        assert_eq!(repair_loop.refused(&error, &refused, unchanged()), None, "once");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A repair with the details that the error message gives.
 
-use super::mentions::mentions;
+use super::mentions::{Mention, mentions};
 use crate::dialect::{EFFORT_LEVELS, ErrorRow, Repair};
 
 /// A repair, with details from the error message.
@@ -114,11 +114,10 @@ fn sampling_in(message: &str) -> Vec<String> {
 /// The old and the new path of a parameter that has moved.
 fn moved_in(message: &str) -> Vec<String> {
     let Some((before, after)) = message.split_once("moved to") else { return Vec::new() };
-    let path = |text: &str| {
-        let found = mentions(text).into_iter().find(|mention| mention.marked && mention.names.len() < 4);
-        found.map(|mention| mention.names.join("."))
-    };
-    match (path(before.split_once(':').map_or(before, |(_, rest)| rest)), path(after)) {
+    let path = |mention: Mention<'_>| mention.names.join(".");
+    let from = mentions(before).into_iter().rfind(|mention| mention.quoted).map(path);
+    let to = mentions(after).into_iter().find(|mention| mention.quoted).map(path);
+    match (from, to) {
         (Some(from), Some(to)) => vec![from, to],
         _ => Vec::new(),
     }

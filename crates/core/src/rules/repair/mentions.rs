@@ -10,6 +10,8 @@ pub(super) struct Mention<'m> {
     /// Quotes, a path, or a word such as "parameter" mark it as a key. Without
     /// them, `reasoning` is just a word.
     pub(super) marked: bool,
+    /// It is in quotes.
+    pub(super) quoted: bool,
 }
 
 /// How much of a message is searched.
@@ -47,13 +49,13 @@ pub(super) fn mentions(message: &str) -> Vec<Mention<'_>> {
         let before = message.get(..*start).and_then(|before| before.chars().next_back());
         let after = message.get(*end..).and_then(|after| after.chars().next());
         let is_quote = |c: Option<char>| c.is_some_and(|c| matches!(c, '\'' | '"' | '`' | '\u{2018}' | '\u{201c}'));
-        let marked = is_quote(before)
-            || is_quote(after)
+        let quoted = is_quote(before) || is_quote(after);
+        let marked = quoted
             || after == Some(':')
             || names.len() > 1
             || is_one_of(&BEFORE, at.checked_sub(1))
             || is_one_of(&AFTER, Some(at + 1));
-        Mention { names, indices, marked }
+        Mention { names, indices, marked, quoted }
     };
     spans.iter().enumerate().map(mention).collect()
 }
