@@ -19,6 +19,7 @@ pub mod log;
 pub mod mcp;
 pub mod mcp_tables;
 pub mod model_choice;
+pub mod model_facts;
 mod permission_table;
 pub mod profiles;
 pub mod provider_tables;
