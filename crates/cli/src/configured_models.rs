@@ -1,10 +1,10 @@
-//! How `aside models` shows the providers of config.toml.
+//! How `aside models --rules` shows the providers of config.toml.
 
 use aside_core::model_table::Price;
 use aside_session::provider_tables::ProviderTable;
 use serde_json::{Value, json};
 
-use crate::models::{assignments, line};
+use crate::model_rules::{assignments, line};
 
 /// The user's own provider, or their changes to a built-in one.
 pub(crate) fn table_text(table: &ProviderTable) -> String {

@@ -15,7 +15,7 @@ pub struct Sourced<T> {
     pub date: Option<String>,
 }
 
-/// What is known about a model. What nobody says is none.
+/// What is known about a model. What is unknown is none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelFacts {
     /// The window: tokens of a request and its reply.
@@ -61,6 +61,32 @@ impl ModelFacts {
     /// The input that fits.
     pub fn context_limit(&self) -> Option<u64> {
         self.input.as_ref().or(self.context.as_ref()).map(|limit| limit.value)
+    }
+
+    /// With what the provider's own list says. Only the user's facts count more.
+    #[must_use]
+    pub fn with_live(self, live: ModelFacts) -> ModelFacts {
+        let mut facts = self.clone().of_user();
+        facts.fill(live);
+        facts.fill(self);
+        facts
+    }
+
+    /// Only what the user says.
+    fn of_user(self) -> ModelFacts {
+        fn of_user<T>(fact: Option<Sourced<T>>) -> Option<Sourced<T>> {
+            fact.filter(|fact| fact.source == FactSource::User)
+        }
+        ModelFacts {
+            context: of_user(self.context),
+            input: of_user(self.input),
+            output: of_user(self.output),
+            price: of_user(self.price),
+            images: of_user(self.images),
+            efforts: of_user(self.efforts),
+            thinks: of_user(self.thinks),
+            status: of_user(self.status),
+        }
     }
 
     /// Takes over what is unknown so far.

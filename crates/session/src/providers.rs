@@ -49,6 +49,11 @@ pub enum KeySource {
 }
 
 impl Provider {
+    /// `PROVIDER/MODEL`
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.id, self.model)
+    }
+
     /// The origin of seals in this provider's replies.
     pub fn origin(&self) -> Origin {
         let endpoint = match &self.endpoint {
@@ -88,8 +93,8 @@ pub struct Providers<'a> {
 }
 
 impl Providers<'_> {
-    /// Resolves `PROVIDER/MODEL`. A dialect from the command line overrides every
-    /// other, and is the provider if `name` has none.
+    /// Resolves `PROVIDER/MODEL`, or the bare name of a model that a provider is known to have. A dialect from the
+    /// command line overrides every other, and is the provider if `name` has none.
     pub fn resolve(&self, name: &str, dialect: Option<&str>) -> Result<Provider, HintedError> {
         let dialect_override = dialect.map(|id| self.dialect(id)).transpose()?;
         let (id, model) = match name.split_once('/') {
@@ -97,7 +102,10 @@ impl Providers<'_> {
             Some((id, model)) if self.knows(id) => (id, model),
             _ => match dialect {
                 Some(id) => (id, name),
-                None => return Err(self.unknown_provider(name)),
+                None => match self.find_bare(name) {
+                    Some(full) => return self.resolve(&full, None),
+                    None => return Err(self.unknown_model(name)),
+                },
             },
         };
         if model.is_empty() {
@@ -120,7 +128,7 @@ impl Providers<'_> {
         self.dialects.get(id).is_some() || self.tables.iter().any(|table| table.name == id)
     }
 
-    fn unknown_provider(&self, name: &str) -> HintedError {
+    pub(crate) fn unknown_provider(&self, name: &str) -> HintedError {
         let own = self.tables.iter().map(|table| table.name.as_str());
         let known = self.dialects.iter().map(|dialect| dialect.id.as_str());
         let mut all: Vec<&str> = own.chain(known).chain([SIMULATOR]).collect();
@@ -132,7 +140,8 @@ impl Providers<'_> {
 
     fn dialect(&self, id: &str) -> Result<Dialect, HintedError> {
         let dialect = self.dialects.get(id).cloned();
-        dialect.ok_or_else(|| HintedError::new(format!("unknown dialect `{id}`")).hint("aside models lists them"))
+        dialect
+            .ok_or_else(|| HintedError::new(format!("unknown dialect `{id}`")).hint("aside models --rules lists them"))
     }
 
     fn resolve_simulator(&self, model: &str, dialect_override: Option<Dialect>) -> Result<Provider, HintedError> {

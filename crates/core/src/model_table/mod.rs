@@ -22,13 +22,13 @@ const BUILTIN: DialectSource<'static> =
 /// The user's table over the built-in one.
 #[derive(Debug, Clone)]
 pub struct ModelTables {
-    user: Option<ModelTable>,
-    builtin: ModelTable,
+    user: Option<ModelRows>,
+    builtin: ModelRows,
 }
 
 /// One table of models.
 #[derive(Debug, Clone)]
-pub struct ModelTable {
+pub struct ModelRows {
     origin: TableOrigin,
     date: Option<String>,
     /// The rows, sorted by dialect and model, each with its line end.
@@ -83,14 +83,14 @@ impl FoundModel<'_> {
 
 impl Default for ModelTables {
     fn default() -> ModelTables {
-        ModelTables { user: None, builtin: ModelTable::builtin() }
+        ModelTables { user: None, builtin: ModelRows::builtin() }
     }
 }
 
 impl ModelTables {
     /// The built-in table with the user's table over it.
     pub fn with_user_table(source: DialectSource<'_>) -> Result<ModelTables, ModelTableError> {
-        Ok(ModelTables { user: Some(ModelTable::parse(source)?), ..ModelTables::default() })
+        Ok(ModelTables { user: Some(ModelRows::parse(source)?), ..ModelTables::default() })
     }
 
     /// What the tables say about a model: its own row, the user's first, else a row of its family.
@@ -127,7 +127,7 @@ impl ModelTables {
 
     /// All dialects with all their models, as they stand in the tables.
     pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.tables().flat_map(ModelTable::names)
+        self.tables().flat_map(ModelRows::names)
     }
 
     /// The date of the built-in table.
@@ -135,19 +135,19 @@ impl ModelTables {
         self.builtin.date.as_deref()
     }
 
-    fn tables(&self) -> impl Iterator<Item = &ModelTable> {
+    fn tables(&self) -> impl Iterator<Item = &ModelRows> {
         self.user.iter().chain([&self.builtin])
     }
 }
 
-impl ModelTable {
-    fn builtin() -> ModelTable {
+impl ModelRows {
+    fn builtin() -> ModelRows {
         let (date, rows) = row::split_head(BUILTIN.text);
-        ModelTable { origin: TableOrigin::Builtin, date: date.map(str::to_owned), rows: Cow::Borrowed(rows) }
+        ModelRows { origin: TableOrigin::Builtin, date: date.map(str::to_owned), rows: Cow::Borrowed(rows) }
     }
 
     /// Checks every row and sorts them.
-    fn parse(source: DialectSource<'_>) -> Result<ModelTable, ModelTableError> {
+    fn parse(source: DialectSource<'_>) -> Result<ModelRows, ModelTableError> {
         let (date, rows) = row::check(source)?;
         let mut lines: Vec<&str> = rows.lines().filter(|line| !line.is_empty()).collect();
         lines.sort_unstable_by_key(|line| key_of(line));
@@ -156,7 +156,7 @@ impl ModelTable {
             rows.push_str(line);
             rows.push('\n');
         }
-        Ok(ModelTable { origin: TableOrigin::User, date: date.map(str::to_owned), rows: Cow::Owned(rows) })
+        Ok(ModelRows { origin: TableOrigin::User, date: date.map(str::to_owned), rows: Cow::Owned(rows) })
     }
 
     fn found<'a>(&'a self, row: ModelRow<'a>, name_match: NameMatch) -> FoundModel<'a> {

@@ -23,7 +23,7 @@ fn table(rows: &[&str]) -> String {
 #[test]
 fn the_built_in_table_is_valid_and_sorted() {
     super::row::check(BUILTIN).expect("valid");
-    let builtin = ModelTable::builtin();
+    let builtin = ModelRows::builtin();
     let keys: Vec<_> = builtin.rows.lines().map(key_of).collect();
     assert!(keys.len() > 500, "{}", keys.len());
     assert!(keys.is_sorted_by(|a, b| a < b), "sorted, and no row twice");
