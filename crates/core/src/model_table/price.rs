@@ -122,13 +122,8 @@ mod tests {
         let tier = PriceTier { from: 200_000, input: 2.0, output: 20.0, cache_read: Some(0.2) };
         let price =
             Price { input: 1.0, output: 10.0, cache_read: Some(0.1), cache_write: Some(1.25), tiers: vec![tier] };
-        let usage = |input, output, reasoning, cached| Usage {
-            input: Some(input),
-            output: Some(output),
-            reasoning,
-            cached,
-            ..Usage::default()
-        };
+        let usage =
+            |input, output, reasoning, cached| Usage { input: Some(input), output: Some(output), reasoning, cached };
         let inside = UsageCounting { thinking: ThinkingCount::InOutput, cached: CachedCount::InInput };
         let beside =
             UsageCounting { thinking: ThinkingCount::SeparateFromOutput, cached: CachedCount::SeparateFromInput };
