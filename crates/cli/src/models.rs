@@ -95,8 +95,12 @@ fn write_lines(out: &mut impl Write, entries: &[ModelEntry]) -> std::io::Result<
     }
     let rows: Vec<[String; 7]> =
         std::iter::once(HEADINGS.map(str::to_owned)).chain(entries.iter().map(cells)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let mut widths = [0; 7];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
     for row in &rows {
         let line: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         writeln!(out, "{}", line.join("  ").trim_end())?;
@@ -146,13 +150,14 @@ fn source<T>(fact: &Sourced<T>) -> String {
 fn as_json(entry: &ModelEntry) -> Value {
     let facts = &entry.facts;
     let mut sources = Map::new();
-    let mut value = json!({
-        "id": format!("{}/{}", entry.provider, entry.model),
-        "provider": entry.provider, "dialect": entry.dialect, "model": entry.model,
-    });
+    let mut members = Map::new();
+    members.insert("id".to_owned(), json!(format!("{}/{}", entry.provider, entry.model)));
+    members.insert("provider".to_owned(), json!(entry.provider));
+    members.insert("dialect".to_owned(), json!(entry.dialect));
+    members.insert("model".to_owned(), json!(entry.model));
     let mut add = |name: &str, fact: Option<(Value, Value)>| {
         let (fact, source) = fact.unzip();
-        value[name] = fact.unwrap_or(Value::Null);
+        members.insert(name.to_owned(), fact.unwrap_or(Value::Null));
         if let Some(source) = source {
             sources.insert(name.to_owned(), source);
         }
@@ -165,8 +170,8 @@ fn as_json(entry: &ModelEntry) -> Value {
     add("efforts", sourced(facts.efforts.as_ref(), |efforts| json!(efforts)));
     add("thinks", sourced(facts.thinks.as_ref(), |thinks| json!(thinks)));
     add("status", sourced(facts.status.as_ref(), |status| json!(status)));
-    value["sources"] = Value::Object(sources);
-    value
+    members.insert("sources".to_owned(), Value::Object(sources));
+    Value::Object(members)
 }
 
 /// A fact and its source.
