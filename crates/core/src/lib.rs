@@ -200,6 +200,7 @@ pub mod json_text;
 pub mod json_value;
 pub mod mention;
 pub mod message;
+pub mod model_table;
 pub mod permission_question;
 pub mod protocol;
 pub mod repetition;
@@ -223,7 +224,8 @@ pub use history::{EntryId, History};
 pub use message::{Message, Role};
 pub use protocol::Protocol;
 pub use rules::{
-    BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, RefusedRequest, RepairLoop, judge,
+    BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, LeftOut, LeftOutReason, RefusedRequest,
+    RepairLoop, judge,
 };
 pub use settings::{Layer, Settings};
 pub use tags::{TagPair, TagParser, TagPiece, TagRules};

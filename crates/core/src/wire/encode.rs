@@ -16,8 +16,8 @@ use crate::history::EntryId;
 use crate::message::Message;
 use crate::protocol::Protocol;
 use crate::rules::{
-    self, AppliedRepair, Decision, EgressReason, EgressTarget, RefusedRequest, RequestParams, RequestPreferences,
-    WrittenKey,
+    self, AppliedRepair, Decision, EgressReason, EgressTarget, LeftOut, RefusedRequest, RequestParams,
+    RequestPreferences, WrittenKey,
 };
 use crate::settings::Settings;
 use crate::tokens::TokenCounter;
@@ -67,8 +67,10 @@ pub struct Encoded {
     pub effort: Option<String>,
     /// Requirements of the provider that this request cannot meet, in words.
     pub unmet: Vec<String>,
-    /// What was changed or left out on the user's behalf, in words.
+    /// What was changed on the user's behalf, in words.
     pub notes: Vec<String>,
+    /// What is not sent, apart from thinking, whose decisions say so.
+    pub left_out: Vec<LeftOut>,
     /// The keys that were written for the sake of thinking, with the rule that
     /// wrote each.
     pub written: Vec<WrittenKey>,
@@ -210,6 +212,7 @@ impl Encoder {
             effort,
             unmet,
             notes,
+            left_out: egress.left_out,
             written,
         }
     }
