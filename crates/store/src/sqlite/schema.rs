@@ -13,12 +13,20 @@ pub(super) const APPLICATION: i64 = 0x6173_6964;
 /// Rows are long texts, and on small pages each of them wastes space.
 pub(super) const PAGE_SIZE: i64 = 16384;
 
-const MIGRATIONS: [&str; 2] = [FIRST, EXTRA];
+const MIGRATIONS: [&str; 3] = [FIRST, EXTRA, REPLY_EXTRA];
 
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
 
 /// Unknown header members of an imported conversation.
 const EXTRA: &str = "ALTER TABLE session ADD COLUMN extra TEXT;";
+
+/// Tokens written to the provider's cache, and the members of a reply that have
+/// no neutral form. From this version on, blocks may be media or documents, and
+/// tool results may hold them.
+const REPLY_EXTRA: &str = "
+ALTER TABLE message ADD COLUMN cache_write INTEGER;
+ALTER TABLE message ADD COLUMN reply_extra TEXT;
+";
 
 const FIRST: &str = "
 CREATE TABLE session (

@@ -40,6 +40,7 @@ fn first_messages() -> Vec<Message> {
             items: vec![0..3, 5..9],
             span: Some(ThinkingSpan { started: Time(10), ended: Time(20) }),
             native,
+            extra: Default::default(),
         })
     };
     let seals = |signature: Option<&str>, encrypted: Option<String>| Seals {
@@ -48,7 +49,14 @@ fn first_messages() -> Vec<Message> {
     };
     let call = |id, arguments| {
         let seal = Some(seal(SealKind::Signature, "sig"));
-        Block::ToolCall(ToolCall { id, name: "read".to_owned(), arguments, seal, native: None })
+        Block::ToolCall(ToolCall {
+            id,
+            name: "read".to_owned(),
+            arguments,
+            seal,
+            native: None,
+            extra: Default::default(),
+        })
     };
     let image = Image { media_type: "image/png".to_owned(), data: "iVBORw0KGgo=".to_owned() };
     let origin = Origin {
@@ -69,6 +77,7 @@ fn first_messages() -> Vec<Message> {
             text: "the answer".to_owned(),
             seal: Some(seal(SealKind::Encrypted, "x")),
             native: native("{}"),
+            extra: Default::default(),
         }),
         call(CallId::Given("call_1".to_owned()), Arguments::Json(r#"{"path":"src/main.rs"}"#.to_owned())),
         call(CallId::Invented("aside_call_1".to_owned()), Arguments::Broken(r#"{"path""#.to_owned())),
@@ -79,11 +88,12 @@ fn first_messages() -> Vec<Message> {
         blocks,
         origin: Some(origin),
         ending: Some(Ending::Unrecognized("odd".to_owned())),
-        usage: Some(Usage { input: Some(1), output: None, reasoning: Some(3), cached: Some(4) }),
+        usage: Some(Usage { input: Some(1), output: None, reasoning: Some(3), cached: Some(4), cache_write: None }),
         empty_thinking_field: Some("field".to_owned()),
         interrupted: false,
         at: Some(Time(1_700_000_000_000)),
-        extra: vec![("key".to_owned(), r#"{"a":1}"#.to_owned())],
+        unknown_members: vec![("key".to_owned(), r#"{"a":1}"#.to_owned())],
+        extra: Default::default(),
     };
     let result = ToolResult {
         id: "call_1".to_owned(),
