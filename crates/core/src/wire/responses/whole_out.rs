@@ -6,7 +6,7 @@ use super::item_out::{ItemKindOut, ItemOut};
 use crate::block::{Block, Reply, Thinking};
 use crate::dialect::Rules;
 use crate::event::{Ending, ProviderError, Usage};
-use crate::json_text::{ObjectWriter, quote, set_value};
+use crate::json_text::{ObjectWriter, quote};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::error_in_stream;
 use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
