@@ -327,7 +327,7 @@ fn bedrock_choice(value: &Value) -> Option<ToolChoice> {
     named.or_else(|| value.get("auto").map(|_| ToolChoice::Auto))
 }
 
-/// A format with a `type`; the schema is in the member `inner`, or beside the type.
+/// A format with a `type`; the schema is in the member `inner`, or next to the type.
 fn typed_format(value: &Value, inner: &str) -> Option<ResponseFormat> {
     match value.get("type")?.as_str()? {
         "text" => Some(ResponseFormat::Text),

@@ -42,7 +42,7 @@ pub(super) struct RequestDraft<'a> {
 /// Where a member of a tool belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolLevel {
-    /// Beside the name.
+    /// Next to the name.
     Inner,
     /// Around the object that holds the name.
     Outer,

@@ -190,7 +190,7 @@ fn check(dialect: &Dialect, parameters: &Parameters, tools: &[ToolSpec]) {
     let mut found = read(dialect, "m", &encoded);
     let case = format!("{}: {:?}\n{}", dialect.id, encoded.left_out, encoded.body);
 
-    // What the encoder writes by itself is no part of the request.
+    // What the encoder writes by itself does not belong to the request.
     let mut bare = Parameters::new();
     (bare.thinking, bare.max_output_tokens) = (parameters.thinking, parameters.max_output_tokens);
     let bare = read(dialect, "m", &send(dialect, "m", &bare, &[], &settings));
