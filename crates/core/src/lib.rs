@@ -189,6 +189,7 @@ pub mod json_text;
 pub mod json_value;
 pub mod mention;
 pub mod message;
+pub mod model_table;
 pub mod parameters;
 pub mod permission_question;
 pub mod protocol;
