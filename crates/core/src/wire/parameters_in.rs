@@ -147,7 +147,7 @@ impl Members {
             Protocol::Ollama => self.take("format", |value| match value {
                 Value::String(word) if word == "json" => Some(ResponseFormat::Json),
                 Value::Object(_) => Some(ResponseFormat::Schema(ResponseSchema::new(value.clone()))),
-                _ => None,
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
             }),
             Protocol::Bedrock => self.take("outputConfig.textFormat", bedrock_format),
         };
