@@ -344,7 +344,8 @@ fn e17_each_protocol_has_its_own_names() {
         assert_eq!(body, expected, "{protocol}");
         let losses: Vec<&str> = encoded.left_out.iter().map(|loss| loss.path.as_str()).collect();
         let (mut losses, mut lost) = (losses, lost.to_vec());
-        (losses.sort_unstable(), lost.sort_unstable());
+        losses.sort_unstable();
+        lost.sort_unstable();
         assert_eq!(losses, lost, "{protocol}: {:?}", encoded.left_out);
         let top_k = encoded.left_out.iter().find(|loss| loss.path == "top_k");
         assert!(top_k.is_none_or(|loss| loss.reason.to_string() == none(protocol.as_str())), "{top_k:?}");
