@@ -117,7 +117,7 @@ struct Healed {
 
 fn tools() -> Vec<ToolSpec> {
     let parameters = r#"{"type":"object","properties":{"k":{"type":"integer"}}}"#.to_owned();
-    vec![ToolSpec { name: "get".to_owned(), description: "Gets a value.".to_owned(), parameters }]
+    vec![ToolSpec::new("get", "Gets a value.", parameters)]
 }
 
 async fn refuse_once(

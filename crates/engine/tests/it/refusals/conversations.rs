@@ -129,7 +129,15 @@ fn thinking_block(endpoint: &Endpoint, variant: HistoryVariant, n: usize) -> Blo
         }
         _ => (open(), None, first_field()),
     };
-    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native,
+        extra: Default::default(),
+    })
 }
 
 fn call(endpoint: &Endpoint, variant: HistoryVariant, n: usize) -> Block {
@@ -152,6 +160,7 @@ fn call(endpoint: &Endpoint, variant: HistoryVariant, n: usize) -> Block {
         arguments: Arguments::Json(r#"{"k":1}"#.into()),
         seal: sealed.then_some(Seal { kind: SealKind::Signature, payload }),
         native: json.map(|json| Native { json, text_member: None }),
+        extra: Default::default(),
     })
 }
 
@@ -160,7 +169,7 @@ fn answer(dialect: &Dialect, n: usize) -> Block {
         r#"{{"type":"message","id":"msg_{n}","role":"assistant","content":[{{"type":"output_text","text":"answer {n}"}}]}}"#
     );
     let native = (dialect.protocol == Protocol::OpenaiResponses).then_some(Native { json, text_member: None });
-    Block::Text(Text { text: format!("answer {n}"), seal: None, native })
+    Block::Text(Text { text: format!("answer {n}"), seal: None, native, extra: Default::default() })
 }
 
 fn result(n: usize) -> Message {
