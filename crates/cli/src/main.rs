@@ -23,6 +23,7 @@ mod report;
 mod request_arguments;
 mod sandbox;
 mod search;
+mod session_arguments;
 mod sessions;
 mod sim;
 mod trust;

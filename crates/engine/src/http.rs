@@ -185,10 +185,10 @@ impl Http {
 
     fn unreachable(&self, url: &Url, error: &reqwest::Error, began: Instant) -> Unreachable {
         let host = host_and_port(url);
-        let failure = match ConnectionFailure::of(error) {
-            ConnectionFailure::IdleTimeout if began.elapsed() >= self.timeouts.total => ConnectionFailure::TotalTimeout,
-            failure => failure,
-        };
+        let mut failure = ConnectionFailure::of(error);
+        if failure == ConnectionFailure::IdleTimeout && began.elapsed() >= self.timeouts.total {
+            failure = ConnectionFailure::TotalTimeout;
+        }
         let what = match failure {
             ConnectionFailure::ConnectTimeout => {
                 format!("no connection to {host} within {} s", self.timeouts.connect.as_secs())

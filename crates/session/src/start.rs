@@ -23,9 +23,9 @@ use crate::mcp_tables::McpTable;
 use crate::model_choice::{self, NamedModels};
 use crate::provider_tables::ProviderTable;
 use crate::providers::{Provider, ProviderEndpoint, Providers, env_var};
-use crate::session_recorder::SessionChoice;
 use crate::settings::{LoadedSettings, Overrides, ProfileName, setting_error};
 use crate::settings_file::KeyEntry;
+use crate::stored_session::{Continuation, SessionChoice};
 use crate::trust::Trust;
 use crate::user_files::UserFolders;
 use crate::{confinement, key_lookup, local_servers, mcp};
@@ -39,6 +39,7 @@ pub struct SessionOptions {
     /// As PROVIDER/MODEL; by default the one of the stored session, the settings or the environment.
     pub model: Option<String>,
     pub choice: SessionChoice,
+    pub continuation: Continuation,
     /// The permission mode of tools; none offers no tools.
     pub tools: Option<PermissionMode>,
     /// Whether the folder's `AGENTS.md` may be sent.
@@ -65,6 +66,7 @@ impl SessionOptions {
             user_folders,
             model: None,
             choice: SessionChoice::New,
+            continuation: Continuation::Itself,
             tools: Some(PermissionMode::Ask),
             trust: Trust::AsBefore,
             overrides: Overrides::default(),

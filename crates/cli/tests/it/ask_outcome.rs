@@ -37,8 +37,7 @@ impl RunningSimulatorProcess {
             let read = std::io::BufRead::read_line(&mut output, &mut line).unwrap();
             assert!(read > 0, "the simulator names its address");
             if let Some((_, rest)) = line.split_once("http://") {
-                let end = rest.find(|one: char| !(one.is_ascii_digit() || ".:".contains(one))).unwrap_or(rest.len());
-                break rest[..end].to_owned();
+                break rest.chars().take_while(|one| one.is_ascii_digit() || ".:".contains(*one)).collect::<String>();
             }
         };
         // Its pipe must stay open, or its next line ends it.
