@@ -86,16 +86,7 @@ impl EncodingBench {
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
         let dialect = self.dialects.get(DIALECT).expect("built in");
         let target = origin();
-        let request = Request {
-            dialects: &self.dialects,
-            dialect,
-            model: MODEL,
-            target: &target,
-            messages: &messages,
-            tools: &[],
-            settings: &self.settings,
-            repairs: &[],
-        };
+        let request = Request::new(&self.dialects, dialect, MODEL, &target, &self.settings).with_messages(&messages);
         self.encoder.encode(&request, &entries)
     }
 }

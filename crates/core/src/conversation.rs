@@ -15,6 +15,7 @@ use crate::json_text::{
     text_of,
 };
 use crate::message::{Message, Role};
+use crate::parameters::ProtocolMembers;
 
 /// A whole conversation file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,6 +36,7 @@ pub struct Conversation {
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ToolSpec {
     /// The name that the model calls.
     pub name: String,
@@ -42,6 +44,24 @@ pub struct ToolSpec {
     pub description: String,
     /// A JSON schema, as JSON.
     pub parameters: String,
+    /// Whether arguments must fit the schema exactly. None leaves it to the
+    /// provider.
+    pub strict: Option<bool>,
+    /// Members without a neutral form.
+    pub extra: Option<ProtocolMembers>,
+}
+
+impl ToolSpec {
+    /// A tool with a JSON schema for its arguments.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: impl Into<String>) -> ToolSpec {
+        ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            parameters: parameters.into(),
+            strict: None,
+            extra: None,
+        }
+    }
 }
 
 /// A line of a conversation file that cannot be read.
@@ -115,13 +135,11 @@ impl Conversation {
         self.title = text_member(header, "title");
         if let Some(tools) = member(header, "tools") {
             each_element(tools, |tool| {
-                self.tools.push(ToolSpec {
-                    name: text_member(tool, "name").unwrap_or_default(),
-                    description: text_member(tool, "description").unwrap_or_default(),
-                    parameters: member(tool, "parameters")
-                        .map_or("{}".into(), |json| canonical(json.get()))
-                        .into_owned(),
-                });
+                self.tools.push(ToolSpec::new(
+                    text_member(tool, "name").unwrap_or_default(),
+                    text_member(tool, "description").unwrap_or_default(),
+                    member(tool, "parameters").map_or("{}".into(), |json| canonical(json.get())).into_owned(),
+                ));
             });
         }
         if let Some(settings) = member(header, "settings") {

@@ -86,16 +86,9 @@ fn history() -> impl Strategy<Value = (Vec<Message>, Vec<u64>, ContextUsage, Com
 /// The body of a request for a summary in this protocol.
 fn body(dialects: &Dialects, protocol: Protocol, messages: &[Message]) -> Arc<String> {
     let messages: Vec<&Message> = messages.iter().collect();
-    let request = Request {
-        dialects,
-        dialect: dialects.generic(protocol).unwrap(),
-        model: "m",
-        target: &Origin::default(),
-        messages: &messages,
-        tools: &[],
-        settings: &Settings::new(),
-        repairs: &[],
-    };
+    let (target, settings) = (Origin::default(), Settings::new());
+    let request =
+        Request::new(dialects, dialects.generic(protocol).unwrap(), "m", &target, &settings).with_messages(&messages);
     encode(&request).body
 }
 

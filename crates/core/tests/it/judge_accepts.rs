@@ -127,7 +127,7 @@ pub(crate) fn conversation(dialect: &Dialect, model: &str, shape: HistoryShape) 
 }
 
 pub(crate) fn tools() -> Vec<ToolSpec> {
-    vec![ToolSpec { name: "get".into(), description: "d".into(), parameters: r#"{"type":"object"}"#.into() }]
+    vec![ToolSpec::new("get", "d", r#"{"type":"object"}"#)]
 }
 
 pub(crate) fn build(
@@ -140,16 +140,7 @@ pub(crate) fn build(
     let messages: Vec<&Message> = messages.iter().collect();
     let target = Origin { provider: Some(dialect.id.clone()), ..Origin::default() };
     let tools = tools();
-    encode(&Request {
-        dialects,
-        dialect,
-        model,
-        target: &target,
-        messages: &messages,
-        tools: &tools,
-        settings,
-        repairs: &[],
-    })
+    encode(&Request::new(dialects, dialect, model, &target, settings).with_messages(&messages).with_tools(&tools))
 }
 
 /// The headers that a client sends, besides those of the encoder.

@@ -228,16 +228,10 @@ fn a_long_text_is_kept_once_and_its_item_goes_back_unchanged() {
     let origin = Origin { provider: Some("p".into()), model: Some("m".into()), ..Origin::default() };
     let sent = Message::from_reply(reply.clone(), Some(origin.clone()));
     let next = |target: &Origin| {
-        encode(&Request {
-            dialects: dialects(),
-            dialect: dialects().generic(protocol).unwrap(),
-            model: "m",
-            target,
-            messages: &[&sent],
-            tools: &[],
-            settings: &Settings::new(),
-            repairs: &[],
-        })
+        encode(
+            &Request::new(dialects(), dialects().generic(protocol).unwrap(), "m", target, &Settings::new())
+                .with_messages(&[&sent]),
+        )
     };
     let own: Value = serde_json::from_str(&next(&origin).body).unwrap();
     let parts = |value: &str| serde_json::from_str::<Value>(value).unwrap();

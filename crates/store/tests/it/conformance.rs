@@ -56,7 +56,7 @@ fn p2_any_message_is_read_back_unchanged() {
 fn p2_resume_restores_model_settings_tools_and_title() {
     each(|name, store| {
         let settings = BTreeMap::from([("reasoning.effort".to_owned(), "high".to_owned())]);
-        let tool = ToolSpec { name: "read".to_owned(), description: "reads".to_owned(), parameters: "{}".to_owned() };
+        let tool = ToolSpec::new("read", "reads", "{}");
         let new = NewSession {
             title: None,
             model: Some("one/two".to_owned()),

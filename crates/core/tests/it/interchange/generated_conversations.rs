@@ -235,7 +235,7 @@ pub(super) fn conversation() -> impl Strategy<Value = Conversation> {
     let steps =
         prop::collection::vec((message(), option::weighted(0.3, any::<prop::sample::Index>()), any::<bool>()), 0..7);
     let tool = (name(), nasty_or_empty(), json());
-    let tool = tool.prop_map(|(name, description, parameters)| ToolSpec { name, description, parameters });
+    let tool = tool.prop_map(|(name, description, parameters)| ToolSpec::new(name, description, parameters));
     let header = (option::of(name()), option::of(nasty()), prop::collection::vec(tool, 0..2));
     let settings = prop::collection::btree_map("[a-z.]{1,6}", nasty_or_empty(), 0..3);
     let extra = prop::collection::vec(("x-[a-z]{1,4}", json()), 0..2);

@@ -37,17 +37,18 @@ fn next_request(imported: &Imported) -> (Encoded, Value) {
     if messages.last().unwrap().role == Role::Assistant {
         messages.push(&question);
     }
-    let tools = [ToolSpec { name: "get".into(), description: "d".into(), parameters: r#"{"type":"object"}"#.into() }];
-    let encoded = encode(&Request {
-        dialects: dialects(),
-        dialect,
-        model,
-        target: &Origin { provider: Some(provider.to_owned()), ..Origin::default() },
-        messages: &messages,
-        tools: &tools,
-        settings: &Settings::new(),
-        repairs: &[],
-    });
+    let tools = [ToolSpec::new("get", "d", r#"{"type":"object"}"#)];
+    let encoded = encode(
+        &Request::new(
+            dialects(),
+            dialect,
+            model,
+            &Origin { provider: Some(provider.to_owned()), ..Origin::default() },
+            &Settings::new(),
+        )
+        .with_messages(&messages)
+        .with_tools(&tools),
+    );
     let issued: Vec<&Message> = messages.iter().copied().filter(|message| message.role == Role::Assistant).collect();
     let verdict = judge(dialect, model, &[], &encoded.body, IssuedThinking::Messages(&issued)).unwrap();
     assert!(verdict.is_ok(), "{:?}\n{}", verdict.broken, encoded.body);
