@@ -338,8 +338,8 @@ fn after_words<'m>(message: &'m str, part: &str) -> Option<&'m str> {
     let ends_word = part.ends_with(|c: char| c.is_ascii_alphanumeric());
     message.match_indices(part).find_map(|(at, found)| {
         let (before, after) = (message.get(..at)?, message.get(at + found.len()..)?);
-        let is_whole = !(begins_word && before.ends_with(is_name)) && !(ends_word && after.starts_with(is_name));
-        is_whole.then_some(after)
+        let is_part = (begins_word && before.ends_with(is_name)) || (ends_word && after.starts_with(is_name));
+        (!is_part).then_some(after)
     })
 }
 

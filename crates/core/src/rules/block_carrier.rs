@@ -30,7 +30,16 @@ pub(crate) fn block_carrier(rules: &Rules, preferences: &RequestPreferences, thi
         Carrier::Field | Carrier::ContentTags | Carrier::FieldsOpaque if is_entry && is_sealed => Carrier::Details,
         // A seal on a call holds no text.
         Carrier::CallExtra if is_tag && thinking.native.is_none() => Carrier::ContentTags,
-        carrier => carrier,
+        carrier @ (Carrier::None
+        | Carrier::Field
+        | Carrier::Details
+        | Carrier::ContentTags
+        | Carrier::ContentChunks
+        | Carrier::Block
+        | Carrier::Item
+        | Carrier::Part
+        | Carrier::CallExtra
+        | Carrier::FieldsOpaque) => carrier,
     }
 }
 

@@ -142,9 +142,9 @@ fn add(
 fn each_leaf<'p>(patch: &'p Patch, above: &str, take: &mut impl FnMut(String, &'p Value)) {
     for (name, value) in patch {
         let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
-        match value {
-            Value::Object(below) if !below.is_empty() => each_leaf(below, &path, take),
-            value => take(path, value),
+        match value.as_object().filter(|below| !below.is_empty()) {
+            Some(below) => each_leaf(below, &path, take),
+            None => take(path, value),
         }
     }
 }

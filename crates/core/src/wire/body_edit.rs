@@ -73,9 +73,10 @@ fn edit_blocks(blocks: Raw<'_>, edits: &[BodyEdit], list: &mut ListWriter<'_>) {
         elements.sort_by_key(|block| !is_thinking(*block));
     }
     for block in elements {
-        match block.kind() {
-            JsonKind::Object => list.object(|out| edit_object(block, edits, out)),
-            _ => list.push_raw(block.get()),
+        if block.kind() == JsonKind::Object {
+            list.object(|out| edit_object(block, edits, out));
+        } else {
+            list.push_raw(block.get());
         }
     }
 }

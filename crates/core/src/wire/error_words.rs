@@ -64,7 +64,7 @@ fn of_value(body: &Value, depth: usize) -> Option<String> {
         .or_else(|| body.get("message").and_then(|message| of_message(message, depth)))
         .or_else(|| body.get("Message").and_then(|message| of_message(message, depth)));
     match (main, error) {
-        // The parameter may stand beside the message.
+        // The parameter may be next to the message.
         (Some(main), None) => Some(with_param(main, body, depth)),
         (Some(main), Some(_)) => Some(main),
         // An error without a readable message is still an error.
@@ -84,9 +84,9 @@ fn of_error(error: &Value, depth: usize) -> Option<String> {
     let message = message.or_else(detail).or_else(below)?;
     // OpenRouter: the body of the provider behind it.
     let raw = error.get("metadata").and_then(|metadata| metadata.get("raw"));
-    let raw = raw.and_then(|raw| match raw {
-        Value::String(raw) => Some(unquoted(raw, depth)),
-        raw => of_value(raw, depth + 1),
+    let raw = raw.and_then(|raw| match raw.as_str() {
+        Some(raw) => Some(unquoted(raw, depth)),
+        None => of_value(raw, depth + 1),
     });
     let message = match raw.filter(|raw| !raw.trim().is_empty() && !message.contains(raw.as_str())) {
         Some(raw) => format!("{message}: {raw}"),
@@ -118,7 +118,7 @@ fn of_message(message: &Value, depth: usize) -> Option<String> {
         Value::Object(object) if object.contains_key("detail") || object.contains_key("error") => {
             of_value(message, depth + 1)
         }
-        _ => None,
+        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
     }
 }
 
@@ -127,7 +127,7 @@ fn of_text_or_list(value: &Value, depth: usize) -> Option<String> {
         Value::String(text) => Some(unquoted(text, depth)),
         Value::Array(list) => of_list(list, depth),
         Value::Object(_) => of_value(value, depth + 1).or_else(|| of_entry(value, depth)),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -155,10 +155,7 @@ fn of_entry(entry: &Value, depth: usize) -> Option<String> {
 }
 
 fn dotted(place: &[Value]) -> String {
-    let names = place.iter().take(32).map(|name| match name {
-        Value::String(name) => name.clone(),
-        name => name.to_string(),
-    });
+    let names = place.iter().take(32).map(|name| name.as_str().map_or_else(|| name.to_string(), str::to_owned));
     names.collect::<Vec<_>>().join(".")
 }
 

@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     clippy::wildcard_enum_match_arm,
     reason = "a test fails loudly"
 )]

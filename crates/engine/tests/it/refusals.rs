@@ -206,7 +206,8 @@ async fn e11_real_refusals_are_repaired_with_the_smallest_change() {
     let table = table();
     let (mut failures, mut changes, mut not_handled) = (Vec::new(), BTreeMap::new(), Vec::new());
     let mut n_handled = 0;
-    let http = Http::new(Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(10) });
+    let http =
+        Http::new(Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(10), ..Timeouts::default() });
     for row in &rows {
         let setup = table.get(&row.id).cloned().unwrap_or_default();
         let dialects = dialects_for(row, &setup);

@@ -32,7 +32,7 @@ pub(super) fn restrict(listed: &[String], rules: &mut Rules, preferences: &mut R
         drop_level(rules, preferences);
         return;
     }
-    // A switch that is no level stands for the middle one.
+    // A switch that is not a level stands for the middle one.
     let Some(level) = sent.map(|word| word.parse::<Effort>().unwrap_or(Effort::Medium)) else { return };
     let word = nearest(level, &rules.ask.effort.values);
     replace_switch(rules, &word);
@@ -71,7 +71,7 @@ fn off_patch(off: &mut Off) -> Option<&mut Patch> {
     }
 }
 
-/// Removes the parameter. A switch that is no level stays.
+/// Removes the parameter. A switch that is not a level stays.
 pub(super) fn drop_level(rules: &mut Rules, preferences: &mut RequestPreferences) {
     preferences.effort = None;
     let AskRules { on, off, effort, .. } = &mut rules.ask;

@@ -162,7 +162,7 @@ fn names_another_key(mentions: &[Mention<'_>], refused: &RefusedRequest) -> bool
             recognised && !own.contains(&name_words) && others.contains(&name_words)
         };
         let has_own = mention.names.iter().any(|name| own.contains(&words(name)));
-        !has_own && mention.names.last().is_some_and(|last| is_other(&last))
+        !has_own && mention.names.last().is_some_and(is_other)
     })
 }
 

@@ -83,7 +83,7 @@ fn collapsed(paths: &BTreeSet<String>, all: &BTreeMap<String, Vec<String>>) -> B
             };
             all.keys().filter(below).all(|known| paths.contains(known))
         };
-        let above = ends.map(|at| &path[..at]).find(is_whole).unwrap_or(path);
+        let above = ends.filter_map(|at| path.get(..at)).find(is_whole).unwrap_or(path);
         shown.insert(above.to_owned());
     }
     shown
