@@ -107,6 +107,7 @@ fn append_turn(history: &mut History, thought: &str) {
         items: Vec::new(),
         span: None,
         native: None,
+        extra: Default::default(),
     });
     history.append(Message::new(Role::User, vec![text("A question.")]));
     let answer = Message::new(Role::Assistant, vec![thought, text("An answer of a few words.")]);

@@ -180,6 +180,7 @@ pub mod conversation;
 pub mod counted;
 pub mod dialect;
 pub mod event;
+pub mod extra;
 pub mod fold;
 pub mod frame;
 pub mod history;
@@ -209,6 +210,7 @@ pub use block::{
 pub use conversation::{Conversation, ToolSpec};
 pub use dialect::{Dialect, DialectSource, Dialects, Rules};
 pub use event::{BlockId, BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink, Usage};
+pub use extra::Extra;
 pub use fold::Fold;
 pub use history::{EntryId, History};
 pub use message::{Message, Role};

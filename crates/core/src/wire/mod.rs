@@ -16,6 +16,7 @@ mod encode;
 mod encode_cache;
 mod error_in;
 mod error_out;
+mod extra_in;
 mod gemini;
 mod http_call;
 mod implicit_blocks;

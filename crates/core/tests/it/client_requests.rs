@@ -96,7 +96,7 @@ fn thinking_block(dialect: &Dialect, rules: &Rules, plan: &StepPlan) -> Block {
         }
         _ => (),
     }
-    Block::Thinking(Thinking { content, source, id: None, items, span: None, native })
+    Block::Thinking(Thinking { content, source, id: None, items, span: None, native, extra: Default::default() })
 }
 
 fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
@@ -119,6 +119,7 @@ fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
                 arguments: Arguments::Json(serde_json::json!({ "b": words, "a": [nth] }).to_string()),
                 seal: seal(SealKind::Signature, "Y2FsbA==").filter(|_| on_calls),
                 native: None,
+                extra: Default::default(),
             }));
             results.push(Block::ToolResult(ToolResult { id, name, content: words.clone(), is_error: nth == 1 }));
         }

@@ -88,6 +88,7 @@ fn thinking_block(text: &str) -> Block {
         items: Vec::new(),
         span: None,
         native: None,
+        extra: Default::default(),
     })
 }
 
@@ -102,6 +103,7 @@ fn call(id: &str) -> Block {
         arguments: Arguments::Json(r#"{"k":1}"#.into()),
         seal: None,
         native: None,
+        extra: Default::default(),
     })
 }
 

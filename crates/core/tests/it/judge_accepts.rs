@@ -76,7 +76,15 @@ pub(crate) fn thinking_block(dialect: &Dialect, words: &str, payload: &str) -> B
         false => ThinkingContent::Sealed { text: words.into(), seals },
     };
     let source = dialect.rules(None).read.text.first().cloned().unwrap_or_else(|| "thinking".into());
-    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native,
+        extra: Default::default(),
+    })
 }
 
 pub(crate) fn call(dialect: &Dialect, id: &str) -> Block {
@@ -87,6 +95,7 @@ pub(crate) fn call(dialect: &Dialect, id: &str) -> Block {
         arguments: Arguments::Json(r#"{"k":1}"#.into()),
         seal: if sealed { seal(SealKind::Signature, "on-the-call") } else { None },
         native: None,
+        extra: Default::default(),
     })
 }
 

@@ -29,6 +29,7 @@ fn call(id: &str, arguments: Arguments) -> Block {
         arguments,
         seal: None,
         native: None,
+        extra: Default::default(),
     })
 }
 

@@ -5,6 +5,7 @@ use aside_core::block::{Arguments, Block, CallId, Native, Origin, Reply, Thinkin
 use aside_core::conversation::Conversation;
 use aside_core::dialect::Rules;
 use aside_core::event::{Ending, NoteCode};
+use aside_core::extra::Extra;
 use aside_core::interchange::{OpaqueData, write_lines};
 use aside_core::message::Message;
 use aside_core::protocol::Protocol;
@@ -87,11 +88,22 @@ pub(crate) fn normalized(mut reply: Reply) -> Reply {
             native.json = value.to_string();
         }
     };
+    // No writer writes the members without a neutral form.
+    reply.extra = Extra::default();
+    // One protocol requires this counter, so an unknown one is written as 0.
+    reply.usage.cache_write = reply.usage.cache_write.filter(|count| *count > 0);
     for block in &mut reply.blocks {
         match block {
-            Block::Text(text) => text.native.iter_mut().for_each(sort),
-            Block::Thinking(thinking) => thinking.native.iter_mut().for_each(sort),
+            Block::Text(text) => {
+                text.extra = Extra::default();
+                text.native.iter_mut().for_each(sort);
+            }
+            Block::Thinking(thinking) => {
+                thinking.extra = Extra::default();
+                thinking.native.iter_mut().for_each(sort);
+            }
             Block::ToolCall(call) => {
+                call.extra = Extra::default();
                 call.id = CallId::Given(call.id.as_str().to_owned());
                 call.native.iter_mut().for_each(sort);
                 if let Arguments::Json(json) = &mut call.arguments {

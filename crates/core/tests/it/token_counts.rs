@@ -78,7 +78,15 @@ fn text(words: &str) -> Block {
 
 fn thinking_block(content: ThinkingContent) -> Block {
     let source = "reasoning_content".to_owned();
-    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native: None })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native: None,
+        extra: Default::default(),
+    })
 }
 
 fn open(words: &str) -> Block {
@@ -235,6 +243,7 @@ fn c2_the_parts_of_a_request_add_up_to_its_count() {
                 arguments: Arguments::parse("{}".into()),
                 seal: None,
                 native: None,
+                extra: Default::default(),
             };
             let result = ToolResult { id: "c1".into(), name: "get".into(), content: "r".repeat(700), is_error: false };
             let said = vec![open(&"t".repeat(300)), text(&"a".repeat(200)), Block::ToolCall(call)];

@@ -172,7 +172,7 @@ fn an_import_keeps_names_branches_head_and_unknown_members() {
             .append_named(Some("m2".to_owned()), Some(root), assistant("m", vec![thinking("t"), text("a")]))
             .unwrap();
         let mut odd = assistant("m", vec![text("b")]);
-        odd.extra = vec![("x".to_owned(), r#"{"y": 1}"#.to_owned())];
+        odd.unknown_members = vec![("x".to_owned(), r#"{"y": 1}"#.to_owned())];
         history.append_named(None, Some(root), odd).unwrap();
         history.fork(Some(root)).unwrap();
         let conversation = Conversation {

@@ -109,7 +109,7 @@ fn p5_a_session_of_claude_code_can_be_continued() {
     assert_eq!(lines[3]["blocks"], expected, "results of parallel calls are one message");
     assert_eq!(lines[2]["at"], "2026-03-01T10:00:02.000Z");
     let answer = branch[2].1;
-    let usage = Usage { input: Some(3), output: Some(90), reasoning: None, cached: Some(700) };
+    let usage = Usage { input: Some(3), output: Some(90), reasoning: None, cached: Some(700), cache_write: None };
     assert_eq!((answer.ending.clone(), answer.usage), (Some(Ending::ToolCalls), Some(usage)));
     let (_, body) = next_request(&imported);
     assert_eq!(body["messages"][1]["content"][0]["signature"], "c2lnMQ==");
@@ -203,7 +203,7 @@ fn p5_a_session_of_codex_can_be_continued() {
     assert_eq!(thinking.summary().count(), 2);
     let Block::ToolCall(patch) = &branch[3].1.blocks[2] else { panic!("a call") };
     assert_eq!(patch.arguments, Arguments::Json(r#"{"input":"*** Begin Patch"}"#.into()));
-    let usage = Usage { input: Some(10), output: Some(7), reasoning: Some(5), cached: Some(4) };
+    let usage = Usage { input: Some(10), output: Some(7), reasoning: Some(5), cached: Some(4), cache_write: None };
     assert_eq!(branch[3].1.usage, Some(usage));
     let (_, body) = next_request(&imported);
     let sealed: Vec<&str> =
