@@ -6,6 +6,7 @@
 
 mod body_edit;
 mod bounded;
+mod cache_points;
 mod call_ids;
 mod chat;
 mod client_request;
