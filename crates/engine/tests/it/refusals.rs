@@ -18,6 +18,7 @@ use aside_core::conversation::ToolSpec;
 use aside_core::dialect::{DialectSource, Dialects};
 use aside_core::event::{Ending, ReplyEnd};
 use aside_core::message::Message;
+use aside_core::parameters::Parameters;
 use aside_core::rules::AnswerMode;
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoder, ReplyHead, whole_reply};
@@ -166,6 +167,7 @@ async fn refuse_once(
         entries: Vec::new(),
         tools: &tools,
         settings: &settings,
+        parameters: &Parameters::new(),
         answer_mode: AnswerMode::Normal,
         repairs: &[],
     };
