@@ -3,6 +3,7 @@
 
 use aside_core::dialect::{Carrier, Details, Dialect, ErrorClass, ErrorRow, Rules};
 use aside_core::protocol::Protocol;
+use aside_core::rules::RequestedThinking;
 
 /// The format of thinking in a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,16 +50,37 @@ pub(crate) struct ReplyFormat {
     pub(crate) output_items: bool,
     /// The source name of hidden thinking, if the dialect has it.
     pub(crate) hidden: Option<&'static str>,
+    /// Whether the text of thinking is left out, because the request does not ask for it.
+    pub(crate) omits_text: bool,
+    /// Whether encrypted payloads are sent. Some providers send them only on request.
+    pub(crate) encrypts: bool,
+}
+
+/// What the request asks of the reply's format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestedFormat {
+    pub(crate) thinking: RequestedThinking,
+    pub(crate) encrypted: bool,
 }
 
 impl ReplyFormat {
-    pub(crate) fn of(dialect: &Dialect, rules: &Rules, catalogue: &[ErrorRow]) -> ReplyFormat {
+    pub(crate) fn of(
+        dialect: &Dialect,
+        rules: &Rules,
+        catalogue: &[ErrorRow],
+        requested: RequestedFormat,
+    ) -> ReplyFormat {
+        let is_hidden = requested.thinking == RequestedThinking::Hidden;
         let pair = rules.read.tags.pairs.first();
         let tag = |tags: Option<&Vec<String>>, other: &str| {
             tags.and_then(|tags| tags.first()).map_or_else(|| other.to_owned(), String::clone)
         };
         let tags = (tag(pair.map(|pair| &pair.open), "<think>"), tag(pair.map(|pair| &pair.close), "</think>"));
         let thinking = match dialect.protocol {
+            // Unless it is asked to separate it, a server leaves thinking in the text.
+            Protocol::OpenaiChat if is_hidden && pair.is_some() => {
+                ThinkingFormat::Tagged { open: tags.0.clone(), close: tags.1.clone() }
+            }
             Protocol::OpenaiChat => chat_thinking(rules, catalogue, &tags),
             Protocol::OpenaiResponses => ThinkingFormat::Item { sealed: rules.echo.need_opaque },
             Protocol::Anthropic => text("thinking", Signing::Signed),
@@ -86,7 +108,10 @@ impl ReplyFormat {
             (_, Carrier::CallExtra) => Some(rules.read.call_extra.first().cloned()),
             _ => None,
         };
+        let omits_text = is_hidden && !matches!(thinking, ThinkingFormat::Tagged { .. });
         ReplyFormat {
+            omits_text,
+            encrypts: requested.encrypted,
             thinking,
             call_seal: on_calls,
             text_seal: dialect.protocol == Protocol::Gemini,

@@ -16,7 +16,10 @@ pub use dialect_layer::{dialect_defaults, rules_with_tags};
 pub(crate) use egress::field_name;
 pub use egress::{Decision, EgressAction};
 pub(crate) use egress::{Egress, EgressTarget, MessagePlan, plan_egress};
-pub use judge::{BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, SealCarrier, judge};
+pub use judge::{
+    BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, RequestedThinking, SealCarrier, judge,
+    requested_thinking,
+};
 pub use reason::EgressReason;
 pub(crate) use repair::apply_repair;
 pub use repair::{AppliedRepair, LearnedRepair, LearnedRepairs, RepairKey, classify, next_repair, repair_ladder};

@@ -64,6 +64,8 @@ struct CallOut {
     id: String,
     name: String,
     began: bool,
+    /// Arguments to write together with the name, where calls come whole.
+    arguments: String,
     seal: Option<String>,
     native: Option<String>,
 }
@@ -171,7 +173,9 @@ impl ChatWriter {
                 let index = self.n_calls;
                 self.n_calls += 1;
                 let (id, name) = (self.call_ids.given_or_new(id), name.to_owned());
-                ChatBlockOut::Call(Box::new(CallOut { index, id, name, began: false, seal: None, native: None }))
+                let arguments = String::new();
+                let call = CallOut { index, id, name, began: false, arguments, seal: None, native: None };
+                ChatBlockOut::Call(Box::new(call))
             }
             BlockOpening::Unmodelled => ChatBlockOut::Unmodelled { native: String::new() },
         }
@@ -187,6 +191,7 @@ impl ChatWriter {
         match state {
             ChatBlockOut::Text { .. } => self.answer(text, out),
             ChatBlockOut::Thinking(thinking) => self.grow_thinking(thinking, text, out),
+            ChatBlockOut::Call(call) if self.rules.read.whole_calls && !call.began => call.arguments.push_str(text),
             ChatBlockOut::Call(call) => {
                 self.begin_call(call, out);
                 let function = object([("arguments", &quote(text))]);
@@ -364,7 +369,7 @@ impl ChatWriter {
         if std::mem::replace(&mut call.began, true) {
             return;
         }
-        let function = object([("name", &quote(&call.name)), ("arguments", "\"\"")]);
+        let function = object([("name", &quote(&call.name)), ("arguments", &quote(&call.arguments))]);
         let mut entry = ObjectWriter::default();
         entry.push_raw("index", &call.index.to_string());
         entry.push_raw("id", &quote(&call.id));

@@ -13,6 +13,8 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
     for (path, message) in list_with_paths(body, "messages")? {
         match text_member(message, "role").as_deref() {
             Some("user") => reader.push_user_turn(content_blocks(member(message, "content"), block)),
+            // Newer models accept further instructions in the middle.
+            Some("system") => reader.push_message(Role::System, content_blocks(member(message, "content"), typed_part)),
             Some("assistant") => reader.push_assistant(&answer(member(message, "content"))),
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }

@@ -142,7 +142,8 @@ fn counts(rules: &Rules, usage: Usage) -> String {
         ("input_tokens", usage.input),
         ("output_tokens", usage.output),
         ("total_tokens", total_tokens(usage)),
-        ("input_tokens_details.cached_tokens", usage.cached),
+        // Codex and OpenAI's SDK stop without it.
+        ("input_tokens_details.cached_tokens", usage.cached.or(Some(0))),
         (path, usage.reasoning),
     ]);
     // Clients expect both detail objects, and OpenAI's SDK requires this member;
