@@ -1,10 +1,10 @@
 //! Remembers which thinking each reply contained, to see what a client sends back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use aside_core::block::{Arguments, Block};
-use aside_core::dialect::{Duty, EchoRules, TurnsIf};
+use aside_core::dialect::{Carrier, Duty, EchoRules, TurnsIf};
 use aside_core::message::{Message, Role};
 use aside_core::wire::ClientRequest;
 use serde::Serialize;
@@ -12,8 +12,11 @@ use siphasher::sip::SipHasher13;
 
 use crate::tools;
 
-/// How many replies are remembered.
+/// How many different replies are remembered.
 const MAX_REPLIES: usize = 10_000;
+
+/// How many replies that look the same are remembered. The steps of a loop often do.
+const MAX_ALIKE: usize = 64;
 
 /// What a client did with one rule, or with the thinking of one reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,20 +45,24 @@ pub enum VerdictKind {
 /// The thinking of the newest replies, found by their visible part.
 #[derive(Debug, Default)]
 pub(crate) struct IssuedThinking {
-    by_reply: HashMap<u64, Vec<u64>>,
+    by_reply: HashMap<u64, VecDeque<Vec<u64>>>,
 }
 
 impl IssuedThinking {
     /// Remembers the thinking of a reply.
-    pub(crate) fn remember(&mut self, dialect: &str, blocks: &[Block]) {
-        let thinking = thinking_marks(blocks);
+    pub(crate) fn remember(&mut self, dialect: &str, echo: &EchoRules, blocks: &[Block]) {
+        let thinking = thinking_marks(echo, blocks);
         if thinking.is_empty() {
             return;
         }
         if self.by_reply.len() >= MAX_REPLIES {
             self.by_reply.clear();
         }
-        self.by_reply.insert(visible_hash(dialect, blocks), thinking);
+        let alike = self.by_reply.entry(visible_hash(dialect, blocks)).or_default();
+        if !alike.contains(&thinking) {
+            alike.truncate(MAX_ALIKE - 1);
+            alike.push_front(thinking);
+        }
     }
 
     /// What became of the thinking of each earlier reply in a request.
@@ -74,14 +81,23 @@ impl IssuedThinking {
     }
 }
 
-fn verdict(echo: &EchoRules, in_loop: bool, has_tools: bool, nth: usize, issued: &[u64], message: &Message) -> Verdict {
+fn verdict(
+    echo: &EchoRules,
+    in_loop: bool,
+    has_tools: bool,
+    nth: usize,
+    issued: &VecDeque<Vec<u64>>,
+    message: &Message,
+) -> Verdict {
     let (name, duty) = match (in_loop, echo.turns_if) {
         (true, _) => ("echo.loop", echo.loop_duty),
         (false, TurnsIf::Tools) if !has_tools => ("echo.turns", Duty::Ignored),
         (false, TurnsIf::Always | TurnsIf::Flag | TurnsIf::Tools) => ("echo.turns", echo.turns_duty),
     };
-    let returned = thinking_marks(&message.blocks);
-    let n_missing = issued.iter().filter(|mark| !returned.contains(mark)).count();
+    let returned = thinking_marks(echo, &message.blocks);
+    let missing = |issued: &[u64]| issued.iter().filter(|mark| !returned.contains(mark)).count();
+    // Of several that look the same, it is the one of which the most came back.
+    let (n_missing, n_issued) = issued.iter().map(|issued| (missing(issued), issued.len())).min().unwrap_or_default();
     let kind = match duty {
         _ if n_missing == 0 => VerdictKind::Kept,
         Duty::Must | Duty::Should => VerdictKind::Lost,
@@ -89,7 +105,7 @@ fn verdict(echo: &EchoRules, in_loop: bool, has_tools: bool, nth: usize, issued:
     };
     let message = match n_missing {
         0 => "the thinking came back".to_owned(),
-        n => format!("{n} of {} pieces of thinking did not come back", issued.len()),
+        n => format!("{n} of {n_issued} pieces of thinking did not come back"),
     };
     let rule = format!("{name} = {}", duty.as_str());
     Verdict { verdict: kind, rule, path: format!("assistant message {}", nth + 1), message }
@@ -115,8 +131,9 @@ fn visible_hash(dialect: &str, blocks: &[Block]) -> u64 {
 }
 
 /// One hash for each piece that must come back: its seal if it has one, else its id, else
-/// its text.
-fn thinking_marks(blocks: &[Block]) -> Vec<u64> {
+/// its text, unless the provider wants only seals.
+fn thinking_marks(echo: &EchoRules, blocks: &[Block]) -> Vec<u64> {
+    let wants_only_seals = matches!(echo.carrier, Carrier::Part | Carrier::CallExtra);
     let hash = |kind: &str, value: &str| {
         let mut hasher = SipHasher13::new();
         // Clients use either Base64 alphabet, with or without padding.
@@ -133,7 +150,7 @@ fn thinking_marks(blocks: &[Block]) -> Vec<u64> {
                 match (seal, &thinking.id) {
                     (Some(seal), _) => marks.push(hash("seal", &seal.payload)),
                     (None, Some(id)) => marks.push(hash("id", id)),
-                    (None, None) if thinking.text().trim().is_empty() => (),
+                    (None, None) if wants_only_seals || thinking.text().trim().is_empty() => (),
                     (None, None) => marks.push(hash("text", thinking.text().trim())),
                 }
             }

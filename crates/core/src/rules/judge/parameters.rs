@@ -23,7 +23,17 @@ impl Judge<'_> {
             return;
         }
         let Some(word) = at_path(self.body, &effort.path).and_then(text_of) else { return };
-        let known = effort.values.iter().chain(effort.map.values()).any(|known| *known == word);
+        let is_known = |known: &String| match self.dialect.protocol {
+            // Its SDKs write the names of the enum, in capitals.
+            Protocol::Gemini => known.eq_ignore_ascii_case(&word),
+            Protocol::OpenaiChat
+            | Protocol::OpenaiResponses
+            | Protocol::Anthropic
+            | Protocol::Ollama
+            | Protocol::Bedrock
+            | Protocol::Cohere => *known == word,
+        };
+        let known = effort.values.iter().chain(effort.map.values()).any(is_known);
         // `none` switches thinking off for some models and is not in the list
         // of levels. Servers also accept the levels that they map to others.
         if known || word == "none" || effort.map.contains_key(&word) || effort.values.is_empty() {
