@@ -13,6 +13,7 @@ mod interrupts;
 mod judge;
 mod key;
 mod key_bindings;
+mod model_rules;
 mod models;
 mod output;
 mod override_arguments;

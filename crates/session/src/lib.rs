@@ -7,6 +7,7 @@
 //! Nothing here prints, and the working directory is an option.
 
 mod atomic;
+mod bare_names;
 pub mod confinement;
 mod driver;
 pub mod error;
@@ -19,6 +20,8 @@ pub mod log;
 pub mod mcp;
 pub mod mcp_tables;
 pub mod model_choice;
+pub mod model_facts;
+pub mod model_listing;
 mod permission_table;
 pub mod profiles;
 pub mod provider_tables;

@@ -126,12 +126,13 @@ impl ActiveSession {
         }
         let mut settings = self.session.settings.clone();
         provider.apply_defaults(&mut settings);
+        let full_name = provider.full_name();
         let endpoint = endpoint(provider, self.simulator.as_ref())?;
         self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
         error::redact(&self.session.redactor);
         self.session.endpoint = endpoint;
         self.session.settings = settings;
-        name.clone_into(&mut self.model);
+        self.model = full_name;
         Ok(())
     }
 
@@ -193,6 +194,10 @@ pub async fn start_session(
         }
     };
     let provider = providers.resolve(&choice.name, None)?;
+    let model = provider.full_name();
+    if model != choice.name {
+        notify(&format!("using {model}"));
+    }
     let mut settings = loaded.settings.clone();
     provider.apply_defaults(&mut settings);
     for (key, value) in resumed.iter().flat_map(|resumed| &resumed.settings) {
@@ -233,7 +238,7 @@ pub async fn start_session(
     }
     Ok(ActiveSession {
         session,
-        model: choice.name,
+        model,
         folder: here.clone(),
         user_folders: user_folders.clone(),
         profile: loaded.profile.map(|(name, _)| name),

@@ -4,6 +4,7 @@ mod answer_now;
 mod dialect_layer;
 mod egress;
 mod judge;
+mod left_out;
 mod reason;
 mod repair;
 mod repair_loop;
@@ -20,6 +21,7 @@ pub use judge::{
     BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, RequestedThinking, SealCarrier, judge,
     requested_thinking,
 };
+pub use left_out::{LeftOut, LeftOutReason};
 pub use reason::EgressReason;
 pub(crate) use repair::apply_repair;
 pub use repair::{AppliedRepair, LearnedRepair, LearnedRepairs, RepairKey, classify, next_repair, repair_ladder};
