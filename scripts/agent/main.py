@@ -192,7 +192,12 @@ the session was resumed.
 
 def main():
     aside, installed, *rest = sys.argv[1:]
-    names = [name for name in rest if name != "--write"]
+    names = [name for name in rest if not name.startswith("--")]
+    flags = {name for name in rest if name.startswith("--")}
+    if flags - {"--quick", "--write"}:
+        raise SystemExit("usage: scripts/agents [--quick] [--write] [NAME…]")
+    if "--write" in flags and (names or "--quick" in flags):
+        raise SystemExit("--write needs the results of all agents")
     unknown = [name for name in names if name not in [agent.name for agent in AGENTS]]
     if unknown:
         raise SystemExit(f"unknown agent `{unknown[0]}`; known: {', '.join(agent.name for agent in AGENTS)}")
@@ -200,14 +205,14 @@ def main():
     for agent in AGENTS:
         if names and agent.name not in names:
             continue
-        for route in agent.routes:
+        for route in agent.routes[:1] if "--quick" in flags else agent.routes:
             started = time.monotonic()
             outcome = check_route(agent, route, aside, installed)
             outcomes.append(outcome)
             print(f"{outcome.row()} {time.monotonic() - started:.0f} s", flush=True)
             if outcome.problem:
                 print(outcome.problem, flush=True)
-    if "--write" in rest:
+    if "--write" in flags:
         write_page(outcomes, installed)
     failed = [outcome for outcome in outcomes if outcome.problem]
     print(f"{len(outcomes) - len(failed)} of {len(outcomes)} routes finished")

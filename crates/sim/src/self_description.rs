@@ -95,7 +95,8 @@ pub(crate) fn model(page: ModelPage, name: &str) -> Value {
             "object": "model",
             "created": 1_735_689_600,
             "owned_by": "sim",
-            // Mistral's SDK requires it.
+            // Mistral's SDK requires these.
+            "type": "base",
             "capabilities": { "completion_chat": true, "function_calling": true },
         }),
     }
