@@ -85,7 +85,7 @@ impl RequestCheck<'_> {
         let is_key = |name: &str| matches!(name, "authorization" | "x-api-key" | "api-key" | "x-goog-api-key");
         let mut hasher = SipHasher13::new();
         for (_, value) in self.headers.iter().filter(|(name, _)| is_key(name)) {
-            value.hash(&mut hasher);
+            account_of(value).hash(&mut hasher);
         }
         hasher.finish()
     }
@@ -175,6 +175,13 @@ impl RequestCheck<'_> {
     }
 }
 
+/// What identifies the account in an authorization header: the key, or for AWS the access
+/// key id, because its signature differs for each request.
+fn account_of(value: &str) -> &str {
+    let credential = value.strip_prefix("AWS4-HMAC-SHA256").and_then(|rest| rest.split_once("Credential="));
+    credential.map_or(value, |(_, scope)| scope.split('/').next().unwrap_or_default())
+}
+
 /// What a seal in a request was issued for.
 enum BlockContent<'a> {
     Text(&'a str),
@@ -216,5 +223,24 @@ pub(crate) fn contains(body: &Value, patch: &Value) -> bool {
             patch.iter().all(|(name, value)| body.get(name).is_some_and(|held| contains(held, value)))
         }
         (held, value) => held == value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::account_of;
+
+    #[test]
+    fn x1_an_account_is_the_same_for_each_request() {
+        #[rustfmt::skip]
+        let cases = [
+            ("Bearer k",                                                                           "Bearer k"),
+            ("AWS4-HMAC-SHA256 Credential=AKIA/20260101/us-east-1/bedrock/aws4_request, Signature=1", "AKIA"),
+            ("AWS4-HMAC-SHA256 Credential=AKIA/20260102/us-east-1/bedrock/aws4_request, Signature=2", "AKIA"),
+            ("AWS4-HMAC-SHA256 nothing",                                                           "AWS4-HMAC-SHA256 nothing"),
+        ];
+        for (header, account) in cases {
+            assert_eq!(account_of(header), account);
+        }
     }
 }

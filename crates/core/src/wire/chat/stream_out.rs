@@ -408,13 +408,14 @@ impl ChatWriter {
     }
 
     fn delta(&self, delta: &str, out: &mut FrameWriter) {
-        self.choice(delta, "null", out);
+        self.choice_with_usage(delta, "null", None, out);
     }
 
-    fn choice(&self, delta: &str, finish: &str, out: &mut FrameWriter) {
+    fn choice_with_usage(&self, delta: &str, finish: &str, usage: Option<&str>, out: &mut FrameWriter) {
         let head = &self.head;
+        let (separator, usage) = usage.map_or(("", ""), |usage| (r#","usage":"#, usage));
         out.data(&format!(
-            r#"{head},"choices":[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}]}}"#
+            r#"{head},"choices":[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}]{separator}{usage}}}"#
         ));
     }
 
@@ -433,12 +434,14 @@ impl ChatWriter {
         if let Some(error) = error {
             out.data(&object([("error", &error_in_stream(error))]));
         }
+        let mut usage = (!is_unknown_usage(self.usage)).then(|| usage_json(&self.rules, self.usage));
         if let Some(reason) = reason {
             self.begin(out);
-            self.choice("{}", &quote(reason), out);
+            // Providers that send usage unasked put it into the last chunk of the choice.
+            let in_choice = usage.take_if(|_| self.rules.usage.always);
+            self.choice_with_usage("{}", &quote(reason), in_choice.as_deref(), out);
         }
-        if !is_unknown_usage(self.usage) {
-            let usage = usage_json(&self.rules, self.usage);
+        if let Some(usage) = usage {
             out.data(&format!(r#"{},"choices":[],"usage":{usage}}}"#, self.head));
         }
         match &end.ending {
