@@ -14,7 +14,7 @@ use aside_core::tokens::TokenCounter;
 use aside_engine::attachments::AttachedPrompt;
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{PermissionMode, PermissionRules, Permissions, ProjectMemory, Toolbox, WorkingDir};
-use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Vocabularies, prompt};
+use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Timeouts, Vocabularies, prompt};
 use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
 
 use crate::error::{self, HintedError};
@@ -23,9 +23,9 @@ use crate::mcp_tables::McpTable;
 use crate::model_choice::{self, NamedModels};
 use crate::provider_tables::ProviderTable;
 use crate::providers::{Provider, ProviderEndpoint, Providers, env_var};
-use crate::session_recorder::SessionChoice;
 use crate::settings::{LoadedSettings, Overrides, ProfileName, setting_error};
 use crate::settings_file::KeyEntry;
+use crate::stored_session::{Continuation, SessionChoice};
 use crate::trust::Trust;
 use crate::user_files::UserFolders;
 use crate::{confinement, key_lookup, local_servers, mcp};
@@ -39,6 +39,7 @@ pub struct SessionOptions {
     /// As PROVIDER/MODEL; by default the one of the stored session, the settings or the environment.
     pub model: Option<String>,
     pub choice: SessionChoice,
+    pub continuation: Continuation,
     /// The permission mode of tools; none offers no tools.
     pub tools: Option<PermissionMode>,
     /// Whether the folder's `AGENTS.md` may be sent.
@@ -65,6 +66,7 @@ impl SessionOptions {
             user_folders,
             model: None,
             choice: SessionChoice::New,
+            continuation: Continuation::Itself,
             tools: Some(PermissionMode::Ask),
             trust: Trust::AsBefore,
             overrides: Overrides::default(),
@@ -126,11 +128,12 @@ impl ActiveSession {
         }
         let mut settings = self.session.settings.clone();
         provider.apply_defaults(&mut settings);
-        let full_name = provider.full_name();
+        let (full_name, price) = (provider.full_name(), provider.facts.price.clone().map(|price| price.value));
         let endpoint = endpoint(provider, self.simulator.as_ref())?;
         self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
         error::redact(&self.session.redactor);
         self.session.endpoint = endpoint;
+        self.session.price = price;
         self.session.settings = settings;
         self.model = full_name;
         Ok(())
@@ -215,11 +218,14 @@ pub async fn start_session(
         ProviderEndpoint::BuiltInSimulator => Some(simulator(&dialects, options.simulator_rate).await?),
         ProviderEndpoint::At(_) | ProviderEndpoint::Missing { .. } => None,
     };
+    let price = provider.facts.price.clone().map(|price| price.value);
     let endpoint = endpoint(provider, simulator.as_ref())?;
     let redactor = Redactor::new(secrets(&keys, &loaded, &endpoint));
     error::redact(&redactor);
-    let mut session = Session::new(Arc::clone(&dialects), endpoint, settings, Http::default());
+    let http = Http::new(Timeouts::of(&settings));
+    let mut session = Session::new(Arc::clone(&dialects), endpoint, settings, http);
     session.redactor = redactor;
+    session.price = price;
     session.vocabularies = Some(Arc::new(LoggedVocabularies));
     if let Some(mode) = options.tools {
         let instructions = session.settings.project_files().to_vec();

@@ -232,7 +232,7 @@ mod tests {
             ("no schema",        "t",    "",                                                                                 "{}"),
         ];
         for (name, called, schema, expected) in cases {
-            let tool = ToolSpec { name: called.to_owned(), description: String::new(), parameters: schema.to_owned() };
+            let tool = ToolSpec::new(called, "", schema);
             assert_eq!(arguments(&tool, 0), expected, "{name}");
         }
     }

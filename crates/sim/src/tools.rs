@@ -1,7 +1,7 @@
 //! Chooses which tool to call: one that only reads, if there is one.
 
 use aside_core::conversation::ToolSpec;
-use aside_core::wire::ToolChoice;
+use aside_core::parameters::ToolChoice;
 use serde_json::Value;
 
 /// Words in the names of harmless tools, the preferred ones first: those that only read,
@@ -13,6 +13,7 @@ pub(crate) fn choose<'a>(tools: &'a [ToolSpec], choice: &ToolChoice) -> Option<&
     match choice {
         ToolChoice::Never => None,
         ToolChoice::Named(name) => tools.iter().find(|tool| tool.name == *name),
+        ToolChoice::Allowed { names, .. } => tools.iter().find(|tool| names.contains(&tool.name)),
         ToolChoice::Auto | ToolChoice::Required => {
             let reads = |word: &str| tools.iter().find(|tool| has_word(&tool.name, word));
             HARMLESS.iter().find_map(|word| reads(word)).or(tools.first())
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, parameters: &str) -> ToolSpec {
-        ToolSpec { name: name.to_owned(), description: String::new(), parameters: parameters.to_owned() }
+        ToolSpec::new(name.to_owned(), String::new(), parameters.to_owned())
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use aside_core::block::{Origin, Time};
 use aside_core::event::Usage;
+pub use aside_core::model_table::Cost;
 use aside_core::model_table::{Price, ThinkingCount, UsageCounting};
 
 use crate::session::{MessageId, SessionId};
@@ -70,21 +71,14 @@ pub struct UsageRow {
     pub n_replies: u64,
     pub input: TokenTotal,
     pub cached: TokenTotal,
+    /// Tokens written to the provider's cache.
+    pub cache_write: TokenTotal,
     pub thinking: TokenTotal,
     pub answer: TokenTotal,
     /// From sending the request to the last byte; only for replies that were timed.
     pub seconds: Option<f64>,
     pub thinking_seconds: Option<f64>,
     pub cost: Cost,
-}
-
-/// The cost, as far as prices are known.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cost {
-    Unknown,
-    /// A lower bound: some replies had no price or no token counts.
-    AtLeast(f64),
-    Known(f64),
 }
 
 /// The usage of one stored reply.
@@ -112,6 +106,7 @@ impl UsageTotals {
             n_replies: 0,
             input: TokenTotal::default(),
             cached: TokenTotal::default(),
+            cache_write: TokenTotal::default(),
             thinking: TokenTotal::default(),
             answer: TokenTotal::default(),
             seconds: None,
@@ -122,12 +117,12 @@ impl UsageTotals {
         line.n_replies += 1;
         line.input.add(TokenTotal { count: reply.usage.input.unwrap_or(0), is_estimate: reply.usage.input.is_none() });
         line.cached.add(TokenTotal { count: reply.usage.cached.unwrap_or(0), is_estimate: false });
+        line.cache_write.add(TokenTotal { count: reply.usage.cache_write.unwrap_or(0), is_estimate: false });
         line.thinking.add(thinking);
         line.answer.add(answer);
         add_seconds(&mut line.seconds, reply.took_ms);
         add_seconds(&mut line.thinking_seconds, reply.thought_ms);
-        let first = line.n_replies == 1;
-        line.cost = line.cost.and(reply.cost(billing), first);
+        line.cost = line.cost.plus(reply.cost(billing));
     }
 
     pub(crate) fn into_lines(self) -> Vec<UsageRow> {
@@ -169,19 +164,6 @@ impl TokenTotal {
     }
 }
 
-impl Cost {
-    fn and(self, next: Option<f64>, is_first: bool) -> Cost {
-        match (self, next) {
-            (Cost::Known(sum), Some(next)) => Cost::Known(sum + next),
-            (Cost::AtLeast(sum), Some(next)) => Cost::AtLeast(sum + next),
-            (Cost::Unknown, Some(next)) => Cost::AtLeast(next),
-            (_, None) if is_first => Cost::Unknown,
-            (Cost::Known(sum) | Cost::AtLeast(sum), None) => Cost::AtLeast(sum),
-            (Cost::Unknown, None) => Cost::Unknown,
-        }
-    }
-}
-
 fn add_seconds(sum: &mut Option<f64>, ms: Option<u64>) {
     if let Some(ms) = ms {
         *sum = Some(sum.unwrap_or(0.0) + ms as f64 / 1000.0);
@@ -197,7 +179,7 @@ mod tests {
     fn reply(input: Option<u64>, output: Option<u64>, reasoning: Option<u64>, cached: Option<u64>) -> ReplyUsage {
         ReplyUsage {
             origin: Origin::default(),
-            usage: Usage { input, output, reasoning, cached },
+            usage: Usage { input, output, reasoning, cached, cache_write: None },
             thinking_guess: 40,
             answer_guess: 10,
             took_ms: None,
