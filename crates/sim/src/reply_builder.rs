@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::generated_text::{GeneratedText, SeededRng, fixed_text};
 use crate::seal::{SealContext, SealedContent, seal};
-use crate::thinking_format::{DetailsList, ReplyFormat, Signing, ThinkingFormat};
+use crate::thinking_format::{DetailsList, Payloads, ReplyFormat, Signing, ThinkingFormat, ThinkingText};
 use crate::timeline::{OwnedOpening, TimelineStep};
 use crate::{arguments, tools};
 
@@ -82,10 +82,9 @@ impl<'a> ReplyBuilder<'a> {
     }
 
     pub(crate) fn add_thinking(&mut self, text: GeneratedText) {
-        if self.format.omits_text {
-            self.add_thinking_without_text(&text);
-        } else {
-            self.add_thinking_items(vec![text]);
+        match self.format.thinking_text {
+            ThinkingText::Omitted => self.add_thinking_without_text(&text),
+            ThinkingText::Written => self.add_thinking_items(vec![text]),
         }
     }
 
@@ -368,7 +367,7 @@ impl<'a> ReplyBuilder<'a> {
     }
 
     fn encrypt_if_requested(&mut self, block: BlockId) {
-        if self.format.encrypts {
+        if self.format.payloads == Payloads::Sent {
             self.encrypt(block);
         }
     }

@@ -17,7 +17,7 @@ use crate::reply_plan::token_delay;
 use crate::route::Delivery;
 use crate::script::{Behaviour, Script};
 use crate::service::{HttpResponse, JSON, MAX_SWITCH_BYTES};
-use crate::thinking_format::RequestedFormat;
+use crate::thinking_format::{Payloads, RequestedFormat};
 use crate::timeline::TimelineStep;
 
 /// The creation time of every reply. It is constant so that replies are reproducible.
@@ -52,7 +52,7 @@ impl ScriptedRequest<'_> {
     /// request.
     pub(crate) fn requested_format(&self) -> RequestedFormat {
         if self.script.behaviour.as_ref().is_some_and(Behaviour::forces_thinking) {
-            return RequestedFormat { thinking: RequestedThinking::Shown, encrypted: true };
+            return RequestedFormat { thinking: RequestedThinking::Shown, payloads: Payloads::Sent };
         }
         let rules = self.rules();
         let mut ask = Cow::Borrowed(&rules.ask);
@@ -66,17 +66,18 @@ impl ScriptedRequest<'_> {
             _ if self.request.dialect.unknown => RequestedThinking::Shown,
             RequestedThinking::Hidden | RequestedThinking::Shown if is_loop => RequestedThinking::Shown,
             RequestedThinking::Shown if rules.read.hidden => RequestedThinking::Hidden,
-            requested => requested,
+            requested @ (RequestedThinking::Off | RequestedThinking::Hidden | RequestedThinking::Shown) => requested,
         };
-        RequestedFormat { thinking, encrypted: self.asks_for_encrypted() }
+        RequestedFormat { thinking, payloads: self.requested_payloads() }
     }
 
     /// OpenAI sends encrypted payloads only on request, but others always.
-    fn asks_for_encrypted(&self) -> bool {
+    fn requested_payloads(&self) -> Payloads {
         let sends_on_request = self.rules().ask.extra.contains_key("include");
         let members = short_members(&self.request.body, &["include"], MAX_SWITCH_BYTES).unwrap_or_default();
         let included = members.get("include").and_then(Value::as_array);
-        !sends_on_request || included.is_some_and(|list| list.iter().any(|name| name == "reasoning.encrypted_content"))
+        let is_included = included.is_some_and(|list| list.iter().any(|name| name == "reasoning.encrypted_content"));
+        if is_included || !sends_on_request { Payloads::Sent } else { Payloads::Omitted }
     }
 
     /// Whether a stream ends with the token counts.

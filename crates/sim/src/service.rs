@@ -280,7 +280,12 @@ impl Service {
         }
         let body = match protocol {
             Protocol::OpenaiResponses => self.with_previous_response(body)?,
-            _ => Cow::Borrowed(body),
+            Protocol::OpenaiChat
+            | Protocol::Anthropic
+            | Protocol::Gemini
+            | Protocol::Ollama
+            | Protocol::Bedrock
+            | Protocol::Cohere => Cow::Borrowed(body),
         };
         let rules = dialect.rules(Some(&model));
         let incoming = read_request(protocol, rules, &body).map_err(|error| refuse(400, error.to_string()))?;

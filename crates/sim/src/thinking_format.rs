@@ -50,17 +50,29 @@ pub(crate) struct ReplyFormat {
     pub(crate) output_items: bool,
     /// The source name of hidden thinking, if the dialect has it.
     pub(crate) hidden: Option<&'static str>,
-    /// Whether the text of thinking is left out, because the request does not ask for it.
-    pub(crate) omits_text: bool,
-    /// Whether encrypted payloads are sent. Some providers send them only on request.
-    pub(crate) encrypts: bool,
+    pub(crate) thinking_text: ThinkingText,
+    pub(crate) payloads: Payloads,
+}
+
+/// Whether the text of thinking is written. Some providers write it only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ThinkingText {
+    Written,
+    Omitted,
+}
+
+/// Whether encrypted payloads are sent. Some providers send them only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Payloads {
+    Sent,
+    Omitted,
 }
 
 /// What the request asks of the reply's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestedFormat {
     pub(crate) thinking: RequestedThinking,
-    pub(crate) encrypted: bool,
+    pub(crate) payloads: Payloads,
 }
 
 impl ReplyFormat {
@@ -108,10 +120,11 @@ impl ReplyFormat {
             (_, Carrier::CallExtra) => Some(rules.read.call_extra.first().cloned()),
             _ => None,
         };
-        let omits_text = is_hidden && !matches!(thinking, ThinkingFormat::Tagged { .. });
+        let is_tagged = matches!(thinking, ThinkingFormat::Tagged { .. });
+        let thinking_text = if is_hidden && !is_tagged { ThinkingText::Omitted } else { ThinkingText::Written };
         ReplyFormat {
-            omits_text,
-            encrypts: requested.encrypted,
+            thinking_text,
+            payloads: requested.payloads,
             thinking,
             call_seal: on_calls,
             text_seal: dialect.protocol == Protocol::Gemini,

@@ -32,15 +32,15 @@ fn x4_claude_thinks_as_it_is_asked_to() {
             .map(|b| (b["type"].as_str().unwrap().to_owned(), is_set(&b["thinking"]), is_set(&b["signature"])))
             .collect()
     };
-    let text = ("text".to_owned(), false, false);
+    let text = || ("text".to_owned(), false, false);
     let thinking = |shown| ("thinking".to_owned(), shown, true);
-    assert_eq!(kinds("claude-sonnet-5", json!({})), [thinking(false), text.clone()]);
+    assert_eq!(kinds("claude-sonnet-5", json!({})), [thinking(false), text()]);
     assert_eq!(
         kinds("claude-sonnet-5", json!({ "thinking": { "type": "adaptive", "display": "summarized" } })),
-        [thinking(true), text.clone()]
+        [thinking(true), text()]
     );
-    assert_eq!(kinds("claude-sonnet-5", json!({ "thinking": { "type": "disabled" } })), [text.clone()]);
-    assert_eq!(kinds("claude-haiku-4-5", json!({})), [text]);
+    assert_eq!(kinds("claude-sonnet-5", json!({ "thinking": { "type": "disabled" } })), [text()]);
+    assert_eq!(kinds("claude-haiku-4-5", json!({})), [text()]);
 }
 
 #[test]

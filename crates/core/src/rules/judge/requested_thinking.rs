@@ -5,7 +5,6 @@ use crate::json_text::{JsonKind, Raw, at_path, member, text_of};
 
 /// Whether the model thinks for a request, and whether the client can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum RequestedThinking {
     /// The model does not think.
     Off,
