@@ -494,7 +494,7 @@ fn x1_a_request_with_nonsense_values_is_judged_without_a_panic() {
             for value in &nonsense {
                 let mut body = body.clone();
                 *body.pointer_mut(place).unwrap() = value.clone();
-                // Without its messages it is no request; anything else is judged.
+                // A body without messages cannot be judged; any other can.
                 let judged = judge(dialect, "some-model", &[], &body.to_string(), IssuedThinking::Messages(&issued));
                 assert!(judged.is_ok() || place.matches('/').count() < 4, "{place}: {judged:?}");
                 n_requests += 1;
