@@ -15,8 +15,8 @@ mod unmet_duties;
 pub use answer_now::{AnswerMode, apply_answer_now};
 pub use dialect_layer::{dialect_defaults, rules_with_tags};
 pub(crate) use egress::field_name;
+pub(crate) use egress::{CacheMark, Egress, EgressTarget, MessagePlan, plan_egress};
 pub use egress::{Decision, EgressAction};
-pub(crate) use egress::{Egress, EgressTarget, MessagePlan, plan_egress};
 pub use judge::{
     BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, RequestedThinking, SealCarrier, judge,
     requested_thinking,
