@@ -21,6 +21,7 @@ pub mod mcp_tables;
 pub mod model_choice;
 mod permission_table;
 pub mod profiles;
+pub mod program_sessions;
 pub mod provider_tables;
 pub mod providers;
 pub mod recording;
