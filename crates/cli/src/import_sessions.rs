@@ -14,9 +14,9 @@ use aside_core::safe_json;
 use aside_core::terminal_text::terminal_safe_line;
 use aside_session::program_sessions::{
     FoundSessions, ImportOutcome, ProgramFolders, ProgramImporter, ProgramSession, check_settings, import_error,
+    store_imported,
 };
 use aside_session::{HintedError, UserFolders, log, session_recorder, times};
-use aside_store::Store;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
@@ -235,9 +235,7 @@ fn import_files(names: &[String]) -> anyhow::Result<()> {
         for note in imported.all_notes() {
             print_notice(&format!("note: {note}"));
         }
-        let id = store
-            .import(&imported.conversation, Some(session_recorder::now()))
-            .map_err(|error| session_recorder::store_error(&error))?;
+        let id = store_imported(&store, &imported)?;
         log::write(log::LogLevel::Info, || format!("imported {names} as {id}"));
         writeln!(output::stdout(), "{id}")?;
     }

@@ -198,6 +198,7 @@ pub mod json_text;
 pub mod json_value;
 pub mod mention;
 pub mod message;
+pub mod model_table;
 pub mod permission_question;
 pub mod protocol;
 pub mod repetition;
@@ -221,7 +222,9 @@ pub use fold::Fold;
 pub use history::{EntryId, History};
 pub use message::{Message, Role};
 pub use protocol::Protocol;
-pub use rules::{BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, RepairLoop, judge};
+pub use rules::{
+    BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, LeftOut, LeftOutReason, RepairLoop, judge,
+};
 pub use settings::{Layer, Settings};
 pub use tags::{TagPair, TagParser, TagPiece, TagRules};
 pub use wire::{

@@ -111,7 +111,10 @@ fn p11_thinking_folder_and_source_are_kept() {
         let exported = home.run(&["sessions", "export", id, "--format", "jsonl"]).stdout;
         assert!(exported.contains(thought), "{program}: {exported}");
         let header: Value = serde_json::from_str(exported.lines().next().unwrap()).unwrap();
-        assert_eq!(header["folder"], folder, "{program}");
+        let listed = home.run(&["sessions", "list", "--json"]).stdout;
+        let listed = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let listed: Vec<Value> = listed.filter(|line| line["id"] == id).collect();
+        assert_eq!(listed[0]["folder"], folder, "{program}");
         assert_eq!(header["importedFrom"], json!({"program":program,"session":session}), "{program}");
     }
 }

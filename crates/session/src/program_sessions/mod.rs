@@ -13,12 +13,13 @@ use aside_core::conversation::Conversation;
 use aside_core::dialect::Dialects;
 use aside_core::interchange::{ImportError, Imported, Program, import_rows, import_session};
 use aside_core::settings::SettingChange;
-use aside_store::session::{ImportedSession, SessionDates};
-use aside_store::{SqliteStore, Store};
+use aside_store::session::{ImportedSession, SessionChange, SessionDates};
+use aside_store::{SessionId, SqliteStore, Store};
 
 use crate::error::HintedError;
 use crate::session_recorder::{now, store_error};
 use crate::settings::setting_error;
+use crate::stored_session::session_folder;
 pub use find::{FoundSessions, ProgramSession};
 pub use locations::ProgramFolders;
 use read::SessionContent;
@@ -123,18 +124,35 @@ impl<'a> ProgramImporter<'a> {
         let conversation = &imported.conversation;
         let title = conversation.title.clone().unwrap_or_default();
         let n_messages = conversation.history.entries().len();
-        let id = if self.dry_run {
-            None
-        } else {
-            let dates = dates(conversation, session.used());
-            Some(self.store.import_dated(conversation, dates).map_err(|error| store_error(&error))?)
-        };
+        let id = if self.dry_run { None } else { Some(store_dated(&self.store, &imported, session.used())?) };
         if let (Some(own_id), Some(id)) = (own_id, &id) {
             self.known.insert(own_id, ImportedSession { id: id.clone(), title: Some(title.clone()) });
         }
         let id = id.map(|id| id.to_string());
         Ok(ImportOutcome::Imported(Box::new(ImportedProgramSession { id, title, n_messages, imported })))
     }
+}
+
+fn store_dated(store: &SqliteStore, imported: &Imported, used: Option<Time>) -> Result<SessionId, HintedError> {
+    let dates = dates(&imported.conversation, used);
+    let id = store.import_dated(&imported.conversation, dates).map_err(|error| store_error(&error))?;
+    set_folder(store, &id, imported)?;
+    Ok(id)
+}
+
+/// Stores an imported conversation as the most recently used session.
+pub fn store_imported(store: &SqliteStore, imported: &Imported) -> Result<SessionId, HintedError> {
+    let id = store.import(&imported.conversation, Some(now())).map_err(|error| store_error(&error))?;
+    set_folder(store, &id, imported)?;
+    Ok(id)
+}
+
+/// A session of another program belongs to the folder that the program worked in.
+fn set_folder(store: &SqliteStore, id: &SessionId, imported: &Imported) -> Result<(), HintedError> {
+    let folder = imported.source.as_ref().and_then(|source| source.folder.as_deref()).map(Path::new);
+    let Some(folder) = folder.filter(|folder| folder.is_absolute()) else { return Ok(()) };
+    let folder = SessionChange::Folder(session_folder(folder));
+    store.change(id, &folder).map_err(|error| store_error(&error))
 }
 
 enum ReadError {

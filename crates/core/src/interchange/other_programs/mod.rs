@@ -26,7 +26,7 @@ use crate::block::{Block, Image, Origin, Seals, Text, Thinking, Time};
 use crate::conversation::Conversation;
 use crate::dialect::{Dialect, Dialects};
 use crate::interchange::{ImportSource, Imported, Program, TableRows};
-use crate::json_text::{JsonKind, ObjectWriter, Raw, canonical, quote, split_within, text_member};
+use crate::json_text::{JsonKind, ObjectWriter, Raw, canonical, split_within, text_member};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 use crate::title::title_of_text;
@@ -146,9 +146,6 @@ fn make_canonical(block: &mut Block) {
 /// The member by which our files name the session that they were imported from.
 const IMPORTED_FROM: &str = "importedFrom";
 
-/// The member that names the working directory of a session.
-const FOLDER: &str = "folder";
-
 /// Marks a message that the program wrote in the user's name.
 const PROGRAM_TEXT: &str = "isMeta";
 
@@ -194,9 +191,6 @@ fn add_source(conversation: &mut Conversation, source: &ImportSource) {
         out.push_text("program", source.program.name());
         out.push_text("session", session);
         conversation.extra.push((IMPORTED_FROM.to_owned(), out.finish()));
-    }
-    if let Some(folder) = &source.folder {
-        conversation.extra.push((FOLDER.to_owned(), quote(folder)));
     }
 }
 
