@@ -7,6 +7,7 @@ use crate::block::{
     Time, ToolCall, Unmodelled,
 };
 use crate::event::{BlockId, BlockOpening, Event, ProseKind, RestatedPart, Sink};
+use crate::extra::ExtraBuilder;
 use crate::json_text::{JsonText, compact};
 
 /// Text capacity doubles up to here and then grows by an eighth, so that very
@@ -19,6 +20,7 @@ const DOUBLING_LIMIT: usize = 64 << 10;
 pub struct Fold {
     builders: Vec<BlockBuilder>,
     reply: Reply,
+    extra: ExtraBuilder,
     now: Option<Time>,
     /// The number of calls that the provider sent without an id.
     n_invented: u32,
@@ -35,6 +37,7 @@ struct BlockBuilder {
     signature: Option<String>,
     encrypted: Option<String>,
     native: Option<Native>,
+    extra: Option<Box<ExtraBuilder>>,
     started: Option<Time>,
     ended: Option<Time>,
     closed: bool,
@@ -79,6 +82,7 @@ impl Fold {
     /// received.
     pub fn finish(self) -> Reply {
         let mut reply = self.reply;
+        reply.extra = self.extra.finish();
         reply.blocks = self.builders.into_iter().filter_map(BlockBuilder::into_block).collect();
         reply
     }
@@ -108,6 +112,7 @@ impl Fold {
             signature: None,
             encrypted: None,
             native: None,
+            extra: None,
             started: self.now,
             ended: None,
             closed: false,
@@ -130,7 +135,9 @@ impl Sink for Fold {
             Event::Usage(usage) => self.reply.usage = usage,
             Event::Noted(note) => self.reply.notes.push(note.clone()),
             Event::Ended(end) => self.reply.end = end.clone(),
-            Event::Item { block, .. }
+            Event::Extra { block: None, value } => self.extra.take(value),
+            Event::Extra { block: Some(block), .. }
+            | Event::Item { block, .. }
             | Event::Sealed { block, .. }
             | Event::Refiled { block, .. }
             | Event::Identified { block, .. }
@@ -181,6 +188,7 @@ impl BlockBuilder {
                 self.native =
                     Some(Native { json: compact(json).into_owned(), text_member: text_member.map(str::to_owned) });
             }
+            Event::Extra { value, .. } => self.extra.get_or_insert_default().take(value),
             Event::Closed { .. } => {
                 self.closed = true;
                 self.ended = now;
@@ -291,10 +299,11 @@ impl BlockBuilder {
         let seal = |kind, payload: Option<String>| payload.map(|payload| Seal { kind, payload });
         let signature = seal(SealKind::Signature, self.signature);
         let encrypted = seal(SealKind::Encrypted, self.encrypted);
+        let extra = self.extra.map(|extra| extra.finish()).unwrap_or_default();
         match self.kind {
-            BuilderKind::Text if self.text.is_empty() && signature.is_none() => None,
+            BuilderKind::Text if self.text.is_empty() && signature.is_none() && extra.is_empty() => None,
             BuilderKind::Text => {
-                Some(Block::Text(Text { text: self.text, seal: signature.or(encrypted), native: self.native }))
+                Some(Block::Text(Text { text: self.text, seal: signature.or(encrypted), native: self.native, extra }))
             }
             BuilderKind::ToolCall { id, name } => Some(Block::ToolCall(ToolCall {
                 id,
@@ -302,12 +311,13 @@ impl BlockBuilder {
                 arguments: Arguments::parse(self.text),
                 seal: signature.or(encrypted),
                 native: self.native,
+                extra,
             })),
             BuilderKind::Unmodelled => self.native.map(|native| Block::Unmodelled(Unmodelled { native })),
             BuilderKind::Thinking { source, id } => {
                 let blank = self.text.trim().is_empty();
                 let unsealed = signature.is_none() && encrypted.is_none();
-                if blank && unsealed && id.is_none() && self.native.is_none() {
+                if blank && unsealed && id.is_none() && self.native.is_none() && extra.is_empty() {
                     return None;
                 }
                 let seals = Seals { signature, encrypted };
@@ -323,7 +333,7 @@ impl BlockBuilder {
                     (Some(started), Some(ended)) => Some(ThinkingSpan { started, ended: ended.max(started) }),
                     _ => None,
                 };
-                Some(Block::Thinking(Thinking { content, source, id, items, span, native: self.native }))
+                Some(Block::Thinking(Thinking { content, source, id, items, span, native: self.native, extra }))
             }
         }
     }

@@ -203,6 +203,7 @@ mod tests {
             items: Vec::new(),
             span: None,
             native: None,
+            extra: Default::default(),
         });
         #[rustfmt::skip]
         let cases = [

@@ -9,6 +9,7 @@ use crate::block::{
     Unmodelled,
 };
 use crate::dialect::Dialect;
+use crate::extra::Extra;
 use crate::json_text::{ObjectWriter, canonical, list_of, quote};
 use crate::protocol::Protocol;
 
@@ -161,7 +162,7 @@ fn block(part: AnswerPart, source: &str) -> Option<Block> {
     Some(match part {
         AnswerPart::Text { text, signature } if text.is_empty() && signature.is_none() => return None,
         AnswerPart::Text { text, signature } => {
-            Block::Text(Text { text, seal: seal(SealKind::Signature, signature), native: None })
+            Block::Text(Text { text, seal: seal(SealKind::Signature, signature), ..Text::default() })
         }
         AnswerPart::Thinking(thinking) => Block::Thinking(thinking_block(thinking, source)?),
         AnswerPart::Call { id, name, arguments, signature } => Block::ToolCall(ToolCall {
@@ -170,6 +171,7 @@ fn block(part: AnswerPart, source: &str) -> Option<Block> {
             arguments: Arguments::parse(arguments).canonical(),
             seal: seal(SealKind::Signature, signature),
             native: None,
+            extra: Extra::default(),
         }),
         AnswerPart::Item(json) => {
             let json = canonical(&json).into_owned();
@@ -191,7 +193,7 @@ fn thinking_block(part: ThinkingPart, source: &str) -> Option<Thinking> {
         (false, false) => ThinkingContent::Open { text },
     };
     let source = own_source.unwrap_or_else(|| if is_redacted { "redacted_thinking" } else { source }.to_owned());
-    Some(Thinking { content, source, id: None, items, span, native: None })
+    Some(Thinking { content, source, id: None, items, span, native: None, extra: Extra::default() })
 }
 
 fn seal(kind: SealKind, payload: Option<String>) -> Option<Seal> {

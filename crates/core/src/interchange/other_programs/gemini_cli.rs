@@ -357,5 +357,11 @@ fn tool_result(response: Raw<'_>, failed: Option<bool>) -> ToolResult {
 
 fn usage(tokens: Raw<'_>) -> Usage {
     let count = |name: &str| member(tokens, name).and_then(count_of);
-    Usage { input: count("input"), output: count("output"), reasoning: count("thoughts"), cached: count("cached") }
+    Usage {
+        input: count("input"),
+        output: count("output"),
+        reasoning: count("thoughts"),
+        cached: count("cached"),
+        cache_write: None,
+    }
 }

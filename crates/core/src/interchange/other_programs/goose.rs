@@ -289,5 +289,6 @@ fn usage(raw: Raw<'_>) -> Usage {
         output: count("outputTokens"),
         reasoning: count("reasoningTokens"),
         cached: count("cacheReadTokens").or_else(|| count("cacheReadInputTokens")),
+        cache_write: count("cacheWriteTokens").or_else(|| count("cacheWriteInputTokens")),
     }
 }

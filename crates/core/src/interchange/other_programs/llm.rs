@@ -112,7 +112,7 @@ impl<'t> LlmSession<'_, 't> {
             let text = |name: &str| text_member(tool, name).unwrap_or_default();
             let schema = text("input_schema");
             let parameters = if Raw::of(&schema).is_ok() { canonical(&schema).into_owned() } else { "{}".to_owned() };
-            ToolSpec { name: text("name"), description: text("description"), parameters }
+            ToolSpec::new(text("name"), text("description"), parameters)
         });
         self.imported.conversation.tools = tools.collect();
     }
@@ -277,6 +277,10 @@ impl AnswerFacts {
             output: count("output_tokens"),
             reasoning: detail(["completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens"]),
             cached: detail(["prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"]),
+            cache_write: detail([
+                "prompt_tokens_details.cache_write_tokens",
+                "input_tokens_details.cache_write_tokens",
+            ]),
         };
         let model = text_member(row, "resolved_model").filter(|model| !model.is_empty());
         let model = model.or_else(|| text_member(row, "model"));

@@ -150,7 +150,7 @@ const IMPORTED_FROM: &str = "importedFrom";
 const PROGRAM_TEXT: &str = "isMeta";
 
 fn mark_as_program_text(message: &mut Message) {
-    message.extra.push((PROGRAM_TEXT.to_owned(), "true".to_owned()));
+    message.unknown_members.push((PROGRAM_TEXT.to_owned(), "true".to_owned()));
 }
 
 /// Completes an import: the model, the title, and where the session comes from.
@@ -176,7 +176,7 @@ fn whole_title(title: &str) -> Option<String> {
 
 /// A title from the first prompt of the user.
 fn first_prompt(conversation: &Conversation) -> Option<String> {
-    let is_marked = |message: &Message| message.extra.iter().any(|(name, _)| name == PROGRAM_TEXT);
+    let is_marked = |message: &Message| message.unknown_members.iter().any(|(name, _)| name == PROGRAM_TEXT);
     let prompts = conversation.history.entries().iter().map(|entry| entry.message.as_ref());
     let prompts = prompts.filter(|message| message.begins_turn() && !is_marked(message));
     prompts.flat_map(|message| &message.blocks).find_map(|block| match block {

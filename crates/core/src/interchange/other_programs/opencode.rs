@@ -349,7 +349,13 @@ fn result(part: Raw<'_>) -> Option<Block> {
 
 fn usage(tokens: Raw<'_>) -> Usage {
     let count = |path: &str| at_path(tokens, path).and_then(count_of);
-    Usage { input: count("input"), output: count("output"), reasoning: count("reasoning"), cached: count("cache.read") }
+    Usage {
+        input: count("input"),
+        output: count("output"),
+        reasoning: count("reasoning"),
+        cached: count("cache.read"),
+        cache_write: count("cache.write"),
+    }
 }
 
 fn ending(word: &str) -> Ending {

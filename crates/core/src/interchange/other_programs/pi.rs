@@ -33,6 +33,9 @@ use crate::protocol::Protocol;
 /// Each compaction repeats messages, so a file cannot have any number of them.
 const MAX_COMPACTIONS: usize = 1000;
 
+/// How many tools a session may declare.
+const MAX_TOOLS: usize = 1000;
+
 pub(in crate::interchange) fn read_pi(text: &str, dialects: &Dialects) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
     let lines = records(text, &mut imported.notes);
@@ -213,12 +216,12 @@ impl PiSession<'_> {
             each_element(added, |tool| {
                 let text = |name: &str| text_member(tool, name).unwrap_or_default();
                 let parameters = member(tool, "parameters").map_or("{}".into(), |schema| canonical(schema.get()));
-                let tool = ToolSpec {
-                    name: text("name"),
-                    description: text("description"),
-                    parameters: parameters.into_owned(),
-                };
+                let tool = ToolSpec::new(text("name"), text("description"), parameters);
                 let tools = &mut self.imported.conversation.tools;
+                if tools.len() >= MAX_TOOLS {
+                    self.skipped.count("a tool too many");
+                    return;
+                }
                 tools.retain(|known| known.name != tool.name);
                 tools.push(tool);
             });
@@ -337,7 +340,13 @@ fn call_id(id: String) -> String {
 
 fn usage(raw: Raw<'_>) -> Usage {
     let count = |name: &str| member(raw, name).and_then(count_of);
-    Usage { input: count("input"), output: count("output"), reasoning: count("reasoning"), cached: count("cacheRead") }
+    Usage {
+        input: count("input"),
+        output: count("output"),
+        reasoning: count("reasoning"),
+        cached: count("cacheRead"),
+        cache_write: count("cacheWrite"),
+    }
 }
 
 fn ending(word: &str) -> Option<Ending> {

@@ -180,7 +180,7 @@ fn p11_rows_of_llm_are_a_session() {
     assert_eq!(lines[1]["blocks"][0]["thought"], "Look it up.");
     assert_eq!(lines[1]["at"], "2026-03-01T10:00:01.250Z");
     let entry = &imported.conversation.history.entries()[1];
-    let usage = Usage { input: Some(10), output: Some(7), reasoning: Some(5), cached: None };
+    let usage = Usage { input: Some(10), output: Some(7), reasoning: Some(5), ..Usage::default() };
     assert_eq!(entry.message.usage, Some(usage));
     assert_eq!(
         lines[2]["blocks"][0],
