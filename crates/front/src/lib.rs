@@ -20,5 +20,5 @@ pub use command::{Command, MouseMode, ProfileAction, TerminalAction};
 pub use delta_joiner::DeltaJoiner;
 pub use output::CommandOutput;
 pub use question::{PendingQuestion, QuestionId};
-pub use status::{CompletionLists, SessionCompletion, Status};
+pub use status::{CompletionLists, CostSoFar, SessionCompletion, Status};
 pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, Update};
