@@ -122,7 +122,7 @@ impl ForeignDatabase {
                 Err(ForeignDatabaseError::Unreadable { detail, .. }) if detail.contains("no such table") => continue,
                 prepared => prepared?,
             };
-            let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+            let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
             let mut found = statement.query([session]).map_err(|error| self.unreadable(&error))?;
             let mut rows = Vec::new();
             while let Some(row) = found.next().map_err(|error| self.unreadable(&error))? {

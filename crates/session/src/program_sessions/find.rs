@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::rc::Rc;
 
 use aside_core::block::Time;
 use aside_core::interchange::{DatabaseLayout, ImportSource, Program};
 use aside_store::ForeignDatabase;
 
-use super::locations::{FileKind, Place, ProgramFolders, file_kind, session_id};
+use super::locations::{FileKind, ProgramFolders, SearchPath, file_kind, session_id};
 use super::{MAX_SESSION_BYTES, MAX_SESSIONS, unreadable};
 use crate::error::HintedError;
 
@@ -20,15 +20,15 @@ const NAMED_DEPTH: usize = 6;
 /// A session that was found, and where it is.
 pub struct ProgramSession {
     program: Program,
-    pub(super) place: SessionPlace,
+    pub(super) stored_at: SessionLocation,
     id: Option<String>,
     used: Option<Time>,
     is_named: bool,
 }
 
-pub(super) enum SessionPlace {
+pub(super) enum SessionLocation {
     File(PathBuf),
-    Row { database: Arc<ForeignDatabase>, layout: &'static DatabaseLayout },
+    Row { database: Rc<ForeignDatabase>, layout: &'static DatabaseLayout },
 }
 
 /// The sessions of a program, oldest first.
@@ -52,9 +52,9 @@ impl ProgramSession {
 
     /// The file, for messages.
     pub fn location(&self) -> String {
-        match &self.place {
-            SessionPlace::File(path) => path.display().to_string(),
-            SessionPlace::Row { database, .. } => {
+        match &self.stored_at {
+            SessionLocation::File(path) => path.display().to_string(),
+            SessionLocation::Row { database, .. } => {
                 format!("{}, session {}", database.path().display(), self.id.as_deref().unwrap_or_default())
             }
         }
@@ -74,15 +74,15 @@ impl ProgramSession {
     pub(super) fn known_source(&self) -> ImportSource {
         let mut source = ImportSource::new(self.program);
         source.session = self.id.clone();
-        source.folder = match &self.place {
-            SessionPlace::File(path) if self.program == Program::GeminiCli => project_root(path),
-            SessionPlace::File(_) | SessionPlace::Row { .. } => None,
+        source.folder = match &self.stored_at {
+            SessionLocation::File(path) if self.program == Program::GeminiCli => project_root(path),
+            SessionLocation::File(_) | SessionLocation::Row { .. } => None,
         };
         source
     }
 }
 
-/// Gemini CLI stores the working directory beside the folder of the sessions.
+/// Gemini CLI stores the working directory next to the folder of the sessions.
 fn project_root(session: &Path) -> Option<String> {
     let mut text = String::new();
     let file = fs::File::open(session.parent()?.parent()?.join(".project_root")).ok()?;
@@ -112,7 +112,7 @@ impl FoundSessions {
             found.places.push(path.clone());
             let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
             if metadata.is_dir() {
-                found.walk(program, &Place { path: path.clone(), depth: NAMED_DEPTH }, false);
+                found.walk(program, &SearchPath { path: path.clone(), depth: NAMED_DEPTH }, false);
             } else {
                 found.add_file(program, path, true);
             }
@@ -126,7 +126,7 @@ impl FoundSessions {
         self
     }
 
-    fn walk(&mut self, program: Program, place: &Place, is_named: bool) {
+    fn walk(&mut self, program: Program, place: &SearchPath, is_named: bool) {
         let entries = match fs::read_dir(&place.path) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
@@ -141,7 +141,7 @@ impl FoundSessions {
         for path in paths {
             if path.is_dir() {
                 if place.depth > 0 {
-                    self.walk(program, &Place { path, depth: place.depth - 1 }, is_named);
+                    self.walk(program, &SearchPath { path, depth: place.depth - 1 }, is_named);
                 }
             } else if file_kind(program, &path) != FileKind::Other {
                 self.add_file(program, &path, is_named);
@@ -180,21 +180,27 @@ impl FoundSessions {
         let since_epoch = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         let used = since_epoch.and_then(|since| u64::try_from(since.as_millis()).ok()).map(Time);
         let id = session_id(program, path);
-        self.sessions.push(ProgramSession { program, place: SessionPlace::File(path.to_owned()), id, used, is_named });
+        self.sessions.push(ProgramSession {
+            program,
+            stored_at: SessionLocation::File(path.to_owned()),
+            id,
+            used,
+            is_named,
+        });
     }
 
     fn add_database(&mut self, program: Program, path: &Path) -> Result<(), HintedError> {
         let failed = |error: aside_store::ForeignDatabaseError| HintedError::new(error.to_string());
-        let database = Arc::new(ForeignDatabase::open(path, MAX_SESSION_BYTES).map_err(failed)?);
+        let database = Rc::new(ForeignDatabase::open(path, MAX_SESSION_BYTES).map_err(failed)?);
         for layout in database.layouts(program).map_err(failed)? {
             for session in database.sessions(layout).map_err(failed)? {
                 if session.is_subagent {
                     self.n_subagents += 1;
                     continue;
                 }
-                let place = SessionPlace::Row { database: Arc::clone(&database), layout };
+                let stored_at = SessionLocation::Row { database: Rc::clone(&database), layout };
                 let (id, used) = (Some(session.id), session.updated);
-                self.sessions.push(ProgramSession { program, place, id, used, is_named: false });
+                self.sessions.push(ProgramSession { program, stored_at, id, used, is_named: false });
             }
         }
         Ok(())

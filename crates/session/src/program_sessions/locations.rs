@@ -19,7 +19,7 @@ pub struct ProgramFolders {
 
 /// A folder with sessions, or a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SearchPath {
     pub(super) path: PathBuf,
     /// How many folders deep the files are.
     pub(super) depth: usize,
@@ -37,9 +37,9 @@ impl ProgramFolders {
     }
 
     /// The places of a program, whether they exist or not.
-    pub(super) fn places(&self, program: Program) -> Vec<Place> {
+    pub(super) fn places(&self, program: Program) -> Vec<SearchPath> {
         let at = |folder: Option<PathBuf>, name: &str, depth: usize| {
-            folder.map(|folder| Place { path: folder.join(name), depth })
+            folder.map(|folder| SearchPath { path: folder.join(name), depth })
         };
         let variable = |name: &str| (self.variable)(name).map(PathBuf::from);
         let home = |name: &str| self.home.as_ref().map(|home| home.join(name));
@@ -60,9 +60,9 @@ impl ProgramFolders {
                 let folder = below(&self.data, "opencode");
                 let database = variable("OPENCODE_DB").map(|name| folder.clone().unwrap_or_default().join(name));
                 vec![
-                    database.map(|path| Place { path, depth: 0 }),
+                    database.map(|path| SearchPath { path, depth: 0 }),
                     // The databases, then the files of older versions.
-                    folder.clone().map(|path| Place { path, depth: 0 }),
+                    folder.clone().map(|path| SearchPath { path, depth: 0 }),
                     at(folder, "storage/session", 1),
                 ]
             }
@@ -73,7 +73,7 @@ impl ProgramFolders {
             Program::Pi => {
                 let agent = variable("PI_CODING_AGENT_DIR").or_else(|| home(".pi/agent"));
                 let sessions = variable("PI_CODING_AGENT_SESSION_DIR").or_else(|| below(&agent, "sessions"));
-                vec![sessions.map(|path| Place { path, depth: 1 })]
+                vec![sessions.map(|path| SearchPath { path, depth: 1 })]
             }
             Program::Goose => {
                 let root = variable("GOOSE_PATH_ROOT").map(|root| root.join("data"));

@@ -105,9 +105,9 @@ impl<'a> ProgramImporter<'a> {
             }
             SessionContent::Rows(tables) => import_rows(self.program, &tables, self.dialects),
         };
-        imported.map_err(|error| match &error {
-            ImportError::Empty(_) => ReadError::Empty,
-            _ => ReadError::Failed(import_error(&session.location(), &error)),
+        imported.map_err(|error| {
+            let is_empty = matches!(error, ImportError::Empty(_));
+            if is_empty { ReadError::Empty } else { ReadError::Failed(import_error(&session.location(), &error)) }
         })
     }
 

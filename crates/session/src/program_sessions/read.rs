@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aside_core::interchange::{ImportFile, Program, TableRows};
 
-use super::find::{ProgramSession, SessionPlace};
+use super::find::{ProgramSession, SessionLocation};
 use super::unreadable;
 use crate::error::HintedError;
 
@@ -34,9 +34,9 @@ impl SessionFile {
 impl ProgramSession {
     /// Reads at most `max_bytes`.
     pub(super) fn content(&self, max_bytes: usize) -> Result<SessionContent, HintedError> {
-        let path = match &self.place {
-            SessionPlace::File(path) => path,
-            SessionPlace::Row { database, layout } => {
+        let path = match &self.stored_at {
+            SessionLocation::File(path) => path,
+            SessionLocation::Row { database, layout } => {
                 let id = self.id().unwrap_or_default();
                 let rows = database.rows(layout, id);
                 return rows

@@ -322,7 +322,7 @@ impl StoredPart {
         Some(text)
     }
 
-    /// A member of the provider's metadata, whoever the provider is.
+    /// A member of the metadata, of any provider.
     fn metadata(&self, names: &[&str]) -> Option<Raw<'_>> {
         let mut found = None;
         each_member(member(self.payload()?, "provider_metadata")?, |_, inner| {

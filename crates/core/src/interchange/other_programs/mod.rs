@@ -10,7 +10,7 @@ mod llm;
 mod message_log;
 mod opencode;
 mod pi;
-mod said;
+mod user_text;
 
 use std::collections::BTreeMap;
 
@@ -161,14 +161,14 @@ pub(super) fn finish(imported: &mut Imported, dialects: &Dialects) {
     let model = origins.filter_map(|origin| Some((origin.provider.as_deref()?, origin.model.as_deref()?))).next();
     conversation.model = model.map(|(provider, model)| format!("{provider}/{model}"));
     let Some(source) = &imported.source else { return };
-    let own = conversation.title.take().and_then(|title| said::said(&title).and_then(whole_title));
+    let own = conversation.title.take().and_then(|title| user_text::user_text(&title).and_then(whole_title));
     let title = own.or_else(|| first_prompt(conversation));
     // Without a title, the session would be named after the program's text.
     conversation.title = Some(title.unwrap_or_else(|| format!("session of {}", source.program)));
     add_source(conversation, source);
 }
 
-/// A title that the program or its user chose is cut only if it is no title.
+/// A title that the program or its user chose is cut only if it is very long.
 fn whole_title(title: &str) -> Option<String> {
     let (title, rest) = split_within(title.lines().next()?, 200);
     if rest.is_empty() { Some(title.trim().to_owned()) } else { title_of_text(title) }
@@ -180,7 +180,7 @@ fn first_prompt(conversation: &Conversation) -> Option<String> {
     let prompts = conversation.history.entries().iter().map(|entry| entry.message.as_ref());
     let prompts = prompts.filter(|message| message.begins_turn() && !is_marked(message));
     prompts.flat_map(|message| &message.blocks).find_map(|block| match block {
-        Block::Text(text) => title_of_text(said::said(&text.text)?),
+        Block::Text(text) => title_of_text(user_text::user_text(&text.text)?),
         Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
     })
 }

@@ -269,14 +269,12 @@ impl PiSession<'_> {
 
 /// The values that the program uses for its `api` member.
 fn protocol_of(api: &str) -> Option<Protocol> {
-    if api.contains("responses") {
-        return Some(Protocol::OpenaiResponses);
-    }
-    match api.split('-').next()? {
-        "anthropic" => Some(Protocol::Anthropic),
-        "bedrock" => Some(Protocol::Bedrock),
-        "google" => Some(Protocol::Gemini),
-        "openai" => Some(Protocol::OpenaiChat),
+    match api {
+        "anthropic-messages" => Some(Protocol::Anthropic),
+        "bedrock-converse-stream" => Some(Protocol::Bedrock),
+        "openai-completions" => Some(Protocol::OpenaiChat),
+        _ if api.contains("responses") => Some(Protocol::OpenaiResponses),
+        _ if api.starts_with("google-") => Some(Protocol::Gemini),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //! messages: environment descriptions, instruction files, reminders, hooks.
 
 /// The text without what a program put in front of it. None if nothing is left.
-pub(super) fn said(text: &str) -> Option<&str> {
+pub(super) fn user_text(text: &str) -> Option<&str> {
     let mut rest = text.trim();
     if let Some(request) = after_heading(rest) {
         rest = request.trim();
@@ -85,7 +85,7 @@ fn is_hook(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::said;
+    use super::user_text;
 
     #[test]
     fn p11_what_a_program_put_in_front_is_not_what_the_user_said() {
@@ -114,7 +114,7 @@ mod tests {
             ("nothing",           "  \n",                                                          None),
         ];
         for (name, text, expected) in cases {
-            assert_eq!(said(text), expected, "{name}");
+            assert_eq!(user_text(text), expected, "{name}");
         }
     }
 }
