@@ -197,16 +197,24 @@ pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &M
     ])?;
     let stamp = db.prepare_cached("SELECT stamp FROM message WHERE id = ?1")?.query_row([row], |row| row.get(0))?;
     let context = IndexContext { session, origin, stamp, by_assistant: message.role == Role::Assistant };
+    // Compressing and indexing a block need as much memory as its text, so they share it.
+    let mut scratch = Vec::new();
     for (position, block) in message.blocks.iter().enumerate() {
         let stored = StoredBlock::of(block);
-        let block = insert_block(db, row, position, &stored)?;
-        index_block(db, block, &stored, &context)?;
+        let block = insert_block(db, row, position, &stored, &mut scratch)?;
+        index_block(db, block, &stored, &context, &mut scratch)?;
     }
     Ok(())
 }
 
-fn insert_block(db: &Connection, message: i64, position: usize, stored: &StoredBlock<'_>) -> Result<i64, DbError> {
-    let (metadata, text) = (stored.metadata.to_stored_text(), StoredText::of(Cow::Borrowed(&*stored.text)));
+fn insert_block(
+    db: &Connection,
+    message: i64,
+    position: usize,
+    stored: &StoredBlock<'_>,
+    scratch: &mut Vec<u8>,
+) -> Result<i64, DbError> {
+    let (metadata, text) = (stored.metadata.to_stored_text(), StoredText::of(&stored.text, scratch));
     db.prepare_cached(
         "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
