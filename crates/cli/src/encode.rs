@@ -53,6 +53,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     for note in &preview.encoded.notes {
         print_notice(&format!("note: {note}"));
     }
+    for loss in &preview.encoded.left_out {
+        print_notice(&format!("note: {loss}"));
+    }
     for demand in &preview.encoded.unmet {
         print_notice(&format!("error: {demand}"));
     }

@@ -108,6 +108,7 @@ fn as_json(preview: &RequestPreview, rows: &[ExplainRow]) -> Value {
         "heldBack": held_back(rows).tokens(),
         "decisions": decisions,
         "notices": notices(preview),
+        "leftOut": left_out(preview),
     })
 }
 
@@ -125,8 +126,8 @@ fn as_table(preview: &RequestPreview, rows: &[ExplainRow]) -> String {
         let what = format!("{:>3} {:<9} {:<10} {:<8} {}", row.message, row.role, row.kind, row.action, row.excerpt);
         out.push_str(what.trim_end());
         out.push('\n');
-        // Text, calls and results are always sent, so they need no reason.
-        if matches!(row.kind, "thinking" | "filler" | "unmodelled") {
+        // What is sent as it is needs no reason.
+        if !row.sent || matches!(row.kind, "thinking" | "filler" | "unmodelled") {
             let field = row.field.as_ref().map(|field| format!("as {field}, ")).unwrap_or_default();
             let by = match (row.setting, row.layer) {
                 (Some(setting), Some(layer)) => format!(" ({setting}, {layer})"),
@@ -138,7 +139,15 @@ fn as_table(preview: &RequestPreview, rows: &[ExplainRow]) -> String {
     for note in notices(preview) {
         out.push_str(&format!("\nnote: {note}\n"));
     }
+    for loss in &preview.encoded.left_out {
+        out.push_str(&format!("\nnot sent: {}: {}\n", loss.path, loss.reason));
+    }
     out
+}
+
+fn left_out(preview: &RequestPreview) -> Vec<Value> {
+    let losses = preview.encoded.left_out.iter();
+    losses.map(|loss| json!({ "path": loss.path, "why": loss.reason.to_string() })).collect()
 }
 
 /// Unmet demands first: they are more important than notes.

@@ -220,7 +220,9 @@ pub use fold::Fold;
 pub use history::{EntryId, History};
 pub use message::{Message, Role};
 pub use protocol::Protocol;
-pub use rules::{BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, RepairLoop, judge};
+pub use rules::{
+    BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, LeftOut, LeftOutReason, RepairLoop, judge,
+};
 pub use settings::{Layer, Settings};
 pub use tags::{TagPair, TagParser, TagPiece, TagRules};
 pub use wire::{

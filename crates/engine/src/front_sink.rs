@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 
+use aside_core::rules::LeftOut;
+
 use crate::exchange::{ExchangeSink, ExchangeUpdate};
 use crate::update::{Front, Update};
 
@@ -10,14 +12,22 @@ pub(crate) struct FrontSink<'a> {
     pub(crate) front: &'a mut dyn Front,
     pub(crate) step: u32,
     pub(crate) model: &'a str,
+    /// What the user was told is not sent.
+    pub(crate) reported_losses: &'a mut Vec<LeftOut>,
 }
 
 impl ExchangeSink for FrontSink<'_> {
     fn on_update(&mut self, update: ExchangeUpdate<'_>) {
-        let FrontSink { front, step, model } = self;
+        let FrontSink { front, step, model, reported_losses } = self;
         match update {
             ExchangeUpdate::Sending { encoded, body } => {
                 front.on_update(Update::Sending { step: *step, model, encoded, body });
+                for loss in encoded.left_out.iter().filter(|loss| loss.needs_notice()) {
+                    if !reported_losses.iter().any(|reported| reported.is_same_kind(loss)) {
+                        front.on_update(Update::LeftOut(loss));
+                        reported_losses.push(loss.clone());
+                    }
+                }
             }
             ExchangeUpdate::Received(bytes) => front.on_update(Update::Received(bytes)),
             ExchangeUpdate::Event { event, fold } => front.on_update(Update::Event { event, fold }),

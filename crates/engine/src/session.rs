@@ -7,7 +7,7 @@ use aside_core::block::{Block, Text};
 use aside_core::dialect::Dialects;
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
-use aside_core::rules::LearnedRepairs;
+use aside_core::rules::{LearnedRepairs, LeftOut};
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
 use futures_util::future::BoxFuture;
@@ -45,6 +45,8 @@ pub struct Session {
     pub(crate) answer_now: AnswerNowSignal,
     /// Corrects our token counts by the provider's.
     pub(crate) calibration: SessionCalibration,
+    /// One of each kind that the user was told is not sent.
+    pub(crate) reported_losses: Vec<LeftOut>,
 }
 
 impl Session {
@@ -64,6 +66,7 @@ impl Session {
             encoder: Encoder::default(),
             answer_now: AnswerNowSignal::default(),
             calibration: SessionCalibration::default(),
+            reported_losses: Vec::new(),
         }
     }
 

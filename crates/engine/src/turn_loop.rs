@@ -161,9 +161,13 @@ impl Session {
         let (dialects, http, redactor) = (Arc::clone(&self.dialects), self.http.clone(), self.redactor.clone());
         let answer_now = self.answer_now.clone();
         let stop = StopSignals { cancel, answer_now: Some(&answer_now) };
+        let mut reported_losses = std::mem::take(&mut self.reported_losses);
         let (request, encoder) = self.request(answer_mode, repairs);
-        let mut sink = FrontSink { front, step, model: &request.endpoint.model };
-        Exchange { dialects, http, redactor }.run(&request, encoder, stop, &mut sink).await
+        let reported = &mut reported_losses;
+        let mut sink = FrontSink { front, step, model: &request.endpoint.model, reported_losses: reported };
+        let outcome = Exchange { dialects, http, redactor }.run(&request, encoder, stop, &mut sink).await;
+        self.reported_losses = reported_losses;
+        outcome
     }
 
     /// Remembers what an exchange showed about the provider, and returns what it means for the turn.

@@ -8,6 +8,7 @@ use aside_core::event::Event;
 use aside_core::fold::Fold;
 use aside_core::message::Message;
 use aside_core::permission_question::{PermissionAnswer, PermissionQuestion};
+use aside_core::rules::LeftOut;
 use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_core::wire::Encoded;
 
@@ -20,6 +21,8 @@ pub enum Update<'a> {
         encoded: &'a Encoded,
         body: &'a str,
     },
+    /// A part of the request that is about to be sent is not in it. Reported once per kind in a session.
+    LeftOut(&'a LeftOut),
     /// Raw bytes of the reply.
     Received(&'a [u8]),
     /// A decoded event. The fold already includes it.

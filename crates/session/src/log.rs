@@ -122,6 +122,7 @@ pub fn write_update(update: &Update<'_>) {
             TurnNotice::BrokenCall { name } => format!("the arguments of {name} are not JSON; it is not run"),
         }),
         Update::Noted(line) => write(LogLevel::Warn, || (*line).to_owned()),
+        Update::LeftOut(loss) => write(LogLevel::Warn, || loss.to_string()),
         Update::ToolStarted(call) => {
             write(LogLevel::Info, || format!("tool {} begins, {}", call.name, call.id.as_str()))
         }

@@ -124,6 +124,7 @@ impl Front for RecordingFront<'_> {
                 | Update::Retrying { .. }
                 | Update::TurnNotice(_)
                 | Update::Noted(_)
+                | Update::LeftOut(_)
                 | Update::ToolStarted(_)
                 | Update::ToolEnded { .. }
                 | Update::Asked(_)

@@ -243,6 +243,7 @@ impl Front for StoringFront<'_> {
                 | Update::Retrying { .. }
                 | Update::TurnNotice(_)
                 | Update::Noted(_)
+                | Update::LeftOut(_)
                 | Update::ToolStarted(_)
                 | Update::ToolEnded { .. }
                 | Update::Asked(_)

@@ -162,6 +162,7 @@ impl<O: Write> Front for JsonEvents<O> {
             Update::TurnNotice(notice @ TurnNotice::BrokenCall { .. }) => {
                 self.write_notice("broken_call", &wording::turn_notice(notice))
             }
+            Update::LeftOut(loss) => self.write_notice("left_out", &loss.to_string()),
             Update::Noted(note) => self.write_notice("tools", note),
             Update::ToolStarted(call) => {
                 let arguments = json::arguments(&call.arguments);

@@ -451,6 +451,7 @@ impl<O: Write, E: Write> Front for PlainOutput<O, E> {
             }
             Update::TurnNotice(notice) => self.print_line(&wording::turn_notice(notice)),
             Update::Compacted { summarised, .. } => self.print_line(&compacted(summarised)),
+            Update::LeftOut(loss) => self.print_line(&format!("note: {loss}")),
             Update::Noted(note) => self.print_line(&format!("note: {note}")),
             Update::Asked(_) => self.pause_for_question(),
             Update::Answered { .. } => self.resume_after_question(),

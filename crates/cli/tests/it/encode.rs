@@ -56,6 +56,22 @@ fn explain_shows_decisions_and_reasons_as_text_and_json() {
     assert_eq!((&why["action"], &why["layer"]), (&Value::from("dropped"), &Value::from("session")));
 }
 
+#[test]
+fn e17_an_image_that_cannot_be_sent_is_named_with_the_reason() {
+    let image = r#"{"role":"user","blocks":[{"type":"text","text":"What is it?"},{"type":"image","mediaType":"image/png","data":"aGk="}]}"#;
+    let arguments = ["-m", "cohere/command-a-reasoning-08-2025", "-"];
+    let of = |command: &[&str]| aside(&[command, &arguments].concat(), image.as_bytes(), None);
+    let why = "the cohere protocol has no images in user messages";
+    let json: Value = serde_json::from_str(&of(&["explain", "--json"]).stdout).unwrap();
+    assert_eq!(json["leftOut"], serde_json::json!([{ "path": "messages[0].blocks[1]", "why": why }]));
+    assert_eq!(json["decisions"][1]["action"], "dropped");
+    let text = of(&["explain"]).stdout;
+    assert!(text.contains(&format!("not sent: messages[0].blocks[1]: {why}\n")), "{text}");
+    let encoded = of(&["encode"]);
+    assert!(encoded.stderr.contains(&format!("messages[0].blocks[1] is not sent: {why}")), "{}", encoded.stderr);
+    assert_eq!(encoded.code, 0);
+}
+
 fn explained(model: &str, more: &[&str]) -> Value {
     let arguments = [&["explain", "--json", "-m", model, CONVERSATION], more].concat();
     let run = aside(&arguments, b"", None);

@@ -8,11 +8,12 @@
 use std::collections::HashSet;
 
 use super::EgressReason;
+use super::left_out::{LeftOut, LeftOutReason, lost_member, no_place};
 use super::request_preferences::{FillerScope, OmittedThinking, RequestPreferences};
-use crate::block::{Block, Origin, Thinking};
+use crate::block::{Block, Origin, Thinking, Unmodelled};
 use crate::dialect::{BindModel, Carrier, Dedupe, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{TurnStatus, Turns};
-use crate::json_text::{Raw, text_member};
+use crate::json_text::{Raw, member, text_member};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 use crate::settings::StripThinking;
@@ -66,6 +67,8 @@ pub(crate) struct MessagePlan {
 pub(crate) struct Egress {
     pub steps: Vec<MessagePlan>,
     pub decisions: Vec<Decision>,
+    /// What is not sent, apart from thinking.
+    pub left_out: Vec<LeftOut>,
     /// Some past thinking is sent, so the flag that keeps it is set.
     pub sends_past: bool,
     /// The first step of the open tool loop does not start with thinking.
@@ -173,6 +176,25 @@ impl Egress {
         }
     }
 
+    /// Records what a block loses, if it does.
+    fn note_loss(
+        &mut self,
+        (message, index): (usize, usize),
+        role: Role,
+        block: &Block,
+        protocol: Protocol,
+        (action, reason): (EgressAction, &EgressReason),
+    ) {
+        let (member, lost) = if action == EgressAction::Dropped {
+            ("", block_loss(protocol, role, block, reason))
+        } else if let Some(lost) = lost_member(protocol, block) {
+            lost
+        } else {
+            return;
+        };
+        self.left_out.push(LeftOut::of_block(message, index, member, lost));
+    }
+
     /// Drops thinking that was already sent, where duplicates are refused.
     fn drop_duplicate(
         &mut self,
@@ -236,10 +258,12 @@ impl Egress {
                     let decided = context.decide(message, thinking);
                     self.drop_duplicate(thinking, context.target.rules.echo.dedupe, decided)
                 }
-                Block::Unmodelled(_) => match context.foreign_origin(message, true) {
+                Block::Unmodelled(unmodelled) => match context.foreign_origin(message, true) {
                     Some(maker) => (EgressAction::Dropped, EgressReason::Foreign { maker }),
-                    None if context.accepts_unmodelled() => (EgressAction::Verbatim, EgressReason::Conversation),
-                    None => (EgressAction::Dropped, EgressReason::NoCarrier),
+                    None if context.accepts_unmodelled(message.role, unmodelled) => {
+                        (EgressAction::Verbatim, EgressReason::Conversation)
+                    }
+                    None => (EgressAction::Dropped, EgressReason::NoPlace),
                 },
                 Block::ToolCall(call) if !context.call_pairs.results.contains(call.id.as_str()) => {
                     (EgressAction::Dropped, EgressReason::Unanswered)
@@ -248,10 +272,16 @@ impl Egress {
                     (EgressAction::Dropped, EgressReason::Unanswered)
                 }
                 Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
-                    (EgressAction::Verbatim, EgressReason::Conversation)
+                    match no_place(context.target.protocol, message.role, block) {
+                        Some(_) => (EgressAction::Dropped, EgressReason::NoPlace),
+                        None => (EgressAction::Verbatim, EgressReason::Conversation),
+                    }
                 }
             };
             let is_thinking = matches!(block, Block::Thinking(_));
+            if !is_thinking {
+                self.note_loss((at, index), message.role, block, context.target.protocol, (action, &reason));
+            }
             self.sends_past |= is_thinking && action != EgressAction::Dropped && context.status == TurnStatus::Past;
             step.actions.push(action);
             let field = match (block, action) {
@@ -411,15 +441,17 @@ impl EgressContext<'_> {
     }
 
     /// Items we do not model can be sent back where content is a list.
-    fn accepts_unmodelled(&self) -> bool {
+    fn accepts_unmodelled(&self, role: Role, unmodelled: &Unmodelled) -> bool {
         match self.target.protocol {
-            Protocol::OpenaiChat => self.target.rules.echo.carrier == Carrier::ContentChunks,
+            Protocol::OpenaiChat => role == Role::Assistant && self.target.rules.echo.carrier == Carrier::ContentChunks,
             Protocol::Ollama => false,
-            Protocol::OpenaiResponses
-            | Protocol::Anthropic
-            | Protocol::Gemini
-            | Protocol::Bedrock
-            | Protocol::Cohere => true,
+            Protocol::OpenaiResponses => role == Role::Assistant,
+            Protocol::Anthropic | Protocol::Gemini | Protocol::Bedrock => role != Role::System,
+            // Only the plan has a member of its own.
+            Protocol::Cohere => {
+                let native = Raw::of(&unmodelled.native.json);
+                role == Role::Assistant && native.is_ok_and(|native| member(native, "tool_plan").is_some())
+            }
         }
     }
 
@@ -464,6 +496,17 @@ pub(crate) fn field_name(rules: &Rules, preferences: &RequestPreferences, source
             known.map_or("reasoning_content", String::as_str).to_owned()
         }
     }
+}
+
+/// Why a block that is not thinking is dropped.
+fn block_loss(protocol: Protocol, role: Role, block: &Block, reason: &EgressReason) -> LeftOutReason {
+    if let EgressReason::Foreign { maker } = reason {
+        return LeftOutReason::OtherProvider { maker: maker.clone() };
+    }
+    if *reason == EgressReason::Unanswered {
+        return LeftOutReason::NotPaired;
+    }
+    no_place(protocol, role, block).unwrap_or(LeftOutReason::NoPlace { protocol, kind: "such items", role })
 }
 
 /// What identifies duplicates of a thinking item. None if nothing does.

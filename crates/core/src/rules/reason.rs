@@ -41,6 +41,8 @@ pub enum EgressReason {
     NothingFollows,
     /// This provider does not accept thinking, or has no place for it.
     NoCarrier,
+    /// The protocol cannot represent such a block in a message of its role.
+    NoPlace,
     /// The field is required, but there is no thinking for it.
     FieldRequired,
     /// This provider refused it before.
@@ -69,6 +71,7 @@ impl EgressReason {
             EgressReason::NothingReadable => "this protocol cannot carry its signature".to_owned(),
             EgressReason::NothingFollows => "a reasoning item must be followed by the item it belongs to".to_owned(),
             EgressReason::NoCarrier => "this provider does not accept thinking".to_owned(),
+            EgressReason::NoPlace => "this protocol has no place for it".to_owned(),
             EgressReason::FieldRequired => "echo.fill_empty".to_owned(),
             EgressReason::Refused => "this provider refused it before".to_owned(),
             EgressReason::Duplicate => "echo.dedupe".to_owned(),
@@ -94,6 +97,7 @@ impl EgressReason {
             | EgressReason::NothingFollows
             | EgressReason::Refused
             | EgressReason::Duplicate
+            | EgressReason::NoPlace
             | EgressReason::NoCarrier => None,
         }
     }

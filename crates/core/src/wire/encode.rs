@@ -14,7 +14,9 @@ use crate::dialect::{Dialect, Dialects, Duty, Rules};
 use crate::history::EntryId;
 use crate::message::Message;
 use crate::protocol::Protocol;
-use crate::rules::{self, AppliedRepair, Decision, EgressReason, EgressTarget, RequestParams, RequestPreferences};
+use crate::rules::{
+    self, AppliedRepair, Decision, EgressReason, EgressTarget, LeftOut, RequestParams, RequestPreferences,
+};
 use crate::settings::Settings;
 use crate::tokens::TokenCounter;
 
@@ -63,8 +65,10 @@ pub struct Encoded {
     pub effort: Option<String>,
     /// Requirements of the provider that this request cannot meet, in words.
     pub unmet: Vec<String>,
-    /// What was changed or left out on the user's behalf, in words.
+    /// What was changed on the user's behalf, in words.
     pub notes: Vec<String>,
+    /// What is not sent, apart from thinking, whose decisions say so.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Encodes successive requests, and rewrites only the messages that changed.
@@ -191,6 +195,7 @@ impl Encoder {
             effort,
             unmet,
             notes,
+            left_out: egress.left_out,
         }
     }
 }

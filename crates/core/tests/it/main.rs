@@ -26,6 +26,7 @@ mod interchange;
 mod judge_accepts;
 mod judge_recordings;
 mod judge_refuses;
+mod left_out;
 mod properties;
 mod provider_demands;
 mod recorded_round_trips;

@@ -42,6 +42,7 @@ impl Front for TestFront {
             Update::Event { .. } => return,
             Update::Retrying { attempt, .. } => format!("retrying {attempt}"),
             Update::TurnNotice(notices) => format!("notice {notices:?}"),
+            Update::LeftOut(loss) => format!("left out {loss}"),
             Update::Noted(note) => format!("noted {note}"),
             Update::ToolStarted(call) => format!("started {}", call.name),
             Update::ToolEnded { call, result } => format!("ended {} {}", call.name, result.is_error),

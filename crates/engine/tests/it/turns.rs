@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use aside_core::block::{Block, Image};
 use aside_core::settings::Layer;
 use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::Timeouts;
@@ -37,6 +38,26 @@ async fn an_answer_is_reported_and_stored_with_its_thinking_separate() {
     let span = reply.thinking().next().unwrap().span.unwrap();
     assert!(span.ended >= span.started, "d18: the times are measured");
     assert_eq!(reply.origin.as_ref().unwrap().endpoint.as_deref(), Some(server.url.as_str()));
+}
+
+#[tokio::test]
+async fn e17_a_session_says_once_what_it_cannot_send() {
+    let reply =
+        r#"{"message":{"role":"assistant","content":[{"type":"text","text":"Four."}]},"finish_reason":"COMPLETE"}"#;
+    let server = ScriptedServer::start(vec![answer("200 OK", "", reply), answer("200 OK", "", reply)]).await;
+    let mut session = session(&server.url, "cohere", "command-a-reasoning-08-2025");
+    let mut with_image = user("What is it?");
+    with_image.blocks.push(Block::Image(Image { media_type: "image/png".to_owned(), data: "aGk=".to_owned() }));
+    let mut lines = Vec::new();
+    for _ in 0..2 {
+        let mut recorded = TestFront::default();
+        let cancel = CancellationToken::new();
+        let end = session.turn(with_image.clone(), &mut recorded, &Nobody, &cancel).await;
+        assert_eq!(end, TurnEnd::Answered);
+        lines.extend(recorded.lines.into_iter().filter(|line| line.starts_with("left out")));
+    }
+    let said = "left out messages[0].blocks[1] is not sent: the cohere protocol has no images in user messages";
+    assert_eq!(lines, [said]);
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ impl Front for OrderFront {
             Update::Retrying { .. } => "retrying",
             Update::TurnNotice(_) => "notice",
             Update::Noted(_) => "noted",
+            Update::LeftOut(_) => "left-out",
             Update::ToolStarted(_) => "tool-started",
             Update::ToolEnded { .. } => "tool-ended",
             Update::Asked(_) => "asked",

@@ -82,6 +82,7 @@ impl ChannelFront {
             })),
             Update::Retrying { after, attempt, why } => front::Update::Retrying { after, attempt, why: why.to_owned() },
             Update::TurnNotice(notice) => front::Update::TurnNotice(notice.clone()),
+            Update::LeftOut(loss) => front::Update::CommandOutput(front::CommandOutput::Line(loss.to_string())),
             Update::Noted(note) => front::Update::CommandOutput(front::CommandOutput::Line(note.to_owned())),
             Update::ToolStarted(call) => front::Update::ToolStarted(Box::new(call.clone())),
             Update::ToolEnded { result, .. } => front::Update::ToolEnded(Box::new(result.clone())),

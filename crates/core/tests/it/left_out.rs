@@ -1,0 +1,129 @@
+//! Whatever of a request is not in its body is reported, with the reason.
+
+use aside_core::block::{Arguments, Block, CallId, Image, Native, Origin, Text, ToolCall, ToolResult, Unmodelled};
+use aside_core::dialect::{Dialect, DialectSource, Dialects};
+use aside_core::message::{Message, Role};
+use aside_core::protocol::Protocol;
+use aside_core::settings::Settings;
+use aside_core::wire::{Encoded, Request, encode};
+
+/// A text that the encoders do not write by themselves.
+const MARK: &str = "Zm91ciBtZXRyZXM";
+
+fn test_dialects() -> Dialects {
+    let texts: Vec<String> =
+        Protocol::ALL.iter().map(|protocol| format!("id=\"acme-{protocol}\"\nprotocol=\"{protocol}\"\n")).collect();
+    let sources: Vec<DialectSource<'_>> = texts.iter().map(|text| DialectSource { path: "acme.toml", text }).collect();
+    Dialects::with_user_files(&sources).unwrap()
+}
+
+fn send(dialects: &Dialects, dialect: &Dialect, messages: &[Message]) -> Encoded {
+    let messages: Vec<&Message> = messages.iter().collect();
+    encode(&Request {
+        dialects,
+        dialect,
+        model: "m",
+        target: &Origin::default(),
+        messages: &messages,
+        tools: &[],
+        settings: &Settings::new(),
+        repairs: &[],
+    })
+}
+
+fn call(id: &str, arguments: Arguments) -> Block {
+    Block::ToolCall(ToolCall {
+        id: CallId::Given(id.to_owned()),
+        name: "f".to_owned(),
+        arguments,
+        seal: None,
+        native: None,
+    })
+}
+
+fn result(id: &str, content: &str, is_error: bool) -> Block {
+    Block::ToolResult(ToolResult { id: id.to_owned(), name: "f".to_owned(), content: content.to_owned(), is_error })
+}
+
+fn text(text: &str) -> Block {
+    Block::Text(Text { text: text.to_owned(), ..Text::default() })
+}
+
+/// One block of each kind that is not thinking; each contains the mark.
+fn blocks() -> Vec<(&'static str, Block)> {
+    let native = |json: String| Block::Unmodelled(Unmodelled { native: Native { json, text_member: None } });
+    vec![
+        ("text", text(MARK)),
+        ("image", Block::Image(Image { media_type: "image/png".to_owned(), data: MARK.to_owned() })),
+        ("call", call("c1", Arguments::Json(format!("{{\"a\":\"{MARK}\"}}")))),
+        ("result", result("c0", MARK, false)),
+        ("unmodelled", native(format!("{{\"type\":\"odd\",\"odd\":\"{MARK}\"}}"))),
+        ("plan", native(format!("{{\"tool_plan\":\"{MARK}\"}}"))),
+    ]
+}
+
+#[test]
+fn e17_every_block_is_in_the_body_or_left_out_with_a_reason() {
+    let dialects = test_dialects();
+    for protocol in Protocol::ALL {
+        let dialect = dialects.get(&format!("acme-{protocol}")).unwrap();
+        for role in [Role::System, Role::User, Role::Assistant, Role::Tool] {
+            for (name, block) in blocks() {
+                for own in [true, false] {
+                    let mut message = Message::new(role, vec![text("besides"), block.clone()]);
+                    let origin = Origin { dialect: Some(dialect.id.clone()), ..Origin::default() };
+                    message.origin = own.then_some(origin);
+                    // A call before it and a result after it, so that both are paired.
+                    let messages = [
+                        Message::new(Role::User, vec![text("go")]),
+                        Message::new(Role::Assistant, vec![call("c0", Arguments::Json("{}".to_owned()))]),
+                        message,
+                        Message::new(Role::Tool, vec![result("c1", "1", false), result("c0", "1", false)]),
+                    ];
+                    let encoded = send(&dialects, dialect, &messages);
+                    let is_sent = encoded.body.contains(MARK);
+                    let losses = encoded.left_out.iter().filter(|loss| loss.path == "messages[2].blocks[1]").count();
+                    let case =
+                        format!("{protocol} {role:?} {name} own {own}: {:?}\n{}", encoded.left_out, encoded.body);
+                    assert_eq!(losses, usize::from(!is_sent), "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn e17_what_a_sent_block_loses_is_left_out_too() {
+    let dialects = test_dialects();
+    for protocol in Protocol::ALL {
+        let dialect = dialects.get(&format!("acme-{protocol}")).unwrap();
+        let messages = [
+            Message::new(Role::User, vec![text("go")]),
+            Message::new(Role::Assistant, vec![call("c0", Arguments::Broken("{\"a\":".to_owned()))]),
+            Message::new(Role::Tool, vec![result("c0", "no", true)]),
+        ];
+        let encoded = send(&dialects, dialect, &messages);
+        let losses: Vec<&str> = encoded.left_out.iter().map(|loss| loss.path.as_str()).collect();
+        let mut expected = Vec::new();
+        if !encoded.body.contains("{\\\"a\\\":") {
+            expected.push("messages[1].blocks[0].arguments");
+        }
+        if !encoded.body.contains("error") {
+            expected.push("messages[2].blocks[0].isError");
+        }
+        assert_eq!(losses, expected, "{protocol}: {}", encoded.body);
+    }
+}
+
+#[test]
+fn e17_the_reason_is_a_sentence_and_the_same_kind_is_reported_once() {
+    let dialects = test_dialects();
+    let image = || Block::Image(Image { media_type: "image/png".to_owned(), data: MARK.to_owned() });
+    let messages =
+        [Message::new(Role::User, vec![text("go"), image(), image()]), Message::new(Role::System, vec![image()])];
+    let encoded = send(&dialects, dialects.get("acme-cohere").unwrap(), &messages);
+    let [first, second, third] = encoded.left_out.as_slice() else { panic!("{:?}", encoded.left_out) };
+    let sentence = "messages[0].blocks[1] is not sent: the cohere protocol has no images in user messages";
+    assert_eq!(first.to_string(), sentence);
+    assert!(first.is_same_kind(second) && !first.is_same_kind(third));
+}
