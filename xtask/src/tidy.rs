@@ -87,7 +87,9 @@ fn length(source: &Source, out: &mut Vec<String>) {
 
 fn listed_dialects(root: &Path, out: &mut Vec<String>) {
     let list = fs::read_to_string(root.join("crates/core/src/dialect/builtin.rs")).unwrap_or_default();
-    for path in entries(&root.join("dialects")) {
+    for path in
+        entries(&root.join("dialects")).into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "toml"))
+    {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("");
         if !list.contains(&format!("\"{stem}\"")) {
             out.push(format!("dialects/{stem}.toml is not compiled in; name it in crates/core/src/dialect/builtin.rs"));

@@ -1,9 +1,10 @@
-//! How `aside models` shows the providers of config.toml.
+//! How `aside models --rules` shows the providers of config.toml.
 
-use aside_session::provider_tables::{ModelPrice, ProviderTable};
+use aside_core::model_table::Price;
+use aside_session::provider_tables::ProviderTable;
 use serde_json::{Value, json};
 
-use crate::models::{assignments, line};
+use crate::model_rules::{assignments, line};
 
 /// The user's own provider, or their changes to a built-in one.
 pub(crate) fn table_text(table: &ProviderTable) -> String {
@@ -22,7 +23,8 @@ pub(crate) fn table_text(table: &ProviderTable) -> String {
     for model in &table.models {
         line(&mut text, 2, "models", &model.pattern);
         let limit = model.context_limit.map(|limit| format!("{limit} tokens"));
-        let price = model.price.map(|price| format!("{} in, {} out, per million tokens", price.input, price.output));
+        let price =
+            model.price.as_ref().map(|price| format!("{} in, {} out, per million tokens", price.input, price.output));
         let extra = Some(assignments(&model.extra_body, "")).filter(|extra| !extra.is_empty());
         let facts = [("dialect", model.dialect.clone()), ("also sends", extra), ("context", limit), ("price", price)];
         for (label, fact) in facts.into_iter().filter_map(|(label, fact)| Some((label, fact?))) {
@@ -36,11 +38,11 @@ pub(crate) fn table_text(table: &ProviderTable) -> String {
 /// names are shown.
 pub(crate) fn table_json(table: &ProviderTable) -> Value {
     let names = |headers: &[(String, String)]| headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    let price = |price: ModelPrice| json!({ "input": price.input, "output": price.output, "cached": price.cached });
+    let price = |price: &Price| json!({ "input": price.input, "output": price.output, "cached": price.cache_read });
     let models = table.models.iter().map(|model| {
         json!({
             "match": model.pattern, "dialect": model.dialect, "extra_body": model.extra_body,
-            "headers": names(&model.headers), "context_limit": model.context_limit, "price": model.price.map(price),
+            "headers": names(&model.headers), "context_limit": model.context_limit, "price": model.price.as_ref().map(price),
         })
     });
     json!({

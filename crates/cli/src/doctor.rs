@@ -121,7 +121,11 @@ fn config(arguments: &Arguments, dialects: &Dialects, servers: &[LocalServer]) -
             Some("name another with -m or aside config set model".to_owned()),
         ),
         Ok(provider) => {
-            match (&provider.endpoint, provider.keys.is_empty(), aside_session::key_lookup::has_key(&provider)) {
+            match (
+                &provider.endpoint,
+                provider.keys.is_empty(),
+                aside_session::key_lookup::has_key(&provider, &env_var),
+            ) {
                 (ProviderEndpoint::Missing { what, remedy }, ..) => {
                     broken(format!("model: {}: {what}", choice.name), Some(remedy.clone()))
                 }

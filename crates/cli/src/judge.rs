@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let dialects = UserFolders::from_environment().dialects()?;
     let dialect = dialects.get(&arguments.dialect).ok_or_else(|| {
-        HintedError::new(format!("unknown dialect `{}`", arguments.dialect)).hint("aside models lists them")
+        HintedError::new(format!("unknown dialect `{}`", arguments.dialect)).hint("aside models --rules lists them")
     })?;
     let body = read(&arguments.file)?;
     let named = || serde_json::from_str::<Value>(&body).ok()?.get("model")?.as_str().map(str::to_owned);

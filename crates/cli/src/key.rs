@@ -62,7 +62,7 @@ fn provider_with_key(id: &str) -> anyhow::Result<Provider> {
     let provider = providers.resolve(&format!("{id}/any"), None)?;
     if provider.keys.is_empty() {
         return Err(HintedError::new(format!("`{id}` takes no key"))
-            .hint("aside models lists which providers do")
+            .hint("aside models --rules lists which providers do")
             .into());
     }
     Ok(provider)

@@ -6,8 +6,9 @@ use std::io::Read;
 use aside_core::conversation::Conversation;
 use aside_session::error::HintedError;
 use aside_session::request_preview::{PreviewOptions, RequestPreview, TokenCounting};
-use aside_session::session_recorder::{self, SessionChoice};
 use aside_session::user_files::UserFolders;
+use aside_session::{session_recorder, stored_session};
+use aside_store::Store;
 
 use crate::override_arguments::OverrideArguments;
 
@@ -48,11 +49,9 @@ impl RequestArguments {
 
     fn read(&self, folders: &UserFolders) -> Result<Conversation, HintedError> {
         if let Some(word) = &self.resume {
-            let resumed = session_recorder::resume(
-                &*session_recorder::open_store(folders)?,
-                &SessionChoice::Named(word.clone()),
-            )?;
-            return Ok(resumed.map(|resumed| resumed.conversation).unwrap_or_default());
+            let store = session_recorder::open_store(folders)?;
+            let id = store.find(word).map_err(|error| session_recorder::store_error(&error))?;
+            return Ok(stored_session::read(&store, id)?.conversation);
         }
         let mut text = String::new();
         let read = match self.file.as_str() {

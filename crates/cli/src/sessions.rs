@@ -18,8 +18,9 @@ use aside_core::terminal_text::terminal_safe_line;
 use aside_session::HintedError;
 use aside_session::UserFolders;
 use aside_session::log;
-use aside_session::session_recorder::{self, SessionChoice};
+use aside_session::session_recorder;
 use aside_session::settings::setting_error;
+use aside_session::stored_session::{self, FoundSession, ResumedSession, SessionChoice};
 use aside_session::times;
 use aside_store::{SqliteStore, Store};
 use clap::{Subcommand, ValueEnum};
@@ -39,7 +40,8 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum SessionsCommand {
-    /// List sessions, the most recently used first
+    /// List sessions: this folder's first, then others with their folder; the most recently
+    /// used first
     List {
         /// The maximum number of sessions
         #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
@@ -126,13 +128,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// The named session, else the last one.
-fn session_choice(id: Option<&str>) -> SessionChoice {
-    id.map_or(SessionChoice::Last, |id| SessionChoice::Named(id.to_owned()))
+fn read_session(id: Option<&str>) -> Result<ResumedSession, HintedError> {
+    let store = session_recorder::open_store(&UserFolders::from_environment())?;
+    let choice = id.map_or(SessionChoice::LastAnywhere, |id| SessionChoice::Named(id.to_owned()));
+    match stored_session::find_session(&store, &choice, &crate::working_directory()?)? {
+        FoundSession::Stored(id) => stored_session::read(&store, id),
+        FoundSession::NoneHere(none) => Err(none.error()),
+        FoundSession::New => Err(HintedError::new("no session was named")),
+    }
 }
 
 fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
     let store = session_recorder::open_store(&UserFolders::from_environment())?;
-    let sessions = store.sessions(most).map_err(|error| session_recorder::store_error(&error))?;
+    let root = stored_session::session_folder(&crate::working_directory()?).root;
+    let sessions = store.sessions_by_folder(&root, most).map_err(|error| session_recorder::store_error(&error))?;
     let mut out = output::stdout();
     if sessions.is_empty() && !as_json {
         print_notice("there is no session yet; aside ask begins one");
@@ -143,15 +152,18 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
         let model = session.model.as_deref().unwrap_or("");
         if as_json {
             let (created, changed) = (times::rfc3339(session.created), times::rfc3339(session.changed));
-            let line = json!({ "id": id, "title": title, "model": model, "messages": messages, "created": created, "changed": changed });
+            let folder = session.folder.as_ref().map(|folder| folder.path.as_str());
+            let line = json!({ "id": id, "title": title, "model": model, "messages": messages, "created": created, "changed": changed, "folder": folder });
             writeln!(out, "{}", safe_json::to_string(&line))?;
         } else {
             let changed = times::local(session.changed);
+            let folder = stored_session::other_folder(&session, &root).map(|folder| format!("  (in {folder})"));
             writeln!(
                 out,
-                "{id}  {changed}  {messages:>5}  {:<28} {}",
+                "{id}  {changed}  {messages:>5}  {:<28} {}{}",
                 terminal_safe_line(model),
-                terminal_safe_line(title)
+                terminal_safe_line(title),
+                terminal_safe_line(&folder.unwrap_or_default())
             )?;
         }
     }
@@ -159,8 +171,7 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
 }
 
 fn show(id: Option<&str>, view: ThinkingView) -> anyhow::Result<()> {
-    let store = session_recorder::open_store(&UserFolders::from_environment())?;
-    let Some(resumed) = session_recorder::resume(&store, &session_choice(id))? else { return Ok(()) };
+    let resumed = read_session(id)?;
     let mut out = output::stdout();
     for (_, message) in resumed.conversation.history.branch() {
         out.write_all(transcript(message, view).as_bytes())?;
@@ -244,8 +255,7 @@ fn export_text(
     thinking: MarkdownThinking,
     no_opaque: bool,
 ) -> anyhow::Result<String> {
-    let store = session_recorder::open_store(&UserFolders::from_environment())?;
-    let Some(resumed) = session_recorder::resume(&store, &session_choice(id))? else { return Ok(String::new()) };
+    let resumed = read_session(id)?;
     Ok(match format {
         ExportFormat::Jsonl => {
             let opaque = if no_opaque { OpaqueData::LeaveOut } else { OpaqueData::Keep };

@@ -198,6 +198,7 @@ pub mod json_text;
 pub mod json_value;
 pub mod mention;
 pub mod message;
+pub mod model_table;
 pub mod permission_question;
 pub mod protocol;
 pub mod repetition;

@@ -14,6 +14,7 @@ mod exact_tokens;
 pub mod exchange;
 mod front_sink;
 pub mod http;
+pub mod model_list;
 pub mod probe;
 pub mod project_files;
 pub mod prompt;

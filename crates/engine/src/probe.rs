@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use aside_core::dialect::Access;
 use aside_core::protocol::Protocol;
+use aside_core::wire::Destination;
 use futures_util::future::join_all;
+use serde_json::Map;
 
 use crate::http::{Http, Timeouts};
+use crate::model_list;
 
 /// A local server answers at once or does not exist.
 const TIMEOUT: Duration = Duration::from_millis(400);
-/// A longer response is not a list of models.
-const MAX_BYTES: usize = 4 << 20;
 
 /// A server that may be running.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,33 +41,14 @@ pub async fn probe(candidates: &[ServerCandidate]) -> Vec<LocalServer> {
 }
 
 async fn query(http: &Http, candidate: &ServerCandidate) -> Option<LocalServer> {
-    let url = format!("{}{}", candidate.base_url.trim_end_matches('/'), list_path(candidate.protocol)?);
-    let mut answer = http.get(&url, &[]).await.ok()?;
-    let mut body = Vec::new();
-    while let Ok(Some(bytes)) = answer.next_bytes(http).await {
-        body.extend_from_slice(&bytes);
-        if body.len() > MAX_BYTES {
-            return None;
-        }
-    }
-    let models = models(&serde_json::from_slice(&body).ok()?)?;
-    Some(LocalServer { id: candidate.id.clone(), base_url: candidate.base_url.clone(), models })
-}
-
-/// The path of the model list, for protocols that local servers use.
-fn list_path(protocol: Protocol) -> Option<&'static str> {
-    match protocol {
-        Protocol::OpenaiChat | Protocol::OpenaiResponses => Some("/models"),
-        Protocol::Ollama => Some("/api/tags"),
-        Protocol::Anthropic | Protocol::Gemini | Protocol::Bedrock | Protocol::Cohere => None,
-    }
-}
-
-/// Reads `data[].id` or `models[].name`; anything else is not a model server.
-fn models(body: &serde_json::Value) -> Option<Vec<String>> {
-    let names = |list: &str, name: &str| {
-        let list = body.get(list)?.as_array()?;
-        Some(list.iter().filter_map(|model| model.get(name)?.as_str().map(str::to_owned)).collect())
+    let to = Destination {
+        base_url: &candidate.base_url,
+        access: &Access::default(),
+        key: None,
+        headers: &[],
+        extra_body: &Map::new(),
     };
-    names("data", "id").or_else(|| names("models", "name"))
+    let body = model_list::query(http, candidate.protocol, &to, None).await.ok()?;
+    let models = model_list::read_list(&body)?.into_iter().map(|model| model.name).collect();
+    Some(LocalServer { id: candidate.id.clone(), base_url: candidate.base_url.clone(), models })
 }

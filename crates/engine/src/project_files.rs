@@ -33,10 +33,9 @@ impl ProjectFiles {
     /// reached by a link or `..`, are skipped.
     pub fn find(folder: &Path, names: &[String]) -> ProjectFiles {
         let whole = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        let repository = whole.ancestors().position(|folder| folder.join(".git").exists());
-        let mut folders: Vec<&Path> = whole.ancestors().take(repository.unwrap_or(0) + 1).collect();
+        let root = project_root(&whole).to_owned();
+        let mut folders: Vec<&Path> = whole.ancestors().take_while(|folder| folder.starts_with(&root)).collect();
         folders.reverse();
-        let root = folders.first().copied().unwrap_or(&whole).to_owned();
         let mut found = ProjectFiles { root, ..ProjectFiles::default() };
         let mut seen: Vec<PathBuf> = Vec::new();
         for path in folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))) {
@@ -74,6 +73,11 @@ impl ProjectFiles {
         let below = |file: &ProjectFile| file.path.strip_prefix(&self.root).unwrap_or(&file.path).display().to_string();
         self.files.iter().map(below).collect()
     }
+}
+
+/// The root of the repository that a folder lies in; the folder itself without one.
+pub fn project_root(folder: &Path) -> &Path {
+    folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(folder)
 }
 
 /// Reads a text file, cut in the middle if it is long.

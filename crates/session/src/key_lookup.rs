@@ -35,9 +35,9 @@ pub fn find(provider: &Provider) -> Result<Option<String>, HintedError> {
 }
 
 /// Whether a key is available. Does not run `api_key_cmd`.
-pub fn has_key(provider: &Provider) -> bool {
+pub fn has_key(provider: &Provider, env: &dyn Fn(&str) -> Option<String>) -> bool {
     provider.keys.iter().any(|source| match source {
-        KeySource::Env(name) => env_var(name).is_some(),
+        KeySource::Env(name) => env(name).is_some(),
         KeySource::Command(_) => true,
     }) || (!provider.keys.is_empty() && keyring::find(&provider.id).is_some())
 }

@@ -7,6 +7,7 @@
 //! Nothing here prints, and the working directory is an option.
 
 mod atomic;
+mod bare_names;
 pub mod confinement;
 mod driver;
 pub mod error;
@@ -19,6 +20,8 @@ pub mod log;
 pub mod mcp;
 pub mod mcp_tables;
 pub mod model_choice;
+pub mod model_facts;
+pub mod model_listing;
 mod permission_table;
 pub mod profiles;
 pub mod provider_tables;
@@ -30,6 +33,7 @@ pub mod settings;
 pub mod settings_file;
 pub mod single_turn;
 pub mod start;
+pub mod stored_session;
 pub mod times;
 pub mod trust;
 pub mod usage;
@@ -43,8 +47,8 @@ pub use atomic::write as write_atomically;
 pub use driver::{Driver, decision_action};
 pub use error::HintedError;
 pub use handle::{RunningSession, SessionHandle, SessionSetup, spawn, spawn_with_updates};
-pub use session_recorder::SessionChoice;
 pub use settings::Overrides;
 pub use start::{Saving, SessionOptions};
+pub use stored_session::{Continuation, SessionChoice};
 pub use trust::Trust;
 pub use user_files::UserFolders;

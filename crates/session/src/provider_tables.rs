@@ -1,6 +1,7 @@
 //! Parses and checks `[providers.NAME]` of config.toml: the user's own providers
 //! and changes to built-in ones.
 
+use aside_core::model_table::Price;
 use aside_core::protocol::Protocol;
 use serde_json::{Map, Value as Json};
 use toml_edit::{Item, Table, TableLike, Value};
@@ -15,7 +16,7 @@ const PROVIDER_KEYS: [&str; 7] = ["protocol", "base_url", "dialect", "api_key_en
 
 const MODEL_KEYS: [&str; 5] = ["dialect", "extra_body", "headers", "context_limit", "price"];
 
-const PRICE_KEYS: [&str; 3] = ["input", "output", "cached"];
+const PRICE_KEYS: [&str; 4] = ["input", "output", "cached", "cache_write"];
 
 /// One `[providers.NAME]` table.
 #[derive(Debug, Clone, Default)]
@@ -41,15 +42,7 @@ pub struct ModelTable {
     pub extra_body: Map<String, Json>,
     pub headers: Vec<(String, String)>,
     pub context_limit: Option<u64>,
-    pub price: Option<ModelPrice>,
-}
-
-/// Prices of a million tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ModelPrice {
-    pub input: f64,
-    pub output: f64,
-    pub cached: Option<f64>,
+    pub price: Option<Price>,
 }
 
 /// All tables below `[providers]`, or the first error in them.
@@ -108,7 +101,7 @@ fn model(pattern: &str, reader: &TableReader<'_>) -> Result<ModelTable, HintedEr
     })
 }
 
-fn price(reader: &TableReader<'_>) -> Result<ModelPrice, HintedError> {
+fn price(reader: &TableReader<'_>) -> Result<Price, HintedError> {
     reader.reject_unknown_keys(&PRICE_KEYS)?;
     let amount = |key: &str| match reader.table.get(key) {
         None => Ok(None),
@@ -119,7 +112,13 @@ fn price(reader: &TableReader<'_>) -> Result<ModelPrice, HintedError> {
         }
     };
     let needed = |key: &str| amount(key)?.ok_or_else(|| reader.error_here(&format!("a price needs `{key}`")));
-    Ok(ModelPrice { input: needed("input")?, output: needed("output")?, cached: amount("cached")? })
+    Ok(Price {
+        input: needed("input")?,
+        output: needed("output")?,
+        cache_read: amount("cached")?,
+        cache_write: amount("cache_write")?,
+        tiers: Vec::new(),
+    })
 }
 
 /// Reads a table of the config file. Its errors name the file, line and key.

@@ -9,7 +9,8 @@ use aside_core::wire::{Destination, Encoded, HttpCall, http_call};
 use serde_json::{Map, Value};
 
 use crate::error::HintedError;
-use crate::provider_tables::{ModelPrice, ModelTable, ProviderTable, SIMULATOR};
+use crate::model_facts::{ModelFacts, Prices};
+use crate::provider_tables::{ModelTable, ProviderTable, SIMULATOR};
 
 /// A provider with one of its models.
 #[derive(Debug, Clone)]
@@ -25,9 +26,8 @@ pub struct Provider {
     pub keys: Vec<KeySource>,
     pub headers: Vec<(String, String)>,
     pub extra_body: Map<String, Value>,
-    pub context_limit: Option<u64>,
-
-    pub price: Option<ModelPrice>,
+    /// What is known about the model.
+    pub facts: ModelFacts,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,11 @@ pub enum KeySource {
 }
 
 impl Provider {
+    /// `PROVIDER/MODEL`
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.id, self.model)
+    }
+
     /// The origin of seals in this provider's replies.
     pub fn origin(&self) -> Origin {
         let endpoint = match &self.endpoint {
@@ -61,7 +66,7 @@ impl Provider {
     /// Sets the defaults of this model, in a layer below all user settings.
     pub fn apply_defaults(&self, settings: &mut Settings) {
         let mut rules = self.dialect.rules(Some(&self.model)).clone();
-        rules.ask.context_limit = self.context_limit.or(rules.ask.context_limit);
+        rules.ask.context_limit = self.facts.context_limit();
         settings.replace(Layer::Dialect, dialect_defaults(&rules));
     }
 
@@ -88,8 +93,8 @@ pub struct Providers<'a> {
 }
 
 impl Providers<'_> {
-    /// Resolves `PROVIDER/MODEL`. A dialect from the command line overrides every
-    /// other, and is the provider if `name` has none.
+    /// Resolves `PROVIDER/MODEL`, or the bare name of a model that a provider is known to have. A dialect from the
+    /// command line overrides every other, and is the provider if `name` has none.
     pub fn resolve(&self, name: &str, dialect: Option<&str>) -> Result<Provider, HintedError> {
         let dialect_override = dialect.map(|id| self.dialect(id)).transpose()?;
         let (id, model) = match name.split_once('/') {
@@ -97,7 +102,10 @@ impl Providers<'_> {
             Some((id, model)) if self.knows(id) => (id, model),
             _ => match dialect {
                 Some(id) => (id, name),
-                None => return Err(self.unknown_provider(name)),
+                None => match self.find_bare(name) {
+                    Some(full) => return self.resolve(&full, None),
+                    None => return Err(self.unknown_model(name)),
+                },
             },
         };
         if model.is_empty() {
@@ -120,7 +128,7 @@ impl Providers<'_> {
         self.dialects.get(id).is_some() || self.tables.iter().any(|table| table.name == id)
     }
 
-    fn unknown_provider(&self, name: &str) -> HintedError {
+    pub(crate) fn unknown_provider(&self, name: &str) -> HintedError {
         let own = self.tables.iter().map(|table| table.name.as_str());
         let known = self.dialects.iter().map(|dialect| dialect.id.as_str());
         let mut all: Vec<&str> = own.chain(known).chain([SIMULATOR]).collect();
@@ -132,7 +140,8 @@ impl Providers<'_> {
 
     fn dialect(&self, id: &str) -> Result<Dialect, HintedError> {
         let dialect = self.dialects.get(id).cloned();
-        dialect.ok_or_else(|| HintedError::new(format!("unknown dialect `{id}`")).hint("aside models lists them"))
+        dialect
+            .ok_or_else(|| HintedError::new(format!("unknown dialect `{id}`")).hint("aside models --rules lists them"))
     }
 
     fn resolve_simulator(&self, model: &str, dialect_override: Option<Dialect>) -> Result<Provider, HintedError> {
@@ -145,7 +154,9 @@ impl Providers<'_> {
                 HintedError::new(format!("the simulator knows no dialect `{id}`")).hint(hint)
             })?,
         };
-        Ok(Provider { endpoint: ProviderEndpoint::BuiltInSimulator, ..with_dialect(SIMULATOR, model, dialect) })
+        // The simulator's models have their dialect's window, and no price.
+        let facts = ModelFacts::gather(self.dialects, &dialect, model, &ModelTable::default(), Prices::Unknown);
+        Ok(Provider { endpoint: ProviderEndpoint::BuiltInSimulator, facts, ..with_dialect(SIMULATOR, model, dialect) })
     }
 
     fn resolve_preset(
@@ -160,11 +171,13 @@ impl Providers<'_> {
             .as_ref()
             .filter(|dialect_override| dialect_override.protocol != preset.protocol)
             .unwrap_or(&preset);
+        let dialect = dialect_override.clone().unwrap_or_else(|| preset.clone());
         Ok(Provider {
             endpoint: self.endpoint(id, home.base_url.as_deref(), home),
             access: home.access.clone(),
             keys: home.api_key_env.iter().cloned().map(KeySource::Env).collect(),
-            ..with_dialect(id, model, dialect_override.clone().unwrap_or_else(|| preset.clone()))
+            facts: ModelFacts::gather(self.dialects, &dialect, model, &ModelTable::default(), Prices::Apply),
+            ..with_dialect(id, model, dialect)
         })
     }
 
@@ -208,6 +221,10 @@ impl Providers<'_> {
         let by_url = base_url.and_then(|url| self.dialects.by_url(dialect.protocol, url));
         let home = preset.filter(|preset| preset.protocol == dialect.protocol).or(by_url).unwrap_or(&dialect);
         let access = home.access.clone();
+        // A price belongs to a provider, not to a dialect that others speak too.
+        let is_its_own = preset.is_some() || by_url.is_some_and(|known| known.table_id() == dialect.table_id());
+        let prices = if is_its_own { Prices::Apply } else { Prices::Unknown };
+        let facts = ModelFacts::gather(self.dialects, &dialect, model, &models, prices);
         let mut headers = table.headers.clone();
         headers.retain(|(name, _)| !models.headers.iter().any(|(other, _)| other == name));
         headers.extend(models.headers);
@@ -217,8 +234,7 @@ impl Providers<'_> {
             keys: env.into_iter().chain(command).collect(),
             headers,
             extra_body: models.extra_body,
-            context_limit: models.context_limit,
-            price: models.price,
+            facts,
             ..with_dialect(&table.name, model, dialect)
         })
     }
@@ -283,8 +299,7 @@ fn with_dialect(id: &str, model: &str, dialect: Dialect) -> Provider {
         keys: Vec::new(),
         headers: Vec::new(),
         extra_body: Map::new(),
-        context_limit: None,
-        price: None,
+        facts: ModelFacts::default(),
     }
 }
 

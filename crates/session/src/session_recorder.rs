@@ -1,11 +1,11 @@
 //! Stores a session while it runs: writes the engine's updates to the database and
 //! passes them on to a front end.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aside_core::block::{Origin, Time};
-use aside_core::conversation::Conversation;
 use aside_core::event::{Event, Sink};
 use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
@@ -16,18 +16,8 @@ use aside_store::{MessageId, ReplyRecorder, SessionId, SqliteStore, Store, Store
 
 use crate::error::HintedError;
 use crate::log;
+use crate::stored_session::{SessionAccess, StoredSession, session_folder};
 use crate::user_files::UserFolders;
-
-/// Which session a command continues.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum SessionChoice {
-    #[default]
-    New,
-    /// The most recently used one.
-    Last,
-    /// By id, title, or the beginning of either.
-    Named(String),
-}
 
 /// Opens the user's store. A store that cannot be written is opened for reading;
 /// writing to it fails later.
@@ -47,35 +37,9 @@ pub fn open_writable_store(folders: &UserFolders) -> Result<SqliteStore, HintedE
     SqliteStore::open(folders.require_data()?).map_err(|error| store_error(&error))
 }
 
-/// The id of the chosen session.
-pub fn find_session(store: &SqliteStore, choice: &SessionChoice) -> Result<Option<SessionId>, HintedError> {
-    match choice {
-        SessionChoice::New => Ok(None),
-        SessionChoice::Named(word) => store.find(word).map(Some).map_err(|error| store_error(&error)),
-        SessionChoice::Last => match store.sessions(1).map_err(|error| store_error(&error))?.into_iter().next() {
-            Some(last) => Ok(Some(last.id)),
-            None => Err(HintedError::new("there is no session yet").hint("aside ask begins one")),
-        },
-    }
-}
-
 /// The message of a store error already includes the remedy.
 pub fn store_error(error: &StoreError) -> HintedError {
     HintedError::new(error.to_string())
-}
-
-/// A stored session that is continued.
-pub struct ResumedSession {
-    pub id: SessionId,
-    pub conversation: Conversation,
-    /// The stored id of each history entry, in order.
-    pub ids: Vec<MessageId>,
-}
-
-pub fn resume(store: &SqliteStore, choice: &SessionChoice) -> Result<Option<ResumedSession>, HintedError> {
-    let Some(id) = find_session(store, choice)? else { return Ok(None) };
-    let loaded = store.load(&id).map_err(|error| store_error(&error))?;
-    Ok(Some(ResumedSession { id, conversation: loaded.conversation, ids: loaded.ids }))
 }
 
 /// Stores a session and passes all updates on to another front end.
@@ -106,20 +70,30 @@ pub struct SessionRecorder {
 }
 
 impl SessionRecorder {
-    /// Locks a stored session, or creates one with the history so far.
+    /// Records into a stored session, or creates one with the history so far.
     pub fn open(
         store: Arc<SqliteStore>,
-        stored: Option<(SessionId, Vec<MessageId>)>,
+        stored: Option<StoredSession>,
         new: NewSession,
         history: &History,
         origin: Origin,
     ) -> Result<SessionRecorder, StoreError> {
         let is_new = stored.is_none();
-        let (id, mut ids) = match stored {
-            Some(stored) => stored,
-            None => (store.create(&new)?, Vec::new()),
+        let (id, mut ids, write_lock) = match stored {
+            None => {
+                let id = store.create(&new)?;
+                let lock = store.lock_session(&id)?;
+                (id, Vec::new(), lock)
+            }
+            Some(StoredSession { id, ids, access }) => {
+                let lock = match access {
+                    SessionAccess::Locked(lock) => lock,
+                    SessionAccess::Refused(error) => return Err(error),
+                    SessionAccess::NotLocked => store.lock_session(&id)?,
+                };
+                (id, ids, lock)
+            }
         };
-        let write_lock = store.lock_session(&id)?;
         if is_new {
             for (_, message) in history.branch() {
                 ids.push(store.append(&write_lock, Parent::Head, message)?);
@@ -137,6 +111,10 @@ impl SessionRecorder {
             now: None,
             failure: SaveFailure::None,
         })
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
     }
 
     /// The session's id; none if a write failed.
@@ -272,13 +250,14 @@ impl Front for StoringFront<'_> {
 }
 
 /// The metadata of a new session.
-pub fn new_session(model: String, settings: &Settings, first: &Message) -> NewSession {
+pub fn new_session(model: String, settings: &Settings, first: &Message, here: &Path) -> NewSession {
     let session_settings =
         settings.layer(Layer::Session).map(|(key, value)| (key.name().to_owned(), value.to_string()));
     NewSession {
         title: title_of(first),
         model: Some(model),
         settings: session_settings.collect(),
+        folder: Some(session_folder(here)),
         at: Some(now()),
         ..NewSession::default()
     }

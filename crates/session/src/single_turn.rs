@@ -11,14 +11,15 @@ use aside_core::tokens;
 use aside_core::turn::TurnEnd;
 use aside_engine::Front;
 use aside_engine::tools::Asker;
-use aside_store::{MessageId, SessionId, SqliteStore};
+use aside_store::{SqliteStore, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HintedError;
 use crate::recording::{Recording, RecordingFront};
-use crate::session_recorder::{self, SessionChoice, SessionRecorder, StoringFront};
+use crate::session_recorder::{self, SessionRecorder, StoringFront};
 use crate::settings_file::KeyEntry;
 use crate::start::{self, ActiveSession, Saving, SessionOptions};
+use crate::stored_session::{self, Continuation, FoundSession, ResumedSession, SessionChoice, StoredSession};
 
 /// The two parts of a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +37,9 @@ pub struct SingleTurn {
     /// None if the turn is not saved.
     store: Option<Arc<SqliteStore>>,
     /// The session that is continued.
-    stored: Option<(SessionId, Vec<MessageId>)>,
+    stored: Option<StoredSession>,
+    continuation: Continuation,
+    title: Option<String>,
     recording: Option<Recording>,
 }
 
@@ -49,9 +52,12 @@ impl SingleTurn {
     ) -> Result<SingleTurn, HintedError> {
         let store = open_store(options, notify)?;
         let resumed = match &store {
-            Some(store) => session_recorder::resume(store, &options.choice)?,
+            Some(store) => resume(store, options)?,
             None => None,
         };
+        if let Some(notice) = resumed.as_ref().and_then(|resumed| resumed.folder_notice(&options.folder)) {
+            notify(&notice);
+        }
         // Report a file that cannot be attached before any permission question.
         let attached = start::attach(&prompt.typed, prompt.piped.as_deref(), &options.folder)?;
         let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
@@ -62,7 +68,9 @@ impl SingleTurn {
             message: Message::new(Role::User, attached.blocks),
             offers_tools: options.tools.is_some(),
             store: store.filter(|_| options.saving == Saving::On),
-            stored: resumed.map(|resumed| (resumed.id, resumed.ids)),
+            title: resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone()),
+            stored: resumed.map(|resumed| resumed.stored),
+            continuation: options.continuation,
             recording: None,
         };
         turn.check_prompt_size(notify)?;
@@ -114,10 +122,25 @@ impl SingleTurn {
 
     fn open_recorder(&mut self, notify: &dyn Fn(&str)) -> Option<SessionRecorder> {
         let store = self.store.take()?;
-        let session = &self.active.session;
-        let new = session_recorder::new_session(self.active.model.clone(), &session.settings, &self.message);
-        let opened = SessionRecorder::open(store, self.stored.take(), new, &session.history, session.endpoint.origin());
+        let opened = self.try_open_recorder(store, notify);
         opened.map_err(|error| notify(&format!("this turn is not saved: {error}"))).ok()
+    }
+
+    fn try_open_recorder(
+        &mut self,
+        store: Arc<SqliteStore>,
+        notify: &dyn Fn(&str),
+    ) -> Result<SessionRecorder, StoreError> {
+        let ActiveSession { session, model, folder, .. } = &self.active;
+        let mut stored = self.stored.take();
+        if stored.is_some() && self.continuation == Continuation::Copy {
+            let conversation = self.active.conversation(self.title.clone());
+            let copy = stored_session::copy_session(&store, &conversation, folder)?;
+            notify(&format!("going on in a copy: {}", copy.id));
+            stored = Some(copy);
+        }
+        let new = session_recorder::new_session(model.clone(), &session.settings, &self.message, folder);
+        SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())
     }
 
     /// Warns about a prompt larger than the context window, and refuses one far
@@ -166,6 +189,24 @@ fn open_store(options: &SessionOptions, notify: &dyn Fn(&str)) -> Result<Option<
             notify(&format!("this turn is not saved: {error}"));
             Ok(None)
         }
-        (Err(error), SessionChoice::Last | SessionChoice::Named(_)) => Err(error),
+        (Err(error), SessionChoice::Last | SessionChoice::LastAnywhere | SessionChoice::Named(_)) => Err(error),
     }
+}
+
+/// The session to continue, if there is one. Locked, unless nothing will be written to it.
+fn resume(store: &SqliteStore, options: &SessionOptions) -> Result<Option<ResumedSession>, HintedError> {
+    let id = match stored_session::find_session(store, &options.choice, &options.folder)? {
+        FoundSession::New => return Ok(None),
+        FoundSession::Stored(id) => id,
+        FoundSession::NoneHere(none) => return Err(none.error()),
+    };
+    if options.saving == Saving::Off || options.continuation == Continuation::Copy {
+        return stored_session::read(store, id).map(Some);
+    }
+    let resumed = stored_session::resume(store, id)?;
+    if resumed.stored.is_open_elsewhere() {
+        let what = format!("session `{}` is open in another aside", resumed.stored.id);
+        return Err(HintedError::new(what).hint("--fork goes on in a copy of it"));
+    }
+    Ok(Some(resumed))
 }

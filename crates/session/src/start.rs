@@ -23,9 +23,9 @@ use crate::mcp_tables::McpTable;
 use crate::model_choice::{self, NamedModels};
 use crate::provider_tables::ProviderTable;
 use crate::providers::{Provider, ProviderEndpoint, Providers, env_var};
-use crate::session_recorder::SessionChoice;
 use crate::settings::{LoadedSettings, Overrides, ProfileName, setting_error};
 use crate::settings_file::KeyEntry;
+use crate::stored_session::{Continuation, SessionChoice};
 use crate::trust::Trust;
 use crate::user_files::UserFolders;
 use crate::{confinement, key_lookup, local_servers, mcp};
@@ -39,6 +39,7 @@ pub struct SessionOptions {
     /// As PROVIDER/MODEL; by default the one of the stored session, the settings or the environment.
     pub model: Option<String>,
     pub choice: SessionChoice,
+    pub continuation: Continuation,
     /// The permission mode of tools; none offers no tools.
     pub tools: Option<PermissionMode>,
     /// Whether the folder's `AGENTS.md` may be sent.
@@ -65,6 +66,7 @@ impl SessionOptions {
             user_folders,
             model: None,
             choice: SessionChoice::New,
+            continuation: Continuation::Itself,
             tools: Some(PermissionMode::Ask),
             trust: Trust::AsBefore,
             overrides: Overrides::default(),
@@ -126,12 +128,13 @@ impl ActiveSession {
         }
         let mut settings = self.session.settings.clone();
         provider.apply_defaults(&mut settings);
+        let full_name = provider.full_name();
         let endpoint = endpoint(provider, self.simulator.as_ref())?;
         self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
         error::redact(&self.session.redactor);
         self.session.endpoint = endpoint;
         self.session.settings = settings;
-        name.clone_into(&mut self.model);
+        self.model = full_name;
         Ok(())
     }
 
@@ -193,6 +196,10 @@ pub async fn start_session(
         }
     };
     let provider = providers.resolve(&choice.name, None)?;
+    let model = provider.full_name();
+    if model != choice.name {
+        notify(&format!("using {model}"));
+    }
     let mut settings = loaded.settings.clone();
     provider.apply_defaults(&mut settings);
     for (key, value) in resumed.iter().flat_map(|resumed| &resumed.settings) {
@@ -233,7 +240,7 @@ pub async fn start_session(
     }
     Ok(ActiveSession {
         session,
-        model: choice.name,
+        model,
         folder: here.clone(),
         user_folders: user_folders.clone(),
         profile: loaded.profile.map(|(name, _)| name),

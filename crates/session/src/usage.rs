@@ -3,20 +3,21 @@
 
 use aside_core::block::Origin;
 use aside_core::dialect::Dialects;
-use aside_store::usage::{BillingRules, Cost, ThinkingCount, TokenPrice, TokenTotal, UsageGroup};
+use aside_core::model_table::{CachedCount, ThinkingCount, UsageCounting};
+use aside_store::usage::{BillingRules, Cost, TokenTotal, UsageGroup};
 
 use crate::providers::Providers;
 use crate::times;
 
-/// The price of a message's model, and whether its output count includes thinking.
+/// The price of a message's model, and what its token counts include.
 pub fn pricing_terms(providers: &Providers<'_>, dialects: &Dialects, origin: &Origin) -> BillingRules {
     let dialect = origin.dialect.as_deref().and_then(|id| dialects.get(id));
-    let included = dialect.is_none_or(|dialect| dialect.rules(origin.model.as_deref()).usage.included);
-    let counting = if included { ThinkingCount::InOutput } else { ThinkingCount::SeparateFromOutput };
+    let usual = UsageCounting { thinking: ThinkingCount::InOutput, cached: CachedCount::InInput };
+    let counting = dialect
+        .map_or(usual, |dialect| UsageCounting::of(dialect.protocol, &dialect.rules(origin.model.as_deref()).usage));
     let name = origin.provider.as_deref().zip(origin.model.as_deref()).map(|(id, model)| format!("{id}/{model}"));
-    let price = name.and_then(|name| providers.resolve(&name, None).ok()).and_then(|provider| provider.price);
-    let price = price.map(|price| TokenPrice { input: price.input, output: price.output, cached: price.cached });
-    BillingRules { price, thinking_count: counting }
+    let price = name.and_then(|name| providers.resolve(&name, None).ok()).and_then(|provider| provider.facts.price);
+    BillingRules { price: price.map(|price| price.value), counting }
 }
 
 pub fn group_name(group: &UsageGroup) -> String {

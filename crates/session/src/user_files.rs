@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aside_core::dialect::{DialectSource, Dialects};
+use aside_core::model_table::ModelTables;
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 
@@ -54,13 +55,29 @@ impl UserFolders {
         [self.config.clone(), self.data.clone(), self.state.clone()].into_iter().flatten()
     }
 
-    /// The built-in dialects with the user's files merged over them.
+    /// The built-in dialects with the user's files merged over them, and the user's table of models.
     pub fn dialects(&self) -> Result<Dialects, HintedError> {
         let files = self.dialect_files()?;
         let sources: Vec<DialectSource<'_>> = files.iter().map(|(path, text)| DialectSource { path, text }).collect();
-        Dialects::with_user_files(&sources).map_err(|error| {
+        let dialects = Dialects::with_user_files(&sources).map_err(|error| {
             HintedError::new(error.to_string()).hint("fix the line, or move the file out of the dialects folder")
-        })
+        })?;
+        let Some((path, text)) = self.model_table()? else { return Ok(dialects) };
+        let models = ModelTables::with_user_table(DialectSource { path: &path, text: &text });
+        let models = models.map_err(|error| {
+            HintedError::new(error.to_string()).hint("fix the line, or move the file out of the config folder")
+        })?;
+        Ok(dialects.with_models(models))
+    }
+
+    /// `models.tsv` of the config folder.
+    fn model_table(&self) -> Result<Option<(String, String)>, HintedError> {
+        let Some(path) = self.config.as_ref().map(|folder| folder.join("models.tsv")) else { return Ok(None) };
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some((path.display().to_string(), text))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(HintedError::new(format!("cannot read {}: {error}", path.display()))),
+        }
     }
 
     fn dialect_files(&self) -> Result<Vec<(String, String)>, HintedError> {

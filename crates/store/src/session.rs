@@ -39,6 +39,14 @@ impl fmt::Display for MessageId {
     }
 }
 
+/// The folder that a session belongs to: where its tools worked when it began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFolder {
+    pub path: String,
+    /// The root of the folder's repository; the folder itself without one.
+    pub root: String,
+}
+
 /// A session to create.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewSession {
@@ -48,6 +56,8 @@ pub struct NewSession {
     pub tools: Vec<ToolSpec>,
     /// Unknown header members of an imported file, as JSON.
     pub extra: Vec<(String, String)>,
+    /// None if it belongs to no folder.
+    pub folder: Option<SessionFolder>,
     pub at: Option<Time>,
 }
 
@@ -58,6 +68,7 @@ pub enum SessionChange {
     Model(Option<String>),
     Settings(BTreeMap<String, String>),
     Tools(Vec<ToolSpec>),
+    Folder(SessionFolder),
 }
 
 /// A session without its messages.
@@ -69,6 +80,7 @@ pub struct SessionInfo {
     pub settings: BTreeMap<String, String>,
     pub tools: Vec<ToolSpec>,
     pub extra: Vec<(String, String)>,
+    pub folder: Option<SessionFolder>,
     pub head: Option<MessageId>,
     pub n_messages: u64,
     pub created: Time,
@@ -81,6 +93,7 @@ pub struct SessionSummary {
     pub id: SessionId,
     pub title: Option<String>,
     pub model: Option<String>,
+    pub folder: Option<SessionFolder>,
     pub n_messages: u64,
     pub created: Time,
     pub changed: Time,

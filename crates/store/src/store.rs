@@ -25,6 +25,9 @@ pub trait Store: Send + Sync {
     /// Sessions, most recently used first.
     fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>>;
 
+    /// The same, those of this root first and those without a folder last.
+    fn sessions_by_folder(&self, root: &str, limit: usize) -> Result<Vec<SessionSummary>>;
+
     /// Finds a session by its id, its title, or an unambiguous prefix of either.
     fn find(&self, word: &str) -> Result<SessionId>;
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use aside_core::block::{Origin, Time};
 use aside_core::event::Usage;
+use aside_core::model_table::{Price, ThinkingCount, UsageCounting};
 
 use crate::session::{MessageId, SessionId};
 
@@ -31,26 +32,11 @@ pub enum GroupBy {
 }
 
 /// How a provider bills.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BillingRules {
-    pub price: Option<TokenPrice>,
-    pub thinking_count: ThinkingCount,
-}
-
-/// Price per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TokenPrice {
-    pub input: f64,
-    pub output: f64,
-    /// The price of cached input; that of other input if none.
-    pub cached: Option<f64>,
-}
-
-/// Whether a provider's output count includes the thinking tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThinkingCount {
-    InOutput,
-    SeparateFromOutput,
+    /// None if unknown.
+    pub price: Option<Price>,
+    pub counting: UsageCounting,
 }
 
 /// The group that a row sums up.
@@ -120,7 +106,7 @@ pub(crate) struct UsageTotals {
 }
 
 impl UsageTotals {
-    pub(crate) fn add(&mut self, group: UsageGroup, reply: &ReplyUsage, billing: BillingRules) {
+    pub(crate) fn add(&mut self, group: UsageGroup, reply: &ReplyUsage, billing: &BillingRules) {
         let line = self.lines.entry(group.clone()).or_insert_with(|| UsageRow {
             group,
             n_replies: 0,
@@ -132,7 +118,7 @@ impl UsageTotals {
             thinking_seconds: None,
             cost: Cost::Known(0.0),
         });
-        let (thinking, answer) = reply.split(billing.thinking_count);
+        let (thinking, answer) = reply.split(billing.counting.thinking);
         line.n_replies += 1;
         line.input.add(TokenTotal { count: reply.usage.input.unwrap_or(0), is_estimate: reply.usage.input.is_none() });
         line.cached.add(TokenTotal { count: reply.usage.cached.unwrap_or(0), is_estimate: false });
@@ -171,20 +157,8 @@ impl ReplyUsage {
     }
 
     /// None if the price or a token count is unknown: cost is never estimated.
-    fn cost(&self, billing: BillingRules) -> Option<f64> {
-        let price = billing.price?;
-        let (input, output) = (self.usage.input?, self.usage.output?);
-        let cached = self.usage.cached.unwrap_or(0).min(input);
-        let separate = match billing.thinking_count {
-            ThinkingCount::InOutput => 0,
-            ThinkingCount::SeparateFromOutput => self.usage.reasoning.unwrap_or(0),
-        };
-        let per_million = |count: u64, price: f64| count as f64 * price / 1e6;
-        Some(
-            per_million(input - cached, price.input)
-                + per_million(cached, price.cached.unwrap_or(price.input))
-                + per_million(output + separate, price.output),
-        )
+    fn cost(&self, billing: &BillingRules) -> Option<f64> {
+        billing.price.as_ref()?.cost(&self.usage, billing.counting)
     }
 }
 
@@ -216,6 +190,8 @@ fn add_seconds(sum: &mut Option<f64>, ms: Option<u64>) {
 
 #[cfg(test)]
 mod tests {
+    use aside_core::model_table::CachedCount;
+
     use super::*;
 
     fn reply(input: Option<u64>, output: Option<u64>, reasoning: Option<u64>, cached: Option<u64>) -> ReplyUsage {
@@ -248,8 +224,9 @@ mod tests {
 
     #[test]
     fn c6_cost_is_reported_only_as_far_as_it_is_known() {
-        let price = TokenPrice { input: 1.0, output: 10.0, cached: Some(0.1) };
-        let billing = BillingRules { price: Some(price), thinking_count: ThinkingCount::InOutput };
+        let price = Price { input: 1.0, output: 10.0, cache_read: Some(0.1), cache_write: None, tiers: Vec::new() };
+        let counting = UsageCounting { thinking: ThinkingCount::InOutput, cached: CachedCount::InInput };
+        let billing = BillingRules { price: Some(price), counting };
         let known = reply(Some(1_000_000), Some(100_000), None, Some(500_000));
         let unknown = reply(None, None, None, None);
         #[rustfmt::skip]
@@ -262,7 +239,7 @@ mod tests {
         for (name, replies, expected) in cases {
             let mut totals = UsageTotals::default();
             for reply in replies {
-                totals.add(UsageGroup::Model(None), reply, billing);
+                totals.add(UsageGroup::Model(None), reply, &billing);
             }
             let lines = totals.into_lines();
             assert_eq!(lines[0].cost, expected, "{name}");

@@ -56,7 +56,7 @@ const PHRASES: [&str; 12] = [
 const USUAL_PHRASES: [&str; 3] = ["there is no ", "There is no ", "is no longer "];
 
 /// Files in `dialects/` that are not dialects.
-const NO_DIALECTS: [&str; 3] = ["tags", "matrix", "errors"];
+const NO_DIALECTS: [&str; 4] = ["tags", "matrix", "errors", "models"];
 
 /// Provider ids that are also the name of a protocol or a value in the data.
 const SHARED_IDS: [&str; 8] =

@@ -13,12 +13,13 @@ use std::sync::Arc;
 use aside_core::settings::ThinkingDisplay;
 use aside_front::wording::EndNotice;
 use aside_session::single_turn::{PromptParts, SingleTurn};
-use aside_session::{Asker, HintedError, PermissionMode, Saving, SessionChoice, SessionOptions, Trust, UserFolders};
+use aside_session::{Asker, HintedError, PermissionMode, Saving, SessionOptions, Trust, UserFolders};
 use tokio_util::sync::CancellationToken;
 
 use crate::interrupts::{Interrupts, interrupts};
 use crate::override_arguments::OverrideArguments;
 use crate::report::{print_hint, print_notice};
+use crate::session_arguments::SessionArguments;
 use crate::{ExitStatus, key_bindings};
 use plain::{OutputStyle, PlainOutput, ThinkingOutput};
 
@@ -51,13 +52,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     overrides: OverrideArguments,
 
-    /// Continue the most recent session
-    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
-    last: bool,
-
-    /// Continue this session: its id, title, or the beginning of either
-    #[arg(short, long, value_name = "ID")]
-    resume: Option<String>,
+    #[command(flatten)]
+    session: SessionArguments,
 
     /// Do not save this turn
     #[arg(long)]
@@ -100,14 +96,6 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn offers_tools(&self) -> bool {
         !self.no_tools
-    }
-
-    fn session_choice(&self) -> SessionChoice {
-        match (&self.resume, self.last) {
-            (Some(word), _) => SessionChoice::Named(word.clone()),
-            (None, true) => SessionChoice::Last,
-            (None, false) => SessionChoice::New,
-        }
     }
 
     fn mode(&self) -> PermissionMode {
@@ -159,7 +147,8 @@ impl Arguments {
     fn session_options(&self, asker: &Arc<dyn Asker + Send>) -> Result<SessionOptions, HintedError> {
         Ok(SessionOptions {
             model: self.model.clone(),
-            choice: self.session_choice(),
+            choice: self.session.choice(),
+            continuation: self.session.continuation(),
             tools: self.offers_tools().then(|| self.mode()),
             trust: if self.trust { Trust::Given } else { Trust::Ask(Arc::clone(asker)) },
             overrides: self.overrides.overrides(),

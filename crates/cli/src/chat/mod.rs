@@ -10,13 +10,14 @@ use std::sync::mpsc;
 
 use aside_front::Update;
 use aside_session::providers::env_var;
-use aside_session::{HintedError, SessionChoice, SessionOptions, SessionSetup, Trust, UserFolders, spawn_with_updates};
+use aside_session::{HintedError, SessionOptions, SessionSetup, Trust, UserFolders, spawn_with_updates};
 use aside_tui::app::{App, Msg, Setup};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::permission_prompt::terminal_asker;
 use crate::override_arguments::OverrideArguments;
 use crate::report::print_notice;
+use crate::session_arguments::SessionArguments;
 use crate::{ExitStatus, key_bindings};
 use signals::FrontKind;
 
@@ -28,13 +29,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Continue the most recent session
-    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
-    pub(crate) last: bool,
-
-    /// Continue this session: its id, title, or the beginning of either
-    #[arg(short, long, value_name = "ID")]
-    pub(crate) resume: Option<String>,
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
 
     /// Plain lines of text instead of the screen, for screen readers, simple
     /// terminals and pipes: each line of input is a prompt. ASIDE_PLAIN=1 makes
@@ -72,11 +68,8 @@ impl Arguments {
         let asker = terminal_asker(&CancellationToken::new());
         Ok(SessionOptions {
             model: self.model.clone(),
-            choice: match (&self.resume, self.last) {
-                (Some(word), _) => SessionChoice::Named(word.clone()),
-                (None, true) => SessionChoice::Last,
-                (None, false) => SessionChoice::New,
-            },
+            choice: self.session.choice(),
+            continuation: self.session.continuation(),
             trust: if self.trust { Trust::Given } else { Trust::Ask(asker) },
             overrides: self.overrides.overrides(),
             simulator_rate: crate::simulator_rate(),

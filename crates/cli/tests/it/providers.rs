@@ -331,9 +331,9 @@ fn d7_the_setting_for_tags_reaches_decode() {
 }
 
 #[test]
-fn models_lists_configured_providers() {
+fn the_rules_of_configured_providers_are_listed() {
     let config = TestConfig::with("own-models", OWN);
-    let text = clean(Some(&config), &["models", "work"], &[]).stdout;
+    let text = clean(Some(&config), &["models", "--rules", "work"], &[]).stdout;
     let expected = "work, by config.toml
   protocol        openai-chat
   url             http://127.0.0.1:9000/v1
@@ -345,9 +345,11 @@ fn models_lists_configured_providers() {
     price         0.6 in, 2.5 out, per million tokens
 ";
     assert_eq!(text, expected);
-    let json = clean(Some(&config), &["models", "--json", "deepseek"], &[]).stdout;
+    let json = clean(Some(&config), &["models", "--rules", "--json", "deepseek"], &[]).stdout;
     let list: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&list[0]["id"], &list[1]["provider"]), (&json!("deepseek"), &json!("deepseek")));
     assert_eq!(list[0]["default_model"], "deepseek-v4-pro");
-    assert!(!clean(Some(&config), &["models", "--json"], &[]).stdout.contains("hush"), "a header may be a secret");
+    for arguments in [&["models", "--rules", "--json"][..], &["models", "--all", "--json"]] {
+        assert!(!clean(Some(&config), arguments, &[]).stdout.contains("hush"), "a header may be a secret");
+    }
 }

@@ -1,10 +1,13 @@
 //! Sessions: saved, continued, searched, exported and imported.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{RunOutput, TestConfig, aside};
+use crate::support::{RunOutput, TestConfig, aside, repository, run as run_in, start};
 
 fn run(config: &TestConfig, arguments: &[&str]) -> RunOutput {
     aside(arguments, b"", Some(config))
@@ -45,6 +48,85 @@ fn no_save_saves_nothing() {
     let none = run(&config, &["ask", "-c", "go on"]);
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("there is no session yet"), "{}", none.stderr);
+}
+
+#[test]
+fn p9_the_last_session_is_the_last_one_of_this_project() {
+    let config = TestConfig::new("sessions-folders");
+    let project = config.project();
+    let other = project.join("other");
+    for folder in ["repo/.git", "repo/sub", "other"] {
+        fs::create_dir_all(project.join(folder)).unwrap();
+    }
+    let at = |folder: &Path, arguments: &[&str]| {
+        run_in(Command::new(env!("CARGO_BIN_EXE_aside")).args(arguments).current_dir(folder), b"", Some(&config))
+    };
+    let ask = |folder: &str, question: &str| {
+        let asked = at(&project.join(folder), &["ask", "-m", "sim/kimi", question]);
+        assert_eq!(asked.code, 0, "{}", asked.stderr);
+    };
+    ask("repo", "in the repository");
+    let none = at(&other, &["ask", "-c", "go on"]);
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("no session began in this folder"), "{}", none.stderr);
+    assert!(none.stderr.contains("aside -r ") && none.stderr.contains("in the repository"), "{}", none.stderr);
+    // The line prompt begins a new session and says the same.
+    let lines = run_in(
+        Command::new(env!("CARGO_BIN_EXE_aside")).args(["--plain", "-c", "-m", "sim/kimi"]).current_dir(&other),
+        b"in the other folder\n",
+        Some(&config),
+    );
+    let said = format!("{}{}", lines.stdout, lines.stderr);
+    assert!(said.contains("no session began in this folder, so this is a new one; aside -r "), "{said}");
+    // A subfolder of the same repository is here.
+    let continued = at(&project.join("repo/sub"), &["ask", "-c", "and on"]);
+    assert_eq!((continued.code, continued.stderr.contains("began in")), (0, false), "{}", continued.stderr);
+    let anywhere = at(&other, &["ask", "-c", "--anywhere", "from elsewhere"]);
+    assert!(anywhere.stderr.contains("note: this session began in"), "{}", anywhere.stderr);
+    let listed = at(&other, &["sessions", "list", "--json"]).stdout;
+    let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let column = |name: &str| -> Vec<String> {
+        listed.iter().map(|one| one[name].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(column("title"), ["in the other folder", "in the repository"]);
+    assert!(column("folder")[0].ends_with("other") && column("folder")[1].ends_with("repo"), "{listed:?}");
+    assert_eq!(listed[1]["messages"], 7, "the system prompt and three turns went to the first session");
+    let shown = at(&other, &["sessions", "list"]).stdout;
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].ends_with("in the other folder") && lines[1].contains("(in "), "{shown}");
+}
+
+#[test]
+fn p10_a_session_that_is_open_elsewhere_is_not_written_but_copied() {
+    let config = TestConfig::new("sessions-open");
+    ok(&config, &["ask", "-m", "sim/kimi", "first question"]);
+    // A line prompt that waits for input has it open.
+    let mut open = start(
+        Command::new(env!("CARGO_BIN_EXE_aside")).args(["--plain", "-c"]).current_dir(repository()),
+        Some(&config),
+    );
+    let mut heard = BufReader::new(open.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("first question") {
+        line.clear();
+        assert_ne!(heard.read_line(&mut line).unwrap(), 0, "it shows the session");
+    }
+    let refused = run(&config, &["ask", "-c", "second question"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("is open in another aside"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--fork"), "{}", refused.stderr);
+    let copied = run(&config, &["ask", "-c", "--fork", "second question"]);
+    assert_eq!(copied.code, 0, "{}", copied.stderr);
+    assert!(copied.stderr.contains("going on in a copy: "), "{}", copied.stderr);
+    // Reading it needs no copy.
+    let read = run(&config, &["ask", "-r", "first question", "--no-save", "only asked"]);
+    assert_eq!(read.code, 2, "the copy has the same title: {}", read.stderr);
+    drop(open.stdin.take());
+    assert!(open.wait().unwrap().success());
+    let listed = ok(&config, &["sessions", "list", "--json"]);
+    let counts: Vec<Value> =
+        listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["messages"].clone()).collect();
+    assert_eq!(counts, [5, 3], "the copy has both turns, the session one");
 }
 
 #[test]

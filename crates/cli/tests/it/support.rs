@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 pub(crate) struct RunOutput {
     pub(crate) code: i32,
@@ -93,8 +93,12 @@ impl Drop for TestConfig {
 }
 
 pub(crate) fn aside(arguments: &[&str], stdin: &[u8], config: Option<&TestConfig>) -> RunOutput {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    run(Command::new(env!("CARGO_BIN_EXE_aside")).args(arguments).current_dir(root), stdin, config)
+    run(Command::new(env!("CARGO_BIN_EXE_aside")).args(arguments).current_dir(repository()), stdin, config)
+}
+
+/// The root of this repository.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The data folder of runs without their own config folder.
@@ -104,20 +108,7 @@ fn shared_data() -> PathBuf {
 
 /// Runs a command, which may start the binary indirectly.
 pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&TestConfig>) -> RunOutput {
-    // Never use the developer's own keys.
-    for variable in std::env::vars().map(|(name, _)| name) {
-        if variable.ends_with("_API_KEY") || variable.ends_with("_TOKEN") {
-            command.env_remove(variable);
-        }
-    }
-    let mut child = command
-        .env("ASIDE_CONFIG_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.clone()))
-        .env("ASIDE_DATA_DIR", config.map_or_else(shared_data, |config| config.0.join("data")))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(command, config);
     // The child may close its input without reading it.
     drop(child.stdin.take().unwrap().write_all(stdin));
     let output = child.wait_with_output().unwrap();
@@ -126,4 +117,22 @@ pub(crate) fn run(command: &mut Command, stdin: &[u8], config: Option<&TestConfi
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Starts a command with pipes, which may start the binary indirectly.
+pub(crate) fn start(command: &mut Command, config: Option<&TestConfig>) -> Child {
+    // Never use the developer's own keys.
+    for variable in std::env::vars().map(|(name, _)| name) {
+        if variable.ends_with("_API_KEY") || variable.ends_with("_TOKEN") {
+            command.env_remove(variable);
+        }
+    }
+    command
+        .env("ASIDE_CONFIG_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.clone()))
+        .env("ASIDE_DATA_DIR", config.map_or_else(shared_data, |config| config.0.join("data")))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }

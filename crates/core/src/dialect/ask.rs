@@ -46,6 +46,16 @@ choices!(
     }
 );
 
+/// Whether a limit was written for a model or for all models of a dialect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LimitLevel {
+    /// In a `[[model]]` table.
+    Model,
+    /// In the dialect's own table.
+    #[default]
+    Dialect,
+}
+
 /// How thinking is switched off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Off {
@@ -93,8 +103,10 @@ pub struct AskRules {
     pub forced_tools_ok: bool,
     /// How the output limit is sent.
     pub max_tokens: MaxTokensRules,
-    /// The context window: tokens of one request and its reply.
+    /// The context window: the input that fits.
     pub context_limit: Option<u64>,
+    /// Who says so. The table of models knows better than a whole dialect, and a model's own rules know better than it.
+    pub context_limit_level: LimitLevel,
     /// The vocabulary that counts the model's tokens exactly.
     pub tokenizer: Tokenizer,
 }
@@ -160,6 +172,10 @@ table!(Budget { path: String, range: (u64, u64), with: Patch });
 table!(MaxTokens { path: String, default: u64 });
 
 impl Ask {
+    pub(super) fn sets_context_limit(&self) -> bool {
+        self.context_limit.is_some()
+    }
+
     pub(super) fn resolve(self, source: &DialectSource<'_>) -> Result<AskRules, DialectError> {
         let exclusive = self.exclusive.unwrap_or_default();
         for word in exclusive.iter().flat_map(|(a, b)| [a, b]) {
@@ -186,6 +202,7 @@ impl Ask {
                 default: self.max_tokens.default.filter(|limit| *limit > 0),
             },
             context_limit: self.context_limit,
+            context_limit_level: LimitLevel::Dialect,
             tokenizer: self.tokenizer.unwrap_or_default(),
         })
     }

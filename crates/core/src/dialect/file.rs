@@ -31,6 +31,7 @@ pub(super) struct DialectFile {
     pub(super) unknown: bool,
     pub(super) makes: Vec<String>,
     pub(super) hosts: Vec<String>,
+    pub(super) models_of: Option<String>,
     pub(super) rules: RuleTables,
     pub(super) models: Vec<(String, RuleTables)>,
 }
@@ -75,6 +76,7 @@ struct DialectTable {
     makes: Vec<String>,
     #[serde(default)]
     hosts: Vec<String>,
+    models_of: Option<String>,
     errors: Option<Vec<String>>,
     #[serde(default)]
     read: Read,
@@ -141,12 +143,25 @@ impl From<DialectTable> for DialectFile {
     fn from(table: DialectTable) -> DialectFile {
         let DialectTable { id, protocol, base_url, api_key_env, generic, unknown, makes, hosts, errors, model, .. } =
             table;
-        let DialectTable { auth, headers, region_env, default_model, order, .. } = table;
+        let DialectTable { auth, headers, region_env, default_model, order, models_of, .. } = table;
         let access = AccessTable::new(auth, headers, region_env, default_model, order);
         let DialectTable { read, echo, bind, ask, usage, finish, .. } = table;
         let rules = RuleTables { read, echo, bind, ask, usage, finish, errors };
         let models = model.into_iter().flat_map(ModelTable::into_rules).collect();
-        DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, hosts, rules, models }
+        DialectFile {
+            id,
+            protocol,
+            base_url,
+            api_key_env,
+            access,
+            generic,
+            unknown,
+            makes,
+            hosts,
+            models_of,
+            rules,
+            models,
+        }
     }
 }
 
@@ -163,8 +178,8 @@ impl DialectFile {
     /// Merges another file over this one, key by key; the other file wins.
     /// Model tables with a known pattern are merged, new ones come first.
     pub(super) fn merge(&mut self, other: DialectFile) {
-        let DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, makes, hosts, rules, models } =
-            other;
+        let DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, .. } = other;
+        let DialectFile { makes, hosts, models_of, rules, models, .. } = other;
         self.id = id;
         self.protocol = protocol.or(self.protocol);
         self.base_url = base_url.or(self.base_url.take());
@@ -178,6 +193,7 @@ impl DialectFile {
         if !hosts.is_empty() {
             self.hosts = hosts;
         }
+        self.models_of = models_of.or(self.models_of.take());
         self.rules.merge(rules);
         let mut new = Vec::new();
         for (pattern, rules) in models {
@@ -192,6 +208,10 @@ impl DialectFile {
 }
 
 impl RuleTables {
+    pub(super) fn sets_context_limit(&self) -> bool {
+        self.ask.sets_context_limit()
+    }
+
     pub(super) fn errors(&self) -> &[String] {
         self.errors.as_deref().unwrap_or_default()
     }

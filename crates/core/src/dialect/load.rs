@@ -15,7 +15,8 @@ use super::error::{self, DialectError};
 use super::error_catalogue::{DialectErrors, ErrorCatalogue, ErrorsFile};
 use super::file::{DialectFile, RuleTables, SharedTables, TagsFile};
 use super::matrix::MatrixFile;
-use super::{Dialect, DialectBody, DialectSource, Dialects, builtin};
+use super::{Dialect, DialectBody, DialectSource, Dialects, LimitLevel, builtin};
+use crate::model_table::ModelTables;
 use crate::protocol::Protocol;
 
 type LoadResult<T> = Result<T, DialectError>;
@@ -160,7 +161,7 @@ impl DialectFiles {
             let generic = generics.get(&layers.protocol())?;
             Some((id.clone(), generic.build(layers, shared.clone())))
         });
-        Dialects { by_id: by_id.collect(), shared, catalogue }
+        Dialects { by_id: by_id.collect(), shared, catalogue, models: ModelTables::default() }
     }
 
     /// Parses everything that was deferred.
@@ -199,7 +200,7 @@ impl GenericDialect {
 
     /// Builds a dialect. Keys that its files do not set are inherited.
     fn build(&self, layers: &DialectLayers, shared: Lazy<SharedTables>) -> Dialect {
-        let DialectFile { id, base_url, api_key_env, access: own, generic, unknown, makes, hosts, .. } =
+        let DialectFile { id, base_url, api_key_env, access: own, generic, unknown, makes, hosts, models_of, .. } =
             layers.head.clone();
         let mut access = self.access.clone();
         access.merge(own);
@@ -214,6 +215,7 @@ impl GenericDialect {
             generic,
             makes,
             hosts,
+            models_of,
             body: Lazy::new(move || build_body(&texts, protocol, base.get()?.clone(), shared.get()?)),
             errors: self.errors.clone(),
         }
@@ -259,11 +261,14 @@ fn build_body(
     let resolve = |rules: RuleTables| rules.resolve(protocol, shared, &last);
     base.merge(rules);
     let models = models.into_iter().map(|(pattern, over)| {
+        let level = if over.sets_context_limit() { LimitLevel::Model } else { LimitLevel::Dialect };
         let mut rules = base.clone();
         rules.merge(over);
-        resolve(rules).map(|rules| (pattern, rules))
+        let mut rules = resolve(rules)?;
+        rules.ask.context_limit_level = level;
+        Ok((pattern, rules))
     });
-    Ok(DialectBody { models: models.collect::<Result<_, _>>()?, base: resolve(base)? })
+    Ok(DialectBody { models: models.collect::<LoadResult<_>>()?, base: resolve(base)? })
 }
 
 #[cfg(test)]

@@ -23,10 +23,13 @@ mod table;
 
 use std::collections::BTreeMap;
 
+use crate::model_table::{FoundModel, ModelTables, TableOrigin};
 use crate::protocol::Protocol;
 use crate::tags::TagRules;
 pub use access::{Access, Auth};
-pub use ask::{AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, MaxTokensRules, Off, Tokenizer};
+pub use ask::{
+    AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, LimitLevel, MaxTokensRules, Off, Tokenizer,
+};
 pub use echo::{
     BindModel, BindRules, CallIdShape, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign,
     Ids, ItemText, Patch, PrefixCheck, Removal, TurnsIf,
@@ -59,6 +62,7 @@ pub struct Dialects {
     by_id: BTreeMap<String, Dialect>,
     shared: Lazy<SharedTables>,
     catalogue: Lazy<ErrorCatalogue>,
+    models: ModelTables,
 }
 
 /// How one provider uses one protocol.
@@ -86,6 +90,8 @@ pub struct Dialect {
     makes: Vec<String>,
     /// Hosts of this provider besides the one of its base URL.
     hosts: Vec<String>,
+    /// The dialect under whose name its models stand in the table of models. None if under its own.
+    models_of: Option<String>,
     body: Lazy<DialectBody>,
     /// The errors for faulty requests, of this provider and others.
     errors: Lazy<DialectErrors>,
@@ -165,7 +171,77 @@ pub struct FinishRules {
     pub calls_override: bool,
 }
 
+/// Where a fact about a model comes from, highest precedence first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FactSource {
+    /// The user's config or table of models.
+    User,
+    /// The provider's own list, asked just now.
+    Live,
+    /// The dialect's rules for this model.
+    Dialect,
+    /// The built-in table of models.
+    Table,
+    /// The dialect's rules for all its models.
+    Default,
+}
+
+impl FactSource {
+    /// The word for it in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FactSource::User => "user",
+            FactSource::Live => "live",
+            FactSource::Dialect => "dialect",
+            FactSource::Table => "table",
+            FactSource::Default => "default",
+        }
+    }
+}
+
+impl From<TableOrigin> for FactSource {
+    fn from(origin: TableOrigin) -> FactSource {
+        match origin {
+            TableOrigin::User => FactSource::User,
+            TableOrigin::Builtin => FactSource::Table,
+        }
+    }
+}
+
 impl Dialects {
+    /// With these tables of models instead of the built-in one.
+    #[must_use]
+    pub fn with_models(self, models: ModelTables) -> Dialects {
+        Dialects { models, ..self }
+    }
+
+    /// The tables of models.
+    pub fn models(&self) -> &ModelTables {
+        &self.models
+    }
+
+    /// What the tables say about a model of a dialect.
+    pub fn model(&self, dialect: &Dialect, model: &str) -> Option<FoundModel<'_>> {
+        self.models.find(dialect.table_id(), model)
+    }
+
+    /// The input that fits into a model's window, and where that is known from.
+    pub fn context_limit(&self, dialect: &Dialect, model: &str) -> Option<(u64, FactSource)> {
+        let ask = &dialect.rules(Some(model)).ask;
+        let of_dialect = |level: LimitLevel, source: FactSource| {
+            Some((ask.context_limit.filter(|_| ask.context_limit_level == level)?, source))
+        };
+        let found = self.model(dialect, model);
+        let of_table = |origin: TableOrigin| {
+            let found = found.as_ref().filter(|found| found.origin == origin)?;
+            Some((found.context_limit()?, FactSource::from(origin)))
+        };
+        of_table(TableOrigin::User)
+            .or_else(|| of_dialect(LimitLevel::Model, FactSource::Dialect))
+            .or_else(|| of_table(TableOrigin::Builtin))
+            .or_else(|| of_dialect(LimitLevel::Dialect, FactSource::Default))
+    }
+
     /// All error rows, in matching order.
     pub fn catalogue(&self) -> &[ErrorRow] {
         &self.catalogue.rows
@@ -235,6 +311,11 @@ impl Dialect {
         let DialectBody { base, models } = &*self.body;
         let matching = model.and_then(|model| models.iter().find(|(pattern, _)| glob::matches(pattern, model)));
         matching.map_or(base, |(_, rules)| rules)
+    }
+
+    /// The dialect under whose name its models stand in the table of models.
+    pub fn table_id(&self) -> &str {
+        self.models_of.as_deref().unwrap_or(&self.id)
     }
 
     /// The same protocol, used by an unknown provider.

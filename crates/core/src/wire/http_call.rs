@@ -40,29 +40,50 @@ pub struct Destination<'a> {
 pub fn http_call(encoded: &Encoded, to: &Destination<'_>) -> HttpCall {
     let mut headers = Headers::default();
     headers.set("content-type", "application/json");
-    if let Some(key) = to.key {
-        let (name, value) = to.access.auth.header(key);
-        headers.set(&name, &value);
-    }
-    for (name, value) in &to.access.headers {
-        headers.set(name, value);
-    }
+    headers.set_access(to);
     for (name, value) in encoded.headers.iter().chain(to.headers) {
         headers.set(name, value);
     }
-    let (base, query) = to.base_url.split_once('?').map_or((to.base_url, None), |(base, query)| (base, Some(query)));
-    let mut url = format!("{}{}", base.trim_end_matches('/'), encoded.path);
+    let url = join_url(to.base_url, &encoded.path);
+    HttpCall { url, headers: headers.0, body: merge_body(&encoded.body, to.extra_body) }
+}
+
+/// The URL and the headers of a GET request to the same endpoint.
+pub fn http_get(path: &str, to: &Destination<'_>) -> (String, Vec<(String, String)>) {
+    let mut headers = Headers::default();
+    headers.set_access(to);
+    for (name, value) in to.headers {
+        headers.set(name, value);
+    }
+    (join_url(to.base_url, path), headers.0)
+}
+
+/// The path goes before the query string of the base URL.
+fn join_url(base_url: &str, path: &str) -> String {
+    let (base, query) = base_url.split_once('?').map_or((base_url, None), |(base, query)| (base, Some(query)));
+    let mut url = format!("{}{path}", base.trim_end_matches('/'));
     if let Some(query) = query {
-        url.push(if encoded.path.contains('?') { '&' } else { '?' });
+        url.push(if path.contains('?') { '&' } else { '?' });
         url.push_str(query);
     }
-    HttpCall { url, headers: headers.0, body: merge_body(&encoded.body, to.extra_body) }
+    url
 }
 
 #[derive(Default)]
 struct Headers(Vec<(String, String)>);
 
 impl Headers {
+    /// The key, and the provider's own headers.
+    fn set_access(&mut self, to: &Destination<'_>) {
+        if let Some(key) = to.key {
+            let (name, value) = to.access.auth.header(key);
+            self.set(&name, &value);
+        }
+        for (name, value) in &to.access.headers {
+            self.set(name, value);
+        }
+    }
+
     /// A later value replaces an earlier one.
     fn set(&mut self, name: &str, value: &str) {
         let name = name.to_lowercase();

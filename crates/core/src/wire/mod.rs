@@ -43,7 +43,7 @@ pub use client_request::{ClientRequest, ToolChoice, UnreadableRequest, read_requ
 pub use detect::detect_protocol;
 pub use encode::{Encoded, Encoder, Request, encode};
 pub use error_out::error_reply;
-pub use http_call::{Destination, HttpCall, http_call, merge_body};
+pub use http_call::{Destination, HttpCall, http_call, http_get, merge_body};
 pub use reply_events::emit_reply;
 pub use reply_writer::{ReplyHead, StreamWriter, whole_reply};
 pub use token_breakdown::{TokenBreakdown, WithheldTokens};

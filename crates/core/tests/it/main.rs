@@ -27,6 +27,7 @@ mod judge_accepts;
 mod judge_recordings;
 mod judge_refuses;
 mod left_out;
+mod model_table;
 mod properties;
 mod provider_demands;
 mod recorded_round_trips;

@@ -11,6 +11,7 @@ mod undo;
 mod view_preference;
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -19,16 +20,17 @@ use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
 use aside_front::{Command, CommandOutput, CompletionLists, Status, Update};
 use aside_store::session::NewSession;
-use aside_store::{MessageId, SessionId, SqliteStore, Store};
+use aside_store::{SessionId, SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HintedError;
 use crate::handle::SessionSetup;
 use crate::recording::{Recording, RecordingFront};
-use crate::session_recorder::{self, SessionChoice, SessionRecorder, StoringFront};
+use crate::session_recorder::{self, SessionRecorder, StoringFront};
 use crate::settings::{self, ProfileName};
 use crate::start::{self, ActiveSession, Saving, SessionOptions};
+use crate::stored_session::{self, Continuation, FoundSession, ResumedSession, SessionChoice, StoredSession};
 use blocking::{blocking, in_store};
 use channel_front::{ChannelAsker, ChannelFront};
 use context_commands::ListedItem;
@@ -56,7 +58,9 @@ pub struct Driver {
     /// The last listed items, for `/open NUMBER`.
     listed: Vec<ListedItem>,
     /// The stored session to continue, until `recorder` has opened it.
-    resumed: Option<(SessionId, Vec<MessageId>)>,
+    resumed: Option<StoredSession>,
+    /// Whether the session to continue is copied before its first change.
+    continuation: Continuation,
     recorder: Option<SessionRecorder>,
     /// The prompt that `/undo` removed, until another prompt is sent.
     undone_prompt: Option<Message>,
@@ -88,6 +92,40 @@ fn report(front: &ChannelFront, result: Result<(), HintedError>) {
     }
 }
 
+/// The stored session to continue. If this folder has none, a new one begins, and the
+/// user is told.
+fn resume(
+    store: &SqliteStore,
+    options: &SessionOptions,
+    updates: &Sender<Update>,
+) -> Result<Option<ResumedSession>, HintedError> {
+    match stored_session::find_session(store, &options.choice, &options.folder)? {
+        FoundSession::New => Ok(None),
+        FoundSession::Stored(id) if options.saving == Saving::Off => stored_session::read(store, id).map(Some),
+        FoundSession::Stored(id) => stored_session::resume(store, id).map(Some),
+        FoundSession::NoneHere(none) => {
+            let none = none.error();
+            let hint = none.hint_text().unwrap_or_default();
+            let line = format!("{none}, so this is a new one; {hint}");
+            drop(updates.send(Update::CommandOutput(replies::line(line))));
+            Ok(None)
+        }
+    }
+}
+
+/// Whether a resumed session goes on itself or in a copy. Tells the user where its
+/// tools work, and whether it is open elsewhere.
+fn continuation(resumed: &ResumedSession, here: &Path, wanted: Continuation, notify: &dyn Fn(&str)) -> Continuation {
+    if let Some(notice) = resumed.folder_notice(here) {
+        notify(&notice);
+    }
+    if !resumed.stored.is_open_elsewhere() {
+        return wanted;
+    }
+    notify("note: this session is open in another aside; it can be read here, and what you send goes on in a copy");
+    Continuation::Copy
+}
+
 impl Driver {
     /// Opens a session. Its notices go to `updates`.
     pub async fn open(
@@ -100,16 +138,22 @@ impl Driver {
         let (store, unsaved) = match (opened, &options.choice) {
             (Ok(store), _) => (store, None),
             (Err(error), SessionChoice::New) => (None, Some(error)),
-            (Err(error), SessionChoice::Last | SessionChoice::Named(_)) => return Err(error),
+            (Err(error), SessionChoice::Last | SessionChoice::LastAnywhere | SessionChoice::Named(_)) => {
+                return Err(error);
+            }
         };
+        let notify = |line: &str| drop(updates.send(Update::CommandOutput(replies::line(line))));
         let mut resumed = match &store {
-            Some(store) => session_recorder::resume(store, &options.choice)?,
+            Some(store) => resume(store, options, &updates)?,
             None => None,
+        };
+        let continuation = match &resumed {
+            Some(resumed) => continuation(resumed, &options.folder, options.continuation, &notify),
+            None => Continuation::Itself,
         };
         // Move the history instead of copying it: it may be large.
         let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
         let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
-        let notify = |line: &str| drop(updates.send(Update::CommandOutput(replies::line(line))));
         let mut active = start::start_session(options, conversation, &notify).await?;
         let restored = match history {
             Some(history) => {
@@ -126,7 +170,8 @@ impl Driver {
             active,
             front: ChannelFront::new(updates.clone()),
             asker: ChannelAsker::new(updates),
-            resumed: resumed.map(|resumed| (resumed.id, resumed.ids)),
+            resumed: resumed.map(|resumed| resumed.stored),
+            continuation,
             store,
             saving: options.saving,
             recording: None,
@@ -151,7 +196,7 @@ impl Driver {
     pub async fn close(self) -> Option<SessionId> {
         let saved = match (&self.recorder, self.resumed) {
             (Some(recorder), _) => recorder.saved_id().cloned(),
-            (None, resumed) => resumed.map(|(id, _)| id),
+            (None, resumed) => resumed.map(|stored| stored.id),
         };
         let is_empty = self.active.session.history.branch().is_empty();
         drop(self.recorder);
@@ -300,7 +345,10 @@ impl Driver {
 
     /// Opens the recorder when the first prompt is sent.
     fn open_recorder(&mut self, first: &Message) {
-        let mut new = session_recorder::new_session(self.active.model.clone(), &self.active.session.settings, first);
+        let mut new = {
+            let ActiveSession { session, model, folder, .. } = &self.active;
+            session_recorder::new_session(model.clone(), &session.settings, first, folder)
+        };
         // The user may have set a title before the first prompt.
         new.title = self.title.take().or(new.title);
         self.title.clone_from(&new.title);
@@ -318,8 +366,7 @@ impl Driver {
     fn open_recorder_with(&mut self, new: NewSession) {
         let wants_recorder = self.recorder.is_none() && self.saving == Saving::On;
         let Some(store) = self.store.clone().filter(|_| wants_recorder) else { return };
-        let session = &self.active.session;
-        match SessionRecorder::open(store, self.resumed.take(), new, &session.history, session.endpoint.origin()) {
+        match self.try_open_recorder(store, new) {
             Ok(recorder) => self.recorder = Some(recorder),
             Err(error) => {
                 self.store = None;
@@ -328,6 +375,20 @@ impl Driver {
             }
         }
         self.front.send(Update::Status(Box::new(self.status())));
+    }
+
+    fn try_open_recorder(&mut self, store: Arc<SqliteStore>, new: NewSession) -> Result<SessionRecorder, StoreError> {
+        let mut stored = self.resumed.take();
+        if stored.is_some() && self.continuation == Continuation::Copy {
+            let conversation = self.active.conversation(self.title.clone());
+            let copy = stored_session::copy_session(&store, &conversation, &self.active.folder)?;
+            let line = format!("going on in a copy: {}", copy.id);
+            self.front.send(Update::CommandOutput(replies::line(line)));
+            stored = Some(copy);
+        }
+        self.continuation = Continuation::Itself;
+        let session = &self.active.session;
+        SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())
     }
 
     fn status(&self) -> Status {
@@ -351,14 +412,15 @@ impl Driver {
             .filter_map(|dialect| dialect.access.default_model.as_ref().map(|model| format!("{}/{model}", dialect.id)));
         let (store, config) = (self.store.clone(), self.active.user_folders.config.clone());
         let folder = self.active.folder.clone();
+        let root = stored_session::session_folder(&folder).root;
         let listed = blocking(move || {
             let profiles = config.map_or(Ok(Vec::new()), |folder| settings::profile_names(&folder))?;
-            let sessions = store.map_or(Ok(Vec::new()), |store| store.sessions(MAX_SESSIONS));
+            let sessions = store.map_or(Ok(Vec::new()), |store| store.sessions_by_folder(&root, MAX_SESSIONS));
             let sessions = sessions.map_err(|error| session_recorder::store_error(&error))?;
             Ok(CompletionLists {
                 profiles: profiles.iter().map(ProfileName::to_string).collect(),
                 files: start::attachable_files(&folder, MAX_FILES),
-                sessions: sessions.into_iter().map(replies::completion_entry).collect(),
+                sessions: sessions.into_iter().map(|session| replies::completion_entry(session, &root)).collect(),
                 ..CompletionLists::default()
             })
         });

@@ -11,6 +11,7 @@ use aside_store::usage::UsageRow;
 
 use crate::error::HintedError;
 use crate::settings::on_one_line;
+use crate::stored_session::other_folder;
 use crate::times;
 use aside_core::counted::counted;
 
@@ -135,7 +136,8 @@ pub(super) fn settings(settings: &Settings, key: Option<&str>) -> Result<Command
     Ok(CommandOutput::Table { head, rows: keys.iter().map(row).collect() })
 }
 
-pub(super) fn sessions(sessions: &[SessionSummary]) -> CommandOutput {
+/// A list of sessions; those of another project than `root` with their folder.
+pub(super) fn sessions(sessions: &[SessionSummary], root: &str) -> CommandOutput {
     if sessions.is_empty() {
         return line("there is no session yet");
     }
@@ -145,15 +147,22 @@ pub(super) fn sessions(sessions: &[SessionSummary]) -> CommandOutput {
         let SessionSummary { id, changed, n_messages, .. } = session;
         let changed = escape_markdown(&times::local(*changed));
         let messages = counted(*n_messages, "message");
-        format!("{}. **{title}**\n   {changed} · {messages}{model} · {id}\n", at + 1)
+        let folder = other_folder(session, root).map(|folder| format!(" · in {}", escape_markdown(folder)));
+        format!("{}. **{title}**\n   {changed} · {messages}{model} · {id}{}\n", at + 1, folder.unwrap_or_default())
     };
     let items: String = sessions.iter().enumerate().map(item).collect();
     CommandOutput::Markdown(format!("{items}\n/resume NUMBER continues one\n"))
 }
 
-/// A session as a completion entry.
-pub(super) fn completion_entry(session: SessionSummary) -> SessionCompletion {
-    SessionCompletion { name: session.id.to_string(), about: session.title.unwrap_or_default() }
+/// A session as a completion entry, with its folder if it belongs to another project than
+/// `root`.
+pub(super) fn completion_entry(session: SessionSummary, root: &str) -> SessionCompletion {
+    let title = session.title.as_deref().unwrap_or_default();
+    let about = match other_folder(&session, root) {
+        Some(folder) => format!("{title} · in {folder}"),
+        None => title.to_owned(),
+    };
+    SessionCompletion { name: session.id.to_string(), about }
 }
 
 /// Escapes text so that Markdown shows it literally.
@@ -224,6 +233,7 @@ mod tests {
     use aside_core::block::Time;
     use aside_core::message::Role;
     use aside_store::search::{HitCount, HitKind, HitOrder};
+    use aside_store::session::SessionFolder;
     use aside_store::{MessageId, SessionId};
 
     fn markdown(output: CommandOutput) -> String {
@@ -233,21 +243,26 @@ mod tests {
 
     #[test]
     fn sessions_are_numbered_and_their_titles_are_escaped() {
-        let session = |title: Option<&str>, n_messages| SessionSummary {
+        let session = |title: Option<&str>, n_messages, folder: Option<(&str, &str)>| SessionSummary {
             id: SessionId::new("k3f9"),
             title: title.map(str::to_owned),
             model: Some("acme/deep".to_owned()),
+            folder: folder.map(|(path, root)| SessionFolder { path: path.to_owned(), root: root.to_owned() }),
             n_messages,
             created: Time(0),
             changed: Time(0),
         };
-        let shown = markdown(sessions(&[session(Some("a *b* `c`"), 1), session(None, 4)]));
+        let shown = markdown(sessions(
+            &[session(Some("a *b* `c`"), 1, Some(("/p/sub", "/p"))), session(None, 4, Some(("/q", "/q")))],
+            "/p",
+        ));
         let shown: Vec<&str> = shown.lines().collect();
         assert_eq!(shown[0], r"1. **a \*b\* \`c\`**");
         assert!(shown[1].ends_with(r"· 1 message · acme\/deep · k3f9"), "{}", shown[1]);
         assert_eq!(shown[2], "2. **without a title**");
         assert!(shown[3].contains("· 4 messages ·"), "{}", shown[3]);
-        assert_eq!(sessions(&[]), CommandOutput::Line("there is no session yet".to_owned()));
+        assert!(shown[3].ends_with(r"k3f9 · in \/q"), "{}", shown[3]);
+        assert_eq!(sessions(&[], "/p"), CommandOutput::Line("there is no session yet".to_owned()));
     }
 
     #[test]

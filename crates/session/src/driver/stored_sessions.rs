@@ -6,15 +6,16 @@ use aside_front::Update;
 use aside_store::search::SearchQuery;
 use aside_store::session::SessionChange;
 use aside_store::usage::{GroupBy, UsageQuery};
-use aside_store::{MessageId, SqliteStore, Store};
+use aside_store::{MessageId, SessionId, SqliteStore, Store};
 
 use super::blocking::{blocking, in_store};
 use super::context_commands::ListedItem;
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::providers::{Providers, env_var};
-use crate::session_recorder::{self, SessionChoice};
+use crate::session_recorder::SessionRecorder;
 use crate::settings::Overrides;
+use crate::stored_session::{self, Continuation};
 use crate::{start, times, usage};
 
 /// How many sessions `/sessions` lists.
@@ -24,11 +25,12 @@ impl Driver {
     /// Copies the conversation to a new session and continues there.
     pub(super) async fn fork(&mut self) -> Result<CommandOutcome, HintedError> {
         let Some(store) = self.store.clone() else { return Err(HintedError::new("this session is not saved")) };
-        let conversation = self.active.conversation(self.title.clone());
-        let now = session_recorder::now();
-        let id = in_store(&store, move |store| store.import(&conversation, Some(now))).await?;
-        self.load_session(&store, id.as_str()).await?;
-        Ok(CommandOutcome::Reply(replies::line(format!("going on in a copy: {id}"))))
+        let (conversation, folder) = (self.active.conversation(self.title.clone()), self.active.folder.clone());
+        let copy = in_store(&store, move |store| stored_session::copy_session(store, &conversation, &folder)).await?;
+        let line = format!("going on in a copy: {}", copy.id);
+        (self.recorder, self.undone_prompt) = (None, None);
+        (self.resumed, self.continuation) = (Some(copy), Continuation::Itself);
+        Ok(CommandOutcome::Reply(replies::line(line)))
     }
 
     /// Continues another session. Returns the stored ids of its history entries.
@@ -37,16 +39,30 @@ impl Driver {
         store: &Arc<SqliteStore>,
         word: &str,
     ) -> Result<Vec<MessageId>, HintedError> {
-        let (store, choice) = (Arc::clone(store), SessionChoice::Named(word.to_owned()));
-        let resumed = blocking(move || session_recorder::resume(&store, &choice)).await?;
-        let Some(resumed) = resumed else { return Ok(Vec::new()) };
+        let word = word.to_owned();
+        let id = in_store(store, move |store| store.find(&word)).await?;
+        if self.session_id() == Some(&id) {
+            // Our own lock would make it look open elsewhere.
+            (self.recorder, self.resumed) = (None, None);
+        }
+        let store = Arc::clone(store);
+        let resumed = blocking(move || stored_session::resume(&store, id)).await?;
         (self.recorder, self.undone_prompt) = (None, None);
+        let notify = |line: &str| self.front.send(Update::CommandOutput(replies::line(line)));
+        self.continuation = super::continuation(&resumed, &self.active.folder, Continuation::Itself, &notify);
         self.title = resumed.conversation.title.clone();
-        self.resumed = Some((resumed.id, resumed.ids.clone()));
+        let ids = resumed.stored.ids.clone();
+        self.resumed = Some(resumed.stored);
         self.active.session.replace_history(resumed.conversation.history);
         self.front.send(Update::Restored(self.branch()));
         self.front.send(Update::Status(Box::new(self.status())));
-        Ok(resumed.ids)
+        Ok(ids)
+    }
+
+    /// The stored session that is shown.
+    fn session_id(&self) -> Option<&SessionId> {
+        let recorded = self.recorder.as_ref().map(SessionRecorder::id);
+        recorded.or_else(|| self.resumed.as_ref().map(|stored| &stored.id))
     }
 
     pub(super) async fn run_other(&mut self, name: &str, rest: &str) -> Result<CommandOutcome, HintedError> {
@@ -56,9 +72,11 @@ impl Driver {
         let Some(store) = self.store.clone() else { return Err(HintedError::new("no session is saved")) };
         match name {
             "sessions" | "resume" if rest.is_empty() || name == "sessions" => {
-                let sessions = in_store(&store, |store| store.sessions(MAX_LISTED)).await?;
+                let root = stored_session::session_folder(&self.active.folder).root;
+                let wanted = root.clone();
+                let sessions = in_store(&store, move |store| store.sessions_by_folder(&wanted, MAX_LISTED)).await?;
                 self.listed = sessions.iter().map(|one| ListedItem { session: one.id.clone(), block: None }).collect();
-                Ok(CommandOutcome::Reply(replies::sessions(&sessions)))
+                Ok(CommandOutcome::Reply(replies::sessions(&sessions, &root)))
             }
             // Ids are longer than list numbers.
             "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => {

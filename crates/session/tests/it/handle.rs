@@ -107,3 +107,53 @@ fn the_session_ends_when_its_commands_are_dropped_and_the_updates_end_with_it() 
     assert_eq!(session.join(), None, "nothing was asked");
     assert!(updates.iter().all(|update| matches!(update, Update::PromptHistory(_))));
 }
+
+/// Asks and closes the session. Returns its id and what it said.
+fn ask_and_close(handle: SessionHandle, prompt: &str) -> (String, Vec<Update>) {
+    handle.commands.send(Command::Prompt(prompt.to_owned())).unwrap();
+    let said = until_ready(&handle.updates);
+    let SessionHandle { commands, session, .. } = handle;
+    drop(commands);
+    (session.join().unwrap().to_string(), said)
+}
+
+fn lines(updates: &[Update]) -> String {
+    let lines = updates.iter().filter_map(|update| match update {
+        Update::CommandOutput(CommandOutput::Line(line)) => Some(line.as_str()),
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn p10_a_second_window_says_that_the_session_is_open_and_goes_on_in_a_copy() {
+    let folders = TestFolders::new("windows");
+    let (id, _) = ask_and_close(spawn(options(&folders)).unwrap(), "sim: plain");
+    let again = || spawn(SessionOptions { choice: SessionChoice::Named(id.clone()), ..options(&folders) }).unwrap();
+    // Nothing was sent in the first window yet: opening counts.
+    let (first, second) = (again(), again());
+    let (copy, said) = ask_and_close(second, "in the second window");
+    assert_ne!(copy, id);
+    let said = lines(&said);
+    assert!(said.contains("open in another aside") && said.contains("going on in a copy: "), "{said}");
+    let (same, said) = ask_and_close(first, "in the first window");
+    assert_eq!(same, id);
+    assert!(!lines(&said).contains("copy"), "{said:?}");
+    for (id, own, other) in [(&id, "first window", "second window"), (&copy, "second window", "first window")] {
+        let choice = SessionChoice::Named(id.clone());
+        let handle = spawn(SessionOptions { choice, ..options(&folders) }).unwrap();
+        let shown = format!("{:?}", handle.setup.restored);
+        assert!(shown.contains("sim: plain") && shown.contains(own) && !shown.contains(other), "{shown}");
+    }
+}
+
+#[test]
+fn p10_resuming_the_session_that_is_shown_does_not_make_it_open_elsewhere() {
+    let folders = TestFolders::new("resumed-again");
+    let (id, _) = ask_and_close(spawn(options(&folders)).unwrap(), "sim: plain");
+    let handle = spawn(SessionOptions { choice: SessionChoice::Named(id.clone()), ..options(&folders) }).unwrap();
+    handle.commands.send(Command::Other { name: "resume".to_owned(), rest: id.clone() }).unwrap();
+    let said = until_ready(&handle.updates);
+    assert!(!lines(&said).contains("another aside"), "{said:?}");
+    assert_eq!(ask_and_close(handle, "go on").0, id);
+}

@@ -74,6 +74,7 @@ pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Ti
         settings: conversation.settings.clone(),
         tools: conversation.tools.clone(),
         extra: conversation.extra.clone(),
+        folder: None,
         at,
     };
     let (session, id) = sessions::create(db, &new)?;

@@ -209,6 +209,10 @@ impl Store for SqliteStore {
         self.read(|db| sessions::list(db, limit))
     }
 
+    fn sessions_by_folder(&self, root: &str, limit: usize) -> Result<Vec<SessionSummary>> {
+        self.read(|db| sessions::list_by_folder(db, root, limit))
+    }
+
     fn find(&self, word: &str) -> Result<SessionId> {
         self.read(|db| sessions::find(db, word))
     }

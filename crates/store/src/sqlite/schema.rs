@@ -13,12 +13,18 @@ pub(super) const APPLICATION: i64 = 0x6173_6964;
 /// Rows are long texts, and on small pages each of them wastes space.
 pub(super) const PAGE_SIZE: i64 = 16384;
 
-const MIGRATIONS: [&str; 2] = [FIRST, EXTRA];
+const MIGRATIONS: [&str; 3] = [FIRST, EXTRA, FOLDER];
 
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
 
 /// Unknown header members of an imported conversation.
 const EXTRA: &str = "ALTER TABLE session ADD COLUMN extra TEXT;";
+
+/// The folder that a session belongs to, and the root of its repository.
+const FOLDER: &str = "
+ALTER TABLE session ADD COLUMN folder TEXT;
+ALTER TABLE session ADD COLUMN root TEXT;
+";
 
 const FIRST: &str = "
 CREATE TABLE session (

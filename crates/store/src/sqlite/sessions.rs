@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use aside_core::block::Time;
 use aside_core::conversation::ToolSpec;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use serde::{Deserialize, Serialize};
 
 use super::error::DbError;
 use crate::error::{Result, SessionCandidate, StoreError};
-use crate::session::{MessageId, NewSession, SessionChange, SessionId, SessionInfo, SessionSummary};
+use crate::session::{MessageId, NewSession, SessionChange, SessionFolder, SessionId, SessionInfo, SessionSummary};
 
 /// A tool as it is stored.
 #[derive(Serialize, Deserialize)]
@@ -24,8 +24,8 @@ pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionI
     let at = signed(new.at.unwrap_or_else(super::now));
     let id = fresh_id(db)?;
     db.prepare_cached(
-        "INSERT INTO session (name, title, settings, tools, model, extra, created, changed, touched)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, (SELECT coalesce(max(touched), 0) + 1 FROM session))",
+        "INSERT INTO session (name, title, settings, tools, model, extra, folder, root, created, changed, touched)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, (SELECT coalesce(max(touched), 0) + 1 FROM session))",
     )?
     .execute(params![
         id.as_str(),
@@ -34,6 +34,8 @@ pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionI
         tools_json(&new.tools)?,
         new.model,
         (!new.extra.is_empty()).then(|| serde_json::to_string(&new.extra)).transpose()?,
+        new.folder.as_ref().map(|folder| folder.path.as_str()),
+        new.folder.as_ref().map(|folder| folder.root.as_str()),
         at
     ])?;
     Ok((db.last_insert_rowid(), id))
@@ -75,20 +77,40 @@ pub(super) fn touch(db: &Connection, session: i64) -> Result<(), DbError> {
 }
 
 pub(super) fn list(db: &Connection, limit: usize) -> Result<Vec<SessionSummary>, DbError> {
-    let mut statement = db.prepare_cached(
-        "SELECT name, title, model, n_messages, created, changed FROM session ORDER BY touched DESC, id DESC LIMIT ?1",
-    )?;
-    let rows = statement.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+    summaries(db, "ORDER BY touched DESC, id DESC LIMIT ?1", params![row_limit(limit)])
+}
+
+pub(super) fn list_by_folder(db: &Connection, root: &str, limit: usize) -> Result<Vec<SessionSummary>, DbError> {
+    let order = "ORDER BY CASE WHEN root = ?2 THEN 0 WHEN root IS NOT NULL THEN 1 ELSE 2 END,
+                 touched DESC, id DESC LIMIT ?1";
+    summaries(db, order, params![row_limit(limit), root])
+}
+
+fn row_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+fn summaries(db: &Connection, order: &str, params: &[&dyn ToSql]) -> Result<Vec<SessionSummary>, DbError> {
+    let sql = format!("SELECT name, title, model, folder, root, n_messages, created, changed FROM session {order}");
+    let mut statement = db.prepare_cached(&sql)?;
+    let rows = statement.query_map(params, |row| {
         Ok(SessionSummary {
             id: SessionId(row.get(0)?),
             title: row.get(1)?,
             model: row.get(2)?,
-            n_messages: count(row, 3)?,
-            created: time(row, 4)?,
-            changed: time(row, 5)?,
+            folder: folder(row, 3)?,
+            n_messages: count(row, 5)?,
+            created: time(row, 6)?,
+            changed: time(row, 7)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The folder in this column, with the root in the next.
+fn folder(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<SessionFolder>> {
+    let (path, root): (Option<String>, Option<String>) = (row.get(column)?, row.get(column + 1)?);
+    Ok(path.zip(root).map(|(path, root)| SessionFolder { path, root }))
 }
 
 pub(super) fn find(db: &Connection, word: &str) -> Result<SessionId, DbError> {
@@ -124,7 +146,7 @@ fn no_session(word: &str) -> DbError {
 
 pub(super) fn session(db: &Connection, id: &SessionId) -> Result<SessionInfo, DbError> {
     let mut statement = db.prepare_cached(
-        "SELECT title, model, settings, tools, head, n_messages, created, changed, extra FROM session WHERE name = ?1",
+        "SELECT title, model, settings, tools, head, n_messages, created, changed, extra, folder, root FROM session WHERE name = ?1",
     )?;
     let row = statement
         .query_row([id.as_str()], |row| {
@@ -137,6 +159,7 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<SessionInfo, Db
                 settings: BTreeMap::new(),
                 tools: Vec::new(),
                 extra: Vec::new(),
+                folder: folder(row, 9)?,
                 head: row.get::<_, Option<i64>>(4)?.map(MessageId),
                 n_messages: count(row, 5)?,
                 created: time(row, 6)?,
@@ -162,6 +185,10 @@ pub(super) fn change(db: &Connection, id: &SessionId, change: &SessionChange) ->
         SessionChange::Model(model) => set("model", model.as_deref()),
         SessionChange::Settings(settings) => set("settings", Some(&serde_json::to_string(settings)?)),
         SessionChange::Tools(tools) => set("tools", Some(&tools_json(tools)?)),
+        SessionChange::Folder(SessionFolder { path, root }) => {
+            set("folder", Some(path))?;
+            set("root", Some(root))
+        }
     }
 }
 

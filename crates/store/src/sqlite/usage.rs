@@ -9,7 +9,7 @@ use super::messages::ASSISTANT;
 use super::sessions::{session_row, signed};
 use crate::error::Result;
 use crate::session::{MessageId, SessionId};
-use crate::usage::{GroupBy, ReplyUsage, UsageGroup, UsageQuery, UsageRow, UsageTotals};
+use crate::usage::{BillingRules, GroupBy, ReplyUsage, UsageGroup, UsageQuery, UsageRow, UsageTotals};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -26,6 +26,7 @@ pub(super) fn usage(db: &Connection, query: &UsageQuery<'_>) -> Result<Vec<Usage
     let since = query.since.map_or(0, signed);
     let mut rows = statement.query(params![ASSISTANT, session, since])?;
     let mut totals = UsageTotals::default();
+    let mut billing: Option<(Origin, BillingRules)> = None;
     while let Some(row) = rows.next()? {
         let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::cast_unsigned));
         let reply = ReplyUsage {
@@ -56,8 +57,12 @@ pub(super) fn usage(db: &Connection, query: &UsageQuery<'_>) -> Result<Vec<Usage
             }
             GroupBy::Session => UsageGroup::Session { id: id()?, title: row.get(4)? },
         };
-        let billing = (query.billing)(&reply.origin);
-        totals.add(group, &reply, billing);
+        // Replies of one model follow each other, so that prices are rarely looked up.
+        let billing = match billing.take() {
+            Some((origin, rules)) if origin == reply.origin => billing.insert((origin, rules)),
+            Some(_) | None => billing.insert((reply.origin.clone(), (query.billing)(&reply.origin))),
+        };
+        totals.add(group, &reply, &billing.1);
     }
     Ok(totals.into_lines())
 }

@@ -6,7 +6,7 @@ use aside_core::block::{Block, Time};
 use aside_core::conversation::{Conversation, ToolSpec};
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
-use aside_store::session::{NewReply, NewSession, PageQuery, Parent, SessionChange};
+use aside_store::session::{NewReply, NewSession, PageQuery, Parent, SessionChange, SessionFolder};
 use aside_store::{EventBatch, MessageId, SessionId, Store, StoreError};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -63,6 +63,7 @@ fn p2_resume_restores_model_settings_tools_and_title() {
             settings: settings.clone(),
             tools: vec![tool.clone()],
             extra: vec![("note".to_owned(), "[1]".to_owned())],
+            folder: None,
             at: Some(Time(5)),
         };
         let id = store.create(&new).unwrap();
@@ -202,6 +203,27 @@ fn sessions_are_listed_by_last_use_even_when_the_clock_goes_back() {
         store.append(&store.lock_session(&a).unwrap(), Parent::Head, &at(user("old clock"), 1)).unwrap();
         assert_eq!(order(10), [a.clone(), c, b], "{name}");
         assert_eq!(order(1), [a], "{name}");
+    });
+}
+
+#[test]
+fn p9_sessions_of_this_root_come_first_and_those_without_a_folder_last() {
+    each(|name, store| {
+        let folder = |path: &str, root: &str| Some(SessionFolder { path: path.to_owned(), root: root.to_owned() });
+        let create = |folder| store.create(&NewSession { folder, ..new_session() }).unwrap();
+        let old_here = create(folder("/p/sub", "/p"));
+        let elsewhere = create(folder("/q", "/q"));
+        let here = create(folder("/p", "/p"));
+        let newest = create(None);
+        let order = |root| -> Vec<SessionId> {
+            store.sessions_by_folder(root, 10).unwrap().into_iter().map(|one| one.id).collect()
+        };
+        assert_eq!(order("/p"), [here.clone(), old_here.clone(), elsewhere.clone(), newest.clone()], "{name}");
+        assert_eq!(order("/q"), [elsewhere.clone(), here.clone(), old_here.clone(), newest.clone()], "{name}");
+        assert_eq!(store.session(&old_here).unwrap().folder, folder("/p/sub", "/p"), "{name}");
+        assert_eq!(store.session(&newest).unwrap().folder, None, "{name}");
+        store.change(&newest, &SessionChange::Folder(folder("/p", "/p").unwrap())).unwrap();
+        assert_eq!(order("/p"), [newest, here, old_here, elsewhere], "{name}");
     });
 }
 

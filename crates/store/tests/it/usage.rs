@@ -3,8 +3,9 @@
 use aside_core::block::{Block, Origin, Thinking, ThinkingContent, ThinkingSpan, Time};
 use aside_core::event::Usage;
 use aside_core::message::Message;
+use aside_core::model_table::{CachedCount, Price, ThinkingCount, UsageCounting};
 use aside_store::session::{NewReply, Parent};
-use aside_store::usage::{BillingRules, Cost, GroupBy, ThinkingCount, TokenPrice, UsageGroup, UsageQuery, UsageRow};
+use aside_store::usage::{BillingRules, Cost, GroupBy, UsageGroup, UsageQuery, UsageRow};
 use aside_store::{MessageId, SessionId, Store};
 
 use crate::support::{MAKERS, assistant, at, new_session, text, user};
@@ -29,9 +30,14 @@ fn reply(model: &str, usage: [Option<u64>; 4], time: u64) -> Message {
 }
 
 fn billing(origin: &Origin) -> BillingRules {
-    let price =
-        (origin.model.as_deref() == Some("dear")).then_some(TokenPrice { input: 2.0, output: 4.0, cached: None });
-    BillingRules { price, thinking_count: ThinkingCount::InOutput }
+    let price = (origin.model.as_deref() == Some("dear")).then_some(Price {
+        input: 2.0,
+        output: 4.0,
+        cache_read: None,
+        cache_write: None,
+        tiers: Vec::new(),
+    });
+    BillingRules { price, counting: UsageCounting { thinking: ThinkingCount::InOutput, cached: CachedCount::InInput } }
 }
 
 /// Two sessions: a turn of two steps with an expensive model, and two days with a cheap one.

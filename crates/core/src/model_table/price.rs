@@ -1,0 +1,148 @@
+//! Prices of models, and what a reply costs.
+
+use crate::dialect::UsageRules;
+use crate::event::Usage;
+use crate::protocol::Protocol;
+
+/// Prices in US dollars per million tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Price {
+    /// Of input tokens.
+    pub input: f64,
+    /// Of output tokens, thinking included.
+    pub output: f64,
+    /// Of input tokens read from the cache; as other input if unknown.
+    pub cache_read: Option<f64>,
+    /// Of input tokens written to the cache; as other input if unknown.
+    pub cache_write: Option<f64>,
+    /// Other prices for large requests, smallest first.
+    pub tiers: Vec<PriceTier>,
+}
+
+/// The prices of requests with more input than this.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriceTier {
+    /// It applies above this many input tokens.
+    pub from: u64,
+    /// Of input tokens.
+    pub input: f64,
+    /// Of output tokens.
+    pub output: f64,
+    /// Of input tokens read from the cache.
+    pub cache_read: Option<f64>,
+}
+
+/// Whether a provider's output count includes the thinking tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThinkingCount {
+    /// It does.
+    InOutput,
+    /// They are counted beside it.
+    SeparateFromOutput,
+}
+
+/// Whether a provider's input count includes the tokens that were read from its cache or written to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CachedCount {
+    /// It does.
+    InInput,
+    /// They are counted beside it.
+    SeparateFromInput,
+}
+
+/// What a provider's token counts include.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageCounting {
+    /// What the output count includes.
+    pub thinking: ThinkingCount,
+    /// What the input count includes.
+    pub cached: CachedCount,
+}
+
+impl UsageCounting {
+    /// How a dialect of this protocol with these rules counts.
+    pub fn of(protocol: Protocol, rules: &UsageRules) -> UsageCounting {
+        let thinking = if rules.included { ThinkingCount::InOutput } else { ThinkingCount::SeparateFromOutput };
+        let cached = match protocol {
+            Protocol::Anthropic | Protocol::Bedrock => CachedCount::SeparateFromInput,
+            Protocol::OpenaiChat
+            | Protocol::OpenaiResponses
+            | Protocol::Gemini
+            | Protocol::Ollama
+            | Protocol::Cohere => CachedCount::InInput,
+        };
+        UsageCounting { thinking, cached }
+    }
+}
+
+/// The tokens of one reply, each in one count only.
+struct BilledTokens {
+    input: u64,
+    cache_read: u64,
+    output: u64,
+}
+
+impl BilledTokens {
+    fn of(usage: &Usage, counting: UsageCounting) -> Option<BilledTokens> {
+        let (input, output) = (usage.input?, usage.output?);
+        let cached = usage.cached.unwrap_or(0);
+        let (input, cache_read) = match counting.cached {
+            CachedCount::InInput => (input.saturating_sub(cached), cached.min(input)),
+            CachedCount::SeparateFromInput => (input, cached),
+        };
+        let separate = match counting.thinking {
+            ThinkingCount::InOutput => 0,
+            ThinkingCount::SeparateFromOutput => usage.reasoning.unwrap_or(0),
+        };
+        Some(BilledTokens { input, cache_read, output: output.saturating_add(separate) })
+    }
+}
+
+impl Price {
+    /// What a reply cost, in US dollars. None if a token count is unknown: a cost is never estimated.
+    pub fn cost(&self, usage: &Usage, counting: UsageCounting) -> Option<f64> {
+        let tokens = BilledTokens::of(usage, counting)?;
+        let size = tokens.input.saturating_add(tokens.cache_read);
+        let tier = self.tiers.iter().rev().find(|tier| size > tier.from);
+        let (input, output, cache_read) = match tier {
+            Some(tier) => (tier.input, tier.output, tier.cache_read.or(self.cache_read)),
+            None => (self.input, self.output, self.cache_read),
+        };
+        let of = |count: u64, price: f64| count as f64 * price / 1e6;
+        Some(of(tokens.input, input) + of(tokens.cache_read, cache_read.unwrap_or(input)) + of(tokens.output, output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c6_a_cost_follows_cache_tiers_and_what_the_counts_include() {
+        let tier = PriceTier { from: 200_000, input: 2.0, output: 20.0, cache_read: Some(0.2) };
+        let price =
+            Price { input: 1.0, output: 10.0, cache_read: Some(0.1), cache_write: Some(1.25), tiers: vec![tier] };
+        let usage =
+            |input, output, reasoning, cached| Usage { input: Some(input), output: Some(output), reasoning, cached };
+        let inside = UsageCounting { thinking: ThinkingCount::InOutput, cached: CachedCount::InInput };
+        let beside =
+            UsageCounting { thinking: ThinkingCount::SeparateFromOutput, cached: CachedCount::SeparateFromInput };
+        #[rustfmt::skip]
+        let cases = [
+            ("plain",             usage(100_000, 1_000, None, None),          inside, 0.1 + 0.01),
+            ("cached",            usage(100_000, 0, None, Some(50_000)),      inside, 0.05 + 0.005),
+            ("cached beside",     usage(100_000, 0, None, Some(50_000)),      beside, 0.1 + 0.005),
+            ("more than all",     usage(100_000, 0, None, Some(200_000)),     inside, 0.01),
+            ("at a tier",         usage(200_000, 0, None, None),              inside, 0.2),
+            ("above it",          usage(300_000, 1_000, None, Some(100_000)), inside, 0.4 + 0.02 + 0.02),
+            ("cache counts too",  usage(150_000, 0, None, Some(100_000)),     beside, 0.3 + 0.02),
+            ("thinking",          usage(0, 1_000, Some(500), None),           inside, 0.01),
+            ("thinking beside",   usage(0, 1_000, Some(500), None),           beside, 0.015),
+        ];
+        for (name, usage, counting, expected) in cases {
+            let cost = price.cost(&usage, counting).expect("known");
+            assert!((cost - expected).abs() < 1e-9, "{name}: {cost} instead of {expected}");
+        }
+        assert_eq!(price.cost(&Usage { input: Some(1), ..Usage::default() }, inside), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Finds the provider of a model that is named without one.
+
+use aside_core::model_table::NameMatch;
+
+use crate::error::HintedError;
+use crate::key_lookup;
+use crate::providers::Providers;
+
+/// How many models are suggested for a name that no provider has.
+const SUGGESTIONS: usize = 3;
+
+/// A longer name is not compared with others.
+const MAX_COMPARED: usize = 100;
+
+impl Providers<'_> {
+    /// The full name of a model: of the provider with a key, the user's own first, then in the order of presets.
+    pub(crate) fn find_bare(&self, model: &str) -> Option<String> {
+        let own = self.tables.iter().filter(|table| table.models.iter().any(|known| known.pattern == model));
+        let own = own.map(|table| (0, table.name.clone()));
+        let has_row =
+            |id: &str| self.dialects.models().find(id, model).is_some_and(|found| found.name_match == NameMatch::Same);
+        let presets = self.dialects.iter().filter(|dialect| dialect.table_id() == dialect.id && has_row(&dialect.id));
+        let presets = presets.map(|dialect| {
+            let order = dialect.access.order.unwrap_or(u32::MAX - 1);
+            (order.saturating_add(1), dialect.id.clone())
+        });
+        let mut found: Vec<(u32, String)> = own.chain(presets).collect();
+        found.sort();
+        found.dedup_by(|next, kept| next.1 == kept.1);
+        let names: Vec<String> = found.into_iter().map(|(_, id)| format!("{id}/{model}")).collect();
+        if names.len() <= 1 {
+            return names.into_iter().next();
+        }
+        let has_key =
+            |name: &&String| self.resolve(name, None).is_ok_and(|provider| key_lookup::has_key(&provider, self.env));
+        names.iter().find(has_key).or(names.first()).cloned()
+    }
+
+    /// The error for a name that is neither a provider's nor a model's.
+    pub(crate) fn unknown_model(&self, name: &str) -> HintedError {
+        let alike = self.suggestions(name);
+        let what = format!("`{name}` names no provider, and no provider is known to have such a model");
+        match alike.as_slice() {
+            [] => self.unknown_provider(name),
+            alike => HintedError::new(what).hint(format!("did you mean {}?", alike.join(", "))),
+        }
+    }
+
+    /// Models with a similar name, the most similar first.
+    fn suggestions(&self, name: &str) -> Vec<String> {
+        let wanted = name.to_lowercase();
+        if wanted.len() > MAX_COMPARED || wanted.is_empty() {
+            return Vec::new();
+        }
+        let bound = (wanted.chars().count() / 3).clamp(1, 4);
+        let order = |id: &str| self.dialects.get(id).and_then(|dialect| dialect.access.order).unwrap_or(u32::MAX);
+        let mut alike: Vec<(usize, u32, String)> = self
+            .dialects
+            .models()
+            .names()
+            .filter_map(|(dialect, model)| {
+                let plain = model.rsplit('/').next().unwrap_or(model).to_lowercase();
+                let distance = edit_distance(&plain, &wanted, bound)?;
+                Some((distance, order(dialect), format!("{dialect}/{model}")))
+            })
+            .collect();
+        alike.sort();
+        alike.truncate(SUGGESTIONS);
+        alike.into_iter().map(|(_, _, name)| name).collect()
+    }
+}
+
+/// How many letters must change to turn one name into the other; none if more than `most`.
+fn edit_distance(a: &str, b: &str, most: usize) -> Option<usize> {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > most {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.iter().enumerate() {
+        let mut above_left = i;
+        let mut left = i + 1;
+        for (cell, other) in row.iter_mut().skip(1).zip(&b) {
+            let changed = above_left + usize::from(letter != other);
+            above_left = *cell;
+            left = changed.min(left + 1).min(above_left + 1);
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().filter(|distance| *distance <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use aside_core::dialect::Dialects;
+
+    use super::*;
+    use crate::provider_tables::{ModelTable, ProviderTable};
+
+    #[test]
+    fn a_bare_name_belongs_to_a_provider_with_a_key_then_to_the_first_preset() {
+        let dialects = Dialects::builtin().unwrap();
+        let own = ProviderTable {
+            name: "work".to_owned(),
+            dialect: Some("kimi".to_owned()),
+            models: vec![ModelTable { pattern: "mine-1".to_owned(), ..ModelTable::default() }],
+            ..ProviderTable::default()
+        };
+        #[rustfmt::skip]
+        let cases: [(&str, &[&str], Option<&str>); 7] = [
+            ("gpt-5",            &[],                       Some("openai/gpt-5")),
+            ("gpt-5",            &["AZURE_OPENAI_API_KEY"], Some("azure/gpt-5")),
+            ("gpt-5-2025-08-07", &[],                       Some("openai/gpt-5-2025-08-07")),
+            ("claude-sonnet-5",  &[],                       Some("anthropic/claude-sonnet-5")),
+            ("mine-1",           &[],                       Some("work/mine-1")),
+            ("moonshotai/kimi-k2", &[],                     Some("openrouter/moonshotai/kimi-k2")),
+            ("gpt-99",           &[],                       None),
+        ];
+        for (model, set, expected) in cases {
+            let env = |variable: &str| set.contains(&variable).then(|| "k".to_owned());
+            let tables = [own.clone()];
+            let providers = Providers { dialects: &dialects, tables: &tables, env: &env };
+            assert_eq!(providers.find_bare(model).as_deref(), expected, "{model} {set:?}");
+        }
+    }
+
+    #[test]
+    fn similar_names_are_suggested() {
+        let dialects = Dialects::builtin().unwrap();
+        let providers = Providers { dialects: &dialects, tables: &[], env: &|_| None };
+        assert_eq!(providers.suggestions("gpt-5.55").first().map(String::as_str), Some("openai/gpt-5.5"));
+        assert!(providers.suggestions("claude-sonet-5").contains(&"anthropic/claude-sonnet-5".to_owned()));
+        assert!(providers.suggestions("gpt-5").len() <= SUGGESTIONS);
+        assert_eq!(providers.suggestions("nobody"), Vec::<String>::new());
+        assert_eq!(providers.suggestions(&"x".repeat(1000)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_distance_counts_changed_letters() {
+        #[rustfmt::skip]
+        let cases = [("abc", "abc", Some(0)), ("abc", "abd", Some(1)), ("abc", "ab", Some(1)), ("", "ab", Some(2)), ("abcd", "wxyz", None)];
+        for (a, b, expected) in cases {
+            assert_eq!(edit_distance(a, b, 2), expected, "{a} {b}");
+        }
+    }
+}
