@@ -12,10 +12,10 @@ use aside_core::json_text::{JsonText, escape_into};
 use serde::{Deserialize, Serialize};
 
 /// The maximum text of one event; more text becomes another event.
-pub(crate) const MAX_TEXT_BYTES: usize = 16 << 10;
+pub(crate) const MAX_TEXT_BYTES: usize = 8 << 10;
 
 /// The usual maximum size of a row. A single event may be larger.
-const ROW_BYTES: usize = 32 << 10;
+const ROW_BYTES: usize = 16 << 10;
 
 /// What follows the text of a delta at the end of a row.
 const DELTA_END: &str = "\"]}]";

@@ -25,10 +25,10 @@ use crate::write_lock::WriteLock;
 /// How long events may stay unwritten.
 const MAX_DELAY: Duration = Duration::from_millis(300);
 /// This much pending text is written without delay, so that few buffers are needed.
-const WRITE_NOW_BYTES: usize = 32 << 10;
+const WRITE_NOW_BYTES: usize = 24 << 10;
 /// Above this, taking an event blocks until pending text is written. A model takes
-/// minutes to write as much, so that only a burst or a stalled disk gets there.
-const MAX_PENDING_BYTES: usize = 64 << 10;
+/// a minute to write as much, so that only a burst or a stalled disk gets there.
+const MAX_PENDING_BYTES: usize = 32 << 10;
 /// A larger event that cannot be split is not journaled, only stored with the
 /// final message. None is that large in practice, and a second copy costs memory.
 const MAX_EVENT_BYTES: usize = 1 << 20;

@@ -316,9 +316,9 @@ impl LazyText {
 
     fn begin_section(&mut self, before: SectionGap) {
         let opener = self.fence.as_ref().map(OpenFence::opener).unwrap_or_default();
-        // The section is full; frees spare capacity.
-        self.last.doc.finish();
-        let next = Section { doc: MarkdownView::new(&opener), before, opener: opener.len() };
+        // The section is full; the next one uses its spare memory.
+        let doc = MarkdownView::with_buffer(self.last.doc.take_buffer(), &opener);
+        let next = Section { doc, before, opener: opener.len() };
         self.done.push(std::mem::replace(&mut self.last, next));
     }
 

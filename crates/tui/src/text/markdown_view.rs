@@ -32,6 +32,25 @@ impl MarkdownView {
         doc
     }
 
+    /// The same, with memory to grow in.
+    pub(super) fn with_buffer(buffer: String, text: &str) -> MarkdownView {
+        let mut doc = MarkdownView { source: TextSource::Own(buffer), ..MarkdownView::default() };
+        doc.push(text);
+        doc
+    }
+
+    /// No more text follows: keeps exactly as much memory as it needs, and returns the rest of it empty.
+    pub(super) fn take_buffer(&mut self) -> String {
+        let exact = TextSource::Own(self.source.as_str().to_owned());
+        match std::mem::replace(&mut self.source, exact) {
+            TextSource::Own(mut buffer) => {
+                buffer.clear();
+                buffer
+            }
+            TextSource::Shared(..) => String::new(),
+        }
+    }
+
     /// The text, safe to display.
     pub fn source(&self) -> &str {
         self.source.as_str()
