@@ -39,6 +39,7 @@ pub fn long_conversation(lines: usize, a_turn: usize) -> Vec<Message> {
             items: Vec::new(),
             span: None,
             native: None,
+            extra: Default::default(),
         };
         let answer = format!("Here is **the answer** after line {to}.\n\n- one thing\n- and `another`\n");
         messages.push(Message::new(Role::User, vec![text(&format!("question at line {line}"))]));
@@ -49,7 +50,7 @@ pub fn long_conversation(lines: usize, a_turn: usize) -> Vec<Message> {
 }
 
 fn text(text: &str) -> Block {
-    Block::Text(Text { text: text.to_owned(), seal: None, native: None })
+    Block::Text(Text { text: text.to_owned(), seal: None, native: None, extra: Default::default() })
 }
 
 /// Discards frames and counts their bytes.

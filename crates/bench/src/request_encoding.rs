@@ -86,16 +86,7 @@ impl EncodingBench {
         let messages: Vec<&Message> = branch.iter().map(|(_, message)| *message).collect();
         let dialect = self.dialects.get(DIALECT).expect("built in");
         let target = origin();
-        let request = Request {
-            dialects: &self.dialects,
-            dialect,
-            model: MODEL,
-            target: &target,
-            messages: &messages,
-            tools: &[],
-            settings: &self.settings,
-            repairs: &[],
-        };
+        let request = Request::new(&self.dialects, dialect, MODEL, &target, &self.settings).with_messages(&messages);
         self.encoder.encode(&request, &entries)
     }
 }
@@ -116,6 +107,7 @@ fn append_turn(history: &mut History, thought: &str) {
         items: Vec::new(),
         span: None,
         native: None,
+        extra: Default::default(),
     });
     history.append(Message::new(Role::User, vec![text("A question.")]));
     let answer = Message::new(Role::Assistant, vec![thought, text("An answer of a few words.")]);

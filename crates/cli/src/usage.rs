@@ -19,7 +19,7 @@ use crate::output;
 use crate::override_arguments::OverrideArguments;
 use crate::report::print_notice;
 
-/// Show usage: thinking, answer and cached tokens, seconds, cost
+/// Show usage: thinking and answer tokens, tokens read from and written to the cache, seconds, cost
 ///
 /// Counts come from the providers; estimates are marked with `~`. Cost is shown
 /// for models with a `price` in config.toml.
@@ -87,17 +87,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     }
     writeln!(
         out,
-        "{:<36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>8}  cost",
-        "", "replies", "input", "cached", "thinking", "answer", "seconds"
+        "{:<36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8}  cost",
+        "", "replies", "input", "cached", "written", "thinking", "answer", "seconds"
     )?;
     for line in &lines {
         let seconds = line.seconds.map_or(String::new(), |seconds| format!("{seconds:.0}"));
-        let (input, cached, thinking, answer) =
-            (token_count(line.input), token_count(line.cached), token_count(line.thinking), token_count(line.answer));
+        let (input, thinking, answer) = (token_count(line.input), token_count(line.thinking), token_count(line.answer));
+        let (cached, written) = (token_count(line.cached), token_count(line.cache_write));
         let name = terminal_safe_line(&group_name(&line.group));
         writeln!(
             out,
-            "{name:<36} {:>7} {input:>10} {cached:>10} {thinking:>10} {answer:>10} {seconds:>8}  {}",
+            "{name:<36} {:>7} {input:>10} {cached:>10} {written:>10} {thinking:>10} {answer:>10} {seconds:>8}  {}",
             line.n_replies,
             cost_text(line.cost)
         )?;
@@ -115,6 +115,7 @@ fn as_json(line: &UsageRow) -> serde_json::Value {
     json!({
         "group": group_name(&line.group), "replies": line.n_replies,
         "input": tokens(line.input), "cached": tokens(line.cached),
+        "cacheWrite": tokens(line.cache_write),
         "thinking": tokens(line.thinking), "answer": tokens(line.answer),
         "seconds": line.seconds, "thinkingSeconds": line.thinking_seconds,
         "cost": amount, "costIsExact": exact,

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::event::{Note, ReplyEnd, Usage};
+use crate::extra::Extra;
 use crate::json_text::{Raw, at_path, canonical, quote_into, range_of};
 
 /// One block of a message.
@@ -36,6 +37,8 @@ pub struct Text {
     pub seal: Option<Seal>,
     /// The provider's own item. None if the text alone is enough to replay it.
     pub native: Option<Native>,
+    /// Members of the wire form that have no neutral form.
+    pub extra: Extra,
 }
 
 /// A thinking block, as far as the provider reveals it.
@@ -55,6 +58,8 @@ pub struct Thinking {
     /// The provider's own item. None if the other fields are enough to replay
     /// it.
     pub native: Option<Native>,
+    /// Members of the wire form that have no neutral form.
+    pub extra: Extra,
 }
 
 /// The three forms of a thinking block.
@@ -202,6 +207,8 @@ pub struct ToolCall {
     /// The provider's own item. None if the other fields are enough to replay
     /// it.
     pub native: Option<Native>,
+    /// Members of the wire form that have no neutral form.
+    pub extra: Extra,
 }
 
 /// The id that links a tool call to its result.
@@ -305,6 +312,8 @@ pub struct Reply {
     pub model: Option<String>,
     /// The name of a thinking field that was present but stayed empty.
     pub empty_thinking_field: Option<String>,
+    /// Members of the reply that have no neutral form.
+    pub extra: Extra,
     /// Problems that did not stop the decoding.
     pub notes: Vec<Note>,
 }

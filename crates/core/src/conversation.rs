@@ -9,12 +9,14 @@ use crate::block::{
     ThinkingContent, ThinkingSpan, ToolCall, ToolResult, Unmodelled,
 };
 use crate::event::{Ending, Usage};
+use crate::extra::Extra;
 use crate::history::{EntryId, History};
 use crate::json_text::{
     JsonKind, JsonText, Raw, canonical, compact, count_of, each_element, each_member, member, quote, text_member,
     text_of,
 };
 use crate::message::{Message, Role};
+use crate::parameters::ProtocolMembers;
 
 /// A whole conversation file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,6 +37,7 @@ pub struct Conversation {
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ToolSpec {
     /// The name that the model calls.
     pub name: String,
@@ -42,6 +45,24 @@ pub struct ToolSpec {
     pub description: String,
     /// A JSON schema, as JSON.
     pub parameters: String,
+    /// Whether arguments must fit the schema exactly. None leaves it to the
+    /// provider.
+    pub strict: Option<bool>,
+    /// Members without a neutral form.
+    pub extra: Option<ProtocolMembers>,
+}
+
+impl ToolSpec {
+    /// A tool with a JSON schema for its arguments.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: impl Into<String>) -> ToolSpec {
+        ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            parameters: parameters.into(),
+            strict: None,
+            extra: None,
+        }
+    }
 }
 
 /// A line of a conversation file that cannot be read.
@@ -115,13 +136,11 @@ impl Conversation {
         self.title = text_member(header, "title");
         if let Some(tools) = member(header, "tools") {
             each_element(tools, |tool| {
-                self.tools.push(ToolSpec {
-                    name: text_member(tool, "name").unwrap_or_default(),
-                    description: text_member(tool, "description").unwrap_or_default(),
-                    parameters: member(tool, "parameters")
-                        .map_or("{}".into(), |json| canonical(json.get()))
-                        .into_owned(),
-                });
+                self.tools.push(ToolSpec::new(
+                    text_member(tool, "name").unwrap_or_default(),
+                    text_member(tool, "description").unwrap_or_default(),
+                    member(tool, "parameters").map_or("{}".into(), |json| canonical(json.get())).into_owned(),
+                ));
             });
         }
         if let Some(settings) = member(header, "settings") {
@@ -170,8 +189,20 @@ pub(crate) fn line_name(at: usize) -> String {
 const KNOWN_HEADER_MEMBERS: [&str; 6] = ["aside", "model", "title", "head", "tools", "settings"];
 
 /// Members of a message that have their own field.
-pub(crate) const KNOWN_MEMBERS: [&str; 11] =
-    ["role", "blocks", "origin", "finish", "ending", "usage", "reasoningSeen", "interrupted", "at", "id", "parent"];
+pub(crate) const KNOWN_MEMBERS: [&str; 12] = [
+    "role",
+    "blocks",
+    "origin",
+    "finish",
+    "ending",
+    "usage",
+    "reasoningSeen",
+    "interrupted",
+    "at",
+    "id",
+    "parent",
+    "extra",
+];
 
 /// Parses one message, as in a line of a conversation file.
 pub(crate) fn parse_message(json: &str) -> Result<Message, String> {
@@ -210,14 +241,19 @@ pub(crate) fn read_message(raw: Raw<'_>) -> Result<Message, String> {
     message.empty_thinking_field = text_member(raw, "reasoningSeen");
     message.at = text_member(raw, "at").and_then(|time| crate::json::parse_rfc3339(&time));
     message.interrupted = member(raw, "interrupted").is_some_and(|value| value.get() == "true");
+    message.extra = read_extra(raw);
     let model = message.origin.as_ref().and_then(|origin| origin.model.as_deref());
     let repeats_model = |key: &str, value: Raw<'_>| key == "model" && text_of(value).as_deref() == model;
     each_member(raw, |key, value| {
         if !KNOWN_MEMBERS.contains(&key) && value.kind() != JsonKind::Null && !repeats_model(key, value) {
-            message.extra.push((key.to_owned(), canonical(value.get()).into_owned()));
+            message.unknown_members.push((key.to_owned(), canonical(value.get()).into_owned()));
         }
     });
     Ok(message)
+}
+
+fn read_extra(raw: Raw<'_>) -> Extra {
+    member(raw, "extra").map(Extra::read).unwrap_or_default()
 }
 
 fn read_block(raw: Raw<'_>) -> Result<Block, String> {
@@ -230,7 +266,7 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
     match text("type").as_deref() {
         Some("text") => {
             let native = read_native(raw, text("text").as_deref());
-            Ok(Block::Text(Text { text: owned("text"), seal: seal(), native }))
+            Ok(Block::Text(Text { text: owned("text"), seal: seal(), native, extra: read_extra(raw) }))
         }
         Some("thinking") => Ok(Block::Thinking(read_thinking(raw))),
         Some("toolCall") => {
@@ -250,6 +286,7 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
                 arguments,
                 seal: seal(),
                 native: read_native(raw, None),
+                extra: read_extra(raw),
             }))
         }
         Some("toolResult") => Ok(Block::ToolResult(ToolResult {
@@ -303,6 +340,7 @@ pub(crate) fn read_thinking(raw: Raw<'_>) -> Thinking {
         items,
         span,
         native,
+        extra: read_extra(raw),
     }
 }
 
@@ -435,5 +473,11 @@ pub(crate) fn read_ending(finish: Option<&str>, ending: Option<String>) -> Optio
 
 fn read_usage(raw: Raw<'_>) -> Usage {
     let count = |name: &str| member(raw, name).and_then(count_of);
-    Usage { input: count("input"), output: count("output"), reasoning: count("reasoning"), cached: count("cached") }
+    Usage {
+        input: count("input"),
+        output: count("output"),
+        reasoning: count("reasoning"),
+        cached: count("cached"),
+        cache_write: count("cacheWrite"),
+    }
 }

@@ -88,6 +88,13 @@ pub enum Event<'a> {
         /// The block that ends.
         block: BlockId,
     },
+    /// A member that has no neutral form. It is kept under its wire name.
+    Extra {
+        /// None if it belongs to the reply as a whole.
+        block: Option<BlockId>,
+        /// Its name and JSON.
+        value: ExtraValue<'a>,
+    },
     /// A thinking field was present but empty.
     EmptyThinkingField {
         /// Its name on the wire.
@@ -99,6 +106,20 @@ pub enum Event<'a> {
     Noted(&'a Note),
     /// The reply is over. Always the last event, and emitted once.
     Ended(&'a ReplyEnd),
+}
+
+/// A member that has no neutral form, or a piece of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtraValue<'a> {
+    /// Its name on the wire.
+    pub name: &'a str,
+    /// Set if only this member of the named object is meant.
+    pub member: Option<&'a str>,
+    /// The value, with its whitespace.
+    pub json: &'a str,
+    /// The elements of a list, or the characters of a string, are added to those
+    /// that came before. Otherwise the value replaces an earlier one.
+    pub continues: bool,
 }
 
 /// The kind of a new block.
@@ -155,6 +176,8 @@ pub struct Usage {
     pub reasoning: Option<u64>,
     /// Tokens of the request that were read from the provider's cache.
     pub cached: Option<u64>,
+    /// Tokens of the request that were written to the provider's cache.
+    pub cache_write: Option<u64>,
 }
 
 impl Usage {
@@ -164,6 +187,7 @@ impl Usage {
         self.output = later.output.or(self.output);
         self.reasoning = later.reasoning.or(self.reasoning);
         self.cached = later.cached.or(self.cached);
+        self.cache_write = later.cache_write.or(self.cache_write);
     }
 
     /// For the rare provider that reports counters per chunk.
@@ -176,6 +200,7 @@ impl Usage {
         self.output = sum(self.output, later.output);
         self.reasoning = sum(self.reasoning, later.reasoning);
         self.cached = sum(self.cached, later.cached);
+        self.cache_write = sum(self.cache_write, later.cache_write);
     }
 }
 
@@ -254,11 +279,13 @@ pub enum NoteCode {
     InvalidUtf8,
     /// The provider blocked the prompt.
     Blocked,
+    /// The reply has members without a neutral form, which are kept.
+    Kept,
 }
 
 impl NoteCode {
     /// All codes, in a fixed order.
-    pub const ALL: [NoteCode; 8] = [
+    pub const ALL: [NoteCode; 9] = [
         NoteCode::CutOff,
         NoteCode::Malformed,
         NoteCode::Oversized,
@@ -267,6 +294,7 @@ impl NoteCode {
         NoteCode::SourcesDiffer,
         NoteCode::InvalidUtf8,
         NoteCode::Blocked,
+        NoteCode::Kept,
     ];
 
     /// The code as it stands in JSON.
@@ -280,6 +308,7 @@ impl NoteCode {
             NoteCode::SourcesDiffer => "sources_differ",
             NoteCode::InvalidUtf8 => "invalid_utf8",
             NoteCode::Blocked => "blocked",
+            NoteCode::Kept => "kept",
         }
     }
 }

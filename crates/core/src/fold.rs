@@ -7,6 +7,7 @@ use crate::block::{
     Time, ToolCall, Unmodelled,
 };
 use crate::event::{BlockId, BlockOpening, Event, ProseKind, RestatedPart, Sink};
+use crate::extra::ExtraBuilder;
 use crate::json_text::{JsonText, compact};
 
 /// Text capacity doubles up to here and then grows by an eighth, so that very
@@ -19,6 +20,7 @@ const DOUBLING_LIMIT: usize = 64 << 10;
 pub struct Fold {
     builders: Vec<BlockBuilder>,
     reply: Reply,
+    extra: ExtraBuilder,
     now: Option<Time>,
     /// The number of calls that the provider sent without an id.
     n_invented: u32,
@@ -35,6 +37,7 @@ struct BlockBuilder {
     signature: Option<String>,
     encrypted: Option<String>,
     native: Option<Native>,
+    extra: Option<Box<ExtraBuilder>>,
     started: Option<Time>,
     ended: Option<Time>,
     closed: bool,
@@ -104,6 +107,7 @@ impl Fold {
     /// received.
     pub fn finish(self) -> Reply {
         let mut reply = self.reply;
+        reply.extra = self.extra.finish();
         reply.blocks = self.builders.into_iter().filter_map(BlockBuilder::into_block).collect();
         reply
     }
@@ -133,6 +137,7 @@ impl Fold {
             signature: None,
             encrypted: None,
             native: None,
+            extra: None,
             started: self.now,
             ended: None,
             closed: false,
@@ -156,7 +161,9 @@ impl Sink for Fold {
             Event::Usage(usage) => self.reply.usage = usage,
             Event::Noted(note) => self.reply.notes.push(note.clone()),
             Event::Ended(end) => self.reply.end = end.clone(),
-            Event::Item { block, .. }
+            Event::Extra { block: None, value } => self.extra.take(value),
+            Event::Extra { block: Some(block), .. }
+            | Event::Item { block, .. }
             | Event::Sealed { block, .. }
             | Event::Refiled { block, .. }
             | Event::Identified { block, .. }
@@ -207,6 +214,7 @@ impl BlockBuilder {
                 self.native =
                     Some(Native { json: compact(json).into_owned(), text_member: text_member.map(str::to_owned) });
             }
+            Event::Extra { value, .. } => self.extra.get_or_insert_default().take(value),
             Event::Closed { .. } => {
                 self.closed = true;
                 self.ended = now;
@@ -319,12 +327,13 @@ impl BlockBuilder {
     /// No text, no payload, no item.
     fn is_empty(&self) -> bool {
         match &self.kind {
-            BuilderKind::Text => self.text.is_empty() && self.signature.is_none(),
+            BuilderKind::Text => self.text.is_empty() && self.signature.is_none() && self.extra.is_none(),
             BuilderKind::ToolCall { .. } => false,
             BuilderKind::Unmodelled => self.native.is_none(),
             BuilderKind::Thinking { id, .. } => {
                 let is_unsealed = self.signature.is_none() && self.encrypted.is_none();
-                is_unsealed && id.is_none() && self.native.is_none() && self.text.trim().is_empty()
+                let has_more = id.is_some() || self.native.is_some() || self.extra.is_some();
+                is_unsealed && !has_more && self.text.trim().is_empty()
             }
         }
     }
@@ -345,9 +354,10 @@ impl BlockBuilder {
         let seal = |kind, payload: Option<String>| payload.map(|payload| Seal { kind, payload });
         let signature = seal(SealKind::Signature, self.signature);
         let encrypted = seal(SealKind::Encrypted, self.encrypted);
+        let extra = self.extra.map(|extra| extra.finish()).unwrap_or_default();
         match self.kind {
             BuilderKind::Text => {
-                Some(Block::Text(Text { text: self.text, seal: signature.or(encrypted), native: self.native }))
+                Some(Block::Text(Text { text: self.text, seal: signature.or(encrypted), native: self.native, extra }))
             }
             BuilderKind::ToolCall { id, name } => Some(Block::ToolCall(ToolCall {
                 id,
@@ -355,6 +365,7 @@ impl BlockBuilder {
                 arguments: Arguments::parse(self.text),
                 seal: signature.or(encrypted),
                 native: self.native,
+                extra,
             })),
             BuilderKind::Unmodelled => self.native.map(|native| Block::Unmodelled(Unmodelled { native })),
             BuilderKind::Thinking { source, id } => {
@@ -368,7 +379,7 @@ impl BlockBuilder {
                 } else {
                     ThinkingContent::Sealed { text: self.text, seals }
                 };
-                Some(Block::Thinking(Thinking { content, source, id, items, span, native: self.native }))
+                Some(Block::Thinking(Thinking { content, source, id, items, span, native: self.native, extra }))
             }
         }
     }

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thinking, Time, ToolCall};
 use crate::conversation::{item_ranges, native_of};
 use crate::event::{BlockOpening, Ending, Event, Note, ProseKind, ProviderError, ReplyEnd, Usage};
+use crate::extra::Extra;
 use crate::fold::Fold;
 use crate::json_text::{Raw, compact};
 use crate::safe_json;
@@ -36,6 +37,7 @@ pub fn reply(reply: &Reply, origin: Option<&Origin>, file: Option<&str>, layout:
         error: reply.end.error.as_ref().map(ErrorView::of),
         notices: reply.notes.iter().map(NoteView::of).collect(),
         seen: reply.empty_thinking_field.as_deref(),
+        extra: extra(&reply.extra),
     };
     match layout {
         JsonLayout::OneLine => line(&view),
@@ -85,6 +87,7 @@ pub fn write_event(event: &Event<'_>, fold: &Fold, out: &mut impl io::Write) -> 
             let value = value.as_ref().map(BlockView::of);
             return safe_json::write(out, &EventView::Closed { block: block.0, value }).map(|()| true);
         }
+        Event::Extra { block, value } => EventView::Extra { block: block.map(|block| block.0), name: value.name },
         Event::Usage(usage) => EventView::Usage(UsageView::of(usage)),
         Event::Noted(note) => EventView::Notice(NoteView::of(note)),
         Event::Ended(ReplyEnd { ending, error }) => {
@@ -171,6 +174,8 @@ struct ReplyView<'a> {
     notices: Vec<NoteView<'a>>,
     #[serde(rename = "reasoningSeen", skip_serializing_if = "Option::is_none")]
     seen: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -185,6 +190,8 @@ enum BlockView<'a> {
         encrypted: Option<&'a str>,
         #[serde(flatten)]
         native: NativeView,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        extra: Option<Box<RawValue>>,
     },
     ToolCall {
         id: &'a str,
@@ -199,6 +206,8 @@ enum BlockView<'a> {
         encrypted: Option<&'a str>,
         #[serde(flatten)]
         native: NativeView,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        extra: Option<Box<RawValue>>,
     },
     ToolResult {
         id: &'a str,
@@ -250,6 +259,8 @@ struct ThinkingBlockView<'a> {
     ended_at: Option<String>,
     #[serde(flatten)]
     native: NativeView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -260,11 +271,14 @@ struct ItemView<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct UsageView {
     input: Option<u64>,
     output: Option<u64>,
     reasoning: Option<u64>,
     cached: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_write: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -333,6 +347,11 @@ enum EventView<'a> {
         block: u32,
         value: Option<BlockView<'a>>,
     },
+    Extra {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block: Option<u32>,
+        name: &'a str,
+    },
     Usage(UsageView),
     Notice(NoteView<'a>),
     Ended {
@@ -362,6 +381,7 @@ impl<'a> BlockView<'a> {
                 signature: payload_of(SealKind::Signature, text.seal.as_ref()),
                 encrypted: payload_of(SealKind::Encrypted, text.seal.as_ref()),
                 native: NativeView::of(text.native.as_ref(), &text.text),
+                extra: extra(&text.extra),
             },
             Block::ToolCall(call) => BlockView::ToolCall {
                 id: call.id.as_str(),
@@ -371,6 +391,7 @@ impl<'a> BlockView<'a> {
                 signature: payload_of(SealKind::Signature, call.seal.as_ref()),
                 encrypted: payload_of(SealKind::Encrypted, call.seal.as_ref()),
                 native: NativeView::of_call(call),
+                extra: extra(&call.extra),
             },
             Block::ToolResult(result) => BlockView::ToolResult {
                 id: &result.id,
@@ -402,14 +423,15 @@ impl<'a> ThinkingBlockView<'a> {
             started_at: thinking.span.map(|span| rfc3339(span.started)),
             ended_at: thinking.span.map(|span| rfc3339(span.ended)),
             native: NativeView::of(thinking.native.as_ref(), thinking.text()),
+            extra: extra(&thinking.extra),
         }
     }
 }
 
 impl UsageView {
     fn of(usage: Usage) -> UsageView {
-        let Usage { input, output, reasoning, cached } = usage;
-        UsageView { input, output, reasoning, cached }
+        let Usage { input, output, reasoning, cached, cache_write } = usage;
+        UsageView { input, output, reasoning, cached, cache_write }
     }
 }
 
@@ -471,6 +493,11 @@ impl NativeView {
         let native_text = named.then(|| native.text_member.clone().unwrap_or_default());
         NativeView { native: Some(as_json(&whole)), native_text }
     }
+}
+
+/// The members without a neutral form. None if there are none.
+fn extra(extra: &Extra) -> Option<Box<RawValue>> {
+    (!extra.is_empty()).then(|| as_json(&extra.to_json()))
 }
 
 fn non_empty(text: &str) -> Option<&str> {

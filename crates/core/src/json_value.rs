@@ -178,11 +178,13 @@ impl JsonValue for ThinkingSpan {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct UsageMembers {
     input: Option<u64>,
     output: Option<u64>,
     reasoning: Option<u64>,
     cached: Option<u64>,
+    cache_write: Option<u64>,
 }
 
 impl JsonValue for Usage {
@@ -191,8 +193,8 @@ impl JsonValue for Usage {
     }
 
     fn from_json(json: &str) -> Result<Usage, String> {
-        let UsageMembers { input, output, reasoning, cached } = parse(json)?;
-        Ok(Usage { input, output, reasoning, cached })
+        let UsageMembers { input, output, reasoning, cached, cache_write } = parse(json)?;
+        Ok(Usage { input, output, reasoning, cached, cache_write })
     }
 }
 

@@ -41,16 +41,7 @@
 //! let reply = Message::from_reply(reply, Some(origin.clone()));
 //! let result = ToolResult { id: "call_00_berth4depth".into(), name: "depth".into(), content: "4 m".into(), is_error: false };
 //! let results = Message::new(Role::Tool, vec![Block::ToolResult(result)]);
-//! let request = encode(&Request {
-//!     dialects: &dialects,
-//!     dialect,
-//!     model,
-//!     target: &origin,
-//!     messages: &[&reply, &results],
-//!     tools: &[],
-//!     settings: &Settings::new(),
-//!     repairs: &[],
-//! });
+//! let request = encode(&Request::new(&dialects, dialect, model, &origin, &Settings::new()).with_messages(&[&reply, &results]));
 //! assert!(request.body.contains(r#""reasoning_content":"I need the depth at berth 4 first.""#));
 //! # Ok(())
 //! # }
@@ -189,6 +180,7 @@ pub mod conversation;
 pub mod counted;
 pub mod dialect;
 pub mod event;
+pub mod extra;
 pub mod fold;
 pub mod frame;
 pub mod history;
@@ -199,6 +191,7 @@ pub mod json_value;
 pub mod mention;
 pub mod message;
 pub mod model_table;
+pub mod parameters;
 pub mod permission_question;
 pub mod protocol;
 pub mod repetition;
@@ -217,9 +210,11 @@ pub use block::{
 pub use conversation::{Conversation, ToolSpec};
 pub use dialect::{Dialect, DialectSource, Dialects, Rules};
 pub use event::{BlockId, BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink, Usage};
+pub use extra::Extra;
 pub use fold::Fold;
 pub use history::{EntryId, History};
 pub use message::{Message, Role};
+pub use parameters::{Parameters, ResponseFormat, ToolChoice};
 pub use protocol::Protocol;
 pub use rules::{
     BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, LeftOut, LeftOutReason, RepairLoop, judge,

@@ -2,6 +2,7 @@
 
 use crate::block::{Block, Origin, Reply, Text, Thinking, Time};
 use crate::event::{Ending, Usage};
+use crate::extra::Extra;
 
 /// The text of an answer-now message.
 const ANSWER_NOW_TEXT: &str = "Stop thinking and answer now, with what you have. Say what you are not sure of.";
@@ -42,8 +43,10 @@ pub struct Message {
     pub interrupted: bool,
     /// When it was recorded. None if unknown.
     pub at: Option<Time>,
-    /// Unknown members, kept as JSON.
-    pub extra: Vec<(String, String)>,
+    /// Members of the reply that have no neutral form.
+    pub extra: Extra,
+    /// Members of this message's JSON that we do not know, kept as JSON.
+    pub unknown_members: Vec<(String, String)>,
 }
 
 impl Message {
@@ -58,7 +61,8 @@ impl Message {
             empty_thinking_field: None,
             interrupted: false,
             at: None,
-            extra: Vec::new(),
+            extra: Extra::default(),
+            unknown_members: Vec::new(),
         }
     }
 
@@ -69,6 +73,7 @@ impl Message {
             ending: Some(reply.end.ending),
             usage: Some(reply.usage),
             empty_thinking_field: reply.empty_thinking_field,
+            extra: reply.extra,
             origin,
             ..Message::new(Role::Assistant, reply.blocks)
         }
@@ -78,14 +83,15 @@ impl Message {
     /// thinking.
     pub fn answer_now() -> Message {
         let text = Text { text: ANSWER_NOW_TEXT.to_owned(), ..Text::default() };
-        let extra = vec![(ANSWER_NOW_MEMBER.to_owned(), "true".to_owned())];
-        Message { extra, ..Message::new(Role::User, vec![Block::Text(text)]) }
+        let unknown_members = vec![(ANSWER_NOW_MEMBER.to_owned(), "true".to_owned())];
+        Message { unknown_members, ..Message::new(Role::User, vec![Block::Text(text)]) }
     }
 
     /// Whether this is an answer-now message, which continues a turn instead of
     /// starting one.
     pub fn is_answer_now(&self) -> bool {
-        self.role == Role::User && self.extra.iter().any(|(name, value)| name == ANSWER_NOW_MEMBER && value == "true")
+        self.role == Role::User
+            && self.unknown_members.iter().any(|(name, value)| name == ANSWER_NOW_MEMBER && value == "true")
     }
 
     /// Whether this user message starts a turn. A summary does not.

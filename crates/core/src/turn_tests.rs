@@ -17,12 +17,20 @@ fn thinking(text: &str) -> Block {
         items: Vec::new(),
         span: None,
         native: None,
+        extra: Default::default(),
     })
 }
 
 fn call(id: &str, arguments: &str) -> ToolCall {
     let (id, name) = (CallId::Given(id.to_owned()), "read".to_owned());
-    ToolCall { id, name, arguments: Arguments::parse(arguments.to_owned()), seal: None, native: None }
+    ToolCall {
+        id,
+        name,
+        arguments: Arguments::parse(arguments.to_owned()),
+        seal: None,
+        native: None,
+        extra: Default::default(),
+    }
 }
 
 fn reply(blocks: Vec<Block>, ending: Ending) -> Reply {

@@ -149,12 +149,15 @@ impl Update {
             Event::Usage(usage) => Some(Update::Usage(usage)),
             // The end of the turn reports it, with a hint.
             Event::Noted(note) if note.code == NoteCode::CutOff => None,
+            // Nothing was lost or changed. `decode` and the JSON events show it.
+            Event::Noted(note) if note.code == NoteCode::Kept => None,
             Event::Noted(note) => Some(Update::Noted(note.clone())),
             Event::Ended(end) => Some(Update::ReplyEnded(end.clone())),
             Event::Started { .. }
             | Event::Identified { .. }
             | Event::Restated { .. }
             | Event::NativeItem { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. } => None,
         }
     }

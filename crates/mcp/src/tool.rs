@@ -33,7 +33,7 @@ struct McpCall {
 impl Tool for McpTool {
     fn spec(&self) -> ToolSpec {
         let ListedTool { about, parameters, .. } = self.listed.as_ref();
-        ToolSpec { name: self.name.clone(), description: about.clone(), parameters: parameters.clone() }
+        ToolSpec::new(self.name.clone(), about.clone(), parameters.clone())
     }
 
     fn server(&self) -> Option<&str> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use aside_core::block::Time;
-use aside_core::event::Event;
+use aside_core::event::{Event, NoteCode};
 use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::Update;
 
@@ -144,6 +144,7 @@ pub fn write_update(update: &Update<'_>) {
 /// Logs an event without its text, which is in the session already.
 fn write_event(event: &Event<'_>) {
     match event {
+        Event::Noted(note) if note.code == NoteCode::Kept => write(LogLevel::Info, || format!("{note:?}")),
         Event::Noted(note) => write(LogLevel::Warn, || format!("{note:?}")),
         Event::Grew { block, text } => write(LogLevel::Debug, || format!("{block:?} grew by {} bytes", text.len())),
         Event::Usage(usage) => write(LogLevel::Info, || format!("{usage:?}")),
@@ -157,6 +158,7 @@ fn write_event(event: &Event<'_>) {
         Event::Started { .. }
         | Event::Identified { .. }
         | Event::NativeItem { .. }
+        | Event::Extra { .. }
         | Event::EmptyThinkingField { .. } => (),
     }
 }

@@ -65,16 +65,10 @@ impl RequestPreview {
             TokenCounting::Estimate => Arc::new(EstimateCounter),
             TokenCounting::Exact => aside_tokens::counter(ask.tokenizer),
         };
-        let request = Request {
-            dialects: &dialects,
-            dialect: &provider.dialect,
-            model: &provider.model,
-            target: &provider.origin(),
-            messages: &messages,
-            tools: &conversation.tools,
-            settings: &settings,
-            repairs: &[],
-        };
+        let target = provider.origin();
+        let request = Request::new(&dialects, &provider.dialect, &provider.model, &target, &settings)
+            .with_messages(&messages)
+            .with_tools(&conversation.tools);
         let encoded = Encoder::counting_with(Arc::clone(&counter)).encode(&request, &[]);
         Ok(RequestPreview { provider, settings, encoded, conversation, counter, limit })
     }

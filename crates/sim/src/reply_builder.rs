@@ -279,6 +279,7 @@ impl<'a> ReplyBuilder<'a> {
             output: Some(output),
             reasoning: Some(self.thinking_tokens),
             cached: None,
+            cache_write: None,
         }));
         let ending = if self.cut_short { Ending::Length } else { ending };
         self.timeline.push(TimelineStep::Ended(ReplyEnd { ending, error: None }));

@@ -7,7 +7,7 @@ use aside_core::block::Block;
 use aside_core::dialect::{Dialect, ErrorRow, PrefixCheck, Rules};
 use aside_core::event::Ending;
 use aside_core::message::{Message, Role};
-use aside_core::wire::{ClientRequest, ToolChoice};
+use aside_core::wire::ClientRequest;
 use siphasher::sip::SipHasher13;
 
 use crate::generated_text::{GeneratedText, SeededRng, TITLES, fixed_text};
@@ -161,10 +161,10 @@ impl ReplyContext<'_> {
     /// The scripted behaviour. Without a script: thinking and an answer, or the tool call
     /// that the request forces.
     fn behaviour(&self) -> Behaviour {
-        match (&self.script.behaviour, &self.incoming.choice) {
-            (Some(behaviour), _) => behaviour.clone(),
-            (None, ToolChoice::Required | ToolChoice::Named(_)) => Behaviour::ToolLoop(1),
-            (None, ToolChoice::Auto | ToolChoice::Never) => Behaviour::Think,
+        match &self.script.behaviour {
+            Some(behaviour) => behaviour.clone(),
+            None if self.incoming.parameters.tool_choice.forces_a_call() => Behaviour::ToolLoop(1),
+            None => Behaviour::Think,
         }
     }
 
@@ -175,7 +175,7 @@ impl ReplyContext<'_> {
         let format = ReplyFormat::of(self.dialect, self.rules, self.catalogue);
         let context = seal_context(self.dialect, self.rules, self.account, self.incoming, self.incoming.messages.len());
         // An explicit token count overrides the request's output limit.
-        let limit = self.incoming.max_tokens.filter(|_| self.script.options.tokens.is_none());
+        let limit = self.incoming.parameters.max_output_tokens.filter(|_| self.script.options.tokens.is_none());
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(MAX_REPLY_TOKENS);
         ReplyBuilder::new(format, context, rng, limit.min(MAX_REPLY_TOKENS))
     }
@@ -223,7 +223,7 @@ impl ReplyContext<'_> {
     fn tool_loop(&self, builder: &mut ReplyBuilder<'_>, steps: u32, calls: u32) -> Ending {
         self.think(builder);
         let done = steps_taken(&self.incoming.messages);
-        match tools::choose(&self.incoming.tools, &self.incoming.choice) {
+        match tools::choose(&self.incoming.tools, &self.incoming.parameters.tool_choice) {
             Some(tool) if done < steps => {
                 builder.add_calls(tool, calls);
                 Ending::ToolCalls

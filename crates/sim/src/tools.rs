@@ -2,7 +2,7 @@
 //! arguments generated from their schema.
 
 use aside_core::conversation::ToolSpec;
-use aside_core::wire::ToolChoice;
+use aside_core::parameters::ToolChoice;
 use serde_json::{Map, Value};
 
 /// Names of tools that only read, the preferred ones first.
@@ -16,6 +16,7 @@ pub(crate) fn choose<'a>(tools: &'a [ToolSpec], choice: &ToolChoice) -> Option<&
     match choice {
         ToolChoice::Never => None,
         ToolChoice::Named(name) => tools.iter().find(|tool| tool.name == *name),
+        ToolChoice::Allowed { names, .. } => tools.iter().find(|tool| names.contains(&tool.name)),
         ToolChoice::Auto | ToolChoice::Required => {
             let reads = |word: &str| tools.iter().find(|tool| has_word(&tool.name, word));
             READ_ONLY.iter().find_map(|word| reads(word)).or(tools.first())
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, parameters: &str) -> ToolSpec {
-        ToolSpec { name: name.to_owned(), description: String::new(), parameters: parameters.to_owned() }
+        ToolSpec::new(name.to_owned(), String::new(), parameters.to_owned())
     }
 
     #[test]

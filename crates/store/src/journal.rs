@@ -5,7 +5,7 @@
 
 use aside_core::block::{Reply, SealKind, Time};
 use aside_core::event::{
-    BlockId, BlockOpening, Ending, Event, ProseKind, ProviderError, ReplyEnd, RestatedPart, Usage,
+    BlockId, BlockOpening, Ending, Event, ExtraValue, ProseKind, ProviderError, ReplyEnd, RestatedPart, Usage,
 };
 use aside_core::fold::Fold;
 use aside_core::json_text::{JsonText, escape_into};
@@ -170,6 +170,22 @@ enum JournalEvent {
     Seen(String),
     #[serde(rename = "usage")]
     Usage(Option<u64>, Option<u64>, Option<u64>, Option<u64>),
+    /// As above, followed by the tokens written to the cache.
+    #[serde(rename = "usage2")]
+    UsageWithWrites(Option<u64>, Option<u64>, Option<u64>, Option<u64>, u64),
+    #[serde(rename = "extra")]
+    Extra {
+        #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+        block: Option<u32>,
+        #[serde(rename = "n")]
+        name: String,
+        #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+        member: Option<String>,
+        #[serde(rename = "j")]
+        json: String,
+        #[serde(rename = "c", default, skip_serializing_if = "std::ops::Not::not")]
+        continues: bool,
+    },
     #[serde(rename = "end")]
     Ended { e: StoredEnding, error: Option<(String, Option<String>, Option<u16>)> },
 }
@@ -236,12 +252,14 @@ impl JournalEvent {
             | JournalEvent::RestatedItem(_, _, text)
             | JournalEvent::Kept(_, text, _)
             | JournalEvent::Seen(text) => text.len(),
+            JournalEvent::Extra { name, json, .. } => name.len() + json.len(),
             JournalEvent::Opened { .. }
             | JournalEvent::Item(..)
             | JournalEvent::RefiledAsText(_)
             | JournalEvent::RefiledAsThinking(_)
             | JournalEvent::Closed(..)
             | JournalEvent::Usage(..)
+            | JournalEvent::UsageWithWrites(..)
             | JournalEvent::Ended { .. } => 0,
         }
     }
@@ -272,9 +290,19 @@ impl JournalEvent {
             }
             Event::Closed { block } => JournalEvent::Closed(block.0, at),
             Event::EmptyThinkingField { field } => JournalEvent::Seen(field.to_owned()),
-            Event::Usage(Usage { input, output, reasoning, cached }) => {
+            Event::Usage(Usage { input, output, reasoning, cached, cache_write: None }) => {
                 JournalEvent::Usage(input, output, reasoning, cached)
             }
+            Event::Usage(Usage { input, output, reasoning, cached, cache_write: Some(written) }) => {
+                JournalEvent::UsageWithWrites(input, output, reasoning, cached, written)
+            }
+            Event::Extra { block, value: ExtraValue { name, member, json, continues } } => JournalEvent::Extra {
+                block: block.map(|block| block.0),
+                name: name.to_owned(),
+                member: member.map(str::to_owned),
+                json: json.to_owned(),
+                continues,
+            },
             Event::Ended(ReplyEnd { ending, error }) => JournalEvent::Ended {
                 e: StoredEnding::of(ending),
                 error: error.clone().map(|ProviderError { message, code, status }| (message, code, status)),
@@ -320,8 +348,23 @@ impl JournalEvent {
                 Event::Closed { block: BlockId(*b) }
             }
             JournalEvent::Seen(field) => Event::EmptyThinkingField { field },
-            JournalEvent::Usage(input, output, reasoning, cached) => {
-                Event::Usage(Usage { input: *input, output: *output, reasoning: *reasoning, cached: *cached })
+            JournalEvent::Usage(input, output, reasoning, cached) => Event::Usage(Usage {
+                input: *input,
+                output: *output,
+                reasoning: *reasoning,
+                cached: *cached,
+                cache_write: None,
+            }),
+            JournalEvent::UsageWithWrites(input, output, reasoning, cached, written) => Event::Usage(Usage {
+                input: *input,
+                output: *output,
+                reasoning: *reasoning,
+                cached: *cached,
+                cache_write: Some(*written),
+            }),
+            JournalEvent::Extra { block, name, member, json, continues } => {
+                let value = ExtraValue { name, member: member.as_deref(), json, continues: *continues };
+                Event::Extra { block: block.map(BlockId), value }
             }
             JournalEvent::Ended { e, error } => {
                 let error = error.clone().map(|(message, code, status)| ProviderError { message, code, status });

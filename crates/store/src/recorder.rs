@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aside_core::block::Time;
-use aside_core::event::{BlockId, Event, RestatedPart, Sink};
+use aside_core::event::{BlockId, Event, ExtraValue, RestatedPart, Sink};
 use aside_core::json_text::{JsonText, split_within};
 use aside_core::message::Message;
 
@@ -150,7 +150,9 @@ impl Sink for ReplyRecorder {
                 text.pieces(&mut String::new(), |piece| self.grew(block, piece));
             }
             Event::Restated { .. } if is_long => (),
-            Event::Sealed { payload: text, .. } | Event::NativeItem { json: text, .. }
+            Event::Sealed { payload: text, .. }
+            | Event::NativeItem { json: text, .. }
+            | Event::Extra { value: ExtraValue { json: text, .. }, .. }
                 if text.len() > MAX_EVENT_BYTES => {}
             Event::Restated { .. }
             | Event::Sealed { .. }
@@ -161,6 +163,7 @@ impl Sink for ReplyRecorder {
             | Event::Refiled { .. }
             | Event::Identified { .. }
             | Event::Closed { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. }
             | Event::Usage(_)
             | Event::Noted(_)

@@ -201,6 +201,7 @@ mod tests {
             items: Vec::new(),
             span: None,
             native: None,
+            extra: Default::default(),
         });
         #[rustfmt::skip]
         let cases = [

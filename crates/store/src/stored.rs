@@ -10,6 +10,7 @@ use aside_core::block::{
     Arguments, Block, CallId, Image, Native, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
     Time, ToolCall, ToolResult, Unmodelled,
 };
+use aside_core::extra::Extra;
 use aside_core::json_text::find_escaped;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +94,9 @@ pub(crate) struct BlockMetadata<'a> {
     encrypted: Option<StoredSeal<'a>>,
     #[serde(rename = "data", skip_serializing_if = "Option::is_none", borrow)]
     data: Option<Cow<'a, str>>,
+    /// The members without a neutral form, as one JSON object.
+    #[serde(rename = "ex", skip_serializing_if = "Option::is_none", borrow)]
+    extra: Option<Cow<'a, str>>,
     #[serde(rename = "nat", skip_serializing_if = "Option::is_none", borrow)]
     native: Option<StoredNative<'a>>,
 }
@@ -154,11 +158,13 @@ impl<'a> StoredBlock<'a> {
                 StoredBlock {
                     kind: StoredKind::Text,
                     text: Cow::Borrowed(&text.text),
-                    metadata: BlockMetadata { signature, encrypted, ..BlockMetadata::default() }.with_native(
-                        text.native.as_ref(),
-                        &text.text,
-                        &[],
-                    ),
+                    metadata: BlockMetadata {
+                        signature,
+                        encrypted,
+                        extra: stored_extra(&text.extra),
+                        ..BlockMetadata::default()
+                    }
+                    .with_native(text.native.as_ref(), &text.text, &[]),
                 }
             }
             Block::Thinking(thinking) => StoredBlock::of_thinking(thinking),
@@ -172,8 +178,13 @@ impl<'a> StoredBlock<'a> {
                     CallId::Given(id) => (id, false),
                     CallId::Invented(id) => (id, true),
                 };
-                let metadata =
-                    BlockMetadata { id: some(id), name: some(&call.name), invented_id, ..BlockMetadata::default() };
+                let metadata = BlockMetadata {
+                    id: some(id),
+                    name: some(&call.name),
+                    invented_id,
+                    extra: stored_extra(&call.extra),
+                    ..BlockMetadata::default()
+                };
                 StoredBlock {
                     kind,
                     text: Cow::Borrowed(text),
@@ -231,6 +242,7 @@ impl<'a> StoredBlock<'a> {
             span: thinking.span.map(|span| (span.started.0, span.ended.0)),
             signature: seal(seals.and_then(|seals| seals.signature.as_ref()), SealKind::Signature),
             encrypted: seal(seals.and_then(|seals| seals.encrypted.as_ref()), SealKind::Encrypted),
+            extra: stored_extra(&thinking.extra),
             ..BlockMetadata::default()
         };
         StoredBlock {
@@ -243,20 +255,21 @@ impl<'a> StoredBlock<'a> {
     pub(crate) fn into_block(self) -> Result<Block, Unreadable> {
         let StoredBlock { kind, text, metadata } = self;
         let native = metadata.native(&text)?;
+        let extra = metadata.extra()?;
         let text = text.into_owned();
         Ok(match kind {
             StoredKind::Text => {
-                Block::Text(Text { text, seal: single(metadata.signature, metadata.encrypted), native })
+                Block::Text(Text { text, seal: single(metadata.signature, metadata.encrypted), native, extra })
             }
-            StoredKind::ThinkingOpen => thinking(ThinkingContent::Open { text }, metadata, native)?,
+            StoredKind::ThinkingOpen => thinking(ThinkingContent::Open { text }, metadata, native, extra)?,
             StoredKind::ThinkingSealed => {
-                thinking(ThinkingContent::Sealed { text, seals: metadata.seals() }, metadata, native)?
+                thinking(ThinkingContent::Sealed { text, seals: metadata.seals() }, metadata, native, extra)?
             }
             StoredKind::ThinkingHidden => {
-                thinking(ThinkingContent::Hidden { seals: metadata.seals() }, metadata, native)?
+                thinking(ThinkingContent::Hidden { seals: metadata.seals() }, metadata, native, extra)?
             }
-            StoredKind::ToolCall => call(Arguments::Json(text), metadata, native)?,
-            StoredKind::BrokenToolCall => call(Arguments::Broken(text), metadata, native)?,
+            StoredKind::ToolCall => call(Arguments::Json(text), metadata, native, extra)?,
+            StoredKind::BrokenToolCall => call(Arguments::Broken(text), metadata, native, extra)?,
             StoredKind::ToolResult => Block::ToolResult(ToolResult {
                 id: needed(metadata.id, "id")?,
                 name: needed(metadata.name, "name")?,
@@ -282,6 +295,7 @@ fn thinking(
     content: ThinkingContent,
     metadata: BlockMetadata<'_>,
     native: Option<Native>,
+    extra: Extra,
 ) -> Result<Block, Unreadable> {
     Ok(Block::Thinking(Thinking {
         content,
@@ -290,10 +304,16 @@ fn thinking(
         items: metadata.items.into_iter().map(|(start, end)| start..end).collect(),
         span: metadata.span.map(|(started, ended)| ThinkingSpan { started: Time(started), ended: Time(ended) }),
         native,
+        extra,
     }))
 }
 
-fn call(arguments: Arguments, metadata: BlockMetadata<'_>, native: Option<Native>) -> Result<Block, Unreadable> {
+fn call(
+    arguments: Arguments,
+    metadata: BlockMetadata<'_>,
+    native: Option<Native>,
+    extra: Extra,
+) -> Result<Block, Unreadable> {
     let id = needed(metadata.id, "id")?;
     Ok(Block::ToolCall(ToolCall {
         id: if metadata.invented_id { CallId::Invented(id) } else { CallId::Given(id) },
@@ -301,10 +321,20 @@ fn call(arguments: Arguments, metadata: BlockMetadata<'_>, native: Option<Native
         arguments,
         seal: single(metadata.signature, metadata.encrypted),
         native,
+        extra,
     }))
 }
 
+fn stored_extra(extra: &Extra) -> Option<Cow<'static, str>> {
+    (!extra.is_empty()).then(|| Cow::Owned(extra.to_json()))
+}
+
 impl<'a> BlockMetadata<'a> {
+    fn extra(&self) -> Result<Extra, Unreadable> {
+        let json = self.extra.as_deref().unwrap_or("{}");
+        Extra::from_json(json).map_err(|error| Unreadable(error.to_string()))
+    }
+
     fn seals(&self) -> Seals {
         let seal = |seal: &Option<StoredSeal<'_>>, usual| seal.clone().map(|seal| seal.into_seal(usual));
         Seals {
@@ -506,6 +536,7 @@ mod tests {
             items: std::iter::once(0..text.len()).collect(),
             span: None,
             native: Some(Native { json: native.to_owned(), text_member: None }),
+            extra: Default::default(),
         })
     }
 

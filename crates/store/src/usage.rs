@@ -70,6 +70,8 @@ pub struct UsageRow {
     pub n_replies: u64,
     pub input: TokenTotal,
     pub cached: TokenTotal,
+    /// Tokens written to the provider's cache.
+    pub cache_write: TokenTotal,
     pub thinking: TokenTotal,
     pub answer: TokenTotal,
     /// From sending the request to the last byte; only for replies that were timed.
@@ -112,6 +114,7 @@ impl UsageTotals {
             n_replies: 0,
             input: TokenTotal::default(),
             cached: TokenTotal::default(),
+            cache_write: TokenTotal::default(),
             thinking: TokenTotal::default(),
             answer: TokenTotal::default(),
             seconds: None,
@@ -122,6 +125,7 @@ impl UsageTotals {
         line.n_replies += 1;
         line.input.add(TokenTotal { count: reply.usage.input.unwrap_or(0), is_estimate: reply.usage.input.is_none() });
         line.cached.add(TokenTotal { count: reply.usage.cached.unwrap_or(0), is_estimate: false });
+        line.cache_write.add(TokenTotal { count: reply.usage.cache_write.unwrap_or(0), is_estimate: false });
         line.thinking.add(thinking);
         line.answer.add(answer);
         add_seconds(&mut line.seconds, reply.took_ms);
@@ -197,7 +201,7 @@ mod tests {
     fn reply(input: Option<u64>, output: Option<u64>, reasoning: Option<u64>, cached: Option<u64>) -> ReplyUsage {
         ReplyUsage {
             origin: Origin::default(),
-            usage: Usage { input, output, reasoning, cached },
+            usage: Usage { input, output, reasoning, cached, cache_write: None },
             thinking_guess: 40,
             answer_guess: 10,
             took_ms: None,

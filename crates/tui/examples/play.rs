@@ -209,6 +209,7 @@ impl Script {
             arguments: Arguments::parse(arguments.into()),
             seal: None,
             native: None,
+            extra: Default::default(),
         };
         self.tell(Update::Closed { block, value: Box::new(Block::ToolCall(call.clone())) })?;
         let permit = self.ask()?;
@@ -283,7 +284,15 @@ impl Script {
 
 fn thinking(text: &str, span: Option<ThinkingSpan>) -> Thinking {
     let content = ThinkingContent::Open { text: text.into() };
-    Thinking { content, source: "reasoning_content".into(), id: None, items: Vec::new(), span, native: None }
+    Thinking {
+        content,
+        source: "reasoning_content".into(),
+        id: None,
+        items: Vec::new(),
+        span,
+        native: None,
+        extra: Default::default(),
+    }
 }
 
 fn now() -> Time {

@@ -34,7 +34,7 @@ actions! {
     Send, "send", ["enter"], "send; during a turn, queue";
     NewLine, "new_line", ["alt+enter", "shift+enter", "ctrl+j"], "insert a new line";
     Stop, "stop", ["esc"], "stop the turn, and keep what was received";
-    Clear, "clear", ["ctrl+c"], "clear the input; twice quits";
+    Clear, "clear", ["ctrl+c"], "stop what runs, else clear the input; twice on an empty line quits";
     Leave, "leave", ["ctrl+d"], "quit, if the input is empty";
     ToggleThinking, "toggle_thinking", ["ctrl+t"], "switch the view of thinking: full, live, collapsed, off";
     FoldLast, "fold_last", ["ctrl+o"], "open or fold the last block";

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use aside_core::block::{Arguments, ToolCall, ToolResult};
-use aside_core::event::{BlockId, BlockOpening, Event, ProseKind};
+use aside_core::event::{BlockId, BlockOpening, Event, Note, NoteCode, ProseKind};
 use aside_core::fold::Fold;
 use aside_core::json_text::split_within;
 use aside_core::permission_question::escape_unsafe;
@@ -428,10 +428,13 @@ impl<O: Write, E: Write> Front for PlainOutput<O, E> {
                 Event::Closed { block } => self.closed(block),
                 Event::Refiled { block, to } => self.refiled(block, to, fold),
                 Event::Restated { .. } | Event::Item { .. } | Event::Sealed { .. } | Event::Identified { .. } => (),
+                // Nothing was lost or changed; `--json` shows it.
+                Event::Noted(Note { code: NoteCode::Kept, .. }) => (),
                 Event::Noted(note) => self.print_line(&format!("note: {}", note.message)),
                 Event::Ended(_) => self.reply_ended(fold),
                 Event::Started { .. }
                 | Event::NativeItem { .. }
+                | Event::Extra { .. }
                 | Event::EmptyThinkingField { .. }
                 | Event::Usage(_) => (),
                 Event::Grew { .. } => (),

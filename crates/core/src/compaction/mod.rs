@@ -199,13 +199,13 @@ pub(crate) const MARK: &str = "compacted";
 pub fn summary_message(summary: &str) -> Option<Message> {
     let summary = summary.trim();
     let text = format!("Summary of the conversation so far:\n\n{summary}");
-    let extra = vec![(MARK.to_owned(), "true".to_owned())];
-    (!summary.is_empty()).then(|| Message { extra, ..text_message(Role::User, text) })
+    let unknown_members = vec![(MARK.to_owned(), "true".to_owned())];
+    (!summary.is_empty()).then(|| Message { unknown_members, ..text_message(Role::User, text) })
 }
 
 /// Whether a message is a summary that [`summary_message`] made.
 pub fn is_summary(message: &Message) -> bool {
-    message.role == Role::User && message.extra.iter().any(|(name, value)| name == MARK && value == "true")
+    message.role == Role::User && message.unknown_members.iter().any(|(name, value)| name == MARK && value == "true")
 }
 
 fn text_message(role: Role, text: String) -> Message {

@@ -133,6 +133,7 @@ mod tests {
             items: Vec::new(),
             span: None,
             native: None,
+            extra: Default::default(),
         });
         let strange = Native { json: r#"{"type":"new","reasoning":"SECRET"}"#.to_owned(), text_member: None };
         let call = ToolCall {
@@ -141,6 +142,7 @@ mod tests {
             arguments: Arguments::Json(r#"{"k":1}"#.to_owned()),
             seal: None,
             native: Some(Native { json: r#"{"thought":"SECRET"}"#.to_owned(), text_member: None }),
+            extra: Default::default(),
         };
         let result = |content: &str, is_error| {
             let (id, name) = ("1".to_owned(), "get".to_owned());

@@ -59,7 +59,7 @@ fn without_seals(block: Block) -> Option<Block> {
     match block {
         // The block only carried its seal.
         Block::Text(text) if text.text.is_empty() && text.seal.is_some() => None,
-        Block::Text(text) => Some(Block::Text(Text { text: text.text, ..Text::default() })),
+        Block::Text(text) => Some(Block::Text(Text { text: text.text, extra: text.extra, ..Text::default() })),
         Block::Thinking(thinking) => match thinking.content {
             ThinkingContent::Open { text } | ThinkingContent::Sealed { text, .. } => {
                 Some(Block::Thinking(Thinking { content: ThinkingContent::Open { text }, native: None, ..thinking }))
@@ -183,7 +183,7 @@ fn write_rest(message: &Message, out: &mut ObjectWriter) {
         out.push_raw("usage", &json::usage(usage));
     }
     out.push_list("blocks", message.blocks.iter().map(json::block));
-    write_extra(message, out);
+    write_unknown_members(message, out);
 }
 
 /// Writes the metadata of a message, except usage.
@@ -206,11 +206,14 @@ pub(super) fn write_metadata(message: &Message, out: &mut ObjectWriter) {
     if message.interrupted {
         out.push_raw("interrupted", "true");
     }
+    if !message.extra.is_empty() {
+        out.push_raw("extra", &message.extra.to_json());
+    }
 }
 
 /// Writes members that other programs added.
-pub(super) fn write_extra(message: &Message, out: &mut ObjectWriter) {
-    for (key, value) in message.extra.iter().filter(|(key, _)| !KNOWN_MEMBERS.contains(&key.as_str())) {
+pub(super) fn write_unknown_members(message: &Message, out: &mut ObjectWriter) {
+    for (key, value) in message.unknown_members.iter().filter(|(key, _)| !KNOWN_MEMBERS.contains(&key.as_str())) {
         out.push(key, value);
     }
 }

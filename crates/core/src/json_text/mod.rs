@@ -16,8 +16,8 @@ mod write;
 pub(crate) use compact::{canonical, compact, compact_pieces};
 pub use read::short_members;
 pub(crate) use read::{
-    FirstChoice, Indexed, JsonString, at_path, count_of, is_empty_value, member, members, parse, range_of, read,
-    string_of, text_member, text_of,
+    FirstChoice, Indexed, JsonString, at_path, count_of, is_empty_value, kept_members, member, members, parse,
+    range_of, read, string_of, text_member, text_of,
 };
 pub use string::{JsonText, split_within};
 pub(crate) use truncated::close_truncated;

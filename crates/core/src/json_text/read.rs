@@ -121,6 +121,51 @@ macro_rules! members {
 }
 pub(crate) use members;
 
+/// As [`members`], and remembers in `unread` whether there were other members.
+/// Those after `else` are understood and hold nothing to keep.
+macro_rules! kept_members {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $key:literal => $field:ident: $kind:ty),* $(,)? } else $($ignored:literal)|*;)*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Default)]
+        pub(super) struct $name<'a> {
+            $($(#[$field_meta])* pub(super) $field: $kind,)*
+            pub(super) unread: bool,
+        }
+
+        impl $name<'_> {
+            const IGNORED: &'static [&'static str] = &[$($ignored),*];
+
+            /// Visits the members that are not understood.
+            pub(super) fn each_unread<'v>(object: crate::json_text::Raw<'v>, mut take: impl FnMut(&str, crate::json_text::Raw<'v>)) {
+                crate::json_text::each_member(object, |key, value| match key {
+                    $($key)|* => (),
+                    _ if Self::IGNORED.contains(&key) => (),
+                    _ => take(key, value),
+                });
+            }
+        }
+
+        impl<'a> crate::json_text::FromJson<'a> for $name<'a> {
+            fn read(walk: &mut crate::json_text::JsonWalker<'a>) -> Result<$name<'a>, crate::json_text::NotJson> {
+                let mut out = $name::default();
+                walk.object(|key, walk| {
+                    match key {
+                        $($key => out.$field = crate::json_text::FromJson::read(walk)?,)*
+                        _ if Self::IGNORED.contains(&key) => walk.skip()?,
+                        _ => {
+                            let value = walk.value()?;
+                            out.unread |= !crate::json_text::is_empty_value(value);
+                        }
+                    }
+                    Ok(())
+                })?;
+                Ok(out)
+            }
+        }
+    )*};
+}
+pub(crate) use kept_members;
+
 /// Parses a text that holds one value.
 pub(crate) fn parse<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, NotJson> {
     JsonWalker::over(text, T::read)

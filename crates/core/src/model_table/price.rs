@@ -79,22 +79,27 @@ impl UsageCounting {
 struct BilledTokens {
     input: u64,
     cache_read: u64,
+    cache_write: u64,
     output: u64,
 }
 
 impl BilledTokens {
     fn of(usage: &Usage, counting: UsageCounting) -> Option<BilledTokens> {
         let (input, output) = (usage.input?, usage.output?);
-        let cached = usage.cached.unwrap_or(0);
-        let (input, cache_read) = match counting.cached {
-            CachedCount::InInput => (input.saturating_sub(cached), cached.min(input)),
-            CachedCount::SeparateFromInput => (input, cached),
+        let (cached, written) = (usage.cached.unwrap_or(0), usage.cache_write.unwrap_or(0));
+        let (input, cache_read, cache_write) = match counting.cached {
+            CachedCount::InInput => {
+                let cache_read = cached.min(input);
+                let cache_write = written.min(input - cache_read);
+                (input - cache_read - cache_write, cache_read, cache_write)
+            }
+            CachedCount::SeparateFromInput => (input, cached, written),
         };
         let separate = match counting.thinking {
             ThinkingCount::InOutput => 0,
             ThinkingCount::SeparateFromOutput => usage.reasoning.unwrap_or(0),
         };
-        Some(BilledTokens { input, cache_read, output: output.saturating_add(separate) })
+        Some(BilledTokens { input, cache_read, cache_write, output: output.saturating_add(separate) })
     }
 }
 
@@ -102,14 +107,20 @@ impl Price {
     /// What a reply cost, in US dollars. None if a token count is unknown: a cost is never estimated.
     pub fn cost(&self, usage: &Usage, counting: UsageCounting) -> Option<f64> {
         let tokens = BilledTokens::of(usage, counting)?;
-        let size = tokens.input.saturating_add(tokens.cache_read);
+        let size = tokens.input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write);
         let tier = self.tiers.iter().rev().find(|tier| size > tier.from);
         let (input, output, cache_read) = match tier {
             Some(tier) => (tier.input, tier.output, tier.cache_read.or(self.cache_read)),
             None => (self.input, self.output, self.cache_read),
         };
         let of = |count: u64, price: f64| count as f64 * price / 1e6;
-        Some(of(tokens.input, input) + of(tokens.cache_read, cache_read.unwrap_or(input)) + of(tokens.output, output))
+        Some(
+            of(tokens.input, input)
+                + of(tokens.cache_read, cache_read.unwrap_or(input))
+                // The table has no price of cache writes per tier.
+                + of(tokens.cache_write, self.cache_write.unwrap_or(input))
+                + of(tokens.output, output),
+        )
     }
 }
 
@@ -122,8 +133,13 @@ mod tests {
         let tier = PriceTier { from: 200_000, input: 2.0, output: 20.0, cache_read: Some(0.2) };
         let price =
             Price { input: 1.0, output: 10.0, cache_read: Some(0.1), cache_write: Some(1.25), tiers: vec![tier] };
-        let usage =
-            |input, output, reasoning, cached| Usage { input: Some(input), output: Some(output), reasoning, cached };
+        let usage = |input, output, reasoning, cached| Usage {
+            input: Some(input),
+            output: Some(output),
+            reasoning,
+            cached,
+            cache_write: None,
+        };
         let inside = UsageCounting { thinking: ThinkingCount::InOutput, cached: CachedCount::InInput };
         let beside =
             UsageCounting { thinking: ThinkingCount::SeparateFromOutput, cached: CachedCount::SeparateFromInput };
@@ -136,6 +152,8 @@ mod tests {
             ("at a tier",         usage(200_000, 0, None, None),              inside, 0.2),
             ("above it",          usage(300_000, 1_000, None, Some(100_000)), inside, 0.4 + 0.02 + 0.02),
             ("cache counts too",  usage(150_000, 0, None, Some(100_000)),     beside, 0.3 + 0.02),
+            ("written",           Usage { cache_write: Some(40_000), ..usage(100_000, 0, None, Some(50_000)) }, inside, 0.01 + 0.005 + 0.05),
+            ("written beside",    Usage { cache_write: Some(40_000), ..usage(100_000, 0, None, None) },         beside, 0.1 + 0.05),
             ("thinking",          usage(0, 1_000, Some(500), None),           inside, 0.01),
             ("thinking beside",   usage(0, 1_000, Some(500), None),           beside, 0.015),
         ];

@@ -45,6 +45,35 @@ pub enum LeftOutReason {
         /// The protocol of the receiving provider.
         protocol: Protocol,
     },
+    /// The protocol has no such parameter.
+    NoParameter {
+        /// The protocol of the receiving provider.
+        protocol: Protocol,
+    },
+    /// The protocol has the parameter, but not this value.
+    NoSuchValue {
+        /// The protocol of the receiving provider.
+        protocol: Protocol,
+        /// The value.
+        value: String,
+    },
+    /// A member that only another protocol has.
+    OtherProtocol {
+        /// The protocol that has it.
+        protocol: Protocol,
+    },
+    /// This model refuses the parameter.
+    Refused,
+    /// This model refuses the parameter while it thinks.
+    RefusedWhileThinking,
+    /// It has no meaning while thinking is off.
+    ThinkingOff,
+    /// This provider takes an effort or a budget, and the effort is sent.
+    NotWithEffort,
+    /// It has no meaning without tools.
+    NoTools,
+    /// Something else in the request determines the value.
+    AlreadySet,
 }
 
 impl LeftOut {
@@ -91,6 +120,19 @@ impl fmt::Display for LeftOutReason {
             LeftOutReason::NoErrorFlag { protocol } => {
                 write!(f, "tool results of the {protocol} protocol have no error flag")
             }
+            LeftOutReason::NoParameter { protocol } => write!(f, "the {protocol} protocol has no such parameter"),
+            LeftOutReason::NoSuchValue { protocol, value } => {
+                write!(f, "the {protocol} protocol has no value `{value}` for it")
+            }
+            LeftOutReason::OtherProtocol { protocol } => write!(f, "only the {protocol} protocol has it"),
+            LeftOutReason::Refused => f.write_str("this model does not accept it"),
+            LeftOutReason::RefusedWhileThinking => f.write_str("this model does not accept it while it thinks"),
+            LeftOutReason::ThinkingOff => f.write_str("thinking is switched off"),
+            LeftOutReason::NotWithEffort => {
+                f.write_str("this provider takes an effort or a budget, not both, and the effort is sent")
+            }
+            LeftOutReason::NoTools => f.write_str("the request has no tools"),
+            LeftOutReason::AlreadySet => f.write_str("another part of the request determines it"),
         }
     }
 }

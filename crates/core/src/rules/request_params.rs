@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::RequestPreferences;
+use super::{LeftOut, LeftOutReason, RequestPreferences};
 use crate::dialect::{AskRules, Off, Patch};
 use crate::json_text::{set_value, value_at};
 use crate::protocol::Protocol;
@@ -21,6 +21,8 @@ pub(crate) struct RequestParams {
     /// The model will or may think.
     pub thinks: bool,
     pub notes: Vec<String>,
+    /// What was preferred and is not sent.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Builds the parameters of a request, apart from its messages.
@@ -59,8 +61,7 @@ pub(crate) fn request_params(
             merge(&mut params.parameters, flag);
         }
     }
-    params.set_limits(rules, preferences);
-    params.set_sampling(rules, preferences, protocol, thinks);
+    params.set_limits(rules, preferences, protocol);
     params
 }
 
@@ -100,7 +101,7 @@ impl RequestParams {
     fn set_effort(&mut self, rules: &AskRules, preferences: &RequestPreferences) {
         let Some(preferred) = preferences.effort else { return };
         if rules.effort.path.is_empty() || rules.effort.values.is_empty() {
-            self.notes.push(format!("this model takes no effort; `{preferred}` was not sent"));
+            self.left_out.push(LeftOut::new("thinking.effort", LeftOutReason::Refused));
             return;
         }
         let word = match rules.effort.map.get(preferred.as_str()) {
@@ -117,13 +118,13 @@ impl RequestParams {
     fn set_budget(&mut self, rules: &AskRules, preferences: &RequestPreferences) {
         let Some(preferred) = preferences.budget else { return };
         if rules.budget.path.is_empty() {
-            self.notes.push(format!("this model takes no thinking budget; {preferred} was not sent"));
+            self.left_out.push(LeftOut::new("thinking.budget", LeftOutReason::Refused));
             return;
         }
         let both =
             |(a, b): &(String, String)| matches!((a.as_str(), b.as_str()), ("effort", "budget") | ("budget", "effort"));
         if self.effort.is_some() && rules.exclusive.iter().any(both) {
-            self.notes.push("this provider takes an effort or a budget, not both; the effort was sent".to_owned());
+            self.left_out.push(LeftOut::new("thinking.budget", LeftOutReason::NotWithEffort));
             return;
         }
         let (least, most) = rules.budget.range.unwrap_or((1, u64::MAX));
@@ -150,7 +151,7 @@ impl RequestParams {
 
     /// Sets the output limit, and lowers the budget so that tokens are left for
     /// an answer.
-    fn set_limits(&mut self, rules: &AskRules, preferences: &RequestPreferences) {
+    fn set_limits(&mut self, rules: &AskRules, preferences: &RequestPreferences, protocol: Protocol) {
         let Some(mut limit) = preferences.max_tokens.or(rules.max_tokens.default) else { return };
         let budget = (!rules.budget.path.is_empty()).then(|| value_at(&self.parameters, &rules.budget.path)).flatten();
         if let Some(budget) = budget.and_then(Value::as_u64).filter(|budget| *budget >= limit) {
@@ -167,26 +168,9 @@ impl RequestParams {
         }
         if !rules.max_tokens.path.is_empty() {
             set_value(&mut self.parameters, &rules.max_tokens.path, Value::from(limit));
-        }
-    }
-
-    fn set_sampling(&mut self, rules: &AskRules, preferences: &RequestPreferences, protocol: Protocol, thinks: bool) {
-        let Some(temperature) = preferences.temperature else { return };
-        let forbids = |names: &[String]| names.iter().any(|name| name == "temperature");
-        if forbids(&rules.forbid) {
-            self.notes.push("this model takes no temperature; none was sent".to_owned());
-        } else if thinks && forbids(&rules.forbid_when_on) {
-            self.notes.push("this model takes no temperature while it thinks; none was sent".to_owned());
-        } else {
-            let path = match protocol {
-                Protocol::Gemini => "generationConfig.temperature",
-                Protocol::Bedrock => "inferenceConfig.temperature",
-                Protocol::Ollama => "options.temperature",
-                Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Anthropic | Protocol::Cohere => {
-                    "temperature"
-                }
-            };
-            set_value(&mut self.parameters, path, Value::from(temperature));
+        } else if preferences.max_tokens.is_some() {
+            let reason = LeftOutReason::NoParameter { protocol };
+            self.left_out.push(LeftOut::new("max_output_tokens", reason));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The settings that matter for one request, resolved each time.
 
 use crate::dialect::EchoRules;
+use crate::parameters::Parameters;
 use crate::settings::{Effort, SendEmpty, SettingKey, Settings, StripThinking, SummaryMode};
 
 /// The user's preferences, resolved from all layers.
@@ -112,5 +113,18 @@ impl RequestPreferences {
             temperature: settings.temperature(),
             repair_effect: RepairEffect::default(),
         }
+    }
+
+    /// The only place where settings and the parameters of a request meet: a
+    /// parameter wins.
+    pub(crate) fn overridden_by(mut self, parameters: &Parameters) -> RequestPreferences {
+        let thinking = &parameters.thinking;
+        self.enabled = thinking.enabled.unwrap_or(self.enabled);
+        self.effort = thinking.effort.or(self.effort);
+        self.budget = thinking.budget.or(self.budget);
+        self.summary = thinking.summary.or(self.summary);
+        self.max_tokens = parameters.max_output_tokens.or(self.max_tokens);
+        self.temperature = parameters.sampling.temperature.or(self.temperature);
+        self
     }
 }

@@ -135,11 +135,13 @@ impl ReportedCount {
     }
 }
 
-/// The reported input tokens of the whole request. Two protocols report cached
-/// tokens separately.
+/// The reported input tokens of the whole request. Two protocols report tokens
+/// read from or written to the cache separately.
 pub fn reported_input(protocol: Protocol, usage: &Usage) -> Option<u64> {
     let cached = match protocol {
-        Protocol::Anthropic | Protocol::Bedrock => usage.cached.unwrap_or(0),
+        Protocol::Anthropic | Protocol::Bedrock => {
+            usage.cached.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0))
+        }
         Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Gemini | Protocol::Ollama | Protocol::Cohere => 0,
     };
     usage.input.map(|input| input.saturating_add(cached))

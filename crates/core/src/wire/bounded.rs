@@ -10,6 +10,9 @@ use crate::json_text::split_within;
 const BLOCK_OVERHEAD: u64 = 256;
 /// Approximate cost of a summary item besides its text.
 const ITEM_OVERHEAD: u64 = 64;
+/// Approximate cost of a member without a neutral form, besides its name and
+/// value.
+const EXTRA_OVERHEAD: u64 = 64;
 
 /// The bytes a reply may still use.
 #[derive(Debug)]
@@ -157,6 +160,10 @@ impl Sink for BoundedSink<'_> {
             Event::Identified { id: name, .. }
             | Event::Started { model: name }
             | Event::EmptyThinkingField { field: name } => self.budget.spend(name.len() as u64),
+            Event::Extra { value, .. } => {
+                let name = value.name.len() + value.member.map_or(0, str::len);
+                self.budget.spend(EXTRA_OVERHEAD + (name + value.json.len()) as u64)
+            }
             Event::Refiled { .. } => !self.budget.is_full,
             // Every opened block is also closed.
             Event::Closed { block } => self.budget.block(block).is_some(),

@@ -3,13 +3,19 @@
 //! Assistant messages are read by the reply decoder, because they have the same
 //! shape in a request and in a reply.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::parameters_in::read_parameters;
 use super::{Decoder, chat, cohere, converse, gemini, messages, ollama, responses};
-use crate::block::{Block, CallId, Image, Native, Text, ToolResult, Unmodelled};
+use crate::block::{Block, CallId, Image, Native, Origin, Text, ToolResult, Unmodelled};
 use crate::conversation::ToolSpec;
 use crate::dialect::{DeltaMode, ItemText, Rules};
 use crate::fold::Fold;
-use crate::json_text::{JsonKind, Raw, at_path, compact, count_of, each_element, member, text_member, text_of};
+use crate::json_text::{JsonKind, Raw, at_path, compact, each_element, each_member, member, text_member, text_of};
 use crate::message::{Message, Role};
+use crate::parameters::{NativeTool, Parameters, ProtocolMembers};
 use crate::protocol::Protocol;
 use crate::tags::TagStart;
 
@@ -25,24 +31,23 @@ pub struct ClientRequest {
     pub messages: Vec<Message>,
     /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
-    /// The most tokens of the reply. None if the client sets none.
-    pub max_tokens: Option<u64>,
-    /// Whether a tool must be called.
-    pub choice: ToolChoice,
+    /// Everything else that the client asks for.
+    pub parameters: Parameters,
 }
 
-/// Whether the model may, must or must not call a tool.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum ToolChoice {
-    /// The model decides.
-    #[default]
-    Auto,
-    /// No tool may be called.
-    Never,
-    /// Any tool must be called.
-    Required,
-    /// The tool of this name must be called.
-    Named(String),
+impl ClientRequest {
+    /// Names the provider that the client has its messages from. Only then are
+    /// seals and native items sent back to it.
+    #[must_use]
+    pub fn with_origin(mut self, origin: &Origin) -> ClientRequest {
+        for message in &mut self.messages {
+            let has_native_parts = message.blocks.iter().any(|block| matches!(block, Block::Unmodelled(_)));
+            if message.role == Role::Assistant || has_native_parts {
+                message.origin = Some(origin.clone());
+            }
+        }
+        self
+    }
 }
 
 /// The body is not a valid request of its protocol.
@@ -64,7 +69,7 @@ pub fn read_request(protocol: Protocol, rules: &Rules, body: &str) -> Result<Cli
     }
     let mut reader = ClientRequestReader::new(protocol, rules);
     reader.request.model = text_member(raw, "model");
-    reader.request.max_tokens = at_path(raw, &rules.ask.max_tokens.path).and_then(count_of);
+    reader.request.parameters = read_parameters(protocol, &rules.ask, raw)?;
     let streams = member(raw, "stream").and_then(|value| value.get().parse().ok());
     reader.request.streams = match protocol {
         Protocol::Gemini | Protocol::Bedrock => None,
@@ -160,40 +165,47 @@ impl ClientRequestReader {
 
     /// Tools of the form `{"type":"function","function":{…}}`, which several
     /// protocols use.
-    pub(super) fn push_function_tools(&mut self, body: Raw<'_>) {
-        for tool in member(body, "tools").map(elements).unwrap_or_default() {
-            if let Some(function) = member(tool, "function") {
-                self.push_tool(function, &["parameters"]);
+    pub(super) fn push_function_tools(&mut self, body: Raw<'_>) -> Result<(), UnreadableRequest> {
+        let tools = member(body, "tools").map(elements).unwrap_or_default();
+        tools.into_iter().try_for_each(|tool| self.push_tool(tool, Some("function"), &["parameters"]))
+    }
+
+    /// Adds a tool. Its name is in the object `inner`, or in the tool itself, and
+    /// its parameters are the first of `schemas` that is present there. Without that
+    /// object it is a tool that the provider runs itself.
+    pub(super) fn push_tool(
+        &mut self,
+        tool: Raw<'_>,
+        inner: Option<&str>,
+        schemas: &[&str],
+    ) -> Result<(), UnreadableRequest> {
+        let Some(function) = inner.map_or(Some(tool), |inner| member(tool, inner)) else {
+            self.push_native_tool(tool.get());
+            return Ok(());
+        };
+        let schema = schemas.iter().find_map(|path| at_path(function, path));
+        let text = |name: &str| text_member(function, name).unwrap_or_default();
+        let parameters = schema.map_or("{}".into(), |schema| compact(schema.get()));
+        let mut spec = ToolSpec::new(text("name"), text("description"), parameters);
+        spec.strict = member(function, "strict").and_then(|strict| strict.get().parse().ok());
+        let is_schema = |name: &str| schemas.iter().any(|path| path.split('.').next() == Some(name));
+        let mut members =
+            other_members(function, |name| ["name", "description", "strict"].contains(&name) || is_schema(name))?;
+        if let Some(inner) = inner {
+            let below = std::mem::replace(&mut members, other_members(tool, |name| name == inner)?);
+            if !below.is_empty() {
+                members.insert(inner.to_owned(), below.into_iter().collect());
             }
         }
+        spec.extra = (!members.is_empty()).then(|| ProtocolMembers::new(self.protocol, members));
+        self.request.tools.push(spec);
+        Ok(())
     }
 
-    /// Adds a tool; its parameters are the first of `schemas` that is present.
-    pub(super) fn push_tool(&mut self, tool: Raw<'_>, schemas: &[&str]) {
-        let schema = schemas.iter().find_map(|path| at_path(tool, path));
-        self.request.tools.push(ToolSpec {
-            name: text_member(tool, "name").unwrap_or_default(),
-            description: text_member(tool, "description").unwrap_or_default(),
-            parameters: schema.map_or("{}".into(), |schema| compact(schema.get())).into_owned(),
-        });
-    }
-
-    /// `auto`, `none`, `required`, or an object that names a tool.
-    pub(super) fn read_tool_choice(&mut self, body: Raw<'_>) {
-        let Some(choice) = member(body, "tool_choice") else { return };
-        let mode = text_of(choice).or_else(|| text_member(choice, "type")).unwrap_or_default();
-        let name = text_member(choice, "name").or_else(|| at_path(choice, "function.name").and_then(text_of));
-        self.request.choice = match (mode.to_lowercase().as_str(), name) {
-            ("none", _) => ToolChoice::Never,
-            ("required" | "any", _) => ToolChoice::Required,
-            (_, Some(name)) => ToolChoice::Named(name),
-            _ => ToolChoice::Auto,
-        };
-    }
-
-    pub(super) fn read_max_tokens(&mut self, body: Raw<'_>, paths: &[&str]) {
-        let known = || paths.iter().find_map(|path| at_path(body, path).and_then(count_of));
-        self.request.max_tokens = self.request.max_tokens.or_else(known);
+    /// Keeps a tool that the provider runs itself.
+    pub(super) fn push_native_tool(&mut self, json: &str) {
+        let tool = NativeTool::new(self.protocol, compact(json).into_owned());
+        self.request.parameters.native_tools.push(tool);
     }
 
     /// Matches tool results to calls by id, else by name, else by order.
@@ -218,6 +230,23 @@ impl ClientRequestReader {
             }
         }
     }
+}
+
+/// The members of a tool that are not known, apart from a type that every tool of
+/// its protocol has or may have.
+fn other_members(tool: Raw<'_>, is_known: impl Fn(&str) -> bool) -> Result<BTreeMap<String, Value>, UnreadableRequest> {
+    let (mut members, mut problem) = (BTreeMap::new(), None);
+    each_member(tool, |name, value| {
+        let is_usual_type = name == "type" && matches!(value.get(), "\"function\"" | "\"custom\"");
+        if is_known(name) || is_usual_type {
+            return;
+        }
+        match serde_json::from_str(value.get()) {
+            Ok(parsed) => drop(members.insert(name.to_owned(), parsed)),
+            Err(error) => problem = Some(unreadable(format!("tools: {name}"), error.to_string())),
+        }
+    });
+    problem.map_or(Ok(members), Err)
 }
 
 pub(super) fn elements(list: Raw<'_>) -> Vec<Raw<'_>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::call_ids::CallIds;
 use super::encode_cache::EncodeCache;
+use super::parameters_out::ParametersOut;
 use super::request_draft::{BodyTokens, RequestDraft};
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Origin;
@@ -13,15 +14,18 @@ use crate::conversation::ToolSpec;
 use crate::dialect::{Dialect, Dialects, Duty, Rules};
 use crate::history::EntryId;
 use crate::message::Message;
+use crate::parameters::{NO_PARAMETERS, Parameters};
 use crate::protocol::Protocol;
 use crate::rules::{
-    self, AppliedRepair, Decision, EgressReason, EgressTarget, LeftOut, RequestParams, RequestPreferences,
+    self, AppliedRepair, Decision, EgressReason, EgressTarget, LeftOut, LeftOutReason, RequestParams,
+    RequestPreferences,
 };
 use crate::settings::Settings;
 use crate::tokens::TokenCounter;
 
 /// A conversation to send, and where to send it.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Request<'a> {
     /// All dialects, for thinking that comes from another provider.
     pub dialects: &'a Dialects,
@@ -38,8 +42,58 @@ pub struct Request<'a> {
     /// What the user wants. [`crate::rules::dialect_defaults`] gives the layer
     /// of the dialect.
     pub settings: &'a Settings,
+    /// What this request asks for. It wins over the settings; what the dialect
+    /// forbids wins over both.
+    pub parameters: &'a Parameters,
     /// Repairs learned from earlier refusals of this endpoint.
     pub repairs: &'a [AppliedRepair],
+}
+
+impl<'a> Request<'a> {
+    /// A request without messages, tools, parameters and repairs.
+    pub fn new(
+        dialects: &'a Dialects,
+        dialect: &'a Dialect,
+        model: &'a str,
+        target: &'a Origin,
+        settings: &'a Settings,
+    ) -> Request<'a> {
+        Request {
+            dialects,
+            dialect,
+            model,
+            target,
+            messages: &[],
+            tools: &[],
+            settings,
+            parameters: &NO_PARAMETERS,
+            repairs: &[],
+        }
+    }
+
+    /// Sets the branch to send, oldest first.
+    #[must_use]
+    pub fn with_messages(self, messages: &'a [&'a Message]) -> Request<'a> {
+        Request { messages, ..self }
+    }
+
+    /// Sets the tools that the model may call.
+    #[must_use]
+    pub fn with_tools(self, tools: &'a [ToolSpec]) -> Request<'a> {
+        Request { tools, ..self }
+    }
+
+    /// Sets what the request asks for.
+    #[must_use]
+    pub fn with_parameters(self, parameters: &'a Parameters) -> Request<'a> {
+        Request { parameters, ..self }
+    }
+
+    /// Sets the repairs learned from earlier refusals of this endpoint.
+    #[must_use]
+    pub fn with_repairs(self, repairs: &'a [AppliedRepair]) -> Request<'a> {
+        Request { repairs, ..self }
+    }
 }
 
 /// A request body, with the reason for every decision.
@@ -117,7 +171,7 @@ impl Encoder {
     pub fn encode(&mut self, request: &Request<'_>, entries: &[EntryId]) -> Encoded {
         let protocol = request.dialect.protocol;
         let mut rules = request.dialect.rules(Some(request.model)).clone();
-        let mut preferences = RequestPreferences::of(request.settings, &rules.echo);
+        let mut preferences = RequestPreferences::of(request.settings, &rules.echo).overridden_by(request.parameters);
         for applied in request.repairs {
             rules::apply_repair(applied, &mut rules, &mut preferences);
         }
@@ -162,6 +216,23 @@ impl Encoder {
         if egress.loop_lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
             unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
         }
+        let mut left_out = egress.left_out;
+        left_out.append(&mut params.left_out);
+        if !params.thinks {
+            let thinking = &request.parameters.thinking;
+            let unused =
+                [("thinking.effort", thinking.effort.is_some()), ("thinking.budget", thinking.budget.is_some())];
+            let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
+            left_out.extend(unused.map(|(path, _)| LeftOut::new(path, LeftOutReason::ThinkingOff)));
+        }
+        let mut parameters_out = ParametersOut {
+            protocol,
+            rules: &rules.ask,
+            thinks: params.thinks,
+            body: &mut params.parameters,
+            left_out: &mut left_out,
+        };
+        parameters_out.write(request.parameters, preferences.temperature, request.tools);
         let cache_key = CacheKey { dialect: request.dialect.id.clone(), rules, preferences };
         if self.cache_key.as_ref() != Some(&cache_key) {
             self.cache.clear_messages();
@@ -169,10 +240,12 @@ impl Encoder {
         let cache_key = self.cache_key.insert(cache_key);
         let RequestParams { parameters, headers, effort, mut notes, .. } = params;
         let draft = RequestDraft {
+            protocol,
             model: request.model,
             messages: request.messages,
             plans: &egress.steps,
             tools: request.tools,
+            native_tools: &request.parameters.native_tools,
             parameters: &parameters,
             rules: &cache_key.rules,
             preferences: &cache_key.preferences,
@@ -195,7 +268,7 @@ impl Encoder {
             effort,
             unmet,
             notes,
-            left_out: egress.left_out,
+            left_out,
         }
     }
 }

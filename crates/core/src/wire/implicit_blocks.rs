@@ -16,6 +16,11 @@ impl BlockIds {
         self.0 += 1;
         id
     }
+
+    /// The newest block.
+    pub(super) fn last(&self) -> Option<BlockId> {
+        self.0.checked_sub(1).map(BlockId)
+    }
 }
 
 /// Emits a complete block of unknown shape.

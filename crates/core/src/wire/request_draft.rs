@@ -7,21 +7,27 @@ use serde_json::{Map, Value};
 
 use super::call_ids::CallIds;
 use super::encode_cache::EncodeCache;
+use super::parameters_out::has_strict_tools;
 use crate::block::{Arguments, Block, Thinking};
 use crate::conversation::ToolSpec;
 use crate::dialect::{Carrier, Foreign, Rules};
 use crate::history::EntryId;
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter, list_of, object_into};
 use crate::message::{Message, Role};
+use crate::parameters::NativeTool;
+use crate::protocol::Protocol;
 use crate::rules::{DummySeals, EgressAction, MessagePlan, RequestPreferences};
 
 /// A request before it is written in a protocol's form. Parameters come first and
 /// messages last, so that successive requests share a prefix.
 pub(super) struct RequestDraft<'a> {
+    pub(super) protocol: Protocol,
     pub(super) model: &'a str,
     pub(super) messages: &'a [&'a Message],
     pub(super) plans: &'a [MessagePlan],
     pub(super) tools: &'a [ToolSpec],
+    /// Those of other protocols are not sent.
+    pub(super) native_tools: &'a [NativeTool],
     pub(super) parameters: &'a Map<String, Value>,
     pub(super) rules: &'a Rules,
     pub(super) preferences: &'a RequestPreferences,
@@ -31,6 +37,15 @@ pub(super) struct RequestDraft<'a> {
     pub(super) call_ids: CallIds,
     /// Token counts, filled in while the body is written.
     pub(super) tokens: RefCell<BodyTokens>,
+}
+
+/// Where a member of a tool belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolLevel {
+    /// Next to the name.
+    Inner,
+    /// Around the object that holds the name.
+    Outer,
 }
 
 /// Token counts of a body.
@@ -51,6 +66,17 @@ impl<'a> RequestDraft<'a> {
         body
     }
 
+    /// Whether there is any tool to send.
+    pub(super) fn has_tools(&self) -> bool {
+        !self.tools.is_empty() || self.own_native_tools().next().is_some()
+    }
+
+    /// The tools that this provider runs itself.
+    pub(super) fn own_native_tools(&self) -> impl Iterator<Item = &'a NativeTool> {
+        let protocol = self.protocol;
+        self.native_tools.iter().filter(move |tool| tool.protocol == protocol)
+    }
+
     /// Adds the tools, each written by `write`, as the list `name`; nothing if
     /// there are none.
     pub(super) fn push_tools(
@@ -59,8 +85,11 @@ impl<'a> RequestDraft<'a> {
         name: &str,
         write: impl Fn(&mut NestedObject<'_>, &ToolSpec),
     ) {
-        if !self.tools.is_empty() {
-            body.list(name, |list| self.tools.iter().for_each(|tool| list.object(|out| write(out, tool))));
+        if self.has_tools() {
+            body.list(name, |list| {
+                self.tools.iter().for_each(|tool| list.object(|out| write(out, tool)));
+                self.own_native_tools().for_each(|tool| list.push_raw(&tool.json));
+            });
         }
     }
 
@@ -69,8 +98,38 @@ impl<'a> RequestDraft<'a> {
     pub(super) fn push_function_tools(&self, body: &mut ObjectWriter) {
         self.push_tools(body, "tools", |out, tool| {
             out.push_raw("type", "\"function\"");
-            out.object("function", |function| push_tool(function, tool, "parameters"));
+            out.object("function", |function| {
+                push_tool(function, tool, "parameters");
+                self.push_tool_members(function, tool, Some("function"), ToolLevel::Inner);
+            });
+            self.push_tool_members(out, tool, Some("function"), ToolLevel::Outer);
         });
+    }
+
+    /// Adds the members of a tool that only some protocols have: `strict`, and the
+    /// members without a neutral form. `inner` is the object that holds its name, if
+    /// that is not the tool itself.
+    pub(super) fn push_tool_members(
+        &self,
+        out: &mut NestedObject<'_>,
+        tool: &ToolSpec,
+        inner: Option<&str>,
+        level: ToolLevel,
+    ) {
+        if let (ToolLevel::Inner, Some(strict)) = (level, tool.strict.filter(|_| has_strict_tools(self.protocol))) {
+            out.push_raw("strict", if strict { "true" } else { "false" });
+        }
+        let Some(extra) = tool.extra.as_ref().filter(|extra| extra.protocol == self.protocol) else { return };
+        for (name, value) in &extra.members {
+            match (level, inner == Some(name.as_str()), value) {
+                (ToolLevel::Inner, true, Value::Object(members)) => {
+                    members.iter().for_each(|(name, value)| out.push_raw(name, &value.to_string()));
+                }
+                (ToolLevel::Inner, false, value) if inner.is_none() => out.push_raw(name, &value.to_string()),
+                (ToolLevel::Outer, false, value) if inner.is_some() => out.push_raw(name, &value.to_string()),
+                (ToolLevel::Inner | ToolLevel::Outer, ..) => (),
+            }
+        }
     }
 
     /// A call id that this provider accepts; its own ids stay unchanged.
@@ -79,7 +138,12 @@ impl<'a> RequestDraft<'a> {
     }
 
     pub(super) fn push_parameters(&self, body: &mut ObjectWriter) {
-        for (name, value) in self.parameters {
+        self.push_parameters_except(body, "");
+    }
+
+    /// As above, without a member that the protocol writes together with others.
+    pub(super) fn push_parameters_except(&self, body: &mut ObjectWriter, member: &str) {
+        for (name, value) in self.parameters.iter().filter(|(name, _)| *name != member) {
             body.push_raw(name, &value.to_string());
         }
     }

@@ -57,6 +57,7 @@ impl RestatedToGrowth {
             | Event::Identified { .. }
             | Event::NativeItem { .. }
             | Event::Closed { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. }
             | Event::Usage(_)
             | Event::Noted(_)

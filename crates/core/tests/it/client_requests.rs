@@ -11,10 +11,11 @@ use aside_core::block::{
 use aside_core::conversation::ToolSpec;
 use aside_core::dialect::{Carrier, Details, Dialect, Rules};
 use aside_core::message::{Message, Role};
+use aside_core::parameters::ToolChoice;
 use aside_core::protocol::Protocol;
 use aside_core::rules::EgressAction;
 use aside_core::settings::Settings;
-use aside_core::wire::{ClientRequest, Encoded, Request, ToolChoice, encode, read_request};
+use aside_core::wire::{ClientRequest, Encoded, Request, encode, read_request};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
@@ -95,7 +96,7 @@ fn thinking_block(dialect: &Dialect, rules: &Rules, plan: &StepPlan) -> Block {
         }
         _ => (),
     }
-    Block::Thinking(Thinking { content, source, id: None, items, span: None, native })
+    Block::Thinking(Thinking { content, source, id: None, items, span: None, native, extra: Default::default() })
 }
 
 fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
@@ -118,6 +119,7 @@ fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
                 arguments: Arguments::Json(serde_json::json!({ "b": words, "a": [nth] }).to_string()),
                 seal: seal(SealKind::Signature, "Y2FsbA==").filter(|_| on_calls),
                 native: None,
+                extra: Default::default(),
             }));
             results.push(Block::ToolResult(ToolResult { id, name, content: words.clone(), is_error: nth == 1 }));
         }
@@ -133,16 +135,11 @@ fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
 
 fn send(dialect: &Dialect, messages: &[Message], tools: &[ToolSpec]) -> (Encoded, ClientRequest) {
     let messages: Vec<&Message> = messages.iter().collect();
-    let encoded = encode(&Request {
-        dialects: dialects(),
-        dialect,
-        model: "m",
-        target: &Origin::default(),
-        messages: &messages,
-        tools,
-        settings: &Settings::new(),
-        repairs: &[],
-    });
+    let encoded = encode(
+        &Request::new(dialects(), dialect, "m", &Origin::default(), &Settings::new())
+            .with_messages(&messages)
+            .with_tools(tools),
+    );
     let incoming = read_request(dialect.protocol, dialect.rules(Some("m")), &encoded.body);
     let incoming = incoming.unwrap_or_else(|error| panic!("{}: {error}\n{}", dialect.id, encoded.body));
     (encoded, incoming)
@@ -262,8 +259,10 @@ fn as_separate_fields(pieces: Vec<RequestPiece>, rules: &Rules) -> Vec<RequestPi
 fn check(dialect: &Dialect, messages: &[Message]) {
     let rules = dialect.rules(Some("m"));
     let schema = r#"{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}"#;
-    let tools = vec![ToolSpec { name: "get".into(), description: "Gets it.".into(), parameters: schema.into() }];
-    let (encoded, incoming) = send(dialect, messages, &tools);
+    let tools = vec![ToolSpec::new("get", "Gets it.", schema)];
+    let (encoded, mut incoming) = send(dialect, messages, &tools);
+    // Responses says that a tool is not strict; elsewhere that is the default.
+    incoming.tools.iter_mut().for_each(|tool| tool.strict = tool.strict.filter(|strict| *strict));
     let is_sent = |at: usize, index: usize| {
         let decision =
             encoded.decisions.iter().find(|decision| decision.message == at && decision.block == Some(index));
@@ -354,7 +353,7 @@ fn x1_a_forced_tool_is_recognized_in_every_protocol() {
     for (id, body, choice) in cases {
         let dialect = dialects().get(id).unwrap();
         let incoming = read_request(dialect.protocol, dialect.rules(None), body).unwrap();
-        assert_eq!(incoming.choice, *choice, "{id}: {body}");
+        assert_eq!(incoming.parameters.tool_choice, *choice, "{id}: {body}");
     }
 }
 

@@ -32,14 +32,27 @@ fn native() -> Option<Native> {
 
 fn thinking_block(content: ThinkingContent) -> Block {
     let (source, id) = ("reasoning".to_owned(), Some(THOUGHT.to_owned()));
-    Block::Thinking(Thinking { content, source, id, items: Vec::new(), span: None, native: native() })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id,
+        items: Vec::new(),
+        span: None,
+        native: native(),
+        extra: Default::default(),
+    })
 }
 
 fn block() -> impl Strategy<Value = Block> {
     let seals = || Seals { signature: Some(seal()), encrypted: Some(seal()) };
     let words = "[a-z ]{0,30}";
     prop_oneof![
-        words.prop_map(|text| Block::Text(Text { text, seal: Some(seal()), native: native() })),
+        words.prop_map(|text| Block::Text(Text {
+            text,
+            seal: Some(seal()),
+            native: native(),
+            extra: Default::default()
+        })),
         words.prop_map(|text| thinking_block(ThinkingContent::Open { text: text + THOUGHT })),
         words.prop_map(move |text| thinking_block(ThinkingContent::Sealed { text: text + THOUGHT, seals: seals() })),
         Just(thinking_block(ThinkingContent::Hidden { seals: seals() })),
@@ -49,6 +62,7 @@ fn block() -> impl Strategy<Value = Block> {
             arguments: Arguments::Json("{}".to_owned()),
             seal: Some(seal()),
             native: native(),
+            extra: Default::default()
         })),
         words.prop_map(|content| Block::ToolResult(ToolResult {
             id: "1".to_owned(),
@@ -86,16 +100,9 @@ fn history() -> impl Strategy<Value = (Vec<Message>, Vec<u64>, ContextUsage, Com
 /// The body of a request for a summary in this protocol.
 fn body(dialects: &Dialects, protocol: Protocol, messages: &[Message]) -> Arc<String> {
     let messages: Vec<&Message> = messages.iter().collect();
-    let request = Request {
-        dialects,
-        dialect: dialects.generic(protocol).unwrap(),
-        model: "m",
-        target: &Origin::default(),
-        messages: &messages,
-        tools: &[],
-        settings: &Settings::new(),
-        repairs: &[],
-    };
+    let (target, settings) = (Origin::default(), Settings::new());
+    let request =
+        Request::new(dialects, dialects.generic(protocol).unwrap(), "m", &target, &settings).with_messages(&messages);
     encode(&request).body
 }
 

@@ -60,7 +60,7 @@ fn a_whole_conversation_is_read_with_its_branches() {
     let Block::ToolCall(call) = &last.blocks[0] else { panic!("a call") };
     assert_eq!(call.arguments, Arguments::Json(r#"{"k":1}"#.to_owned()));
     assert_eq!(conversation.history.entries().len(), 5);
-    assert_eq!(conversation.history.entries()[2].message.extra, [("x-mine".to_owned(), "[1,2]".to_owned())]);
+    assert_eq!(conversation.history.entries()[2].message.unknown_members, [("x-mine".to_owned(), "[1,2]".to_owned())]);
 }
 
 #[test]

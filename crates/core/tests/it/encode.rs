@@ -33,7 +33,7 @@ impl EncodeSetup {
     fn new(dialect: &str) -> EncodeSetup {
         let sources = [DialectSource { path: "acme.toml", text: dialect }];
         let dialects = Dialects::with_user_files(&sources).unwrap_or_else(|error| panic!("{error}"));
-        let tool = ToolSpec { name: "get".into(), description: "d".into(), parameters: r#"{"type":"object"}"#.into() };
+        let tool = ToolSpec::new("get", "d", r#"{"type":"object"}"#);
         EncodeSetup { dialects, settings: Settings::new(), tools: vec![tool], repairs: Vec::new() }
     }
 
@@ -50,16 +50,12 @@ impl EncodeSetup {
     fn request<T>(&self, messages: &[Message], build: impl FnOnce(&Request<'_>) -> T) -> T {
         let messages: Vec<&Message> = messages.iter().collect();
         let target = Origin { provider: Some("acme".into()), ..Origin::default() };
-        build(&Request {
-            dialects: &self.dialects,
-            dialect: self.dialects.get("acme").unwrap(),
-            model: "m1",
-            target: &target,
-            messages: &messages,
-            tools: &self.tools,
-            settings: &self.settings,
-            repairs: &self.repairs,
-        })
+        build(
+            &Request::new(&self.dialects, self.dialects.get("acme").unwrap(), "m1", &target, &self.settings)
+                .with_messages(&messages)
+                .with_tools(&self.tools)
+                .with_repairs(&self.repairs),
+        )
     }
 
     /// The thinking field of each assistant message; `-` for no field.
@@ -92,6 +88,7 @@ fn thinking_block(text: &str) -> Block {
         items: Vec::new(),
         span: None,
         native: None,
+        extra: Default::default(),
     })
 }
 
@@ -106,6 +103,7 @@ fn call(id: &str) -> Block {
         arguments: Arguments::Json(r#"{"k":1}"#.into()),
         seal: None,
         native: None,
+        extra: Default::default(),
     })
 }
 
@@ -326,7 +324,7 @@ forbid_when_on = ["temperature"]
     let sent = |setup: EncodeSetup| {
         let encoded = setup.encode(&[user("q")]);
         let body: Value = serde_json::from_str(&encoded.body).unwrap();
-        (body["thinking"].clone(), body["reasoning_effort"].clone(), encoded.notes.len())
+        (body["thinking"].clone(), body["reasoning_effort"].clone(), encoded.notes.len() + encoded.left_out.len())
     };
     let on = json!({"type": "enabled"});
     #[rustfmt::skip]

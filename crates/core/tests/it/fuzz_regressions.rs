@@ -69,16 +69,10 @@ fn every_target_for_files_holds_on_its_seeds() {
     for (_, protocol, bytes) in fixture_responses() {
         let (reply, _) = decode(protocol, &generic_rules(protocol), &bytes, usize::MAX);
         let message = Message::from_reply(reply, None);
-        let encoded = encode(&Request {
-            dialects: dialects(),
-            dialect: dialects().generic(protocol).unwrap(),
-            model: "m",
-            target: &Origin::default(),
-            messages: &[&message],
-            tools: &[],
-            settings: &Settings::new(),
-            repairs: &[],
-        });
+        let encoded = encode(
+            &Request::new(dialects(), dialects().generic(protocol).unwrap(), "m", &Origin::default(), &Settings::new())
+                .with_messages(&[&message]),
+        );
         let mut conversation = Conversation::default();
         conversation.history.append(message);
         seeds.extend([(*encoded.body).clone(), write_lines(&conversation, OpaqueData::Keep)]);

@@ -108,7 +108,15 @@ fn thinking_block(source: &str, text: &str, seal: Option<(SealKind, &str)>) -> B
         (_, Some(_)) => ThinkingContent::Sealed { text: text.to_owned(), seals },
     };
     let source = source.to_owned();
-    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native: None })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native: None,
+        extra: Default::default(),
+    })
 }
 
 fn text(text: &str) -> Block {
@@ -122,6 +130,7 @@ fn call(id: &str, argument: &str) -> Block {
         arguments: Arguments::Json(serde_json::json!({ "a": argument, "n": [1, 2] }).to_string()),
         seal: None,
         native: None,
+        extra: Default::default(),
     })
 }
 
@@ -242,13 +251,10 @@ fn seals(reply: &Reply) -> Vec<String> {
 /// The counters that the protocol has.
 fn counted(protocol: Protocol, usage: Usage) -> Usage {
     match protocol {
-        Protocol::Ollama => Usage { reasoning: None, cached: None, ..usage },
+        Protocol::Ollama => Usage { reasoning: None, cached: None, cache_write: None, ..usage },
         Protocol::Bedrock => Usage { reasoning: None, ..usage },
-        Protocol::OpenaiChat
-        | Protocol::OpenaiResponses
-        | Protocol::Anthropic
-        | Protocol::Gemini
-        | Protocol::Cohere => usage,
+        Protocol::Gemini | Protocol::Cohere => Usage { cache_write: None, ..usage },
+        Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Anthropic => usage,
     }
 }
 
@@ -271,7 +277,7 @@ proptest! {
     ) {
         let sources = sources(protocol, &rules);
         let source = &sources[source.index(sources.len())];
-        let usage = Usage { input: Some(31), output: Some(12), reasoning: Some(7), cached: Some(5) };
+        let usage = Usage { input: Some(31), output: Some(12), reasoning: Some(7), cached: Some(5), cache_write: Some(3) };
         let wanted = reply(shape, source, &words, sealed, usage);
         let bytes = write_stream(protocol, &rules, &wanted, &cuts);
         let (got, outcome) = decode(protocol, &rules, &bytes, usize::MAX);

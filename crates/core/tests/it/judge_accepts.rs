@@ -76,7 +76,15 @@ pub(crate) fn thinking_block(dialect: &Dialect, words: &str, payload: &str) -> B
         false => ThinkingContent::Sealed { text: words.into(), seals },
     };
     let source = dialect.rules(None).read.text.first().cloned().unwrap_or_else(|| "thinking".into());
-    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native,
+        extra: Default::default(),
+    })
 }
 
 pub(crate) fn call(dialect: &Dialect, id: &str) -> Block {
@@ -87,6 +95,7 @@ pub(crate) fn call(dialect: &Dialect, id: &str) -> Block {
         arguments: Arguments::Json(r#"{"k":1}"#.into()),
         seal: if sealed { seal(SealKind::Signature, "on-the-call") } else { None },
         native: None,
+        extra: Default::default(),
     })
 }
 
@@ -127,7 +136,7 @@ pub(crate) fn conversation(dialect: &Dialect, model: &str, shape: HistoryShape) 
 }
 
 pub(crate) fn tools() -> Vec<ToolSpec> {
-    vec![ToolSpec { name: "get".into(), description: "d".into(), parameters: r#"{"type":"object"}"#.into() }]
+    vec![ToolSpec::new("get", "d", r#"{"type":"object"}"#)]
 }
 
 pub(crate) fn build(
@@ -140,16 +149,7 @@ pub(crate) fn build(
     let messages: Vec<&Message> = messages.iter().collect();
     let target = Origin { provider: Some(dialect.id.clone()), ..Origin::default() };
     let tools = tools();
-    encode(&Request {
-        dialects,
-        dialect,
-        model,
-        target: &target,
-        messages: &messages,
-        tools: &tools,
-        settings,
-        repairs: &[],
-    })
+    encode(&Request::new(dialects, dialect, model, &target, settings).with_messages(&messages).with_tools(&tools))
 }
 
 /// The headers that a client sends, besides those of the encoder.

@@ -59,7 +59,15 @@ pub(crate) fn thinking_block(dialect: &Dialect, model: &str, n: usize) -> Block 
         | Carrier::FieldsOpaque => (open, None),
     };
     let source = dialect.rules(None).read.text.first().cloned().unwrap_or_else(|| "thinking".into());
-    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native,
+        extra: Default::default(),
+    })
 }
 
 pub(crate) fn call(dialect: &Dialect, model: &str, n: usize) -> Block {
@@ -81,6 +89,7 @@ pub(crate) fn call(dialect: &Dialect, model: &str, n: usize) -> Block {
         arguments: Arguments::Json(r#"{"k":1}"#.into()),
         seal: sealed.then_some(Seal { kind: SealKind::Signature, payload }),
         native: json.map(|json| Native { json, text_member: None }),
+        extra: Default::default(),
     })
 }
 
@@ -89,7 +98,7 @@ pub(crate) fn answer_block(dialect: &Dialect, n: usize) -> Block {
         r#"{{"type":"message","id":"msg_{n}","role":"assistant","content":[{{"type":"output_text","text":"answer {n}"}}]}}"#
     );
     let native = (dialect.protocol == Protocol::OpenaiResponses).then_some(Native { json, text_member: None });
-    Block::Text(Text { text: format!("answer {n}"), seal: None, native })
+    Block::Text(Text { text: format!("answer {n}"), seal: None, native, extra: Default::default() })
 }
 
 pub(crate) fn assistant_message(dialect: &Dialect, model: &str, blocks: Vec<Block>) -> Message {

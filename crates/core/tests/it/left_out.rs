@@ -19,16 +19,7 @@ fn test_dialects() -> Dialects {
 
 fn send(dialects: &Dialects, dialect: &Dialect, messages: &[Message]) -> Encoded {
     let messages: Vec<&Message> = messages.iter().collect();
-    encode(&Request {
-        dialects,
-        dialect,
-        model: "m",
-        target: &Origin::default(),
-        messages: &messages,
-        tools: &[],
-        settings: &Settings::new(),
-        repairs: &[],
-    })
+    encode(&Request::new(dialects, dialect, "m", &Origin::default(), &Settings::new()).with_messages(&messages))
 }
 
 fn call(id: &str, arguments: Arguments) -> Block {
@@ -38,6 +29,7 @@ fn call(id: &str, arguments: Arguments) -> Block {
         arguments,
         seal: None,
         native: None,
+        extra: Default::default(),
     })
 }
 

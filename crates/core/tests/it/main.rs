@@ -38,6 +38,7 @@ mod reply_round_trip;
 mod reply_size_limit;
 mod request_bodies;
 mod request_messages;
+mod request_parameters;
 mod requirements;
 mod seed_rules;
 mod settings;

@@ -41,16 +41,7 @@ fn encode_request(dialects: &Dialects, dialect: &Dialect, model: &str, settings:
         values.set(Layer::Session, &format!("reasoning.{key}"), value).unwrap();
     }
     let target = Origin { provider: Some("acme".to_owned()), ..Origin::default() };
-    encode(&Request {
-        dialects,
-        dialect,
-        model,
-        target: &target,
-        messages: &messages,
-        tools: &[],
-        settings: &values,
-        repairs: &[],
-    })
+    encode(&Request::new(dialects, dialect, model, &target, &values).with_messages(&messages))
 }
 
 #[test]

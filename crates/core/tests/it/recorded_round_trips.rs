@@ -188,17 +188,12 @@ impl RoundTrip {
         let answer = Message::from_reply(reply, Some(origin.clone()));
         let next = self.next(&answer);
         let question = Message::new(Role::User, vec![text("q")]);
-        let offered = ToolSpec { name: "t".into(), description: "d".into(), parameters: r#"{"type":"object"}"#.into() };
-        let encoded = encode(&Request {
-            dialects: dialects(),
-            dialect,
-            model: &self.model,
-            target: &origin,
-            messages: &[&question, &answer, &next],
-            tools: &[offered],
-            settings: &self.settings(theirs),
-            repairs: &[],
-        });
+        let offered = ToolSpec::new("t", "d", r#"{"type":"object"}"#);
+        let encoded = encode(
+            &Request::new(dialects(), dialect, &self.model, &origin, &self.settings(theirs))
+                .with_messages(&[&question, &answer, &next])
+                .with_tools(&[offered]),
+        );
         // The provider accepted the request, so no demand can be unmet.
         assert_eq!(encoded.unmet, Vec::<String>::new(), "{}", self.name);
         let body: Value = serde_json::from_str(&encoded.body).unwrap();

@@ -1,11 +1,13 @@
 //! Real recordings, in the folder that `ASIDE_CORPUS` names. They are not part of the
 //! repo. Without the folder these tests do nothing; with it, no recording is skipped.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use aside_core::block::{Arguments, Block, Reply};
-use aside_core::event::Ending;
+use aside_core::event::{Ending, NoteCode};
+use aside_core::extra::Extra;
 use aside_core::protocol::Protocol;
 use aside_core::wire::detect_protocol;
 use serde_json::Value;
@@ -227,4 +229,90 @@ fn the_protocol_of_every_recording_is_guessed_from_its_bytes() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The names of all members without a neutral form, of the replies and their blocks.
+fn extra_names(reply: &Reply) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut add = |place: &str, extra: &Extra| {
+        for (name, json) in extra.iter() {
+            // The counters of a usage object are kept one by one.
+            match serde_json::from_str::<Value>(json) {
+                Ok(Value::Object(members)) if name.starts_with("usage") => {
+                    names.extend(members.keys().map(|member| format!("{place}{name}.{member}")));
+                }
+                _ => names.push(format!("{place}{name}")),
+            }
+        }
+    };
+    add("", &reply.extra);
+    for block in &reply.blocks {
+        match block {
+            Block::Text(text) => add("text:", &text.extra),
+            Block::Thinking(thinking) => add("thinking:", &thinking.extra),
+            Block::ToolCall(call) => add("call:", &call.extra),
+            Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+        }
+    }
+    names
+}
+
+/// What the recordings hold beyond the neutral form. A name that is missing here
+/// was lost or is new; read it before you add it.
+#[rustfmt::skip]
+const KEPT: &[(Protocol, &[&str])] = &[
+    (Protocol::OpenaiChat, &[
+        "annotations", "audio", "channel", "citations", "content_filter_results", "copilot_usage", "cost",
+        "executed_tools", "graph_data", "images", "logprobs", "matched_stop", "metadata", "native_finish_reason",
+        "prompt_filter_results", "provider", "provider_metadata", "related_questions", "search_results", "seed",
+        "service_tier", "stop_reason", "system_fingerprint", "time_info", "timings", "token_id",
+        "usage.avg_compl_tok_per_sec", "usage.avg_prompt_tok_per_sec", "usage.avg_tok_per_sec",
+        "usage.completion_time", "usage.completion_tokens_details", "usage.cost", "usage.cost_details",
+        "usage.cost_in_usd_ticks", "usage.is_byok", "usage.market_cost", "usage.prompt_time",
+        "usage.prompt_tokens_details", "usage.prompt_tokens_per_second", "usage.queue_time",
+        "usage.search_context_size", "usage.server_tool_use_details", "usage.service_tier",
+        "usage.time_per_output_token_ms", "usage.time_to_first_token_ms", "usage.tokens_per_second",
+        "usage.total_completion_time_sec", "usage.total_prompt_time_sec", "usage.total_time",
+        "usage.total_time_sec", "usage_breakdown.models", "venice_parameters",
+    ]),
+    (Protocol::OpenaiResponses, &[
+        "billing", "content_filters", "copilot_usage", "service_tier", "tool_usage", "usage.context_details",
+        "usage.cost", "usage.cost_details", "usage.cost_in_usd_ticks", "usage.pydantic_ai_gateway",
+    ]),
+    (Protocol::Anthropic, &[
+        "container", "usage.inference_geo", "usage.iterations", "usage.server_tool_use", "usage.service_tier",
+    ]),
+    (Protocol::Gemini, &[
+        "avgLogprobs", "finishMessage", "groundingMetadata", "promptFeedback", "safetyRatings",
+        "urlContextMetadata", "usageMetadata.candidatesTokensDetails", "usageMetadata.promptTokensDetails",
+        "usageMetadata.serviceTier", "usageMetadata.toolUsePromptTokenCount",
+        "usageMetadata.toolUsePromptTokensDetails", "usageMetadata.trafficType",
+    ]),
+    (Protocol::Ollama, &[
+        "eval_duration", "load_duration", "prompt_eval_duration", "total_duration",
+    ]),
+    (Protocol::Bedrock, &[
+        "metrics",
+    ]),
+    (Protocol::Cohere, &[
+        "citations", "logprobs",
+    ]),
+];
+
+#[test]
+fn d20_what_the_recordings_hold_beyond_the_neutral_form_is_kept() {
+    let Some(folder) = corpus() else { return };
+    for protocol in Protocol::ALL {
+        let mut found = BTreeSet::new();
+        for case in cases(&folder).iter().filter(|case| case.protocol == protocol) {
+            let (reply, _) = decode(protocol, &generic_rules(protocol), &case.bytes, usize::MAX);
+            let names = extra_names(&reply);
+            let notes = reply.notes.iter().filter(|note| note.code == NoteCode::Kept).count();
+            assert_eq!(notes, usize::from(!names.is_empty()), "{}: {:?}", case.name, reply.notes);
+            found.extend(names);
+        }
+        let wanted = KEPT.iter().find(|(of, _)| *of == protocol).map(|(_, names)| *names).unwrap_or_default();
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        assert_eq!(found, wanted, "{protocol}");
+    }
 }

@@ -113,16 +113,12 @@ impl RepairCase {
         let target = Origin { model: None, dialect: None, ..origin_of(self.dialect(), self.model) };
         let messages: Vec<&Message> = messages.iter().collect();
         let (settings, tools) = (self.settings(), tools());
-        encode(&Request {
-            dialects: dialects(),
-            dialect: self.dialect(),
-            model: self.model,
-            target: &target,
-            messages: &messages,
-            tools: &tools,
-            settings: &settings,
-            repairs,
-        })
+        encode(
+            &Request::new(dialects(), self.dialect(), self.model, &target, &settings)
+                .with_messages(&messages)
+                .with_tools(&tools)
+                .with_repairs(repairs),
+        )
     }
 }
 
@@ -281,16 +277,12 @@ fn repaired(
     let target = Origin { model: None, dialect: None, ..origin_of(dialect, model) };
     let messages: Vec<&Message> = messages.iter().collect();
     let tools = tools();
-    encode(&Request {
-        dialects: dialects(),
-        dialect,
-        model,
-        target: &target,
-        messages: &messages,
-        tools: &tools,
-        settings,
-        repairs,
-    })
+    encode(
+        &Request::new(dialects(), dialect, model, &target, settings)
+            .with_messages(&messages)
+            .with_tools(&tools)
+            .with_repairs(repairs),
+    )
 }
 
 fn all_repairs() -> Vec<Repair> {

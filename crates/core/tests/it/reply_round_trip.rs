@@ -5,6 +5,7 @@ use aside_core::block::{Arguments, Block, CallId, Native, Origin, Reply, Thinkin
 use aside_core::conversation::Conversation;
 use aside_core::dialect::Rules;
 use aside_core::event::{Ending, NoteCode};
+use aside_core::extra::Extra;
 use aside_core::interchange::{OpaqueData, write_lines};
 use aside_core::message::Message;
 use aside_core::protocol::Protocol;
@@ -87,11 +88,22 @@ pub(crate) fn normalized(mut reply: Reply) -> Reply {
             native.json = value.to_string();
         }
     };
+    // No writer writes the members without a neutral form.
+    reply.extra = Extra::default();
+    // One protocol requires this counter, so an unknown one is written as 0.
+    reply.usage.cache_write = reply.usage.cache_write.filter(|count| *count > 0);
     for block in &mut reply.blocks {
         match block {
-            Block::Text(text) => text.native.iter_mut().for_each(sort),
-            Block::Thinking(thinking) => thinking.native.iter_mut().for_each(sort),
+            Block::Text(text) => {
+                text.extra = Extra::default();
+                text.native.iter_mut().for_each(sort);
+            }
+            Block::Thinking(thinking) => {
+                thinking.extra = Extra::default();
+                thinking.native.iter_mut().for_each(sort);
+            }
             Block::ToolCall(call) => {
+                call.extra = Extra::default();
                 call.id = CallId::Given(call.id.as_str().to_owned());
                 call.native.iter_mut().for_each(sort);
                 if let Arguments::Json(json) = &mut call.arguments {
@@ -228,16 +240,10 @@ fn a_long_text_is_kept_once_and_its_item_goes_back_unchanged() {
     let origin = Origin { provider: Some("p".into()), model: Some("m".into()), ..Origin::default() };
     let sent = Message::from_reply(reply.clone(), Some(origin.clone()));
     let next = |target: &Origin| {
-        encode(&Request {
-            dialects: dialects(),
-            dialect: dialects().generic(protocol).unwrap(),
-            model: "m",
-            target,
-            messages: &[&sent],
-            tools: &[],
-            settings: &Settings::new(),
-            repairs: &[],
-        })
+        encode(
+            &Request::new(dialects(), dialects().generic(protocol).unwrap(), "m", target, &Settings::new())
+                .with_messages(&[&sent]),
+        )
     };
     let own: Value = serde_json::from_str(&next(&origin).body).unwrap();
     let parts = |value: &str| serde_json::from_str::<Value>(value).unwrap();

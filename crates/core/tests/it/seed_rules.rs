@@ -51,16 +51,10 @@ fn send(set: &[(&str, &str)]) -> Encoded {
     for (key, value) in set {
         settings.set(Layer::Session, key, value).unwrap();
     }
-    encode(&Request {
-        dialects: dialects(),
-        dialect: dialects().get("vllm").unwrap(),
-        model: "some-model",
-        target: &Origin::default(),
-        messages: &messages,
-        tools: &[],
-        settings: &settings,
-        repairs: &[],
-    })
+    encode(
+        &Request::new(dialects(), dialects().get("vllm").unwrap(), "some-model", &Origin::default(), &settings)
+            .with_messages(&messages),
+    )
 }
 
 const INCLUDE: (&str, &str) = ("reasoning.includeInContext", "true");

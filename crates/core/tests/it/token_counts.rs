@@ -63,7 +63,7 @@ impl CountSetup {
     fn request<'a>(&'a self, dialect: &'a Dialect, messages: &'a [&'a Message]) -> Request<'a> {
         let CountSetup { dialects, settings, tools } = self;
         static TARGET: Origin = Origin { provider: None, dialect: None, model: None, endpoint: None, account: None };
-        Request { dialects, dialect, model: "m", target: &TARGET, messages, tools, settings, repairs: &[] }
+        Request::new(dialects, dialect, "m", &TARGET, settings).with_messages(messages).with_tools(tools)
     }
 }
 
@@ -78,7 +78,15 @@ fn text(words: &str) -> Block {
 
 fn thinking_block(content: ThinkingContent) -> Block {
     let source = "reasoning_content".to_owned();
-    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native: None })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native: None,
+        extra: Default::default(),
+    })
 }
 
 fn open(words: &str) -> Block {
@@ -111,7 +119,7 @@ fn history(messages: impl IntoIterator<Item = Message>) -> History {
 fn c1_everything_in_the_body_is_in_the_count() {
     let mut setup = CountSetup::new();
     let parameters = format!(r#"{{"type":"object","description":"{}"}}"#, "p".repeat(500));
-    setup.tools = vec![ToolSpec { name: "get".into(), description: "d".repeat(500), parameters }];
+    setup.tools = vec![ToolSpec::new("get", "d".repeat(500), parameters)];
     setup.settings.set(Layer::Session, "request.maxTokens", "1234").unwrap();
     for protocol in Protocol::ALL {
         let (_, mut encoder) = counting();
@@ -222,7 +230,7 @@ fn err_002_a_counter_that_fails_is_noted_and_stops_nothing() {
 #[test]
 fn c2_the_parts_of_a_request_add_up_to_its_count() {
     let mut setup = CountSetup::new();
-    setup.tools = vec![ToolSpec { name: "get".into(), description: "d".repeat(500), parameters: "{}".into() }];
+    setup.tools = vec![ToolSpec::new("get", "d".repeat(500), "{}")];
     for include in ["true", "false"] {
         setup.settings.set(Layer::Session, "reasoning.includeInContext", include).unwrap();
         for dialect in setup.dialects.iter() {
@@ -235,6 +243,7 @@ fn c2_the_parts_of_a_request_add_up_to_its_count() {
                 arguments: Arguments::parse("{}".into()),
                 seal: None,
                 native: None,
+                extra: Default::default(),
             };
             let result = ToolResult { id: "c1".into(), name: "get".into(), content: "r".repeat(700), is_error: false };
             let said = vec![open(&"t".repeat(300)), text(&"a".repeat(200)), Block::ToolCall(call)];

@@ -167,6 +167,7 @@ impl ReplyPhase {
             | Event::Sealed { .. }
             | Event::Restated { .. }
             | Event::NativeItem { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. }
             | Event::Closed { .. }
             | Event::Usage(_)

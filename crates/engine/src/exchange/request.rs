@@ -56,16 +56,12 @@ impl ExchangeRequest<'_> {
         if self.answer_mode == AnswerMode::AnswerNow {
             rules::apply_answer_now(&dialect.rules(Some(model)).ask, settings.to_mut(), repairs.to_mut());
         }
-        make(&Request {
-            dialects,
-            dialect,
-            model,
-            target: &self.endpoint.origin(),
-            messages: &self.messages,
-            tools: self.tools,
-            settings: &settings,
-            repairs: &repairs,
-        })
+        make(
+            &Request::new(dialects, dialect, model, &self.endpoint.origin(), &settings)
+                .with_messages(&self.messages)
+                .with_tools(self.tools)
+                .with_repairs(&repairs),
+        )
     }
 }
 

@@ -12,11 +12,7 @@ pub(crate) struct ToolDefinition {
 
 impl ToolDefinition {
     pub(crate) fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: self.name.to_owned(),
-            description: self.description.to_owned(),
-            parameters: self.parameters.to_owned(),
-        }
+        ToolSpec::new(self.name.to_owned(), self.description.to_owned(), self.parameters.to_owned())
     }
 
     pub(crate) fn parse_arguments<T: DeserializeOwned>(&self, arguments: &str) -> Result<T, String> {

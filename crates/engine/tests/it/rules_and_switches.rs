@@ -73,7 +73,7 @@ struct ServerTool(&'static str);
 
 impl Tool for ServerTool {
     fn spec(&self) -> ToolSpec {
-        ToolSpec { name: self.0.to_owned(), description: "theirs".to_owned(), parameters: "{}".to_owned() }
+        ToolSpec::new(self.0.to_owned(), "theirs", "{}")
     }
 
     fn server(&self) -> Option<&str> {

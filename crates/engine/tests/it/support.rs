@@ -108,6 +108,7 @@ pub(crate) fn call(tool: &str, arguments: &Value) -> ToolCall {
         arguments: Arguments::parse(arguments.to_string()),
         seal: None,
         native: None,
+        extra: Default::default(),
     }
 }
 

@@ -253,11 +253,7 @@ struct UncalledTool;
 
 impl Tool for UncalledTool {
     fn spec(&self) -> aside_core::conversation::ToolSpec {
-        aside_core::conversation::ToolSpec {
-            name: "late".to_owned(),
-            description: String::new(),
-            parameters: r#"{"type":"object","properties":{}}"#.to_owned(),
-        }
+        aside_core::conversation::ToolSpec::new("late", String::new(), r#"{"type":"object","properties":{}}"#)
     }
 
     fn plan(&self, _arguments: &str) -> Result<Box<dyn PlannedCall>, String> {

@@ -103,15 +103,28 @@ fn blocks() -> Vec<Block> {
             items: Vec::new(),
             span: None,
             native: None,
+            extra: Default::default(),
         })
     };
     let seals = || Seals { signature: seal(SealKind::Signature), encrypted: seal(SealKind::Encrypted) };
     let call = |arguments| {
         let (name, seal) = ("shell".to_owned(), seal(SealKind::Signature));
-        Block::ToolCall(ToolCall { id: CallId::Given("c1".to_owned()), name, arguments, seal, native: None })
+        Block::ToolCall(ToolCall {
+            id: CallId::Given("c1".to_owned()),
+            name,
+            arguments,
+            seal,
+            native: None,
+            extra: Default::default(),
+        })
     };
     vec![
-        Block::Text(Text { text: "an \"answer\"\n".to_owned(), seal: seal(SealKind::Signature), native: native() }),
+        Block::Text(Text {
+            text: "an \"answer\"\n".to_owned(),
+            seal: seal(SealKind::Signature),
+            native: native(),
+            extra: Default::default(),
+        }),
         thinking(ThinkingContent::Open { text: "let me see".to_owned() }),
         thinking(ThinkingContent::Sealed { text: "let me see".to_owned(), seals: seals() }),
         thinking(ThinkingContent::Hidden { seals: seals() }),
@@ -135,13 +148,13 @@ fn message() -> Message {
         empty_thinking_field: Some("reasoning".to_owned()),
         interrupted: true,
         at: Some(Time(1_794_735_025_250)),
-        extra: vec![("x-note".to_owned(), "[1,2]".to_owned())],
+        unknown_members: vec![("x-note".to_owned(), "[1,2]".to_owned())],
         ..Message::new(Role::Assistant, blocks())
     }
 }
 
 fn usage() -> Usage {
-    Usage { input: Some(u64::MAX), output: Some(0), reasoning: None, cached: Some(7) }
+    Usage { input: Some(u64::MAX), output: Some(0), reasoning: None, cached: Some(7), cache_write: None }
 }
 
 fn error() -> ProviderError {
@@ -197,6 +210,7 @@ fn updates() -> Vec<Update> {
         arguments: Arguments::default(),
         seal: None,
         native: None,
+        extra: Default::default(),
     };
     let mut updates = vec![
         Update::Sending(Box::new(sending)),

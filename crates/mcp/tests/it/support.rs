@@ -123,6 +123,7 @@ fn tool_call(tool: &str, arguments: &Value) -> ToolCall {
         arguments: Arguments::parse(arguments.to_string()),
         seal: None,
         native: None,
+        extra: Default::default(),
     }
 }
 

@@ -76,10 +76,11 @@ pub(super) fn excerpt(message: &Message) -> Message {
                 items: Vec::new(),
                 span: None,
                 native: None,
+                extra: Default::default(),
             })
         }
         Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
-            Block::Text(Text { text: String::new(), seal: None, native: None })
+            Block::Text(Text { text: String::new(), seal: None, native: None, extra: Default::default() })
         }
     };
     Message::new(message.role, message.blocks.iter().map(block).collect())
@@ -311,9 +312,19 @@ mod tests {
         let thinking = |text: String| {
             let content = ThinkingContent::Open { text };
             let source = String::new();
-            Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native: None })
+            Block::Thinking(Thinking {
+                content,
+                source,
+                id: None,
+                items: Vec::new(),
+                span: None,
+                native: None,
+                extra: Default::default(),
+            })
         };
-        let text = |text: &str| Block::Text(Text { text: text.to_owned(), seal: None, native: None });
+        let text = |text: &str| {
+            Block::Text(Text { text: text.to_owned(), seal: None, native: None, extra: Default::default() })
+        };
         let long = Message::new(Role::Assistant, vec![thinking("漢".repeat(1_000)), text("an answer")]);
         let gist = excerpt(&long);
         assert_eq!(gist, Message::new(Role::Assistant, vec![thinking("漢".repeat(QUOTED_CHARS)), text("")]));

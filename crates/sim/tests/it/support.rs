@@ -195,7 +195,7 @@ pub(crate) struct TestClient {
 impl TestClient {
     pub(crate) fn new(dialect: &'static Dialect, question: &str) -> TestClient {
         let schema = r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
-        let tool = |name: &str| ToolSpec { name: name.into(), description: "d".into(), parameters: schema.into() };
+        let tool = |name: &str| ToolSpec::new(name, "d", schema);
         let messages =
             vec![Message::new(Role::System, vec![text("Be brief.")]), Message::new(Role::User, vec![text(question)])];
         TestClient {
@@ -219,16 +219,11 @@ impl TestClient {
 
     pub(crate) fn encoded(&self) -> Encoded {
         let messages: Vec<&Message> = self.messages.iter().collect();
-        encode(&Request {
-            dialects: dialects(),
-            dialect: self.dialect,
-            model: &self.model,
-            target: &self.origin(),
-            messages: &messages,
-            tools: &self.tools,
-            settings: &Settings::new(),
-            repairs: &[],
-        })
+        encode(
+            &Request::new(dialects(), self.dialect, &self.model, &self.origin(), &Settings::new())
+                .with_messages(&messages)
+                .with_tools(&self.tools),
+        )
     }
 
     pub(crate) fn send(&self, encoded: &Encoded) -> ReceivedResponse {

@@ -143,6 +143,7 @@ impl Generator {
                 items: Vec::new(),
                 span: None,
                 native: None,
+                extra: Default::default(),
             })];
             if exchange % 3 == 0 {
                 let path = self.text(60);
@@ -152,6 +153,7 @@ impl Generator {
                     arguments: Arguments::Json(serde_json::json!({ "path": path }).to_string()),
                     seal: None,
                     native: None,
+                    extra: Default::default(),
                 }));
                 self.reply(&mut history, &model, at, std::mem::take(&mut blocks));
                 let result = ToolResult {
@@ -176,7 +178,8 @@ impl Generator {
             endpoint: Some("http://127.0.0.1/v1".to_owned()),
             account: None,
         };
-        let usage = Usage { input: Some(1000), output: Some(500), reasoning: Some(300), cached: Some(800) };
+        let usage =
+            Usage { input: Some(1000), output: Some(500), reasoning: Some(300), cached: Some(800), cache_write: None };
         history.append(Message {
             at,
             origin: Some(origin),

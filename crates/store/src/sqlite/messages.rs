@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use aside_core::block::{Block, Origin, Time};
 use aside_core::conversation::Conversation;
 use aside_core::event::Usage;
+use aside_core::extra::Extra;
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
 use aside_core::tokens::estimate;
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::error::DbError;
@@ -170,13 +171,15 @@ pub(super) fn insert_message_row(
 pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &Message) -> Result<(), DbError> {
     let origin = message.origin.as_ref().map(|origin| origin_row(db, origin)).transpose()?;
     let usage = message.usage.unwrap_or_default();
-    let extra = (!message.extra.is_empty()).then(|| serde_json::to_string(&message.extra)).transpose()?;
+    let unknown = &message.unknown_members;
+    let extra = (!unknown.is_empty()).then(|| serde_json::to_string(unknown)).transpose()?;
+    let reply_extra = (!message.extra.is_empty()).then(|| StoredText::of(Cow::Owned(message.extra.to_json())));
     let (thinking_guess, answer_guess) = estimated_tokens(message);
     let count = |count: Option<u64>| count.map(u64::cast_signed);
     db.prepare_cached(
         "UPDATE message SET role = ?2, origin = coalesce(?3, origin), ending = ?4, has_usage = ?5, input = ?6, output = ?7,
            reasoning = ?8, cached = ?9, seen = ?10, interrupted = ?11, at = coalesce(?12, at), extra = ?13, thought_ms = ?14,
-           thinking_guess = ?15, answer_guess = ?16, running = 0 WHERE id = ?1",
+           thinking_guess = ?15, answer_guess = ?16, cache_write = ?17, reply_extra = ?18, running = 0 WHERE id = ?1",
     )?
     .execute(params![
         row,
@@ -195,6 +198,8 @@ pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &M
         thinking_ms(message),
         thinking_guess.cast_signed(),
         answer_guess.cast_signed(),
+        count(usage.cache_write),
+        reply_extra,
     ])?;
     let stamp = db.prepare_cached("SELECT stamp FROM message WHERE id = ?1")?.query_row([row], |row| row.get(0))?;
     let context = IndexContext { session, origin, stamp, by_assistant: message.role == Role::Assistant };
@@ -325,7 +330,7 @@ fn origin_row(db: &Connection, origin: &Origin) -> Result<i64, DbError> {
 
 const MESSAGE: &str =
     "SELECT message.id, parent, name, role, ending, has_usage, input, output, reasoning, cached, seen,
-   interrupted, at, extra, running, origin, provider, dialect, model, endpoint, account
+   interrupted, at, extra, running, origin, provider, dialect, model, endpoint, account, cache_write, reply_extra
    FROM message LEFT JOIN origin ON origin.id = message.origin";
 
 pub(super) fn page(db: &Connection, id: &SessionId, query: PageQuery) -> Result<MessagePage, DbError> {
@@ -387,13 +392,15 @@ pub(super) struct MessageRow {
     kept: SessionMessage,
     role: i64,
     ending: Option<String>,
-    extra: Option<String>,
+    unknown_members: Option<String>,
+    reply_extra: Option<Value>,
     running: bool,
 }
 
 fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::cast_unsigned));
-    let usage = Usage { input: count(6)?, output: count(7)?, reasoning: count(8)?, cached: count(9)? };
+    let usage =
+        Usage { input: count(6)?, output: count(7)?, reasoning: count(8)?, cached: count(9)?, cache_write: count(21)? };
     let has_usage: bool = row.get(5)?;
     let origin = Origin {
         provider: row.get(16)?,
@@ -412,14 +419,16 @@ fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
         empty_thinking_field: row.get(10)?,
         interrupted: row.get(11)?,
         at: count(12)?.map(Time),
-        extra: Vec::new(),
+        extra: Extra::default(),
+        unknown_members: Vec::new(),
     };
     let parent = row.get::<_, Option<i64>>(1)?.map(MessageId);
     Ok(MessageRow {
         kept: SessionMessage { id: MessageId(row.get(0)?), parent, name: row.get(2)?, message },
         role: row.get(3)?,
         ending: row.get(4)?,
-        extra: row.get(13)?,
+        unknown_members: row.get(13)?,
+        reply_extra: row.get(22)?,
         running: row.get(14)?,
     })
 }
@@ -435,7 +444,12 @@ impl MessageRow {
         }
         kept.message.role = role_of(self.role)?;
         kept.message.ending = self.ending.map(|word| StoredEnding(word).ending());
-        kept.message.extra = self.extra.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json))?;
+        kept.message.unknown_members =
+            self.unknown_members.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json))?;
+        if let Some(value) = &self.reply_extra {
+            let json = read_text(value.into())?;
+            kept.message.extra = Extra::from_json(&json).map_err(|error| Unreadable(error.to_string()))?;
+        }
         kept.message.blocks = blocks(db, kept.id)?;
         Ok(kept)
     }

@@ -13,7 +13,7 @@ pub(super) const APPLICATION: i64 = 0x6173_6964;
 /// Rows are long texts, and on small pages each of them wastes space.
 pub(super) const PAGE_SIZE: i64 = 16384;
 
-const MIGRATIONS: [&str; 3] = [FIRST, EXTRA, FOLDER];
+const MIGRATIONS: [&str; 4] = [FIRST, EXTRA, FOLDER, REPLY_EXTRA];
 
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
 
@@ -24,6 +24,14 @@ const EXTRA: &str = "ALTER TABLE session ADD COLUMN extra TEXT;";
 const FOLDER: &str = "
 ALTER TABLE session ADD COLUMN folder TEXT;
 ALTER TABLE session ADD COLUMN root TEXT;
+";
+
+/// Tokens written to the provider's cache, and the members of a reply that have
+/// no neutral form. From this version on, blocks may be documents or refer to
+/// media elsewhere, and tool results may hold both.
+const REPLY_EXTRA: &str = "
+ALTER TABLE message ADD COLUMN cache_write INTEGER;
+ALTER TABLE message ADD COLUMN reply_extra TEXT;
 ";
 
 const FIRST: &str = "

@@ -211,14 +211,14 @@ fn tools_json(tools: &[ToolSpec]) -> Result<String, serde_json::Error> {
     let stored: Vec<StoredTool> = tools
         .iter()
         .cloned()
-        .map(|ToolSpec { name, description, parameters }| StoredTool { name, description, parameters })
+        .map(|ToolSpec { name, description, parameters, .. }| StoredTool { name, description, parameters })
         .collect();
     serde_json::to_string(&stored)
 }
 
 fn read_tools(json: &str) -> Result<Vec<ToolSpec>, serde_json::Error> {
     let stored: Vec<StoredTool> = serde_json::from_str(json)?;
-    let tool = |StoredTool { name, description, parameters }| ToolSpec { name, description, parameters };
+    let tool = |StoredTool { name, description, parameters }| ToolSpec::new(name, description, parameters);
     Ok(stored.into_iter().map(tool).collect())
 }
 

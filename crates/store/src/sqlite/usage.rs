@@ -16,7 +16,7 @@ const DAY_MS: i64 = 86_400_000;
 pub(super) fn usage(db: &Connection, query: &UsageQuery<'_>) -> Result<Vec<UsageRow>, DbError> {
     let session = query.session.as_ref().map(|id| session_row(db, id)).transpose()?;
     let mut statement = db.prepare_cached(
-        "SELECT message.id, turn, stamp, session.name, session.title, input, output, reasoning, cached,
+        "SELECT message.id, turn, stamp, session.name, session.title, input, output, reasoning, cached, cache_write,
            thinking_guess, answer_guess, took_ms, thought_ms,
            provider, dialect, origin.model, endpoint, account
          FROM message JOIN session ON session.id = message.session LEFT JOIN origin ON origin.id = message.origin
@@ -31,17 +31,23 @@ pub(super) fn usage(db: &Connection, query: &UsageQuery<'_>) -> Result<Vec<Usage
         let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::cast_unsigned));
         let reply = ReplyUsage {
             origin: Origin {
-                provider: row.get(13)?,
-                dialect: row.get(14)?,
-                model: row.get(15)?,
-                endpoint: row.get(16)?,
-                account: row.get(17)?,
+                provider: row.get(14)?,
+                dialect: row.get(15)?,
+                model: row.get(16)?,
+                endpoint: row.get(17)?,
+                account: row.get(18)?,
             },
-            usage: Usage { input: count(5)?, output: count(6)?, reasoning: count(7)?, cached: count(8)? },
-            thinking_guess: count(9)?.unwrap_or(0),
-            answer_guess: count(10)?.unwrap_or(0),
-            took_ms: count(11)?,
-            thought_ms: count(12)?,
+            usage: Usage {
+                input: count(5)?,
+                output: count(6)?,
+                reasoning: count(7)?,
+                cached: count(8)?,
+                cache_write: count(9)?,
+            },
+            thinking_guess: count(10)?.unwrap_or(0),
+            answer_guess: count(11)?.unwrap_or(0),
+            took_ms: count(12)?,
+            thought_ms: count(13)?,
         };
         let id = || row.get(3).map(SessionId);
         let group = match query.group_by {

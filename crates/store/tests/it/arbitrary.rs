@@ -5,6 +5,7 @@ use aside_core::block::{
     ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
 };
 use aside_core::event::{Ending, Usage};
+use aside_core::extra::Extra;
 use aside_core::message::{Message, Role};
 use proptest::collection::vec;
 use proptest::option;
@@ -45,6 +46,17 @@ fn repeating(thinking: &Thinking, json: String) -> Native {
     Native { json: format!(r#"{{"x":{json:?},"enc":{encrypted},"text":{text},"again":{text}}}"#), text_member: None }
 }
 
+/// Members without a neutral form, with names and values that need escapes.
+fn extra() -> impl Strategy<Value = Extra> {
+    vec((words(), words()), 0..3).prop_map(|members| {
+        let mut extra = Extra::default();
+        for (name, value) in members {
+            extra.set(&name, &serde_json::to_string(&value).unwrap());
+        }
+        extra
+    })
+}
+
 fn thinking() -> impl Strategy<Value = Thinking> {
     let content = prop_oneof![
         words().prop_map(|text| ThinkingContent::Open { text }),
@@ -54,9 +66,9 @@ fn thinking() -> impl Strategy<Value = Thinking> {
     let items = vec((0usize..50, 0usize..50).prop_map(|(a, b)| a.min(b)..a.max(b)), 0..3);
     let span = option::of((any::<u64>(), any::<u64>()))
         .prop_map(|span| span.map(|(started, ended)| ThinkingSpan { started: Time(started), ended: Time(ended) }));
-    let rest = (words(), option::of(words()), items, span, option::of(native()), any::<bool>());
-    (content, rest).prop_map(|(content, (source, id, items, span, native, repeats))| {
-        let mut thinking = Thinking { content, source, id, items, span, native };
+    let rest = (words(), option::of(words()), items, span, option::of(native()), extra(), any::<bool>());
+    (content, rest).prop_map(|(content, (source, id, items, span, native, extra, repeats))| {
+        let mut thinking = Thinking { content, source, id, items, span, native, extra };
         if let Some(native) = thinking.native.clone().filter(|_| repeats) {
             thinking.native = Some(repeating(&thinking, native.json));
         }
@@ -68,14 +80,18 @@ fn block() -> impl Strategy<Value = Block> {
     let arguments = prop_oneof![words().prop_map(Arguments::Json), words().prop_map(Arguments::Broken)];
     let id = prop_oneof![words().prop_map(CallId::Given), words().prop_map(CallId::Invented)];
     prop_oneof![
-        (words(), option::of(seal()), option::of(native())).prop_map(|(text, seal, native)| Block::Text(Text {
-            text,
-            seal,
-            native
-        })),
+        (words(), option::of(seal()), option::of(native()), extra())
+            .prop_map(|(text, seal, native, extra)| Block::Text(Text { text, seal, native, extra })),
         thinking().prop_map(Block::Thinking),
-        (id, words(), arguments, option::of(seal()), option::of(native())).prop_map(
-            |(id, name, arguments, seal, native)| Block::ToolCall(ToolCall { id, name, arguments, seal, native })
+        (id, words(), arguments, option::of(seal()), option::of(native()), extra()).prop_map(
+            |(id, name, arguments, seal, native, extra)| Block::ToolCall(ToolCall {
+                id,
+                name,
+                arguments,
+                seal,
+                native,
+                extra
+            })
         ),
         (words(), words(), words(), any::<bool>())
             .prop_map(|(id, name, content, is_error)| Block::ToolResult(ToolResult { id, name, content, is_error })),
@@ -108,20 +124,21 @@ fn origin() -> impl Strategy<Value = Origin> {
 
 fn usage() -> impl Strategy<Value = Usage> {
     let count = || option::of(any::<u64>());
-    (count(), count(), count(), count()).prop_map(|(input, output, reasoning, cached)| Usage {
+    (count(), count(), count(), count(), count()).prop_map(|(input, output, reasoning, cached, cache_write)| Usage {
         input,
         output,
         reasoning,
         cached,
+        cache_write,
     })
 }
 
 pub(crate) fn message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::System), Just(Role::User), Just(Role::Assistant), Just(Role::Tool)];
     let about = (option::of(origin()), option::of(ending()), option::of(usage()), option::of(words()));
-    let rest = (any::<bool>(), option::of(any::<u64>()), vec((words(), words()), 0..3));
+    let rest = (any::<bool>(), option::of(any::<u64>()), vec((words(), words()), 0..3), extra());
     (role, vec(block(), 0..5), about, rest).prop_map(
-        |(role, blocks, (origin, ending, usage, seen), (interrupted, at, extra))| Message {
+        |(role, blocks, (origin, ending, usage, seen), (interrupted, at, unknown_members, extra))| Message {
             role,
             blocks,
             origin,
@@ -131,6 +148,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
             interrupted,
             at: at.map(Time),
             extra,
+            unknown_members,
         },
     )
 }

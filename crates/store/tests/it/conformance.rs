@@ -56,7 +56,7 @@ fn p2_any_message_is_read_back_unchanged() {
 fn p2_resume_restores_model_settings_tools_and_title() {
     each(|name, store| {
         let settings = BTreeMap::from([("reasoning.effort".to_owned(), "high".to_owned())]);
-        let tool = ToolSpec { name: "read".to_owned(), description: "reads".to_owned(), parameters: "{}".to_owned() };
+        let tool = ToolSpec::new("read", "reads", "{}");
         let new = NewSession {
             title: None,
             model: Some("one/two".to_owned()),
@@ -172,7 +172,7 @@ fn an_import_keeps_names_branches_head_and_unknown_members() {
             .append_named(Some("m2".to_owned()), Some(root), assistant("m", vec![thinking("t"), text("a")]))
             .unwrap();
         let mut odd = assistant("m", vec![text("b")]);
-        odd.extra = vec![("x".to_owned(), r#"{"y": 1}"#.to_owned())];
+        odd.unknown_members = vec![("x".to_owned(), r#"{"y": 1}"#.to_owned())];
         history.append_named(None, Some(root), odd).unwrap();
         history.fork(Some(root)).unwrap();
         let conversation = Conversation {

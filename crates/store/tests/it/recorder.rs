@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aside_core::block::{Origin, SealKind, Time};
-use aside_core::event::{BlockId, BlockOpening, Ending, Event, ProseKind, ReplyEnd, RestatedPart, Sink, Usage};
+use aside_core::event::{
+    BlockId, BlockOpening, Ending, Event, ExtraValue, ProseKind, ReplyEnd, RestatedPart, Sink, Usage,
+};
 use aside_core::fold::Fold;
 use aside_core::json_text::JsonText;
 use aside_core::message::Message;
@@ -193,6 +195,8 @@ enum OwnedEvent {
     Keep(u32, String),
     Close(u32),
     Usage(u64),
+    /// Name, member, value, and whether it is a further piece.
+    Extra(Option<u32>, String, Option<String>, String, bool),
     Model(String),
     Seen(String),
     End,
@@ -212,6 +216,9 @@ fn steps() -> impl Strategy<Value = Vec<OwnedEvent>> {
         1 => (block(), text()).prop_map(|(block, text)| OwnedEvent::Keep(block, text)),
         2 => block().prop_map(OwnedEvent::Close),
         1 => any::<u64>().prop_map(OwnedEvent::Usage),
+        2 => (proptest::option::of(block()), "[ab]", proptest::option::of("[cd]"), text(), any::<bool>()).prop_map(
+            |(block, name, member, value, continues)| OwnedEvent::Extra(block, name, member, value, continues)
+        ),
         1 => text().prop_map(OwnedEvent::Model),
         1 => text().prop_map(OwnedEvent::Seen),
         1 => Just(OwnedEvent::End),
@@ -256,7 +263,15 @@ fn emit(step: &OwnedEvent, n_opened: &mut u32, mut take: impl FnMut(Event<'_>)) 
         }
         OwnedEvent::Keep(at, json) => take(Event::NativeItem { block: block(at), json, text_member: Some("text") }),
         OwnedEvent::Close(at) => take(Event::Closed { block: block(at) }),
-        OwnedEvent::Usage(n) => take(Event::Usage(Usage { input: Some(*n), ..Usage::default() })),
+        OwnedEvent::Usage(n) => {
+            let cache_write = n.is_multiple_of(2).then_some(*n);
+            take(Event::Usage(Usage { input: Some(*n), cache_write, ..Usage::default() }));
+        }
+        OwnedEvent::Extra(at, name, member, value, continues) => {
+            let json = format!("[{}]", serde_json::to_string(value).unwrap());
+            let value = ExtraValue { name, member: member.as_deref(), json: &json, continues: *continues };
+            take(Event::Extra { block: at.as_ref().map(block), value });
+        }
         OwnedEvent::Model(model) => take(Event::Started { model }),
         OwnedEvent::Seen(field) => take(Event::EmptyThinkingField { field }),
         OwnedEvent::End => take(Event::Ended(&ReplyEnd { ending: Ending::Stop, error: None })),

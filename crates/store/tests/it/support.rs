@@ -63,6 +63,7 @@ pub(crate) fn thinking(text: &str) -> Block {
         items: Vec::new(),
         span: None,
         native: None,
+        extra: Default::default(),
     })
 }
 
@@ -73,6 +74,7 @@ pub(crate) fn call(name: &str, arguments: &str) -> Block {
         arguments: Arguments::Json(arguments.to_owned()),
         seal: None,
         native: None,
+        extra: Default::default(),
     })
 }
 

@@ -20,13 +20,17 @@ fn timed(text: &str, started: u64, ended: u64) -> Block {
         items: Vec::new(),
         span: Some(ThinkingSpan { started: Time(started), ended: Time(ended) }),
         native: None,
+        extra: Default::default(),
     })
 }
 
 fn reply(model: &str, usage: [Option<u64>; 4], time: u64) -> Message {
     let [input, output, reasoning, cached] = usage;
     let blocks = vec![timed("thinks for six", time, time + 2500), text("says")];
-    Message { usage: Some(Usage { input, output, reasoning, cached }), ..at(assistant(model, blocks), time) }
+    Message {
+        usage: Some(Usage { input, output, reasoning, cached, cache_write: None }),
+        ..at(assistant(model, blocks), time)
+    }
 }
 
 fn billing(origin: &Origin) -> BillingRules {

@@ -1,7 +1,8 @@
 //! Files of every format version stay readable.
 //!
 //! `tests/versions` holds a compressed file of each version. To add one, before
-//! the next migration: `WRITE_VERSION=1 cargo test -p aside-store versions`.
+//! the next migration: `WRITE_VERSION=2 cargo test -p aside-store versions`, with
+//! the number of the newest version.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,10 @@ fn compressed_file(version: u32) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/versions/{version}.db.lz4"))
 }
 
-/// One block of each kind that version 1 had.
+/// The versions in `tests/versions`.
+const VERSIONS: [u32; 2] = [1, 2];
+
+/// One block of each kind that versions 1 and 2 had.
 fn first_messages() -> Vec<Message> {
     let seal = |kind, payload: &str| Seal { kind, payload: payload.to_owned() };
     let native = |json: &str| Some(Native { json: json.to_owned(), text_member: Some("text".to_owned()) });
@@ -36,6 +40,7 @@ fn first_messages() -> Vec<Message> {
             items: vec![0..3, 5..9],
             span: Some(ThinkingSpan { started: Time(10), ended: Time(20) }),
             native,
+            extra: Default::default(),
         })
     };
     let seals = |signature: Option<&str>, encrypted: Option<String>| Seals {
@@ -44,7 +49,14 @@ fn first_messages() -> Vec<Message> {
     };
     let call = |id, arguments| {
         let seal = Some(seal(SealKind::Signature, "sig"));
-        Block::ToolCall(ToolCall { id, name: "read".to_owned(), arguments, seal, native: None })
+        Block::ToolCall(ToolCall {
+            id,
+            name: "read".to_owned(),
+            arguments,
+            seal,
+            native: None,
+            extra: Default::default(),
+        })
     };
     let image = Image { media_type: "image/png".to_owned(), data: "iVBORw0KGgo=".to_owned() };
     let origin = Origin {
@@ -65,6 +77,7 @@ fn first_messages() -> Vec<Message> {
             text: "the answer".to_owned(),
             seal: Some(seal(SealKind::Encrypted, "x")),
             native: native("{}"),
+            extra: Default::default(),
         }),
         call(CallId::Given("call_1".to_owned()), Arguments::Json(r#"{"path":"src/main.rs"}"#.to_owned())),
         call(CallId::Invented("aside_call_1".to_owned()), Arguments::Broken(r#"{"path""#.to_owned())),
@@ -75,11 +88,12 @@ fn first_messages() -> Vec<Message> {
         blocks,
         origin: Some(origin),
         ending: Some(Ending::Unrecognized("odd".to_owned())),
-        usage: Some(Usage { input: Some(1), output: None, reasoning: Some(3), cached: Some(4) }),
+        usage: Some(Usage { input: Some(1), output: None, reasoning: Some(3), cached: Some(4), cache_write: None }),
         empty_thinking_field: Some("field".to_owned()),
         interrupted: false,
         at: Some(Time(1_700_000_000_000)),
-        extra: vec![("key".to_owned(), r#"{"a":1}"#.to_owned())],
+        unknown_members: vec![("key".to_owned(), r#"{"a":1}"#.to_owned())],
+        extra: Default::default(),
     };
     let result = ToolResult {
         id: "call_1".to_owned(),
@@ -106,10 +120,16 @@ fn record_half(recorder: &mut ReplyRecorder) {
     recorder.flush().unwrap();
 }
 
-fn write_first() {
+/// Unknown members of the header, which version 2 added.
+fn header_members(version: u32) -> Vec<(String, String)> {
+    if version < 2 { Vec::new() } else { vec![("note".to_owned(), "[1]".to_owned())] }
+}
+
+fn write_version(version: u32) {
     let folder = Folder::new();
     let store = Arc::new(folder.store());
-    let new = NewSession { title: Some("version".to_owned()), at: Some(Time(1)), ..NewSession::default() };
+    let (title, extra) = (Some("version".to_owned()), header_members(version));
+    let new = NewSession { title, extra, at: Some(Time(1)), ..NewSession::default() };
     let id = store.create(&new).unwrap();
     let lock = store.lock_session(&id).unwrap();
     for message in first_messages() {
@@ -121,22 +141,29 @@ fn write_first() {
     record_half(&mut recorder);
     drop((recorder, lock, store));
     let file = std::fs::read(folder.path().join(FILE_NAME)).unwrap();
-    std::fs::write(compressed_file(1), lz4_flex::compress_prepend_size(&file)).unwrap();
+    std::fs::write(compressed_file(version), lz4_flex::compress_prepend_size(&file)).unwrap();
 }
 
 #[test]
-fn a_file_of_version_1_is_read_as_it_was_written() {
-    if std::env::var_os("WRITE_VERSION").is_some_and(|version| version == "1") {
-        write_first();
+fn a_file_of_an_old_version_is_read_as_it_was_written() {
+    for version in VERSIONS {
+        if std::env::var("WRITE_VERSION").is_ok_and(|named| named == version.to_string()) {
+            write_version(version);
+        }
+        check_version(version);
     }
-    let file = lz4_flex::decompress_size_prepended(&std::fs::read(compressed_file(1)).unwrap()).unwrap();
+}
+
+fn check_version(version: u32) {
+    let file = lz4_flex::decompress_size_prepended(&std::fs::read(compressed_file(version)).unwrap()).unwrap();
     let folder = Folder::new();
     std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
     let loaded = store.load(&store.find("version").unwrap()).unwrap().conversation;
+    assert_eq!(loaded.extra, header_members(version), "version {version}");
     let mut messages: Vec<Message> = loaded.history.branch().into_iter().map(|(_, message)| message.clone()).collect();
     let half = messages.pop().unwrap();
-    assert_eq!(messages, first_messages());
+    assert_eq!(messages, first_messages(), "version {version}");
     assert!(half.interrupted);
     assert_eq!(half.thinking_text().as_deref(), Some("half a thou"));
     for (word, n_hits) in [("prompt", 1), ("thinking", 1), ("main", 1), ("result", 1), ("half", 1), ("packed", 1)] {

@@ -27,7 +27,8 @@ impl App {
             return vec![Command::Terminal(TerminalAction::Suspend)];
         }
         let is_control_c = action == Some(KeyAction::Clear);
-        if self.reader.is_some() && !(is_control_c && self.permission_prompt.is_waiting()) {
+        let stops = is_control_c && (self.permission_prompt.is_waiting() || self.is_running());
+        if self.reader.is_some() && !stops {
             return self.reader_key(key);
         }
         if is_control_c {
@@ -74,21 +75,32 @@ impl App {
         Some(Vec::new())
     }
 
+    fn is_running(&self) -> bool {
+        matches!(self.turn, TurnState::Running { .. })
+    }
+
+    /// Stops what runs, else clears the input, else quits when pressed twice.
     fn control_c(&mut self) -> Vec<Command> {
         if self.permission_prompt.is_waiting() {
             self.reader = None;
             let outcome = self.permission_prompt.deny_and_stop();
             return self.apply_prompt_outcome(outcome, None);
         }
-        if self.quit_armed_at.is_some() {
-            return vec![Command::Quit];
+        if self.is_running() {
+            return self.stop();
         }
-        self.quit_armed_at = self.now.or(Some(aside_core::block::Time(0)));
         // The draft is cleared but kept in the history.
         let draft = self.composer.take();
         if !draft.trim().is_empty() {
             self.composer.remember(&draft);
         }
+        if !draft.is_empty() {
+            return Vec::new();
+        }
+        if self.quit_armed_at.is_some() {
+            return vec![Command::Quit];
+        }
+        self.quit_armed_at = self.now.or(Some(aside_core::block::Time(0)));
         Vec::new()
     }
 

@@ -134,7 +134,7 @@ enum TurnActivity {
     Running(String),
 }
 
-const QUIT_WINDOW_MS: u64 = 2000;
+const QUIT_WINDOW_MS: u64 = 3000;
 const TOAST_MS: u64 = 3000;
 
 impl App {

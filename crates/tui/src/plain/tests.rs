@@ -73,6 +73,7 @@ fn thinking(text: &str) -> Block {
         items: Vec::new(),
         span: Some(span),
         native: None,
+        extra: Default::default(),
     })
 }
 
@@ -192,6 +193,7 @@ fn t13_tools_and_questions_are_printed_as_lines() {
         arguments: Arguments::parse(r#"{"path":"src/a.rs"}"#.into()),
         seal: None,
         native: None,
+        extra: Default::default(),
     };
     let result = |content: &str, is_error| ToolResult {
         id: "c1".into(),

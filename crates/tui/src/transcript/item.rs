@@ -127,6 +127,16 @@ impl TranscriptItem {
         }
     }
 
+    /// Whether more than the header of the block is shown, or all of a long prompt.
+    pub fn is_open(&self, view: ThinkingDisplay) -> bool {
+        match self {
+            TranscriptItem::Thinking(thinking) => thinking.shape(view) == ThinkingShape::Open,
+            TranscriptItem::Tool(tool) => tool.is_open(),
+            TranscriptItem::User(prompt) => !prompt.is_partial(),
+            TranscriptItem::Text(_) | TranscriptItem::Notice(_) | TranscriptItem::Output(_) => true,
+        }
+    }
+
     /// Headers follow each other without a blank row, and so do notices.
     pub fn is_adjacent_to(&self, before: &TranscriptItem, view: ThinkingDisplay) -> bool {
         if let (TranscriptItem::Notice(_), TranscriptItem::Notice(_)) = (self, before) {

@@ -226,13 +226,6 @@ impl Transcript {
         }
     }
 
-    pub fn toggle(&mut self, index: usize) {
-        let view = self.view;
-        if let Some(item) = self.items.get_mut(index) {
-            item.toggle(view);
-        }
-    }
-
     /// How many sections have rows. Does not grow with the transcript.
     pub fn laid_out(&self) -> usize {
         self.laid_out.len()
@@ -277,7 +270,7 @@ impl Transcript {
             skip = 0;
         }
         self.draw_sticky(area, &context, theme, buffer);
-        if !self.follow && height > 0 {
+        if !self.follow && height > 0 && self.bottom(&context) > self.top {
             draw_hint(area, buffer, theme, bottom_hint);
         }
         self.forget_all_but(seen);

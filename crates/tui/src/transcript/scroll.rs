@@ -87,6 +87,38 @@ impl Transcript {
         self.follow = false;
     }
 
+    /// Opens or folds a block. An opened block keeps its header where it is and shows its
+    /// beginning below it; the view stops following if that leaves no room for the end.
+    pub fn toggle(&mut self, index: usize) {
+        let (view, context) = (self.view, self.render_context(Motion::Still));
+        let header_row = self.row_in_view(index, &context);
+        let Some(item) = self.items.get_mut(index) else { return };
+        item.toggle(view);
+        if !item.is_open(view) {
+            return;
+        }
+        let header = ScrollPos::of(index, self.gap(index));
+        match header_row {
+            // Below the last row there is no room for the beginning.
+            Some(row) if row + 1 >= self.size.1 => self.top = self.up(header, self.size.1 / 2, &context),
+            Some(_) => (),
+            None => self.top = header,
+        }
+        if self.bottom(&context) > self.top {
+            self.follow = false;
+        }
+    }
+
+    /// The row of the view on which the header of an item stands.
+    fn row_in_view(&mut self, index: usize, context: &RenderContext) -> Option<usize> {
+        let header = ScrollPos::of(index, self.gap(index));
+        if header < self.top {
+            return None;
+        }
+        let height = self.size.1;
+        Some(self.rows_between(self.top, header, height, context)).filter(|row| *row < height)
+    }
+
     pub fn page(&self) -> isize {
         isize::try_from(self.size.1.saturating_sub(2).max(1)).unwrap_or(1)
     }
@@ -145,7 +177,7 @@ impl Transcript {
         if header < self.top {
             self.top = header;
             self.follow = false;
-        } else if self.rows_between(self.top, header, self.size.1, &context) >= self.size.1 {
+        } else if self.row_in_view(index, &context).is_none() {
             self.top = self.up(header, self.size.1 / 2, &context);
             self.follow = false;
         }
@@ -156,9 +188,8 @@ impl Transcript {
         if before.0 != width && !self.follow {
             self.keep_relative_position(before.0, width);
         }
-        if before != self.size {
-            self.refill |= self.follow;
-        }
+        // A larger view may have room for rows above.
+        self.refill |= before != self.size;
     }
 
     /// Keeps the same part of the item at the top when its rows are wrapped again.
@@ -212,7 +243,7 @@ impl Transcript {
     }
 
     /// The first row of the view that ends with the last row.
-    fn bottom(&mut self, context: &RenderContext) -> ScrollPos {
+    pub(super) fn bottom(&mut self, context: &RenderContext) -> ScrollPos {
         self.up(ScrollPos::of(self.items.len(), 0), self.size.1, context)
     }
 

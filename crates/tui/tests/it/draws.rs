@@ -88,7 +88,8 @@ impl FuzzScreen {
     fn result(&mut self, text: &str, is_error: bool) {
         let arguments = Arguments::parse(text.to_owned());
         let id = CallId::Given("c".into());
-        let call = ToolCall { id, name: text.to_owned(), arguments, seal: None, native: None };
+        let call =
+            ToolCall { id, name: text.to_owned(), arguments, seal: None, native: None, extra: Default::default() };
         self.update(Update::Closed { block: BlockId(0), value: Box::new(Block::ToolCall(call)) });
         self.frame();
         let result = ToolResult { id: "c".into(), name: text.to_owned(), content: text.to_owned(), is_error };

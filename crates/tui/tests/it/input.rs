@@ -189,19 +189,50 @@ fn t10_an_invalid_command_changes_nothing_and_gives_a_hint() {
 }
 
 #[test]
-fn t10_control_c_twice_quits_and_once_does_not() {
+fn t16_control_c_clears_the_input_and_twice_on_an_empty_line_quits() {
     let mut term = TestTerminal::new(60, 20);
     term.type_text("draft");
     term.control('c');
-    assert_eq!(term.sent, []);
-    assert!(term.screen().contains("Ctrl+C once more leaves"));
-    term.advance(3000);
-    assert!(!term.screen().contains("once more"));
+    assert!(term.sent.is_empty() && !term.screen().contains("once more"), "{}", term.screen());
     term.key(KeyCode::Up);
     assert!(term.screen().contains("❯ draft"), "a draft is not lost");
     term.control('c');
     term.control('c');
+    assert!(term.screen().contains("Ctrl+C once more leaves"));
+    term.advance(3001);
+    assert!(!term.screen().contains("once more"), "the second one came too late");
+    term.control('c');
+    assert_eq!(term.sent, []);
+    term.control('c');
     assert_eq!(term.sent, [Command::Quit]);
+}
+
+#[test]
+fn t16_control_c_stops_the_turn_before_it_clears_the_input() {
+    let mut term = TestTerminal::new(60, 20);
+    term.line("go");
+    term.send();
+    term.type_text("draft");
+    term.control('c');
+    assert_eq!(term.sent, [Command::Prompt("go".into()), Command::Interrupt]);
+    assert!(term.screen().contains("❯ draft"), "{}", term.screen());
+    term.update(Update::TurnEnded(TurnEnd::Interrupted));
+    term.control('c');
+    assert!(!term.screen().contains("❯ draft"), "{}", term.screen());
+    term.control('c');
+    term.control('c');
+    assert_eq!(term.sent.last(), Some(&Command::Quit));
+}
+
+#[test]
+fn t16_control_c_in_the_reader_stops_the_turn() {
+    let mut term = TestTerminal::new(60, 20);
+    term.line("go");
+    term.send();
+    term.think(0, "a thought", 1000);
+    term.line("/reader");
+    term.control('c');
+    assert_eq!(term.sent.last(), Some(&Command::Interrupt));
 }
 
 #[test]

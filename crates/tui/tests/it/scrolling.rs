@@ -83,6 +83,67 @@ fn t7_opening_and_folding_keeps_the_header_where_it_is() {
 }
 
 #[test]
+fn t15_opening_a_block_at_the_end_shows_its_beginning() {
+    for ending in ["", "a short answer"] {
+        let mut term = TestTerminal::new(40, 20);
+        term.write(0, &lines(0, 10));
+        term.think(1, &lines(0, 60), 2000);
+        if !ending.is_empty() {
+            term.write(2, ending);
+        }
+        term.end(TurnEnd::Answered);
+        let before = term.rows();
+        let header = before.iter().position(|row| row.contains("Thought")).unwrap();
+        term.control('o');
+        let open = term.rows();
+        assert!(open[header].starts_with("▼ Thought"), "the header stays on its row: {open:#?}");
+        assert_eq!(open[..header], before[..header], "nothing above it moved");
+        assert_eq!(open[header + 1], "│ line 0", "{open:#?}");
+        assert!(term.screen().contains("↓ end"), "{}", term.screen());
+        term.control('o');
+        assert!(!term.screen().contains("↓ end"), "nothing is below: {}", term.screen());
+    }
+}
+
+#[test]
+fn t15_opening_thinking_that_streams_does_not_follow_it() {
+    let mut term = TestTerminal::new(40, 20);
+    term.send();
+    term.open(0, OpenedBlock::Thinking);
+    term.grow(0, &lines(0, 60));
+    let header = term.rows().iter().position(|row| row.contains("Thinking")).unwrap();
+    term.control('o');
+    let open = term.rows();
+    assert!(open[header].contains("Thinking") && open[header + 1] == "│ line 0", "{open:#?}");
+    term.grow(0, &lines(60, 90));
+    assert_eq!(term.rows()[header + 1], "│ line 0", "new lines do not move it");
+}
+
+#[test]
+fn t15_a_header_on_the_last_row_moves_up_to_show_the_beginning() {
+    let mut term = TestTerminal::new(40, 20);
+    term.write(0, &lines(0, 40));
+    term.think(1, &lines(0, 60), 2000);
+    let last = term.rows().iter().position(|row| row.contains("Thought")).unwrap();
+    term.control('o');
+    let open = term.rows();
+    let header = open.iter().position(|row| row.contains("▼ Thought")).unwrap();
+    assert!(header > 0 && header + 2 < last, "it was on the last row, {last}: {open:#?}");
+    assert_eq!(open[header + 1], "│ line 0", "{open:#?}");
+}
+
+#[test]
+fn t15_a_larger_window_has_no_blank_rows_under_hidden_text() {
+    let mut term = TestTerminal::new(40, 12);
+    term.write(0, &lines(0, 30));
+    term.key(KeyCode::PageUp);
+    term.size = (40, 40);
+    let rows = term.rows();
+    assert_eq!(rows[0], "line 0", "there is room for all of it: {rows:#?}");
+    assert!(!term.screen().contains("↓ end"), "{}", term.screen());
+}
+
+#[test]
 fn t7_the_header_of_long_thinking_stays_visible_and_folds_it() {
     let mut term = TestTerminal::with_view(40, 20, ThinkingDisplay::Full);
     term.write(0, "before");

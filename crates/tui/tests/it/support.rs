@@ -302,7 +302,15 @@ fn style_name(style: Style) -> String {
 
 pub(crate) fn thinking(text: &str, span: Option<ThinkingSpan>) -> Thinking {
     let content = ThinkingContent::Open { text: text.into() };
-    Thinking { content, source: "reasoning_content".into(), id: None, items: Vec::new(), span, native: None }
+    Thinking {
+        content,
+        source: "reasoning_content".into(),
+        id: None,
+        items: Vec::new(),
+        span,
+        native: None,
+        extra: Default::default(),
+    }
 }
 
 pub(crate) fn hidden() -> Thinking {
@@ -322,6 +330,7 @@ pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Block {
         arguments: Arguments::parse(arguments.into()),
         seal: None,
         native: None,
+        extra: Default::default(),
     })
 }
 

@@ -85,7 +85,7 @@ fn import(binary: &Path, folder: &Path) -> io::Result<(usize, String)> {
         conversation.history.append(message);
     }
     let last = format!("the last answer {}", char::from_u32(LAST_ANSWER).unwrap_or(' '));
-    let last = Block::Text(Text { text: last, seal: None, native: None });
+    let last = Block::Text(Text { text: last, seal: None, native: None, extra: Default::default() });
     conversation.history.append(Message::new(Role::Assistant, vec![last]));
     let file = folder.join("long.jsonl");
     fs::write(&file, write_lines(&conversation, OpaqueData::Keep))?;

@@ -84,9 +84,11 @@ fn t13_every_way_to_quit_restores_the_terminal() {
             terminal.see("Ctrl+C once more leaves");
             terminal.keys(CTRL_C);
         }),
-        ("ctrl+c twice while it answers", |terminal| {
+        ("ctrl+c three times while it answers", |terminal| {
             terminal.enter("sim: slow");
             terminal.see("Thinking");
+            terminal.keys(CTRL_C);
+            terminal.idle();
             terminal.keys(CTRL_C);
             terminal.see("Ctrl+C once more leaves");
             terminal.keys(CTRL_C);

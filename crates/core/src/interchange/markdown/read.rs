@@ -187,6 +187,7 @@ impl<'a> MarkdownReader<'a> {
             items: Vec::new(),
             span: None,
             native: None,
+            extra: Default::default(),
         };
         Some(Block::Thinking(about.map_or(bare, |about| Thinking { content, ..about })))
     }
@@ -233,6 +234,7 @@ impl<'a> MarkdownReader<'a> {
             arguments: if broken { Arguments::Broken(content) } else { Arguments::parse(content).canonical() },
             seal: None,
             native: None,
+            extra: Default::default(),
         })
     }
 

@@ -3,7 +3,7 @@
 use super::escape::{code_span, comment, escape, fenced, is_structure, one_line, open_fence, quoted};
 use crate::block::{Arguments, Block, Image, Text, Thinking, ThinkingContent, ToolCall, ToolResult};
 use crate::conversation::Conversation;
-use crate::interchange::json_lines::{role_name, without_opaque, write_extra, write_metadata};
+use crate::interchange::json_lines::{role_name, without_opaque, write_metadata, write_unknown_members};
 use crate::json::rfc3339;
 use crate::json_text::{ObjectWriter, quote};
 use crate::message::{Message, Role};
@@ -48,10 +48,20 @@ pub fn left_out_of_markdown(conversation: &Conversation) -> Vec<String> {
         Block::ToolCall(call) => call.seal.is_some() || call.native.is_some(),
         Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
     };
+    let has_extra = |block: &&Block| match block {
+        Block::Text(text) => !text.extra.is_empty(),
+        Block::Thinking(thinking) => !thinking.extra.is_empty(),
+        Block::ToolCall(call) => !call.extra.is_empty(),
+        Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+    };
     let hidden = |block: &&Block| matches!(block, Block::Thinking(thinking) if thinking.is_hidden());
     let counts = [
         (conversation.history.entries().len() - branch.len(), "messages on other branches"),
         (blocks().filter(sealed).count(), "blocks with a seal or a native item, which stay here without it"),
+        (
+            blocks().filter(has_extra).count(),
+            "blocks with members beyond the neutral form, which stay here without them",
+        ),
         (blocks().filter(hidden).count(), "thoughts that only their provider can read"),
         (blocks().filter(|block| matches!(block, Block::Unmodelled(_))).count(), "items that are not understood"),
         (branch.iter().filter(|(_, message)| message.usage.is_some()).count(), "counts of tokens"),
@@ -83,7 +93,7 @@ fn write_message(name: Option<&str>, message: &Message, markup: ThinkingMarkup, 
         about.push_raw("id", &quote(name));
     }
     write_metadata(message, &mut about);
-    write_extra(message, &mut about);
+    write_unknown_members(message, &mut about);
     pieces.push(comment("message", &about.finish()));
     pieces.push(heading(message));
     let mut after_text = false;

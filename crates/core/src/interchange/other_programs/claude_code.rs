@@ -192,10 +192,10 @@ impl<'d> ClaudeCodeSession<'d> {
             let blocks = read.into_iter().flat_map(|message| message.blocks).collect();
             let mut message = Message { at, ..Message::new(Role::User, blocks) };
             if is_true(line, "isCompactSummary") {
-                message.extra.push((compaction::MARK.to_owned(), "true".to_owned()));
+                message.unknown_members.push((compaction::MARK.to_owned(), "true".to_owned()));
             } else if is_true(line, "isMeta") {
                 // The program wrote it in the user's name.
-                message.extra.push(("isMeta".to_owned(), "true".to_owned()));
+                message.unknown_members.push(("isMeta".to_owned(), "true".to_owned()));
             }
             draft_at = Some(self.push_draft(name, draft_at, message));
         }
@@ -312,6 +312,7 @@ fn usage(raw: Raw<'_>) -> Usage {
         output: count("output_tokens"),
         reasoning: None,
         cached: count("cache_read_input_tokens"),
+        cache_write: count("cache_creation_input_tokens"),
     }
 }
 

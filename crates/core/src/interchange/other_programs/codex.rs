@@ -296,5 +296,6 @@ fn usage(raw: Raw<'_>) -> Usage {
         output: count("output_tokens"),
         reasoning: count("reasoning_output_tokens"),
         cached: count("cached_input_tokens"),
+        cache_write: None,
     }
 }

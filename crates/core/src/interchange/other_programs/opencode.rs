@@ -366,6 +366,7 @@ fn block(part: Raw<'_>, source: &str) -> Option<Block> {
             arguments: Arguments::parse(input(part)),
             seal: signature(part, "thoughtSignature"),
             native: None,
+            extra: Default::default(),
         })),
         _ => Some(text_block(part)),
     }
@@ -390,12 +391,20 @@ fn thinking(part: Raw<'_>, source: &str) -> Option<Block> {
     let span = span.map(|(started, ended)| ThinkingSpan { started, ended: ended.max(started) });
     let redacted = matches!(&content, ThinkingContent::Hidden { seals } if seals.encrypted.is_some());
     let source = if redacted { "redacted_thinking" } else { source }.to_owned();
-    Some(Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span, native: None }))
+    Some(Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span,
+        native: None,
+        extra: Default::default(),
+    }))
 }
 
 fn text_block(part: Raw<'_>) -> Block {
     let text = text_member(part, "text").unwrap_or_default();
-    Block::Text(Text { text, seal: signature(part, "thoughtSignature"), native: None })
+    Block::Text(Text { text, seal: signature(part, "thoughtSignature"), native: None, extra: Default::default() })
 }
 
 fn signature(part: Raw<'_>, name: &str) -> Option<Seal> {
@@ -437,7 +446,13 @@ fn result(part: Raw<'_>) -> Option<Block> {
 
 fn usage(tokens: Raw<'_>) -> Usage {
     let count = |path: &str| at_path(tokens, path).and_then(count_of);
-    Usage { input: count("input"), output: count("output"), reasoning: count("reasoning"), cached: count("cache.read") }
+    Usage {
+        input: count("input"),
+        output: count("output"),
+        reasoning: count("reasoning"),
+        cached: count("cache.read"),
+        cache_write: count("cache.write"),
+    }
 }
 
 fn ending(word: &str) -> Ending {

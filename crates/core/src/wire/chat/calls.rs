@@ -1,9 +1,10 @@
 //! Assembles tool calls from deltas, by index or by id, or reads them whole.
 
-use super::types::CallDelta;
+use super::types::{CallDelta, ChatFunction};
 use crate::block::SealKind;
 use crate::event::{BlockId, BlockOpening, Event, Sink};
-use crate::json_text::{JsonText, ObjectWriter, Raw, at_path, each_member, is_empty_value, read, text_of};
+use crate::json_text::{JsonText, ObjectWriter, Raw, at_path, each_member, is_empty_value, member, read, text_of};
+use crate::wire::extra_in::ExtraReader;
 use crate::wire::implicit_blocks::BlockIds;
 
 #[derive(Debug, Default)]
@@ -52,6 +53,7 @@ impl CallAssembler {
         position: CallPosition,
         extra_names: &[String],
         ids: &mut BlockIds,
+        extra: &mut ExtraReader,
         sink: &mut dyn Sink,
     ) {
         let delta: CallDelta<'_> = read(entry);
@@ -78,6 +80,9 @@ impl CallAssembler {
             call.grow(arguments, &mut self.scratch, sink);
         }
         call.keep_extra(entry, extra_names);
+        if delta.unread || function.unread || custom.unread {
+            call.keep_unread(entry, extra_names, extra, sink);
+        }
     }
 
     /// A new call starts if the index is new or the id changes at the same index;
@@ -155,6 +160,24 @@ impl PartialCall {
                 arguments.push_str(text);
                 sink.buffered(text.len());
             }),
+        }
+    }
+
+    /// Keeps the members that are neither understood nor sent back.
+    fn keep_unread(&self, entry: Raw<'_>, names: &[String], extra: &mut ExtraReader, sink: &mut dyn Sink) {
+        let block = match self.state {
+            CallState::Open(block) => Some(block),
+            CallState::Unnamed { .. } => None,
+        };
+        CallDelta::each_unread(entry, |name, value| {
+            if seal_path(names, name).is_none() {
+                extra.keep_in(block, name, value, sink);
+            }
+        });
+        for tool in ["function", "custom"] {
+            if let Some(tool) = member(entry, tool) {
+                ChatFunction::each_unread(tool, |name, value| extra.keep_in(block, name, value, sink));
+            }
         }
     }
 

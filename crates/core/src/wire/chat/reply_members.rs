@@ -54,6 +54,7 @@ pub(super) fn usage_json(rules: &Rules, usage: Usage) -> String {
         ("total_tokens", total_tokens(usage)),
         (path, usage.reasoning),
         ("prompt_tokens_details.cached_tokens", usage.cached),
+        ("prompt_tokens_details.cache_write_tokens", usage.cache_write),
     ];
     Value::Object(usage_object(counts)).to_string()
 }

@@ -1,6 +1,8 @@
 //! Writes a Chat Completions request: parameters first, messages last, so that
 //! successive requests share a prefix.
 
+use serde_json::Value;
+
 use crate::block::{Block, Thinking, ToolCall};
 use crate::dialect::{Carrier, EmptyContent};
 use crate::json_text::{ListWriter, NestedObject, quote};
@@ -10,8 +12,11 @@ use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, 
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
-    body.push_raw("stream_options", r#"{"include_usage":true}"#);
-    draft.push_parameters(&mut body);
+    // A client may add options, but usage is always wanted.
+    let mut options = draft.parameters.get("stream_options").and_then(Value::as_object).cloned().unwrap_or_default();
+    options.insert("include_usage".to_owned(), Value::from(true));
+    body.push_raw("stream_options", &Value::Object(options).to_string());
+    draft.push_parameters_except(&mut body, "stream_options");
     draft.push_function_tools(&mut body);
     draft.finish(body, "messages", message)
 }

@@ -18,6 +18,7 @@ use crate::json_text::{
     text_member,
 };
 use crate::wire::error_in::{keep_error, read_bare_error};
+use crate::wire::extra_in::{ExtraNames, ExtraReader, RepeatedMember};
 use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
@@ -27,6 +28,15 @@ const COUNTERS: CounterNames = CounterNames {
     output: &["completion_tokens"],
     reasoning: &["completion_tokens_details.reasoning_tokens", "reasoning_tokens"],
     cached: &["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"],
+    cache_write: &["prompt_tokens_details.cache_write_tokens", "cache_creation_input_tokens", "cache_creation.*"],
+    // The second is the rest of the input; the others repeat the cached count.
+    derived: &["total_tokens", "prompt_cache_miss_tokens", "num_cached_tokens", "cache_read_input_tokens"],
+    container: Some("usage"),
+};
+
+const EXTRA: ExtraNames = ExtraNames {
+    lists: &["annotations", "executed_tools"],
+    members: &[("logprobs", "content"), ("logprobs", "refusal"), ("audio", "data"), ("audio", "transcript")],
 };
 
 /// The source name of thinking in a content array.
@@ -42,6 +52,8 @@ pub(in crate::wire) struct ChatDecoder {
     details: DetailsReader,
     calls: CallAssembler,
     usage_reader: UsageReader,
+    extra: ExtraReader,
+    repeated: [RepeatedMember; 3],
     thinking_mode: DeltaModeReader,
     content_mode: DeltaModeReader,
     /// Payloads of the whole message that were already emitted.
@@ -79,6 +91,8 @@ struct DeltaMembers<'a> {
     calls: Option<Raw<'a>>,
     function_call: Option<Raw<'a>>,
     refusal: Option<Raw<'a>>,
+    /// There are members that are not understood.
+    unread: bool,
 }
 
 impl ChatDecoder {
@@ -88,6 +102,8 @@ impl ChatDecoder {
             details: DetailsReader::new(rules.read.assemble_by, rules.read.delta_mode),
             calls: CallAssembler::default(),
             usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
+            extra: ExtraReader::new(&EXTRA),
+            repeated: Default::default(),
             thinking_mode: DeltaModeReader::new(rules.read.delta_mode),
             content_mode: DeltaModeReader::new(rules.read.delta_mode),
             emitted_opaque: HashSet::new(),
@@ -129,6 +145,10 @@ impl ChatDecoder {
         if let Some(choice) = &chunk.choices.element {
             self.choice(choice, framing, sink);
         }
+        self.repeated_members(&chunk, sink);
+        if chunk.choices.present && (chunk.unread || chunk.choices.element.as_ref().is_some_and(|first| first.unread)) {
+            self.unread_members(Raw::checked(text), sink);
+        }
         // A frame without choices may be an error; some servers send a bare
         // string.
         if chunk.error.is_some() || !chunk.choices.present {
@@ -143,6 +163,7 @@ impl ChatDecoder {
         let called = self.calls.any();
         self.calls.finish(&mut self.blocks.ids, sink);
         self.compare_sources(sink);
+        self.extra.finish(sink);
         let reason = self.finish_reason.take();
         let clean = self.once.done || reason.is_some();
         let ending = match reason.as_deref().map(ending_from_reason) {
@@ -164,9 +185,31 @@ impl ChatDecoder {
     }
 
     fn usage(&mut self, usage: Raw<'_>, sink: &mut dyn Sink) {
-        if let Some(usage) = self.usage_reader.read(usage) {
-            sink.take(Event::Usage(usage));
+        self.usage_reader.read(usage, &mut self.extra, sink);
+    }
+
+    fn repeated_members(&mut self, chunk: &ChatChunk<'_>, sink: &mut dyn Sink) {
+        let members = [
+            ("system_fingerprint", chunk.system_fingerprint),
+            ("service_tier", chunk.service_tier),
+            ("provider", chunk.provider),
+        ];
+        for (repeated, (name, value)) in self.repeated.iter_mut().zip(members) {
+            if let Some(value) = repeated.changed(value) {
+                self.extra.keep(name, value, sink);
+            }
         }
+    }
+
+    /// Keeps the members of a chunk and its choice that are not understood.
+    fn unread_members(&mut self, chunk: Raw<'_>, sink: &mut dyn Sink) {
+        ChatChunk::each_unread(chunk, |name, value| self.extra.keep(name, value, sink));
+        let Some(choices) = member(chunk, "choices") else { return };
+        each_element(choices, |choice| {
+            if member(choice, "index").is_none_or(|index| index.get() == "0") {
+                ChatChoice::each_unread(choice, |name, value| self.extra.keep(name, value, sink));
+            }
+        });
     }
 
     fn choice(&mut self, choice: &ChatChoice<'_>, framing: Framing, sink: &mut dyn Sink) {
@@ -210,6 +253,13 @@ impl ChatDecoder {
                 let source = rules.read.text.get(rank).map_or("", String::as_str);
                 self.thinking_field(rank + 1, source, *raw, sink);
             }
+        }
+        if members.unread {
+            each_member(raw, |name, value| {
+                if !is_read(&rules.read, name) {
+                    self.extra.keep(name, value, sink);
+                }
+            });
         }
         if let Some((name, raw, kind)) = members.opaque {
             self.opaque(name, raw, kind, sink);
@@ -416,7 +466,8 @@ impl ChatDecoder {
     fn call(&mut self, entry: Raw<'_>, position: CallPosition, sink: &mut dyn Sink) {
         self.details.close_open(sink);
         self.blocks.interrupt(sink);
-        self.calls.take(entry, position, &self.rules.read.call_extra, &mut self.blocks.ids, sink);
+        let extra_names = &self.rules.read.call_extra;
+        self.calls.take(entry, position, extra_names, &mut self.blocks.ids, &mut self.extra, sink);
     }
 }
 
@@ -458,7 +509,19 @@ fn rare_member<'a>(rules: &'a ReadRules, key: &str, value: Raw<'a>, members: &mu
                 rules.call_extra.iter().find(|name| seal_path(std::slice::from_ref(*name), key).is_some())
             {
                 members.opaque = Some((field(name), value, SealKind::Signature));
+            } else {
+                members.unread |= !is_read(rules, key);
             }
         }
     }
+}
+
+/// Whether a member of a delta or message is understood.
+fn is_read(rules: &ReadRules, key: &str) -> bool {
+    let known = ["content", "tool_calls", "role", "function_call", "refusal", "reasoning_details", "thinking_blocks"];
+    let ignored = ["padding", "p", "obfuscation"];
+    known.contains(&key)
+        || ignored.contains(&key)
+        || rules.text.iter().chain(&rules.opaque).any(|name| name == key)
+        || seal_path(&rules.call_extra, key).is_some()
 }

@@ -127,7 +127,7 @@ impl ChatWriter {
             Event::Usage(usage) => self.usage = usage,
             Event::Ended(end) => self.end(end, out),
             // The deltas already contain it; a stream of deltas cannot restate.
-            Event::Restated { .. } | Event::Noted(_) => (),
+            Event::Restated { .. } | Event::Extra { .. } | Event::Noted(_) => (),
             Event::Started { .. } => self.begin(out),
         }
     }
@@ -490,6 +490,7 @@ impl ThinkingOut {
             | Event::Refiled { .. }
             | Event::Restated { .. }
             | Event::Closed { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. }
             | Event::Usage(_)
             | Event::Noted(_)

@@ -1,8 +1,8 @@
 //! Wire types, with the provider's own names.
 
-use crate::json_text::{FirstChoice, Indexed, JsonString, Raw, members};
+use crate::json_text::{FirstChoice, Indexed, JsonString, Raw, kept_members};
 
-members! {
+kept_members! {
     ChatChunk {
         "model" => model: JsonString<'a>,
         "choices" => choices: FirstChoice<ChatChoice<'a>>,
@@ -10,7 +10,12 @@ members! {
         /// Groq puts its usage here.
         "x_groq" => x_groq: Option<Raw<'a>>,
         "error" => error: Option<Raw<'a>>,
-    }
+        // Kept, and repeated in almost every chunk.
+        "system_fingerprint" => system_fingerprint: Option<Raw<'a>>,
+        "service_tier" => service_tier: Option<Raw<'a>>,
+        "provider" => provider: Option<Raw<'a>>,
+    // Ids and padding, and an echo of the request.
+    } else "id" | "object" | "created" | "request_id" | "generationId" | "obfuscation" | "p" | "stream_options";
     ChatChoice {
         "index" => index: Option<u64>,
         "delta" => delta: Option<Raw<'a>>,
@@ -18,7 +23,8 @@ members! {
         "finish_reason" => finish_reason: JsonString<'a>,
         "error" => error: Option<Raw<'a>>,
         "usage" => usage: Option<Raw<'a>>,
-    }
+    // One server repeats the delta's text in `text`.
+    } else "role" | "text" | "obfuscation";
     /// One entry of `tool_calls`.
     CallDelta {
         "index" => index: Option<u64>,
@@ -26,12 +32,12 @@ members! {
         "function" => function: ChatFunction<'a>,
         /// A free-form tool: its input is plain text.
         "custom" => custom: ChatFunction<'a>,
-    }
+    } else "type";
     ChatFunction {
         "name" => name: JsonString<'a>,
         "arguments" => arguments: Option<Raw<'a>>,
         "input" => input: Option<Raw<'a>>,
-    }
+    } else;
 }
 
 impl Indexed for ChatChoice<'_> {

@@ -24,10 +24,7 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }
     }
-    reader.push_function_tools(body);
-    reader.read_tool_choice(body);
-    reader.read_max_tokens(body, &["max_tokens"]);
-    Ok(())
+    reader.push_function_tools(body)
 }
 
 /// In a request the content may be a string; in a reply it is a list.

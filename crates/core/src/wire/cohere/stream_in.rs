@@ -1,7 +1,7 @@
 //! Decodes Cohere v2 chat. A whole body is read like a stream in which every
 //! block is one delta.
 
-use super::types::{CohereDelta, CohereEvent};
+use super::types::{CohereDelta, CohereEvent, CohereMessage};
 use crate::dialect::Rules;
 use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
 use crate::json_text::{
@@ -9,6 +9,7 @@ use crate::json_text::{
     text_member, text_of,
 };
 use crate::wire::error_in::{keep_error, read_bare_error};
+use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
@@ -18,12 +19,18 @@ const COUNTERS: CounterNames = CounterNames {
     output: &["tokens.output_tokens", "billed_units.output_tokens"],
     reasoning: &["tokens.reasoning_tokens"],
     cached: &["cached_tokens"],
+    cache_write: &[],
+    derived: &[],
+    container: Some("usage"),
 };
+
+const EXTRA: ExtraNames = ExtraNames { lists: &["citations", "logprobs"], members: &[] };
 
 #[derive(Debug)]
 pub(in crate::wire) struct CohereDecoder {
     ids: BlockIds,
     usage_reader: UsageReader,
+    extra: ExtraReader,
     content: Option<OpenContent>,
     call: Option<BlockId>,
     /// The tool plan, which is neither text nor thinking.
@@ -48,6 +55,7 @@ impl CohereDecoder {
         CohereDecoder {
             ids: BlockIds::default(),
             usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
+            extra: ExtraReader::new(&EXTRA),
             content: None,
             call: None,
             plan: String::new(),
@@ -86,16 +94,39 @@ impl CohereDecoder {
             }
             Some("tool-call-end") => self.end_call(sink),
             Some("message-end") => self.end(&wire.delta, sink),
-            Some("message-start" | "citation-start" | "citation-end") => (),
+            Some("citation-start") => self.citations(message.citations, sink),
+            Some("message-start" | "citation-end") => (),
             _ => return Ok(self.untyped(&wire, Raw::checked(text), sink)),
         }
+        if wire.unread || wire.delta.unread || message.unread {
+            self.unread_members(Raw::checked(text), sink);
+        }
         Ok(Understood::Yes)
+    }
+
+    /// Keeps the members of an event that are not understood.
+    fn unread_members(&mut self, event: Raw<'_>, sink: &mut dyn Sink) {
+        CohereEvent::each_unread(event, |name, value| self.extra.keep(name, value, sink));
+        let Some(delta) = member(event, "delta") else { return };
+        CohereDelta::each_unread(delta, |name, value| self.extra.keep(name, value, sink));
+        if let Some(message) = member(delta, "message") {
+            CohereMessage::each_unread(message, |name, value| self.extra.keep(name, value, sink));
+        }
+    }
+
+    fn citations(&mut self, citations: Option<Raw<'_>>, sink: &mut dyn Sink) {
+        match citations {
+            Some(one) if one.kind() == JsonKind::Object => self.extra.keep_element(None, "citations", one, sink),
+            Some(list) => self.extra.keep("citations", list, sink),
+            None => (),
+        }
     }
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.end_content(sink);
         self.end_call(sink);
         self.emit_plan(sink);
+        self.extra.finish(sink);
         let error = self.error.take();
         let ending = match self.finish_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.called => Ending::ToolCalls,
@@ -109,6 +140,9 @@ impl CohereDecoder {
     fn untyped(&mut self, wire: &CohereEvent<'_>, body: Raw<'_>, sink: &mut dyn Sink) -> Understood {
         if let Some(message) = wire.message.filter(|message| message.kind() == JsonKind::Object) {
             self.whole(message, sink);
+            CohereEvent::each_unread(body, |name, value| self.extra.keep(name, value, sink));
+            CohereMessage::each_unread(message, |name, value| self.extra.keep(name, value, sink));
+            self.citations(member(message, "citations"), sink);
             self.finish_reason = wire.finish_reason.non_empty().map(str::to_owned);
             self.usage(wire.usage, sink);
             self.ended = true;
@@ -222,8 +256,8 @@ impl CohereDecoder {
     }
 
     fn usage(&mut self, usage: Option<Raw<'_>>, sink: &mut dyn Sink) {
-        if let Some(usage) = usage.and_then(|usage| self.usage_reader.read(usage)) {
-            sink.take(Event::Usage(usage));
+        if let Some(usage) = usage {
+            self.usage_reader.read(usage, &mut self.extra, sink);
         }
     }
 }

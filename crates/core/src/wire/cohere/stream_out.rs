@@ -85,6 +85,7 @@ impl CohereWriter {
             | Event::Sealed { .. }
             | Event::Identified { .. }
             | Event::Restated { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. }
             | Event::Noted(_) => (),
         }

@@ -4,8 +4,8 @@ use crate::block::Block;
 use crate::json_text::{Raw, at_path, member, text_member, text_of};
 use crate::message::Role;
 use crate::wire::client_request::{
-    ClientRequestReader, ToolChoice, UnreadableRequest, content_blocks, elements, image_block, list_with_paths,
-    text_block, tool_output, tool_result, unknown_role, unmodelled,
+    ClientRequestReader, UnreadableRequest, content_blocks, elements, image_block, list_with_paths, text_block,
+    tool_output, tool_result, unknown_role, unmodelled,
 };
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
@@ -18,16 +18,8 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
         }
     }
     for tool in at_path(body, "toolConfig.tools").map(elements).unwrap_or_default() {
-        if let Some(tool) = member(tool, "toolSpec") {
-            reader.push_tool(tool, &["inputSchema.json"]);
-        }
+        reader.push_tool(tool, Some("toolSpec"), &["inputSchema.json"])?;
     }
-    reader.request.choice = match at_path(body, "toolConfig.toolChoice") {
-        Some(choice) if member(choice, "any").is_some() => ToolChoice::Required,
-        Some(choice) => at_path(choice, "tool.name").and_then(text_of).map_or(ToolChoice::Auto, ToolChoice::Named),
-        None => ToolChoice::Auto,
-    };
-    reader.read_max_tokens(body, &["inferenceConfig.maxTokens"]);
     Ok(())
 }
 

@@ -1,24 +1,35 @@
 //! Writes a Bedrock Converse request.
 
+use serde_json::Value;
+
 use crate::block::{Block, Thinking};
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
 use crate::rules::MessagePlan;
 use crate::wire::request_draft::{
-    RequestDraft, arguments_object, call_id, encrypted, push_schema, sent_blocks, signature, turn_opening,
+    RequestDraft, ToolLevel, arguments_object, call_id, encrypted, push_schema, sent_blocks, signature, turn_opening,
 };
+
+/// The member that holds the tools and the tool choice.
+const TOOL_CONFIG: &str = "toolConfig";
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = ObjectWriter::default();
-    draft.push_parameters(&mut body);
-    if !draft.tools.is_empty() {
-        body.object("toolConfig", |config| {
+    draft.push_parameters_except(&mut body, TOOL_CONFIG);
+    let tool_config = draft.parameters.get(TOOL_CONFIG).and_then(Value::as_object);
+    if draft.has_tools() || tool_config.is_some() {
+        body.object(TOOL_CONFIG, |config| {
+            for (name, value) in tool_config.into_iter().flatten() {
+                config.push_raw(name, &value.to_string());
+            }
             draft.push_tools(config, "tools", |out, tool| {
                 out.object("toolSpec", |spec| {
                     spec.push_text("name", &tool.name);
                     spec.push_text("description", &tool.description);
                     spec.object("inputSchema", |schema| push_schema(schema, tool, "json"));
+                    draft.push_tool_members(spec, tool, Some("toolSpec"), ToolLevel::Inner);
                 });
+                draft.push_tool_members(out, tool, Some("toolSpec"), ToolLevel::Outer);
             });
         });
     }

@@ -13,6 +13,7 @@ use crate::json_text::{
     is_empty_value, member, parse, read, string_of, text_member, text_of,
 };
 use crate::wire::error_in::read_error;
+use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
 use crate::wire::messages::MessagesDecoder;
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
@@ -23,7 +24,12 @@ const COUNTERS: CounterNames = CounterNames {
     output: &["outputTokens"],
     reasoning: &[],
     cached: &["cacheReadInputTokens", "cacheReadInputTokenCount"],
+    cache_write: &["cacheWriteInputTokens", "cacheWriteInputTokenCount"],
+    derived: &["totalTokens"],
+    container: Some("usage"),
 };
+
+const EXTRA: ExtraNames = ExtraNames { lists: &[], members: &[] };
 
 #[derive(Debug)]
 pub(in crate::wire) struct ConverseDecoder {
@@ -31,6 +37,7 @@ pub(in crate::wire) struct ConverseDecoder {
     ids: BlockIds,
     open: Vec<ConverseBlockIn>,
     usage_reader: UsageReader,
+    extra: ExtraReader,
     stop_reason: Option<String>,
     stopped: bool,
     error: Option<ProviderError>,
@@ -89,6 +96,7 @@ impl ConverseDecoder {
             ids: BlockIds::default(),
             open: Vec::new(),
             usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
+            extra: ExtraReader::new(&EXTRA),
             stop_reason: None,
             stopped: false,
             error: None,
@@ -143,6 +151,7 @@ impl ConverseDecoder {
         for block_in in std::mem::take(&mut self.open) {
             block_in.close(sink);
         }
+        self.extra.finish(sink);
         let error = self.error.take();
         let ending = match self.stop_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.called => Ending::ToolCalls,
@@ -157,7 +166,11 @@ impl ConverseDecoder {
         match name {
             "contentBlockDelta" => {
                 let event: BlockEvent<'_> = body.read()?;
-                self.delta(event.index.unwrap_or(0), &event.delta, sink);
+                let index = event.index.unwrap_or(0);
+                self.delta(index, &event.delta, sink);
+                if event.delta.unread {
+                    self.unread_delta(body.raw()?, index, sink);
+                }
             }
             "contentBlockStart" => {
                 let event: BlockEvent<'_> = body.read()?;
@@ -173,10 +186,16 @@ impl ConverseDecoder {
             }
             "messageStart" => body.raw().map(drop)?,
             "messageStop" => {
-                self.stop_reason = text_member(body.raw()?, "stopReason");
+                let body = body.raw()?;
+                self.stop_reason = text_member(body, "stopReason");
                 self.stopped = true;
+                self.unread_members(body, sink);
             }
-            "metadata" => self.usage(body.raw()?, sink),
+            "metadata" => {
+                let body = body.raw()?;
+                self.usage(body, sink);
+                self.unread_members(body, sink);
+            }
             "chunk" => return self.chunk(body.raw()?, sink),
             _ if name.ends_with("Exception") => {
                 let body = body.raw()?;
@@ -191,6 +210,27 @@ impl ConverseDecoder {
         Ok(Understood::Yes)
     }
 
+    /// Keeps the members of a delta that are not understood, such as a citation.
+    fn unread_delta(&mut self, event: Raw<'_>, index: u64, sink: &mut dyn Sink) {
+        let Some(delta) = member(event, "delta") else { return };
+        let block = self.open.iter().find(|block_in| block_in.index == index).map(|block_in| block_in.block);
+        BlockDelta::each_unread(delta, |name, value| match name {
+            // Each delta has one.
+            "citation" => self.extra.keep_element(block, name, value, sink),
+            _ => self.extra.keep_in(block, name, value, sink),
+        });
+    }
+
+    /// Keeps the members of a body or an event about the whole message that are
+    /// not understood.
+    fn unread_members(&mut self, body: Raw<'_>, sink: &mut dyn Sink) {
+        each_member(body, |name, value| {
+            if !matches!(name, "output" | "usage" | "stopReason" | "p") {
+                self.extra.keep(name, value, sink);
+            }
+        });
+    }
+
     /// One Anthropic event, in Base64.
     fn chunk(&mut self, body: Raw<'_>, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
         let decoded = text_member(body, "bytes").and_then(|bytes| STANDARD.decode(bytes).ok());
@@ -199,8 +239,8 @@ impl ConverseDecoder {
     }
 
     fn usage(&mut self, body: Raw<'_>, sink: &mut dyn Sink) {
-        if let Some(usage) = member(body, "usage").and_then(|usage| self.usage_reader.read(usage)) {
-            sink.take(Event::Usage(usage));
+        if let Some(usage) = member(body, "usage") {
+            self.usage_reader.read(usage, &mut self.extra, sink);
         }
     }
 
@@ -209,6 +249,7 @@ impl ConverseDecoder {
             each_element(content, |part| self.whole_block(part, sink));
         }
         self.usage(body, sink);
+        self.unread_members(body, sink);
         self.stop_reason = text_member(body, "stopReason");
         self.stopped = true;
     }

@@ -74,6 +74,7 @@ impl ConverseWriter {
             Event::Started { .. }
             | Event::Identified { .. }
             | Event::Restated { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. }
             | Event::Noted(_) => (),
         }
@@ -296,6 +297,7 @@ fn counts(usage: Usage) -> String {
         ("outputTokens", usage.output),
         ("totalTokens", total_tokens(usage)),
         ("cacheReadInputTokens", usage.cached),
+        ("cacheWriteInputTokens", usage.cache_write),
     ];
     Value::Object(usage_object(counts)).to_string()
 }

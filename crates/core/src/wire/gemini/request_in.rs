@@ -2,11 +2,11 @@
 //! server accepts both.
 
 use crate::block::Block;
-use crate::json_text::{JsonKind, ObjectWriter, Raw, at_path, each_member, member, text_member, text_of};
+use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, member, text_member, text_of};
 use crate::message::Role;
 use crate::wire::client_request::{
-    ClientRequestReader, ToolChoice, UnreadableRequest, content_blocks, elements, image_block, list_with_paths,
-    text_block, tool_output, tool_result, unknown_role, unmodelled,
+    ClientRequestReader, UnreadableRequest, content_blocks, elements, image_block, list_with_paths, text_block,
+    tool_output, tool_result, unknown_role, unmodelled,
 };
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
@@ -25,19 +25,18 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
     for tools in member(body, "tools").map(elements).unwrap_or_default() {
         let functions = either(tools, "functionDeclarations", "function_declarations");
         for function in functions.map(elements).unwrap_or_default() {
-            reader.push_tool(function, &["parametersJsonSchema", "parameters"]);
+            reader.push_tool(function, None, &["parametersJsonSchema", "parameters"])?;
+        }
+        let mut others = ObjectWriter::default();
+        each_member(tools, |name, value| {
+            if !matches!(name, "functionDeclarations" | "function_declarations") {
+                others.push(name, value.get());
+            }
+        });
+        if !others.written().is_empty() {
+            reader.push_native_tool(&others.finish());
         }
     }
-    if let Some(choice) = at_path(body, "toolConfig.functionCallingConfig") {
-        let names = member(choice, "allowedFunctionNames").map(elements).unwrap_or_default();
-        reader.request.choice = match (text_member(choice, "mode").as_deref(), names.as_slice()) {
-            (Some("ANY"), [one]) => text_of(*one).map_or(ToolChoice::Required, ToolChoice::Named),
-            (Some("ANY"), _) => ToolChoice::Required,
-            (Some("NONE"), _) => ToolChoice::Never,
-            _ => ToolChoice::Auto,
-        };
-    }
-    reader.read_max_tokens(body, &["generationConfig.maxOutputTokens"]);
     Ok(())
 }
 

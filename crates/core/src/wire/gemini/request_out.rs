@@ -5,18 +5,17 @@ use crate::block::{Block, CallId};
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
 use crate::rules::MessagePlan;
-use crate::wire::request_draft::{RequestDraft, arguments_object, push_tool, sent_blocks, signature};
+use crate::wire::request_draft::{RequestDraft, ToolLevel, arguments_object, push_tool, sent_blocks, signature};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = ObjectWriter::default();
     draft.push_parameters(&mut body);
-    if !draft.tools.is_empty() {
+    if draft.has_tools() {
         body.list("tools", |tools| {
-            tools.object(|tools| {
-                draft.push_tools(tools, "functionDeclarations", |out, tool| {
-                    push_tool(out, tool, "parametersJsonSchema");
-                });
-            });
+            if !draft.tools.is_empty() {
+                tools.object(|out| out.list("functionDeclarations", |list| functions(draft, list)));
+            }
+            draft.own_native_tools().for_each(|tool| tools.push_raw(&tool.json));
         });
     }
     if let Some(system) = draft.system() {
@@ -25,6 +24,15 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
         });
     }
     draft.finish_merged(body, "contents", turn_opening, parts)
+}
+
+fn functions(draft: &RequestDraft<'_>, list: &mut ListWriter<'_>) {
+    for tool in draft.tools {
+        list.object(|out| {
+            push_tool(out, tool, "parametersJsonSchema");
+            draft.push_tool_members(out, tool, None, ToolLevel::Inner);
+        });
+    }
 }
 
 fn turn_opening(role: Role) -> Option<&'static str> {

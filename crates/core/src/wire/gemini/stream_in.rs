@@ -6,10 +6,11 @@ use crate::block::SealKind;
 use crate::dialect::Rules;
 use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
 use crate::json_text::{
-    JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member, is_empty_value, parse, read,
-    text_member, text_of,
+    JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member, is_empty_value, member, parse,
+    read, text_member, text_of,
 };
 use crate::wire::error_in::keep_error;
+use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
@@ -19,12 +20,26 @@ const COUNTERS: CounterNames = CounterNames {
     output: &["candidatesTokenCount"],
     reasoning: &["thoughtsTokenCount"],
     cached: &["cachedContentTokenCount"],
+    cache_write: &[],
+    derived: &["totalTokenCount"],
+    container: Some("usageMetadata"),
+};
+
+const EXTRA: ExtraNames = ExtraNames {
+    lists: &[],
+    members: &[
+        ("citationMetadata", "citationSources"),
+        ("citationMetadata", "citations"),
+        ("logprobsResult", "topCandidates"),
+        ("logprobsResult", "chosenCandidates"),
+    ],
 };
 
 #[derive(Debug)]
 pub(in crate::wire) struct GeminiDecoder {
     blocks: ImplicitBlocks,
     usage_reader: UsageReader,
+    extra: ExtraReader,
     finish_reason: Option<String>,
     error: Option<ProviderError>,
     called: bool,
@@ -42,6 +57,8 @@ struct PartMembers<'a> {
     is_thinking: bool,
     /// Has content that the block model does not cover.
     other: bool,
+    /// Has members next to its text that the block model does not cover.
+    has_unread: bool,
 }
 
 impl GeminiDecoder {
@@ -49,6 +66,7 @@ impl GeminiDecoder {
         GeminiDecoder {
             blocks: ImplicitBlocks::new(&rules.read),
             usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
+            extra: ExtraReader::new(&EXTRA),
             finish_reason: None,
             error: None,
             called: false,
@@ -65,15 +83,23 @@ impl GeminiDecoder {
             self.model_known = true;
             sink.take(Event::Started { model });
         }
-        if let Some(usage) = chunk.usage_metadata.and_then(|usage| self.usage_reader.read(usage)) {
-            sink.take(Event::Usage(usage));
+        if let Some(usage) = chunk.usage_metadata {
+            self.usage_reader.read(usage, &mut self.extra, sink);
         }
         if chunk.candidates.others && !std::mem::replace(&mut self.others_noted, true) {
             let message = "the response has several candidates; only candidate 0 is read".to_owned();
             sink.take(Event::Noted(&Note { code: NoteCode::OtherChoices, message }));
         }
+        let mut unread = chunk.unread;
         if let Some(candidate) = chunk.candidates.element {
+            unread |= candidate.unread;
             self.candidate(&candidate, sink);
+        }
+        if known && unread {
+            self.unread_members(Raw::checked(text), sink);
+        }
+        if let Some(feedback) = chunk.prompt_feedback {
+            self.extra.keep("promptFeedback", feedback, sink);
         }
         if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| text_member(feedback, "blockReason")) {
             self.finish_reason = Some("SAFETY".to_owned());
@@ -88,6 +114,7 @@ impl GeminiDecoder {
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.blocks.finish(sink);
+        self.extra.finish(sink);
         let error = self.error.take();
         let ending = match self.finish_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.called => Ending::ToolCalls,
@@ -96,6 +123,17 @@ impl GeminiDecoder {
             None => Ending::CutOff,
         };
         Finished(ReplyEnd { ending, error })
+    }
+
+    /// Keeps the members of a chunk and its candidate that are not understood.
+    fn unread_members(&mut self, chunk: Raw<'_>, sink: &mut dyn Sink) {
+        GeminiChunk::each_unread(chunk, |name, value| self.extra.keep(name, value, sink));
+        let Some(candidates) = member(chunk, "candidates") else { return };
+        each_element(candidates, |candidate| {
+            if member(candidate, "index").is_none_or(|index| index.get() == "0") {
+                Candidate::each_unread(candidate, |name, value| self.extra.keep(name, value, sink));
+            }
+        });
     }
 
     fn candidate(&mut self, candidate: &Candidate<'_>, sink: &mut dyn Sink) {
@@ -116,10 +154,15 @@ impl GeminiDecoder {
                 emit_unmodelled(&mut self.blocks.ids, raw.get(), sink);
             }
             (_, Some(call)) => self.call(raw, call, part.signature.as_deref(), sink),
-            (Some(text), None) => match part.signature {
-                Some(signature) => self.signed_text(text, part.is_thinking, &signature, sink),
-                None => self.text(text, part.is_thinking, sink),
-            },
+            (Some(text), None) => {
+                match part.signature {
+                    Some(signature) => self.signed_text(text, part.is_thinking, &signature, sink),
+                    None => self.text(text, part.is_thinking, sink),
+                }
+                if part.has_unread {
+                    self.unread_part(raw, sink);
+                }
+            }
             // Only a signature: an empty signed part.
             (None, None) => {
                 if let Some(signature) = part.signature {
@@ -127,6 +170,16 @@ impl GeminiDecoder {
                 }
             }
         }
+    }
+
+    /// Keeps the members next to a part's text, with the block that it went into.
+    fn unread_part(&mut self, part: Raw<'_>, sink: &mut dyn Sink) {
+        let block = self.blocks.ids.last();
+        each_member(part, |name, value| {
+            if !matches!(name, "text" | "thought" | "thoughtSignature") {
+                self.extra.keep_in(block, name, value, sink);
+            }
+        });
     }
 
     fn text(&mut self, text: Raw<'_>, is_thinking: bool, sink: &mut dyn Sink) {
@@ -210,8 +263,9 @@ impl<'a> PartMembers<'a> {
             "functionCall" => members.call = Some(value),
             "thoughtSignature" => members.signature = text_of(value),
             "thought" => members.is_thinking = value.get() == "true",
-            _ => has_body = true,
+            _ => has_body |= !is_empty_value(value),
         });
+        members.has_unread = has_body;
         members.other = has_body && members.text.is_none() && members.call.is_none();
         members
     }

@@ -93,6 +93,7 @@ impl GeminiWriter {
             Event::Started { .. }
             | Event::Identified { .. }
             | Event::Restated { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. }
             | Event::Noted(_) => (),
         }

@@ -164,6 +164,11 @@ impl ContentBlocks {
         }
     }
 
+    /// The block that the open content block with this index became.
+    pub(super) fn block_at(&self, index: u64) -> Option<BlockId> {
+        self.open.iter().rfind(|block_in| block_in.index == index).and_then(|block_in| block_in.block)
+    }
+
     pub(super) fn any_open(&self) -> bool {
         !self.open.is_empty()
     }

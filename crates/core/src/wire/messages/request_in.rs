@@ -18,13 +18,12 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
         }
     }
     for tool in member(body, "tools").map(elements).unwrap_or_default() {
-        // Provider-run tools have no schema.
-        if member(tool, "input_schema").is_some() {
-            reader.push_tool(tool, &["input_schema"]);
+        // Tools that the provider runs itself have no schema.
+        match member(tool, "input_schema") {
+            Some(_) => reader.push_tool(tool, None, &["input_schema"])?,
+            None => reader.push_native_tool(tool.get()),
         }
     }
-    reader.read_tool_choice(body);
-    reader.read_max_tokens(body, &["max_tokens"]);
     Ok(())
 }
 

@@ -7,14 +7,17 @@ use crate::json_text::{ListWriter, NestedObject};
 use crate::message::{Message, Role};
 use crate::rules::MessagePlan;
 use crate::wire::request_draft::{
-    RequestDraft, arguments_object, call_id, encrypted, push_tool, push_typed_text, sent_blocks, signature,
+    RequestDraft, ToolLevel, arguments_object, call_id, encrypted, push_tool, push_typed_text, sent_blocks, signature,
     turn_opening,
 };
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
     draft.push_parameters(&mut body);
-    draft.push_tools(&mut body, "tools", |out, tool| push_tool(out, tool, "input_schema"));
+    draft.push_tools(&mut body, "tools", |out, tool| {
+        push_tool(out, tool, "input_schema");
+        draft.push_tool_members(out, tool, None, ToolLevel::Inner);
+    });
     if let Some(system) = draft.system() {
         body.push_text("system", &system);
     }

@@ -1,11 +1,12 @@
 //! Decodes Anthropic Messages.
 
 use super::blocks::ContentBlocks;
-use super::types::{AnthropicMessage, MessagesEvent};
+use super::types::{AnthropicMessage, MessagesDelta, MessagesEvent};
 use crate::dialect::Rules;
-use crate::event::{Ending, Event, ProviderError, ReplyEnd, Sink};
-use crate::json_text::{NotJson, Raw, each_element, parse, read};
+use crate::event::{BlockId, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::json_text::{NotJson, Raw, each_element, member, parse, read};
 use crate::wire::error_in::keep_error;
+use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
@@ -14,12 +15,18 @@ const COUNTERS: CounterNames = CounterNames {
     output: &["output_tokens"],
     reasoning: &["output_tokens_details.thinking_tokens"],
     cached: &["cache_read_input_tokens"],
+    cache_write: &["cache_creation_input_tokens", "cache_creation.*"],
+    derived: &[],
+    container: Some("usage"),
 };
+
+const EXTRA: ExtraNames = ExtraNames { lists: &[], members: &[] };
 
 #[derive(Debug)]
 pub(in crate::wire) struct MessagesDecoder {
     blocks: ContentBlocks,
     usage_reader: UsageReader,
+    extra: ExtraReader,
     stop_reason: Option<String>,
     error: Option<ProviderError>,
     state: MessageState,
@@ -37,6 +44,7 @@ impl MessagesDecoder {
         MessagesDecoder {
             blocks: ContentBlocks::default(),
             usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
+            extra: ExtraReader::new(&EXTRA),
             stop_reason: None,
             error: None,
             state: MessageState::Waiting,
@@ -49,6 +57,9 @@ impl MessagesDecoder {
         match wire.kind.non_empty() {
             Some("content_block_delta") => {
                 self.blocks.delta(index, &wire.delta, sink);
+                if wire.delta.unread {
+                    self.unread_delta(Raw::checked(text), self.blocks.block_at(index), sink);
+                }
             }
             Some("content_block_start") => {
                 if let Some(start) = wire.content_block {
@@ -62,9 +73,15 @@ impl MessagesDecoder {
                     self.stop_reason = Some(reason.to_owned());
                 }
                 self.usage(wire.usage, sink);
+                if wire.delta.unread {
+                    self.unread_delta(Raw::checked(text), None, sink);
+                }
+                if wire.unread {
+                    MessagesEvent::each_unread(Raw::checked(text), |name, value| self.extra.keep(name, value, sink));
+                }
             }
             Some("message_stop") => self.state = MessageState::Stopped,
-            Some("message") => self.whole(&read(Raw::checked(text)), sink),
+            Some("message") => self.whole(Raw::checked(text), sink),
             Some("ping") => (),
             // An error, or an unknown event that can be ignored.
             _ => return Ok(keep_error(&mut self.error, Raw::checked(text), false)),
@@ -75,6 +92,7 @@ impl MessagesDecoder {
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         let open = self.blocks.any_open();
         self.blocks.finish(sink);
+        self.extra.finish(sink);
         let error = self.error.take();
         let ending = match self.stop_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.blocks.called => Ending::ToolCalls,
@@ -86,8 +104,17 @@ impl MessagesDecoder {
         Finished(ReplyEnd { ending, error })
     }
 
-    fn message_start(&mut self, message: Option<Raw<'_>>, sink: &mut dyn Sink) {
-        let Some(message) = message.map(read::<AnthropicMessage<'_>>) else { return };
+    /// Keeps the members of a delta that are not understood.
+    fn unread_delta(&mut self, event: Raw<'_>, block: Option<BlockId>, sink: &mut dyn Sink) {
+        if let Some(delta) = member(event, "delta") {
+            MessagesDelta::each_unread(delta, |name, value| self.extra.keep_in(block, name, value, sink));
+        }
+    }
+
+    fn message_start(&mut self, raw: Option<Raw<'_>>, sink: &mut dyn Sink) {
+        let Some(raw) = raw else { return };
+        let message: AnthropicMessage<'_> = read(raw);
+        AnthropicMessage::each_unread(raw, |name, value| self.extra.keep(name, value, sink));
         // A proxy may start the message twice.
         if self.state == MessageState::Waiting {
             self.state = MessageState::Started;
@@ -99,7 +126,9 @@ impl MessagesDecoder {
         self.usage(message.usage, sink);
     }
 
-    fn whole(&mut self, message: &AnthropicMessage<'_>, sink: &mut dyn Sink) {
+    fn whole(&mut self, raw: Raw<'_>, sink: &mut dyn Sink) {
+        let message: AnthropicMessage<'_> = read(raw);
+        AnthropicMessage::each_unread(raw, |name, value| self.extra.keep(name, value, sink));
         self.model(message.model.non_empty(), sink);
         if let Some(content) = message.content {
             self.content(content, sink);
@@ -124,8 +153,8 @@ impl MessagesDecoder {
     }
 
     fn usage(&mut self, usage: Option<Raw<'_>>, sink: &mut dyn Sink) {
-        if let Some(usage) = usage.and_then(|usage| self.usage_reader.read(usage)) {
-            sink.take(Event::Usage(usage));
+        if let Some(usage) = usage {
+            self.usage_reader.read(usage, &mut self.extra, sink);
         }
     }
 }

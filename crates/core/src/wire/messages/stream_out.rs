@@ -61,7 +61,11 @@ impl MessagesWriter {
         match event {
             Event::Grew { block, text } => self.grow(block, text, out),
             // `message_start` includes the usage, so it is written later.
-            Event::Started { .. } | Event::EmptyThinkingField { .. } | Event::Restated { .. } | Event::Noted(_) => (),
+            Event::Started { .. }
+            | Event::Extra { .. }
+            | Event::EmptyThinkingField { .. }
+            | Event::Restated { .. }
+            | Event::Noted(_) => (),
             Event::Opened { opening, .. } => {
                 self.begin(out);
                 self.open(opening);
@@ -229,6 +233,7 @@ impl MessagesBlockOut {
             | Event::Grew { .. }
             | Event::Restated { .. }
             | Event::Closed { .. }
+            | Event::Extra { .. }
             | Event::EmptyThinkingField { .. }
             | Event::Usage(_)
             | Event::Noted(_)

@@ -108,6 +108,7 @@ pub(super) fn counts(rules: &Rules, usage: Usage) -> String {
         ("input_tokens", usage.input),
         ("output_tokens", usage.output),
         ("cache_read_input_tokens", usage.cached),
+        ("cache_creation_input_tokens", usage.cache_write),
         (path, usage.reasoning),
     ];
     Value::Object(usage_object(counts)).to_string()

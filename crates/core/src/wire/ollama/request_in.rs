@@ -25,9 +25,7 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }
     }
-    reader.push_function_tools(body);
-    reader.read_max_tokens(body, &["options.num_predict"]);
-    Ok(())
+    reader.push_function_tools(body)
 }
 
 fn system_or_user(message: Raw<'_>) -> Vec<Block> {

@@ -10,18 +10,29 @@ use crate::json_text::{
     text_of,
 };
 use crate::wire::error_in::keep_error;
+use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::ImplicitBlocks;
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
-const COUNTERS: CounterNames =
-    CounterNames { input: &["prompt_eval_count"], output: &["eval_count"], reasoning: &[], cached: &[] };
+const COUNTERS: CounterNames = CounterNames {
+    input: &["prompt_eval_count"],
+    output: &["eval_count"],
+    reasoning: &[],
+    cached: &[],
+    cache_write: &[],
+    derived: &[],
+    container: None,
+};
+
+const EXTRA: ExtraNames = ExtraNames { lists: &["logprobs"], members: &[] };
 
 #[derive(Debug)]
 pub(in crate::wire) struct OllamaDecoder {
     rules: Arc<Rules>,
     blocks: ImplicitBlocks,
     usage_reader: UsageReader,
+    extra: ExtraReader,
     done: bool,
     done_reason: Option<String>,
     error: Option<ProviderError>,
@@ -35,6 +46,7 @@ impl OllamaDecoder {
         OllamaDecoder {
             blocks: ImplicitBlocks::new(&rules.read),
             usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
+            extra: ExtraReader::new(&EXTRA),
             done: false,
             done_reason: None,
             error: None,
@@ -64,11 +76,12 @@ impl OllamaDecoder {
             self.done = true;
             self.blocks.end_reply(sink);
             self.done_reason = line.done_reason.non_empty().map(str::to_owned);
-            if let Some(usage) = self.usage_reader.read(Raw::checked(text)) {
-                sink.take(Event::Usage(usage));
-            }
+            self.usage_reader.read(Raw::checked(text), &mut self.extra, sink);
         }
         let known = line.message.is_some() || line.response.is_some() || line.done.is_some();
+        if line.unread && known {
+            OllamaLine::each_unread(Raw::checked(text), |name, value| self.extra.keep(name, value, sink));
+        }
         if line.error.is_some() || !known {
             return Ok(keep_error(&mut self.error, Raw::checked(text), known));
         }
@@ -77,6 +90,7 @@ impl OllamaDecoder {
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.blocks.finish(sink);
+        self.extra.finish(sink);
         let error = self.error.take();
         let ending = match self.done_reason.take().as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.called => Ending::ToolCalls,
@@ -93,11 +107,11 @@ impl OllamaDecoder {
         each_member(message, |key, value| match key {
             "content" => content = Some(value),
             "tool_calls" => calls = Some(value),
-            _ => {
-                if let Some(field) = rules.read.text.iter().find(|field| *field == key) {
-                    self.thinking(field, value, sink);
-                }
-            }
+            "role" => (),
+            _ => match rules.read.text.iter().find(|field| *field == key) {
+                Some(field) => self.thinking(field, value, sink),
+                None => self.extra.keep(key, value, sink),
+            },
         });
         if let Some(content) = content {
             self.content(content, sink);
@@ -139,6 +153,16 @@ impl OllamaDecoder {
                 None => compact_pieces(arguments.get(), &mut self.scratch, grow),
             }
         }
+        each_member(call, |name, value| {
+            if !matches!(name, "id" | "type" | "function") {
+                self.extra.keep_in(Some(block), name, value, sink);
+            }
+        });
+        each_member(function, |name, value| {
+            if !matches!(name, "name" | "arguments" | "index") {
+                self.extra.keep_in(Some(block), name, value, sink);
+            }
+        });
         sink.take(Event::Closed { block });
     }
 }

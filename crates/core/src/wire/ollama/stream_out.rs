@@ -98,6 +98,7 @@ impl OllamaWriter {
             | Event::Identified { .. }
             | Event::Restated { .. }
             | Event::NativeItem { .. }
+            | Event::Extra { .. }
             | Event::Noted(_) => (),
         }
     }

@@ -1,8 +1,8 @@
 //! Wire types, with the provider's own names.
 
-use crate::json_text::{JsonString, Raw, members};
+use crate::json_text::{JsonString, Raw, kept_members};
 
-members! {
+kept_members! {
     OllamaLine {
         "model" => model: JsonString<'a>,
         "message" => message: Option<Raw<'a>>,
@@ -12,5 +12,5 @@ members! {
         "done" => done: Option<bool>,
         "done_reason" => done_reason: JsonString<'a>,
         "error" => error: Option<Raw<'a>>,
-    }
+    } else "created_at" | "prompt_eval_count" | "eval_count";
 }

@@ -16,12 +16,11 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
         None => items(body, reader)?,
     }
     for tool in member(body, "tools").map(elements).unwrap_or_default() {
-        if text_member(tool, "type").as_deref() == Some("function") {
-            reader.push_tool(tool, &["parameters"]);
+        match text_member(tool, "type").as_deref() {
+            Some("function") => reader.push_tool(tool, None, &["parameters"])?,
+            _ => reader.push_native_tool(tool.get()),
         }
     }
-    reader.read_tool_choice(body);
-    reader.read_max_tokens(body, &["max_output_tokens"]);
     Ok(())
 }
 

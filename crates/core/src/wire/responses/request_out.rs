@@ -7,7 +7,7 @@ use crate::json_text::{ListWriter, NestedObject, Raw, each_member, member, objec
 use crate::message::{Message, Role};
 use crate::rules::{EgressAction, MessagePlan};
 use crate::wire::request_draft::{
-    RequestDraft, arguments_text, blocks_with_actions, encrypted, push_tool, push_typed_text, sent_blocks,
+    RequestDraft, ToolLevel, arguments_text, blocks_with_actions, encrypted, push_tool, push_typed_text, sent_blocks,
 };
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
@@ -16,7 +16,11 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     draft.push_tools(&mut body, "tools", |out, tool| {
         out.push_raw("type", "\"function\"");
         push_tool(out, tool, "parameters");
-        out.push_raw("strict", "false");
+        draft.push_tool_members(out, tool, None, ToolLevel::Inner);
+        // Without it, the provider would change the schema.
+        if tool.strict.is_none() {
+            out.push_raw("strict", "false");
+        }
     });
     if let Some(system) = draft.system() {
         body.push_text("instructions", &system);

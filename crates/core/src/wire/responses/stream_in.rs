@@ -7,6 +7,7 @@ use crate::dialect::Rules;
 use crate::event::{BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
 use crate::json_text::{JsonText, NotJson, Raw, each_element, is_empty_value, parse, read, text_member};
 use crate::wire::error_in::{keep_error, read_error};
+use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
 use crate::wire::{Finished, Understood};
 
@@ -15,12 +16,18 @@ const COUNTERS: CounterNames = CounterNames {
     output: &["output_tokens"],
     reasoning: &["output_tokens_details.reasoning_tokens"],
     cached: &["input_tokens_details.cached_tokens"],
+    cache_write: &["input_tokens_details.cache_write_tokens"],
+    derived: &["total_tokens"],
+    container: Some("usage"),
 };
+
+const EXTRA: ExtraNames = ExtraNames { lists: &[], members: &[] };
 
 #[derive(Debug)]
 pub(in crate::wire) struct ResponsesDecoder {
     items: OutputItems,
     usage_reader: UsageReader,
+    extra: ExtraReader,
     status: Option<String>,
     reason: Option<String>,
     error: Option<ProviderError>,
@@ -33,6 +40,7 @@ impl ResponsesDecoder {
         ResponsesDecoder {
             items: OutputItems::new(rules.read.final_from),
             usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
+            extra: ExtraReader::new(&EXTRA),
             status: None,
             reason: None,
             error: None,
@@ -73,6 +81,9 @@ impl ResponsesDecoder {
             ("response.output_item.done", _, Some(item), _) => self.items.done(index, item, sink),
             ("response.completed" | "response.incomplete" | "response.failed", _, _, Some(response)) => {
                 self.response(response, sink);
+                if wire.unread {
+                    ResponsesEvent::each_unread(Raw::checked(text), |name, value| self.extra.keep(name, value, sink));
+                }
             }
             ("response.created" | "response.in_progress" | "response.queued", _, _, Some(response)) => {
                 self.emit_model(&read(response), sink);
@@ -87,6 +98,7 @@ impl ResponsesDecoder {
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         let open = self.items.any_open();
         self.items.finish(sink);
+        self.extra.finish(sink);
         let error = self.error.take();
         let ending = match (self.status.take().as_deref(), self.reason.take()) {
             (Some("completed"), _) if self.items.called => Ending::ToolCalls,
@@ -131,8 +143,11 @@ impl ResponsesDecoder {
                 index += 1;
             });
         }
-        if let Some(usage) = response.usage.and_then(|usage| self.usage_reader.read(usage)) {
-            sink.take(Event::Usage(usage));
+        if let Some(usage) = response.usage {
+            self.usage_reader.read(usage, &mut self.extra, sink);
+        }
+        if response.unread {
+            ResponseObject::each_unread(raw, |name, value| self.extra.keep(name, value, sink));
         }
         if response.error.is_some_and(|error| !is_empty_value(error)) {
             self.error = read_error(raw);

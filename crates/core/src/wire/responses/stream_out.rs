@@ -89,7 +89,7 @@ impl ResponsesWriter {
             Event::Closed { block } => self.with(block, out, ResponsesWriter::close),
             Event::Usage(usage) => self.usage = usage,
             Event::Ended(end) => self.end(end, out),
-            Event::EmptyThinkingField { .. } | Event::Noted(_) => (),
+            Event::EmptyThinkingField { .. } | Event::Extra { .. } | Event::Noted(_) => (),
         }
     }
 

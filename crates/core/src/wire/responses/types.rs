@@ -1,8 +1,8 @@
 //! Wire types, with the provider's own names. One flat struct covers all events.
 
-use crate::json_text::{JsonString, Raw, members};
+use crate::json_text::{JsonString, Raw, kept_members, members};
 
-members! {
+kept_members! {
     ResponsesEvent {
         "type" => kind: JsonString<'a>,
         "output_index" => output_index: Option<u64>,
@@ -15,7 +15,7 @@ members! {
         "response" => response: Option<Raw<'a>>,
         "object" => object: JsonString<'a>,
         "output" => output: Option<Raw<'a>>,
-    }
+    } else "sequence_number" | "item_id" | "obfuscation";
     ResponseObject {
         "model" => model: JsonString<'a>,
         "status" => status: JsonString<'a>,
@@ -25,7 +25,15 @@ members! {
         "incomplete_details" => incomplete_details: Option<Raw<'a>>,
         /// The settings object; on one server, the thinking itself.
         "reasoning" => reasoning: Option<Raw<'a>>,
-    }
+    // Ids and times, then the echo of the request.
+    } else "id" | "object" | "created_at" | "completed_at" | "output_text" | "sequence_number"
+        | "background" | "frequency_penalty" | "instructions" | "max_output_tokens" | "max_tool_calls" | "metadata"
+        | "parallel_tool_calls" | "presence_penalty" | "previous_response_id" | "prompt" | "prompt_cache_key"
+        | "prompt_cache_retention" | "safety_identifier" | "store" | "temperature" | "text" | "tool_choice" | "tools"
+        | "top_logprobs" | "top_p" | "truncation" | "user";
+}
+
+members! {
     ResponsesItem {
         "type" => kind: JsonString<'a>,
         "id" => id: JsonString<'a>,

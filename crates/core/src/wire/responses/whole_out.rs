@@ -6,7 +6,7 @@ use super::item_out::{ItemKindOut, ItemOut};
 use crate::block::{Block, Reply, Thinking};
 use crate::dialect::Rules;
 use crate::event::{Ending, ProviderError, Usage};
-use crate::json_text::{ObjectWriter, quote, set_value};
+use crate::json_text::{ObjectWriter, quote};
 use crate::wire::ReplyHead;
 use crate::wire::error_out::error_in_stream;
 use crate::wire::request_draft::{arguments_text, encrypted, list, object, signature};
@@ -143,11 +143,11 @@ fn counts(rules: &Rules, usage: Usage) -> String {
         ("output_tokens", usage.output),
         ("total_tokens", total_tokens(usage)),
         ("input_tokens_details.cached_tokens", usage.cached),
+        // OpenAI's SDK requires this member.
+        ("input_tokens_details.cache_write_tokens", usage.cache_write.or(Some(0))),
         (path, usage.reasoning),
     ]);
-    // Clients expect both detail objects, and OpenAI's SDK requires this member;
-    // the simulator never writes to a cache.
-    set_value(&mut counts, "input_tokens_details.cache_write_tokens", Value::from(0));
+    // Clients expect both detail objects.
     counts.entry("output_tokens_details").or_insert_with(|| Value::Object(Map::new()));
     Value::Object(counts).to_string()
 }

@@ -6,6 +6,7 @@ use aside_core::block::{
 };
 use aside_core::conversation::{Conversation, ToolSpec};
 use aside_core::event::{Ending, Usage};
+use aside_core::extra::Extra;
 use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
 use aside_core::safe_json;
@@ -120,6 +121,17 @@ fn native(text: String) -> impl Strategy<Value = Option<Native>> {
     }))
 }
 
+/// Members without a neutral form.
+fn extra() -> impl Strategy<Value = Extra> {
+    prop::collection::vec((nasty_or_empty(), json()), 0..3).prop_map(|members| {
+        let mut extra = Extra::default();
+        for (name, json) in members {
+            extra.set(&name, &json);
+        }
+        extra
+    })
+}
+
 fn thinking() -> impl Strategy<Value = Block> {
     let about = (name(), option::of("[a-z_]{1,9}"), option::of((0..4_000_000_000_000u64, 0..99_999u64)));
     let seals = (seal(SealKind::Signature), seal(SealKind::Encrypted));
@@ -141,17 +153,17 @@ fn thinking() -> impl Strategy<Value = Block> {
         };
         let span = span.map(|(from, long)| ThinkingSpan { started: Time(from), ended: Time(from + long) });
         let items = if items { ranges } else { Vec::new() };
-        native(text).prop_map(move |native| {
+        (native(text), extra()).prop_map(move |(native, extra)| {
             let (content, source, id, items) = (content.clone(), source.clone(), id.clone(), items.clone());
-            Block::Thinking(Thinking { content, source, id, items, span, native })
+            Block::Thinking(Thinking { content, source, id, items, span, native, extra })
         })
     })
 }
 
 fn text() -> impl Strategy<Value = Block> {
     nasty_or_empty().prop_flat_map(|text| {
-        (any_seal(), native(text.clone()))
-            .prop_map(move |(seal, native)| Block::Text(Text { text: text.clone(), seal, native }))
+        (any_seal(), native(text.clone()), extra())
+            .prop_map(move |(seal, native, extra)| Block::Text(Text { text: text.clone(), seal, native, extra }))
     })
 }
 
@@ -165,9 +177,10 @@ fn call() -> impl Strategy<Value = Block> {
         name().prop_map(CallId::Given),
         (0..9u32).prop_map(|n| CallId::Invented(format!("{}{n}", CallId::INVENTED))),
     ];
-    (id, name(), arguments, any_seal(), option::of(json())).prop_map(|(id, name, arguments, seal, native)| {
+    let rest = (any_seal(), option::of(json()), extra());
+    (id, name(), arguments, rest).prop_map(|(id, name, arguments, (seal, native, extra))| {
         let native = native.map(|json| Native { json, text_member: None });
-        Block::ToolCall(ToolCall { id, name, arguments, seal, native })
+        Block::ToolCall(ToolCall { id, name, arguments, seal, native, extra })
     })
 }
 
@@ -201,8 +214,14 @@ fn message() -> impl Strategy<Value = Message> {
     let role =
         prop_oneof![1 => Just(Role::System), 1 => Just(Role::User), 3 => Just(Role::Assistant), 1 => Just(Role::Tool)];
     let count = || option::of(any::<u64>());
-    let usage = (count(), count(), count(), count());
-    let usage = usage.prop_map(|(input, output, reasoning, cached)| Usage { input, output, reasoning, cached });
+    let usage = (count(), count(), count(), count(), count());
+    let usage = usage.prop_map(|(input, output, reasoning, cached, cache_write)| Usage {
+        input,
+        output,
+        reasoning,
+        cached,
+        cache_write,
+    });
     let member = || option::of(name());
     let origin = (member(), member(), member(), member(), member());
     let origin = origin.prop_map(|(provider, dialect, model, endpoint, account)| Origin {
@@ -212,12 +231,12 @@ fn message() -> impl Strategy<Value = Message> {
         endpoint,
         account,
     });
-    let extra = prop::collection::vec(("x-[a-z]{1,4}", json()), 0..2);
+    let extra = (prop::collection::vec(("x-[a-z]{1,4}", json()), 0..2), extra());
     let about = (option::of(origin), option::of(ending()), option::of(usage), member());
     let when = (any::<bool>(), option::of(0..9_000_000_000_000u64));
     let blocks = prop::collection::vec(block(), 0..5);
-    (role, blocks, about, when, extra).prop_map(|(role, blocks, (origin, ending, usage, seen), (cut, at), extra)| {
-        Message {
+    (role, blocks, about, when, extra).prop_map(
+        |(role, blocks, (origin, ending, usage, seen), (cut, at), (unknown_members, extra))| Message {
             origin,
             ending,
             usage,
@@ -225,9 +244,10 @@ fn message() -> impl Strategy<Value = Message> {
             interrupted: cut,
             at: at.map(Time),
             extra,
+            unknown_members,
             ..Message::new(role, blocks)
-        }
-    })
+        },
+    )
 }
 
 /// A history that forks, returns to its beginning and stops anywhere.
@@ -235,7 +255,7 @@ pub(super) fn conversation() -> impl Strategy<Value = Conversation> {
     let steps =
         prop::collection::vec((message(), option::weighted(0.3, any::<prop::sample::Index>()), any::<bool>()), 0..7);
     let tool = (name(), nasty_or_empty(), json());
-    let tool = tool.prop_map(|(name, description, parameters)| ToolSpec { name, description, parameters });
+    let tool = tool.prop_map(|(name, description, parameters)| ToolSpec::new(name, description, parameters));
     let header = (option::of(name()), option::of(nasty()), prop::collection::vec(tool, 0..2));
     let settings = prop::collection::btree_map("[a-z.]{1,6}", nasty_or_empty(), 0..3);
     let extra = prop::collection::vec(("x-[a-z]{1,4}", json()), 0..2);

@@ -5,6 +5,7 @@ use aside_core::block::{
     Time, ToolCall, ToolResult,
 };
 use aside_core::conversation::Conversation;
+use aside_core::extra::Extra;
 use aside_core::history::History;
 use aside_core::interchange::{
     ImportError, OpaqueData, ThinkingMarkup, left_out_of_markdown, read_markdown, write_lines, write_markdown,
@@ -30,13 +31,20 @@ fn expected_import(conversation: &Conversation, how: ThinkingMarkup) -> Conversa
 fn expected_block(block: &Block, how: ThinkingMarkup) -> Option<Block> {
     match block.clone() {
         Block::Text(text) if text.text.is_empty() && text.seal.is_some() => None,
-        Block::Text(text) => Some(Block::Text(Text { seal: None, native: None, ..text })),
+        Block::Text(text) => Some(Block::Text(Text { seal: None, native: None, extra: Extra::default(), ..text })),
         Block::Thinking(_) if how == ThinkingMarkup::Omit => None,
         Block::Thinking(thinking) => {
             let content = ThinkingContent::Open { text: thinking.text().to_owned() };
-            (!thinking.is_hidden()).then_some(Block::Thinking(Thinking { content, native: None, ..thinking }))
+            (!thinking.is_hidden()).then_some(Block::Thinking(Thinking {
+                content,
+                native: None,
+                extra: Extra::default(),
+                ..thinking
+            }))
         }
-        Block::ToolCall(call) => Some(Block::ToolCall(ToolCall { seal: None, native: None, ..call })),
+        Block::ToolCall(call) => {
+            Some(Block::ToolCall(ToolCall { seal: None, native: None, extra: Extra::default(), ..call }))
+        }
         block @ (Block::ToolResult(_) | Block::Image(_)) => Some(block),
         Block::Unmodelled(_) => None,
     }
@@ -87,7 +95,15 @@ proptest! {
 fn open(text: &str) -> Block {
     let content = ThinkingContent::Open { text: text.to_owned() };
     let source = "reasoning_content".to_owned();
-    Block::Thinking(Thinking { content, source, id: None, items: Vec::new(), span: None, native: None })
+    Block::Thinking(Thinking {
+        content,
+        source,
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native: None,
+        extra: Default::default(),
+    })
 }
 
 fn text(text: &str) -> Block {
@@ -112,6 +128,7 @@ fn sample_conversation() -> Conversation {
         items: Vec::new(),
         span: Some(ThinkingSpan { started: Time(1_794_735_025_250), ended: Time(1_794_735_037_000) }),
         native: None,
+        extra: Default::default(),
     };
     let hidden = Thinking { content: ThinkingContent::Hidden { seals }, span: None, ..thinking.clone() };
     let call = ToolCall {
@@ -120,6 +137,7 @@ fn sample_conversation() -> Conversation {
         arguments: Arguments::Json(r#"{"path":"a.md"}"#.into()),
         seal: None,
         native: None,
+        extra: Default::default(),
     };
     let result = ToolResult { id: "c1".into(), name: "read".into(), content: "```\ncode\n```".into(), is_error: false };
     let origin = Origin { dialect: Some("d".into()), model: Some("m-1".into()), ..Origin::default() };

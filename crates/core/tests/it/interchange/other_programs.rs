@@ -37,17 +37,18 @@ fn next_request(imported: &Imported) -> (Encoded, Value) {
     if messages.last().unwrap().role == Role::Assistant {
         messages.push(&question);
     }
-    let tools = [ToolSpec { name: "get".into(), description: "d".into(), parameters: r#"{"type":"object"}"#.into() }];
-    let encoded = encode(&Request {
-        dialects: dialects(),
-        dialect,
-        model,
-        target: &Origin { provider: Some(provider.to_owned()), ..Origin::default() },
-        messages: &messages,
-        tools: &tools,
-        settings: &Settings::new(),
-        repairs: &[],
-    });
+    let tools = [ToolSpec::new("get", "d", r#"{"type":"object"}"#)];
+    let encoded = encode(
+        &Request::new(
+            dialects(),
+            dialect,
+            model,
+            &Origin { provider: Some(provider.to_owned()), ..Origin::default() },
+            &Settings::new(),
+        )
+        .with_messages(&messages)
+        .with_tools(&tools),
+    );
     let issued: Vec<&Message> = messages.iter().copied().filter(|message| message.role == Role::Assistant).collect();
     let verdict = judge(dialect, model, &[], &encoded.body, IssuedThinking::Messages(&issued)).unwrap();
     assert!(verdict.is_ok(), "{:?}\n{}", verdict.broken, encoded.body);
@@ -108,7 +109,7 @@ fn p5_a_session_of_claude_code_can_be_continued() {
     assert_eq!(lines[3]["blocks"], expected, "results of parallel calls are one message");
     assert_eq!(lines[2]["at"], "2026-03-01T10:00:02.000Z");
     let answer = branch[2].1;
-    let usage = Usage { input: Some(3), output: Some(90), reasoning: None, cached: Some(700) };
+    let usage = Usage { input: Some(3), output: Some(90), reasoning: None, cached: Some(700), cache_write: None };
     assert_eq!((answer.ending.clone(), answer.usage), (Some(Ending::ToolCalls), Some(usage)));
     let (_, body) = next_request(&imported);
     assert_eq!(body["messages"][1]["content"][0]["signature"], "c2lnMQ==");
@@ -202,7 +203,7 @@ fn p5_a_session_of_codex_can_be_continued() {
     assert_eq!(thinking.summary().count(), 2);
     let Block::ToolCall(patch) = &branch[3].1.blocks[2] else { panic!("a call") };
     assert_eq!(patch.arguments, Arguments::Json(r#"{"input":"*** Begin Patch"}"#.into()));
-    let usage = Usage { input: Some(10), output: Some(7), reasoning: Some(5), cached: Some(4) };
+    let usage = Usage { input: Some(10), output: Some(7), reasoning: Some(5), cached: Some(4), cache_write: None };
     assert_eq!(branch[3].1.usage, Some(usage));
     let (_, body) = next_request(&imported);
     let sealed: Vec<&str> =

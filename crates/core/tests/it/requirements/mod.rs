@@ -13,6 +13,7 @@
 mod block_order;
 mod chunking;
 mod json_contract;
+mod kept_members;
 mod malformed_frames;
 mod malformed_input;
 mod native_items;
