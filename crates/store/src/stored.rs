@@ -345,12 +345,7 @@ impl<'a> BlockMetadata<'a> {
 
     pub(crate) fn to_stored_text(&self) -> StoredText<'static> {
         // Serializing plain data into memory cannot fail.
-        let json = serde_json::to_string(self).unwrap_or_default();
-        let mut packed = Vec::new();
-        match compress(&json, &mut packed) {
-            true => StoredText::Compressed(Cow::Owned(packed)),
-            false => StoredText::Plain(Cow::Owned(json)),
-        }
+        StoredText::owned(serde_json::to_string(self).unwrap_or_default())
     }
 
     /// The name of the tool, for search.
@@ -441,6 +436,15 @@ impl<'a> StoredText<'a> {
         match compress(text, scratch) {
             true => StoredText::Compressed(Cow::Borrowed(scratch)),
             false => StoredText::Plain(Cow::Borrowed(text)),
+        }
+    }
+
+    /// The same without a buffer to share.
+    pub(crate) fn owned(text: String) -> StoredText<'static> {
+        let mut packed = Vec::new();
+        match compress(&text, &mut packed) {
+            true => StoredText::Compressed(Cow::Owned(packed)),
+            false => StoredText::Plain(Cow::Owned(text)),
         }
     }
 

@@ -173,7 +173,7 @@ pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &M
     let usage = message.usage.unwrap_or_default();
     let unknown = &message.unknown_members;
     let extra = (!unknown.is_empty()).then(|| serde_json::to_string(unknown)).transpose()?;
-    let reply_extra = (!message.extra.is_empty()).then(|| StoredText::of(Cow::Owned(message.extra.to_json())));
+    let reply_extra = (!message.extra.is_empty()).then(|| StoredText::owned(message.extra.to_json()));
     let (thinking_guess, answer_guess) = estimated_tokens(message);
     let count = |count: Option<u64>| count.map(u64::cast_signed);
     db.prepare_cached(
