@@ -89,6 +89,10 @@ pub(crate) enum ExitStatus {
     ProviderFailed = 1,
     /// The arguments, the config or an input file are wrong.
     UsageError = 2,
+    /// The reply has only thinking.
+    ThinkingOnly = 3,
+    /// The model or a filter refused to answer.
+    Declined = 4,
     /// SIGHUP: the terminal is gone.
     HungUp = 129,
     /// Ctrl+C.

@@ -113,7 +113,8 @@ impl Session {
             | TurnEnd::Declined(_)
             | TurnEnd::CutOff
             | TurnEnd::Oversized { .. }
-            | TurnEnd::OutOfSteps(_) => Err("the model gave no summary".to_owned()),
+            | TurnEnd::OutOfSteps(_)
+            | TurnEnd::OutOfMoney { .. } => Err("the model gave no summary".to_owned()),
         }
     }
 }

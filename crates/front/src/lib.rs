@@ -22,5 +22,5 @@ pub use delta_joiner::DeltaJoiner;
 pub use delta_text::DeltaText;
 pub use output::CommandOutput;
 pub use question::{PendingQuestion, QuestionId};
-pub use status::{CompletionLists, SessionCompletion, Status};
+pub use status::{CompletionLists, CostSoFar, SessionCompletion, Status};
 pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, Update};

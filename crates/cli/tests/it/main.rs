@@ -10,6 +10,7 @@
 )]
 
 mod ask;
+mod ask_outcome;
 mod completions;
 mod config;
 mod decode;

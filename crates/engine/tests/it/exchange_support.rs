@@ -99,7 +99,8 @@ pub(crate) struct TestExchange {
 
 impl TestExchange {
     pub(crate) fn new(endpoint: Endpoint) -> TestExchange {
-        let timeouts = Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(30) };
+        let timeouts =
+            Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(30), ..Timeouts::default() };
         let exchange = Exchange { dialects: dialects(), http: Http::new(timeouts), redactor: Redactor::default() };
         TestExchange {
             exchange: Arc::new(exchange),

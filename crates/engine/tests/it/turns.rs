@@ -206,7 +206,8 @@ async fn connection_failures_say_what_happened() {
     for (name, script, expected) in cases {
         let server = ScriptedServer::start(script.clone().into_iter().collect()).await;
         let url = if script.is_some() { server.url.clone() } else { format!("http://{address}") };
-        let timeouts = Timeouts { connect: Duration::from_secs(1), idle: Duration::from_secs(1) };
+        let timeouts =
+            Timeouts { connect: Duration::from_secs(1), idle: Duration::from_secs(1), ..Timeouts::default() };
         let mut session = session_with(&url, "deepseek", MODEL, timeouts);
         let (end, recorded) = send(&mut session, "hi").await;
         let TurnEnd::Unreachable(what) = &end else { panic!("{name}: {end:?}") };

@@ -187,6 +187,7 @@ fn ends() -> Vec<TurnEnd> {
         TurnEnd::Unreachable("no route".to_owned()),
         TurnEnd::Interrupted,
         TurnEnd::OutOfSteps(100),
+        TurnEnd::OutOfMoney { microdollars: 12_345 },
     ]
 }
 

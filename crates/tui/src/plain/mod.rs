@@ -389,7 +389,8 @@ impl PlainSession {
             | TurnEnd::Oversized { .. }
             | TurnEnd::Failed(_)
             | TurnEnd::Unreachable(_)
-            | TurnEnd::OutOfSteps(_) => true,
+            | TurnEnd::OutOfSteps(_)
+            | TurnEnd::OutOfMoney { .. } => true,
         };
         // The reply has nothing else, so the thinking is printed after all.
         if let (TurnEnd::ThinkingOnly { .. }, Some((text, ThinkingShown::No))) = (end, &self.last_thinking)

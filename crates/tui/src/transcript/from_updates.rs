@@ -334,7 +334,8 @@ impl Transcript {
             | TurnEnd::Empty
             | TurnEnd::Length
             | TurnEnd::Declined(_)
-            | TurnEnd::OutOfSteps(_) => false,
+            | TurnEnd::OutOfSteps(_)
+            | TurnEnd::OutOfMoney { .. } => false,
         };
         self.end_running_thinking(interrupted);
         for item in self.items.iter_mut().skip(self.turn_start) {
