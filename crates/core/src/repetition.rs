@@ -100,17 +100,17 @@ pub struct RepetitionGuard {
 #[derive(Debug, Clone, Copy, Default)]
 struct RecentWord {
     hash: u32,
-    place: WordPlace,
+    position: WordPosition,
 }
 
 /// Where a word began, in bytes, times two; odd if it begins a sentence. Only
 /// the distance to the end is used, which is short.
 #[derive(Debug, Clone, Copy, Default)]
-struct WordPlace(u32);
+struct WordPosition(u32);
 
-impl WordPlace {
-    fn new(at: u32, begins_sentence: bool) -> WordPlace {
-        WordPlace(at << 1 | u32::from(begins_sentence))
+impl WordPosition {
+    fn new(at: u32, begins_sentence: bool) -> WordPosition {
+        WordPosition(at << 1 | u32::from(begins_sentence))
     }
 
     fn begins_sentence(self) -> bool {
@@ -263,7 +263,7 @@ impl RepetitionGuard {
         };
         self.word = CurrentWord { opens: opens && !is_whole, ..CurrentWord::default() };
         if is_whole {
-            self.add_word(hash, RecentWord { hash: hash as u32, place: WordPlace::new(began, opens) });
+            self.add_word(hash, RecentWord { hash: hash as u32, position: WordPosition::new(began, opens) });
         }
     }
 
@@ -355,9 +355,9 @@ impl RepetitionGuard {
     /// kept.
     fn quote(&self, within: u64) -> String {
         let recent = (1..=within.min(MEMORY as u64)).rev().filter_map(|ago| self.word_ago(ago));
-        let back = |word: &RecentWord| word.place.distance(self.bytes);
+        let back = |word: &RecentWord| word.position.distance(self.bytes);
         let mut kept = recent.filter(|word| back(word) <= self.tail.len());
-        let first = kept.clone().find(|word| word.place.begins_sentence()).or_else(|| kept.next());
+        let first = kept.clone().find(|word| word.position.begins_sentence()).or_else(|| kept.next());
         let from = first.map_or(0, |word| self.tail.len() - back(word));
         let text = self.tail.get(from..).unwrap_or("");
         let end = text.find(['.', '!', '?', '\n', '。', '！', '？']).unwrap_or(text.len());
