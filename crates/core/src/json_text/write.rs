@@ -171,6 +171,16 @@ impl<'o> ListWriter<'o> {
         quote_into(self.next(), text);
     }
 
+    /// Adds a member, already written as `"name":value`, to the object that was
+    /// added last and is not empty.
+    pub(crate) fn add_to_last(&mut self, member: &str) {
+        if self.out.pop() == Some('}') {
+            self.out.push(',');
+            self.out.push_str(member);
+        }
+        self.out.push('}');
+    }
+
     pub(crate) fn object(&mut self, write: impl FnOnce(&mut NestedObject<'_>)) {
         object_into(self.next(), write);
     }

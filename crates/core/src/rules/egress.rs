@@ -61,6 +61,24 @@ pub(crate) struct MessagePlan {
     pub own: bool,
     /// Seals on text and tool calls may be sent back.
     pub seals: bool,
+    /// Blocks after which the provider should store the request.
+    pub cache_marks: Vec<CacheMark>,
+}
+
+/// A block after which the provider should store the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CacheMark {
+    /// Its index in the message.
+    pub block: usize,
+    /// How long to store it.
+    pub ttl: Option<String>,
+}
+
+impl MessagePlan {
+    /// The mark after a block, if there is one.
+    pub(crate) fn mark_after(&self, block: usize) -> Option<&CacheMark> {
+        self.cache_marks.iter().find(|mark| mark.block == block)
+    }
 }
 
 #[derive(Debug, Clone, Default)]

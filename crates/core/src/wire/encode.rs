@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::cache_points::place_hints;
 use super::call_ids::CallIds;
 use super::encode_cache::EncodeCache;
 use super::parameters_out::ParametersOut;
@@ -188,7 +189,7 @@ impl Encoder {
             can_read: &can_read,
             has_tools: !request.tools.is_empty(),
         };
-        let egress = rules::plan_egress(request.messages, egress_target, &preferences);
+        let mut egress = rules::plan_egress(request.messages, egress_target, &preferences);
         let flag = egress.sends_past.then_some(&rules.echo.flag);
         let paused = RequestPreferences { enabled: false, ..preferences.clone() };
         let mut params = match request.dialect.unknown {
@@ -216,7 +217,15 @@ impl Encoder {
         if egress.loop_lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
             unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
         }
-        let mut left_out = egress.left_out;
+        let mut left_out = std::mem::take(&mut egress.left_out);
+        let cache_after_tools = place_hints(
+            &request.parameters.cache_hints,
+            protocol,
+            request.messages,
+            &mut egress.steps,
+            request.tools,
+            &mut left_out,
+        );
         left_out.append(&mut params.left_out);
         if !params.thinks {
             let thinking = &request.parameters.thinking;
@@ -245,6 +254,7 @@ impl Encoder {
             messages: request.messages,
             plans: &egress.steps,
             tools: request.tools,
+            cache_after_tools,
             native_tools: &request.parameters.native_tools,
             parameters: &parameters,
             rules: &cache_key.rules,

@@ -5,6 +5,7 @@
 //! `ProtocolDecoder` and `ProtocolWriter`; the compiler lists the rest.
 
 mod bounded;
+mod cache_points;
 mod call_ids;
 mod chat;
 mod client_request;
