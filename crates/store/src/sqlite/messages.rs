@@ -185,7 +185,7 @@ pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &M
     let usage = message.usage.unwrap_or_default();
     let unknown = &message.unknown_members;
     let extra = (!unknown.is_empty()).then(|| serde_json::to_string(unknown)).transpose()?;
-    let reply_extra = (!message.extra.is_empty()).then(|| StoredText::of(Cow::Owned(message.extra.to_json())));
+    let reply_extra = (!message.extra.is_empty()).then(|| StoredText::owned(message.extra.to_json()));
     let (thinking_guess, answer_guess) = estimated_tokens(message);
     let count = |count: Option<u64>| count.map(u64::cast_signed);
     db.prepare_cached(
@@ -215,16 +215,24 @@ pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &M
     ])?;
     let stamp = db.prepare_cached("SELECT stamp FROM message WHERE id = ?1")?.query_row([row], |row| row.get(0))?;
     let context = IndexContext { session, origin, stamp, by_assistant: message.role == Role::Assistant };
+    // Compressing and indexing a block need as much memory as its text, so they share it.
+    let mut scratch = Vec::new();
     for (position, block) in message.blocks.iter().enumerate() {
         let stored = StoredBlock::of(block);
-        let block = insert_block(db, row, position, &stored)?;
-        index_block(db, block, &stored, &context)?;
+        let block = insert_block(db, row, position, &stored, &mut scratch)?;
+        index_block(db, block, &stored, &context, &mut scratch)?;
     }
     Ok(())
 }
 
-fn insert_block(db: &Connection, message: i64, position: usize, stored: &StoredBlock<'_>) -> Result<i64, DbError> {
-    let (metadata, text) = (stored.metadata.to_stored_text(), StoredText::of(Cow::Borrowed(&*stored.text)));
+fn insert_block(
+    db: &Connection,
+    message: i64,
+    position: usize,
+    stored: &StoredBlock<'_>,
+    scratch: &mut Vec<u8>,
+) -> Result<i64, DbError> {
+    let (metadata, text) = (stored.metadata.to_stored_text(), StoredText::of(&stored.text, scratch));
     db.prepare_cached(
         "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -266,7 +266,7 @@ impl Store for SqliteStore {
     }
 
     fn extend(&self, reply: MessageId, batch: &EventBatch) -> Result<()> {
-        self.write(|db| batch.rows().try_for_each(|row| replies::extend(db, reply, &row)))
+        self.write(|db| batch.rows().try_for_each(|row| replies::extend(db, reply, row)))
     }
 
     fn finish(&self, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<()> {
