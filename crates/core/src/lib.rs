@@ -202,6 +202,7 @@ pub mod safe_json;
 pub mod settings;
 pub mod tags;
 pub mod terminal_text;
+pub mod title;
 pub mod tokens;
 pub mod turn;
 pub mod wire;

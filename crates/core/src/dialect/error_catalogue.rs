@@ -115,6 +115,8 @@ choices!(
         UncalledResult = "uncalled_result",
         /// Two tool calls with the same id.
         CallTwice = "call_twice",
+        /// A system prompt among the messages of a model that accepts none there.
+        InlineSystem = "inline_system",
         /// A header that every request must have is missing.
         NoHeader = "no_header",
     }
@@ -149,6 +151,7 @@ impl Fault {
             Fault::UnansweredCall => &[Fault::UnansweredCall],
             Fault::UncalledResult => &[Fault::UncalledResult],
             Fault::CallTwice => &[Fault::CallTwice],
+            Fault::InlineSystem => &[Fault::InlineSystem],
             Fault::NoHeader => &[Fault::NoHeader],
         }
     }

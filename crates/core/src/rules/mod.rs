@@ -19,7 +19,10 @@ pub(crate) use block_carrier::{block_carrier, field_name};
 pub use dialect_layer::{dialect_defaults, rules_with_tags};
 pub(crate) use egress::{CacheMark, Egress, EgressTarget, MessagePlan, plan_egress};
 pub use egress::{Decision, EgressAction};
-pub use judge::{BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, SealCarrier, judge};
+pub use judge::{
+    BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, RequestedThinking, SealCarrier, judge,
+    requested_thinking,
+};
 pub use left_out::{LeftOut, LeftOutReason};
 pub use reason::EgressReason;
 pub use repair::{AppliedRepair, LearnedRepair, LearnedRepairs, RepairKey, classify, next_repair, repair_ladder};
