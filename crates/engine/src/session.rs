@@ -8,6 +8,7 @@ use aside_core::dialect::Dialects;
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
 use aside_core::model_table::Price;
+use aside_core::parameters::Parameters;
 use aside_core::rules::{LearnedRepairs, LeftOut};
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
@@ -30,6 +31,8 @@ pub const MAX_STEPS: u32 = 100;
 pub struct Session {
     pub history: History,
     pub settings: Settings,
+    /// What every request of this session asks for, besides its settings.
+    pub parameters: Parameters,
     pub endpoint: Endpoint,
     pub tools: Toolbox,
     pub max_steps: u32,
@@ -62,6 +65,7 @@ impl Session {
         Session {
             history: History::new(),
             settings,
+            parameters: Parameters::new(),
             endpoint,
             tools: Toolbox::empty(),
             max_steps: MAX_STEPS,

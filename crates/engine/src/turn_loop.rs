@@ -148,6 +148,7 @@ impl Session {
             entries,
             tools: self.tools.specs(),
             settings: &self.settings,
+            parameters: &self.parameters,
             answer_mode,
             repairs,
         };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::model_table::Cost;
+use aside_core::parameters::{ResponseFormat, ResponseSchema};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::tags::TagStart;
 use aside_core::tokens;
@@ -128,6 +129,21 @@ impl SingleTurn {
     pub fn record(&mut self, path: &Path, name: &str) -> Result<(), HintedError> {
         self.recording = Some(Recording::create(path, name, &self.active.session)?);
         Ok(())
+    }
+
+    /// Asks for an answer in JSON that fits a schema. Fails if the model cannot be asked for that.
+    pub fn answer_in_schema(&mut self, schema: serde_json::Value) -> Result<(), HintedError> {
+        let session = &mut self.active.session;
+        let format = ResponseFormat::Schema(ResponseSchema::new(schema));
+        session.parameters.response_format = format;
+        let encoded = session.encode(&[]);
+        match encoded.left_out.iter().find(|loss| loss.path == "response_format") {
+            Some(loss) => {
+                Err(HintedError::new(format!("{} cannot answer in a JSON schema: {}", self.active.model, loss.reason))
+                    .hint("ask another model, or describe the form of the answer in the prompt"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The `[keys]` table of config.toml, as written.

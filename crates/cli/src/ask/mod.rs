@@ -7,8 +7,9 @@ pub(crate) mod plain;
 mod terminal;
 pub(crate) mod wording;
 
+use std::fs;
 use std::io::{BufWriter, IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use aside_core::settings::ThinkingDisplay;
@@ -39,6 +40,7 @@ use plain::{OutputStyle, PlainOutput, ThinkingOutput};
   git diff | aside ask \"write a commit message\" --no-tools
   aside ask \"explain @src/main.rs\" -m anthropic/claude-sonnet-5
   aside ask -m sim/deepseek \"sim: tool-loop 3\"
+  aside ask --schema depth.json \"How deep is berth 4?\"
   aside ask --json \"2+2?\" | jq -r 'select(.event == \"answer\").text'")]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a command line are flags")]
 pub(crate) struct Arguments {
@@ -89,6 +91,10 @@ pub(crate) struct Arguments {
     /// Trust this folder from now on: send its AGENTS.md to the model
     #[arg(long)]
     trust: bool,
+
+    /// Answer in JSON that fits the JSON schema in this file; fails if the model cannot be asked for that
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
 
     /// Print tokens, cost and time at the end, on standard error or as an event
     #[arg(long)]
@@ -193,8 +199,12 @@ impl Arguments {
     async fn ask(&self, prompt: &PromptParts) -> anyhow::Result<ExitStatus> {
         let Interrupts { stop, leave, signal } = interrupts();
         let asker = permission_prompt::terminal_asker(&stop);
+        let schema = self.schema.as_deref().map(read_schema).transpose()?;
         let mut turn = SingleTurn::open(&self.session_options(&asker)?, prompt, &print_notice).await?;
         key_bindings::parse(turn.keys())?;
+        if let Some(schema) = schema {
+            turn.answer_in_schema(schema)?;
+        }
         turn.limit(RunLimits { max_steps: self.max_steps, max_cost: self.max_cost })?;
         let ended_by = Arc::clone(&signal);
         let work = async move {
@@ -239,6 +249,26 @@ impl Arguments {
             print_notice(&outcome::stats_text(&turn.stats()));
         }
         Ok(outcome)
+    }
+}
+
+/// Larger than any schema that a provider accepts.
+const MAX_SCHEMA: u64 = 1024 * 1024;
+
+/// Reads a JSON schema, which must be an object.
+fn read_schema(path: &Path) -> Result<serde_json::Value, HintedError> {
+    let name = path.display();
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|file| file.take(MAX_SCHEMA + 1).read_to_string(&mut text));
+    read.map_err(|error| HintedError::new(format!("cannot read the schema {name}: {error}")))?;
+    if text.len() as u64 > MAX_SCHEMA {
+        return Err(HintedError::new(format!("the schema {name} has more than {MAX_SCHEMA} bytes")));
+    }
+    let hint = r#"a schema is an object, such as {"type": "object", "properties": {"depth": {"type": "number"}}}"#;
+    match serde_json::from_str::<serde_json::Value>(&text) {
+        Ok(schema) if schema.is_object() => Ok(schema),
+        Ok(_) => Err(HintedError::new(format!("{name} is not a JSON schema")).hint(hint)),
+        Err(error) => Err(HintedError::new(format!("{name} is not JSON: {error}")).hint(hint)),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use aside_core::event::Event;
 use aside_core::message::Message;
+use aside_core::parameters::Parameters;
 use aside_core::rules::{AnswerMode, AppliedRepair};
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
@@ -128,6 +129,7 @@ impl TestExchange {
             entries: Vec::new(),
             tools: &[],
             settings: &self.settings,
+            parameters: &Parameters::new(),
             answer_mode: self.answer_mode,
             repairs: &self.repairs,
         };
