@@ -35,8 +35,9 @@ pub use echo::{
     Ids, ItemText, Patch, PrefixCheck, Removal, TurnsIf,
 };
 pub use error::DialectError;
+pub(crate) use error_catalogue::normalized as normalized_error;
 use error_catalogue::{DialectErrors, ErrorCatalogue};
-pub use error_catalogue::{ErrorClass, ErrorRow, Fault, RefusalRow, Repair};
+pub use error_catalogue::{ErrorClass, ErrorRow, Fault, RefusalRow, Repair, RequestPart};
 use file::SharedTables;
 use load::Lazy;
 pub use read::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
