@@ -222,7 +222,8 @@ pub(crate) fn quote_parts_into<'t>(out: &mut String, parts: impl IntoIterator<It
     out.push('"');
 }
 
-fn escape_into(out: &mut String, text: &str) {
+/// Appends text as it stands between the quotes of a JSON string.
+pub fn escape_into(out: &mut String, text: &str) {
     reserve_if_long(out, text.len() + text.len() / 16);
     let mut rest = text;
     while let Some(at) = rest.bytes().position(is_escaped) {

@@ -81,8 +81,8 @@ enum CommandOutcome {
     Quit,
 }
 
-fn branch(active: &ActiveSession) -> Vec<Message> {
-    active.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+fn branch(active: &ActiveSession) -> Vec<Arc<Message>> {
+    active.session.history.shared_branch()
 }
 
 /// Tells the user about a failure.
@@ -342,7 +342,7 @@ impl Driver {
         }
     }
 
-    fn branch(&self) -> Vec<Message> {
+    fn branch(&self) -> Vec<Arc<Message>> {
         branch(&self.active)
     }
 
