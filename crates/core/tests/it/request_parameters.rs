@@ -301,8 +301,8 @@ fn everything() -> Parameters {
     out
 }
 
-/// The members and the losses, written down by hand from each provider's
-/// documentation.
+/// The members and the losses, written down by hand and not taken from the table
+/// that the reader and the writer share.
 #[test]
 fn e17_each_protocol_has_its_own_names() {
     let none = |protocol: &str| format!("the {protocol} protocol has no such parameter");
