@@ -19,6 +19,7 @@ mod doctor;
 mod editor;
 mod encode;
 mod hostile_text;
+mod import_by_program;
 mod key;
 mod log;
 #[cfg(feature = "mcp")]

@@ -20,7 +20,8 @@ use super::sessions::{self, session_row, signed, touch};
 use crate::error::{Result, StoreError};
 use crate::journal::StoredEnding;
 use crate::session::{
-    LoadedSession, MessageId, MessagePage, NewSession, PageQuery, Parent, SessionId, SessionMessage, title_of,
+    LoadedSession, MessageId, MessagePage, NewSession, PageQuery, Parent, SessionDates, SessionId, SessionMessage,
+    title_of,
 };
 use crate::stored::{FORMAT, STREAM_FROM, StoredBlock, StoredKind, StoredText, Unreadable, read_metadata};
 
@@ -86,6 +87,17 @@ pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Ti
     }
     let head = conversation.history.head().and_then(|head| rows.get(head.0).copied());
     set_head_row(db, session, head)?;
+    Ok(id)
+}
+
+/// Imports a session whose place in the list depends on its dates.
+pub(super) fn import_dated(
+    db: &Connection,
+    conversation: &Conversation,
+    dates: SessionDates,
+) -> Result<SessionId, DbError> {
+    let id = import(db, conversation, Some(dates.created))?;
+    sessions::set_dates(db, &id, dates)?;
     Ok(id)
 }
 

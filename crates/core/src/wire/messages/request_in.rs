@@ -19,6 +19,12 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
                 let content = member(message, "content");
                 reader.push_marked_user_turn(content_blocks(content, block), marked_elements(content));
             }
+            // Newer models accept further instructions in the middle.
+            Some("system") => {
+                let content = member(message, "content");
+                reader.push_message(Role::System, content_blocks(content, typed_part));
+                reader.mark_last_message(marked_elements(content));
+            }
             Some("assistant") => {
                 let content = member(message, "content");
                 reader.push_assistant(&answer(content));
