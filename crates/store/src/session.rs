@@ -166,7 +166,7 @@ pub fn title_of(message: &Message) -> Option<String> {
         | Block::Thinking(_)
         | Block::ToolCall(_)
         | Block::ToolResult(_)
-        | Block::Image(_)
+        | Block::Media(_)
         | Block::Unmodelled(_) => None,
     })?;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;

@@ -18,6 +18,7 @@ pub(crate) use egress::field_name;
 pub use egress::{Decision, EgressAction};
 pub(crate) use egress::{Egress, EgressTarget, MessagePlan, plan_egress};
 pub use judge::{BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, SealCarrier, judge};
+pub(crate) use left_out::fits_in_result;
 pub use left_out::{LeftOut, LeftOutReason};
 pub use reason::EgressReason;
 pub(crate) use repair::apply_repair;

@@ -19,6 +19,8 @@ mod extra_in;
 mod gemini;
 mod http_call;
 mod implicit_blocks;
+mod media_in;
+mod media_out;
 mod messages;
 mod ollama;
 mod parameter_paths;

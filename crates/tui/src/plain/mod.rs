@@ -305,7 +305,7 @@ impl PlainSession {
             Block::Text(text) => self.write_rest(OutputSection::Answer, written, &text.text),
             Block::Thinking(thinking) => self.close_thinking(written, thinking),
             Block::Unmodelled(_) => self.note("the provider sent something aside does not know; it is kept"),
-            Block::Image(image) => self.note(&format!("image {}", image.media_type)),
+            Block::Media(image) => self.note(&image.describe()),
             // Printed when the call runs.
             Block::ToolCall(_) | Block::ToolResult(_) => (),
         }

@@ -108,7 +108,7 @@ fn make_canonical(block: &mut Block) {
             call.native.as_mut()
         }
         Block::Unmodelled(unmodelled) => Some(&mut unmodelled.native),
-        Block::ToolResult(_) | Block::Image(_) => None,
+        Block::ToolResult(_) | Block::Media(_) => None,
     };
     if let Some(native) = native {
         native.json = canonical(&native.json).into_owned();
@@ -140,7 +140,7 @@ fn name_results<'a>(messages: impl Iterator<Item = &'a mut Message>) {
             Block::ToolResult(result) if result.name.is_empty() => {
                 result.name = names.get(&result.id).cloned().unwrap_or_default();
             }
-            Block::ToolResult(_) | Block::Text(_) | Block::Thinking(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            Block::ToolResult(_) | Block::Text(_) | Block::Thinking(_) | Block::Media(_) | Block::Unmodelled(_) => (),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aside_core::block::{Block, Image};
+use aside_core::block::{Block, Media};
 use aside_core::dialect::Repair;
 use aside_core::event::{Ending, Note, NoteCode, ProviderError, ReplyEnd};
 use aside_core::message::{Message, Role};
@@ -49,10 +49,10 @@ pub(super) const USER: &[StateScene] = &[
     StateScene {
         name: "from the store, with an image",
         play: |term| {
-            let image = Image { media_type: "image/png".into(), data: String::new() };
+            let image = Media::image("image/png".into(), String::new());
             term.update(Update::Restored(vec![Message::new(
                 Role::User,
-                vec![text_block("what is this?"), Block::Image(image)],
+                vec![text_block("what is this?"), Block::Media(image)],
             )]));
         },
     },
