@@ -308,7 +308,7 @@ pub(super) fn unmodelled(raw: Raw<'_>) -> Block {
 pub(super) fn tool_output(content: Option<Raw<'_>>) -> (String, Vec<Media>) {
     let Some(content) = content else { return (String::new(), Vec::new()) };
     let read = |part: Raw<'_>| {
-        let document = at_path(part, "document.data").and_then(text_of);
+        let document = at_path(part, "document.data").and_then(JsonText::of).map(JsonText::to_owned_text);
         let json = member(part, "json").or_else(|| at_path(part, "document.data"));
         let text = member(part, "text").and_then(JsonText::of).map(JsonText::to_owned_text).or(document);
         text.unwrap_or_else(|| compact(json.unwrap_or(part).get()).into_owned())
