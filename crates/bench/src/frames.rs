@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use aside_core::block::{Block, Text, Thinking, ThinkingContent, Time};
 use aside_core::event::BlockId;
@@ -89,7 +90,7 @@ impl ScreenBench {
         let app = App::new(Setup { theme: Theme::default(), status, ..Setup::default() });
         let terminal = terminal.expect("a sink cannot fail");
         let mut screen = ScreenBench { app, terminal, out, now: 1_000_000, block: 0, deltas: 0 };
-        screen.update(Update::Restored(above));
+        screen.update(Update::Restored(above.into_iter().map(Arc::new).collect()));
         screen.frame();
         screen
     }
@@ -110,14 +111,14 @@ impl ScreenBench {
             self.deltas += 1;
             let end = if self.deltas.is_multiple_of(DELTAS_A_LINE) { "\n" } else { "" };
             let text = format!(" w{:04}{end}", self.deltas % 10_000);
-            self.update(Update::Grew { block: BlockId(self.block), text });
+            self.update(Update::Grew { block: BlockId(self.block), text: text.into() });
         }
     }
 
     /// Adds lines in one delta.
     pub fn lines(&mut self, count: usize) {
-        let text = (0..count).map(|at| format!("thought {at:06} of so many\n")).collect();
-        self.update(Update::Grew { block: BlockId(self.block), text });
+        let text: String = (0..count).map(|at| format!("thought {at:06} of so many\n")).collect();
+        self.update(Update::Grew { block: BlockId(self.block), text: text.into() });
     }
 
     /// Draws a frame as the event loop does.

@@ -149,9 +149,9 @@ fn memory_row(view: &str, name: &str, text: usize, peak: usize) -> bool {
     held
 }
 
-/// Bytes allocated per byte of text; the aim is 4. The closed block is copied for the screen, and
-/// the finished message is compressed and indexed.
-const MAX_ALLOCATED: f64 = 11.0;
+/// Bytes allocated per byte of text: the fold's copy, the screen's copy, the rows of the journal, and
+/// memory to compress and index the longest block. The detection of repetition has a fixed size.
+const MAX_ALLOCATED: f64 = 4.0;
 
 /// Counts what a reply allocates on its way to the screen and the store: everything that
 /// is allocated from its first byte to the recorded message, freed or not, divided by the

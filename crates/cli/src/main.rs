@@ -9,6 +9,7 @@ mod decode;
 mod doctor;
 mod encode;
 mod explain;
+mod import_sessions;
 mod interrupts;
 mod judge;
 mod key;
@@ -85,10 +86,14 @@ enum CliCommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ExitStatus {
     Done = 0,
-    /// The model or its provider failed.
+    /// The model or its provider failed, or some of the sessions to import.
     ProviderFailed = 1,
     /// The arguments, the config or an input file are wrong.
     UsageError = 2,
+    /// The reply has only thinking.
+    ThinkingOnly = 3,
+    /// The model or a filter refused to answer.
+    Declined = 4,
     /// SIGHUP: the terminal is gone.
     HungUp = 129,
     /// Ctrl+C.

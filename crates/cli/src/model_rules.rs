@@ -165,6 +165,7 @@ fn thinking_in(read: &ReadRules) -> String {
 fn sent_back(echo: &EchoRules) -> String {
     let field = match &echo.field {
         EchoField::Same => "the field it came in",
+        EchoField::AsReceived => "the field, entry or tags it came in",
         EchoField::Named(name) => name,
     };
     let place = match echo.carrier {
@@ -426,7 +427,7 @@ fn rules_json(rules: &Rules) -> Value {
 fn echo_json(echo: &EchoRules) -> Value {
     json!({
         "include": echo.include, "carrier": echo.carrier.as_str(),
-        "field": match &echo.field { EchoField::Same => "same", EchoField::Named(name) => name },
+        "field": match &echo.field { EchoField::Same => "same", EchoField::AsReceived => "as_received", EchoField::Named(name) => name },
         "loop": echo.loop_duty.as_str(), "turns": echo.turns_duty.as_str(), "turns_if": echo.turns_if.as_str(),
         "flag": echo.flag, "fill_empty": echo.fill_empty.as_str(), "fill": echo.filler,
         "need_opaque": echo.need_opaque, "ids": echo.ids.as_str(), "call_ids": echo.call_ids.as_str(), "item_text": echo.item_text.as_str(),

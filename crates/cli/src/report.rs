@@ -14,6 +14,11 @@ pub(crate) fn as_hinted(error: anyhow::Error) -> HintedError {
     }
 }
 
+/// The message of an error, without keys.
+pub(crate) fn as_message(error: &anyhow::Error) -> String {
+    redacted(&format!("{error:#}")).into_owned()
+}
+
 pub(crate) fn print_error(error: &HintedError) {
     print_notice(&format!("error: {error}"));
     print_hint(error.hint_text());

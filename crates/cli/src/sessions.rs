@@ -1,25 +1,17 @@
 //! `aside sessions`: lists, shows, exports, imports and deletes sessions.
 
-use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use aside_core::block::{Arguments as CallArguments, Block, Thinking};
-use aside_core::conversation::Conversation;
-use aside_core::dialect::Dialects;
-use aside_core::interchange::{
-    ImportError, ImportFile, Imported, OpaqueData, ThinkingMarkup, import, write_lines, write_markdown,
-};
+use aside_core::interchange::{OpaqueData, ThinkingMarkup, write_lines, write_markdown};
 use aside_core::json_text::split_within;
 use aside_core::message::{Message, Role};
 use aside_core::safe_json;
-use aside_core::settings::SettingChange;
 use aside_core::terminal_text::terminal_safe_line;
 use aside_session::HintedError;
 use aside_session::UserFolders;
-use aside_session::log;
 use aside_session::session_recorder;
-use aside_session::settings::setting_error;
 use aside_session::stored_session::{self, FoundSession, ResumedSession, SessionChoice};
 use aside_session::times;
 use aside_store::{SqliteStore, Store};
@@ -27,6 +19,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::ExitStatus;
+use crate::import_sessions;
 use crate::output;
 use crate::report::print_notice;
 use aside_core::counted::counted;
@@ -78,12 +71,7 @@ is for reading: the current branch, without signatures and encrypted payloads.")
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Import a session of aside, Claude Code, Codex or OpenCode
-    Import {
-        /// An exported session, or another program's session file; `-` is standard input
-        #[arg(value_name = "FILE", required = true)]
-        files: Vec<String>,
-    },
+    Import(import_sessions::Arguments),
     /// Delete a session permanently
     Delete {
         #[arg(value_name = "ID")]
@@ -121,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             let text = export_text(id.as_deref(), *format, *thinking, *no_opaque)?;
             write(&text, output.as_deref())?;
         }
-        SessionsCommand::Import { files } => import_files(files)?,
+        SessionsCommand::Import(arguments) => return import_sessions::run(arguments),
         SessionsCommand::Delete { id } => delete(id)?,
     }
     Ok(ExitStatus::Done)
@@ -278,71 +266,6 @@ fn write(text: &str, output: Option<&Path>) -> anyhow::Result<()> {
             .map_err(|error| HintedError::new(format!("cannot write {}: {error}", path.display())).into()),
         None => Ok(output::stdout().write_all(text.as_bytes())?),
     }
-}
-
-fn import_files(names: &[String]) -> anyhow::Result<()> {
-    let dialects = UserFolders::from_environment().dialects()?;
-    let store = session_recorder::open_store(&UserFolders::from_environment())?;
-    // All or nothing: every file is checked before the first session is stored.
-    let all = read_all(names, &dialects)?;
-    for (names, imported) in all {
-        for note in &imported.notes {
-            print_notice(&format!("note: {note}"));
-        }
-        let id = store
-            .import(&imported.conversation, Some(session_recorder::now()))
-            .map_err(|error| session_recorder::store_error(&error))?;
-        log::write(log::LogLevel::Info, || format!("imported {names} as {id}"));
-        writeln!(output::stdout(), "{id}")?;
-    }
-    Ok(())
-}
-
-/// Each session with the names of its files.
-fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Imported)>, HintedError> {
-    let texts: Vec<String> = names.iter().map(|name| read(name)).collect::<Result<_, HintedError>>()?;
-    let files: Vec<ImportFile<'_>> = names.iter().zip(&texts).map(|(name, text)| ImportFile { name, text }).collect();
-    // Some programs split one session into several files; else each file is a session.
-    let all = match import(&files, dialects) {
-        Ok(imported) => vec![(names.join(", "), imported)],
-        Err(error) if files.len() == 1 => return Err(import_error(&names.join(", "), &error)),
-        Err(_) => {
-            let one = |file: &ImportFile<'_>| {
-                let imported = import(&[*file], dialects).map_err(|error| import_error(file.name, &error))?;
-                Ok((file.name.to_owned(), imported))
-            };
-            files.iter().map(one).collect::<Result<_, HintedError>>()?
-        }
-    };
-    for (name, imported) in &all {
-        check_settings(&imported.conversation).map_err(|report| report.prefixed(name))?;
-    }
-    Ok(all)
-}
-
-fn import_error(name: &str, error: &ImportError) -> HintedError {
-    let report = HintedError::new(format!("{name}: {error}"));
-    match error.hint() {
-        Some(hint) => report.hint(hint),
-        None => report,
-    }
-}
-
-/// An imported file is untrusted: it may only contain valid settings. Tools and
-/// permissions are not settings.
-fn check_settings(conversation: &Conversation) -> Result<(), HintedError> {
-    let wrong = conversation.settings.iter().find_map(|(key, value)| SettingChange::parse(key, value).err());
-    wrong.map_or(Ok(()), |error| Err(setting_error(&error)))
-}
-
-fn read(name: &str) -> Result<String, HintedError> {
-    let mut text = String::new();
-    let read = match name {
-        "-" => std::io::stdin().read_to_string(&mut text).map(drop),
-        path => fs::read_to_string(path).map(|content| text = content),
-    };
-    read.map_err(|error| HintedError::new(format!("cannot read {name}: {error}")))?;
-    Ok(text)
 }
 
 fn delete(word: &str) -> anyhow::Result<()> {

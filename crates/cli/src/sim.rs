@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use aside_session::HintedError;
 use aside_session::UserFolders;
-use aside_sim::{ScriptOptions, Service, Simulator};
+use aside_sim::{ScriptOptions, Service, Simulator, Strictness};
 
 use crate::ExitStatus;
 
@@ -16,20 +16,23 @@ const LOCALHOST_IP: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Serves every protocol on its usual path and enforces the real rules of every
 /// dialect: a client that omits what a provider demands gets that provider's own
 /// error. No model is called and nothing leaves this machine. The model's name is
-/// a dialect, optionally with a behaviour; any key is accepted.
+/// a dialect or a real name, optionally with a behaviour; any key is accepted.
+///
+/// Prints one line for each request: the status, the client, the model and its
+/// dialect, and what became of the thinking of earlier replies. The newest 100
+/// are at GET /aside/requests, as JSON.
 ///
 /// Exit code: 0 when it is interrupted, 2 wrong usage.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Behaviours: DIALECT:BEHAVIOUR as the model, or a line `sim: NAME [ARG] [key=value…]` in the prompt.
+#[command(after_help = "Models: DIALECT, DIALECT/MODEL or a real name such as claude-sonnet-5.
+Behaviours: MODEL:BEHAVIOUR as the model, or a line `sim: NAME [ARG] [key=value…]` in the prompt.
 GET / of the running simulator lists them all.
 
 Examples:
   aside sim
   aside sim --listen 8080 --rate 0
   curl -N http://127.0.0.1:4141/v1/chat/completions -d \\
-    '{\"model\":\"generic:thoughts 3\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}'"
-)]
+    '{\"model\":\"generic:thoughts 3\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}'")]
 pub(crate) struct Arguments {
     /// Where to listen: an address with a port, or only a port for 127.0.0.1
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4141", value_parser = address)]
@@ -42,6 +45,11 @@ pub(crate) struct Arguments {
     /// The seed of the generated text; the same seed gives the same bytes
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
+
+    /// Also refuse a request without the thinking of an earlier reply where the
+    /// provider accepts it and the thinking is lost in silence
+    #[arg(long)]
+    strict: bool,
 
     /// Send in chunks of this many bytes
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
@@ -62,7 +70,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let chunk = arguments.chunk.and_then(|bytes| usize::try_from(bytes).ok());
     let options =
         ScriptOptions { seed: Some(arguments.seed), rate: Some(arguments.rate), chunk, ..ScriptOptions::default() };
-    let service = Service::new(UserFolders::from_environment().dialects()?, options);
+    let strictness = if arguments.strict { Strictness::RefuseLosses } else { Strictness::AsProvider };
+    let service = Service::new(UserFolders::from_environment().dialects()?, options)
+        .with_strictness(strictness)
+        // A closed standard error does not stop the simulator.
+        .with_observer(|receipt| drop(writeln!(std::io::stderr(), "{receipt}")));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listen = arguments.listen;

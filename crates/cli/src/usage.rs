@@ -21,8 +21,9 @@ use crate::report::print_notice;
 
 /// Show usage: thinking and answer tokens, tokens read from and written to the cache, seconds, cost
 ///
-/// Counts come from the providers; estimates are marked with `~`. Cost is shown
-/// for models with a `price` in config.toml.
+/// Counts come from the providers; estimates are marked with `~`. Cost is shown in
+/// US dollars for models whose price is known, from the table of models or from
+/// config.toml; `over` marks a sum that lacks some replies.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = UsageGrouping::Model, value_name = "GROUP")]

@@ -41,6 +41,18 @@ struct BlockBuilder {
     started: Option<Time>,
     ended: Option<Time>,
     closed: bool,
+    /// The text is more than its deltas in order, each new item after a blank line.
+    is_revised: bool,
+}
+
+/// What a closed block adds to its deltas, if these add up to its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamedEnd {
+    /// When thinking began and ended, if it was measured.
+    pub span: Option<ThinkingSpan>,
+    /// The length of its signature and encrypted payload.
+    pub sealed_bytes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -76,6 +88,19 @@ impl Fold {
     /// Whether the block is complete.
     pub fn is_closed(&self, block: BlockId) -> bool {
         self.builders.get(index_of(block)).is_some_and(|builder| builder.closed)
+    }
+
+    /// What remains to be said about a closed text or thinking block whose text is exactly what its
+    /// deltas said, where each item but the first begins after a blank line. None for other blocks, and
+    /// for an empty one.
+    pub fn streamed_end(&self, block: BlockId) -> Option<StreamedEnd> {
+        let builder = self.builders.get(index_of(block))?;
+        let is_prose = matches!(builder.kind, BuilderKind::Text | BuilderKind::Thinking { .. });
+        if !is_prose || !builder.closed || builder.is_revised || builder.is_empty() {
+            return None;
+        }
+        let sealed_bytes = [&builder.signature, &builder.encrypted].into_iter().flatten().map(String::len).sum();
+        Some(StreamedEnd { span: builder.span(), sealed_bytes })
     }
 
     /// The reply so far. An interrupted reply keeps everything that was
@@ -116,6 +141,7 @@ impl Fold {
             started: self.now,
             ended: None,
             closed: false,
+            is_revised: false,
         });
     }
 }
@@ -207,6 +233,7 @@ impl BlockBuilder {
     fn grow_earlier(&mut self, index: u32, text: &str) {
         let Some(position) = self.items.iter().position(|(known, _)| *known == index) else { return };
         let Some(Range { start, end }) = self.range_at(position) else { return };
+        self.is_revised = true;
         // An empty item has no blank line after it yet.
         let joint = if self.items.get(position + 1).is_some_and(|(_, next)| *next == start) { "\n\n" } else { "" };
         self.text.insert_str(end, joint);
@@ -219,7 +246,10 @@ impl BlockBuilder {
     fn enter_item(&mut self, index: u32) {
         match self.items.iter().position(|(known, _)| *known == index) {
             // Items may interleave; each keeps its own text.
-            Some(position) => self.earlier_item = (position + 1 < self.items.len()).then_some(index),
+            Some(position) => {
+                self.is_revised = true;
+                self.earlier_item = (position + 1 < self.items.len()).then_some(index);
+            }
             None => {
                 self.earlier_item = None;
                 if !self.text.is_empty() {
@@ -252,6 +282,7 @@ impl BlockBuilder {
         if same && rest.is_empty() {
             return;
         }
+        self.is_revised = true;
         if to == self.text.len() {
             // Usually nothing came before. Only one copy of a long text is made.
             self.text.truncate(from);
@@ -293,15 +324,38 @@ impl BlockBuilder {
         (0..self.items.len()).filter_map(|position| self.range_at(position)).collect()
     }
 
-    /// None if the block is empty: no text, no payload, no item.
+    /// No text, no payload, no item.
+    fn is_empty(&self) -> bool {
+        match &self.kind {
+            BuilderKind::Text => self.text.is_empty() && self.signature.is_none() && self.extra.is_none(),
+            BuilderKind::ToolCall { .. } => false,
+            BuilderKind::Unmodelled => self.native.is_none(),
+            BuilderKind::Thinking { id, .. } => {
+                let is_unsealed = self.signature.is_none() && self.encrypted.is_none();
+                let has_more = id.is_some() || self.native.is_some() || self.extra.is_some();
+                is_unsealed && !has_more && self.text.trim().is_empty()
+            }
+        }
+    }
+
+    fn span(&self) -> Option<ThinkingSpan> {
+        match (self.started, self.ended) {
+            (Some(started), Some(ended)) => Some(ThinkingSpan { started, ended: ended.max(started) }),
+            _ => None,
+        }
+    }
+
+    /// None if the block is empty.
     fn into_block(self) -> Option<Block> {
-        let items = self.item_ranges();
+        if self.is_empty() {
+            return None;
+        }
+        let (items, span) = (self.item_ranges(), self.span());
         let seal = |kind, payload: Option<String>| payload.map(|payload| Seal { kind, payload });
         let signature = seal(SealKind::Signature, self.signature);
         let encrypted = seal(SealKind::Encrypted, self.encrypted);
         let extra = self.extra.map(|extra| extra.finish()).unwrap_or_default();
         match self.kind {
-            BuilderKind::Text if self.text.is_empty() && signature.is_none() && extra.is_empty() => None,
             BuilderKind::Text => {
                 Some(Block::Text(Text { text: self.text, seal: signature.or(encrypted), native: self.native, extra }))
             }
@@ -315,11 +369,7 @@ impl BlockBuilder {
             })),
             BuilderKind::Unmodelled => self.native.map(|native| Block::Unmodelled(Unmodelled { native })),
             BuilderKind::Thinking { source, id } => {
-                let blank = self.text.trim().is_empty();
                 let unsealed = signature.is_none() && encrypted.is_none();
-                if blank && unsealed && id.is_none() && self.native.is_none() && extra.is_empty() {
-                    return None;
-                }
                 let seals = Seals { signature, encrypted };
                 // Thinking without text is hidden, even if it has a signature.
                 let content = if self.text.is_empty() {
@@ -328,10 +378,6 @@ impl BlockBuilder {
                     ThinkingContent::Open { text: self.text }
                 } else {
                     ThinkingContent::Sealed { text: self.text, seals }
-                };
-                let span = match (self.started, self.ended) {
-                    (Some(started), Some(ended)) => Some(ThinkingSpan { started, ended: ended.max(started) }),
-                    _ => None,
                 };
                 Some(Block::Thinking(Thinking { content, source, id, items, span, native: self.native, extra }))
             }

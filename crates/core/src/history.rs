@@ -127,11 +127,20 @@ impl History {
 
     /// The current branch, oldest first.
     pub fn branch(&self) -> Vec<(EntryId, &Message)> {
+        self.branch_entries().into_iter().map(|(id, entry)| (id, entry.message.as_ref())).collect()
+    }
+
+    /// The messages of the current branch, shared instead of copied.
+    pub fn shared_branch(&self) -> Vec<Arc<Message>> {
+        self.branch_entries().into_iter().map(|(_, entry)| Arc::clone(&entry.message)).collect()
+    }
+
+    fn branch_entries(&self) -> Vec<(EntryId, &HistoryEntry)> {
         let mut branch = Vec::new();
         let mut next = self.head;
         while let Some(id) = next {
             let Some(entry) = self.entries.get(id.0) else { break };
-            branch.push((id, entry.message.as_ref()));
+            branch.push((id, entry));
             next = entry.parent;
         }
         branch.reverse();

@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::block::{Block, ToolCall, ToolResult};
+use crate::block::{Block, ThinkingSpan, ToolCall, ToolResult};
 use crate::conversation::{parse_block, parse_message, read_ending};
 use crate::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::json;
@@ -68,6 +68,16 @@ impl<T: JsonValue> JsonValue for Vec<T> {
     fn from_json(json: &str) -> Result<Vec<T>, String> {
         let values: Vec<&RawValue> = parse(json)?;
         values.into_iter().map(|value| T::from_json(value.get())).collect()
+    }
+}
+
+impl<T: JsonValue> JsonValue for Option<T> {
+    fn to_json(&self) -> String {
+        self.as_ref().map_or_else(|| "null".to_owned(), T::to_json)
+    }
+
+    fn from_json(json: &str) -> Result<Option<T>, String> {
+        if json.trim() == "null" { Ok(None) } else { T::from_json(json).map(Some) }
     }
 }
 
@@ -142,6 +152,28 @@ impl JsonValue for ProseKind {
             "thinking" => Ok(ProseKind::Thinking),
             other => Err(format!("unknown kind of text `{other}`; use text or thinking")),
         }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SpanMembers {
+    started_at: String,
+    ended_at: String,
+}
+
+impl JsonValue for ThinkingSpan {
+    fn to_json(&self) -> String {
+        safe_json::to_string(&SpanMembers {
+            started_at: json::rfc3339(self.started),
+            ended_at: json::rfc3339(self.ended),
+        })
+    }
+
+    fn from_json(json: &str) -> Result<ThinkingSpan, String> {
+        let SpanMembers { started_at, ended_at } = parse(json)?;
+        let time = |text: &str| json::parse_rfc3339(text).ok_or_else(|| format!("`{text}` is not a time"));
+        Ok(ThinkingSpan { started: time(&started_at)?, ended: time(&ended_at)? })
     }
 }
 

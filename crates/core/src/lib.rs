@@ -100,7 +100,7 @@
 //! # Repair a refused request
 //!
 //! ```
-//! use aside_core::{Decoder, Dialects, Fold, RepairLoop};
+//! use aside_core::{Decoder, Dialects, Fold, RefusedRequest, RepairLoop};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!
 //! let refusal = r#"{"error": {"message": "The `reasoning_content` in the thinking mode must be passed back to the API."}}"#;
@@ -113,9 +113,11 @@
 //! decoder.finish(&mut fold)?;
 //! let error = fold.finish().end.error.ok_or("no error")?;
 //!
-//! // Encode the request again with `repairs.repairs()`, as long as there is a notice.
+//! // `to_refused` of the encoded request; the closure encodes it again with other repairs.
+//! let refused = RefusedRequest::new("{}".to_owned().into(), Vec::new());
 //! let mut repairs = RepairLoop::new(dialects.catalogue(), &[]);
-//! let notice = repairs.refused(&error).ok_or("no repair is known")?;
+//! let notice = repairs.refused(&error, &refused, |repairs| format!("{repairs:?}").into());
+//! let notice = notice.ok_or("no repair is known")?;
 //! assert_eq!(notice.row, "passed_back");
 //! assert_eq!(repairs.repairs().len(), 1);
 //! # Ok(())
@@ -200,6 +202,7 @@ pub mod safe_json;
 pub mod settings;
 pub mod tags;
 pub mod terminal_text;
+pub mod title;
 pub mod tokens;
 pub mod turn;
 pub mod wire;
@@ -218,7 +221,8 @@ pub use message::{Message, Role};
 pub use parameters::{Parameters, ResponseFormat, ToolChoice};
 pub use protocol::Protocol;
 pub use rules::{
-    BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, LeftOut, LeftOutReason, RepairLoop, judge,
+    BrokenRule, Decision, IssuedThinking, JudgeVerdict, LearnedRepairs, LeftOut, LeftOutReason, RefusedRequest,
+    RepairLoop, judge,
 };
 pub use settings::{Layer, Settings};
 pub use tags::{TagPair, TagParser, TagPiece, TagRules};

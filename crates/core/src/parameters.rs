@@ -37,6 +37,8 @@ pub struct Parameters {
     pub user: Option<String>,
     /// What the request says about thinking.
     pub thinking: ThinkingParameters,
+    /// Up to where the provider should store the request for later ones.
+    pub cache_hints: Vec<CacheHint>,
     /// Tools that the provider runs itself, as JSON of one protocol.
     pub native_tools: Vec<NativeTool>,
     /// Members without a neutral form.
@@ -201,6 +203,40 @@ pub struct ThinkingParameters {
     pub summary: Option<SummaryMode>,
 }
 
+/// A point up to which the provider should store the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheHint {
+    /// What comes right before the point.
+    pub after: CachePosition,
+    /// How long to store it, as the provider writes it: `5m`, `1h`.
+    pub ttl: Option<String>,
+}
+
+impl CacheHint {
+    /// A hint that leaves the time to the provider.
+    pub fn new(after: CachePosition) -> CacheHint {
+        CacheHint { after, ttl: None }
+    }
+}
+
+/// What comes before a cache point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CachePosition {
+    /// The last tool.
+    Tools,
+    /// The end of the system prompt.
+    System,
+    /// A block of a message.
+    Block {
+        /// The index of the message in the request.
+        message: usize,
+        /// The index of the block in the message.
+        block: usize,
+    },
+}
+
 /// A tool that the provider runs itself, such as a web search.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -255,6 +291,7 @@ pub(crate) static NO_PARAMETERS: Parameters = Parameters {
     metadata: BTreeMap::new(),
     user: None,
     thinking: ThinkingParameters { enabled: None, effort: None, budget: None, summary: None },
+    cache_hints: Vec::new(),
     native_tools: Vec::new(),
     extra: None,
 };

@@ -17,7 +17,7 @@ const STALE_AT: u32 = 200;
 const FRESH_AT: u32 = 96;
 /// How often a trigram must have occurred before to be stale. Three allows for
 /// drafts.
-const STALE_COUNT: u16 = 3;
+const STALE_COUNT: u32 = 3;
 /// The minimum length of an exact repetition, in words.
 const MIN_RUN: u64 = 60;
 /// Matrices of zeros and table rules repeat too, so very short periods must
@@ -100,16 +100,50 @@ pub struct RepetitionGuard {
 #[derive(Debug, Clone, Copy, Default)]
 struct RecentWord {
     hash: u32,
-    /// Where it began, in bytes. Only the distance to the end is used.
-    at: u32,
-    begins_sentence: bool,
+    position: WordPosition,
+}
+
+/// Where a word began, in bytes, times two; odd if it begins a sentence. Only
+/// the distance to the end is used, which is short.
+#[derive(Debug, Clone, Copy, Default)]
+struct WordPosition(u32);
+
+impl WordPosition {
+    fn new(at: u32, begins_sentence: bool) -> WordPosition {
+        WordPosition(at << 1 | u32::from(begins_sentence))
+    }
+
+    fn begins_sentence(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// How many bytes ago it began.
+    fn distance(self, end: u32) -> usize {
+        (end.wrapping_sub(self.0 >> 1) & (u32::MAX >> 1)) as usize
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct TrigramCount {
     hash: u32,
-    at: u32,
-    times: u16,
+    /// The number of its last word, times four, plus how often it occurred, up to
+    /// [`STALE_COUNT`]. Only near distances are used.
+    occurrence: u32,
+}
+
+impl TrigramCount {
+    fn new(hash: u32, at: u64, times: u32) -> TrigramCount {
+        TrigramCount { hash, occurrence: (at as u32) << 2 | times.min(STALE_COUNT) }
+    }
+
+    fn times(self) -> u32 {
+        self.occurrence & 3
+    }
+
+    /// How many words ago it occurred.
+    fn distance(self, now: u64) -> u64 {
+        u64::from((now as u32).wrapping_sub(self.occurrence >> 2) & (u32::MAX >> 2))
+    }
 }
 
 /// The word being read.
@@ -229,7 +263,7 @@ impl RepetitionGuard {
         };
         self.word = CurrentWord { opens: opens && !is_whole, ..CurrentWord::default() };
         if is_whole {
-            self.add_word(hash, RecentWord { hash: hash as u32, at: began, begins_sentence: opens });
+            self.add_word(hash, RecentWord { hash: hash as u32, position: WordPosition::new(began, opens) });
         }
     }
 
@@ -243,7 +277,7 @@ impl RepetitionGuard {
         self.sentence = [last, hash];
         let trigram = self.count_trigram(trigram_hash);
         self.track_period(&word, trigram);
-        self.stale.push(self.count, trigram.times >= STALE_COUNT);
+        self.stale.push(self.count, trigram.times() >= STALE_COUNT);
         if let Some(slot) = self.ring.get_mut(self.count as usize % MEMORY) {
             *slot = word;
         }
@@ -257,7 +291,7 @@ impl RepetitionGuard {
         let hash = (trigram_hash >> 32) as u32;
         // On a hash collision, the later trigram wins.
         let known = if slot.hash == hash { *slot } else { TrigramCount::default() };
-        *slot = TrigramCount { hash, at: self.count as u32, times: known.times.saturating_add(1) };
+        *slot = TrigramCount::new(hash, self.count, known.times() + 1);
         known
     }
 
@@ -267,8 +301,8 @@ impl RepetitionGuard {
             self.run += 1;
             return;
         }
-        let ago = u64::from((self.count as u32).wrapping_sub(trigram.at));
-        let is_known = trigram.times > 0 && ago < MEMORY as u64;
+        let ago = trigram.distance(self.count);
+        let is_known = trigram.times() > 0 && ago < MEMORY as u64;
         (self.period, self.run) = if is_known { (ago, 1) } else { (0, 0) };
     }
 
@@ -321,9 +355,9 @@ impl RepetitionGuard {
     /// kept.
     fn quote(&self, within: u64) -> String {
         let recent = (1..=within.min(MEMORY as u64)).rev().filter_map(|ago| self.word_ago(ago));
-        let back = |word: &RecentWord| self.bytes.wrapping_sub(word.at) as usize;
+        let back = |word: &RecentWord| word.position.distance(self.bytes);
         let mut kept = recent.filter(|word| back(word) <= self.tail.len());
-        let first = kept.clone().find(|word| word.begins_sentence).or_else(|| kept.next());
+        let first = kept.clone().find(|word| word.position.begins_sentence()).or_else(|| kept.next());
         let from = first.map_or(0, |word| self.tail.len() - back(word));
         let text = self.tail.get(from..).unwrap_or("");
         let end = text.find(['.', '!', '?', '\n', '。', '！', '？']).unwrap_or(text.len());

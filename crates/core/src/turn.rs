@@ -131,6 +131,11 @@ pub enum TurnEnd {
     Interrupted,
     /// The turn reached the maximum number of steps.
     OutOfSteps(u32),
+    /// The turn reached the maximum cost.
+    OutOfMoney {
+        /// What it cost, in millionths of a US dollar.
+        microdollars: u64,
+    },
 }
 
 /// Who declined to answer.
@@ -150,6 +155,8 @@ pub struct Turn {
     origin: Origin,
     max_steps: u32,
     step: u32,
+    /// How the turn ends instead of sending another request.
+    limit_reached: Option<TurnEnd>,
     /// The mode of the current step.
     answer_mode: AnswerMode,
     /// Results for the calls of this step that cannot be run.
@@ -170,7 +177,7 @@ impl Turn {
     /// ends, so that a model cannot call tools forever.
     pub fn new(origin: Origin, max_steps: u32) -> Turn {
         let (unrunnable, calls) = (Vec::new(), Vec::new());
-        Turn { origin, max_steps, step: 0, answer_mode: AnswerMode::Normal, unrunnable, calls }
+        Turn { origin, max_steps, step: 0, limit_reached: None, answer_mode: AnswerMode::Normal, unrunnable, calls }
     }
 
     /// Takes what happened, and says what to do next.
@@ -195,7 +202,16 @@ impl Turn {
         }
     }
 
+    /// Ends the turn before its next request. Tools that the last reply called still run, so that every call has its
+    /// result.
+    pub fn end_before_next_request(&mut self, end: TurnEnd) {
+        self.limit_reached = Some(end);
+    }
+
     fn send(&mut self) -> Vec<Action> {
+        if let Some(end) = self.limit_reached.take() {
+            return vec![Action::End(end)];
+        }
         if self.step >= self.max_steps {
             return vec![Action::End(TurnEnd::OutOfSteps(self.max_steps))];
         }

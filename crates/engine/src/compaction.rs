@@ -99,9 +99,11 @@ impl Session {
         // The encoder's cache belongs to one history.
         let encoder = std::mem::take(&mut self.encoder);
         let (tools, expected) = (std::mem::take(&mut self.tools), self.expected_tools.take());
+        let parameters = std::mem::take(&mut self.parameters);
         let end = self.run_steps(question, &mut SilentFront, &NobodyToAsk, cancel).await;
         let summary_history = std::mem::replace(&mut self.history, history);
         (self.encoder, self.tools, self.expected_tools) = (encoder, tools, expected);
+        self.parameters = parameters;
         self.calibration.forget_last_request();
         match end {
             TurnEnd::Answered | TurnEnd::Length => Ok(answer_text(&summary_history)),
@@ -113,7 +115,8 @@ impl Session {
             | TurnEnd::Declined(_)
             | TurnEnd::CutOff
             | TurnEnd::Oversized { .. }
-            | TurnEnd::OutOfSteps(_) => Err("the model gave no summary".to_owned()),
+            | TurnEnd::OutOfSteps(_)
+            | TurnEnd::OutOfMoney { .. } => Err("the model gave no summary".to_owned()),
         }
     }
 }

@@ -17,6 +17,8 @@ pub enum ConnectionFailure {
     ConnectTimeout,
     /// The provider sent nothing for too long.
     IdleTimeout,
+    /// The reply took too long as a whole.
+    TotalTimeout,
     /// The connection was closed or reset.
     Closed,
     Other,
@@ -30,7 +32,8 @@ impl ConnectionFailure {
             ConnectionFailure::Refused
             | ConnectionFailure::Tls
             | ConnectionFailure::ConnectTimeout
-            | ConnectionFailure::IdleTimeout => false,
+            | ConnectionFailure::IdleTimeout
+            | ConnectionFailure::TotalTimeout => false,
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use aside_core::block::Reply;
 use aside_core::dialect::Dialects;
-use aside_core::rules::{self, RepairLoop};
+use aside_core::rules::{self, RefusedRequest, RepairLoop};
 use aside_core::wire::{Decoder, Encoded, Encoder};
 
 use crate::http::{CallError, Http, HttpRefusal, HttpReply, InvalidCall, PreparedCall, Unreachable};
@@ -47,8 +47,8 @@ impl Exchange {
         let mut repair_loop = RepairLoop::new(self.dialects.catalogue(), request.repairs);
         loop {
             let encoded = request.encode(&self.dialects, encoder, repair_loop.repairs());
-            let tokens = encoded.tokens;
-            let (reply, error) = match self.send(request, encoded, &repair_loop, stop, sink).await {
+            let (tokens, refusable) = (encoded.tokens, encoded.to_refused());
+            let (reply, error) = match self.send(request, encoded, &refusable, &repair_loop, stop, sink).await {
                 Ok(http_reply) => {
                     let reader = ReplyReader { http: &self.http, redactor: &self.redactor, request, stop, sink };
                     reader.read(self.decoder(request), http_reply).await
@@ -56,7 +56,9 @@ impl Exchange {
                 Err(error) => (Reply::default(), Some(error)),
             };
             if let Some(ExchangeError::Refused(refusal)) = &error
-                && let Some(notice) = repair_loop.refused(&refusal.error)
+                && let Some(notice) = repair_loop.refused(&refusal.error, &refusable, |repairs| {
+                    request.encode(&self.dialects, encoder, repairs).body
+                })
             {
                 sink.on_update(ExchangeUpdate::Repaired(&notice));
                 continue;
@@ -71,6 +73,7 @@ impl Exchange {
         &self,
         request: &ExchangeRequest<'_>,
         encoded: Encoded,
+        refusable: &RefusedRequest,
         repair_loop: &RepairLoop<'_>,
         stop: StopSignals<'_>,
         sink: &mut S,
@@ -84,7 +87,7 @@ impl Exchange {
         loop {
             let (retry, error) = match wait_for(self.http.post(&call), phase, stop, sink).await? {
                 Ok(http_reply) => return Ok(http_reply),
-                Err(error) => self.retry_or_fail(error, request, repair_loop, attempt),
+                Err(error) => self.retry_or_fail(error, request, refusable, repair_loop, attempt),
             };
             let Retry::After(after) = retry else { return Err(error) };
             sink.on_update(ExchangeUpdate::Retrying { after, attempt, why: &error.to_string() });
@@ -99,6 +102,7 @@ impl Exchange {
         &self,
         error: CallError,
         request: &ExchangeRequest<'_>,
+        refusable: &RefusedRequest,
         repair_loop: &RepairLoop<'_>,
         attempt: u32,
     ) -> (Retry, ExchangeError) {
@@ -112,7 +116,7 @@ impl Exchange {
                 let refusal = self.parse_refusal(*response, request);
                 let retry = match &refusal.response {
                     // A refusal that can be repaired would only be refused again.
-                    Some(response) if !repair_loop.is_about_thinking(&refusal.error) => {
+                    Some(response) if !repair_loop.is_about_thinking(&refusal.error, refusable) => {
                         retry::after_refusal(response, attempt)
                     }
                     Some(_) | None => Retry::Never,

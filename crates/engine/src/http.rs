@@ -2,8 +2,9 @@
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use aside_core::settings::Settings;
 use aside_core::wire::HttpCall;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -14,16 +15,37 @@ use crate::connection_failure::{ConnectionFailure, SystemResolver};
 /// How much of a refusal's body is read.
 const MAX_REFUSAL: usize = 1 << 20;
 
+/// Longer than any run.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     pub connect: Duration,
     /// Between two chunks of a reply. Models can think silently for minutes.
     pub idle: Duration,
+    /// For a request and its whole reply.
+    pub total: Duration,
+}
+
+impl Timeouts {
+    /// What the user set.
+    pub fn of(settings: &Settings) -> Timeouts {
+        let duration = |seconds: Option<f64>| {
+            seconds
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .map_or(FOREVER, |time| time.min(FOREVER))
+        };
+        Timeouts {
+            connect: duration(settings.connect_seconds()),
+            idle: duration(settings.idle_seconds()),
+            total: duration(settings.total_seconds()),
+        }
+    }
 }
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts { connect: Duration::from_secs(20), idle: Duration::from_secs(600) }
+        Timeouts { connect: Duration::from_secs(10), idle: Duration::from_secs(300), total: FOREVER }
     }
 }
 
@@ -127,9 +149,10 @@ impl Http {
     }
 
     async fn send(&self, url: &Url, request: reqwest::RequestBuilder) -> Result<HttpReply, CallError> {
-        let response = request.send().await.map_err(|error| self.unreachable(url, &error))?;
+        let began = Instant::now();
+        let response = request.send().await.map_err(|error| self.unreachable(url, &error, began))?;
         if response.status() == reqwest::StatusCode::OK {
-            return Ok(HttpReply { url: url.clone(), response });
+            return Ok(HttpReply { url: url.clone(), response, began });
         }
         Err(CallError::Refused(Box::new(refusal(response).await)))
     }
@@ -150,6 +173,7 @@ impl Http {
         let builder = Client::builder()
             .connect_timeout(self.timeouts.connect)
             .read_timeout(self.timeouts.idle)
+            .timeout(self.timeouts.total)
             // A redirect would send the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true)
@@ -159,14 +183,20 @@ impl Http {
         builder.build().map_err(|error| InvalidCall::NoClient(root_cause(&error)))
     }
 
-    fn unreachable(&self, url: &Url, error: &reqwest::Error) -> Unreachable {
+    fn unreachable(&self, url: &Url, error: &reqwest::Error, began: Instant) -> Unreachable {
         let host = host_and_port(url);
-        let failure = ConnectionFailure::of(error);
+        let mut failure = ConnectionFailure::of(error);
+        if failure == ConnectionFailure::IdleTimeout && began.elapsed() >= self.timeouts.total {
+            failure = ConnectionFailure::TotalTimeout;
+        }
         let what = match failure {
             ConnectionFailure::ConnectTimeout => {
                 format!("no connection to {host} within {} s", self.timeouts.connect.as_secs())
             }
             ConnectionFailure::IdleTimeout => format!("{host} was silent for {} s", self.timeouts.idle.as_secs()),
+            ConnectionFailure::TotalTimeout => {
+                format!("the reply of {host} was not complete after {} s", self.timeouts.total.as_secs())
+            }
             ConnectionFailure::Dns
             | ConnectionFailure::Refused
             | ConnectionFailure::Tls
@@ -177,9 +207,9 @@ impl Http {
     }
 
     /// The error for a reply that had begun.
-    fn reply_interrupted(&self, url: &Url, error: &reqwest::Error) -> Unreachable {
+    fn reply_interrupted(&self, url: &Url, error: &reqwest::Error, began: Instant) -> Unreachable {
         if error.is_timeout() {
-            return self.unreachable(url, error);
+            return self.unreachable(url, error, began);
         }
         let what = format!(
             "the connection to {} was lost before the response was complete ({})",
@@ -208,12 +238,14 @@ fn host_and_port(url: &Url) -> String {
 pub struct HttpReply {
     url: Url,
     response: Response,
+    /// When its request was sent.
+    began: Instant,
 }
 
 impl HttpReply {
     /// The next bytes; `None` at the end.
     pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, Unreachable> {
-        self.response.chunk().await.map_err(|error| http.reply_interrupted(&self.url, &error))
+        self.response.chunk().await.map_err(|error| http.reply_interrupted(&self.url, &error, self.began))
     }
 
     pub fn content_type(&self) -> Option<&str> {

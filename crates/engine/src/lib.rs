@@ -26,6 +26,7 @@ pub mod session;
 mod test_dir;
 mod token_calibration;
 pub mod tools;
+pub mod totals;
 mod turn_loop;
 pub mod update;
 

@@ -57,7 +57,7 @@ fn refusal(error: &CallError) -> String {
 
 /// Asks for the whole list, page by page.
 pub async fn list_models(protocol: Protocol, to: &Destination<'_>) -> Result<Vec<ListedModel>, ModelListError> {
-    let http = Http::new(Timeouts { connect: Duration::from_secs(10), idle: TIMEOUT });
+    let http = Http::new(Timeouts { connect: Duration::from_secs(10), idle: TIMEOUT, ..Timeouts::default() });
     let asked = async {
         let mut models = Vec::new();
         let mut page = None;

@@ -34,7 +34,7 @@ pub struct LocalServer {
 
 /// Queries all candidates at once. Returns those that answer, in the given order.
 pub async fn probe(candidates: &[ServerCandidate]) -> Vec<LocalServer> {
-    let http = Http::new(Timeouts { connect: TIMEOUT, idle: TIMEOUT });
+    let http = Http::new(Timeouts { connect: TIMEOUT, idle: TIMEOUT, ..Timeouts::default() });
     let asked = candidates.iter().map(|candidate| query(&http, candidate));
     let answered = tokio::time::timeout(TIMEOUT * 2, join_all(asked)).await;
     answered.unwrap_or_default().into_iter().flatten().collect()

@@ -7,6 +7,8 @@ use aside_core::block::{Block, Text};
 use aside_core::dialect::Dialects;
 use aside_core::history::History;
 use aside_core::message::{Message, Role};
+use aside_core::model_table::Price;
+use aside_core::parameters::Parameters;
 use aside_core::rules::{LearnedRepairs, LeftOut};
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
@@ -19,6 +21,7 @@ use crate::http::Http;
 use crate::redact::Redactor;
 use crate::token_calibration::SessionCalibration;
 use crate::tools::{LoadedTools, Toolbox};
+use crate::totals::SessionTotals;
 
 /// How many steps a turn may take before the user is asked.
 pub const MAX_STEPS: u32 = 100;
@@ -28,9 +31,17 @@ pub const MAX_STEPS: u32 = 100;
 pub struct Session {
     pub history: History,
     pub settings: Settings,
+    /// What every request of this session asks for, besides its settings.
+    pub parameters: Parameters,
     pub endpoint: Endpoint,
     pub tools: Toolbox,
     pub max_steps: u32,
+    /// A turn sends no more requests once it cost this much, in US dollars.
+    pub max_cost: Option<f64>,
+    /// The price of the model; none if unknown.
+    pub price: Option<Price>,
+    /// What the requests used and cost so far.
+    pub totals: SessionTotals,
     /// Removes keys from errors and notices.
     pub redactor: Redactor,
     /// The repairs that providers accepted. They can be stored and given to the next session.
@@ -54,9 +65,13 @@ impl Session {
         Session {
             history: History::new(),
             settings,
+            parameters: Parameters::new(),
             endpoint,
             tools: Toolbox::empty(),
             max_steps: MAX_STEPS,
+            max_cost: None,
+            price: None,
+            totals: SessionTotals::default(),
             redactor: Redactor::default(),
             learned_repairs: LearnedRepairs::new(),
             vocabularies: None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use aside_core::block::{Block, ToolCall, ToolResult};
 use aside_core::compaction::CompactionTrigger;
 use aside_core::message::Message;
+use aside_core::model_table::UsageCounting;
 use aside_core::rules::{AnswerMode, AppliedRepair};
 use aside_core::tokens::CalibrationKey;
 use aside_core::turn::{Action, Input, Turn, TurnEnd};
@@ -52,6 +53,7 @@ impl Session {
         let mut repairs = self.learned_repairs.of(&self.endpoint.repair_key()).to_vec();
         self.record(message, front);
         self.add_expected_tools(front, cancel).await;
+        let spent_before = self.totals.cost.amount().unwrap_or(0.0);
         let mut input = Input::Begin;
         loop {
             let mut next = None;
@@ -63,6 +65,9 @@ impl Session {
                         let outcome = self.exchange(step, answer_mode, &repairs, front, cancel).await;
                         repairs.extend(outcome.repairs.iter().cloned());
                         next = Some(self.learn_from(outcome));
+                        if let Some(end) = self.cost_limit_reached(spent_before) {
+                            turn.end_before_next_request(end);
+                        }
                     }
                     Action::Run(at) => {
                         let calls = self.calls(&at);
@@ -143,6 +148,7 @@ impl Session {
             entries,
             tools: self.tools.specs(),
             settings: &self.settings,
+            parameters: &self.parameters,
             answer_mode,
             repairs,
         };
@@ -170,6 +176,13 @@ impl Session {
         outcome
     }
 
+    /// How the turn ends, if it cost as much as it may.
+    fn cost_limit_reached(&self, spent_before: f64) -> Option<TurnEnd> {
+        let spent = self.totals.cost.amount()? - spent_before;
+        let is_reached = self.max_cost.is_some_and(|most| spent >= most);
+        is_reached.then(|| TurnEnd::OutOfMoney { microdollars: (spent * 1e6).round() as u64 })
+    }
+
     /// Remembers what an exchange showed about the provider, and returns what it means for the turn.
     fn learn_from(&mut self, outcome: ExchangeOutcome) -> Input {
         if outcome.is_accepted() {
@@ -178,7 +191,14 @@ impl Session {
                 self.learned_repairs.learn(&key, applied.clone());
             }
         }
-        let ExchangeOutcome { result, reply, tokens, .. } = outcome;
+        let ExchangeOutcome { result, reply, tokens, repairs } = outcome;
+        self.totals.requests = self.totals.requests.saturating_add(1 + repairs.len() as u64);
+        self.totals.repairs = self.totals.repairs.saturating_add(repairs.len() as u64);
+        if result.is_ok() || !reply.blocks.is_empty() {
+            let dialect = &self.endpoint.dialect;
+            let counting = UsageCounting::of(dialect.protocol, &dialect.rules(Some(&self.endpoint.model)).usage);
+            self.totals.add_reply(&reply, self.price.as_ref(), counting);
+        }
         let Err(error) = result else {
             let protocol = self.endpoint.dialect.protocol;
             self.calibration.record_reply(self.calibration_key(), tokens, protocol, &reply.usage);

@@ -1,21 +1,27 @@
 //! Joins the deltas that arrive at once, so that a channel carries one update for all of them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aside_core::event::{BlockId, Event};
 
+use crate::delta_text::{DeltaBuffers, DeltaText};
 use crate::update::Update;
 
 /// Deltas of one block that were not sent yet.
 #[derive(Debug, Default)]
 pub struct DeltaJoiner {
-    pending: Option<(BlockId, String)>,
+    pending: Option<(BlockId, DeltaText)>,
+    buffers: Arc<DeltaBuffers>,
     /// When deltas were last sent because they were due.
     sent: Option<Instant>,
 }
 
 /// Deltas that follow each other more closely than this are joined. Much less than a frame.
 const JOIN_WINDOW: Duration = Duration::from_millis(10);
+
+/// Joined deltas are sent before they exceed this, so that their buffers stay small.
+const MAX_JOINED: usize = 8 << 10;
 
 impl DeltaJoiner {
     /// Keeps a delta back; anything else first sends the deltas before it. Returns whether the event
@@ -26,10 +32,12 @@ impl DeltaJoiner {
             return false;
         };
         match &mut self.pending {
-            Some((pending, joined)) if *pending == block => joined.push_str(text),
+            Some((pending, joined)) if *pending == block && joined.len() + text.len() <= MAX_JOINED => {
+                joined.push_str(text);
+            }
             Some(_) | None => {
                 self.flush(send);
-                self.pending = Some((block, text.to_owned()));
+                self.pending = Some((block, DeltaText::copied(text, &self.buffers)));
             }
         }
         true
@@ -86,7 +94,22 @@ mod tests {
         joiner.flush(|update| sent.push(update));
         joiner.flush(|update| sent.push(update));
         let expected = [(0, "ab"), (1, "cd"), (2, "e")];
-        let expected = expected.map(|(block, text)| Update::Grew { block: BlockId(block), text: text.to_owned() });
+        let expected = expected.map(|(block, text)| Update::Grew { block: BlockId(block), text: text.into() });
         assert_eq!(sent, expected);
+    }
+
+    #[test]
+    fn joined_deltas_stay_short_and_a_long_one_stays_whole() {
+        let (mut joiner, mut lengths) = (DeltaJoiner::default(), Vec::new());
+        let mut send = |update| {
+            if let Update::Grew { text, .. } = update {
+                lengths.push(text.len());
+            }
+        };
+        for text in [vec!["x".repeat(1000); 20], vec!["y".repeat(20_000)]].concat() {
+            joiner.join(Event::Grew { block: BlockId(0), text: &text }, &mut send);
+        }
+        joiner.flush(&mut send);
+        assert_eq!(lengths, [8000, 8000, 4000, 20_000]);
     }
 }

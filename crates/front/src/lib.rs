@@ -6,6 +6,7 @@
 
 mod command;
 mod delta_joiner;
+mod delta_text;
 mod output;
 mod question;
 pub mod slash_commands;
@@ -18,7 +19,8 @@ pub use aside_core::permission_question::{PermissionAnswer, Tier};
 pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 pub use command::{Command, MouseMode, ProfileAction, TerminalAction};
 pub use delta_joiner::DeltaJoiner;
+pub use delta_text::DeltaText;
 pub use output::CommandOutput;
 pub use question::{PendingQuestion, QuestionId};
-pub use status::{CompletionLists, SessionCompletion, Status};
+pub use status::{CompletionLists, CostSoFar, SessionCompletion, Status};
 pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, Update};

@@ -18,6 +18,26 @@ pub struct Status {
     pub view: ThinkingDisplay,
     /// How strongly commands are confined; `None` if the user switched confinement off.
     pub tier: Option<Tier>,
+    /// What the requests of this run cost; `None` if no price is known.
+    #[serde(default)]
+    pub cost: Option<CostSoFar>,
+}
+
+/// A sum of costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CostSoFar {
+    /// Millionths of a US dollar.
+    pub microdollars: u64,
+    /// False if some requests had no price.
+    pub is_exact: bool,
+}
+
+impl std::fmt::Display for CostSoFar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let over = if self.is_exact { "" } else { "over " };
+        write!(f, "{over}${:.4}", self.microdollars as f64 / 1e6)
+    }
 }
 
 /// Completions that only the session can list.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aside_core::block::{Block, ToolCall, ToolResult};
+use aside_core::block::{Block, ThinkingSpan, ToolCall, ToolResult};
 use aside_core::event::{self, BlockId, Event, Note, NoteCode, ProseKind, ReplyEnd, Usage};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
 use aside_core::turn::{TurnEnd, TurnNotice};
 use serde::{Deserialize, Serialize};
 
+use crate::delta_text::DeltaText;
 use crate::output::CommandOutput;
 use crate::question::{PendingQuestion, QuestionId};
 use crate::status::{CompletionLists, Status};
@@ -32,7 +33,7 @@ pub enum Update {
     Grew {
         #[serde(with = "aside_core::json_value")]
         block: BlockId,
-        text: String,
+        text: DeltaText,
     },
     Sealed {
         #[serde(with = "aside_core::json_value")]
@@ -44,7 +45,18 @@ pub enum Update {
         #[serde(with = "aside_core::json_value")]
         to: ProseKind,
     },
-    /// The final block. It takes precedence over its deltas.
+    /// The block is complete, and its text is what its deltas said, where each item but the first begins
+    /// after a blank line. [`Update::Recorded`] has all of it.
+    ClosedAsStreamed {
+        #[serde(with = "aside_core::json_value")]
+        block: BlockId,
+        /// When thinking began and ended, if it was measured.
+        #[serde(with = "aside_core::json_value")]
+        span: Option<ThinkingSpan>,
+        /// The length of its signature and encrypted payload.
+        sealed_bytes: usize,
+    },
+    /// The final block, if it is more than what its deltas said. It takes precedence over them.
     Closed {
         #[serde(with = "aside_core::json_value")]
         block: BlockId,
@@ -84,7 +96,7 @@ pub enum Update {
     CommandOutput(CommandOutput),
     /// A history from the store replaces what is shown.
     #[serde(with = "aside_core::json_value")]
-    Restored(Vec<Message>),
+    Restored(Vec<Arc<Message>>),
     /// The last turn was undone. This was its prompt.
     Undone(String),
     /// A prompt was not sent, and why. The text goes back into the input.
@@ -116,19 +128,24 @@ impl Update {
     /// Translates a decoder event for the front end; `None` if there is nothing to show. The fold
     /// has already processed the event.
     pub fn of(event: Event<'_>, fold: &Fold) -> Option<Update> {
-        let whole = |block: BlockId| match fold.block(block) {
-            Some(value) => Update::Closed { block, value: Box::new(value) },
-            None => Update::Emptied { block },
+        let closed = |block: BlockId| {
+            if let Some(end) = fold.streamed_end(block) {
+                return Update::ClosedAsStreamed { block, span: end.span, sealed_bytes: end.sealed_bytes };
+            }
+            match fold.block(block) {
+                Some(value) => Update::Closed { block, value: Box::new(value) },
+                None => Update::Emptied { block },
+            }
         };
         match event {
             Event::Opened { block, opening } => Some(Update::Opened { block, opening: opening.into() }),
             Event::Item { block, .. } => Some(Update::Item { block }),
-            Event::Grew { block, text } => Some(Update::Grew { block, text: text.to_owned() }),
+            Event::Grew { block, text } => Some(Update::Grew { block, text: text.into() }),
             Event::Refiled { block, to } => Some(Update::Refiled { block, to }),
             // An event after the block's end changes the finished block.
-            Event::Sealed { block, .. } | Event::Restated { block, .. } if fold.is_closed(block) => Some(whole(block)),
+            Event::Sealed { block, .. } | Event::Restated { block, .. } if fold.is_closed(block) => Some(closed(block)),
             Event::Sealed { block, .. } => Some(Update::Sealed { block }),
-            Event::Closed { block } => Some(whole(block)),
+            Event::Closed { block } => Some(closed(block)),
             Event::Usage(usage) => Some(Update::Usage(usage)),
             // The end of the turn reports it, with a hint.
             Event::Noted(note) if note.code == NoteCode::CutOff => None,

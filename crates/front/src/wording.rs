@@ -78,6 +78,10 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
         TurnEnd::OutOfSteps(steps) => {
             (Severity::Warning, format!("stopped after {} of tools", counted(u64::from(*steps), "step")))
         }
+        TurnEnd::OutOfMoney { microdollars } => (
+            Severity::Warning,
+            format!("stopped after ${:.4}, the most that this turn may cost", *microdollars as f64 / 1e6),
+        ),
     };
     let hint = match style {
         HintStyle::CommandLine => command_line_hint(end),
@@ -101,7 +105,7 @@ fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::Oversized { .. } => "what came is kept; raise it with --set reply.maxBytes=N, 0 for no limit",
         TurnEnd::Failed(error) => hint_for_status(error.status),
         TurnEnd::Unreachable(_) => "check the network and the provider's base_url",
-        TurnEnd::OutOfSteps(_) => CONTINUE,
+        TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
     })
 }
 
@@ -118,7 +122,7 @@ fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::CutOff => "what came is kept; /retry asks again",
         TurnEnd::Oversized { .. } => "what came is kept; raise it with /set reply.maxBytes=N, 0 for no limit",
         TurnEnd::Unreachable(_) => "/retry asks again",
-        TurnEnd::OutOfSteps(_) => CONTINUE,
+        TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
     })
 }
 

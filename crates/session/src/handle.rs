@@ -1,6 +1,6 @@
 //! A session on a thread of its own, connected to a front end by two channels.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use aside_core::message::Message;
@@ -20,7 +20,7 @@ pub struct SessionSetup {
     /// The `[keys]` table of config.toml, as written.
     pub keys: Vec<KeyEntry>,
     /// The messages of a resumed session.
-    pub restored: Vec<Message>,
+    pub restored: Vec<Arc<Message>>,
 }
 
 /// A running session with its channels.

@@ -24,6 +24,7 @@ pub mod model_facts;
 pub mod model_listing;
 mod permission_table;
 pub mod profiles;
+pub mod program_sessions;
 pub mod provider_tables;
 pub mod providers;
 pub mod recording;

@@ -2,15 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
+use aside_core::model_table::Cost;
+use aside_core::parameters::{ResponseFormat, ResponseSchema};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::tags::TagStart;
 use aside_core::tokens;
 use aside_core::turn::TurnEnd;
 use aside_engine::Front;
 use aside_engine::tools::Asker;
+use aside_engine::totals::SessionTotals;
 use aside_store::{SqliteStore, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +45,24 @@ pub struct SingleTurn {
     continuation: Continuation,
     title: Option<String>,
     recording: Option<Recording>,
+    /// How long the turn took.
+    took: Duration,
+}
+
+/// Limits of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunLimits {
+    /// The most requests of the turn.
+    pub max_steps: Option<u32>,
+    /// The most that the turn may cost, in US dollars. It ends after the reply that reaches it.
+    pub max_cost: Option<f64>,
+}
+
+/// What a run used and cost.
+#[derive(Debug, Clone)]
+pub struct RunStats {
+    pub totals: SessionTotals,
+    pub took: Duration,
 }
 
 impl SingleTurn {
@@ -72,15 +94,56 @@ impl SingleTurn {
             stored: resumed.map(|resumed| resumed.stored),
             continuation: options.continuation,
             recording: None,
+            took: Duration::ZERO,
         };
         turn.check_prompt_size(notify)?;
         Ok(turn)
+    }
+
+    /// Limits the run. A cost cannot be limited if the model's price is unknown.
+    pub fn limit(&mut self, limits: RunLimits) -> Result<(), HintedError> {
+        let session = &mut self.active.session;
+        if limits.max_cost.is_some() && session.price.is_none() {
+            let what = format!("no price is known for {}, so its cost cannot be limited", self.active.model);
+            let hint = "leave --max-cost out, or give the model a price in config.toml (docs/dialects.md)";
+            return Err(HintedError::new(what).hint(hint));
+        }
+        session.max_cost = limits.max_cost;
+        session.max_steps = limits.max_steps.unwrap_or(session.max_steps);
+        Ok(())
+    }
+
+    /// What the run used and cost so far.
+    pub fn stats(&self) -> RunStats {
+        let session = &self.active.session;
+        let totals = session.totals.clone();
+        // Without a price and without a reply, nothing is known.
+        let cost = match totals.cost {
+            Cost::Known(_) if session.price.is_none() => Cost::Unknown,
+            cost @ (Cost::Known(_) | Cost::AtLeast(_) | Cost::Unknown) => cost,
+        };
+        RunStats { totals: SessionTotals { cost, ..totals }, took: self.took }
     }
 
     /// Records the raw stream in a new file, which messages call `name`.
     pub fn record(&mut self, path: &Path, name: &str) -> Result<(), HintedError> {
         self.recording = Some(Recording::create(path, name, &self.active.session)?);
         Ok(())
+    }
+
+    /// Asks for an answer in JSON that fits a schema. Fails if the model cannot be asked for that.
+    pub fn answer_in_schema(&mut self, schema: serde_json::Value) -> Result<(), HintedError> {
+        let session = &mut self.active.session;
+        let format = ResponseFormat::Schema(ResponseSchema::new(schema));
+        session.parameters.response_format = format;
+        let encoded = session.encode(&[]);
+        match encoded.left_out.iter().find(|loss| loss.path == "response_format") {
+            Some(loss) => {
+                Err(HintedError::new(format!("{} cannot answer in a JSON schema: {}", self.active.model, loss.reason))
+                    .hint("ask another model, or describe the form of the answer in the prompt"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The `[keys]` table of config.toml, as written.
@@ -112,7 +175,10 @@ impl SingleTurn {
         let message = std::mem::replace(&mut self.message, Message::new(Role::User, Vec::new()));
         let mut recording_front = RecordingFront::new(front, self.recording.as_mut());
         let mut front = StoringFront::new(&mut recording_front, recorder.as_mut());
-        self.active.session.turn(message, &mut front, asker, cancel).await
+        let began = Instant::now();
+        let end = self.active.session.turn(message, &mut front, asker, cancel).await;
+        self.took = began.elapsed();
+        end
     }
 
     /// Shuts MCP servers down cleanly.

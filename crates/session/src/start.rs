@@ -14,7 +14,7 @@ use aside_core::tokens::TokenCounter;
 use aside_engine::attachments::AttachedPrompt;
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{PermissionMode, PermissionRules, Permissions, ProjectMemory, Toolbox, WorkingDir};
-use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Vocabularies, prompt};
+use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Timeouts, Vocabularies, prompt};
 use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
 
 use crate::error::{self, HintedError};
@@ -128,11 +128,12 @@ impl ActiveSession {
         }
         let mut settings = self.session.settings.clone();
         provider.apply_defaults(&mut settings);
-        let full_name = provider.full_name();
+        let (full_name, price) = (provider.full_name(), provider.facts.price.clone().map(|price| price.value));
         let endpoint = endpoint(provider, self.simulator.as_ref())?;
         self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
         error::redact(&self.session.redactor);
         self.session.endpoint = endpoint;
+        self.session.price = price;
         self.session.settings = settings;
         self.model = full_name;
         Ok(())
@@ -217,11 +218,14 @@ pub async fn start_session(
         ProviderEndpoint::BuiltInSimulator => Some(simulator(&dialects, options.simulator_rate).await?),
         ProviderEndpoint::At(_) | ProviderEndpoint::Missing { .. } => None,
     };
+    let price = provider.facts.price.clone().map(|price| price.value);
     let endpoint = endpoint(provider, simulator.as_ref())?;
     let redactor = Redactor::new(secrets(&keys, &loaded, &endpoint));
     error::redact(&redactor);
-    let mut session = Session::new(Arc::clone(&dialects), endpoint, settings, Http::default());
+    let http = Http::new(Timeouts::of(&settings));
+    let mut session = Session::new(Arc::clone(&dialects), endpoint, settings, http);
     session.redactor = redactor;
+    session.price = price;
     session.vocabularies = Some(Arc::new(LoggedVocabularies));
     if let Some(mode) = options.tools {
         let instructions = session.settings.project_files().to_vec();

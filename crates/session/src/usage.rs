@@ -38,6 +38,15 @@ pub fn token_count(tokens: TokenTotal) -> String {
     format!("{}{}", if tokens.is_estimate { "~" } else { "" }, tokens.count)
 }
 
+/// `$0.0123`, with `over` if some of it is unknown; none if all of it is.
+pub fn dollars(cost: Cost) -> Option<String> {
+    match cost {
+        Cost::Unknown => None,
+        Cost::AtLeast(amount) => Some(format!("over ${amount:.4}")),
+        Cost::Known(amount) => Some(format!("${amount:.4}")),
+    }
+}
+
 pub fn cost_text(cost: Cost) -> String {
     match cost {
         Cost::Unknown => String::new(),

@@ -6,18 +6,24 @@
 //! [`HttpRequest`] into an [`HttpResponse`] whose [`BodyStream`] yields bytes and pauses.
 //! [`Simulator`] serves it over HTTP.
 //!
-//! Reading order: `script`, `service`, `reply_plan`, `reply_builder`, `refusals`,
-//! `server`.
+//! Reading order: `script`, `service`, `scripted_request`, `reply_plan`, `reply_builder`,
+//! `refusals`, `server`.
 
+mod arguments;
 mod body_stream;
 mod generated_text;
+mod held_responses;
 mod host_check;
+mod issued_thinking;
+mod model_names;
 mod plain_http;
+mod receipt;
 mod refusals;
 mod reply_builder;
 mod reply_plan;
 mod route;
 mod script;
+mod scripted_request;
 mod seal;
 mod self_description;
 mod server;
@@ -27,6 +33,8 @@ mod timeline;
 mod tools;
 
 pub use body_stream::{BodyStep, BodyStream};
+pub use issued_thinking::{Verdict, VerdictKind};
+pub use receipt::{ReceiptModel, RequestReceipt};
 pub use script::{Behaviour, Script, ScriptError, ScriptOptions, behaviour_names};
 pub use server::{Bounds, RunningSimulator, Simulator};
-pub use service::{HttpRequest, HttpResponse, Service};
+pub use service::{HttpRequest, HttpResponse, Service, Strictness};

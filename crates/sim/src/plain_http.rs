@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::body_stream::{BodyStep, BodyStream};
 use crate::host_check::{check_host, cors_headers};
-use crate::server::{BodyError, CountedBody, ServerState, early_response};
+use crate::server::{BodyError, CountedBody, ServerState, early_response, unix_milliseconds};
 use crate::service::{HttpRequest, HttpResponse};
 
 pub(crate) fn is_needed() -> bool {
@@ -36,6 +36,7 @@ pub(crate) async fn serve(mut socket: TcpStream, local: IpAddr, state: &ServerSt
                 query: &head.query,
                 headers: &head.headers,
                 body: &body.bytes,
+                received: unix_milliseconds(),
             }),
             Err(error) => error.response(),
         },

@@ -11,6 +11,7 @@ use aside_core::wire::{ClientRequest, error_reply};
 use serde_json::Value;
 use siphasher::sip::SipHasher13;
 
+use crate::issued_thinking::{Verdict, VerdictKind};
 use crate::reply_builder::leading_thinking_id;
 use crate::reply_plan::seal_context;
 use crate::seal::{SealFault, SealedContent, check};
@@ -35,19 +36,40 @@ pub(crate) struct RefusalResponse {
     pub(crate) body: String,
 }
 
+/// A refusal and the rules that led to it.
+pub(crate) struct Refusal {
+    pub(crate) response: RefusalResponse,
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+fn refused(rule: &str, path: &str, message: &str) -> Verdict {
+    let (rule, path, message) = (rule.to_owned(), path.to_owned(), message.to_owned());
+    Verdict { verdict: VerdictKind::Refused, rule, path, message }
+}
+
 impl RequestCheck<'_> {
-    /// The refusal for the first broken rule, in the provider's wording.
-    pub(crate) fn refusal(&self) -> Option<RefusalResponse> {
+    /// The refusal for the first broken rule, in the provider's wording, with all broken
+    /// rules.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
         let faults = self.seal_faults();
-        match self.run_judge(&faults) {
-            Ok(verdict) => {
-                let broken = verdict.broken.into_iter().next();
-                let refusal =
-                    broken.map(|BrokenRule { status, headers, body, .. }| RefusalResponse { status, headers, body });
-                refusal.or_else(|| self.missing_thinking()).or_else(|| self.changed_prefix(&faults))
+        let broken = match self.run_judge(&faults) {
+            Ok(verdict) => verdict.broken,
+            Err(error) => {
+                let verdicts = vec![refused("protocol", "", &error.to_string())];
+                return Some(Refusal { response: self.refusal_with(400, &error.to_string()), verdicts });
             }
-            Err(error) => Some(self.refusal_with(400, &error.to_string())),
+        };
+        let verdicts = broken.iter().map(|broken| refused(&broken.rule, &broken.path, &broken.message)).collect();
+        let first = broken.into_iter().next();
+        if let Some(BrokenRule { status, headers, body, .. }) = first {
+            return Some(Refusal { response: RefusalResponse { status, headers, body }, verdicts });
         }
+        let of_seals = |rule: &str, response: RefusalResponse| {
+            let verdicts = vec![refused(rule, "", &response.body)];
+            Refusal { response, verdicts }
+        };
+        let missing = self.missing_thinking().map(|response| of_seals("an item needs its thinking item", response));
+        missing.or_else(|| self.changed_prefix(&faults).map(|response| of_seals("bind.prefix", response)))
     }
 
     /// Runs core's judge. It needs no list of issued seals, because the simulator's seals
@@ -63,7 +85,7 @@ impl RequestCheck<'_> {
         let is_key = |name: &str| matches!(name, "authorization" | "x-api-key" | "api-key" | "x-goog-api-key");
         let mut hasher = SipHasher13::new();
         for (_, value) in self.headers.iter().filter(|(name, _)| is_key(name)) {
-            value.hash(&mut hasher);
+            account_of(value).hash(&mut hasher);
         }
         hasher.finish()
     }
@@ -153,6 +175,13 @@ impl RequestCheck<'_> {
     }
 }
 
+/// What identifies the account in an authorization header: the key, or for AWS the access
+/// key id, because its signature differs for each request.
+fn account_of(value: &str) -> &str {
+    let credential = value.strip_prefix("AWS4-HMAC-SHA256").and_then(|rest| rest.split_once("Credential="));
+    credential.map_or(value, |(_, scope)| scope.split('/').next().unwrap_or_default())
+}
+
 /// What a seal in a request was issued for.
 enum BlockContent<'a> {
     Text(&'a str),
@@ -194,5 +223,24 @@ pub(crate) fn contains(body: &Value, patch: &Value) -> bool {
             patch.iter().all(|(name, value)| body.get(name).is_some_and(|held| contains(held, value)))
         }
         (held, value) => held == value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::account_of;
+
+    #[test]
+    fn x1_an_account_is_the_same_for_each_request() {
+        #[rustfmt::skip]
+        let cases = [
+            ("Bearer k",                                                                           "Bearer k"),
+            ("AWS4-HMAC-SHA256 Credential=AKIA/20260101/us-east-1/bedrock/aws4_request, Signature=1", "AKIA"),
+            ("AWS4-HMAC-SHA256 Credential=AKIA/20260102/us-east-1/bedrock/aws4_request, Signature=2", "AKIA"),
+            ("AWS4-HMAC-SHA256 nothing",                                                           "AWS4-HMAC-SHA256 nothing"),
+        ];
+        for (header, account) in cases {
+            assert_eq!(account_of(header), account);
+        }
     }
 }

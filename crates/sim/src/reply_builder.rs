@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::generated_text::{GeneratedText, SeededRng, fixed_text};
 use crate::seal::{SealContext, SealedContent, seal};
-use crate::thinking_format::{DetailsList, ReplyFormat, Signing, ThinkingFormat};
+use crate::thinking_format::{DetailsList, Payloads, ReplyFormat, Signing, ThinkingFormat, ThinkingText};
 use crate::timeline::{OwnedOpening, TimelineStep};
-use crate::tools;
+use crate::{arguments, tools};
 
 /// The prefix of a thinking item's id.
 const THINKING_PREFIX: &str = "rs_";
@@ -82,7 +82,35 @@ impl<'a> ReplyBuilder<'a> {
     }
 
     pub(crate) fn add_thinking(&mut self, text: GeneratedText) {
-        self.add_thinking_items(vec![text]);
+        match self.format.thinking_text {
+            ThinkingText::Omitted => self.add_thinking_without_text(&text),
+            ThinkingText::Written => self.add_thinking_items(vec![text]),
+        }
+    }
+
+    /// Thinking whose text the request does not ask for: its tokens count, and its seal
+    /// is sent where the dialect has one.
+    fn add_thinking_without_text(&mut self, text: &GeneratedText) {
+        let n_tokens = text.count().min(self.budget);
+        self.budget -= n_tokens;
+        self.thinking_tokens += n_tokens as u64;
+        match self.format.thinking.clone() {
+            ThinkingFormat::Text { source, signing: Signing::Signed } => {
+                let block = self.open(OwnedOpening::Thinking { source, id: None });
+                self.sign(block, SealedContent::Text(""));
+                self.close(block);
+            }
+            ThinkingFormat::Item { .. } => {
+                let id = Some(self.thinking_id(true));
+                let block = self.open(OwnedOpening::Thinking { source: "reasoning".to_owned(), id });
+                self.encrypt_if_requested(block);
+                self.close(block);
+            }
+            ThinkingFormat::Text { signing: Signing::Unsigned, .. }
+            | ThinkingFormat::ListEntry { .. }
+            | ThinkingFormat::TextAndPayload { .. }
+            | ThinkingFormat::Tagged { .. } => (),
+        }
     }
 
     /// Thinking as a list of items where the dialect supports it, otherwise as
@@ -126,7 +154,7 @@ impl<'a> ReplyBuilder<'a> {
                     self.write_paragraphs(block, items);
                 }
                 if sealed {
-                    self.encrypt(block);
+                    self.encrypt_if_requested(block);
                 }
                 self.close(block);
             }
@@ -239,7 +267,7 @@ impl<'a> ReplyBuilder<'a> {
             }
             let id = self.format.call_ids.then(|| self.rng.id("call_"));
             let block = self.open(OwnedOpening::ToolCall { id: id.clone(), name: tool.name.clone() });
-            let arguments = fixed_text(&tools::arguments(tool, nth));
+            let arguments = fixed_text(&arguments::arguments(tool, nth));
             let written: String = arguments.tokens().take(self.budget).collect();
             self.add_call_extras(block, tool, id, &written, nth == 0);
             self.write_text(block, arguments);
@@ -278,7 +306,7 @@ impl<'a> ReplyBuilder<'a> {
             input: Some(input),
             output: Some(output),
             reasoning: Some(self.thinking_tokens),
-            cached: None,
+            cached: Some(0),
             cache_write: None,
         }));
         let ending = if self.cut_short { Ending::Length } else { ending };
@@ -336,6 +364,12 @@ impl<'a> ReplyBuilder<'a> {
 
     fn sign(&mut self, block: BlockId, content: SealedContent<'_>) -> String {
         self.seal(block, SealKind::Signature, content)
+    }
+
+    fn encrypt_if_requested(&mut self, block: BlockId) {
+        if self.format.payloads == Payloads::Sent {
+            self.encrypt(block);
+        }
     }
 
     fn encrypt(&mut self, block: BlockId) -> String {

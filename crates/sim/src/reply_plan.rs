@@ -7,6 +7,7 @@ use aside_core::block::Block;
 use aside_core::dialect::{Dialect, ErrorRow, PrefixCheck, Rules};
 use aside_core::event::Ending;
 use aside_core::message::{Message, Role};
+use aside_core::rules::RequestedThinking;
 use aside_core::wire::ClientRequest;
 use siphasher::sip::SipHasher13;
 
@@ -14,7 +15,7 @@ use crate::generated_text::{GeneratedText, SeededRng, TITLES, fixed_text};
 use crate::reply_builder::ReplyBuilder;
 use crate::script::{Behaviour, MAX_TOKENS, Script, last_user_text, last_user_turn, without_script};
 use crate::seal::SealContext;
-use crate::thinking_format::ReplyFormat;
+use crate::thinking_format::{ReplyFormat, RequestedFormat};
 use crate::timeline::{TimelineStep, insert_midway};
 use crate::tools;
 
@@ -36,8 +37,8 @@ pub(crate) struct ReplyContext<'a> {
     pub(crate) script: &'a Script,
     /// A hash of the API key, for dialects that bind seals to it.
     pub(crate) account: u64,
-    /// Whether the request leaves thinking enabled.
-    pub(crate) thinks: bool,
+    /// What the request asks for.
+    pub(crate) requested: RequestedFormat,
     pub(crate) input_tokens: u64,
 }
 
@@ -103,7 +104,7 @@ impl ReplyContext<'_> {
     /// protocols merge that message with the prompt that contains the script.
     fn must_answer_now(&self) -> bool {
         let prompt = last_user_text(&self.incoming.messages).unwrap_or_default();
-        !self.thinks || without_script(&prompt).to_lowercase().contains("answer now")
+        !self.thinks() || without_script(&prompt).to_lowercase().contains("answer now")
     }
 
     /// Several thinking blocks with text between them.
@@ -172,7 +173,7 @@ impl ReplyContext<'_> {
         let seed = self.script.options.seed.unwrap_or(0);
         let prompt = last_user_text(&self.incoming.messages).unwrap_or_default();
         let rng = SeededRng::new(seed, (&self.dialect.id, without_script(&prompt), self.incoming.messages.len()));
-        let format = ReplyFormat::of(self.dialect, self.rules, self.catalogue);
+        let format = ReplyFormat::of(self.dialect, self.rules, self.catalogue, self.requested);
         let context = seal_context(self.dialect, self.rules, self.account, self.incoming, self.incoming.messages.len());
         // An explicit token count overrides the request's output limit.
         let limit = self.incoming.parameters.max_output_tokens.filter(|_| self.script.options.tokens.is_none());
@@ -180,18 +181,12 @@ impl ReplyContext<'_> {
         ReplyBuilder::new(format, context, rng, limit.min(MAX_REPLY_TOKENS))
     }
 
+    fn thinks(&self) -> bool {
+        self.requested.thinking != RequestedThinking::Off
+    }
+
     fn think(&self, builder: &mut ReplyBuilder<'_>) {
-        let explicit = matches!(
-            self.script.behaviour,
-            Some(
-                Behaviour::Think
-                    | Behaviour::Thoughts(_)
-                    | Behaviour::ThinkingOnly
-                    | Behaviour::Encrypted
-                    | Behaviour::Redacted
-            )
-        );
-        if self.thinks || explicit {
+        if self.thinks() {
             let text = match self.script.options.tokens {
                 Some(n) => builder.rng.long_text(n),
                 None => fixed_text(&builder.rng.thinking_text()),

@@ -59,6 +59,21 @@ pub enum Behaviour {
     SlowHeaders(Duration),
 }
 
+impl Behaviour {
+    /// Whether the reply contains readable thinking even if the request asks for none.
+    pub(crate) fn forces_thinking(&self) -> bool {
+        matches!(
+            self,
+            Behaviour::Think
+                | Behaviour::Thoughts(_)
+                | Behaviour::Summaries(_)
+                | Behaviour::ThinkingOnly
+                | Behaviour::Encrypted
+                | Behaviour::Redacted
+        )
+    }
+}
+
 /// The argument that a behaviour takes.
 #[derive(Debug, Clone, Copy)]
 enum BehaviourArgument {
@@ -155,8 +170,7 @@ impl Script {
     /// The script of a request. A line in its last user message overrides the suffix of
     /// the model name.
     pub fn for_request(suffix: Option<&str>, messages: &[Message]) -> Result<Script, ScriptError> {
-        let from_name =
-            suffix.map_or(Ok(Script::default()), |suffix| Script::parse(&suffix.replace([':', ','], " ")))?;
+        let from_name = suffix.map_or(Ok(Script::default()), Script::from_suffix)?;
         let Some(line) = last_user_text(messages).and_then(|text| script_line(&text)) else { return Ok(from_name) };
         let from_line = Script::parse(&line)?;
         // A line with options only modifies the behaviour from the model name.
@@ -164,6 +178,11 @@ impl Script {
             Some(_) => Ok(from_line),
             None => Ok(Script { behaviour: from_name.behaviour, options: from_line.options.or(from_name.options) }),
         }
+    }
+
+    /// The script in a model name, where colons and commas may separate its words.
+    pub(crate) fn from_suffix(suffix: &str) -> Result<Script, ScriptError> {
+        Script::parse(&suffix.replace([':', ','], " "))
     }
 
     /// `NAME [ARG] [key=value…]`

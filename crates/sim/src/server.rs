@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -222,6 +222,7 @@ async fn respond(
                 query: head.uri.query().unwrap_or(""),
                 headers: &headers,
                 body: &body.bytes,
+                received: unix_milliseconds(),
             }),
             Err(error) => error.response(),
         },
@@ -236,6 +237,12 @@ async fn respond(
     }
     let body = ResponseBody { stream: response.body, wait: None, yielded: false, flushed: false };
     Ok(builder.body(body).unwrap_or_else(|_| Response::new(ResponseBody::empty())))
+}
+
+/// The time now. A clock before 1970 counts as 1970.
+pub(crate) fn unix_milliseconds() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The response to a request that is decided by its headers alone.

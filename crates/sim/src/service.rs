@@ -1,39 +1,44 @@
 //! Turns a request into a response without a socket or a clock.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aside_core::dialect::{Dialect, Dialects, Off, Rules};
+use aside_core::dialect::{Dialect, Dialects};
 use aside_core::event::ProviderError;
 use aside_core::json_text::short_members;
 use aside_core::protocol::Protocol;
 use aside_core::tokens;
-use aside_core::wire::{ClientRequest, ReplyHead, StreamWriter, error_reply, read_request};
-use serde_json::{Value, json};
+use aside_core::wire::{error_reply, read_request};
+use serde_json::{Map, Value, json};
 use siphasher::sip::SipHasher13;
 
-use crate::body_stream::{BodyStream, SendOptions, WholeReply};
-use crate::generated_text::SeededRng;
-use crate::refusals::{RefusalResponse, RequestCheck, contains};
-use crate::reply_plan::{ReplyContext, plan_reply, token_delay};
-use crate::route::{Delivery, Route, path};
+use crate::body_stream::BodyStream;
+use crate::held_responses::HeldResponses;
+use crate::issued_thinking::{IssuedThinking, Verdict, VerdictKind};
+use crate::model_names::{UnknownModel, resolve};
+use crate::receipt::{ReceiptModel, RequestLog, RequestReceipt};
+use crate::refusals::{RefusalResponse, RequestCheck};
+use crate::reply_plan::{ReplyContext, plan_reply};
+use crate::route::{ClientHeaders, Delivery, ModelPage, ResponseAction, Route, path};
 use crate::script::{Behaviour, Script, ScriptOptions, last_user_text};
+use crate::scripted_request::{IncomingRequest, ScriptedRequest};
 use crate::self_description;
-use crate::timeline::TimelineStep;
-
-/// The creation time of every reply. It is constant so that replies are reproducible.
-const CREATED: u64 = 1_750_000_000;
+use crate::timeline::{TimelineStep, fold_timeline};
 
 /// How many conversations' fault counts to keep.
 const MAX_FAULT_COUNTS: usize = 10_000;
 
-const JSON: &str = "application/json";
+/// Longer replies are not remembered.
+const MAX_REMEMBERED_TOKENS: usize = 50_000;
 
-/// The longest JSON value considered when looking for the model name or a thinking
-/// switch.
-const MAX_SWITCH_BYTES: usize = 64 << 10;
+pub(crate) const JSON: &str = "application/json";
+
+/// The longest JSON value considered when looking for the model name or a switch.
+pub(crate) const MAX_SWITCH_BYTES: usize = 64 << 10;
 
 /// An HTTP request as received by the server.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +49,15 @@ pub struct HttpRequest<'a> {
     /// Names are in lower case.
     pub headers: &'a [(String, String)],
     pub body: &'a [u8],
+    /// When it arrived, in Unix milliseconds.
+    pub received: u64,
+}
+
+impl HttpRequest<'_> {
+    /// The value of a header; empty if it is missing.
+    fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
 }
 
 /// The response that the server should send.
@@ -61,129 +75,310 @@ pub struct HttpResponse {
 pub struct Service {
     dialects: Dialects,
     defaults: ScriptOptions,
-    /// How often each conversation has already received its scripted fault.
-    fault_counts: Mutex<HashMap<u64, u32>>,
+    strictness: Strictness,
+    observer: Option<Observer>,
+    memory: Mutex<ServiceMemory>,
 }
 
-/// A parsed model name: the dialect, the model within it, and the script suffix.
-struct ResolvedModel<'a> {
-    dialect: &'a Dialect,
-    model: &'a str,
-    suffix: Option<&'a str>,
+/// What the simulator remembers between requests. All of it is bounded.
+#[derive(Debug, Default)]
+struct ServiceMemory {
+    /// How often each conversation has already received its scripted fault.
+    fault_counts: HashMap<u64, u32>,
+    issued: IssuedThinking,
+    responses: HeldResponses,
+    log: RequestLog,
+    n_requests: u64,
+}
+
+/// What the simulator refuses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// What the provider refuses.
+    #[default]
+    AsProvider,
+    /// Also requests without the thinking of an earlier reply, where the provider accepts
+    /// them and the model merely does not have it any more.
+    RefuseLosses,
+}
+
+/// Called with the receipt of each request.
+struct Observer(Box<dyn Fn(&RequestReceipt) + Send + Sync>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
 }
 
 impl Service {
     /// `defaults` apply to options that a request does not set.
     pub fn new(dialects: Dialects, defaults: ScriptOptions) -> Service {
-        Service { dialects, defaults, fault_counts: Mutex::default() }
+        let strictness = Strictness::default();
+        Service { dialects, defaults, strictness, observer: None, memory: Mutex::default() }
+    }
+
+    #[must_use]
+    pub fn with_strictness(self, strictness: Strictness) -> Service {
+        Service { strictness, ..self }
+    }
+
+    /// Calls `observer` with the receipt of each request, before its answer is sent.
+    #[must_use]
+    pub fn with_observer(self, observer: impl Fn(&RequestReceipt) + Send + Sync + 'static) -> Service {
+        Service { observer: Some(Observer(Box::new(observer))), ..self }
     }
 
     pub fn respond(&self, http: &HttpRequest<'_>) -> HttpResponse {
-        let header = |name: &str| http.headers.iter().find(|(known, _)| known == name);
-        let route = Route::of(http.method, http.path, http.query, header("anthropic-version").is_some());
+        let route = Route::of(http.method, http.path, http.query, ClientHeaders::of(http.headers));
+        if let Route::Receipts(id) = &route {
+            return self.receipts(id.as_deref());
+        }
+        let nth = {
+            let mut memory = self.memory();
+            memory.n_requests += 1;
+            memory.n_requests
+        };
+        let mut receipt = RequestReceipt::new(nth, http.received, http.method, http.path, http.header("user-agent"));
+        let mut response = self.route(http, route, &mut receipt);
+        receipt.status = response.status;
+        response.headers.push(("aside-request".to_owned(), receipt.id.clone()));
+        if let Some(observer) = &self.observer {
+            (observer.0)(&receipt);
+        }
+        self.memory().log.add(receipt);
+        response
+    }
+
+    fn memory(&self) -> MutexGuard<'_, ServiceMemory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn receipts(&self, id: Option<&str>) -> HttpResponse {
+        let memory = self.memory();
+        let found = match id {
+            None => Some(memory.log.list()),
+            Some(id) => memory.log.find(id).map(RequestReceipt::to_json),
+        };
+        found.map_or_else(
+            || HttpResponse::refusal(404, "there is no receipt with this id; see GET /aside/requests"),
+            |found| HttpResponse::with_body(200, JSON, found.to_string()),
+        )
+    }
+
+    fn route(&self, http: &HttpRequest<'_>, route: Route, receipt: &mut RequestReceipt) -> HttpResponse {
         match route {
             Route::About => HttpResponse::with_body(200, "text/plain; charset=utf-8", self_description::page()),
+            Route::Alive => HttpResponse::with_body(200, JSON, "{}".to_owned()),
             Route::Version => HttpResponse::with_body(200, JSON, self_description::version()),
-            Route::Models(protocol) => {
-                HttpResponse::with_body(200, JSON, self_description::models(protocol, &self.dialects))
+            Route::Models(page) => HttpResponse::with_body(200, JSON, self_description::models(page, &self.dialects)),
+            Route::Model(page, name) => self.model_page(http, page, name),
+            Route::Response(action, id) => self.held_response(action, &id),
+            Route::WebSocket => {
+                let mut response = HttpResponse::refusal(426, "use HTTP; the simulator has no WebSocket");
+                response.headers.push(("upgrade".to_owned(), "HTTP/1.1".to_owned()));
+                response
             }
-            Route::Unknown => {
+            Route::Receipts(id) => self.receipts(id.as_deref()),
+            Route::Unknown(protocol) => {
                 let message = format!("{} {} is not served here; see GET /", http.method, http.path);
-                HttpResponse::refusal(404, &message)
+                HttpResponse::error(protocol, 404, message)
             }
-            Route::Generate { protocol, model, delivery } => self.generate(http, protocol, model, delivery),
+            Route::CountTokens { protocol, model } => {
+                receipt.protocol = Some(protocol);
+                let counted = self.incoming(http, protocol, model, receipt);
+                counted.map_or_else(|refusal| *refusal, |request| count_response(protocol, &request.body))
+            }
+            Route::Generate { protocol, model, delivery } => {
+                receipt.protocol = Some(protocol);
+                match self.incoming(http, protocol, model, receipt) {
+                    Ok(request) => self.generate(http, &request, delivery, receipt),
+                    Err(refusal) => *refusal,
+                }
+            }
         }
     }
 
-    fn generate(
-        &self,
-        http: &HttpRequest<'_>,
-        protocol: Protocol,
-        model: Option<String>,
-        delivery: Option<Delivery>,
-    ) -> HttpResponse {
-        let refuse = |status, message: String| HttpResponse::error(protocol, status, message);
-        let Ok(body) = std::str::from_utf8(http.body) else {
-            return refuse(400, "the body is not UTF-8".to_owned());
+    fn model_page(&self, http: &HttpRequest<'_>, page: ModelPage, name: String) -> HttpResponse {
+        let protocols: &[Protocol] = match page {
+            // Not those that serve any name.
+            ModelPage::Openai | ModelPage::Codex => &[
+                Protocol::OpenaiChat,
+                Protocol::OpenaiResponses,
+                Protocol::Anthropic,
+                Protocol::Gemini,
+                Protocol::Cohere,
+            ],
+            ModelPage::Anthropic => &[Protocol::Anthropic],
+            ModelPage::Gemini => &[Protocol::Gemini],
+            ModelPage::Ollama => &[Protocol::Ollama],
+            ModelPage::Cohere => &[Protocol::Cohere],
         };
-        let members = match short_members(body, &["model"], MAX_SWITCH_BYTES) {
-            Ok(members) => members,
-            Err(error) => return refuse(400, format!("the body is {error}")),
+        let in_body = || {
+            let body = std::str::from_utf8(http.body).unwrap_or_default();
+            let members = short_members(body, &["model", "name"], MAX_SWITCH_BYTES).unwrap_or_default();
+            let name = members.get("model").or_else(|| members.get("name")).and_then(Value::as_str);
+            name.unwrap_or_default().to_owned()
         };
-        let in_body = || members.get("model")?.as_str().map(str::to_owned);
-        let Some(model) = model.or_else(in_body) else {
-            return refuse(400, format!("no model is named; the simulator has: {}", self.model_names()));
-        };
-        let Some(resolved) = self.resolve_model(&model) else {
-            return refuse(404, format!("the simulator has no model `{model}`; it has: {}", self.model_names()));
-        };
-        if resolved.dialect.protocol != protocol {
-            let Dialect { id, protocol, .. } = resolved.dialect;
-            return refuse(400, format!("`{id}` speaks {protocol}: POST {}", path(*protocol)));
+        let name = if name.is_empty() { in_body() } else { name };
+        let resolves = protocols.iter().any(|protocol| resolve(&self.dialects, *protocol, &name).is_ok());
+        if resolves || self.dialects.get(&name).is_some() {
+            return HttpResponse::with_body(200, JSON, self_description::model(page, &name).to_string());
         }
-        let rules = resolved.dialect.rules(Some(resolved.model));
-        let incoming = match read_request(protocol, rules, body) {
-            Ok(incoming) => incoming,
-            Err(error) => return refuse(400, error.to_string()),
-        };
-        match Script::for_request(resolved.suffix, &incoming.messages) {
-            Ok(script) => {
-                let script = Script { options: script.options.or(self.defaults), ..script };
-                let whole = if incoming.streams == Some(true) { Delivery::Streamed } else { Delivery::Whole };
-                let request = ScriptedRequest {
-                    http,
-                    body,
-                    resolved,
-                    incoming,
-                    model: &model,
-                    delivery: delivery.unwrap_or(whole),
-                    script,
-                };
-                self.scripted_response(&request)
-            }
-            Err(error) => refuse(400, error.to_string()),
-        }
+        let shape = protocols.first().copied().unwrap_or(Protocol::OpenaiChat);
+        HttpResponse::no_such_model(shape, &name, &self.model_names())
     }
 
-    /// `[sim/]DIALECT[/MODEL][:BEHAVIOUR]`
-    fn resolve_model<'a>(&'a self, name: &'a str) -> Option<ResolvedModel<'a>> {
-        let name = name.strip_prefix("sim/").unwrap_or(name);
-        let (name, suffix) = name.split_once(':').map_or((name, None), |(name, suffix)| (name, Some(suffix)));
-        let (id, model) = name.split_once('/').unwrap_or((name, name));
-        Some(ResolvedModel { dialect: self.dialects.get(id)?, model, suffix })
+    fn held_response(&self, action: ResponseAction, id: &str) -> HttpResponse {
+        let mut memory = self.memory();
+        let found = match action {
+            ResponseAction::Fetch => memory.responses.body(id).map(str::to_owned),
+            ResponseAction::FetchInput => memory.responses.input_page(id).map(|page| page.to_string()),
+            ResponseAction::Delete => {
+                let deleted = json!({ "id": id, "object": "response", "deleted": true });
+                memory.responses.remove(id).then(|| deleted.to_string())
+            }
+        };
+        found.map_or_else(
+            || HttpResponse::error(Protocol::OpenaiResponses, 404, format!("Response with id '{id}' not found.")),
+            |body| HttpResponse::with_body(200, JSON, body),
+        )
     }
 
     fn model_names(&self) -> String {
         self.dialects.iter().map(|dialect| dialect.id.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    fn scripted_response(&self, request: &ScriptedRequest<'_>) -> HttpResponse {
+    /// Reads a request and finds the dialect that answers it.
+    fn incoming<'a>(
+        &'a self,
+        http: &HttpRequest<'a>,
+        protocol: Protocol,
+        model: Option<String>,
+        receipt: &mut RequestReceipt,
+    ) -> Result<IncomingRequest<'a>, Box<HttpResponse>> {
+        let refuse = |status, message: String| Box::new(HttpResponse::error(protocol, status, message));
+        let body = std::str::from_utf8(http.body).map_err(|_| refuse(400, "the body is not UTF-8".to_owned()))?;
+        let members = short_members(body, &["model", "thread"], MAX_SWITCH_BYTES)
+            .map_err(|error| refuse(400, format!("the body is {error}")))?;
+        let in_body = || members.get("model")?.as_str().map(str::to_owned);
+        let Some(asked) = model.or_else(in_body) else {
+            return Err(refuse(400, format!("no model is named; the simulator has: {}", self.model_names())));
+        };
+        let (dialect, model, suffix) = match resolve(&self.dialects, protocol, &asked) {
+            Ok(found) => (found.dialect, found.model.to_owned(), found.suffix.map(str::to_owned)),
+            Err(UnknownModel::NoSuchModel) => {
+                return Err(Box::new(HttpResponse::no_such_model(protocol, &asked, &self.model_names())));
+            }
+            Err(UnknownModel::OtherProtocol(Dialect { id, protocol, .. })) => {
+                return Err(refuse(400, format!("`{id}` speaks {protocol}: POST {}", path(*protocol))));
+            }
+        };
+        receipt.model = Some(ReceiptModel::new(&asked, &model, &dialect.id));
+        if let Some(refusal) = thread_refusal(protocol, members.get("thread")) {
+            return Err(Box::new(refusal));
+        }
+        let body = match protocol {
+            Protocol::OpenaiResponses => self.with_previous_response(body)?,
+            Protocol::OpenaiChat
+            | Protocol::Anthropic
+            | Protocol::Gemini
+            | Protocol::Ollama
+            | Protocol::Bedrock
+            | Protocol::Cohere => Cow::Borrowed(body),
+        };
+        let rules = dialect.rules(Some(&model));
+        let incoming = read_request(protocol, rules, &body).map_err(|error| refuse(400, error.to_string()))?;
+        Ok(IncomingRequest { asked, dialect, model, suffix, body, incoming })
+    }
+
+    /// The body with the conversation that its `previous_response_id` continues.
+    fn with_previous_response<'a>(&self, body: &'a str) -> Result<Cow<'a, str>, Box<HttpResponse>> {
+        let members = short_members(body, &["previous_response_id"], MAX_SWITCH_BYTES).unwrap_or_default();
+        let Some(id) = members.get("previous_response_id").and_then(Value::as_str) else {
+            return Ok(Cow::Borrowed(body));
+        };
+        let request: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
+        let whole = self.memory().responses.with_previous(&request);
+        let Some(whole) = whole else {
+            let message = format!("Previous response with id '{id}' not found.");
+            return Err(Box::new(HttpResponse::previous_response_not_found(message)));
+        };
+        Ok(Cow::Owned(Value::Object(whole).to_string()))
+    }
+
+    fn generate(
+        &self,
+        http: &HttpRequest<'_>,
+        request: &IncomingRequest<'_>,
+        delivery: Option<Delivery>,
+        receipt: &mut RequestReceipt,
+    ) -> HttpResponse {
+        let protocol = request.dialect.protocol;
+        let script = match Script::for_request(request.suffix.as_deref(), &request.incoming.messages) {
+            Ok(script) => Script { options: script.options.or(self.defaults), ..script },
+            Err(error) => return HttpResponse::error(protocol, 400, error.to_string()),
+        };
+        let by_body = if request.incoming.streams == Some(true) { Delivery::Streamed } else { Delivery::Whole };
+        let scripted = ScriptedRequest { request, delivery: delivery.unwrap_or(by_body), script };
         let check = RequestCheck {
-            dialect: request.resolved.dialect,
-            rules: request.rules(),
+            dialect: request.dialect,
+            rules: scripted.rules(),
             catalogue: self.dialects.catalogue(),
-            model: request.resolved.model,
-            headers: request.http.headers,
-            body: request.body,
+            model: &request.model,
+            headers: http.headers,
+            body: &request.body,
             incoming: &request.incoming,
         };
-        if let Some(fault) = self.scripted_fault(request, &check) {
+        if let Some(fault) = self.scripted_fault(&scripted, &check) {
             return fault;
         }
+        receipt.verdicts = self.memory().issued.verdicts(&request.dialect.id, &check.rules.echo, &request.incoming);
         if let Some(refusal) = check.refusal() {
-            return refusal.into();
+            receipt.verdicts.extend(refusal.verdicts);
+            return refusal.response.into();
+        }
+        if let Some(refusal) = self.strict_refusal(protocol, &receipt.verdicts) {
+            return refusal;
         }
         let timeline = plan_reply(&ReplyContext {
             dialect: check.dialect,
             rules: check.rules,
             catalogue: check.catalogue,
             incoming: check.incoming,
-            script: &request.script,
+            script: &scripted.script,
             account: check.account_hash(),
-            thinks: !request.is_thinking_off(),
-            input_tokens: tokens::estimate(request.body),
+            requested: scripted.requested_format(),
+            input_tokens: tokens::estimate(&request.body),
         });
-        request.reply(timeline)
+        self.remember(http, &scripted, &timeline);
+        scripted.reply(timeline)
+    }
+
+    /// Remembers what a reply contains, unless it is very long.
+    fn remember(&self, http: &HttpRequest<'_>, request: &ScriptedRequest<'_>, timeline: &[TimelineStep]) {
+        let n_tokens: usize = timeline.iter().map(TimelineStep::n_tokens).sum();
+        if n_tokens > MAX_REMEMBERED_TOKENS {
+            return;
+        }
+        let reply = fold_timeline(timeline);
+        let mut memory = self.memory();
+        memory.issued.remember(&request.request.dialect.id, &request.rules().echo, &reply.blocks);
+        if request.request.dialect.protocol == Protocol::OpenaiResponses {
+            // As the client sent it, not with what its previous response stands for.
+            let sent: Map<String, Value> = serde_json::from_slice(http.body).unwrap_or_default();
+            if sent.get("store") != Some(&Value::Bool(false)) {
+                let id = request.reply_id();
+                memory.responses.hold(&id, &sent, request.whole_body(&id, &reply));
+            }
+        }
+    }
+
+    fn strict_refusal(&self, protocol: Protocol, verdicts: &[Verdict]) -> Option<HttpResponse> {
+        let lost = verdicts.iter().find(|verdict| verdict.verdict == VerdictKind::Lost)?;
+        let Verdict { path, rule, message, .. } = lost;
+        let message = format!("{path}: {message} ({rule}); the provider accepts this, --strict does not");
+        (self.strictness == Strictness::RefuseLosses).then(|| HttpResponse::error(protocol, 400, message))
     }
 
     /// The fault that the script asks for, unless it has already happened often enough.
@@ -207,82 +402,49 @@ impl Service {
     /// Counts this conversation's faults, starting at 1.
     fn nth_fault(&self, request: &ScriptedRequest<'_>) -> u32 {
         let mut hasher = SipHasher13::new();
-        (request.model, last_user_text(&request.incoming.messages)).hash(&mut hasher);
-        let mut fault_counts = self.fault_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        (&request.request.asked, last_user_text(&request.request.incoming.messages)).hash(&mut hasher);
+        let mut memory = self.memory();
         // Bounds the map in a long-running server.
-        if fault_counts.len() >= MAX_FAULT_COUNTS {
-            fault_counts.clear();
+        if memory.fault_counts.len() >= MAX_FAULT_COUNTS {
+            memory.fault_counts.clear();
         }
-        let count = fault_counts.entry(hasher.finish()).or_default();
+        let count = memory.fault_counts.entry(hasher.finish()).or_default();
         *count = count.saturating_add(1);
         *count
     }
 }
 
-/// A request for a known model, with its script.
-struct ScriptedRequest<'a> {
-    http: &'a HttpRequest<'a>,
-    body: &'a str,
-    resolved: ResolvedModel<'a>,
-    incoming: ClientRequest,
-    /// The model name exactly as the client wrote it.
-    model: &'a str,
-    delivery: Delivery,
-    script: Script,
+/// Anthropic's threads are refused with the codes that make its SDKs send the whole
+/// conversation instead.
+fn thread_refusal(protocol: Protocol, thread: Option<&Value>) -> Option<HttpResponse> {
+    let thread = thread.filter(|thread| protocol == Protocol::Anthropic && !thread.is_null())?;
+    let is_new = thread.get("type").and_then(Value::as_str) == Some("create");
+    let (status, kind, code, message) = if is_new {
+        (400, "invalid_request_error", "thread_unsupported_request", "threads are not supported")
+    } else {
+        (404, "not_found_error", "thread_not_found", "there is no such thread")
+    };
+    let error = json!({ "type": kind, "message": message, "details": { "error_code": code } });
+    let body = json!({ "type": "error", "error": error });
+    Some(HttpResponse::with_body(status, JSON, body.to_string()))
 }
 
-impl ScriptedRequest<'_> {
-    fn rules(&self) -> &Rules {
-        self.resolved.dialect.rules(Some(self.resolved.model))
-    }
-
-    /// Whether the request contains this dialect's patch that disables thinking.
-    fn is_thinking_off(&self) -> bool {
-        match &self.rules().ask.off {
-            Off::Patch(patch) if !patch.is_empty() => {
-                let names: Vec<&str> = patch.keys().map(String::as_str).collect();
-                let body = short_members(self.body, &names, MAX_SWITCH_BYTES).unwrap_or_default();
-                contains(&Value::Object(body), &Value::Object(patch.clone()))
-            }
-            Off::Patch(_) | Off::Unsupported => false,
+/// The number of tokens of a request, in the format of its protocol.
+fn count_response(protocol: Protocol, body: &str) -> HttpResponse {
+    let n_tokens = tokens::estimate(body);
+    let count = match protocol {
+        Protocol::Gemini => json!({ "totalTokens": n_tokens }),
+        Protocol::Bedrock => json!({ "inputTokens": n_tokens }),
+        Protocol::OpenaiResponses => json!({ "object": "response.input_tokens", "input_tokens": n_tokens }),
+        Protocol::OpenaiChat | Protocol::Anthropic | Protocol::Ollama | Protocol::Cohere => {
+            json!({ "input_tokens": n_tokens })
         }
-    }
-
-    fn reply(&self, timeline: Vec<TimelineStep>) -> HttpResponse {
-        let (protocol, rules) = (self.resolved.dialect.protocol, self.rules());
-        let id = SeededRng::new(self.script.options.seed.unwrap_or(0), self.body).id("sim-");
-        let head = ReplyHead { id: &id, model: self.model, created: CREATED };
-        let cut = match self.script.behaviour {
-            Some(Behaviour::Cut(bytes)) => Some(bytes),
-            _ => None,
-        };
-        let chunk = self.script.options.chunk.filter(|bytes| *bytes > 0);
-        let options = SendOptions { token_delay: token_delay(&self.script), chunk, cut };
-        let (mut content_type, body) = match self.delivery {
-            Delivery::Streamed => {
-                let writer = StreamWriter::new(protocol, rules, &head);
-                (writer.content_type(), BodyStream::streamed(protocol, writer, timeline, options))
-            }
-            Delivery::Whole | Delivery::WholeInList => {
-                let (rules, model, in_list) =
-                    (rules.clone(), self.model.to_owned(), self.delivery == Delivery::WholeInList);
-                let whole = WholeReply { protocol, rules, model, created: CREATED, in_list, timeline, id: id.clone() };
-                (JSON, BodyStream::whole(whole, options))
-            }
-        };
-        let mut delay = Duration::ZERO;
-        match self.script.behaviour {
-            Some(Behaviour::ContentType) => content_type = "text/html; charset=utf-8",
-            Some(Behaviour::SlowHeaders(time)) => delay = time,
-            _ => (),
-        }
-        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
-        HttpResponse { status: 200, headers, delay, body }
-    }
+    };
+    HttpResponse::with_body(200, JSON, count.to_string())
 }
 
 impl HttpResponse {
-    fn with_body(status: u16, content_type: &str, body: String) -> HttpResponse {
+    pub(crate) fn with_body(status: u16, content_type: &str, body: String) -> HttpResponse {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         HttpResponse { status, headers, delay: Duration::ZERO, body: BodyStream::from_text(body) }
     }
@@ -299,8 +461,30 @@ impl HttpResponse {
     }
 
     fn error(protocol: Protocol, status: u16, message: String) -> HttpResponse {
-        let error = ProviderError { message, code: None, status: Some(status) };
+        HttpResponse::coded_error(protocol, status, None, message)
+    }
+
+    fn coded_error(protocol: Protocol, status: u16, code: Option<&str>, message: String) -> HttpResponse {
+        let error = ProviderError { message, code: code.map(str::to_owned), status: Some(status) };
         HttpResponse::with_body(status, JSON, error_reply(protocol, &error))
+    }
+
+    fn no_such_model(protocol: Protocol, name: &str, known: &str) -> HttpResponse {
+        let code = match protocol {
+            Protocol::OpenaiChat | Protocol::OpenaiResponses => Some("model_not_found"),
+            Protocol::Anthropic | Protocol::Gemini | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => None,
+        };
+        HttpResponse::coded_error(protocol, 404, code, format!("the simulator has no model `{name}`; it has: {known}"))
+    }
+
+    fn previous_response_not_found(message: String) -> HttpResponse {
+        let error = json!({
+            "message": message,
+            "type": "invalid_request_error",
+            "param": "previous_response_id",
+            "code": "previous_response_not_found",
+        });
+        HttpResponse::with_body(400, JSON, json!({ "error": error }).to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use aside_core::dialect::{Carrier, Details, Dialect, ErrorClass, ErrorRow, Rules};
 use aside_core::protocol::Protocol;
+use aside_core::rules::RequestedThinking;
 
 /// The format of thinking in a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,16 +50,49 @@ pub(crate) struct ReplyFormat {
     pub(crate) output_items: bool,
     /// The source name of hidden thinking, if the dialect has it.
     pub(crate) hidden: Option<&'static str>,
+    pub(crate) thinking_text: ThinkingText,
+    pub(crate) payloads: Payloads,
+}
+
+/// Whether the text of thinking is written. Some providers write it only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ThinkingText {
+    Written,
+    Omitted,
+}
+
+/// Whether encrypted payloads are sent. Some providers send them only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Payloads {
+    Sent,
+    Omitted,
+}
+
+/// What the request asks of the reply's format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestedFormat {
+    pub(crate) thinking: RequestedThinking,
+    pub(crate) payloads: Payloads,
 }
 
 impl ReplyFormat {
-    pub(crate) fn of(dialect: &Dialect, rules: &Rules, catalogue: &[ErrorRow]) -> ReplyFormat {
+    pub(crate) fn of(
+        dialect: &Dialect,
+        rules: &Rules,
+        catalogue: &[ErrorRow],
+        requested: RequestedFormat,
+    ) -> ReplyFormat {
+        let is_hidden = requested.thinking == RequestedThinking::Hidden;
         let pair = rules.read.tags.pairs.first();
         let tag = |tags: Option<&Vec<String>>, other: &str| {
             tags.and_then(|tags| tags.first()).map_or_else(|| other.to_owned(), String::clone)
         };
         let tags = (tag(pair.map(|pair| &pair.open), "<think>"), tag(pair.map(|pair| &pair.close), "</think>"));
         let thinking = match dialect.protocol {
+            // Unless it is asked to separate it, a server leaves thinking in the text.
+            Protocol::OpenaiChat if is_hidden && pair.is_some() => {
+                ThinkingFormat::Tagged { open: tags.0.clone(), close: tags.1.clone() }
+            }
             Protocol::OpenaiChat => chat_thinking(rules, catalogue, &tags),
             Protocol::OpenaiResponses => ThinkingFormat::Item { sealed: rules.echo.need_opaque },
             Protocol::Anthropic => text("thinking", Signing::Signed),
@@ -86,7 +120,11 @@ impl ReplyFormat {
             (_, Carrier::CallExtra) => Some(rules.read.call_extra.first().cloned()),
             _ => None,
         };
+        let is_tagged = matches!(thinking, ThinkingFormat::Tagged { .. });
+        let thinking_text = if is_hidden && !is_tagged { ThinkingText::Omitted } else { ThinkingText::Written };
         ReplyFormat {
+            thinking_text,
+            payloads: requested.payloads,
             thinking,
             call_seal: on_calls,
             text_seal: dialect.protocol == Protocol::Gemini,

@@ -8,49 +8,81 @@ use aside_core::event::{
     BlockId, BlockOpening, Ending, Event, ExtraValue, ProseKind, ProviderError, ReplyEnd, RestatedPart, Usage,
 };
 use aside_core::fold::Fold;
-use aside_core::json_text::JsonText;
+use aside_core::json_text::{JsonText, escape_into};
 use serde::{Deserialize, Serialize};
 
 /// The maximum text of one event; more text becomes another event.
-pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
+pub(crate) const MAX_TEXT_BYTES: usize = 8 << 10;
 
-/// Text capacity doubles up to here and then grows by an eighth, as in core's fold.
-const DOUBLING_LIMIT: usize = 64 << 10;
+/// The usual maximum size of a row. A single event may be larger.
+const ROW_BYTES: usize = 16 << 10;
 
-/// The approximate size of one journal row.
-const ROW_BYTES: usize = 1 << 20;
+/// What follows the text of a delta at the end of a row.
+const DELTA_END: &str = "\"]}]";
 
-/// Events of a reply, with consecutive deltas of one block joined.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// How many buffers of written rows are kept for later rows.
+const MAX_SPARE_ROWS: usize = 8;
+
+/// Events of a reply as journal rows, with consecutive deltas of one block joined. Text is
+/// escaped straight into its row, so it is copied once.
+#[derive(Debug, Clone, Default)]
 pub struct EventBatch {
-    events: Vec<JournalEvent>,
+    /// Complete rows, each a JSON array of events.
+    full: Vec<String>,
+    /// The row that grows; a JSON array too, unless it is empty.
+    last: String,
+    /// The block of the delta that ends the last row; more of its text is inserted there.
+    last_delta: Option<u32>,
     n_bytes: usize,
+    /// Empty buffers.
+    spare: Vec<String>,
 }
 
 impl EventBatch {
     /// Adds an event. A delta that continues the previous one costs only a copy
     /// of its text.
     pub fn push(&mut self, event: Event<'_>, now: Option<Time>) {
-        if let Event::Grew { block, text } = event
-            && let Some(JournalEvent::Grew(last, before)) = self.events.last_mut()
-            && *last == block.0
-            && before.len() + text.len() <= MAX_TEXT_BYTES
-        {
+        if let Event::Grew { block, text } = event {
             self.n_bytes += text.len();
-            let needed = before.len() + text.len();
-            if needed > before.capacity() && needed > DOUBLING_LIMIT {
-                before.reserve_exact(text.len() + needed / 8);
-            }
-            before.push_str(text);
-            return;
+            return self.push_delta(block.0, text);
         }
-        let recorded = JournalEvent::of(event, now);
-        self.n_bytes += recorded.as_ref().map_or(0, JournalEvent::n_bytes);
-        self.events.extend(recorded);
+        let Some(recorded) = JournalEvent::of(event, now) else { return };
+        self.n_bytes += recorded.n_bytes();
+        // Serializing plain data into memory cannot fail.
+        let json = serde_json::to_string(&recorded).unwrap_or_default();
+        self.begin_event(json.len());
+        self.last.push_str(&json);
+        self.last.push(']');
+        self.last_delta = None;
+    }
+
+    /// Writes the same as `JournalEvent::Grew`.
+    fn push_delta(&mut self, block: u32, text: &str) {
+        if self.last_delta == Some(block) && self.last.len() + text.len() <= ROW_BYTES {
+            self.last.truncate(self.last.len() - DELTA_END.len());
+        } else {
+            self.begin_event(text.len());
+            self.last.push_str(&format!("{{\"grew\":[{block},\""));
+            self.last_delta = Some(block);
+        }
+        escape_into(&mut self.last, text);
+        self.last.push_str(DELTA_END);
+    }
+
+    /// Prepares the last row for another event, or begins a row if it has no room.
+    fn begin_event(&mut self, n_bytes: usize) {
+        if !self.last.is_empty() && self.last.len() + n_bytes > ROW_BYTES {
+            let next = self.spare.pop().unwrap_or_default();
+            self.full.push(std::mem::replace(&mut self.last, next));
+        }
+        match self.last.pop() {
+            Some(_closing_bracket) => self.last.push(','),
+            None => self.last.push('['),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.full.is_empty() && self.last.is_empty()
     }
 
     /// The number of text bytes in this batch.
@@ -60,52 +92,47 @@ impl EventBatch {
 
     /// Appends later events.
     pub fn append(&mut self, mut later: EventBatch) {
-        self.n_bytes += later.n_bytes;
-        self.events.append(&mut later.events);
+        if later.is_empty() {
+            return;
+        }
+        let before = std::mem::replace(&mut self.last, later.last);
+        self.full.extend((!before.is_empty()).then_some(before));
+        self.full.append(&mut later.full);
+        (self.last_delta, self.n_bytes) = (later.last_delta, self.n_bytes + later.n_bytes);
     }
 
-    /// Serializes the events into journal rows one at a time, so that a long
-    /// reply is never in memory as a whole.
-    pub fn rows(&self) -> impl Iterator<Item = String> {
-        let mut rest = self.events.as_slice();
-        std::iter::from_fn(move || {
-            let mut n_bytes = 0;
-            let full = rest.iter().position(|event| {
-                n_bytes += event.n_bytes();
-                n_bytes > ROW_BYTES
-            });
-            let (row, after) = rest.split_at(full.map_or(rest.len(), |at| at.max(1)));
-            rest = after;
-            (!row.is_empty()).then(|| row_json(row))
-        })
+    /// Removes all events, which have been written, and keeps their buffers.
+    pub(crate) fn clear(&mut self) {
+        let rows = self.full.drain(..).chain([std::mem::take(&mut self.last)]);
+        let empty = rows.filter(|row| row.capacity() <= ROW_BYTES).map(|mut row| {
+            row.clear();
+            row
+        });
+        self.spare.extend(empty);
+        self.spare.truncate(MAX_SPARE_ROWS);
+        self.last = self.spare.pop().unwrap_or_default();
+        (self.last_delta, self.n_bytes) = (None, 0);
     }
 
-    pub fn from_json(json: &str) -> Result<EventBatch, serde_json::Error> {
-        Ok(EventBatch { events: serde_json::from_str(json)?, n_bytes: 0 })
+    /// The rows of the journal, each of a bounded size, so that a long reply is
+    /// never in memory as a whole.
+    pub fn rows(&self) -> impl Iterator<Item = &str> {
+        let last = (!self.last.is_empty()).then_some(&self.last);
+        self.full.iter().chain(last).map(String::as_str)
     }
 
-    /// Rebuilds the reply from all batches, as far as it was recorded.
-    pub fn replay(batches: impl IntoIterator<Item = EventBatch>) -> Reply {
+    /// Rebuilds the reply from the rows of its journal, as far as it was recorded.
+    pub fn replay<R: AsRef<str>>(rows: impl IntoIterator<Item = R>) -> Result<Reply, serde_json::Error> {
         let mut fold = Fold::new();
         let mut n_opened = 0;
         // A reply without a recorded end was cut off.
         let cut_off = ReplyEnd { ending: Ending::CutOff, error: None };
         play(&mut fold, Event::Ended(&cut_off));
-        for recorded in batches.into_iter().flat_map(|batch| batch.events) {
-            recorded.play(&mut fold, &mut n_opened);
+        for row in rows {
+            let events: Vec<JournalEvent> = serde_json::from_str(row.as_ref())?;
+            events.iter().for_each(|recorded| recorded.play(&mut fold, &mut n_opened));
         }
-        fold.finish()
-    }
-}
-
-fn row_json(row: &[JournalEvent]) -> String {
-    let n_bytes: usize = row.iter().map(JournalEvent::n_bytes).sum();
-    // Few characters are escaped; doubling would reserve twice the size.
-    let mut json = Vec::with_capacity(n_bytes + n_bytes / 16 + 64 * row.len());
-    // Serializing plain data into memory cannot fail.
-    match serde_json::to_writer(&mut json, row) {
-        Ok(()) => String::from_utf8(json).unwrap_or_default(),
-        Err(_) => String::new(),
+        Ok(fold.finish())
     }
 }
 

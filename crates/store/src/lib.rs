@@ -32,6 +32,7 @@
 
 pub mod error;
 mod files;
+pub mod foreign_database;
 pub mod journal;
 pub mod recorder;
 pub mod search;
@@ -44,6 +45,7 @@ pub mod write_lock;
 
 pub use error::{Result, StoreError};
 pub use files::data_folder;
+pub use foreign_database::{ForeignDatabase, ForeignDatabaseError, ForeignSession};
 pub use journal::EventBatch;
 pub use recorder::ReplyRecorder;
 pub use session::{MessageId, SessionId};

@@ -1,8 +1,9 @@
 //! Saves a reply while it streams.
 //!
 //! Taking an event costs a lock and a copy of its text. A writer thread stores
-//! pending events 300 ms after the first one, and at once when a block ends. A
-//! killed process loses only what came since, less than a second of text.
+//! pending events 300 ms after the first one, and at once when a block ends or much
+//! text is pending. A killed process loses only what came since, less than a second
+//! of text.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -23,11 +24,11 @@ use crate::write_lock::WriteLock;
 
 /// How long events may stay unwritten.
 const MAX_DELAY: Duration = Duration::from_millis(300);
-/// This much pending text is written without delay.
-const WRITE_NOW_BYTES: usize = 1 << 20;
-/// Above this, taking an event blocks until pending text is written: pending
-/// text is in memory twice.
-const MAX_PENDING_BYTES: usize = 4 << 20;
+/// This much pending text is written without delay, so that few buffers are needed.
+const WRITE_NOW_BYTES: usize = 24 << 10;
+/// Above this, taking an event blocks until pending text is written. A model takes
+/// a minute to write as much, so that only a burst or a stalled disk gets there.
+const MAX_PENDING_BYTES: usize = 32 << 10;
 /// A larger event that cannot be split is not journaled, only stored with the
 /// final message. None is that large in practice, and a second copy costs memory.
 const MAX_EVENT_BYTES: usize = 1 << 20;
@@ -49,10 +50,21 @@ pub struct ReplyRecorder {
 #[derive(Default)]
 struct PendingEvents {
     batch: EventBatch,
-    /// The writer thread has a signal for the pending events.
-    writer_notified: bool,
+    /// A batch without events, whose buffers are used next.
+    idle: EventBatch,
+    /// The signal that the writer thread has for the pending events.
+    notified: Notified,
     /// Why the last write failed; its events are still pending.
     write_error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Notified {
+    #[default]
+    No,
+    /// It writes within `MAX_DELAY`.
+    Later,
+    Now,
 }
 
 enum WriterSignal {
@@ -108,7 +120,7 @@ impl ReplyRecorder {
     pub fn finish(&mut self, message: &Message, ended: Option<Time>) -> Result<MessageId> {
         self.store.finish(self.reply, message, ended)?;
         self.stop();
-        lock(&self.shared).batch = EventBatch::default();
+        *lock(&self.shared) = PendingEvents::default();
         Ok(self.reply)
     }
 
@@ -174,15 +186,16 @@ impl ReplyRecorder {
         let ends_block = matches!(event, Event::Closed { .. } | Event::Ended(_));
         let mut waiting = lock(&self.shared);
         waiting.batch.push(event, self.now);
-        let signal = if ends_block || waiting.batch.n_bytes() > WRITE_NOW_BYTES {
-            Some(WriterSignal::WriteNow)
-        } else if waiting.writer_notified || waiting.batch.is_empty() {
-            None
+        let wanted = if ends_block || waiting.batch.n_bytes() > WRITE_NOW_BYTES {
+            Notified::Now
+        } else if waiting.batch.is_empty() {
+            Notified::No
         } else {
-            Some(WriterSignal::EventsPending)
+            Notified::Later
         };
-        if let (Some(message), Some(signal)) = (signal, &self.signal) {
-            waiting.writer_notified = true;
+        if let Some(signal) = self.signal.as_ref().filter(|_| wanted > waiting.notified) {
+            waiting.notified = wanted;
+            let message = if wanted == Notified::Now { WriterSignal::WriteNow } else { WriterSignal::EventsPending };
             // If the thread is gone, `flush` writes.
             drop(signal.send(message));
         }
@@ -270,23 +283,28 @@ fn collect(signals: &Receiver<WriterSignal>, until: Instant, flushes: &mut Vec<S
 
 /// Writes the pending events. If that fails, puts them back in front of newer ones.
 fn write(store: &dyn Store, reply: MessageId, shared: &Mutex<PendingEvents>) -> Result<()> {
-    let batch = {
+    let mut batch = {
         let mut waiting = lock(shared);
-        waiting.writer_notified = false;
-        std::mem::take(&mut waiting.batch)
+        waiting.notified = Notified::No;
+        let idle = std::mem::take(&mut waiting.idle);
+        std::mem::replace(&mut waiting.batch, idle)
     };
     if batch.is_empty() {
-        lock(shared).write_error = None;
+        let mut waiting = lock(shared);
+        (waiting.idle, waiting.write_error) = (batch, None);
         return Ok(());
     }
     let result = store.extend(reply, &batch);
     let mut waiting = lock(shared);
     match &result {
-        Ok(()) => waiting.write_error = None,
+        Ok(()) => {
+            batch.clear();
+            (waiting.idle, waiting.write_error) = (batch, None);
+        }
         Err(error) => {
             let later = std::mem::replace(&mut waiting.batch, batch);
             waiting.batch.append(later);
-            waiting.writer_notified = true;
+            waiting.notified = Notified::Now;
             waiting.write_error = Some(error.to_string());
         }
     }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use aside_core::block::{Block, Origin, Time};
 use aside_core::conversation::{Conversation, ToolSpec};
-use aside_core::json_text::split_within;
 use aside_core::message::{Message, Role};
+use aside_core::title::title_of_text;
 
 /// The id of a session: short, random, never reused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +87,20 @@ pub struct SessionInfo {
     pub changed: Time,
 }
 
+/// When a session was begun and last used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionDates {
+    pub created: Time,
+    pub changed: Time,
+}
+
+/// A session that was imported from another program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedSession {
+    pub id: SessionId,
+    pub title: Option<String>,
+}
+
 /// One line of a list of sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionSummary {
@@ -152,8 +166,6 @@ pub struct LoadedSession {
     pub ids: Vec<MessageId>,
 }
 
-const MAX_TITLE_CHARS: usize = 60;
-
 /// Derives a title from a prompt: its first line that is not blank, cut at a word.
 /// Only the user's text is used, never thinking.
 pub fn title_of(message: &Message) -> Option<String> {
@@ -169,17 +181,7 @@ pub fn title_of(message: &Message) -> Option<String> {
         | Block::Media(_)
         | Block::Unmodelled(_) => None,
     })?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    // A line may be megabytes long; a title needs only its beginning.
-    let (line, _) = split_within(line, 16 * MAX_TITLE_CHARS);
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let line = words.join(" ");
-    if line.chars().count() <= MAX_TITLE_CHARS {
-        return Some(line);
-    }
-    let cut: String = line.chars().take(MAX_TITLE_CHARS).collect();
-    let at_word = cut.rsplit_once(' ').map(|(before, _)| before).filter(|before| before.chars().count() > 20);
-    Some(format!("{}…", at_word.unwrap_or(&cut)))
+    title_of_text(text)
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! The interface of a session store. Every implementation must pass the tests
 //! in `tests/it/conformance.rs`.
 
+use std::collections::BTreeMap;
+
 use aside_core::block::Time;
 use aside_core::conversation::Conversation;
+use aside_core::interchange::Program;
 use aside_core::message::Message;
 
 use crate::error::Result;
 use crate::journal::EventBatch;
 use crate::search::{HitList, SearchQuery};
 use crate::session::{
-    LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionId,
-    SessionInfo, SessionSummary,
+    ImportedSession, LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent, SessionChange,
+    SessionDates, SessionId, SessionInfo, SessionSummary,
 };
 use crate::usage::{UsageQuery, UsageRow};
 use crate::write_lock::WriteLock;
@@ -21,6 +24,13 @@ pub trait Store: Send + Sync {
 
     /// Stores a whole conversation, with its branches, names and head.
     fn import(&self, conversation: &Conversation, at: Option<Time>) -> Result<SessionId>;
+
+    /// Stores a whole conversation among the sessions of its time, not as the
+    /// most recently used one.
+    fn import_dated(&self, conversation: &Conversation, dates: SessionDates) -> Result<SessionId>;
+
+    /// The sessions that were imported from a program, by the program's own ids.
+    fn imported_sessions(&self, program: Program) -> Result<BTreeMap<String, ImportedSession>>;
 
     /// Sessions, most recently used first.
     fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>>;

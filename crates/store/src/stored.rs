@@ -239,15 +239,14 @@ impl<'a> StoredBlock<'a> {
     }
 
     fn of_thinking(thinking: &'a Thinking) -> StoredBlock<'a> {
-        let none = Seals { signature: None, encrypted: None };
         let (kind, seals) = match &thinking.content {
-            ThinkingContent::Open { .. } => (StoredKind::ThinkingOpen, &none),
-            ThinkingContent::Sealed { seals, .. } => (StoredKind::ThinkingSealed, seals),
-            ThinkingContent::Hidden { seals } => (StoredKind::ThinkingHidden, seals),
+            ThinkingContent::Open { .. } => (StoredKind::ThinkingOpen, None),
+            ThinkingContent::Sealed { seals, .. } => (StoredKind::ThinkingSealed, Some(seals)),
+            ThinkingContent::Hidden { seals } => (StoredKind::ThinkingHidden, Some(seals)),
         };
-        let seal = |seal: Option<&Seal>, usual: SealKind| {
+        let seal = |seal: Option<&'a Seal>, usual: SealKind| {
             seal.map(|seal| StoredSeal {
-                payload: Cow::Owned(seal.payload.clone()),
+                payload: Cow::Borrowed(seal.payload.as_str()),
                 has_other_kind: seal.kind != usual,
             })
         };
@@ -256,8 +255,8 @@ impl<'a> StoredBlock<'a> {
             id: thinking.id.as_deref().map(Cow::Borrowed),
             items: thinking.items.iter().map(|item| (item.start, item.end)).collect(),
             span: thinking.span.map(|span| (span.started.0, span.ended.0)),
-            signature: seal(seals.signature.as_ref(), SealKind::Signature),
-            encrypted: seal(seals.encrypted.as_ref(), SealKind::Encrypted),
+            signature: seal(seals.and_then(|seals| seals.signature.as_ref()), SealKind::Signature),
+            encrypted: seal(seals.and_then(|seals| seals.encrypted.as_ref()), SealKind::Encrypted),
             extra: stored_extra(&thinking.extra),
             ..BlockMetadata::default()
         };
@@ -375,7 +374,7 @@ impl<'a> BlockMetadata<'a> {
 
     pub(crate) fn to_stored_text(&self) -> StoredText<'static> {
         // Serializing plain data into memory cannot fail.
-        StoredText::of(Cow::Owned(serde_json::to_string(self).unwrap_or_default()))
+        StoredText::owned(serde_json::to_string(self).unwrap_or_default())
     }
 
     /// The name of the tool, for search.
@@ -457,19 +456,25 @@ impl<'a> BlockMetadata<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StoredText<'a> {
     Plain(Cow<'a, str>),
-    Compressed(Vec<u8>),
+    Compressed(Cow<'a, [u8]>),
 }
 
 impl<'a> StoredText<'a> {
-    pub(crate) fn of(text: Cow<'a, str>) -> StoredText<'a> {
-        if text.len() >= COMPRESS_FROM {
-            let packed = lz4_flex::compress_prepend_size(text.as_bytes());
-            // Blob handles, used for long values, work with bytes only.
-            if packed.len() < text.len() / 10 * 9 || packed.len() >= STREAM_FROM {
-                return StoredText::Compressed(packed);
-            }
+    /// Compresses into `scratch`, which several texts can share.
+    pub(crate) fn of(text: &'a str, scratch: &'a mut Vec<u8>) -> StoredText<'a> {
+        match compress(text, scratch) {
+            true => StoredText::Compressed(Cow::Borrowed(scratch)),
+            false => StoredText::Plain(Cow::Borrowed(text)),
         }
-        StoredText::Plain(text)
+    }
+
+    /// The same without a buffer to share.
+    pub(crate) fn owned(text: String) -> StoredText<'static> {
+        let mut packed = Vec::new();
+        match compress(&text, &mut packed) {
+            true => StoredText::Compressed(Cow::Owned(packed)),
+            false => StoredText::Plain(Cow::Owned(text)),
+        }
     }
 
     pub(crate) fn decompress(bytes: &[u8]) -> Result<String, Unreadable> {
@@ -482,6 +487,25 @@ impl<'a> StoredText<'a> {
         let unpacked = lz4_flex::decompress_size_prepended(bytes).map_err(|error| Unreadable(error.to_string()))?;
         String::from_utf8(unpacked).map_err(|error| Unreadable(error.to_string()))
     }
+}
+
+/// Compresses a text after its length, if that saves enough.
+fn compress(text: &str, out: &mut Vec<u8>) -> bool {
+    let Ok(length) = u32::try_from(text.len()) else { return false };
+    if text.len() < COMPRESS_FROM {
+        return false;
+    }
+    let most = 4 + lz4_flex::block::get_maximum_output_size(text.len());
+    out.clear();
+    out.reserve_exact(most);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.resize(most, 0);
+    let Some(Ok(packed)) = out.get_mut(4..).map(|rest| lz4_flex::block::compress_into(text.as_bytes(), rest)) else {
+        return false;
+    };
+    out.truncate(4 + packed);
+    // Blob handles, used for long values, work with bytes only.
+    out.len() < text.len() / 10 * 9 || out.len() >= STREAM_FROM
 }
 
 pub(crate) fn read_metadata(json: &str) -> Result<BlockMetadata<'_>, Unreadable> {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use aside_core::block::{Origin, Time};
 use aside_core::event::Usage;
+pub use aside_core::model_table::Cost;
 use aside_core::model_table::{Price, ThinkingCount, UsageCounting};
 
 use crate::session::{MessageId, SessionId};
@@ -80,15 +81,6 @@ pub struct UsageRow {
     pub cost: Cost,
 }
 
-/// The cost, as far as prices are known.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cost {
-    Unknown,
-    /// A lower bound: some replies had no price or no token counts.
-    AtLeast(f64),
-    Known(f64),
-}
-
 /// The usage of one stored reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReplyUsage {
@@ -130,8 +122,7 @@ impl UsageTotals {
         line.answer.add(answer);
         add_seconds(&mut line.seconds, reply.took_ms);
         add_seconds(&mut line.thinking_seconds, reply.thought_ms);
-        let first = line.n_replies == 1;
-        line.cost = line.cost.and(reply.cost(billing), first);
+        line.cost = line.cost.plus(reply.cost(billing));
     }
 
     pub(crate) fn into_lines(self) -> Vec<UsageRow> {
@@ -170,19 +161,6 @@ impl TokenTotal {
     fn add(&mut self, other: TokenTotal) {
         self.count = self.count.saturating_add(other.count);
         self.is_estimate |= other.is_estimate;
-    }
-}
-
-impl Cost {
-    fn and(self, next: Option<f64>, is_first: bool) -> Cost {
-        match (self, next) {
-            (Cost::Known(sum), Some(next)) => Cost::Known(sum + next),
-            (Cost::AtLeast(sum), Some(next)) => Cost::AtLeast(sum + next),
-            (Cost::Unknown, Some(next)) => Cost::AtLeast(next),
-            (_, None) if is_first => Cost::Unknown,
-            (Cost::Known(sum) | Cost::AtLeast(sum), None) => Cost::AtLeast(sum),
-            (Cost::Unknown, None) => Cost::Unknown,
-        }
     }
 }
 

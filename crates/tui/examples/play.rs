@@ -7,6 +7,7 @@
     reason = "a demonstration fails loudly"
 )]
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -102,7 +103,7 @@ impl Script {
             Block::Thinking(hidden),
             Block::Text(Text { text: "Hello! What shall we do?".into(), ..Text::default() }),
         ];
-        self.tell(Update::Restored(vec![user, Message::new(Role::Assistant, blocks)])).ok();
+        self.tell(Update::Restored(vec![Arc::new(user), Arc::new(Message::new(Role::Assistant, blocks))])).ok();
     }
 
     fn tell(&self, update: Update) -> Result<(), Stop> {
@@ -266,7 +267,7 @@ impl Script {
         let message =
             |role, text: &str| Message::new(role, vec![Block::Text(Text { text: text.into(), ..Text::default() })]);
         let turns = (0..count).flat_map(|_| [message(Role::User, "go on"), message(Role::Assistant, &answer)]);
-        self.tell(Update::Restored(turns.collect()))?;
+        self.tell(Update::Restored(turns.map(Arc::new).collect()))?;
         self.tell(Update::TurnEnded(TurnEnd::Answered))
     }
 

@@ -10,11 +10,13 @@ use aside_core::permission_question::PermissionQuestion;
 use aside_core::safe_json;
 use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::{Front, Update};
-use aside_front::wording::{THINKING_ONLY, compacted};
+use aside_front::wording::compacted;
+use aside_session::single_turn::RunStats;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::wording;
+use super::{outcome, wording};
+use crate::ExitStatus;
 
 pub(crate) struct JsonEvents<O: Write> {
     out: O,
@@ -29,7 +31,30 @@ impl<O: Write> JsonEvents<O> {
         JsonEvents { out, started: Instant::now(), answer: String::new(), write_error: None }
     }
 
-    pub(crate) fn finish(mut self) -> std::io::Result<()> {
+    /// Writes the statistics, if they are wanted, and the last line: the answer, or why there is none.
+    pub(crate) fn finish(mut self, end: &TurnEnd, exit: ExitStatus, stats: Option<&RunStats>) -> std::io::Result<()> {
+        if let Some(stats) = stats {
+            self.write_value(&outcome::stats_json(stats));
+        }
+        if exit == ExitStatus::Done {
+            if *end == TurnEnd::Length {
+                self.write_notice("length", &end_message(end));
+            }
+            let answer = std::mem::take(&mut self.answer);
+            self.write_value(&json!({ "event": "answer", "text": answer }));
+        } else {
+            self.write_value(&outcome::failed(end, exit, &end_message(end)));
+        }
+        self.close()
+    }
+
+    /// Writes the last line for a mistake that was found before anything was sent.
+    pub(crate) fn fail(mut self, message: &str) -> std::io::Result<()> {
+        self.write_value(&outcome::failed_early(message));
+        self.close()
+    }
+
+    fn close(mut self) -> std::io::Result<()> {
         self.flush();
         match self.write_error {
             Some(error) => Err(error),
@@ -82,28 +107,10 @@ impl<O: Write> JsonEvents<O> {
         });
         self.answer = texts.collect();
     }
+}
 
-    fn write_end(&mut self, end: &TurnEnd) {
-        match end {
-            TurnEnd::Answered | TurnEnd::Length => {
-                let answer = std::mem::take(&mut self.answer);
-                self.write_value(&json!({ "event": "answer", "text": answer }));
-            }
-            TurnEnd::ThinkingOnly { .. } => self.write_notice("thinking_only", THINKING_ONLY),
-            TurnEnd::Empty
-            | TurnEnd::Declined(_)
-            | TurnEnd::CutOff
-            | TurnEnd::Oversized { .. }
-            | TurnEnd::Failed(_)
-            | TurnEnd::Unreachable(_)
-            | TurnEnd::Interrupted
-            | TurnEnd::OutOfSteps(_) => {
-                let (_, notice) = wording::turn_end(end);
-                let message = notice.map_or_else(|| "interrupted".to_owned(), |notice| notice.what);
-                self.write_notice("failed", &message);
-            }
-        }
-    }
+fn end_message(end: &TurnEnd) -> String {
+    wording::turn_end(end).1.map_or_else(|| "interrupted".to_owned(), |notice| notice.what)
 }
 
 /// Fields in alphabetical order, as in the other events.
@@ -185,7 +192,8 @@ impl<O: Write> Front for JsonEvents<O> {
             }
             Update::Recorded(message) => self.remember_answer(message),
             Update::Compacted { summarised, .. } => self.write_notice("compacted", &compacted(summarised)),
-            Update::Ended(end) => self.write_end(end),
+            // The last line follows the statistics.
+            Update::Ended(_) => (),
         }
     }
 

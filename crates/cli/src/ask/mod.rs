@@ -1,18 +1,20 @@
 //! `aside ask`: one question; only the answer goes to standard output.
 
 mod events;
+mod outcome;
 pub(crate) mod permission_prompt;
 pub(crate) mod plain;
 mod terminal;
 pub(crate) mod wording;
 
+use std::fs;
 use std::io::{BufWriter, IsTerminal, Read};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use aside_core::settings::ThinkingDisplay;
 use aside_front::wording::EndNotice;
-use aside_session::single_turn::{PromptParts, SingleTurn};
+use aside_session::single_turn::{PromptParts, RunLimits, SingleTurn};
 use aside_session::{Asker, HintedError, PermissionMode, Saving, SessionOptions, Trust, UserFolders};
 use tokio_util::sync::CancellationToken;
 
@@ -29,14 +31,16 @@ use plain::{OutputStyle, PlainOutput, ThinkingOutput};
 /// to standard error. Without a model, a key or a local server, the built-in
 /// simulator answers and says so.
 ///
-/// Exit code: 0 done, 1 the model or provider failed, 2 wrong usage, 130
-/// interrupted.
+/// Exit code: 0 the answer (also if it is cut at the output limit), 1 failed or
+/// nothing at all, 2 wrong usage, 3 only thinking came, 4 the model or a filter
+/// refused, 129 terminal closed, 130 interrupted, 143 terminated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside ask \"What is a monad?\"
   git diff | aside ask \"write a commit message\" --no-tools
   aside ask \"explain @src/main.rs\" -m anthropic/claude-sonnet-5
   aside ask -m sim/deepseek \"sim: tool-loop 3\"
+  aside ask --schema depth.json \"How deep is berth 4?\"
   aside ask --json \"2+2?\" | jq -r 'select(.event == \"answer\").text'")]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a command line are flags")]
 pub(crate) struct Arguments {
@@ -88,6 +92,22 @@ pub(crate) struct Arguments {
     #[arg(long)]
     trust: bool,
 
+    /// Answer in JSON that fits the JSON schema in this file; fails if the model cannot be asked for that
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+
+    /// Print tokens, cost and time at the end, on standard error or as an event
+    #[arg(long)]
+    stats: bool,
+
+    /// Stop after this many requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_steps: Option<u32>,
+
+    /// Stop once the turn cost this much; the reply that reaches it is complete
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    max_cost: Option<f64>,
+
     /// Record requests and raw responses with their timing in a file, without keys
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -125,15 +145,33 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let prompt = arguments.prompt()?;
-    let runtime = aside_session::start::runtime()?;
-    let outcome = runtime.block_on(arguments.ask(&prompt));
-    // Do not wait for a thread that is blocked on a key press.
-    runtime.shutdown_background();
+    let outcome = arguments.run();
+    if let Err(error) = &outcome
+        && arguments.json
+        && !crate::is_broken_pipe(error)
+    {
+        let message = crate::report::as_message(error);
+        events::JsonEvents::new(BufWriter::new(std::io::stdout().lock())).fail(&message)?;
+    }
     outcome
 }
 
+/// An amount of US dollars above 0.
+fn parse_dollars(text: &str) -> Result<f64, String> {
+    let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
+    amount.ok_or_else(|| "expected an amount of US dollars above 0, such as 0.50".to_owned())
+}
+
 impl Arguments {
+    fn run(&self) -> anyhow::Result<ExitStatus> {
+        let prompt = self.prompt()?;
+        let runtime = aside_session::start::runtime()?;
+        let outcome = runtime.block_on(self.ask(&prompt));
+        // Do not wait for a thread that is blocked on a key press.
+        runtime.shutdown_background();
+        outcome
+    }
+
     /// The prompt of the command line and of standard input.
     fn prompt(&self) -> Result<PromptParts, HintedError> {
         let typed = self.prompt.join(" ");
@@ -161,10 +199,16 @@ impl Arguments {
     async fn ask(&self, prompt: &PromptParts) -> anyhow::Result<ExitStatus> {
         let Interrupts { stop, leave, signal } = interrupts();
         let asker = permission_prompt::terminal_asker(&stop);
+        let schema = self.schema.as_deref().map(read_schema).transpose()?;
         let mut turn = SingleTurn::open(&self.session_options(&asker)?, prompt, &print_notice).await?;
         key_bindings::parse(turn.keys())?;
+        if let Some(schema) = schema {
+            turn.answer_in_schema(schema)?;
+        }
+        turn.limit(RunLimits { max_steps: self.max_steps, max_cost: self.max_cost })?;
+        let ended_by = Arc::clone(&signal);
         let work = async move {
-            let outcome = self.answer(&mut turn, asker.as_ref(), &stop).await;
+            let outcome = self.answer(&mut turn, asker.as_ref(), &stop, &ended_by).await;
             turn.close().await;
             outcome
         };
@@ -177,6 +221,7 @@ impl Arguments {
         turn: &mut SingleTurn,
         asker: &dyn Asker,
         cancel: &CancellationToken,
+        signal: &OnceLock<ExitStatus>,
     ) -> anyhow::Result<ExitStatus> {
         if let Some(path) = &self.record {
             turn.record(path, &path.display().to_string())?;
@@ -184,8 +229,10 @@ impl Arguments {
         if self.json {
             let mut events = events::JsonEvents::new(BufWriter::new(std::io::stdout().lock()));
             let end = turn.run(&mut events, asker, cancel, &print_notice).await;
-            events.finish()?;
-            return Ok(wording::turn_end(&end).0);
+            let exit = signal.get().copied().unwrap_or(wording::turn_end(&end).0);
+            let stats = self.stats.then(|| turn.stats());
+            events.finish(&end, exit, stats.as_ref())?;
+            return Ok(exit);
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
         let mut plain = PlainOutput::new(out, err, self.style(turn));
@@ -193,11 +240,35 @@ impl Arguments {
         plain.finish()?;
         let (outcome, notice) = wording::turn_end(&end);
         if let Some(EndNotice { what, hint, .. }) = notice {
-            let level = if outcome == ExitStatus::Done { "" } else { "error: " };
+            let is_warning = matches!(outcome, ExitStatus::Done | ExitStatus::ThinkingOnly);
+            let level = if is_warning { "" } else { "error: " };
             print_notice(&format!("{level}{what}"));
             print_hint(hint.as_deref());
         }
+        if self.stats {
+            print_notice(&outcome::stats_text(&turn.stats()));
+        }
         Ok(outcome)
+    }
+}
+
+/// Larger than any schema that a provider accepts.
+const MAX_SCHEMA: u64 = 1024 * 1024;
+
+/// Reads a JSON schema, which must be an object.
+fn read_schema(path: &Path) -> Result<serde_json::Value, HintedError> {
+    let name = path.display();
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|file| file.take(MAX_SCHEMA + 1).read_to_string(&mut text));
+    read.map_err(|error| HintedError::new(format!("cannot read the schema {name}: {error}")))?;
+    if text.len() as u64 > MAX_SCHEMA {
+        return Err(HintedError::new(format!("the schema {name} has more than {MAX_SCHEMA} bytes")));
+    }
+    let hint = r#"a schema is an object, such as {"type": "object", "properties": {"depth": {"type": "number"}}}"#;
+    match serde_json::from_str::<serde_json::Value>(&text) {
+        Ok(schema) if schema.is_object() => Ok(schema),
+        Ok(_) => Err(HintedError::new(format!("{name} is not a JSON schema")).hint(hint)),
+        Err(error) => Err(HintedError::new(format!("{name} is not JSON: {error}")).hint(hint)),
     }
 }
 

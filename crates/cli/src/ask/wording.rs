@@ -20,15 +20,17 @@ pub(crate) fn repetition_note(found: &Repetition) -> String {
 /// The exit code and the message for the end of a turn.
 pub(crate) fn turn_end(end: &TurnEnd) -> (ExitStatus, Option<EndNotice>) {
     let status = match end {
-        TurnEnd::Answered | TurnEnd::ThinkingOnly { .. } | TurnEnd::Length => ExitStatus::Done,
+        TurnEnd::Answered | TurnEnd::Length => ExitStatus::Done,
+        TurnEnd::ThinkingOnly { .. } => ExitStatus::ThinkingOnly,
+        TurnEnd::Declined(_) => ExitStatus::Declined,
         TurnEnd::Interrupted => return (ExitStatus::Interrupted, None),
         TurnEnd::Empty
-        | TurnEnd::Declined(_)
         | TurnEnd::CutOff
         | TurnEnd::Oversized { .. }
         | TurnEnd::Failed(_)
         | TurnEnd::Unreachable(_)
-        | TurnEnd::OutOfSteps(_) => ExitStatus::ProviderFailed,
+        | TurnEnd::OutOfSteps(_)
+        | TurnEnd::OutOfMoney { .. } => ExitStatus::ProviderFailed,
     };
     (status, wording::turn_end(end, HintStyle::CommandLine))
 }

@@ -50,7 +50,7 @@ fn t14_thinking_is_shown_hidden_or_shown_alone() {
 fn each_failure_has_its_message_and_exit_code() {
     #[rustfmt::skip]
     let cases = [
-        ("sim: reasoning-only",       0, "Model provided reasoning but no response. Try rephrasing your question."),
+        ("sim: reasoning-only",       3, "Model provided reasoning but no response. Try rephrasing your question."),
         ("sim: empty",                1, "the model sent nothing at all"),
         ("sim: cut 300",              1, "was lost"),
         ("sim: status 500 times=1",   0, "trying again"),

@@ -10,6 +10,7 @@
 )]
 
 mod ask;
+mod ask_outcome;
 mod completions;
 mod config;
 mod decode;
@@ -18,6 +19,7 @@ mod doctor;
 mod editor;
 mod encode;
 mod hostile_text;
+mod import_by_program;
 mod key;
 mod log;
 #[cfg(feature = "mcp")]

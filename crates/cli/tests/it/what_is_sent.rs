@@ -48,6 +48,36 @@ impl TestProject {
 }
 
 #[test]
+fn e17_a_schema_is_sent_or_refused_before_anything_is_sent() {
+    let schema = r#"{"type":"object","properties":{"depth":{"type":"number"}}}"#;
+    let project = TestProject::new("schema").file("depth.json", schema).file("list.json", "[1]").file("bad.json", "{");
+    let run = project.aside(&["ask", "-m", "sim/kimi", "--record", "run.jsonl", "--schema", "depth.json", "How deep?"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let recorded = fs::read_to_string(project.folder.join("run.jsonl")).unwrap();
+    let line: Value = recorded.lines().map(|line| serde_json::from_str(line).unwrap()).find(has_body).unwrap();
+    let format = &line["body"]["response_format"];
+    assert_eq!(format["type"], "json_schema");
+    assert_eq!(format["json_schema"]["schema"], serde_json::from_str::<Value>(schema).unwrap());
+    #[rustfmt::skip]
+    let refused = [
+        (&["-m", "played/m", "--schema", "depth.json"][..], "played/m cannot answer in a JSON schema: this model does not accept it"),
+        (&["--schema", "list.json"],                            "list.json is not a JSON schema"),
+        (&["--schema", "bad.json"],                             "bad.json is not JSON"),
+        (&["--schema", "absent.json"],                          "cannot read the schema absent.json"),
+    ];
+    for (arguments, problem) in refused {
+        let run = project.aside(&[&["ask"], arguments, &["How deep?"]].concat());
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(problem), "{arguments:?}: {}", run.stderr);
+    }
+    assert_eq!(project.sent(), "");
+}
+
+fn has_body(line: &Value) -> bool {
+    line.get("body").is_some()
+}
+
+#[test]
 fn l5_a_file_named_in_piped_text_is_not_sent() {
     let project = TestProject::new("leaves-piped");
     let said = project.ask(&["sum it up"], b"+ see @secret.txt\n");

@@ -101,6 +101,9 @@ pub struct AskRules {
     pub forbid_when_on: Vec<String>,
     /// A tool may be forced while thinking is on.
     pub forced_tools_ok: bool,
+    /// A message with the role `system` may stand among the others, where the
+    /// protocol has a separate place for the system prompt.
+    pub inline_system: bool,
     /// How the output limit is sent.
     pub max_tokens: MaxTokensRules,
     /// The context window: the input that fits.
@@ -157,6 +160,7 @@ table!(Ask {
     forbid: Vec<String>,
     forbid_when_on: Vec<String>,
     forced_tools_ok: bool,
+    inline_system: bool,
     context_limit: u64,
     tokenizer: Tokenizer,
     ;
@@ -197,6 +201,7 @@ impl Ask {
             forbid: self.forbid.unwrap_or_default(),
             forbid_when_on: self.forbid_when_on.unwrap_or_default(),
             forced_tools_ok: self.forced_tools_ok.unwrap_or(true),
+            inline_system: self.inline_system.unwrap_or(true),
             max_tokens: MaxTokensRules {
                 path: self.max_tokens.path.unwrap_or_default(),
                 default: self.max_tokens.default.filter(|limit| *limit > 0),

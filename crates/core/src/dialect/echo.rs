@@ -196,6 +196,8 @@ choices!(
 pub enum EchoField {
     /// The one it was received in.
     Same,
+    /// In the form it was received: a field, an entry of a list, or tags.
+    AsReceived,
     /// Always this one.
     Named(String),
 }
@@ -316,6 +318,7 @@ impl Echo {
             carrier,
             field: match self.field.as_deref() {
                 None | Some("same") => EchoField::Same,
+                Some("as_received") => EchoField::AsReceived,
                 Some("") => return Err(DialectError::in_key(source, "echo.field", "a field needs a name".to_owned())),
                 Some(name) => EchoField::Named(name.to_owned()),
             },

@@ -14,8 +14,14 @@ use crate::protocol::Protocol;
 pub struct ErrorRow {
     /// Referred to by the `errors` lists of dialect files.
     pub id: String,
-    /// Excerpts of the message. Any of them is enough.
+    /// Excerpts of the message. Any of them is enough. `*` stands for any words.
     pub texts: Vec<String>,
+    /// What the request must contain for this row to apply. None if the message
+    /// alone is enough.
+    pub when: Option<RequestPart>,
+    /// What the repair is about, if the message does not name it: the paths of
+    /// parameters, or the kind of a block and its member.
+    pub keys: Vec<String>,
     /// The HTTP status codes seen with it, the most common first.
     pub status: Vec<u16>,
     /// What the error is about.
@@ -109,6 +115,8 @@ choices!(
         UncalledResult = "uncalled_result",
         /// Two tool calls with the same id.
         CallTwice = "call_twice",
+        /// A system prompt among the messages of a model that accepts none there.
+        InlineSystem = "inline_system",
         /// A header that every request must have is missing.
         NoHeader = "no_header",
     }
@@ -143,6 +151,7 @@ impl Fault {
             Fault::UnansweredCall => &[Fault::UnansweredCall],
             Fault::UncalledResult => &[Fault::UncalledResult],
             Fault::CallTwice => &[Fault::CallTwice],
+            Fault::InlineSystem => &[Fault::InlineSystem],
             Fault::NoHeader => &[Fault::NoHeader],
         }
     }
@@ -172,6 +181,23 @@ choices!(
         Shape = "shape",
         /// A tool is forced while thinking is on.
         ForcedTool = "forced_tool",
+    }
+);
+
+choices!(
+    /// A part of a request that a refusal may be about.
+    #[non_exhaustive]
+    RequestPart {
+        /// The switch that turns thinking off.
+        Off = "off",
+        /// An effort level.
+        Effort = "effort",
+        /// A token budget for thinking.
+        Budget = "budget",
+        /// Thinking that is sent back.
+        Thinking = "thinking",
+        /// A choice of tools.
+        ToolChoice = "tool_choice",
     }
 );
 
@@ -232,9 +258,32 @@ choices!(
         ToolChoiceAuto = "tool_choice_auto",
         /// Send items without ids.
         OmitIds = "omit_ids",
-        /// Leave out the parameters listed in `ask.forbid` and
-        /// `ask.forbid_when_on`.
+        /// Leave out the sampling parameters that the message names.
         DropParameters = "drop_parameters",
+        /// Leave out the switch that turns thinking off.
+        OmitOff = "omit_off",
+        /// Send no parameter about thinking.
+        PlainRequest = "plain_request",
+        /// Leave out one parameter that was sent for the sake of thinking.
+        OmitParameter = "omit_parameter",
+        /// Send a parameter under the name that the message gives.
+        MoveParameter = "move_parameter",
+        /// Leave out one member of a block or an item.
+        OmitMember = "omit_member",
+        /// Add a required member to blocks or items that lack it.
+        AddMember = "add_member",
+        /// Leave out all thinking and all fillers, even where the dialect
+        /// requires them.
+        StripField = "strip_field",
+        /// Leave out assistant messages that contain nothing but thinking, and
+        /// empty texts.
+        DropEmptied = "drop_emptied",
+        /// Put thinking before the other blocks of its message.
+        ThinkingFirst = "thinking_first",
+        /// Send the effort `none`.
+        EffortNone = "effort_none",
+        /// Leave out the choice of tools.
+        DropToolChoice = "drop_tool_choice",
     }
 );
 
@@ -264,16 +313,55 @@ pub(super) struct ErrorCatalogue {
 }
 
 impl ErrorRow {
-    /// Whether a provider's message matches this row, ignoring case and
-    /// backticks.
+    /// Whether a provider's message matches this row, ignoring case, backticks
+    /// and the kind of quotes.
     pub fn matches(&self, message: &str) -> bool {
-        let message = normalized(message);
-        self.texts.iter().any(|text| message.contains(&normalized(text)))
+        self.matches_normalized(&normalized(message))
+    }
+
+    /// The same for a message that was normalised before.
+    pub(crate) fn matches_normalized(&self, message: &str) -> bool {
+        self.texts.iter().any(|text| {
+            let mut rest = message;
+            normalized(text).split('*').all(|part| match after_words(rest, part) {
+                Some(after) => {
+                    rest = after;
+                    true
+                }
+                None => false,
+            })
+        })
     }
 }
 
-fn normalized(text: &str) -> String {
-    text.chars().filter(|c| *c != '`').flat_map(char::to_lowercase).collect()
+/// What follows the first occurrence of `part` as whole words.
+fn after_words<'m>(message: &'m str, part: &str) -> Option<&'m str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins_word = part.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let ends_word = part.ends_with(|c: char| c.is_ascii_alphanumeric());
+    message.match_indices(part).find_map(|(at, found)| {
+        let (before, after) = (message.get(..at)?, message.get(at + found.len()..)?);
+        let is_part = (begins_word && before.ends_with(is_name)) || (ends_word && after.starts_with(is_name));
+        (!is_part).then_some(after)
+    })
+}
+
+/// A message without case, backticks and the kind of quotes, which proxies
+/// change, and with single spaces.
+pub(crate) fn normalized(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().filter(|c| !matches!(c, '`' | '\\')).flat_map(char::to_lowercase) {
+        match c {
+            '"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' => out.push('\''),
+            c if c.is_whitespace() => {
+                if !out.ends_with(' ') {
+                    out.push(' ');
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// The file format.
@@ -292,6 +380,9 @@ struct ErrorTable {
     id: String,
     #[serde(rename = "match")]
     texts: Vec<String>,
+    when: Option<RequestPart>,
+    #[serde(default)]
+    keys: Vec<String>,
     status: Vec<u16>,
     class: ErrorClass,
     repair: Repair,
@@ -327,10 +418,10 @@ impl ErrorsFile {
     pub(super) fn merge_into(self, known: &mut ErrorCatalogue) {
         let mut new = Vec::new();
         for table in self.error {
-            let ErrorTable { id, texts, status, class, repair, fault, says, says_at, code, param } = table;
+            let ErrorTable { id, texts, when, keys, status, class, repair, fault, says, says_at, code, param } = table;
             // A row without a message uses the text it is matched by.
             let says = if says.is_empty() { texts.first().cloned().unwrap_or_default() } else { says };
-            let row = ErrorRow { id, texts, status, class, repair, fault, says, says_at, code, param };
+            let row = ErrorRow { id, texts, when, keys, status, class, repair, fault, says, says_at, code, param };
             match known.rows.iter_mut().find(|other| other.id == row.id) {
                 // Files written before `fault` existed keep the built-in fault.
                 Some(other) => *other = ErrorRow { fault: row.fault.or(other.fault), ..row },

@@ -35,8 +35,9 @@ pub use echo::{
     Ids, ItemText, Patch, PrefixCheck, Removal, TurnsIf,
 };
 pub use error::DialectError;
+pub(crate) use error_catalogue::normalized as normalized_error;
 use error_catalogue::{DialectErrors, ErrorCatalogue};
-pub use error_catalogue::{ErrorClass, ErrorRow, Fault, RefusalRow, Repair};
+pub use error_catalogue::{ErrorClass, ErrorRow, Fault, RefusalRow, Repair, RequestPart};
 use file::SharedTables;
 use load::Lazy;
 pub use read::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
@@ -147,6 +148,10 @@ pub struct ReadRules {
     pub final_from: FinalFrom,
     /// Tool-call tokens that may leak into text. Reported, never executed.
     pub tool_markers: Vec<String>,
+    /// A streamed tool call comes in one piece, with its name.
+    pub whole_calls: bool,
+    /// The provider only counts its thinking and never shows it.
+    pub hidden: bool,
 }
 
 /// How token counts are read.
@@ -159,6 +164,8 @@ pub struct UsageRules {
     pub included: bool,
     /// How the counters of several chunks combine.
     pub stream: UsageStream,
+    /// A stream ends with the counts even if the request does not ask for them.
+    pub always: bool,
 }
 
 /// How the end of a reply is read.

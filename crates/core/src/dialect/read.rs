@@ -29,9 +29,11 @@ table!(Read {
     assemble_by: AssembleBy,
     final_from: FinalFrom,
     tool_markers: Vec<String>,
+    whole_calls: bool,
+    hidden: bool,
 });
 
-table!(Usage { path: String, included: bool, stream: UsageStream });
+table!(Usage { path: String, included: bool, stream: UsageStream, always: bool });
 
 table!(Finish {
     errors: Vec<String>,
@@ -179,6 +181,8 @@ impl Read {
             assemble_by,
             final_from: self.final_from.unwrap_or_default(),
             tool_markers: self.tool_markers.unwrap_or_default(),
+            whole_calls: self.whole_calls.unwrap_or_default(),
+            hidden: self.hidden.unwrap_or_default(),
         })
     }
 }
@@ -189,6 +193,7 @@ impl Usage {
             path: self.path.unwrap_or_default(),
             included: self.included.unwrap_or(true),
             stream: self.stream.unwrap_or_default(),
+            always: self.always.unwrap_or_default(),
         }
     }
 }

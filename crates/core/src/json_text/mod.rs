@@ -21,8 +21,8 @@ pub(crate) use read::{
 };
 pub use string::{JsonText, split_within};
 pub(crate) use truncated::close_truncated;
-pub(crate) use value_path::{set_value, value_at, value_at_mut};
+pub(crate) use value_path::{remove_value, set_value, value_at, value_at_mut};
 pub use walker::NotJson;
 pub(crate) use walker::{FromJson, JsonKind, JsonWalker, Raw, each_element, each_member};
-pub use write::find_escaped;
 pub(crate) use write::{ListWriter, NestedObject, ObjectWriter, list_of, object_into, quote, quote_into};
+pub use write::{escape_into, find_escaped};

@@ -31,6 +31,18 @@ pub(crate) fn set_value(object: &mut Map<String, Value>, path: &str, value: Valu
     }
 }
 
+/// Removes and returns the value at a path, and the objects on the way that
+/// become empty.
+pub(crate) fn remove_value(object: &mut Map<String, Value>, path: &str) -> Option<Value> {
+    let Some((first, rest)) = path.split_once('.') else { return object.remove(path) };
+    let below = object.get_mut(first)?.as_object_mut()?;
+    let removed = remove_value(below, rest);
+    if below.is_empty() && removed.is_some() {
+        object.remove(first);
+    }
+    removed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +59,8 @@ mod tests {
             assert_eq!(value_at(&object, path), expected.as_ref(), "{path}");
             assert_eq!(value_at_mut(&mut object, path).map(|value| value.clone()), expected, "{path}");
         }
+        assert_eq!(remove_value(&mut object, "b.c.x"), None);
+        assert_eq!(remove_value(&mut object, "b.c.d"), Some(json!("x")));
+        assert_eq!(Value::Object(object), json!({ "a": { "e": 2 } }));
     }
 }

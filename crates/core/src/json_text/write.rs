@@ -171,6 +171,16 @@ impl<'o> ListWriter<'o> {
         quote_into(self.next(), text);
     }
 
+    /// Adds a member, already written as `"name":value`, to the object that was
+    /// added last and is not empty.
+    pub(crate) fn add_to_last(&mut self, member: &str) {
+        if self.out.pop() == Some('}') {
+            self.out.push(',');
+            self.out.push_str(member);
+        }
+        self.out.push('}');
+    }
+
     pub(crate) fn object(&mut self, write: impl FnOnce(&mut NestedObject<'_>)) {
         object_into(self.next(), write);
     }
@@ -212,7 +222,8 @@ pub(crate) fn quote_parts_into<'t>(out: &mut String, parts: impl IntoIterator<It
     out.push('"');
 }
 
-fn escape_into(out: &mut String, text: &str) {
+/// Appends text as it stands between the quotes of a JSON string.
+pub fn escape_into(out: &mut String, text: &str) {
     reserve_if_long(out, text.len() + text.len() / 16);
     let mut rest = text;
     while let Some(at) = rest.bytes().position(is_escaped) {

@@ -10,7 +10,7 @@ mod row;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-pub use price::{CachedCount, Price, PriceTier, ThinkingCount, UsageCounting};
+pub use price::{CachedCount, Cost, Price, PriceTier, ThinkingCount, UsageCounting};
 pub use row::{ModelRow, ModelTableError};
 
 use crate::dialect::DialectSource;

@@ -75,6 +75,47 @@ impl UsageCounting {
     }
 }
 
+/// A sum of costs, as far as prices are known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cost {
+    /// No reply had a price.
+    Unknown,
+    /// A lower bound: some replies had no price or no token counts.
+    AtLeast(f64),
+    /// Every reply had a price.
+    Known(f64),
+}
+
+impl Cost {
+    /// Adds the cost of a reply; none if it is unknown. A sum begins with `Known(0.0)`.
+    #[must_use]
+    pub fn plus(self, next: Option<f64>) -> Cost {
+        match (self, next) {
+            (Cost::Known(sum), Some(next)) => Cost::Known(sum + next),
+            (Cost::AtLeast(sum), Some(next)) => Cost::AtLeast(sum + next),
+            (Cost::Unknown, Some(next)) => Cost::AtLeast(next),
+            (Cost::Known(sum) | Cost::AtLeast(sum), None) if sum > 0.0 => Cost::AtLeast(sum),
+            (Cost::Known(_) | Cost::AtLeast(_) | Cost::Unknown, None) => Cost::Unknown,
+        }
+    }
+
+    /// The amount in US dollars; none if nothing is known.
+    pub fn amount(self) -> Option<f64> {
+        match self {
+            Cost::Unknown => None,
+            Cost::AtLeast(amount) | Cost::Known(amount) => Some(amount),
+        }
+    }
+
+    /// Whether the amount is all of it.
+    pub fn is_exact(self) -> bool {
+        match self {
+            Cost::Known(_) => true,
+            Cost::Unknown | Cost::AtLeast(_) => false,
+        }
+    }
+}
+
 /// The tokens of one reply, each in one count only.
 struct BilledTokens {
     input: u64,

@@ -16,7 +16,7 @@ pub fn dialect_defaults(rules: &Rules) -> Vec<SettingChange> {
     let is_field = matches!(echo.carrier, Carrier::Field | Carrier::FieldsOpaque);
     let field = match &echo.field {
         EchoField::Named(name) if is_field => Some(Json::from(name.as_str())),
-        EchoField::Named(_) | EchoField::Same => None,
+        EchoField::Named(_) | EchoField::Same | EchoField::AsReceived => None,
     };
     let filler = match (echo.fill_empty, echo.filler.as_str()) {
         (FillEmpty::WithToolCalls | FillEmpty::All, "") if is_field => Some(Json::from("empty")),

@@ -8,10 +8,11 @@
 use std::collections::HashSet;
 
 use super::EgressReason;
+use super::block_carrier::{block_carrier, field_name};
 use super::left_out::{LeftOut, LeftOutReason, lost_media, lost_member, no_place};
 use super::request_preferences::{FillerScope, OmittedThinking, RequestPreferences};
 use crate::block::{Block, Origin, Thinking, Unmodelled};
-use crate::dialect::{BindModel, Carrier, Dedupe, Duty, EchoField, FillEmpty, Removal, Rules, TurnsIf};
+use crate::dialect::{BindModel, Carrier, Dedupe, Duty, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{TurnStatus, Turns};
 use crate::json_text::{Raw, member, text_member};
 use crate::message::{Message, Role};
@@ -61,6 +62,24 @@ pub(crate) struct MessagePlan {
     pub own: bool,
     /// Seals on text and tool calls may be sent back.
     pub seals: bool,
+    /// Blocks after which the provider should store the request.
+    pub cache_marks: Vec<CacheMark>,
+}
+
+/// A block after which the provider should store the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CacheMark {
+    /// Its index in the message.
+    pub block: usize,
+    /// How long to store it.
+    pub ttl: Option<String>,
+}
+
+impl MessagePlan {
+    /// The mark after a block, if there is one.
+    pub(crate) fn mark_after(&self, block: usize) -> Option<&CacheMark> {
+        self.cache_marks.iter().find(|mark| mark.block == block)
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -86,6 +105,9 @@ pub(crate) struct EgressTarget<'a> {
     /// Whether one model can read another's thinking, according to a matrix.
     pub can_read: &'a dyn Fn(&str, &str, &str) -> bool,
     pub has_tools: bool,
+    /// Nothing is known of the provider, so its thinking goes only to the
+    /// endpoint that made it.
+    pub is_unknown: bool,
 }
 
 pub(crate) fn plan_egress(messages: &[&Message], target: EgressTarget<'_>, preferences: &RequestPreferences) -> Egress {
@@ -321,7 +343,7 @@ impl EgressContext<'_> {
         }
         let rules = &self.target.rules.echo;
         let sealed = thinking.seals().is_some_and(|seals| seals.signature.is_some() || seals.encrypted.is_some());
-        if let Some(maker) = self.foreign_origin(message, sealed) {
+        if let Some(maker) = self.foreign_origin(message, sealed || self.target.is_unknown) {
             return (EgressAction::Dropped, EgressReason::Foreign { maker });
         }
         if self.is_omitted(sealed) {
@@ -338,7 +360,7 @@ impl EgressContext<'_> {
             return (EgressAction::Dropped, EgressReason::NotSealed);
         }
         let readable = !thinking.text().trim().is_empty();
-        match rules.carrier {
+        match block_carrier(self.target.rules, self.preferences, thinking) {
             Carrier::None => (EgressAction::Dropped, EgressReason::NoCarrier),
             Carrier::Field if readable => (EgressAction::Field, kept),
             Carrier::ContentTags if readable => (EgressAction::Tags, kept),
@@ -381,7 +403,9 @@ impl EgressContext<'_> {
         if stripped && !open {
             return Some(EgressReason::Stripped);
         }
-        if !self.preferences.include.sends {
+        // An unknown endpoint gets its own thinking back until the turn ends.
+        let include = self.preferences.include;
+        if !include.sends && (include.by_user || !open || !self.target.is_unknown) {
             return Some(EgressReason::NotIncluded);
         }
         if !self.preferences.enabled && !open {
@@ -487,22 +511,6 @@ impl EgressContext<'_> {
     }
 }
 
-/// The field that thinking is written to: the user's choice, else the
-/// dialect's, else the one it was received in.
-pub(crate) fn field_name(rules: &Rules, preferences: &RequestPreferences, source: Option<&str>) -> String {
-    if rules.echo.carrier == Carrier::Details && source.is_none() {
-        return "reasoning_details".to_owned();
-    }
-    match (&preferences.field, &rules.echo.field) {
-        (Some(name), _) | (None, EchoField::Named(name)) => name.clone(),
-        (None, EchoField::Same) => {
-            // A source that is not a field, such as a tag, equals none of the names.
-            let known = rules.read.text.iter().find(|name| Some(name.as_str()) == source).or(rules.read.text.first());
-            known.map_or("reasoning_content", String::as_str).to_owned()
-        }
-    }
-}
-
 /// Why a block that is not thinking is dropped.
 fn block_loss(protocol: Protocol, role: Role, block: &Block, reason: &EgressReason) -> LeftOutReason {
     if let EgressReason::Foreign { maker } = reason {
@@ -521,7 +529,11 @@ fn identity(thinking: &Thinking, dedupe: Dedupe) -> Option<String> {
     let seal = seals.and_then(|seals| seals.encrypted.as_ref().or(seals.signature.as_ref()));
     match dedupe {
         Dedupe::None => None,
-        Dedupe::ById => thinking.id.clone().or_else(native_id),
+        // Items with one id and different payloads are different items.
+        Dedupe::ById => thinking.id.clone().or_else(native_id).map(|id| match seal {
+            Some(seal) => format!("{id} {}", seal.payload),
+            None => id,
+        }),
         // There, ids of plain text repeat between replies.
         Dedupe::Openrouter => seal.map(|seal| seal.payload.clone()),
     }

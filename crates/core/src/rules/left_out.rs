@@ -70,6 +70,8 @@ pub enum LeftOutReason {
     ThinkingOff,
     /// This provider takes an effort or a budget, and the effort is sent.
     NotWithEffort,
+    /// The block that it refers to is not sent, or cannot be marked.
+    NoBlock,
     /// It has no meaning without tools.
     NoTools,
     /// Something else in the request determines the value.
@@ -131,6 +133,7 @@ impl fmt::Display for LeftOutReason {
             LeftOutReason::NotWithEffort => {
                 f.write_str("this provider takes an effort or a budget, not both, and the effort is sent")
             }
+            LeftOutReason::NoBlock => f.write_str("its block is not sent, or cannot be marked"),
             LeftOutReason::NoTools => f.write_str("the request has no tools"),
             LeftOutReason::AlreadySet => f.write_str("another part of the request determines it"),
         }

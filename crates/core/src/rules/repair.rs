@@ -5,18 +5,73 @@
 mod applied;
 mod effort;
 mod learned;
+mod mentions;
+mod named_key;
+mod parameters;
 
-use super::RequestPreferences;
-use super::request_preferences::{DummySeals, FillerScope, OmittedThinking};
+use super::request_preferences::{BodyEdit, DummySeals, FillerScope, OmittedThinking};
+use super::{RefusedRequest, RequestPreferences};
 use crate::dialect::{
-    Carrier, Dedupe, Duty, EmptyContent, ErrorRow, FillEmpty, Ids, Off, Patch, Repair, Rules, TurnsIf,
+    Carrier, Dedupe, Duty, EmptyContent, ErrorRow, FillEmpty, Ids, Off, Patch, Repair, RequestPart, Rules, TurnsIf,
+    normalized_error,
 };
+use crate::event::ProviderError;
 pub use applied::AppliedRepair;
 pub use learned::{LearnedRepair, LearnedRepairs, RepairKey};
+pub(crate) use parameters::change_parameters;
 
-/// The error row for a refusal, if it is about thinking.
+/// The id under which repairs by the general rule are reported.
+const NAMED_KEY: &str = "named_key";
+
+/// What a refusal means: the row or rule that recognised it, and the repairs to
+/// try, smallest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Diagnosis {
+    pub(super) row: String,
+    pub(super) ladder: Vec<AppliedRepair>,
+    /// The provider reports a fault of requests. If the request does not have
+    /// it, it may be accepted as it is.
+    pub(super) is_fault: bool,
+}
+
+/// What a refusal of this request means, if it is about thinking. The catalogue
+/// comes first; below it, a message that names one of our keys is enough.
+pub(super) fn diagnose(catalogue: &[ErrorRow], error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
+    let message = match &error.code {
+        Some(code) => format!("{} {code}", error.message),
+        None => error.message.clone(),
+    };
+    if let Some(row) =
+        matching_row(catalogue, error.status, &message, |row| row.when.is_none_or(|part| refused.has(part)))
+    {
+        let mut ladder = AppliedRepair::ladder(row, &message);
+        // A level or a switch that turns thinking off is left out before another
+        // one is tried.
+        if refused.has(RequestPart::Off)
+            && matches!(row.repair, Repair::NearestEffort | Repair::SwitchMode | Repair::DropBudget)
+        {
+            ladder.insert(0, Repair::OmitOff.into());
+        }
+        return Some(Diagnosis { row: row.id.clone(), ladder, is_fault: row.fault.is_some() });
+    }
+    let ladder = named_key::repairs_for_named_key(error.status, &error.message, refused);
+    (!ladder.is_empty()).then(|| Diagnosis { row: NAMED_KEY.to_owned(), ladder, is_fault: false })
+}
+
+/// The error row for a refusal, if it is about thinking. Rows that depend on the
+/// request are not considered.
 pub fn classify<'a>(catalogue: &'a [ErrorRow], status: Option<u16>, message: &str) -> Option<&'a ErrorRow> {
-    let fits = |row: &&ErrorRow| row.matches(message);
+    matching_row(catalogue, status, message, |row| row.when.is_none())
+}
+
+fn matching_row<'a>(
+    catalogue: &'a [ErrorRow],
+    status: Option<u16>,
+    message: &str,
+    applies: impl Fn(&ErrorRow) -> bool,
+) -> Option<&'a ErrorRow> {
+    let message = normalized_error(message);
+    let fits = |row: &&ErrorRow| applies(row) && row.matches_normalized(&message);
     // The message counts more than the status, which resellers change. Among
     // matching rows, one with the right status wins.
     let exact = catalogue.iter().filter(fits).find(|row| status.is_none_or(|status| row.status.contains(&status)));
@@ -57,7 +112,18 @@ pub fn repair_ladder(repair: Repair) -> &'static [Repair] {
         R::OmitEmptyContent => &[R::OmitEmptyContent],
         R::ToolChoiceAuto => &[R::ToolChoiceAuto],
         R::OmitIds => &[R::OmitIds, R::StripItems, R::OffForTurn],
-        R::DropParameters => &[R::DropParameters, R::OffForTurn],
+        R::DropParameters => &[R::DropParameters],
+        R::OmitOff => &[R::OmitOff, R::PlainRequest],
+        R::PlainRequest => &[R::PlainRequest, R::OffForTurn, R::StripField],
+        R::OmitParameter => &[R::OmitParameter, R::PlainRequest],
+        R::MoveParameter => &[R::MoveParameter, R::OmitParameter, R::PlainRequest],
+        R::OmitMember => &[R::OmitMember, R::StripTurn, R::OffForTurn],
+        R::AddMember => &[R::AddMember, R::StripTurn, R::OffForTurn],
+        R::StripField => &[R::StripField, R::OffForTurn],
+        R::DropEmptied => &[R::DropEmptied],
+        R::ThinkingFirst => &[R::ThinkingFirst, R::StripTurn, R::OffForTurn],
+        R::EffortNone => &[R::EffortNone, R::DropEffort],
+        R::DropToolChoice => &[R::DropToolChoice, R::OffForTurn],
     }
 }
 
@@ -98,7 +164,44 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
         Repair::DropEffort => effort::drop_level(rules, preferences),
         Repair::DropBudget => preferences.budget = None,
         Repair::OmitEmptyContent => rules.echo.empty_content = EmptyContent::Omit,
-        Repair::DropParameters => preferences.temperature = None,
+        Repair::DropParameters => {
+            // A message that names none means the one that we send.
+            if applied.details.is_empty() || applied.details.iter().any(|name| name == "temperature") {
+                preferences.temperature = None;
+            }
+            preferences.omitted_parameters.extend(applied.details.iter().cloned());
+        }
+        Repair::OmitOff => rules.ask.off = Off::Patch(Patch::new()),
+        Repair::PlainRequest => plain_request(rules, preferences),
+        Repair::OmitParameter => preferences.omitted_parameters.extend(applied.details.iter().cloned()),
+        Repair::MoveParameter => {
+            if let [from, to, ..] = applied.details.as_slice() {
+                preferences.moved_parameters.push((from.clone(), to.clone()));
+            }
+        }
+        Repair::OmitMember => {
+            if let [kind, name, ..] = applied.details.as_slice() {
+                preferences.body_edits.push(BodyEdit::OmitMember { kind: kind.clone(), name: name.clone() });
+            }
+        }
+        Repair::AddMember => {
+            if let [kind, name, json, ..] = applied.details.as_slice() {
+                let (kind, name, json) = (kind.clone(), name.clone(), json.clone());
+                preferences.body_edits.push(BodyEdit::AddMember { kind, name, json });
+            }
+        }
+        Repair::StripField => {
+            omit(OmittedThinking::All, preferences);
+            preferences.filler = None;
+            preferences.omits_filler = true;
+        }
+        Repair::DropEmptied => {
+            preferences.repair_effect.drop_orphans = true;
+            preferences.body_edits.push(BodyEdit::DropEmptied);
+        }
+        Repair::ThinkingFirst => preferences.body_edits.push(BodyEdit::ThinkingFirst),
+        Repair::EffortNone => effort::send_none(rules, preferences),
+        Repair::DropToolChoice => preferences.omitted_parameters.push("tool_choice".to_owned()),
     }
 }
 
@@ -112,6 +215,20 @@ fn drop_field(rules: &mut Rules, preferences: &mut RequestPreferences) {
         omit(OmittedThinking::All, preferences);
         rules.echo.fill_empty = FillEmpty::None;
     }
+}
+
+/// Sends nothing about thinking, as to an unknown endpoint.
+fn plain_request(rules: &mut Rules, preferences: &mut RequestPreferences) {
+    let ask = &mut rules.ask;
+    ask.on.clear();
+    ask.off = Off::Patch(Patch::new());
+    ask.show.clear();
+    ask.headers.clear();
+    // Whether the provider stores replies is not about thinking.
+    ask.extra.retain(|name, _| name == "store");
+    rules.echo.flag.clear();
+    preferences.effort = None;
+    preferences.budget = None;
 }
 
 /// Each refusal can only omit more, never less.

@@ -1,7 +1,10 @@
 //! Decides after each refusal of one request whether it is repaired and sent
 //! again. The turn and the gateway share it.
 
-use super::{AppliedRepair, classify};
+use std::sync::Arc;
+
+use super::repair::{Diagnosis, diagnose};
+use super::{AppliedRepair, RefusedRequest};
 use crate::dialect::{ErrorRow, Repair};
 use crate::event::ProviderError;
 
@@ -47,32 +50,57 @@ impl<'a> RepairLoop<'a> {
 
     /// Whether a refusal is about thinking. Sending the same bytes again would
     /// be refused again.
-    pub fn is_about_thinking(&self, error: &ProviderError) -> bool {
-        self.row(error).is_some()
+    pub fn is_about_thinking(&self, error: &ProviderError, refused: &RefusedRequest) -> bool {
+        self.diagnosis(error, refused).is_some()
     }
 
-    /// Adds the smallest repair that was not tried yet. None if nothing is left
-    /// to try, or the refusal is about something else.
-    pub fn refused(&mut self, error: &ProviderError) -> Option<RepairNotice> {
+    /// Adds the smallest repair that was not tried yet and that changes the
+    /// refused request. `encode` returns the body with some repairs. None if
+    /// nothing is left to try, or the refusal is about something else.
+    ///
+    /// A fault that the request does not have is reported by mistake: then the
+    /// first repair is added once, although it changes nothing.
+    pub fn refused(
+        &mut self,
+        error: &ProviderError,
+        refused: &RefusedRequest,
+        mut encode: impl FnMut(&[AppliedRepair]) -> Arc<String>,
+    ) -> Option<RepairNotice> {
         if self.tried().len() >= MAX_RESENDS {
             return None;
         }
-        let row = self.row(error)?;
-        let applied = AppliedRepair::next(row, &error.message, &self.repairs)?;
-        let notice = RepairNotice { row: row.id.clone(), repair: applied.repair, refusal: error.message.clone() };
+        let Diagnosis { row, ladder, is_fault } = self.diagnosis(error, refused)?;
+        let ladder: Vec<AppliedRepair> =
+            ladder.into_iter().filter(|applied| !applied.was_tried(&self.repairs)).collect();
+        let changes = |applied: &&AppliedRepair| {
+            let repairs: Vec<AppliedRepair> = self.repairs.iter().chain([*applied]).cloned().collect();
+            encode(&repairs) != refused.body
+        };
+        let changing = ladder.iter().find(changes);
+        // A request without the reported fault is sent once more as it is.
+        let applied = changing.or(ladder.first().filter(|_| is_fault && self.tried().is_empty()))?.clone();
+        let notice = RepairNotice { row, repair: applied.repair, refusal: error.message.clone() };
         self.repairs.push(applied);
         Some(notice)
     }
 
-    fn row(&self, error: &ProviderError) -> Option<&'a ErrorRow> {
-        classify(self.catalogue, error.status, &error.message)
+    fn diagnosis(&self, error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
+        diagnose(self.catalogue, error, refused)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::classify;
     use super::*;
     use crate::dialect::Dialects;
+
+    /// A request that every repair changes.
+    fn refuse(repair_loop: &mut RepairLoop<'_>, error: &ProviderError) -> Option<RepairNotice> {
+        let body = |repairs: &[AppliedRepair]| Arc::new(format!("{repairs:?}"));
+        let refused = RefusedRequest::new(body(repair_loop.repairs()), Vec::new());
+        repair_loop.refused(error, &refused, body)
+    }
 
     fn error(message: &str) -> ProviderError {
         ProviderError { message: message.to_owned(), code: None, status: Some(400) }
@@ -86,7 +114,7 @@ mod tests {
 
     fn repairs_of(dialects: &Dialects, known: &[AppliedRepair], refusals: &[ProviderError]) -> Vec<Repair> {
         let mut repair_loop = RepairLoop::new(dialects.catalogue(), known);
-        let notices: Vec<RepairNotice> = refusals.iter().map_while(|error| repair_loop.refused(error)).collect();
+        let notices: Vec<RepairNotice> = refusals.iter().map_while(|error| refuse(&mut repair_loop, error)).collect();
         let repairs: Vec<Repair> = notices.iter().map(|notice| notice.repair).collect();
         let tried: Vec<Repair> = repair_loop.tried().iter().map(|applied| applied.repair).collect();
         assert_eq!(tried, repairs, "what was reported was tried");
@@ -98,8 +126,8 @@ mod tests {
         let dialects = Dialects::builtin().unwrap();
         let message = "The `reasoning_content` in the thinking mode must be passed back to the API.";
         let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
-        assert!(repair_loop.is_about_thinking(&error(message)));
-        let notice = repair_loop.refused(&error(message)).unwrap();
+        assert!(repair_loop.is_about_thinking(&error(message), &RefusedRequest::default()));
+        let notice = refuse(&mut repair_loop, &error(message)).unwrap();
         assert_eq!(notice.refusal, message);
         assert_eq!(repair_loop.repairs(), [AppliedRepair::from(notice.repair)]);
         assert_eq!(repair_loop.tried(), repair_loop.repairs());
@@ -110,20 +138,43 @@ mod tests {
         let dialects = Dialects::builtin().unwrap();
         let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
         let error = ProviderError { status: Some(402), ..error("insufficient balance") };
-        assert!(!repair_loop.is_about_thinking(&error));
-        assert_eq!(repair_loop.refused(&error), None);
+        assert!(!repair_loop.is_about_thinking(&error, &RefusedRequest::default()));
+        assert_eq!(refuse(&mut repair_loop, &error), None);
         assert_eq!(repair_loop.repairs(), []);
+    }
+
+    #[test]
+    fn e11_a_repair_that_changes_nothing_is_not_sent() {
+        let dialects = Dialects::builtin().unwrap();
+        let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
+        let error = refusal(&dialects, "bad_signature");
+        let refused = RefusedRequest::new(Arc::new("same".to_owned()), Vec::new());
+        let changed_by = |only: Repair| {
+            move |repairs: &[AppliedRepair]| {
+                let is_changed = repairs.iter().any(|applied| applied.repair == only);
+                Arc::new(if is_changed { "changed" } else { "same" }.to_owned())
+            }
+        };
+        let notice = repair_loop.refused(&error, &refused, changed_by(Repair::StripTurn)).unwrap();
+        assert_eq!(notice.repair, Repair::StripTurn);
+        assert_eq!(repair_loop.tried(), [AppliedRepair::from(Repair::StripTurn)]);
+        let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
+        let unchanged = || changed_by(Repair::FillAll);
+        assert!(repair_loop.refused(&error, &refused, unchanged()).is_some(), "it may have been a mistake");
+        assert_eq!(repair_loop.refused(&error, &refused, unchanged()), None, "once");
     }
 
     #[test]
     fn e11_the_repairs_are_tried_in_order_and_each_once() {
         let dialects = Dialects::builtin().unwrap();
-        for row in dialects.catalogue() {
+        for row in dialects.catalogue().iter().filter(|row| row.when.is_none()) {
             let refusals = vec![refusal(&dialects, &row.id); 8];
             let first = classify(dialects.catalogue(), Some(400), &refusals[0].message).unwrap();
-            let ladder = super::super::repair_ladder(first.repair);
+            let ladder = AppliedRepair::ladder(first, &refusals[0].message);
+            let ladder: Vec<Repair> = ladder.iter().map(|applied| applied.repair).collect();
             assert_eq!(repairs_of(&dialects, &[], &refusals), ladder, "{}", row.id);
-            let known: Vec<AppliedRepair> = ladder.iter().take(1).copied().map(AppliedRepair::from).collect();
+            let known: Vec<AppliedRepair> =
+                AppliedRepair::ladder(first, &refusals[0].message).into_iter().take(1).collect();
             let rest: Vec<Repair> = ladder.iter().skip(1).copied().collect();
             assert_eq!(repairs_of(&dialects, &known, &refusals), rest, "{}: a known repair was tried", row.id);
         }

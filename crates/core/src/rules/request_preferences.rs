@@ -26,6 +26,25 @@ pub(crate) struct RequestPreferences {
     pub temperature: Option<f64>,
     /// The effect of repairs for this endpoint.
     pub repair_effect: RepairEffect,
+    /// Parameters that the provider refused.
+    pub omitted_parameters: Vec<String>,
+    /// Parameters that the provider wants under another path.
+    pub moved_parameters: Vec<(String, String)>,
+    /// Changes to the body after it is written.
+    pub body_edits: Vec<BodyEdit>,
+}
+
+/// A change to a written body that a refusal asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BodyEdit {
+    /// Leave out a member of the blocks or items of one kind.
+    OmitMember { kind: String, name: String },
+    /// Add a member to the blocks or items of one kind that lack it.
+    AddMember { kind: String, name: String, json: String },
+    /// Leave out assistant messages without content, and empty texts.
+    DropEmptied,
+    /// Put thinking before the other blocks of its message.
+    ThinkingFirst,
 }
 
 /// What repairs omit or add, beyond settings and dialect.
@@ -112,6 +131,9 @@ impl RequestPreferences {
             max_tokens: settings.max_output_tokens(),
             temperature: settings.temperature(),
             repair_effect: RepairEffect::default(),
+            omitted_parameters: Vec::new(),
+            moved_parameters: Vec::new(),
+            body_edits: Vec::new(),
         }
     }
 

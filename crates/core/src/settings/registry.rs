@@ -91,6 +91,12 @@ registry! {
         "the sampling temperature";
     ReplyMaxBytes, "reply.maxBytes", SettingKind::Bytes, BuiltinDefault::Is("67108864"),
         "the maximum size of one reply in memory, in bytes; a longer reply is cut off with a notice; 0 for no limit";
+    ConnectSeconds, "http.connectSeconds", SettingKind::Number, BuiltinDefault::Is("10"),
+        "how long connecting to a provider may take; 0 for no limit; applies to new sessions";
+    IdleSeconds, "http.idleSeconds", SettingKind::Number, BuiltinDefault::Is("300"),
+        "how long a provider may send nothing; models can think silently for minutes; 0 for no limit; applies to new sessions";
+    TotalSeconds, "http.totalSeconds", SettingKind::Number, BuiltinDefault::Unset("no limit"),
+        "how long a request and its reply may take together; 0 for no limit; applies to new sessions";
     SystemPrompt, "prompt.system", SettingKind::Text, BuiltinDefault::Unset("a short built-in prompt when tools are on"),
         "the system prompt, or @FILE to read it from";
     ProjectFiles, "prompt.projectFiles", SettingKind::List, BuiltinDefault::Is(r#"["AGENTS.md"]"#),

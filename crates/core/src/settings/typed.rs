@@ -100,6 +100,21 @@ impl Settings {
         self.count(SettingKey::ReplyMaxBytes).filter(|most| *most > 0)
     }
 
+    /// How long connecting may take, in seconds. None means forever.
+    pub fn connect_seconds(&self) -> Option<f64> {
+        self.number(SettingKey::ConnectSeconds).filter(|seconds| *seconds > 0.0)
+    }
+
+    /// How long a provider may send nothing, in seconds. None means forever.
+    pub fn idle_seconds(&self) -> Option<f64> {
+        self.number(SettingKey::IdleSeconds).filter(|seconds| *seconds > 0.0)
+    }
+
+    /// How long a request and its reply may take together, in seconds. None means forever.
+    pub fn total_seconds(&self) -> Option<f64> {
+        self.number(SettingKey::TotalSeconds).filter(|seconds| *seconds > 0.0)
+    }
+
     /// The sampling temperature. None if the provider decides.
     pub fn temperature(&self) -> Option<f64> {
         self.number(SettingKey::Temperature)

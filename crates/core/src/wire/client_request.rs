@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::cache_points::CACHE_CONTROL;
 use super::media_in::read_media_part;
 use super::parameters_in::read_parameters;
 use super::{Decoder, chat, cohere, converse, gemini, messages, ollama, responses};
@@ -18,8 +19,9 @@ use crate::json_text::{
     JsonKind, JsonText, Raw, at_path, compact, each_element, each_member, member, text_member, text_of,
 };
 use crate::message::{Message, Role};
-use crate::parameters::{NativeTool, Parameters, ProtocolMembers};
+use crate::parameters::{CacheHint, CachePosition, NativeTool, Parameters, ProtocolMembers};
 use crate::protocol::Protocol;
+use crate::rules::CacheMark;
 use crate::tags::TagStart;
 
 /// A request as a client sent it.
@@ -145,6 +147,45 @@ impl ClientRequestReader {
         }
     }
 
+    /// As above, with the elements after which the client wants the request stored.
+    pub(super) fn push_marked_user_turn(&mut self, blocks: Vec<Block>, marks: Vec<CacheMark>) {
+        let is_result: Vec<bool> = blocks.iter().map(|block| matches!(block, Block::ToolResult(_))).collect();
+        let n_results = is_result.iter().filter(|is_result| **is_result).count();
+        self.push_user_turn(blocks);
+        let Some(last) = self.request.messages.len().checked_sub(1) else { return };
+        // Results come first, at the end of their message; the rest follows.
+        let tool = if n_results < is_result.len() { last.saturating_sub(1) } else { last };
+        let tool_blocks = self.request.messages.get(tool).map_or(0, |message| message.blocks.len());
+        for CacheMark { block, ttl } in marks {
+            let of_kind = is_result.get(block).copied().unwrap_or(false);
+            let rank = is_result.iter().take(block).filter(|is_result| **is_result == of_kind).count();
+            let (message, block) = if of_kind { (tool, tool_blocks - n_results + rank) } else { (last, rank) };
+            self.hint_at(CachePosition::Block { message, block }, ttl);
+        }
+    }
+
+    /// Adds the hints of the message that was added last, if it has these blocks.
+    pub(super) fn mark_last_message(&mut self, marks: Vec<CacheMark>) {
+        let Some(at) = self.request.messages.len().checked_sub(1) else { return };
+        let (role, n_blocks) =
+            self.request.messages.get(at).map_or((Role::User, 0), |last| (last.role, last.blocks.len()));
+        for CacheMark { block, ttl } in marks {
+            let after = match role {
+                Role::System if block + 1 == n_blocks => CachePosition::System,
+                Role::System | Role::User | Role::Assistant | Role::Tool => {
+                    CachePosition::Block { message: at, block: block.min(n_blocks.saturating_sub(1)) }
+                }
+            };
+            self.hint_at(after, ttl);
+        }
+    }
+
+    pub(super) fn hint_at(&mut self, after: CachePosition, ttl: Option<String>) {
+        let mut hint = CacheHint::new(after);
+        hint.ttl = ttl;
+        self.request.parameters.cache_hints.push(hint);
+    }
+
     /// Adds an assistant message, given as a complete reply body of this protocol.
     pub(super) fn push_assistant(&mut self, body: &str) {
         let mut fold = Fold::new();
@@ -203,6 +244,18 @@ impl ClientRequestReader {
         spec.extra = (!members.is_empty()).then(|| ProtocolMembers::new(self.protocol, members));
         self.request.tools.push(spec);
         Ok(())
+    }
+
+    /// Turns the mark on the last tool into a hint.
+    pub(super) fn read_tools_mark(&mut self) {
+        let Some(extra) = self.request.tools.last_mut().and_then(|tool| tool.extra.as_mut()) else { return };
+        let Some(mark) = extra.members.remove(CACHE_CONTROL) else { return };
+        if extra.members.is_empty()
+            && let Some(tool) = self.request.tools.last_mut()
+        {
+            tool.extra = None;
+        }
+        self.hint_at(CachePosition::Tools, mark.get("ttl").and_then(Value::as_str).map(str::to_owned));
     }
 
     /// Keeps a tool that the provider runs itself.

@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::body_edit::edit_body;
+use super::cache_points::place_hints;
 use super::call_ids::CallIds;
 use super::encode_cache::EncodeCache;
 use super::parameters_out::ParametersOut;
@@ -17,8 +19,8 @@ use crate::message::Message;
 use crate::parameters::{NO_PARAMETERS, Parameters};
 use crate::protocol::Protocol;
 use crate::rules::{
-    self, AppliedRepair, Decision, EgressReason, EgressTarget, LeftOut, LeftOutReason, RequestParams,
-    RequestPreferences,
+    self, AppliedRepair, Decision, EgressReason, EgressTarget, LeftOut, LeftOutReason, RefusedRequest, RequestParams,
+    RequestPreferences, WrittenKey,
 };
 use crate::settings::Settings;
 use crate::tokens::TokenCounter;
@@ -123,6 +125,16 @@ pub struct Encoded {
     pub notes: Vec<String>,
     /// What is not sent, apart from thinking, whose decisions say so.
     pub left_out: Vec<LeftOut>,
+    /// The keys that were written for the sake of thinking, with the rule that
+    /// wrote each.
+    pub written: Vec<WrittenKey>,
+}
+
+impl Encoded {
+    /// What to diagnose if the provider refuses this request.
+    pub fn to_refused(&self) -> RefusedRequest {
+        RefusedRequest::new(Arc::clone(&self.body), self.written.clone())
+    }
 }
 
 /// Encodes successive requests, and rewrites only the messages that changed.
@@ -187,8 +199,9 @@ impl Encoder {
             rules: &rules,
             can_read: &can_read,
             has_tools: !request.tools.is_empty(),
+            is_unknown: request.dialect.unknown,
         };
-        let egress = rules::plan_egress(request.messages, egress_target, &preferences);
+        let mut egress = rules::plan_egress(request.messages, egress_target, &preferences);
         let flag = egress.sends_past.then_some(&rules.echo.flag);
         let paused = RequestPreferences { enabled: false, ..preferences.clone() };
         let mut params = match request.dialect.unknown {
@@ -216,7 +229,15 @@ impl Encoder {
         if egress.loop_lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
             unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
         }
-        let mut left_out = egress.left_out;
+        let mut left_out = std::mem::take(&mut egress.left_out);
+        let cache_after_tools = place_hints(
+            &request.parameters.cache_hints,
+            protocol,
+            request.messages,
+            &mut egress.steps,
+            request.tools,
+            &mut left_out,
+        );
         left_out.append(&mut params.left_out);
         if !params.thinks {
             let thinking = &request.parameters.thinking;
@@ -233,6 +254,9 @@ impl Encoder {
             left_out: &mut left_out,
         };
         parameters_out.write(request.parameters, preferences.temperature, request.tools);
+        rules::change_parameters(&mut params.parameters, &preferences);
+        let mut written = rules::written_parameters(&rules, &params.parameters);
+        written.extend(rules::written_members(&rules, protocol, &egress.decisions));
         let cache_key = CacheKey { dialect: request.dialect.id.clone(), rules, preferences };
         if self.cache_key.as_ref() != Some(&cache_key) {
             self.cache.clear_messages();
@@ -245,6 +269,7 @@ impl Encoder {
             messages: request.messages,
             plans: &egress.steps,
             tools: request.tools,
+            cache_after_tools,
             native_tools: &request.parameters.native_tools,
             parameters: &parameters,
             rules: &cache_key.rules,
@@ -255,6 +280,7 @@ impl Encoder {
             tokens: RefCell::default(),
         };
         let (path, body) = path_and_body(request, &draft);
+        let body = edit_body(body, &cache_key.preferences.body_edits);
         let BodyTokens { head, messages } = draft.tokens.take();
         let tokens = head + messages.iter().sum::<u64>();
         notes.extend(self.cache.counter.warning());
@@ -269,6 +295,7 @@ impl Encoder {
             unmet,
             notes,
             left_out,
+            written,
         }
     }
 }

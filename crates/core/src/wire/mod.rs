@@ -4,7 +4,9 @@
 //! To add a protocol, add a folder here and a variant of [`Protocol`],
 //! `ProtocolDecoder` and `ProtocolWriter`; the compiler lists the rest.
 
+mod body_edit;
 mod bounded;
+mod cache_points;
 mod call_ids;
 mod chat;
 mod client_request;
@@ -15,6 +17,7 @@ mod encode;
 mod encode_cache;
 mod error_in;
 mod error_out;
+mod error_words;
 mod extra_in;
 mod gemini;
 mod http_call;
@@ -49,6 +52,7 @@ pub use client_request::{ClientRequest, UnreadableRequest, read_request};
 pub use detect::detect_protocol;
 pub use encode::{Encoded, Encoder, Request, encode};
 pub use error_out::error_reply;
+pub use error_words::error_words;
 pub use http_call::{Destination, HttpCall, http_call, http_get, merge_body};
 pub use reply_events::emit_reply;
 pub use reply_writer::{ReplyHead, StreamWriter, whole_reply};

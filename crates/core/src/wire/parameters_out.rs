@@ -150,7 +150,8 @@ impl ParametersOut<'_> {
                 None => self.leave_out("response_format", reason),
             },
             ResponseFormat::Schema(schema) => {
-                if let Some(refused) = self.refusal("response_format") {
+                let refused = self.refusal("response_format").or_else(|| self.refusal("response_format.schema"));
+                if let Some(refused) = refused {
                     self.leave_out("response_format", refused);
                     return;
                 }

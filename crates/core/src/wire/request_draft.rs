@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use serde_json::{Map, Value};
 
+use super::cache_points;
 use super::call_ids::CallIds;
 use super::encode_cache::EncodeCache;
 use super::parameters_out::has_strict_tools;
@@ -14,9 +15,9 @@ use crate::dialect::{Carrier, Foreign, Rules};
 use crate::history::EntryId;
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter, list_of, object_into};
 use crate::message::{Message, Role};
-use crate::parameters::NativeTool;
+use crate::parameters::{CacheHint, NativeTool};
 use crate::protocol::Protocol;
-use crate::rules::{DummySeals, EgressAction, MessagePlan, RequestPreferences};
+use crate::rules::{CacheMark, DummySeals, EgressAction, MessagePlan, RequestPreferences};
 
 /// A request before it is written in a protocol's form. Parameters come first and
 /// messages last, so that successive requests share a prefix.
@@ -26,6 +27,8 @@ pub(super) struct RequestDraft<'a> {
     pub(super) messages: &'a [&'a Message],
     pub(super) plans: &'a [MessagePlan],
     pub(super) tools: &'a [ToolSpec],
+    /// The cache point after the tools.
+    pub(super) cache_after_tools: Option<&'a CacheHint>,
     /// Those of other protocols are not sent.
     pub(super) native_tools: &'a [NativeTool],
     pub(super) parameters: &'a Map<String, Value>,
@@ -88,6 +91,12 @@ impl<'a> RequestDraft<'a> {
         if self.has_tools() {
             body.list(name, |list| {
                 self.tools.iter().for_each(|tool| list.object(|out| write(out, tool)));
+                let cache_point = self.cache_after_tools.map(|hint| hint.ttl.as_deref());
+                match (self.protocol, cache_point) {
+                    (Protocol::Bedrock, Some(ttl)) => list.push_raw(&cache_points::cache_point(ttl)),
+                    (_, Some(ttl)) => list.add_to_last(&cache_points::cache_control(ttl)),
+                    (_, None) => (),
+                }
                 self.own_native_tools().for_each(|tool| list.push_raw(&tool.json));
             });
         }
@@ -172,6 +181,23 @@ impl<'a> RequestDraft<'a> {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
+    /// The texts of the system prompt one by one, each with the mark after it; None
+    /// if there are no marks.
+    pub(super) fn marked_system(&self) -> Option<Vec<(&'a str, Option<&'a CacheMark>)>> {
+        let mut parts = Vec::new();
+        for (message, plan) in self.messages.iter().zip(self.plans).filter(|(message, _)| message.role == Role::System)
+        {
+            for (at, block) in message.blocks.iter().enumerate() {
+                if let Block::Text(text) = block
+                    && !text.text.trim().is_empty()
+                {
+                    parts.push((text.text.as_str(), plan.mark_after(at)));
+                }
+            }
+        }
+        parts.iter().any(|(_, mark)| mark.is_some()).then_some(parts)
+    }
+
     /// Writes the messages as the last member of the body. `write` adds one
     /// element per message, several, or none.
     pub(super) fn finish(&self, body: ObjectWriter, member: &str, write: WriteMessage) -> String {
@@ -252,6 +278,16 @@ pub(super) fn blocks_with_actions<'a>(
     plan: &'a MessagePlan,
 ) -> impl Iterator<Item = (&'a Block, EgressAction)> + Clone {
     message.blocks.iter().zip(plan.actions.iter().copied())
+}
+
+/// The blocks of a message that are sent, each with the mark after it.
+pub(super) fn marked_blocks<'a>(
+    message: &'a Message,
+    plan: &'a MessagePlan,
+) -> impl Iterator<Item = (&'a Block, Option<&'a CacheMark>)> {
+    let blocks = blocks_with_actions(message, plan).enumerate();
+    let sent = blocks.filter(|(_, (_, action))| *action != EgressAction::Dropped);
+    sent.map(|(at, (block, _))| (block, plan.mark_after(at)))
 }
 
 /// The blocks of a message that are sent.

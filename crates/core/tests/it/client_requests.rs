@@ -373,7 +373,7 @@ fn x1_an_invalid_request_is_refused_with_its_position_and_reason() {
         ("generic",   "[]",                                                "body: not an object"),
         ("generic",   r#"{"messages":"q"}"#,                               "messages: a list is required"),
         ("generic",   r#"{"messages":[{"role":"user"},{"role":"x"}]}"#,    "messages[1].role: unknown role `x`"),
-        ("anthropic", r#"{"messages":[{"role":"system","content":"x"}]}"#, "messages[0].role: unknown role `system`"),
+        ("anthropic", r#"{"messages":[{"role":"tool","content":"x"}]}"#,   "messages[0].role: unknown role `tool`"),
         ("openai",    "{}",                                                "input: a list is required"),
         ("gemini",    "{}",                                                "contents: a list is required"),
     ];

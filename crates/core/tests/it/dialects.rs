@@ -25,6 +25,7 @@ fn back(rules: &Rules) -> String {
     let field = match (&echo.field, echo.carrier) {
         (EchoField::Named(name), Carrier::Field | Carrier::FieldsOpaque) => format!(" {name}"),
         (EchoField::Same, Carrier::Field) => " same".to_owned(),
+        (EchoField::AsReceived, Carrier::Field) => " as received".to_owned(),
         _ => String::new(),
     };
     let condition = match echo.turns_if {
@@ -149,7 +150,7 @@ fn the_master_table_is_in_the_data() {
         ("bedrock", "openai.gpt-5.5",          "block | should | should",                  "additionalModelRequestFields.reasoning_effort low medium high", "unsupported"),
         ("bedrock", "us.deepseek.r1-v1:0",     "none | forbidden | forbidden",             "-",                                          "unsupported"),
         ("cohere", "command-a-reasoning-08-2025", "content_chunks | should | should",      "-",                                          r#"{"thinking":{"type":"disabled"}}"#),
-        ("generic", "nobody-knows",            "field same | should | ignored",            "reasoning_effort low medium high",           "{}"),
+        ("generic", "nobody-knows",            "field as received | should | ignored",     "reasoning_effort low medium high",           "{}"),
     ];
     for (id, model, expected_back, expected_effort, expected_off) in cases {
         let rules = dialects.get(id).unwrap_or_else(|| panic!("no dialect {id}")).rules(Some(model));
@@ -342,7 +343,24 @@ fn an_error_message_finds_its_catalogue_row() {
         ("long_id",               "shape",       "omit_ids",           "Invalid 'input[3].id': string too long (string_above_max_length)"),
         ("sampling",              "config",      "drop_parameters",    "Unsupported parameter: 'temperature' is not supported with this model."),
         ("thinking_while_off",    "config",      "strip_turn",         "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`."),
-        ("cannot_think",          "config",      "off_for_turn",       "\"llama3\" does not support thinking"),
+        ("cannot_think",          "config",      "plain_request",      "\"llama3\" does not support thinking"),
+        ("always_thinks",         "config",      "omit_off",           "Reasoning is mandatory for this endpoint and cannot be disabled."),
+        ("always_thinks",         "config",      "omit_off",           "Unsupported thinking type for the current model: disabled"),
+        ("tools_need_no_effort",  "config",      "effort_none",        "Function tools with reasoning_effort are not supported for gpt-9 in /v1/chat/completions."),
+        ("parameter_moved",       "config",      "move_parameter",     "Unsupported parameter: 'reasoning_effort'. In the Responses API, this parameter has moved to 'reasoning.effort'."),
+        ("summary_needs_verification", "config", "omit_parameter",     "Your organization must be verified to generate reasoning summaries."),
+        ("reasoning_object",      "config",      "omit_parameter",     "Unsupported parameter: 'reasoning.effort' is not supported with this model."),
+        ("include_refused",       "config",      "omit_parameter",     "Encrypted content is not supported with this model."),
+        ("thinking_not_first",    "altered",     "thinking_first",     "messages.5.content.0: If an assistant message contains any thinking blocks, the first block must be `thinking` or `redacted_thinking`."),
+        ("thinking_key",          "shape",       "add_member",         "messages.3.content.1.thinking.thinking: Field required"),
+        ("summary_key",           "shape",       "add_member",         "Missing required parameter: 'input[7].summary'."),
+        ("item_content",          "shape",       "omit_member",        "Invalid 'input[3].content': array too long. Expected an array with maximum length 0, but got an array with length 1 instead."),
+        ("thinking_kind",         "shape",       "strip_field",        "messages[1]: unknown variant `thinking`, expected one of `text`, `image_url`"),
+        ("emptied_message",       "shape",       "drop_emptied",       "messages.9: all messages must have non-empty content except for the optional final assistant message"),
+        ("prefill",               "shape",       "drop_emptied",       "This model does not support assistant message prefill."),
+        ("tool_choice_refused",   "forced_tool", "drop_tool_choice",   "deepseek-reasoner does not support this tool_choice"),
+        ("effort_value",          "config",      "nearest_effort",     "level \"max\" not supported, valid levels: low, medium"),
+        ("conflicts_with_thinking", "config",    "off_for_turn",       "Json mode response is not supported when thinking is enabled"),
     ];
     for (id, class, repair, message) in cases {
         let row =

@@ -381,7 +381,7 @@ fn x1_each_fault_of_a_request_has_its_error_message() {
         ("deepseek",  "deepseek-reasoner", Fault::Missing,      r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"id":"a"}]},{"role":"tool","tool_call_id":"a"}]}"#, "Missing `reasoning_content` field in the assistant message at message index 1"),
         ("deepseek",  "deepseek-reasoner", Fault::Unwanted,     r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","reasoning_content":"t"},{"role":"user","content":"q"}]}"#, "The reasoning_content is an intermediate result"),
         ("kimi",      "kimi-k3",           Fault::Missing,      r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"id":"a"}]},{"role":"tool","tool_call_id":"a"}]}"#, "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"),
-        ("kimi",      "kimi-k3",           Fault::EmptyContent, r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"","reasoning_content":"","tool_calls":[{"id":"a"}]},{"role":"tool","tool_call_id":"a"}]}"#, "text content is empty"),
+        ("kimi",      "kimi-k3",           Fault::EmptyContent, r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"text","text":""}],"reasoning_content":"","tool_calls":[{"id":"a"}]},{"role":"tool","tool_call_id":"a"}]}"#, "text content is empty"),
         ("qwen",      "qwen3-30b-a3b",     Fault::ForcedTool,   r#"{"tool_choice":"required","messages":[]}"#, "The tool_choice parameter does not support being set to required or object in thinking mode"),
         ("zai",       "glm-5.3",           Fault::ForcedTool,   r#"{"tool_choice":"required","messages":[]}"#, "Tool choice must be auto"),
         ("xai",       "grok-code-fast-1",  Fault::NoEffort,     r#"{"reasoning_effort":"low","messages":[]}"#, "Model grok-code-fast-1 does not support parameter reasoningEffort."),
@@ -500,10 +500,26 @@ fn x1_a_request_with_nonsense_values_is_judged_without_a_panic() {
             for value in &nonsense {
                 let mut body = body.clone();
                 *body.pointer_mut(place).unwrap() = value.clone();
-                judge(dialect, "some-model", &[], &body.to_string(), IssuedThinking::Messages(&issued)).unwrap();
+                // A body without messages cannot be judged; any other can.
+                let judged = judge(dialect, "some-model", &[], &body.to_string(), IssuedThinking::Messages(&issued));
+                assert!(judged.is_ok() || place.matches('/').count() < 4, "{place}: {judged:?}");
                 n_requests += 1;
             }
         }
     }
     assert!(n_requests > 1000, "only {n_requests}");
+}
+
+#[test]
+fn x6_instructions_among_the_messages_are_refused_by_older_models() {
+    let body = r#"{"messages":[{"role":"user","content":"q"},{"role":"system","content":"s"},{"role":"assistant","content":"a"},{"role":"user","content":"q"}]}"#;
+    let dialect = dialects().get("anthropic").unwrap();
+    let broken = |model: &str| -> Vec<(Fault, String, String)> {
+        let verdict = judge(dialect, model, &[], body, IssuedThinking::Unknown).unwrap();
+        verdict.broken.into_iter().map(|broken| (broken.fault, broken.path, broken.message)).collect()
+    };
+    assert_eq!(broken("claude-opus-4-8"), []);
+    let [(fault, path, message)] = &broken("claude-opus-4-7")[..] else { panic!("one fault") };
+    assert_eq!((*fault, path.as_str()), (Fault::InlineSystem, "messages[1].role"));
+    assert!(message.starts_with("messages: Unexpected role \"system\"."), "{message}");
 }

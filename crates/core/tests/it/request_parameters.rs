@@ -8,8 +8,8 @@ use aside_core::conversation::ToolSpec;
 use aside_core::dialect::Dialect;
 use aside_core::message::{Message, Role};
 use aside_core::parameters::{
-    NativeTool, Parameters, ProtocolMembers, ResponseFormat, ResponseSchema, ServiceTier, ThinkingParameters,
-    ToolChoice, Verbosity,
+    CacheHint, CachePosition, NativeTool, Parameters, ProtocolMembers, ResponseFormat, ResponseSchema, ServiceTier,
+    ThinkingParameters, ToolChoice, Verbosity,
 };
 use aside_core::protocol::Protocol;
 use aside_core::settings::{Effort, Layer, Settings};
@@ -22,13 +22,17 @@ use serde_json::{Value, json};
 use crate::support::dialects;
 
 fn question() -> Message {
-    Message::new(Role::User, vec![Block::Text(Text { text: "go".to_owned(), ..Text::default() })])
+    Message::new(Role::User, vec![text("go")])
+}
+
+fn text(text: &str) -> Block {
+    Block::Text(Text { text: text.to_owned(), ..Text::default() })
 }
 
 fn send(dialect: &Dialect, model: &str, parameters: &Parameters, tools: &[ToolSpec], settings: &Settings) -> Encoded {
-    let (target, message) = (Origin::default(), question());
+    let (target, system) = (Origin::default(), Message::new(Role::System, vec![text("Be brief.")]));
     let request = Request::new(dialects(), dialect, model, &target, settings);
-    encode(&request.with_messages(&[&message]).with_tools(tools).with_parameters(parameters))
+    encode(&request.with_messages(&[&system, &question()]).with_tools(tools).with_parameters(parameters))
 }
 
 fn read(dialect: &Dialect, model: &str, encoded: &Encoded) -> ClientRequest {
@@ -89,6 +93,25 @@ fn protocols() -> impl Strategy<Value = Protocol> {
     select(Protocol::ALL.to_vec())
 }
 
+/// The positions in the order in which a request has them.
+const POSITIONS: [CachePosition; 4] = [
+    CachePosition::System,
+    CachePosition::Block { message: 1, block: 0 },
+    CachePosition::Block { message: 1, block: 9 },
+    CachePosition::Tools,
+];
+
+/// One hint per position, in the order of the request.
+fn cache_hints(drawn: Vec<(CachePosition, Option<String>)>) -> Vec<CacheHint> {
+    let hint = |position: &CachePosition| {
+        let (after, ttl) = drawn.iter().find(|(after, _)| after == position)?;
+        let mut hint = CacheHint::new(*after);
+        hint.ttl.clone_from(ttl);
+        Some(hint)
+    };
+    POSITIONS.iter().filter_map(hint).collect()
+}
+
 fn parameters() -> impl Strategy<Value = Parameters> {
     let number = || option::of(select(vec![0.0, 0.25, 1.0, 1.5]));
     let sampling = (number(), number(), option::of(0_u64..100), option::of(any::<i64>()), number(), number());
@@ -98,10 +121,12 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     let verbosity = option::of(select(Verbosity::ALL.to_vec()));
     let effort = option::of(select(Effort::ALL.to_vec()));
     let thinking = (option::of(any::<bool>()), effort, option::of(1024_u64..4000));
+    let hints = prop::collection::vec((select(POSITIONS.to_vec()), option::of(Just("1h".to_owned()))), 0..3)
+        .prop_map(cache_hints);
     let others = (option::of(protocols()), option::of(protocols()), option::of(20_000_u64..30_000));
     let tools = (choices(), option::of(any::<bool>()), formats());
-    (sampling, texts, metadata, tier, verbosity, thinking, others, tools).prop_map(
-        |(sampling, (stop, user), metadata, tier, verbosity, thinking, others, tools)| {
+    (sampling, texts, metadata, tier, verbosity, thinking, others, tools, hints).prop_map(
+        |(sampling, (stop, user), metadata, tier, verbosity, thinking, others, tools, hints)| {
             let mut out = Parameters::new();
             let into = &mut out.sampling;
             (into.temperature, into.top_p, into.top_k, into.seed) = (sampling.0, sampling.1, sampling.2, sampling.3);
@@ -112,6 +137,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
             out.native_tools =
                 others.1.map(|protocol| NativeTool::new(protocol, r#"{"kind":"search"}"#)).into_iter().collect();
             out.max_output_tokens = others.2;
+            out.cache_hints = hints;
             (out.tool_choice, out.parallel_tool_calls, out.response_format) = tools;
             out
         },
@@ -160,6 +186,11 @@ fn remaining(dialect: &Dialect, parameters: &Parameters, encoded: &Encoded) -> P
     }
     forget("thinking.effort", &mut || out.thinking.effort = None);
     forget("thinking.budget", &mut || out.thinking.budget = None);
+    let mut at = 0;
+    out.cache_hints.retain(|_| {
+        at += 1;
+        !lost(&format!("cache_hints[{}]", at - 1))
+    });
     out.native_tools.retain(|tool| tool.protocol == dialect.protocol);
     let extra = out.extra.take().filter(|extra| extra.protocol == dialect.protocol);
     let kept = |mut extra: ProtocolMembers| {
@@ -427,4 +458,37 @@ fn e17_a_parameter_that_is_too_long_is_refused() {
     let dialect = dialects().get("cohere").unwrap();
     let error = read_request(dialect.protocol, dialect.rules(None), &body).unwrap_err().to_string();
     assert_eq!(error, "documents: longer than 1048576 bytes");
+}
+
+#[test]
+fn e17_cache_marks_of_a_client_stay_where_they_are() {
+    let body = r#"{"max_tokens":9,"tools":[{"name":"a","description":"","input_schema":{"type":"object"}},
+        {"name":"b","description":"","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],
+        "system":[{"type":"text","text":"one","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"two"}],
+        "messages":[{"role":"user","content":"q"},
+        {"role":"assistant","content":[{"type":"text","text":"t","cache_control":{"type":"ephemeral"}},{"type":"tool_use","id":"c","name":"a","input":{}}]},
+        {"role":"user","content":[{"type":"text","text":"and"},{"type":"tool_result","tool_use_id":"c","content":"1","cache_control":{"type":"ephemeral"}}]}]}"#;
+    let dialect = dialects().get("anthropic").unwrap();
+    let client = read_request(dialect.protocol, dialect.rules(None), body).unwrap();
+    let block = |message, block| CachePosition::Block { message, block };
+    let hints: Vec<(CachePosition, Option<&str>)> =
+        client.parameters.cache_hints.iter().map(|hint| (hint.after, hint.ttl.as_deref())).collect();
+    let expected = [(block(0, 0), Some("1h")), (block(2, 0), None), (block(3, 0), None), (CachePosition::Tools, None)];
+    assert_eq!(hints, expected);
+    assert_eq!(client.parameters.extra, None);
+    assert!(client.tools.iter().all(|tool| tool.extra.is_none()), "{:?}", client.tools);
+    for (id, mark) in
+        [("anthropic", r#""cache_control":{"type":"ephemeral""#), ("bedrock", r#"{"cachePoint":{"type":"default""#)]
+    {
+        let (messages, settings, target) =
+            (client.messages.iter().collect::<Vec<_>>(), Settings::new(), Origin::default());
+        let request = Request::new(dialects(), dialects().get(id).unwrap(), "m", &target, &settings);
+        let encoded =
+            encode(&request.with_messages(&messages).with_tools(&client.tools).with_parameters(&client.parameters));
+        assert_eq!(encoded.body.matches(mark).count(), 4, "{id}: {}", encoded.body);
+        let again = read_request(dialects().get(id).unwrap().protocol, dialect.rules(None), &encoded.body).unwrap();
+        let count = again.parameters.cache_hints.len();
+        // Bedrock's reader leaves a point in an assistant message where it is.
+        assert_eq!(count, if id == "bedrock" { 3 } else { 4 }, "{:?}", again.parameters.cache_hints);
+    }
 }

@@ -2,26 +2,17 @@
 
 use aside_core::event::ProviderError;
 use aside_core::fold::Fold;
-use aside_core::wire::Decoder;
+use aside_core::wire::{Decoder, error_words};
 
 use crate::http::HttpRefusal;
 
-/// How much of an unparseable error body is quoted.
-const MAX_QUOTED_CHARS: usize = 300;
-
-/// Parses a refusal with the same decoder as any reply.
+/// Parses a refusal with the same decoder as any reply. The message is everything that the body says about
+/// the cause, because gateways put the provider's own words into other members.
 pub(super) fn parse_refusal(mut decoder: Decoder, refusal: &HttpRefusal) -> ProviderError {
     let mut fold = Fold::new();
     decoder.push(&refusal.body, &mut fold);
     let understood = decoder.finish(&mut fold).is_ok();
-    let provider_error = fold.finish().end.error.filter(|_| understood);
-    let error = provider_error.unwrap_or_else(|| {
-        let text = String::from_utf8_lossy(&refusal.body);
-        let message = match text.trim() {
-            "" => "the provider refused and gave no reason".to_owned(),
-            text => text.chars().take(MAX_QUOTED_CHARS).collect(),
-        };
-        ProviderError { message, code: None, status: None }
-    });
-    ProviderError { status: Some(refusal.status), ..error }
+    let provider_error = fold.finish().end.error.filter(|_| understood).unwrap_or_default();
+    let message = error_words(&String::from_utf8_lossy(&refusal.body));
+    ProviderError { message, status: Some(refusal.status), ..provider_error }
 }

@@ -6,6 +6,7 @@ use aside_core::conversation::ToolSpec;
 use aside_core::dialect::Dialects;
 use aside_core::history::EntryId;
 use aside_core::message::Message;
+use aside_core::parameters::Parameters;
 use aside_core::rules::{self, AnswerMode, AppliedRepair};
 use aside_core::settings::Settings;
 use aside_core::wire::{Encoded, Encoder, Request, TokenBreakdown};
@@ -25,6 +26,8 @@ pub struct ExchangeRequest<'a> {
     pub tools: &'a [ToolSpec],
     /// Includes the limit on the reply's size.
     pub settings: &'a Settings,
+    /// What the request asks for. It wins over the settings.
+    pub parameters: &'a Parameters,
     pub answer_mode: AnswerMode,
     /// The repairs known so far for this endpoint and model.
     pub repairs: &'a [AppliedRepair],
@@ -60,6 +63,7 @@ impl ExchangeRequest<'_> {
             &Request::new(dialects, dialect, model, &self.endpoint.origin(), &settings)
                 .with_messages(&self.messages)
                 .with_tools(self.tools)
+                .with_parameters(self.parameters)
                 .with_repairs(&repairs),
         )
     }

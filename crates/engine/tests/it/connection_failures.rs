@@ -33,7 +33,8 @@ async fn each_failure_has_its_kind_and_its_message() {
         ("no TLS",         secure,                                ConnectionFailure::Tls,         false, "cannot be reached: "),
         ("no such host",   "http://nowhere.invalid/".to_owned(),  ConnectionFailure::Dns,         true,  "nowhere.invalid:80 cannot be reached: failed to lookup address"),
     ];
-    let http = Http::new(Timeouts { connect: Duration::from_secs(20), idle: Duration::from_secs(1) });
+    let http =
+        Http::new(Timeouts { connect: Duration::from_secs(20), idle: Duration::from_secs(1), ..Timeouts::default() });
     for (name, url, failure, is_transient, message) in cases {
         let error = http.get(&url, &[]).await.unwrap_err();
         let CallError::Unreachable(error) = error else { panic!("{name}: {error:?}") };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aside_core::block::{Block, Reply};
 use aside_core::dialect::Repair;
 use aside_core::protocol::Protocol;
-use aside_core::rules::{AnswerMode, AppliedRepair, repair_ladder};
+use aside_core::rules::{AnswerMode, AppliedRepair};
 use aside_core::settings::Layer;
 use aside_engine::exchange::ExchangeError;
 use aside_engine::http::InvalidCall;
@@ -72,8 +72,8 @@ async fn e11_a_refusal_is_repaired_within_the_exchange() {
     let in_stream = stream(&format!("data: {{\"error\":{{\"message\":\"{MUST_PASS_BACK}\"}}}}\n\n"));
     #[rustfmt::skip]
     let cases: [(&str, ServerScript, &[&str]); 2] = [
-        ("as a status",     refusal(MUST_PASS_BACK), &["sending", "repaired fill_all", "sending", "ended"]),
-        ("within a stream", in_stream,               &["sending", "ended", "repaired fill_all", "sending", "ended"]),
+        ("as a status",     refusal(MUST_PASS_BACK), &["sending", "repaired off_for_turn", "sending", "ended"]),
+        ("within a stream", in_stream,               &["sending", "ended", "repaired off_for_turn", "sending", "ended"]),
     ];
     for (name, refused, lines) in cases {
         let server = ScriptedServer::start(vec![refused, plain_reply()]).await;
@@ -81,7 +81,8 @@ async fn e11_a_refusal_is_repaired_within_the_exchange() {
         assert_eq!(outcome.result, Ok(()), "{name}");
         assert_eq!(answer_text(&outcome.reply), "Four.", "{name}");
         assert_eq!(sink.lines, lines, "{name}");
-        assert_eq!(repairs(&outcome.repairs), [Repair::FillAll], "{name}");
+        // There is no thinking to add.
+        assert_eq!(repairs(&outcome.repairs), [Repair::OffForTurn], "{name}");
         // What was learned is given to the next exchange, which needs no repair.
         let next = TestExchange { repairs: outcome.repairs, ..to_deepseek(&server) };
         let (outcome, _) = next.run("2+2?").await;
@@ -99,10 +100,10 @@ async fn e11_a_ladder_that_fails_reports_the_refusal_and_what_was_tried() {
     assert_eq!((refusal.error.message.as_str(), refusal.error.status), (words, Some(400)));
     let response = refusal.response.as_ref().unwrap();
     assert_eq!((response.status, response.body.as_slice()), (400, body.as_bytes()), "the gateway passes it on");
-    let ladder = repair_ladder(outcome.repairs[0].repair);
-    assert_eq!(repairs(&outcome.repairs), ladder, "each once, in order");
-    assert_eq!(server.requests().len(), ladder.len() + 1);
-    assert_eq!(sink.lines.iter().filter(|line| line.starts_with("repaired")).count(), ladder.len());
+    // There is no thinking to leave out, so the other repairs would change nothing.
+    assert_eq!(repairs(&outcome.repairs), [Repair::OffForTurn], "each once, in order");
+    assert_eq!(server.requests().len(), 2);
+    assert_eq!(sink.lines.iter().filter(|line| line.starts_with("repaired")).count(), 1);
     assert!(!outcome.is_accepted(), "nothing is learned from it");
 }
 

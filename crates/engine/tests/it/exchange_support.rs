@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use aside_core::event::Event;
 use aside_core::message::Message;
+use aside_core::parameters::Parameters;
 use aside_core::rules::{AnswerMode, AppliedRepair};
 use aside_core::settings::Settings;
 use aside_core::wire::Encoder;
@@ -99,7 +100,8 @@ pub(crate) struct TestExchange {
 
 impl TestExchange {
     pub(crate) fn new(endpoint: Endpoint) -> TestExchange {
-        let timeouts = Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(30) };
+        let timeouts =
+            Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(30), ..Timeouts::default() };
         let exchange = Exchange { dialects: dialects(), http: Http::new(timeouts), redactor: Redactor::default() };
         TestExchange {
             exchange: Arc::new(exchange),
@@ -127,6 +129,7 @@ impl TestExchange {
             entries: Vec::new(),
             tools: &[],
             settings: &self.settings,
+            parameters: &Parameters::new(),
             answer_mode: self.answer_mode,
             repairs: &self.repairs,
         };

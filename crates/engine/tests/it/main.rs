@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     clippy::wildcard_enum_match_arm,
     reason = "a test fails loudly"
 )]
@@ -21,6 +22,7 @@ mod permissions;
 mod probe;
 mod protected;
 mod race;
+mod refusals;
 mod rules_and_switches;
 mod scripted_server;
 mod search;

@@ -63,7 +63,12 @@ pub(crate) fn dialects() -> Arc<Dialects> {
 }
 
 pub(crate) fn session(url: &str, dialect: &str, model: &str) -> Session {
-    session_with(url, dialect, model, Timeouts { connect: Duration::from_secs(2), idle: Duration::from_secs(5) })
+    session_with(
+        url,
+        dialect,
+        model,
+        Timeouts { connect: Duration::from_secs(2), idle: Duration::from_secs(5), ..Timeouts::default() },
+    )
 }
 
 pub(crate) fn session_with(url: &str, dialect: &str, model: &str, timeouts: Timeouts) -> Session {

@@ -24,7 +24,7 @@ pub(crate) fn dialect_ids() -> Vec<String> {
 
 pub(crate) fn simulated_session(simulator: &RunningSimulator, dialect: &str, test_dir: &TestDir) -> Session {
     let url = format!("http://{}", simulator.address());
-    let timeouts = Timeouts { connect: Duration::from_secs(2), idle: Duration::from_secs(30) };
+    let timeouts = Timeouts { connect: Duration::from_secs(2), idle: Duration::from_secs(30), ..Timeouts::default() };
     let mut session = session_with(&url, dialect, dialect, timeouts);
     session.tools = test_dir.tools(PermissionMode::DenyAll);
     session

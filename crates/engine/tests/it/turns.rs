@@ -129,23 +129,26 @@ async fn e11_a_refusal_about_thinking_is_repaired_reported_and_remembered() {
     let words = "The `reasoning_content` in the thinking mode must be passed back to the API.";
     let refusal = answer("400 Bad Request", "", &format!(r#"{{"error":{{"message":"{words}"}}}}"#));
     let fine = stream(&thinking_answer());
-    let server = ScriptedServer::start(vec![refusal, fine.clone(), fine]).await;
-    let mut session = session(&server.url, "deepseek", MODEL);
-    let (end, recorded) = send(&mut session, "hi").await;
+    let server = ScriptedServer::start(vec![fine.clone(), refusal, fine]).await;
+    let mut session = session(&server.url, "generic", MODEL);
+    send(&mut session, "hi").await;
+    let (end, recorded) = send(&mut session, "more").await;
     assert_eq!(end, TurnEnd::Answered);
     let notices: Vec<&String> = recorded.lines.iter().filter(|line| line.starts_with("notice")).collect();
     assert_eq!(notices.len(), 1, "one line: {notices:?}");
-    let (end, recorded) = send(&mut session, "more").await;
+    let (end, recorded) = send(&mut session, "again").await;
     assert_eq!(end, TurnEnd::Answered);
     assert!(!recorded.lines.iter().any(|line| line.starts_with("notice")), "the repair is remembered");
     // It can be stored and given to another session.
     let stored: Vec<String> = session.learned_repairs.iter().map(|row| serde_json::to_string(&row).unwrap()).collect();
-    let mut next = session_with(&server.url, "deepseek", MODEL, Timeouts::default());
+    let mut next = session_with(&server.url, "generic", MODEL, Timeouts::default());
     next.learned_repairs = stored.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
     assert_eq!(next.learned_repairs, session.learned_repairs);
     send(&mut next, "hi").await;
+    send(&mut next, "more").await;
     let bodies = server.bodies();
-    assert_eq!(bodies[3], bodies[1], "the request is repaired from the start");
+    assert_eq!(bodies[5], bodies[2], "the request is repaired from the start");
+    assert_ne!(bodies[2], bodies[1]);
 }
 
 #[tokio::test]
@@ -206,7 +209,8 @@ async fn connection_failures_say_what_happened() {
     for (name, script, expected) in cases {
         let server = ScriptedServer::start(script.clone().into_iter().collect()).await;
         let url = if script.is_some() { server.url.clone() } else { format!("http://{address}") };
-        let timeouts = Timeouts { connect: Duration::from_secs(1), idle: Duration::from_secs(1) };
+        let timeouts =
+            Timeouts { connect: Duration::from_secs(1), idle: Duration::from_secs(1), ..Timeouts::default() };
         let mut session = session_with(&url, "deepseek", MODEL, timeouts);
         let (end, recorded) = send(&mut session, "hi").await;
         let TurnEnd::Unreachable(what) = &end else { panic!("{name}: {end:?}") };

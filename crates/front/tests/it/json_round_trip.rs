@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{
-    Arguments, Block, CallId, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, Time, ToolCall,
-    ToolResult, Unmodelled,
+    Arguments, Block, CallId, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
+    Time, ToolCall, ToolResult, Unmodelled,
 };
 use aside_core::dialect::Repair;
 use aside_core::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
@@ -28,6 +28,7 @@ fn update_name(update: &Update) -> &'static str {
         Update::Grew { .. } => "grew",
         Update::Sealed { .. } => "sealed",
         Update::Refiled { .. } => "refiled",
+        Update::ClosedAsStreamed { .. } => "closedAsStreamed",
         Update::Closed { .. } => "closed",
         Update::Emptied { .. } => "emptied",
         Update::Usage(_) => "usage",
@@ -56,7 +57,7 @@ fn update_name(update: &Update) -> &'static str {
     }
 }
 
-const N_UPDATES: usize = 31;
+const N_UPDATES: usize = 32;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
@@ -192,6 +193,7 @@ fn ends() -> Vec<TurnEnd> {
         TurnEnd::Unreachable("no route".to_owned()),
         TurnEnd::Interrupted,
         TurnEnd::OutOfSteps(100),
+        TurnEnd::OutOfMoney { microdollars: 12_345 },
     ]
 }
 
@@ -224,10 +226,12 @@ fn updates() -> Vec<Update> {
         Update::Opened { block, opening: OpenedBlock::ToolCall { name: text("read") } },
         Update::Opened { block, opening: OpenedBlock::Unmodelled },
         Update::Item { block },
-        Update::Grew { block, text: text("a\u{202e}b\n") },
+        Update::Grew { block, text: "a\u{202e}b\n".into() },
         Update::Sealed { block },
         Update::Refiled { block, to: ProseKind::Thinking },
         Update::Refiled { block, to: ProseKind::Text },
+        Update::ClosedAsStreamed { block, span: None, sealed_bytes: 0 },
+        Update::ClosedAsStreamed { block, span: Some(span()), sealed_bytes: 90 },
         Update::Emptied { block },
         Update::Usage(usage()),
         Update::ReplyEnded(ReplyEnd { ending: Ending::Error, error: Some(error()) }),
@@ -239,7 +243,7 @@ fn updates() -> Vec<Update> {
         Update::Recorded(Arc::new(message())),
         Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(4), about: question() })),
         Update::QuestionWithdrawn(QuestionId(4)),
-        Update::Restored(vec![message(), Message::answer_now()]),
+        Update::Restored(vec![Arc::new(message()), Arc::new(Message::answer_now())]),
         Update::Undone(text("again")),
         Update::NotSent { text: text("@x"), what: text("no file"), hint: Some(text("name one")) },
         Update::GoTo { message: 4, part: MessagePart::Thinking(1) },
@@ -342,6 +346,10 @@ fn every_command_survives_json() {
     check(commands(), command_name, N_COMMANDS);
 }
 
+fn span() -> ThinkingSpan {
+    ThinkingSpan { started: Time(1_000), ended: Time(2_500) }
+}
+
 #[test]
 fn the_json_has_the_names_that_other_programs_rely_on() {
     let block = BlockId(3);
@@ -349,7 +357,9 @@ fn the_json_has_the_names_that_other_programs_rely_on() {
     let answer = PermissionAnswer::No(Some("use make".to_owned()));
     #[rustfmt::skip]
     let cases = [
-        (serde_json::to_string(&Update::Grew { block, text: "hi".to_owned() }), r#"{"type":"grew","value":{"block":3,"text":"hi"}}"#),
+        (serde_json::to_string(&Update::Grew { block, text: "hi".into() }), r#"{"type":"grew","value":{"block":3,"text":"hi"}}"#),
+        (serde_json::to_string(&Update::ClosedAsStreamed { block, span: Some(span()), sealed_bytes: 90 }),
+            r#"{"type":"closedAsStreamed","value":{"block":3,"span":{"startedAt":"1970-01-01T00:00:01.000Z","endedAt":"1970-01-01T00:00:02.500Z"},"sealedBytes":90}}"#),
         (serde_json::to_string(&closed), r#"{"type":"closed","value":{"block":3,"value":{"type":"text","text":"hi"}}}"#),
         (serde_json::to_string(&Update::Retrying { after: Duration::from_secs(2), attempt: 1, why: "busy".to_owned() }),
             r#"{"type":"retrying","value":{"afterMs":2000,"attempt":1,"why":"busy"}}"#),

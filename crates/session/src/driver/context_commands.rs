@@ -1,5 +1,7 @@
 //! The commands `/context`, `/tools`, `/permissions`, `/record` and `/open`.
 
+use std::sync::Arc;
+
 use aside_core::message::{Message, Role};
 use aside_engine::tools::{ListedRule, RuleSource, Switch};
 use aside_front::{CommandOutput, MessagePart, Update};
@@ -212,7 +214,7 @@ fn list_permissions(list: &[ListedRule]) -> CommandOutput {
 }
 
 /// The provider's token count of the last request and its answer.
-fn last_counted_tokens(branch: &[Message]) -> Option<u64> {
+fn last_counted_tokens(branch: &[Arc<Message>]) -> Option<u64> {
     let usage = branch.iter().rev().find(|message| message.role == Role::Assistant)?.usage?;
     Some(usage.input?.saturating_add(usage.output.unwrap_or_default()))
 }

@@ -18,7 +18,7 @@ use std::sync::mpsc::Sender;
 use aside_core::dialect::Dialects;
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
-use aside_front::{Command, CommandOutput, CompletionLists, Status, Update};
+use aside_front::{Command, CommandOutput, CompletionLists, CostSoFar, Status, Update};
 use aside_store::session::NewSession;
 use aside_store::{SessionId, SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -81,8 +81,8 @@ enum CommandOutcome {
     Quit,
 }
 
-fn branch(active: &ActiveSession) -> Vec<Message> {
-    active.session.history.branch().into_iter().map(|(_, message)| message.clone()).collect()
+fn branch(active: &ActiveSession) -> Vec<Arc<Message>> {
+    active.session.history.shared_branch()
 }
 
 /// Tells the user about a failure.
@@ -289,6 +289,9 @@ impl Driver {
     ) -> Result<CommandOutcome, HintedError> {
         self.open_recorder(&message);
         let done = self.turn(message, inbox).await;
+        if self.cost().is_some() {
+            self.front.send(Update::Status(Box::new(self.status())));
+        }
         self.refresh_lists().await;
         Ok(done)
     }
@@ -339,7 +342,7 @@ impl Driver {
         }
     }
 
-    fn branch(&self) -> Vec<Message> {
+    fn branch(&self) -> Vec<Arc<Message>> {
         branch(&self.active)
     }
 
@@ -401,7 +404,15 @@ impl Driver {
             effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
             view: settings.display(),
             tier: self.active.tier(),
+            cost: self.cost(),
         }
+    }
+
+    /// What this run cost so far, once something did.
+    fn cost(&self) -> Option<CostSoFar> {
+        let cost = self.active.session.totals.cost;
+        let microdollars = cost.amount().map(|amount| (amount * 1e6).round() as u64).filter(|amount| *amount > 0)?;
+        Some(CostSoFar { microdollars, is_exact: cost.is_exact() })
     }
 
     async fn lists(&self) -> Result<CompletionLists, HintedError> {

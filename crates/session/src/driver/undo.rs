@@ -37,10 +37,10 @@ impl Driver {
         let prompt = match self.undone_prompt.take() {
             Some(prompt) => prompt,
             None => {
-                let prompt = self.branch().into_iter().rev().find(Message::begins_turn);
+                let prompt = self.branch().into_iter().rev().find(|message| message.begins_turn());
                 let Some(prompt) = prompt else { return Err(HintedError::new("nothing was asked yet")) };
                 self.undo_last_turn()?;
-                prompt
+                Message::clone(&prompt)
             }
         };
         // Attached files are sent as they were; they are not read again.

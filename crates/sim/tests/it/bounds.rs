@@ -153,6 +153,7 @@ fn x2_a_long_reply_is_generated_while_it_is_sent() {
             query: "",
             headers: &[],
             body: body.as_bytes(),
+            received: 0,
         };
         service.respond(&request)
     };

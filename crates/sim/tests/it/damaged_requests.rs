@@ -10,7 +10,7 @@ use crate::support::{TestClient, dialects};
 /// Runs a response to its end without waiting.
 fn full_response(service: &Service, path: &str, body: &[u8]) -> (u16, Vec<u8>, BodyStep) {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let mut answer = service.respond(&HttpRequest { method: "POST", path, query, headers: &[], body });
+    let mut answer = service.respond(&HttpRequest { method: "POST", path, query, headers: &[], body, received: 0 });
     let mut bytes = Vec::new();
     loop {
         match answer.body.step() {

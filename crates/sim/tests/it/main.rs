@@ -10,6 +10,7 @@
     reason = "a test that fails should fail loudly"
 )]
 
+mod as_the_provider;
 mod behaviours;
 mod bounds;
 mod damaged_requests;

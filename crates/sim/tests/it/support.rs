@@ -12,7 +12,7 @@ use aside_core::fold::Fold;
 use aside_core::message::{Message, Role};
 use aside_core::settings::Settings;
 use aside_core::wire::{Decoder, Encoded, Request, encode};
-use aside_sim::{Bounds, ScriptOptions, Service, Simulator};
+use aside_sim::{Bounds, ScriptOptions, Service, Simulator, Strictness};
 use serde_json::Value;
 
 static DIALECTS: LazyLock<Dialects> = LazyLock::new(|| Dialects::builtin().expect("the built-in dialects are valid"));
@@ -45,13 +45,22 @@ impl TestServer {
         TestServer::with_bounds(options, Bounds::default())
     }
 
+    /// A simulator that also refuses what the provider would lose in silence.
+    pub(crate) fn strict() -> TestServer {
+        let service = Service::new(dialects().clone(), ScriptOptions::default());
+        TestServer::serving(service.with_strictness(Strictness::RefuseLosses), Bounds::default())
+    }
+
     pub(crate) fn with_bounds(options: ScriptOptions, bounds: Bounds) -> TestServer {
+        TestServer::serving(Service::new(dialects().clone(), options), bounds)
+    }
+
+    fn serving(service: Service, bounds: Bounds) -> TestServer {
         let (address_sender, address_receiver) = channel();
         let (stop, stopped) = channel::<()>();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let service = Service::new(dialects().clone(), options);
                 let simulator =
                     Simulator::bind_with_bounds("127.0.0.1:0".parse().unwrap(), service, bounds).await.unwrap();
                 address_sender.send(simulator.address()).unwrap();

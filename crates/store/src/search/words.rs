@@ -192,9 +192,12 @@ pub(crate) struct IndexText {
 }
 
 impl IndexText {
-    pub(crate) fn of(text: &str) -> IndexText {
-        let mut indexed =
-            IndexText { words: String::with_capacity(text.len() + text.len() / 16), pieces: String::new() };
+    /// Uses the memory of `buffer` for the words.
+    pub(crate) fn written_into(mut buffer: Vec<u8>, text: &str) -> IndexText {
+        buffer.clear();
+        let mut words = String::from_utf8(buffer).unwrap_or_default();
+        words.reserve_exact(text.len() + text.len() / 16);
+        let mut indexed = IndexText { words, pieces: String::new() };
         for WordSpan { range, kind } in WordSpans::of(text) {
             let word = text.get(range).unwrap_or("");
             push_spaced(word, &mut indexed.words);
@@ -239,7 +242,7 @@ mod tests {
         ];
         for (name, text, words, pieces) in cases {
             let expected = IndexText { words: words.to_owned(), pieces: pieces.to_owned() };
-            assert_eq!(IndexText::of(text), expected, "{name}");
+            assert_eq!(IndexText::written_into(b"before".to_vec(), text), expected, "{name}");
         }
     }
 

@@ -136,6 +136,31 @@ pub(super) fn for_reading_first(path: &Path) -> Result<(Connection, ReadMode)> {
     }
 }
 
+/// Opens the database of another program read-only, also in a folder that
+/// cannot be written to. The error says what is wrong.
+pub(crate) fn open_foreign(path: &Path) -> Result<Connection, String> {
+    let attempt = |mode: ReadMode| -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = match mode {
+            ReadMode::Shared => Connection::open_with_flags(path, flags)?,
+            ReadMode::Immutable => {
+                Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?
+            }
+        };
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // Nothing is read before the first query.
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    let shared = attempt(ReadMode::Shared);
+    let opened = match shared {
+        Err(_) if has_write_ahead_log(path) => shared,
+        Err(_) => attempt(ReadMode::Immutable),
+        Ok(_) => shared,
+    };
+    opened.map_err(|error| error.to_string())
+}
+
 fn has_write_ahead_log(path: &Path) -> bool {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-wal");

@@ -20,7 +20,8 @@ use super::sessions::{self, session_row, signed, touch};
 use crate::error::{Result, StoreError};
 use crate::journal::StoredEnding;
 use crate::session::{
-    LoadedSession, MessageId, MessagePage, NewSession, PageQuery, Parent, SessionId, SessionMessage, title_of,
+    LoadedSession, MessageId, MessagePage, NewSession, PageQuery, Parent, SessionDates, SessionId, SessionMessage,
+    title_of,
 };
 use crate::stored::{FORMAT, STREAM_FROM, StoredBlock, StoredKind, StoredText, Unreadable, read_metadata};
 
@@ -86,6 +87,17 @@ pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Ti
     }
     let head = conversation.history.head().and_then(|head| rows.get(head.0).copied());
     set_head_row(db, session, head)?;
+    Ok(id)
+}
+
+/// Imports a session whose place in the list depends on its dates.
+pub(super) fn import_dated(
+    db: &Connection,
+    conversation: &Conversation,
+    dates: SessionDates,
+) -> Result<SessionId, DbError> {
+    let id = import(db, conversation, Some(dates.created))?;
+    sessions::set_dates(db, &id, dates)?;
     Ok(id)
 }
 
@@ -173,7 +185,7 @@ pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &M
     let usage = message.usage.unwrap_or_default();
     let unknown = &message.unknown_members;
     let extra = (!unknown.is_empty()).then(|| serde_json::to_string(unknown)).transpose()?;
-    let reply_extra = (!message.extra.is_empty()).then(|| StoredText::of(Cow::Owned(message.extra.to_json())));
+    let reply_extra = (!message.extra.is_empty()).then(|| StoredText::owned(message.extra.to_json()));
     let (thinking_guess, answer_guess) = estimated_tokens(message);
     let count = |count: Option<u64>| count.map(u64::cast_signed);
     db.prepare_cached(
@@ -203,16 +215,24 @@ pub(super) fn write_message(db: &Connection, session: i64, row: i64, message: &M
     ])?;
     let stamp = db.prepare_cached("SELECT stamp FROM message WHERE id = ?1")?.query_row([row], |row| row.get(0))?;
     let context = IndexContext { session, origin, stamp, by_assistant: message.role == Role::Assistant };
+    // Compressing and indexing a block need as much memory as its text, so they share it.
+    let mut scratch = Vec::new();
     for (position, block) in message.blocks.iter().enumerate() {
         let stored = StoredBlock::of(block);
-        let block = insert_block(db, row, position, &stored)?;
-        index_block(db, block, &stored, &context)?;
+        let block = insert_block(db, row, position, &stored, &mut scratch)?;
+        index_block(db, block, &stored, &context, &mut scratch)?;
     }
     Ok(())
 }
 
-fn insert_block(db: &Connection, message: i64, position: usize, stored: &StoredBlock<'_>) -> Result<i64, DbError> {
-    let (metadata, text) = (stored.metadata.to_stored_text(), StoredText::of(Cow::Borrowed(&*stored.text)));
+fn insert_block(
+    db: &Connection,
+    message: i64,
+    position: usize,
+    stored: &StoredBlock<'_>,
+    scratch: &mut Vec<u8>,
+) -> Result<i64, DbError> {
+    let (metadata, text) = (stored.metadata.to_stored_text(), StoredText::of(&stored.text, scratch));
     db.prepare_cached(
         "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -16,22 +16,24 @@ mod search;
 mod sessions;
 mod usage;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aside_core::block::Time;
 use aside_core::conversation::Conversation;
+use aside_core::interchange::Program;
 use aside_core::message::Message;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub(crate) use self::connect::open_foreign;
 use self::error::DbError;
 use crate::error::{Result, StoreError};
 use crate::journal::EventBatch;
 use crate::search::{HitList, SearchQuery};
 use crate::session::{
-    LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionId,
-    SessionInfo, SessionSummary,
+    ImportedSession, LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent, SessionChange,
+    SessionDates, SessionId, SessionInfo, SessionSummary,
 };
 use crate::store::Store;
 use crate::usage::{UsageQuery, UsageRow};
@@ -205,6 +207,14 @@ impl Store for SqliteStore {
         self.write(|db| messages::import(db, conversation, at))
     }
 
+    fn import_dated(&self, conversation: &Conversation, dates: SessionDates) -> Result<SessionId> {
+        self.write(|db| messages::import_dated(db, conversation, dates))
+    }
+
+    fn imported_sessions(&self, program: Program) -> Result<BTreeMap<String, ImportedSession>> {
+        self.read(|db| sessions::imported(db, program))
+    }
+
     fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>> {
         self.read(|db| sessions::list(db, limit))
     }
@@ -256,7 +266,7 @@ impl Store for SqliteStore {
     }
 
     fn extend(&self, reply: MessageId, batch: &EventBatch) -> Result<()> {
-        self.write(|db| batch.rows().try_for_each(|row| replies::extend(db, reply, &row)))
+        self.write(|db| batch.rows().try_for_each(|row| replies::extend(db, reply, row)))
     }
 
     fn finish(&self, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<()> {

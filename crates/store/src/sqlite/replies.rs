@@ -59,11 +59,7 @@ pub(super) fn replay_journal(
 ) -> Result<Message, DbError> {
     let mut statement = db.prepare_cached("SELECT events FROM journal WHERE message = ?1 ORDER BY id")?;
     let rows = statement.query_map([reply.0], |row| row.get::<_, String>(0))?;
-    let mut batches = Vec::new();
-    for row in rows {
-        batches.push(EventBatch::from_json(&row?)?);
-    }
-    let reply = EventBatch::replay(batches);
+    let reply = EventBatch::replay(rows.collect::<Result<Vec<_>, _>>()?)?;
     let usage = (reply.usage != Usage::default()).then_some(reply.usage);
     // Without `finish` it is interrupted, whatever the last event was.
     let message = Message::from_reply(reply, origin);

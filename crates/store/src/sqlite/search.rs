@@ -55,6 +55,7 @@ pub(super) fn index_block(
     row: i64,
     stored: &StoredBlock<'_>,
     context: &IndexContext,
+    scratch: &mut Vec<u8>,
 ) -> Result<(), DbError> {
     let Some(kind) = hit_kind(stored.kind, context.by_assistant) else { return Ok(()) };
     let text = searchable(stored);
@@ -62,13 +63,14 @@ pub(super) fn index_block(
         return Ok(());
     }
     let (text, _) = split_within(&text, INDEXED_BYTES);
-    let IndexText { words, pieces } = IndexText::of(text);
+    let IndexText { words, pieces } = IndexText::written_into(std::mem::take(scratch), text);
     let mut meta = format!("{} s{}", meta_kind(kind), context.session);
     if let Some(origin) = context.origin {
         meta.push_str(&format!(" m{origin}"));
     }
     db.prepare_cached("INSERT INTO word (rowid, words, pieces, meta) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![row, words, pieces, meta])?;
+    *scratch = words.into_bytes();
     db.prepare_cached(
         "INSERT INTO day (day, first_block) VALUES (?1, ?2)
          ON CONFLICT (day) DO UPDATE SET first_block = excluded.first_block

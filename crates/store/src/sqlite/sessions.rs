@@ -5,12 +5,20 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use aside_core::block::Time;
 use aside_core::conversation::ToolSpec;
+use aside_core::interchange::{Program, imported_from};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use serde::{Deserialize, Serialize};
 
 use super::error::DbError;
 use crate::error::{Result, SessionCandidate, StoreError};
-use crate::session::{MessageId, NewSession, SessionChange, SessionFolder, SessionId, SessionInfo, SessionSummary};
+use crate::session::{
+    ImportedSession, MessageId, NewSession, SessionChange, SessionDates, SessionFolder, SessionId, SessionInfo,
+    SessionSummary,
+};
+
+/// The most recently used session first. Sessions that were imported by date
+/// share a number with the session before them.
+const NEWEST_FIRST: &str = "touched DESC, changed DESC, id DESC";
 
 /// A tool as it is stored.
 #[derive(Serialize, Deserialize)]
@@ -67,23 +75,49 @@ pub(super) fn session_row(db: &Connection, id: &SessionId) -> Result<i64, DbErro
 
 /// Marks a session as the most recently used one, independent of the clock.
 pub(super) fn touch(db: &Connection, session: i64) -> Result<(), DbError> {
-    db.prepare_cached(
+    db.prepare_cached(&format!(
         "UPDATE session SET changed = ?2,
-           touched = (SELECT max(touched) FROM session) + (touched < (SELECT max(touched) FROM session))
+           touched = (SELECT max(touched) FROM session)
+             + (id <> (SELECT id FROM session ORDER BY {NEWEST_FIRST} LIMIT 1))
          WHERE id = ?1",
-    )?
+    ))?
     .execute(params![session, signed(super::now())])?;
     Ok(())
 }
 
+/// Moves a new session above the sessions that were last used before it.
+pub(super) fn set_dates(db: &Connection, id: &SessionId, dates: SessionDates) -> Result<(), DbError> {
+    let session = session_row(db, id)?;
+    db.prepare_cached(
+        "UPDATE session SET created = ?2, changed = ?3,
+           touched = coalesce((SELECT max(touched) FROM session WHERE id <> ?1 AND changed <= ?3), 0)
+         WHERE id = ?1",
+    )?
+    .execute(params![session, signed(dates.created), signed(dates.changed)])?;
+    Ok(())
+}
+
+pub(super) fn imported(db: &Connection, program: Program) -> Result<BTreeMap<String, ImportedSession>, DbError> {
+    let mut statement = db.prepare_cached("SELECT name, title, extra FROM session WHERE extra IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    let mut found = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let extra: Vec<(String, String)> = serde_json::from_str(&row.get::<_, String>(2)?)?;
+        if let Some((_, session)) = imported_from(&extra).filter(|(from, _)| *from == program) {
+            found.insert(session, ImportedSession { id: SessionId(row.get(0)?), title: row.get(1)? });
+        }
+    }
+    Ok(found)
+}
+
 pub(super) fn list(db: &Connection, limit: usize) -> Result<Vec<SessionSummary>, DbError> {
-    summaries(db, "ORDER BY touched DESC, id DESC LIMIT ?1", params![row_limit(limit)])
+    summaries(db, &format!("ORDER BY {NEWEST_FIRST} LIMIT ?1"), params![row_limit(limit)])
 }
 
 pub(super) fn list_by_folder(db: &Connection, root: &str, limit: usize) -> Result<Vec<SessionSummary>, DbError> {
-    let order = "ORDER BY CASE WHEN root = ?2 THEN 0 WHEN root IS NOT NULL THEN 1 ELSE 2 END,
-                 touched DESC, id DESC LIMIT ?1";
-    summaries(db, order, params![row_limit(limit), root])
+    let order =
+        format!("ORDER BY CASE WHEN root = ?2 THEN 0 WHEN root IS NOT NULL THEN 1 ELSE 2 END, {NEWEST_FIRST} LIMIT ?1");
+    summaries(db, &order, params![row_limit(limit), root])
 }
 
 fn row_limit(limit: usize) -> i64 {
@@ -116,7 +150,7 @@ fn folder(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<SessionFolder
 pub(super) fn find(db: &Connection, word: &str) -> Result<SessionId, DbError> {
     let word = word.trim();
     let candidates = |condition: &str| -> Result<Vec<SessionCandidate>, DbError> {
-        let sql = format!("SELECT name, title FROM session WHERE {condition} ORDER BY touched DESC");
+        let sql = format!("SELECT name, title FROM session WHERE {condition} ORDER BY {NEWEST_FIRST}");
         let mut statement = db.prepare_cached(&sql)?;
         let rows = statement
             .query_map([word], |row| Ok(SessionCandidate { id: SessionId(row.get(0)?), title: row.get(1)? }))?;

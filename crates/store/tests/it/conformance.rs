@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use aside_core::block::{Block, Time};
 use aside_core::conversation::{Conversation, ToolSpec};
 use aside_core::history::History;
+use aside_core::interchange::Program;
 use aside_core::message::{Message, Role};
-use aside_store::session::{NewReply, NewSession, PageQuery, Parent, SessionChange, SessionFolder};
+use aside_store::session::{
+    ImportedSession, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionDates, SessionFolder,
+};
 use aside_store::{EventBatch, MessageId, SessionId, Store, StoreError};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -203,6 +206,48 @@ fn sessions_are_listed_by_last_use_even_when_the_clock_goes_back() {
         store.append(&store.lock_session(&a).unwrap(), Parent::Head, &at(user("old clock"), 1)).unwrap();
         assert_eq!(order(10), [a.clone(), c, b], "{name}");
         assert_eq!(order(1), [a], "{name}");
+    });
+}
+
+#[test]
+fn p11_sessions_imported_by_date_are_listed_among_those_of_their_time() {
+    each(|name, store| {
+        let own = |time| store.create(&NewSession { at: Some(Time(time)), ..NewSession::default() }).unwrap();
+        let imported = |time| {
+            let dates = SessionDates { created: Time(time - 1), changed: Time(time) };
+            store.import_dated(&Conversation::default(), dates).unwrap()
+        };
+        let order = || -> Vec<SessionId> { store.sessions(10).unwrap().into_iter().map(|one| one.id).collect() };
+        let (old, new) = (own(1_000), own(5_000));
+        let (last, first, between, newest) = (imported(2_000), imported(500), imported(1_500), imported(9_000));
+        let expected = [&newest, &new, &last, &between, &old, &first].map(SessionId::clone);
+        assert_eq!(order(), expected, "{name}");
+        // A session that is used is the first, wherever it was.
+        for used in [&new, &first, &newest] {
+            store.set_head(&store.lock_session(used).unwrap(), None).unwrap();
+            assert_eq!(order().first(), Some(used), "{name}");
+        }
+        assert_eq!(store.session(&between).unwrap().created, Time(1_499), "{name}");
+    });
+}
+
+#[test]
+fn p11_imported_sessions_are_known_by_the_ids_of_their_program() {
+    each(|name, store| {
+        let from = |program: &str, session: &str, title: &str| {
+            let extra = format!(r#"{{"program":"{program}","session":"{session}"}}"#);
+            let extra = vec![("folder".to_owned(), "\"/w\"".to_owned()), ("importedFrom".to_owned(), extra)];
+            let title = Some(title.to_owned());
+            store.import(&Conversation { title, extra, ..Conversation::default() }, None).unwrap()
+        };
+        let (one, _two) = (from("codex", "s1", "One"), from("claude", "s2", "Two"));
+        let _odd = from("unknown", "s3", "Three");
+        store.create(&new_session()).unwrap();
+        let known = store.imported_sessions(Program::Codex).unwrap();
+        let expected = ImportedSession { id: one.clone(), title: Some("One".to_owned()) };
+        assert_eq!(known, BTreeMap::from([("s1".to_owned(), expected)]), "{name}");
+        store.delete(&one).unwrap();
+        assert!(store.imported_sessions(Program::Codex).unwrap().is_empty(), "{name}: a deleted session is not known");
     });
 }
 

@@ -13,6 +13,7 @@
 mod arbitrary;
 mod conformance;
 mod failures;
+mod foreign_databases;
 mod kill;
 mod recorder;
 mod search;

@@ -54,11 +54,12 @@ impl App {
                 }
                 self.transcript.refiled(block, to);
             }
+            Update::ClosedAsStreamed { block, span, sealed_bytes } => {
+                self.block_ended();
+                self.transcript.closed_as_streamed(block, span, sealed_bytes);
+            }
             Update::Closed { block, value } => {
-                // Unknown until the next block begins.
-                if matches!(self.activity, TurnActivity::Thinking | TurnActivity::Writing) {
-                    self.activity = TurnActivity::Waiting;
-                }
+                self.block_ended();
                 self.transcript.closed(block, &value);
             }
             Update::Emptied { block } => self.transcript.emptied(block),
@@ -89,7 +90,7 @@ impl App {
             Update::Restored(messages) => {
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();
-                self.transcript.restore(messages);
+                self.transcript.restore(&messages);
             }
             Update::NotSent { text, what, hint } => self.not_sent(&text, what, hint),
             Update::Undone(question) => self.undone(&question),
@@ -104,6 +105,13 @@ impl App {
             Update::Suspend => return vec![Command::Terminal(TerminalAction::Suspend)],
         }
         Vec::new()
+    }
+
+    /// What comes next is unknown until the next block begins.
+    fn block_ended(&mut self) {
+        if matches!(self.activity, TurnActivity::Thinking | TurnActivity::Writing) {
+            self.activity = TurnActivity::Waiting;
+        }
     }
 
     fn apply_usage(&mut self, usage: Usage) {

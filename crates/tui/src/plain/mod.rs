@@ -9,8 +9,9 @@ mod output;
 mod wording;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
-use aside_core::block::{Block, Thinking};
+use aside_core::block::{Block, ThinkingSpan};
 use aside_core::event::{BlockId, ProseKind};
 use aside_core::message::{Message, Role};
 use aside_core::permission_question::QuestionLayout;
@@ -19,6 +20,7 @@ use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 
 use crate::app::undone_message;
+use crate::text::LazyText;
 use crate::transcript::thinking::{ThinkingBlock, duration};
 use crate::transcript::{notice_text, turn_end_notice};
 use aside_front::{Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
@@ -185,8 +187,11 @@ impl PlainSession {
         match update {
             Update::Opened { block, opening } => self.opened(block, &opening),
             Update::Grew { block, text } => self.grew(block, &text),
-            Update::Item { block } => self.grew(block, "\n\n"),
+            Update::Item { block } => self.item(block),
             Update::Refiled { block, to } => self.refiled(block, to),
+            Update::ClosedAsStreamed { block, span, sealed_bytes } => {
+                self.closed_as_streamed(block, span, sealed_bytes)
+            }
             Update::Closed { block, value } => self.closed(block, &value),
             Update::Emptied { block } => drop(self.blocks.remove(&block)),
             Update::Sending(sending) => self.sending(*sending),
@@ -254,6 +259,13 @@ impl PlainSession {
         self.blocks.insert(block, StreamingBlock { kind, text: String::new(), written: 0, guard });
     }
 
+    /// Each item but the first begins after a blank line.
+    fn item(&mut self, block: BlockId) {
+        if self.blocks.get(&block).is_some_and(|streaming| !streaming.text.is_empty()) {
+            self.grew(block, "\n\n");
+        }
+    }
+
     fn grew(&mut self, block: BlockId, text: &str) {
         let view = self.status.view;
         let Some(streaming) = self.blocks.get_mut(&block) else { return };
@@ -297,13 +309,30 @@ impl PlainSession {
         }
     }
 
+    /// Prints the rest of a finished block, whose text is what its deltas said.
+    fn closed_as_streamed(&mut self, block: BlockId, span: Option<ThinkingSpan>, sealed_bytes: usize) {
+        let Some(StreamingBlock { kind, text, written, .. }) = self.blocks.remove(&block) else { return };
+        let written = text.get(..written).unwrap_or("");
+        match kind {
+            StreamKind::Text => self.write_rest(OutputSection::Answer, written, &text),
+            StreamKind::Thinking => {
+                let thinking = ThinkingBlock::finished(LazyText::new(&text), span, sealed_bytes);
+                self.close_thinking(written, &text, &thinking);
+            }
+            StreamKind::Other => (),
+        }
+    }
+
     /// Prints the rest of a finished block.
     fn closed(&mut self, block: BlockId, value: &Block) {
         let streaming = self.blocks.remove(&block);
         let written = streaming.as_ref().map_or("", |streaming| streaming.text.get(..streaming.written).unwrap_or(""));
         match value {
             Block::Text(text) => self.write_rest(OutputSection::Answer, written, &text.text),
-            Block::Thinking(thinking) => self.close_thinking(written, thinking),
+            Block::Thinking(thinking) => {
+                let text = thinking.text();
+                self.close_thinking(written, text, &ThinkingBlock::restored(thinking, LazyText::new(text)));
+            }
             Block::Unmodelled(_) => self.note("the provider sent something aside does not know; it is kept"),
             Block::Media(image) => self.note(&image.describe()),
             // Printed when the call runs.
@@ -321,8 +350,7 @@ impl PlainSession {
         }
     }
 
-    fn close_thinking(&mut self, written: &str, thinking: &Thinking) {
-        let block = ThinkingBlock::finished(thinking);
+    fn close_thinking(&mut self, written: &str, text: &str, block: &ThinkingBlock) {
         let in_full = streams_thinking(self.status.view) || !written.is_empty();
         match self.status.view {
             ThinkingDisplay::Off => (),
@@ -332,9 +360,9 @@ impl PlainSession {
                 }
             }
             ThinkingDisplay::Full | ThinkingDisplay::Live | ThinkingDisplay::Collapsed => {
-                let readable = !thinking.text().trim().is_empty();
+                let readable = !text.trim().is_empty();
                 if readable {
-                    self.write_rest(OutputSection::Thinking, written, thinking.text());
+                    self.write_rest(OutputSection::Thinking, written, text);
                 }
                 match (readable, block.plain_summary()) {
                     (true, _) => self.output.line(block.plain_duration().as_deref().unwrap_or("Thought done")),
@@ -345,7 +373,7 @@ impl PlainSession {
         }
         self.output.end();
         let written = if in_full { ThinkingShown::InFull } else { ThinkingShown::No };
-        self.last_thinking = Some((thinking.text().to_owned(), written));
+        self.last_thinking = Some((text.to_owned(), written));
     }
 
     fn turn_ended(&mut self, end: &TurnEnd) {
@@ -361,7 +389,8 @@ impl PlainSession {
             | TurnEnd::Oversized { .. }
             | TurnEnd::Failed(_)
             | TurnEnd::Unreachable(_)
-            | TurnEnd::OutOfSteps(_) => true,
+            | TurnEnd::OutOfSteps(_)
+            | TurnEnd::OutOfMoney { .. } => true,
         };
         // The reply has nothing else, so the thinking is printed after all.
         if let (TurnEnd::ThinkingOnly { .. }, Some((text, ThinkingShown::No))) = (end, &self.last_thinking)
@@ -389,13 +418,13 @@ impl PlainSession {
     }
 
     /// Prints the session title and the last exchange, not the whole history.
-    fn restored(&mut self, messages: &[Message]) {
+    fn restored(&mut self, messages: &[Arc<Message>]) {
         let count = messages.iter().filter(|message| message.role != Role::System).count();
         let title = self.status.title.as_ref().map(|title| format!(" \"{title}\"")).unwrap_or_default();
         self.output.line(&format!("Session{title}: {count} messages"));
         let last = |role: Role| messages.iter().rev().find(|message| message.role == role && !message.is_answer_now());
         for (role, who) in [(Role::User, "You said"), (Role::Assistant, "The answer was")] {
-            let text = last(role).map(wording::text_of).unwrap_or_default();
+            let text = last(role).map(|message| wording::text_of(message)).unwrap_or_default();
             if !text.trim().is_empty() {
                 self.output.line(&format!("{who}: {}", text.trim()));
             }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use aside_core::block::{
-    Arguments, CallId, Seal, SealKind, Seals, Text, ThinkingContent, ThinkingSpan, Time, ToolCall, ToolResult,
+    Arguments, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time, ToolCall, ToolResult,
 };
 use aside_core::event::{Ending, ReplyEnd};
 use expect_test::{Expect, expect};

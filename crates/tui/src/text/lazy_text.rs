@@ -13,6 +13,7 @@ use super::highlight_jobs::{HighlightId, HighlightJob, HighlightResult, Highligh
 use super::markdown_markers;
 use super::markdown_view::MarkdownView;
 use super::row::Row;
+use super::shared_text::SharedText;
 
 /// A section ends at the first block border after this many bytes,
 const SECTION_TARGET: usize = 8 * 1024;
@@ -28,7 +29,7 @@ const MAX_INFO: usize = 40;
 #[derive(Debug)]
 pub struct LazyText {
     /// A complete text that has not been split yet.
-    whole: Option<String>,
+    whole: Option<WholeText>,
     /// Finished sections.
     done: Vec<Section>,
     /// The section that grows.
@@ -42,6 +43,21 @@ pub struct LazyText {
     border: BlockBorder,
     /// All rows, while the reader needs them.
     all: Option<AllRows>,
+}
+
+#[derive(Debug)]
+enum WholeText {
+    Own(String),
+    Shared(SharedText),
+}
+
+impl WholeText {
+    fn as_str(&self) -> &str {
+        match self {
+            WholeText::Own(text) => text,
+            WholeText::Shared(shared) => shared.as_str(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -150,40 +166,69 @@ impl Default for LazyText {
 impl LazyText {
     pub fn new(text: &str) -> LazyText {
         let mut long = LazyText::default();
-        long.whole = Some(long.filter.take(text).into_owned());
+        long.whole = Some(WholeText::Own(long.filter.take(text).into_owned()));
         long
     }
 
-    /// Avoids a copy if nothing has to be removed.
-    pub fn owned(text: String) -> LazyText {
+    /// A complete text. It is copied only if something has to be removed from it.
+    pub fn shared(shared: SharedText) -> LazyText {
         let mut long = LazyText::default();
-        let other = match long.filter.take(&text) {
+        let removed = match long.filter.take(shared.as_str()) {
             Cow::Borrowed(_) => None,
-            Cow::Owned(other) => Some(other),
+            Cow::Owned(safe) => Some(safe),
         };
-        long.whole = Some(other.unwrap_or(text));
+        long.whole = Some(removed.map_or(WholeText::Shared(shared), WholeText::Own));
         long
     }
 
     /// Splits a complete text, once sections are needed.
     fn split_whole(&mut self) {
-        if let Some(whole) = self.whole.take() {
-            self.push_safe(&whole);
-            self.finish();
+        match self.whole.take() {
+            Some(WholeText::Own(text)) => {
+                self.push_safe(&text);
+                self.finish();
+            }
+            Some(WholeText::Shared(shared)) => {
+                // One section at a time, so that there is no second copy of the text.
+                let mut at = 0;
+                for piece in shared.as_str().split_inclusive('\n') {
+                    let before = self.done.len();
+                    self.push_piece(piece);
+                    self.done.iter_mut().skip(before).for_each(|section| at = section.share(&shared, at));
+                }
+                self.last.share(&shared, at);
+                self.done.shrink_to_fit();
+            }
+            None => (),
+        }
+    }
+
+    /// Refers to a recorded text instead of keeping a copy, if it is the same.
+    pub fn share(&mut self, shared: &SharedText) {
+        if !self.equals(shared.as_str()) {
+            return;
+        }
+        if let Some(whole) = &mut self.whole {
+            *whole = WholeText::Shared(shared.clone());
+            return;
+        }
+        let mut at = 0;
+        for section in self.done.iter_mut().chain([&mut self.last]) {
+            at = section.share(shared, at);
         }
     }
 
     /// The text, safe to display.
     pub fn source(&self) -> Cow<'_, str> {
         match self.done.as_slice() {
-            [] => Cow::Borrowed(self.whole.as_deref().unwrap_or(self.last.own_text())),
+            [] => Cow::Borrowed(self.whole.as_ref().map_or(self.last.own_text(), WholeText::as_str)),
             _ => Cow::Owned(self.all_sections().map(Section::own_text).collect()),
         }
     }
 
     /// The first kilobytes.
     pub fn start(&self) -> &str {
-        if let Some(whole) = &self.whole {
+        if let Some(whole) = self.whole.as_ref().map(WholeText::as_str) {
             return whole.get(..char_floor(whole, SECTION_TARGET)).unwrap_or(whole);
         }
         self.done.first().unwrap_or(&self.last).own_text()
@@ -271,9 +316,9 @@ impl LazyText {
 
     fn begin_section(&mut self, before: SectionGap) {
         let opener = self.fence.as_ref().map(OpenFence::opener).unwrap_or_default();
-        // The section is full; frees spare capacity.
-        self.last.doc.finish();
-        let next = Section { doc: MarkdownView::new(&opener), before, opener: opener.len() };
+        // The section is full; the next one uses its spare memory.
+        let doc = MarkdownView::with_buffer(self.last.doc.take_buffer(), &opener);
+        let next = Section { doc, before, opener: opener.len() };
         self.done.push(std::mem::replace(&mut self.last, next));
     }
 
@@ -306,7 +351,7 @@ impl LazyText {
 
     /// The whole text, in the parts that hold it.
     fn parts(&self) -> impl Iterator<Item = &str> {
-        self.whole.as_deref().into_iter().chain(self.all_sections().map(Section::own_text))
+        self.whole.as_ref().map(WholeText::as_str).into_iter().chain(self.all_sections().map(Section::own_text))
     }
 
     /// No more text follows; frees spare capacity.
@@ -413,6 +458,16 @@ impl OpenFence {
 }
 
 impl Section {
+    /// Refers to the text that begins at this byte of a shared one. Returns where it ends there.
+    fn share(&mut self, shared: &SharedText, from: usize) -> usize {
+        let to = from + self.own_text().len();
+        // The repeated fence of a section that continues code is not in the shared text.
+        if self.opener == 0 {
+            self.doc.share(shared, from..to);
+        }
+        to
+    }
+
     fn own_text(&self) -> &str {
         self.doc.source().get(self.opener..).unwrap_or("")
     }

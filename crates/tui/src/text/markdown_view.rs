@@ -1,12 +1,15 @@
 //! A growing Markdown text. Finished blocks are parsed and laid out once; only the pending block is
 //! parsed again, at most once per frame.
 
+use std::ops::Range;
+
 use aside_core::terminal_text::TerminalFilter;
 
 use super::base_style::BaseStyle;
 use super::highlight_jobs::{HighlightId, HighlightJob, HighlightResult, HighlightedRows, Highlights};
 use super::layout::DocLayout;
 use super::row::Row;
+use super::shared_text::{SharedText, TextSource};
 
 /// From this length on, a source that is built from sections grows in steps of this many bytes.
 const EXACT_FROM: usize = 8 * 1024;
@@ -15,7 +18,7 @@ const EXACT_STEP: usize = 1024;
 /// A text, its rows at some width, and the highlights of its code.
 #[derive(Debug, Default)]
 pub struct MarkdownView {
-    source: String,
+    source: TextSource,
     filter: TerminalFilter,
     /// `None` for most texts, which are not visible.
     layout: Option<Box<DocLayout>>,
@@ -29,34 +32,64 @@ impl MarkdownView {
         doc
     }
 
+    /// The same, with memory to grow in.
+    pub(super) fn with_buffer(buffer: String, text: &str) -> MarkdownView {
+        let mut doc = MarkdownView { source: TextSource::Own(buffer), ..MarkdownView::default() };
+        doc.push(text);
+        doc
+    }
+
+    /// No more text follows: keeps exactly as much memory as it needs, and returns the rest of it empty.
+    pub(super) fn take_buffer(&mut self) -> String {
+        let exact = TextSource::Own(self.source.as_str().to_owned());
+        match std::mem::replace(&mut self.source, exact) {
+            TextSource::Own(mut buffer) => {
+                buffer.clear();
+                buffer
+            }
+            TextSource::Shared(..) => String::new(),
+        }
+    }
+
     /// The text, safe to display.
     pub fn source(&self) -> &str {
-        &self.source
+        self.source.as_str()
     }
 
     pub fn is_blank(&self) -> bool {
-        self.source.trim().is_empty()
+        self.source().trim().is_empty()
     }
 
     /// Costs only as much as the new text.
     pub fn push(&mut self, text: &str) {
         let shown = self.filter.take(text);
-        self.source.push_str(&shown);
+        self.source.edit(|source| source.push_str(&shown));
     }
 
     /// The same for text that is already safe to display.
     pub(super) fn push_safe(&mut self, shown: &str) {
-        let needed = self.source.len() + shown.len();
-        // A section ends soon after this, so doubling would reserve twice its size.
-        if needed > self.source.capacity() && needed > EXACT_FROM {
-            self.source.reserve_exact(shown.len() + EXACT_STEP);
-        }
-        self.source.push_str(shown);
+        self.source.edit(|source| {
+            let needed = source.len() + shown.len();
+            // A section ends soon after this, so doubling would reserve twice its size.
+            if needed > source.capacity() && needed > EXACT_FROM {
+                source.reserve_exact(shown.len() + EXACT_STEP);
+            }
+            source.push_str(shown);
+        });
     }
 
     /// No more text follows; frees spare capacity.
     pub fn finish(&mut self) {
-        self.source.shrink_to_fit();
+        if let TextSource::Own(text) = &mut self.source {
+            text.shrink_to_fit();
+        }
+    }
+
+    /// Refers to the same text elsewhere instead of keeping a copy.
+    pub(super) fn share(&mut self, shared: &SharedText, range: Range<usize>) {
+        let source = TextSource::Shared(shared.clone(), range);
+        debug_assert_eq!(source.as_str(), self.source(), "only equal text is shared");
+        self.source = source;
     }
 
     /// Drops the rows. They are laid out again when needed.
@@ -80,14 +113,14 @@ impl MarkdownView {
             Some(_) | None => Box::new(DocLayout::new(width, base)),
         };
         let layout = self.layout.insert(layout);
-        layout.grow(&self.source);
+        layout.grow(self.source.as_str());
         HighlightedRows::new(layout.rows(), &self.highlights)
     }
 
     /// The next code to highlight in the laid-out part.
     pub fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
         let layout = self.layout.as_ref()?;
-        self.highlights.next_job(&self.source, layout.codes(), layout.settled_code(), next)
+        self.highlights.next_job(self.source.as_str(), layout.codes(), layout.settled_code(), next)
     }
 
     /// Whether the laid-out part contains code.

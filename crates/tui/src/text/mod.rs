@@ -14,6 +14,7 @@ mod markdown;
 mod markdown_markers;
 pub mod markdown_view;
 pub mod row;
+mod shared_text;
 mod table;
 pub mod wrap;
 
@@ -24,4 +25,5 @@ pub use markdown_view::MarkdownView;
 pub use row::{
     CodePosition, FontStyle, Row, RowBackground, RowMark, RowStart, Saturation, Span, SyntaxToken, TextRole,
 };
+pub use shared_text::SharedText;
 pub use wrap::{Break, Margin, width_of, wrap};

@@ -1,7 +1,9 @@
 //! Turns engine updates into transcript items. A stored history takes the same path, so that a
 //! restored session looks the same.
 
-use aside_core::block::{Block, ToolResult};
+use std::sync::Arc;
+
+use aside_core::block::{Block, ThinkingSpan, ToolResult};
 use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::turn::{TurnEnd, TurnNotice};
@@ -11,7 +13,7 @@ use super::item::TranscriptItem;
 use super::thinking::ThinkingBlock;
 use super::tool::ToolBlock;
 use super::{BlockPosition, ScrollPos, Transcript};
-use crate::text::{LazyText, MarkdownView, TextRole};
+use crate::text::{LazyText, MarkdownView, SharedText, TextRole};
 use aside_front::{CommandOutput, OpenedBlock, Sending};
 
 /// Shown where the user asked for the answer instead of more thinking.
@@ -129,6 +131,21 @@ impl Transcript {
                 | TranscriptItem::Output(_),
                 _,
             ) => (),
+        }
+    }
+
+    /// The block is complete, and its text was shown.
+    pub fn closed_as_streamed(&mut self, block: BlockId, span: Option<ThinkingSpan>, sealed_bytes: usize) {
+        match self.item_of(block) {
+            Some(TranscriptItem::Text(doc)) => doc.finish(),
+            Some(TranscriptItem::Thinking(thinking)) => thinking.close_as_streamed(span, sealed_bytes),
+            Some(
+                TranscriptItem::User(_)
+                | TranscriptItem::Tool(_)
+                | TranscriptItem::Notice(_)
+                | TranscriptItem::Output(_),
+            )
+            | None => (),
         }
     }
 
@@ -272,7 +289,7 @@ impl Transcript {
     }
 
     /// Shows a recorded message unless it was already shown live.
-    pub fn recorded(&mut self, message: &Message) {
+    pub fn recorded(&mut self, message: &Arc<Message>) {
         match message.role {
             Role::User if message.is_answer_now() => {
                 self.push(TranscriptItem::notice(TextRole::Muted, ANSWER_NOW_NOTICE))
@@ -283,7 +300,21 @@ impl Transcript {
                 self.push_user(message);
             }
             Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
-            Role::Assistant | Role::System => (),
+            Role::Assistant => self.share_text(message),
+            Role::System => (),
+        }
+    }
+
+    /// Refers to the text of a recorded reply instead of keeping a copy.
+    fn share_text(&mut self, message: &Arc<Message>) {
+        let mut docs = self.items.iter_mut().skip(self.reply_start).filter_map(TranscriptItem::reply_text);
+        for (block, _) in message.blocks.iter().enumerate() {
+            let shared = SharedText::new(message, block);
+            if shared.as_str().is_empty() {
+                continue;
+            }
+            let Some(doc) = docs.next() else { return };
+            doc.share(&shared);
         }
     }
 
@@ -303,7 +334,8 @@ impl Transcript {
             | TurnEnd::Empty
             | TurnEnd::Length
             | TurnEnd::Declined(_)
-            | TurnEnd::OutOfSteps(_) => false,
+            | TurnEnd::OutOfSteps(_)
+            | TurnEnd::OutOfMoney { .. } => false,
         };
         self.end_running_thinking(interrupted);
         for item in self.items.iter_mut().skip(self.turn_start) {
@@ -364,7 +396,7 @@ impl Transcript {
     }
 
     /// Replaces the transcript with a history.
-    pub fn restore(&mut self, messages: Vec<Message>) {
+    pub fn restore(&mut self, messages: &[Arc<Message>]) {
         self.items.clear();
         self.laid_out.clear();
         self.message_starts.clear();
@@ -372,9 +404,8 @@ impl Transcript {
         self.calls.clear();
         (self.top, self.follow, self.focus, self.unrecorded_prompts) = (ScrollPos::default(), true, None, 0);
         self.hint_item = None;
-        let nudges: Vec<bool> = messages.iter().map(Message::is_answer_now).collect();
-        // Consumes each message before the next is copied, to save memory.
-        for (at, message) in messages.into_iter().enumerate() {
+        let nudges: Vec<bool> = messages.iter().map(|message| message.is_answer_now()).collect();
+        for (at, message) in messages.iter().enumerate() {
             self.message_starts.push(self.items.len());
             match message.role {
                 Role::System => (),
@@ -383,7 +414,7 @@ impl Transcript {
                 }
                 Role::User => {
                     self.begin_turn();
-                    self.push_user(&message);
+                    self.push_user(message);
                 }
                 Role::Assistant => self.push_reply(message, nudges.get(at + 1) == Some(&true)),
                 Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
@@ -410,7 +441,7 @@ impl Transcript {
     }
 
     /// A reply that was interrupted by answer-now continues in the next message.
-    fn push_reply(&mut self, message: Message, continues: bool) {
+    fn push_reply(&mut self, message: &Arc<Message>, continues: bool) {
         self.reply_start = self.items.len();
         let only_thinking = !message.blocks.is_empty()
             && message.blocks.iter().all(|block| matches!(block, Block::Thinking(_)))
@@ -418,13 +449,15 @@ impl Transcript {
                 .blocks
                 .iter()
                 .any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
-        for block in message.blocks {
+        for (at, block) in message.blocks.iter().enumerate() {
+            let shared = || LazyText::shared(SharedText::new(message, at));
             match block {
                 Block::Thinking(thinking) => {
-                    self.push(TranscriptItem::Thinking(Box::new(ThinkingBlock::restored(thinking))))
+                    self.push(TranscriptItem::Thinking(Box::new(ThinkingBlock::restored(thinking, shared()))));
                 }
+                Block::Text(_) if self.preceding_text().is_none() => self.push(TranscriptItem::Text(shared())),
                 Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
-                    self.push_block(&block)
+                    self.push_block(block)
                 }
             }
         }
@@ -452,7 +485,10 @@ impl Transcript {
 fn finished_item(block: &Block) -> Option<TranscriptItem> {
     Some(match block {
         Block::Text(text) => TranscriptItem::Text(LazyText::new(&text.text)),
-        Block::Thinking(thinking) => TranscriptItem::Thinking(Box::new(ThinkingBlock::finished(thinking))),
+        Block::Thinking(thinking) => {
+            let doc = LazyText::new(thinking.text());
+            TranscriptItem::Thinking(Box::new(ThinkingBlock::restored(thinking, doc)))
+        }
         Block::ToolCall(call) => TranscriptItem::Tool(Box::new(ToolBlock::finished(call))),
         Block::ToolResult(_) => return None,
         Block::Media(media) => TranscriptItem::notice(TextRole::Muted, &media.describe()),

@@ -58,6 +58,19 @@ impl TranscriptItem {
         TranscriptItem::User(UserPrompt::new(text))
     }
 
+    /// The text of a reply that is not empty.
+    pub fn reply_text(&mut self) -> Option<&mut LazyText> {
+        let doc = match self {
+            TranscriptItem::Text(text) => text,
+            TranscriptItem::Thinking(thinking) => thinking.text_mut(),
+            TranscriptItem::User(_)
+            | TranscriptItem::Tool(_)
+            | TranscriptItem::Notice(_)
+            | TranscriptItem::Output(_) => return None,
+        };
+        (!doc.is_empty()).then_some(doc)
+    }
+
     /// Whether it takes no rows. Needs no layout.
     pub fn is_hidden(&self, view: ThinkingDisplay) -> bool {
         match self {

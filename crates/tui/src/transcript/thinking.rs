@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use aside_core::block::{SummaryItem, Thinking, ThinkingContent, ThinkingSpan as Times, Time};
+use aside_core::block::{SummaryItem, Thinking, ThinkingSpan as Times, Time};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 
@@ -107,11 +107,16 @@ impl ThinkingBlock {
         }
     }
 
-    /// A finished block. It takes the same path as a live one.
-    pub fn finished(thinking: &Thinking) -> ThinkingBlock {
-        let mut block = ThinkingBlock { loop_watch: LoopWatch::default(), ..ThinkingBlock::begin(None) };
-        block.close(thinking);
+    /// A finished block.
+    pub fn finished(doc: LazyText, span: Option<Times>, sealed_bytes: usize) -> ThinkingBlock {
+        let mut block = ThinkingBlock { doc, loop_watch: LoopWatch::default(), ..ThinkingBlock::begin(None) };
+        block.settle(span, sealed_bytes);
         block
+    }
+
+    /// A block from the history; `doc` is its text.
+    pub fn restored(thinking: &Thinking, doc: LazyText) -> ThinkingBlock {
+        ThinkingBlock::finished(doc, thinking.span, sealed_bytes(thinking))
     }
 
     pub fn push(&mut self, text: &str) {
@@ -151,7 +156,7 @@ impl ThinkingBlock {
 
     /// A summary item begins.
     pub fn item(&mut self) {
-        if !self.doc.is_blank() {
+        if !self.doc.is_empty() {
             self.push("\n\n");
         }
         self.current = Some(LazyText::default());
@@ -166,29 +171,28 @@ impl ThinkingBlock {
             (self.title, self.first_title) = (None, OnceCell::new());
         }
         self.doc.finish();
-        self.settle(thinking);
+        self.settle(thinking.span, sealed_bytes(thinking));
     }
 
-    /// A finished block that owns its text.
-    pub fn restored(mut thinking: Thinking) -> ThinkingBlock {
-        let mut block = ThinkingBlock { loop_watch: LoopWatch::default(), ..ThinkingBlock::begin(None) };
-        if let ThinkingContent::Open { text } | ThinkingContent::Sealed { text, .. } = &mut thinking.content {
-            block.doc = LazyText::owned(std::mem::take(text));
-        }
-        block.settle(&thinking);
-        block
+    /// The deltas were all of it.
+    pub fn close_as_streamed(&mut self, span: Option<Times>, sealed_bytes: usize) {
+        self.loop_watch.stop();
+        self.doc.finish();
+        self.settle(span, sealed_bytes);
+    }
+
+    /// The whole text.
+    pub fn text_mut(&mut self) -> &mut LazyText {
+        &mut self.doc
     }
 
     /// Sets everything but the text.
-    fn settle(&mut self, thinking: &Thinking) {
+    fn settle(&mut self, span: Option<Times>, sealed_bytes: usize) {
         self.current = None;
         self.line = String::new();
-        self.times = thinking.span;
-        if self.doc.is_blank()
-            && let Some(seals) = thinking.seals()
-        {
-            let bytes = [&seals.signature, &seals.encrypted].into_iter().flatten().map(|seal| seal.payload.len()).sum();
-            self.readable = Readability::HiddenByProvider(bytes);
+        self.times = span;
+        if self.doc.is_blank() && sealed_bytes > 0 {
+            self.readable = Readability::HiddenByProvider(sealed_bytes);
         }
         self.end();
     }
@@ -443,6 +447,11 @@ impl ThinkingBlock {
         self.tail = Vec::new();
         self.note = None;
     }
+}
+
+fn sealed_bytes(thinking: &Thinking) -> usize {
+    let seals = thinking.seals().into_iter().flat_map(|seals| [&seals.signature, &seals.encrypted]);
+    seals.flatten().map(|seal| seal.payload.len()).sum()
 }
 
 fn sealed_note(bytes: usize) -> String {

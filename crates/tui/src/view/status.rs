@@ -59,6 +59,7 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         }
         Tier::Seatbelt | Tier::Kernel | Tier::Strong => figure(tier.to_string()),
     }));
+    parts.extend(app.status.cost.map(|cost| figure(cost.to_string())));
     let about = if app.rate.is_exact() { "" } else { "~" };
     parts.extend(app.rate.per_second().map(|rate| figure(format!("{about}{rate} tok/s"))));
     let named = [&app.status.profile, &app.status.title];

@@ -1,5 +1,7 @@
 //! Commands that the screen carries out itself, and the output of engine commands.
 
+use std::sync::Arc;
+
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_front::slash_commands::COMMANDS;
@@ -98,7 +100,7 @@ fn a_search_hit_is_scrolled_to_and_its_thinking_opened() {
         history.push(Message::new(Role::Assistant, vec![thought, text_block(&format!("answer {n}"))]));
     }
     let mut term = TestTerminal::new(60, 14);
-    term.update(Update::Restored(history.clone()));
+    term.update(Update::Restored(history.clone().into_iter().map(Arc::new).collect()));
     assert!(term.screen().contains("answer 19"));
     term.update(Update::GoTo { message: 9, part: MessagePart::Thinking(0) });
     let said = term.transcript();

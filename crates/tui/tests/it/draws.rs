@@ -78,7 +78,7 @@ impl FuzzScreen {
         let block = BlockId(0);
         self.update(Update::Opened { block, opening });
         for piece in pieces {
-            self.update(Update::Grew { block, text: piece.clone() });
+            self.update(Update::Grew { block, text: piece.as_str().into() });
             self.frame();
         }
         self.update(Update::ReplyEnded(ReplyEnd { ending: Ending::Stop, error: None }));

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aside_core::dialect::Dialects;
 use aside_core::event::{Event, Sink};
@@ -88,7 +89,7 @@ fn every_exchange_looks_the_same_live_and_restored() {
     for fixture in &fixtures {
         for (width, view) in [(40, ThinkingDisplay::Full), (80, ThinkingDisplay::Live), (200, ThinkingDisplay::Full)] {
             let mut restored = TestTerminal::with_view(width, 80, view);
-            restored.update(Update::Restored(vec![fixture.message.clone()]));
+            restored.update(Update::Restored(vec![Arc::new(fixture.message.clone())]));
             let mut live = live(fixture, width, view);
             live.update(Update::TurnEnded(TurnEnd::Answered));
             let (live, restored) = (without_notices(live.transcript()), without_notices(restored.transcript()));

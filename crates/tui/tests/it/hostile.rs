@@ -2,6 +2,7 @@
 //! every place that shows such text.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use aside_core::block::Block;
 use aside_core::event::{BlockId, Ending, Note, NoteCode, ProviderError, ReplyEnd};
@@ -106,7 +107,7 @@ const PLACES: &[TextPlace] = &[
 fn history(term: &mut TestTerminal, text: &str) {
     let reply = vec![Block::Thinking(thinking(text, None)), text_block(text), call("c", text, text)];
     let messages = vec![Message::new(Role::User, vec![text_block(text)]), Message::new(Role::Assistant, reply)];
-    term.update(Update::Restored(messages));
+    term.update(Update::Restored(messages.into_iter().map(Arc::new).collect()));
 }
 
 fn pieces(term: &mut TestTerminal, text: &str) {

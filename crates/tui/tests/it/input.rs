@@ -377,6 +377,7 @@ fn t11_the_status_line_shows_what_is_sent_and_reported() {
         effort: None,
         view: ThinkingDisplay::Live,
         tier: None,
+        cost: None,
     };
     term.update(Update::Status(Box::new(status)));
     let last = |term: &mut TestTerminal| term.rows().pop().unwrap();

@@ -119,7 +119,7 @@ fn a_restored_session_looks_as_it_did() {
     let mut live = circling(80, ThinkingDisplay::Live);
     answered(&mut live);
     let mut restored = TestTerminal::new(80, 16);
-    restored.update(Update::Restored(history()));
+    restored.update(Update::Restored(history().into_iter().map(Arc::new).collect()));
     let transcript = |term: &mut TestTerminal| {
         let screen = term.screen();
         screen.lines().take(10).map(str::trim_end).collect::<Vec<_>>().join("\n")

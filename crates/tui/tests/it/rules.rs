@@ -27,6 +27,8 @@
 //! | T12 reader | `t12_…` in `input.rs` |
 //! | T13 any terminal | `t13_…` in `input.rs`, `properties.rs`, `src/theme.rs`, `states/` |
 
+use std::sync::Arc;
+
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, SettingChange, Settings, ThinkingDisplay};
@@ -132,7 +134,7 @@ fn req_think_007_4_include_in_response_false_hides_all_thinking() {
         settings.set(Layer::Session, "reasoning.includeInResponse", "false").unwrap();
         let mut term = TestTerminal::new(60, 20);
         let restored = vec![Block::Thinking(thinking("From the store.", None)), text_block("Restored.")];
-        term.update(Update::Restored(vec![Message::new(Role::Assistant, restored)]));
+        term.update(Update::Restored(vec![Arc::new(Message::new(Role::Assistant, restored))]));
         term.send();
         term.think(0, "I wonder.", 2000);
         term.open(1, OpenedBlock::Thinking);

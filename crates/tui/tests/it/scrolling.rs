@@ -1,5 +1,7 @@
 //! The view never jumps (T7), and the cost of a frame does not depend on the history.
 
+use std::sync::Arc;
+
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::settings::ThinkingDisplay;
@@ -205,7 +207,7 @@ fn t8_only_the_visible_part_is_laid_out() {
             messages.push(Message::new(Role::Assistant, vec![thought, text_block("An answer.")]));
         }
         let mut term = TestTerminal::new(60, 30);
-        term.update(Update::Restored(messages));
+        term.update(Update::Restored(messages.into_iter().map(Arc::new).collect()));
         term.screen();
         term.key(KeyCode::PageUp);
         term.screen();

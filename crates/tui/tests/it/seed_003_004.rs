@@ -24,6 +24,8 @@
 //! | 004.11 | thinking without items is shown as usual | |
 //! | 004.12 | a session of every kind of block is restored in order | |
 
+use std::sync::Arc;
+
 use aside_core::block::{Block, ThinkingSpan, Time, ToolResult};
 use aside_core::event::{BlockId, Ending, ReplyEnd};
 use aside_core::message::{Message, Role};
@@ -273,7 +275,7 @@ fn seed_004_09_live_and_restored_look_the_same_with_stored_times() {
     live.close(0, blocks[0].clone());
     live.write(1, "So.");
     let mut restored = TestTerminal::with_view(60, 20, ThinkingDisplay::Full);
-    restored.update(Update::Restored(vec![Message::new(Role::Assistant, blocks)]));
+    restored.update(Update::Restored(vec![Arc::new(Message::new(Role::Assistant, blocks))]));
     assert_eq!(live.transcript()[0], "▼ Thought for 4s · Reading");
     assert_eq!(live.transcript(), restored.transcript());
     restored.advance(60_000);
@@ -327,7 +329,7 @@ fn seed_004_12_a_session_of_every_kind_of_block_is_restored_in_order() {
         Message::new(Role::Assistant, vec![Block::Thinking(thinking("Plain.", None)), text_block("So.")]),
     ];
     let mut term = TestTerminal::new(60, 20);
-    term.update(Update::Restored(messages));
+    term.update(Update::Restored(messages.into_iter().map(Arc::new).collect()));
     let expected = [
         "❯ why?",
         "▶ Thought · Reading (click to expand)",

@@ -4,7 +4,7 @@
 use aside_core::event::Usage;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_front::{OpenedBlock, Sending, Status, Tier, Update};
+use aside_front::{CostSoFar, OpenedBlock, Sending, Status, Tier, Update};
 use ratatui::style::Color;
 
 use crate::support::{TestTerminal, sending};
@@ -37,6 +37,7 @@ fn t11_the_most_important_parts_come_first() {
             effort: None,
             view: ThinkingDisplay::Live,
             tier: Some(Tier::Kernel),
+            cost: None,
         };
         term.update(Update::Status(Box::new(status_now)));
         request_thinking(&mut term);
@@ -123,4 +124,20 @@ fn t11_ignored_thinking_requests_are_reported_in_colour_and_text() {
     term.write(1, "Because.");
     term.end(TurnEnd::Answered);
     assert!(!status(&mut term).contains("no thinking"), "{}", status(&mut term));
+}
+
+#[test]
+fn the_cost_is_shown_once_something_did_cost() {
+    let cost = |microdollars, is_exact| Some(CostSoFar { microdollars, is_exact });
+    #[rustfmt::skip]
+    let cases = [
+        ("unknown", None,               "acme/deep"),
+        ("exact",   cost(12_345, true), "acme/deep · $0.0123"),
+        ("partly",  cost(12_345, false), "acme/deep · over $0.0123"),
+    ];
+    for (name, cost, expected) in cases {
+        let mut term = TestTerminal::new(80, 10);
+        term.update(Update::Status(Box::new(Status { model: "acme/deep".into(), cost, ..Status::default() })));
+        assert_eq!(status(&mut term), expected, "{name}");
+    }
 }

@@ -1,5 +1,7 @@
 //! How thinking is displayed (T2-T6).
 
+use std::sync::Arc;
+
 use aside_core::block::{Block, ThinkingSpan, Time};
 use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
@@ -48,7 +50,7 @@ fn t2_only_the_first_folded_block_shows_how_to_open_it() {
         ["▶ Thought for 2s · \"First.\" (click to expand)", "▶ Thought for 2s · \"Second.\""]
     );
     let other = vec![Block::Thinking(thinking("Other.", None)), text_block("So.")];
-    term.update(Update::Restored(vec![Message::new(Role::Assistant, other)]));
+    term.update(Update::Restored(vec![Arc::new(Message::new(Role::Assistant, other))]));
     assert_eq!(term.transcript()[0], "▶ Thought · \"Other.\" (click to expand)", "a new session shows the hint again");
 }
 
@@ -339,7 +341,7 @@ fn live_and_restored_look_the_same() {
                 Message::new(Role::Tool, vec![Block::ToolResult(results)]),
                 Message::new(Role::Assistant, last),
             ];
-            term.update(Update::Restored(messages));
+            term.update(Update::Restored(messages.into_iter().map(Arc::new).collect()));
         }
     };
     for view in ThinkingDisplay::ALL {

@@ -14,13 +14,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{SkippedRecords, dialect_of, messages_of, name_results, origin_of, records};
+use super::{SkippedRecords, dialect_of, mark_as_program_text, messages_of, name_results, origin_of, records};
 use crate::block::{Block, ToolResult};
 use crate::compaction;
 use crate::dialect::Dialects;
 use crate::event::{Ending, Usage};
 use crate::history::EntryId;
-use crate::interchange::{ImportError, ImportKind, Imported};
+use crate::interchange::{ImportError, ImportKind, ImportSource, Imported, Program};
 use crate::json::parse_rfc3339;
 use crate::json_text::{JsonKind, Raw, compact as on_one_line, count_of, each_element, member, text_member, text_of};
 use crate::message::{Message, Role};
@@ -32,6 +32,7 @@ pub(in crate::interchange) fn read_claude_code(text: &str, dialects: &Dialects) 
     // The file of a subagent contains nothing else.
     let only_sidechain = lines.iter().filter(|line| is_message(**line)).all(|line| is_true(*line, "isSidechain"));
     let mut session = ClaudeCodeSession::new(dialects);
+    session.only_sidechain = only_sidechain;
     for line in lines {
         if is_true(line, "isSidechain") && !only_sidechain {
             session.skipped.count("a subagent's message");
@@ -58,10 +59,20 @@ struct ClaudeCodeSession<'d> {
     answers: BTreeMap<String, usize>,
     /// The draft with the tool results of each answer.
     results: BTreeMap<usize, usize>,
-    titles: Vec<(Option<String>, String)>,
+    titles: Vec<SessionTitle>,
+    session: Option<String>,
+    folder: Option<String>,
+    only_sidechain: bool,
     head: Option<usize>,
     skipped: SkippedRecords,
     images: usize,
+}
+
+/// A title, and the line of the session that it belongs to.
+struct SessionTitle {
+    leaf: Option<String>,
+    title: String,
+    is_users: bool,
 }
 
 /// A message while its lines are collected.
@@ -83,6 +94,9 @@ impl<'d> ClaudeCodeSession<'d> {
             answers: BTreeMap::new(),
             results: BTreeMap::new(),
             titles: Vec::new(),
+            session: None,
+            folder: None,
+            only_sidechain: false,
             head: None,
             skipped: SkippedRecords::default(),
             images: 0,
@@ -110,6 +124,9 @@ impl<'d> ClaudeCodeSession<'d> {
         };
         if is_message(line) {
             self.head = draft_at;
+            // A copied session begins with lines of the original.
+            self.session = text_member(line, "sessionId").or(self.session.take());
+            self.folder = self.folder.take().or_else(|| text_member(line, "cwd"));
         }
         self.draft_of_line.extend(uuid.map(|uuid| (uuid, draft_at)));
     }
@@ -117,7 +134,10 @@ impl<'d> ClaudeCodeSession<'d> {
     fn add_other_line(&mut self, line: Raw<'_>, kind: &str) {
         let title = ["summary", "customTitle", "aiTitle"].iter().find_map(|name| text_member(line, name));
         match title.filter(|_| matches!(kind, "summary" | "custom-title" | "ai-title")) {
-            Some(title) => self.titles.push((text_member(line, "leafUuid"), title)),
+            Some(title) => {
+                let leaf = text_member(line, "leafUuid");
+                self.titles.push(SessionTitle { leaf, title, is_users: kind == "custom-title" });
+            }
             None => self.skipped.count(&format!("`{kind}`")),
         }
     }
@@ -195,7 +215,7 @@ impl<'d> ClaudeCodeSession<'d> {
                 message.unknown_members.push((compaction::MARK.to_owned(), "true".to_owned()));
             } else if is_true(line, "isMeta") {
                 // The program wrote it in the user's name.
-                message.unknown_members.push(("isMeta".to_owned(), "true".to_owned()));
+                mark_as_program_text(&mut message);
             }
             draft_at = Some(self.push_draft(name, draft_at, message));
         }
@@ -248,34 +268,38 @@ impl<'d> ClaudeCodeSession<'d> {
 
     fn finish(mut self, mut notes: Vec<String>) -> Result<Imported, ImportError> {
         if self.drafts.is_empty() {
-            return Err(ImportError::Empty(ImportKind::ClaudeCode));
+            return Err(ImportError::Empty(ImportKind::Session(Program::ClaudeCode)));
         }
         let mut imported = Imported::default();
         let conversation = &mut imported.conversation;
         for draft in &mut self.drafts {
             if draft.message.role == Role::Assistant {
                 draft.read_answer(self.dialects);
-                let origin = draft.message.origin.as_ref();
-                let name = origin.and_then(|origin| Some((origin.provider.as_deref()?, origin.model.as_deref()?)));
-                conversation.model =
-                    name.map(|(provider, model)| format!("{provider}/{model}")).or(conversation.model.take());
             }
         }
         name_results(self.drafts.iter_mut().map(|draft| &mut draft.message));
         // A title belongs to this session if it refers to one of its lines.
-        let is_own = |leaf: &Option<String>| leaf.as_ref().is_none_or(|leaf| self.draft_of_line.contains_key(leaf));
-        conversation.title = self.titles.iter().rfind(|(leaf, _)| is_own(leaf)).map(|(_, title)| title.clone());
+        let is_known = |leaf: &String| self.draft_of_line.contains_key(leaf);
+        let own = || self.titles.iter().rev().filter(|title| title.leaf.as_ref().is_none_or(is_known));
+        let title = own().find(|title| title.is_users).or_else(|| own().next());
+        conversation.title = title.map(|title| title.title.clone());
         for draft in self.drafts {
             conversation.history.insert(draft.name, draft.parent.map(EntryId), draft.message);
         }
         // The head is always a draft.
         let _exists = conversation.history.fork(self.head.map(EntryId));
-        self.skipped.add_notes(&mut notes);
+        imported.passed_over = self.skipped.0;
         if self.images > 0 {
             notes.push(format!("{} images in results of tools are only named", self.images));
         }
         notes.push("the system prompt and the tools of the program are not in its file".to_owned());
         imported.notes = notes;
+        imported.source = Some(ImportSource {
+            session: self.session,
+            folder: self.folder,
+            is_subagent: self.only_sidechain,
+            ..ImportSource::new(Program::ClaudeCode)
+        });
         Ok(imported)
     }
 }

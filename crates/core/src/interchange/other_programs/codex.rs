@@ -15,7 +15,7 @@ use crate::compaction::summary_message;
 use crate::dialect::Dialects;
 use crate::event::Usage;
 use crate::history::EntryId;
-use crate::interchange::{ImportError, ImportKind, Imported};
+use crate::interchange::{ImportError, ImportKind, ImportSource, Imported, Program};
 use crate::json::parse_rfc3339;
 use crate::json_text::{
     JsonKind, ObjectWriter, Raw, at_path, compact, count_of, each_element, each_member, member, quote, text_member,
@@ -96,6 +96,13 @@ impl<'d> CodexSession<'d> {
             return;
         }
         self.provider = text_member(payload, "model_provider").or(Some(String::new()));
+        let subagent = at_path(payload, "source.subagent").is_some();
+        self.imported.source = Some(ImportSource {
+            session: text_member(payload, "id"),
+            folder: text_member(payload, "cwd"),
+            is_subagent: subagent || text_member(payload, "thread_source").as_deref() == Some("subagent"),
+            ..ImportSource::new(Program::Codex)
+        });
         let instructions = at_path(payload, "base_instructions.text").and_then(text_of);
         if let Some(instructions) = instructions {
             let text = Text { text: instructions, ..Text::default() };
@@ -204,6 +211,10 @@ impl<'d> CodexSession<'d> {
                     self.head = self.log.get(user).and_then(|(parent, _)| *parent);
                 }
             }
+            Some("thread_name_updated") => {
+                let title = text_member(payload, "thread_name").or_else(|| text_member(payload, "name"));
+                self.imported.conversation.title = title.or(self.imported.conversation.title.take());
+            }
             // Other events repeat what the items contain.
             _ => (),
         }
@@ -236,19 +247,17 @@ impl<'d> CodexSession<'d> {
     fn finish(mut self, mut notes: Vec<String>) -> Result<Imported, ImportError> {
         self.flush();
         if !self.log.iter().any(|(_, message)| message.role != Role::System) {
-            return Err(ImportError::Empty(ImportKind::Codex));
+            return Err(ImportError::Empty(ImportKind::Session(Program::Codex)));
         }
         name_results(self.log.iter_mut().map(|(_, message)| message));
         let conversation = &mut self.imported.conversation;
-        let origin = self.log.iter().rev().find_map(|(_, message)| message.origin.as_ref());
-        let name = origin.and_then(|origin| Some((origin.provider.as_deref()?, origin.model.as_deref()?)));
-        conversation.model = name.map(|(provider, model)| format!("{provider}/{model}"));
         for (parent, message) in self.log {
             conversation.history.insert(None, parent.map(EntryId), message);
         }
         // The head is always in the log.
         let _exists = conversation.history.fork(self.head.map(EntryId));
-        self.skipped.add_notes(&mut notes);
+        self.imported.passed_over = self.skipped.0;
+        self.imported.source.get_or_insert_with(|| ImportSource::new(Program::Codex));
         notes.push("the tools of the program are not in its file".to_owned());
         self.imported.notes = notes;
         Ok(self.imported)

@@ -1,22 +1,35 @@
 //! Imports stored sessions of other programs. Everything readable is imported;
 //! the rest is reported and never stops the import.
 
+mod answer_parts;
 mod claude_code;
 mod codex;
+mod gemini_cli;
+mod goose;
+mod llm;
+mod message_log;
 mod opencode;
+mod pi;
+mod user_text;
 
 use std::collections::BTreeMap;
 
 pub(super) use claude_code::read_claude_code;
 pub(super) use codex::read_codex;
-pub(super) use opencode::read_opencode;
+pub(super) use gemini_cli::read_gemini_cli;
+pub(super) use goose::{read_goose, read_goose_rows};
+pub(super) use llm::read_llm_rows;
+pub(super) use opencode::{read_opencode, read_opencode_rows};
+pub(super) use pi::read_pi;
 
-use crate::block::{Block, Origin, Seals, Thinking};
+use crate::block::{Block, Media, Origin, Seals, Text, Thinking, Time};
+use crate::conversation::Conversation;
 use crate::dialect::{Dialect, Dialects};
-use crate::interchange::Imported;
-use crate::json_text::{JsonKind, Raw, canonical};
-use crate::message::Message;
+use crate::interchange::{ImportSource, Imported, Program, TableRows};
+use crate::json_text::{JsonKind, ObjectWriter, Raw, canonical, split_within, text_member};
+use crate::message::{Message, Role};
 use crate::protocol::Protocol;
+use crate::title::title_of_text;
 use crate::wire::read_request;
 
 /// The maximum number of broken lines that are reported individually.
@@ -57,10 +70,6 @@ impl SkippedRecords {
     fn count(&mut self, kind: &str) {
         *self.0.entry(kind.to_owned()).or_default() += 1;
     }
-
-    fn add_notes(self, notes: &mut Vec<String>) {
-        notes.extend(self.0.into_iter().map(|(kind, count)| format!("passed over: {kind}, {count} times")));
-    }
 }
 
 /// The dialect of the provider that made a message: by provider if known, else
@@ -79,6 +88,25 @@ fn dialect_of<'d>(
         dialects.get(provider).filter(has_protocol).or_else(|| dialects.iter().find(is_variant))
     });
     by_provider.or_else(|| dialects.made_by(protocol, model?)).or_else(|| dialects.generic(protocol))
+}
+
+/// The dialect of an answer whose protocol may be unknown.
+fn dialect_of_answer<'d>(
+    dialects: &'d Dialects,
+    protocol: Option<Protocol>,
+    provider: Option<&str>,
+    model: Option<&str>,
+) -> Option<&'d Dialect> {
+    if let Some(protocol) = protocol {
+        return dialect_of(dialects, protocol, provider, model);
+    }
+    let known = provider.and_then(|provider| dialects.get(provider));
+    // A provider's other dialects have longer names than its main one.
+    let made = || {
+        let makers = Protocol::ALL.into_iter().filter_map(|protocol| dialects.made_by(protocol, model?));
+        makers.min_by_key(|dialect| dialect.id.len())
+    };
+    known.or_else(made).or_else(|| dialects.generic(Protocol::OpenaiChat))
 }
 
 fn origin_of(dialect: &Dialect, model: Option<&str>) -> Origin {
@@ -113,6 +141,80 @@ fn make_canonical(block: &mut Block) {
     if let Some(native) = native {
         native.json = canonical(&native.json).into_owned();
     }
+}
+
+/// The member by which our files name the session that they were imported from.
+const IMPORTED_FROM: &str = "importedFrom";
+
+/// Marks a message that the program wrote in the user's name.
+const PROGRAM_TEXT: &str = "isMeta";
+
+fn mark_as_program_text(message: &mut Message) {
+    message.unknown_members.push((PROGRAM_TEXT.to_owned(), "true".to_owned()));
+}
+
+/// Completes an import: the model, the title, and where the session comes from.
+pub(super) fn finish(imported: &mut Imported, dialects: &Dialects) {
+    note_bound_seals(imported, dialects);
+    let conversation = &mut imported.conversation;
+    let origins = conversation.history.entries().iter().rev().filter_map(|entry| entry.message.origin.as_ref());
+    let model = origins.filter_map(|origin| Some((origin.provider.as_deref()?, origin.model.as_deref()?))).next();
+    conversation.model = model.map(|(provider, model)| format!("{provider}/{model}"));
+    let Some(source) = &imported.source else { return };
+    let own = conversation.title.take().and_then(|title| user_text::user_text(&title).and_then(whole_title));
+    let title = own.or_else(|| first_prompt(conversation));
+    // Without a title, the session would be named after the program's text.
+    conversation.title = Some(title.unwrap_or_else(|| format!("session of {}", source.program)));
+    add_source(conversation, source);
+}
+
+/// A title that the program or its user chose is cut only if it is very long.
+fn whole_title(title: &str) -> Option<String> {
+    let (title, rest) = split_within(title.lines().next()?, 200);
+    if rest.is_empty() { Some(title.trim().to_owned()) } else { title_of_text(title) }
+}
+
+/// A title from the first prompt of the user.
+fn first_prompt(conversation: &Conversation) -> Option<String> {
+    let is_marked = |message: &Message| message.unknown_members.iter().any(|(name, _)| name == PROGRAM_TEXT);
+    let prompts = conversation.history.entries().iter().map(|entry| entry.message.as_ref());
+    let prompts = prompts.filter(|message| message.begins_turn() && !is_marked(message));
+    prompts.flat_map(|message| &message.blocks).find_map(|block| match block {
+        Block::Text(text) => title_of_text(user_text::user_text(&text.text)?),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
+    })
+}
+
+fn add_source(conversation: &mut Conversation, source: &ImportSource) {
+    if let Some(session) = &source.session {
+        let mut out = ObjectWriter::default();
+        out.push_text("program", source.program.name());
+        out.push_text("session", session);
+        conversation.extra.push((IMPORTED_FROM.to_owned(), out.finish()));
+    }
+}
+
+/// The program and the session that a stored conversation was imported from.
+/// `extra` are the members of its header that have no field of their own.
+pub fn imported_from(extra: &[(String, String)]) -> Option<(Program, String)> {
+    let (_, json) = extra.iter().find(|(name, _)| name == IMPORTED_FROM)?;
+    let source = Raw::of(json).ok()?;
+    Some((Program::parse(&text_member(source, "program")?)?, text_member(source, "session")?))
+}
+
+/// The rows of one table.
+fn rows_of<'t>(tables: &'t [TableRows], name: &str) -> impl Iterator<Item = Raw<'t>> {
+    let rows = tables.iter().filter(move |table| table.table == name).flat_map(|table| &table.rows);
+    rows.filter_map(|row| Raw::of(row).ok()).filter(|row| row.kind() == JsonKind::Object)
+}
+
+fn user_message(text: String, at: Option<Time>) -> Message {
+    let text = Text { text, ..Text::default() };
+    Message { at, ..Message::new(Role::User, vec![Block::Text(text)]) }
+}
+
+fn image(media_type: Option<String>, data: Option<String>) -> Option<Block> {
+    Some(Block::Media(Media::image(media_type?, data?)))
 }
 
 /// Adds a note if seals are useless under another account.

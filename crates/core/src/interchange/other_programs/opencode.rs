@@ -9,25 +9,40 @@
 //! `redactedData`, `itemId` and `reasoningEncryptedContent` (one part for each
 //! summary item), and `thoughtSignature`, also on text and tools;
 //! `reasoning_details` as received. Since 1.2 sessions are in an SQLite
-//! database, which is not read here; its rows have the same JSON without ids,
-//! which are taken from the file names.
+//! database, whose rows have the same JSON without ids.
 
 use std::collections::BTreeMap;
 
-use super::{SkippedRecords, dialect_of, messages_of, origin_of};
-use crate::block::{
-    Arguments, Block, CallId, Media, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time,
-    ToolCall, ToolResult,
-};
-use crate::dialect::{Dialect, Dialects};
+use super::answer_parts::{AnswerPart, ThinkingPart, answer_blocks};
+use super::{SkippedRecords, dialect_of_answer, origin_of, rows_of};
+use crate::block::{Block, Media, Text, ThinkingSpan, Time, ToolResult};
+use crate::dialect::Dialects;
 use crate::event::{Ending, Usage};
-use crate::interchange::{ImportError, ImportFile, ImportKind, Imported};
+use crate::interchange::{ImportError, ImportFile, ImportKind, ImportSource, Imported, Program, TableRows};
 use crate::json_text::{
-    JsonKind, ObjectWriter, Raw, at_path, canonical, count_of, each_element, each_member, member, quote, text_member,
-    text_of,
+    JsonKind, Raw, at_path, canonical, count_of, each_element, each_member, member, text_member, text_of,
 };
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
+
+/// Reads rows as the files that older versions wrote.
+pub(in crate::interchange) fn read_opencode_rows(
+    tables: &[TableRows],
+    dialects: &Dialects,
+) -> Result<Imported, ImportError> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    for row in rows_of(tables, "session") {
+        files.push(("session/row.json".to_owned(), row.get().to_owned()));
+    }
+    for (table, parent) in [("message", "session_id"), ("part", "message_id")] {
+        for row in rows_of(tables, table) {
+            let id = |name: &str| text_member(row, name).unwrap_or_default();
+            files.push((format!("{table}/{}/{}.json", id(parent), id("id")), id("data")));
+        }
+    }
+    let files: Vec<ImportFile<'_>> = files.iter().map(|(name, text)| ImportFile { name, text }).collect();
+    read_opencode(&files, dialects)
+}
 
 pub(in crate::interchange) fn read_opencode(
     files: &[ImportFile<'_>],
@@ -47,8 +62,22 @@ pub(in crate::interchange) fn read_opencode(
         import.add_message(message, &parts);
     }
     let info = stored.sessions.iter().find(|(id, _)| *id == session).map(|(_, info)| *info);
-    import.imported.conversation.title = info.and_then(|info| text_member(info, "title"));
+    import.imported.conversation.title =
+        info.and_then(|info| text_member(info, "title")).filter(|title| !is_default(title));
+    let folder = info.and_then(|info| text_member(info, "directory"));
+    let is_child = |name: &str| info.is_some_and(|info| text_member(info, name).is_some());
+    import.imported.source = Some(ImportSource {
+        session: Some(session).filter(|session| !session.is_empty()),
+        folder,
+        is_subagent: is_child("parentID") || is_child("parent_id"),
+        ..ImportSource::new(Program::OpenCode)
+    });
     import.finish()
+}
+
+/// The program names a session after the time until it has a title.
+fn is_default(title: &str) -> bool {
+    ["New session - ", "Child session - "].iter().any(|default| title.starts_with(default))
 }
 
 /// The files, grouped by content.
@@ -182,14 +211,18 @@ impl<'d> OpenCodeImport<'d> {
     fn add_answer(&mut self, stored: &StoredMessage<'_>, parts: &[Raw<'_>], at: Option<Time>) {
         let model = text_member(stored.raw, "modelID");
         let provider = text_member(stored.raw, "providerID");
-        let Some(dialect) = self.dialect(parts, provider.as_deref(), model.as_deref()) else { return };
+        // Metadata that the provider expects back identifies the protocol.
+        let protocol = parts.iter().find_map(|part| protocol_of(*part));
+        let dialect = dialect_of_answer(self.dialects, protocol, provider.as_deref(), model.as_deref());
+        let Some(dialect) = dialect else { return };
         let origin = origin_of(dialect, model.as_deref());
-        self.imported.conversation.model =
-            model.as_ref().map(|model| format!("{}/{model}", dialect.id)).or(self.imported.conversation.model.take());
         let interrupted = member(stored.raw, "error").is_some_and(|error| error.kind() == JsonKind::Object);
         let mut name = Some(stored.id.clone());
         for step in self.steps(parts) {
-            let mut message = Message::new(Role::Assistant, answer_blocks(dialect, model.as_deref(), &step.parts));
+            let details = step.parts.iter().find_map(|part| metadata(*part, "reasoning_details")).map(Raw::get);
+            let answer = step.parts.iter().map(|part| answer_part(*part)).collect();
+            let blocks = answer_blocks(dialect, model.as_deref(), answer, details);
+            let mut message = Message::new(Role::Assistant, blocks);
             (message.at, message.interrupted) = (at, interrupted);
             (message.usage, message.ending) = (step.usage, step.ending);
             message.origin = Some(origin.clone());
@@ -223,22 +256,11 @@ impl<'d> OpenCodeImport<'d> {
         steps
     }
 
-    /// Metadata that the provider expects back identifies the protocol.
-    fn dialect(&self, parts: &[Raw<'_>], provider: Option<&str>, model: Option<&str>) -> Option<&'d Dialect> {
-        let known_protocol = parts.iter().find_map(|part| protocol_of(*part));
-        if let Some(protocol) = known_protocol {
-            return dialect_of(self.dialects, protocol, provider, model);
-        }
-        let known = provider.and_then(|provider| self.dialects.get(provider));
-        let made = || Protocol::ALL.into_iter().find_map(|protocol| self.dialects.made_by(protocol, model?));
-        known.or_else(made).or_else(|| self.dialects.generic(Protocol::OpenaiChat))
-    }
-
     fn finish(mut self) -> Result<Imported, ImportError> {
         if self.imported.conversation.history.entries().is_empty() {
-            return Err(ImportError::Empty(ImportKind::OpenCode));
+            return Err(ImportError::Empty(ImportKind::Session(Program::OpenCode)));
         }
-        self.skipped.add_notes(&mut self.imported.notes);
+        self.imported.passed_over = self.skipped.0;
         self.imported.notes.push("the system prompt and the tools of the program are not in its files".to_owned());
         Ok(self.imported)
     }
@@ -267,149 +289,34 @@ fn protocol_of(part: Raw<'_>) -> Option<Protocol> {
     }
 }
 
-/// The blocks of one step. Where exact replay needs it, they are parsed from a
-/// body in the provider's format.
-fn answer_blocks(dialect: &Dialect, model: Option<&str>, parts: &[Raw<'_>]) -> Vec<Block> {
-    let details = parts.iter().find_map(|part| metadata(*part, "reasoning_details"));
-    let body = match dialect.protocol {
-        Protocol::OpenaiResponses => Some(format!(r#"{{"input":[{}]}}"#, items(parts).join(","))),
-        Protocol::OpenaiChat => details.map(|details| chat_message(details, parts)),
-        Protocol::Anthropic | Protocol::Gemini | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => None,
-    };
-    match body {
-        Some(body) => messages_of(dialect, model, &body).into_iter().flat_map(|message| message.blocks).collect(),
-        None => {
-            let source = dialect.rules(model).read.text.first().map_or("thinking", String::as_str);
-            parts.iter().filter_map(|part| block(*part, source)).collect()
-        }
-    }
-}
-
-/// Builds output items. Parts of one thinking item share its id.
-fn items(parts: &[Raw<'_>]) -> Vec<String> {
-    let mut items = Vec::new();
-    let mut rest = parts.iter().copied().peekable();
-    while let Some(part) = rest.next() {
-        let mut out = ObjectWriter::default();
-        match text_member(part, "type").as_deref() {
-            Some("reasoning") => {
-                let id = metadata(part, "itemId").and_then(text_of);
-                let mut item_parts = vec![part];
-                let same = |next: &Raw<'_>| id.is_some() && metadata(*next, "itemId").and_then(text_of) == id;
-                while let Some(next) = rest.next_if(|next| is_kind(*next, "reasoning") && same(next)) {
-                    item_parts.push(next);
-                }
-                out.push("type", "\"reasoning\"");
-                if let Some(id) = id {
-                    out.push_raw("id", &quote(&id));
-                }
-                let summary = item_parts.iter().filter_map(|part| text_member(*part, "text"));
-                let summary: Vec<String> =
-                    summary.map(|text| format!(r#"{{"type":"summary_text","text":{}}}"#, quote(&text))).collect();
-                out.push_raw("summary", &format!("[{}]", summary.join(",")));
-                let sealed = item_parts.iter().rev().find_map(|part| metadata(*part, "reasoningEncryptedContent"));
-                if let Some(sealed) = sealed {
-                    out.push_raw("encrypted_content", sealed.get());
-                }
-            }
-            Some("tool") => {
-                out.push("type", "\"function_call\"");
-                out.push_raw("call_id", &quote(&text_member(part, "callID").unwrap_or_default()));
-                out.push_raw("name", &quote(&text_member(part, "tool").unwrap_or_default()));
-                out.push_raw("arguments", &quote(&input(part)));
-            }
-            _ => {
-                let text = quote(&text_member(part, "text").unwrap_or_default());
-                out.push("type", "\"message\"");
-                out.push("role", "\"assistant\"");
-                out.push_raw("content", &format!(r#"[{{"type":"output_text","text":{text}}}]"#));
-            }
-        }
-        items.push(out.finish());
-    }
-    items
-}
-
-/// Builds a Chat Completions message with the original details.
-fn chat_message(details: Raw<'_>, parts: &[Raw<'_>]) -> String {
-    let texts = |kind: &str| {
-        let parts = parts.iter().filter(|part| is_kind(**part, kind));
-        parts.filter_map(|part| text_member(*part, "text")).collect::<Vec<_>>().concat()
-    };
-    let calls = parts.iter().filter(|part| is_kind(**part, "tool")).map(|part| {
-        let mut function = ObjectWriter::default();
-        function.push_raw("name", &quote(&text_member(*part, "tool").unwrap_or_default()));
-        function.push_raw("arguments", &quote(&input(*part)));
-        let mut out = ObjectWriter::default();
-        out.push_raw("id", &quote(&text_member(*part, "callID").unwrap_or_default()));
-        out.push("type", "\"function\"");
-        out.push_raw("function", &function.finish());
-        out.finish()
-    });
-    let calls: Vec<String> = calls.collect();
-    let mut out = ObjectWriter::default();
-    out.push("role", "\"assistant\"");
-    out.push_raw("content", &quote(&texts("text")));
-    out.push("reasoning_details", details.get());
-    if !calls.is_empty() {
-        out.push_raw("tool_calls", &format!("[{}]", calls.join(",")));
-    }
-    format!(r#"{{"messages":[{}]}}"#, out.finish())
-}
-
-fn block(part: Raw<'_>, source: &str) -> Option<Block> {
-    match text_member(part, "type").as_deref() {
-        Some("reasoning") => thinking(part, source),
-        Some("tool") => Some(Block::ToolCall(ToolCall {
-            id: CallId::from_stored(text_member(part, "callID").unwrap_or_default()),
-            name: text_member(part, "tool").unwrap_or_default(),
-            arguments: Arguments::parse(input(part)),
-            seal: signature(part, "thoughtSignature"),
-            native: None,
-            extra: Default::default(),
-        })),
-        _ => Some(text_block(part)),
-    }
-}
-
-fn thinking(part: Raw<'_>, source: &str) -> Option<Block> {
+fn answer_part(part: Raw<'_>) -> AnswerPart {
     let text = text_member(part, "text").unwrap_or_default();
-    let encrypted = metadata(part, "redactedData").and_then(text_of);
-    let seals = Seals {
-        signature: signature(part, "signature").or_else(|| signature(part, "thoughtSignature")),
-        encrypted: encrypted.map(|payload| Seal { kind: SealKind::Encrypted, payload }),
-    };
-    let sealed = seals.signature.is_some() || seals.encrypted.is_some();
-    let content = match (text.is_empty(), sealed) {
-        (true, false) => return None,
-        (true, true) => ThinkingContent::Hidden { seals },
-        (false, true) => ThinkingContent::Sealed { text, seals },
-        (false, false) => ThinkingContent::Open { text },
-    };
-    let time = |path: &str| at_path(part, path).and_then(count_of).map(Time);
-    let span = time("time.start").zip(time("time.end"));
-    let span = span.map(|(started, ended)| ThinkingSpan { started, ended: ended.max(started) });
-    let redacted = matches!(&content, ThinkingContent::Hidden { seals } if seals.encrypted.is_some());
-    let source = if redacted { "redacted_thinking" } else { source }.to_owned();
-    Some(Block::Thinking(Thinking {
-        content,
-        source,
-        id: None,
-        items: Vec::new(),
-        span,
-        native: None,
-        extra: Default::default(),
-    }))
+    let of_metadata = |name: &str| metadata(part, name).and_then(text_of);
+    match text_member(part, "type").as_deref() {
+        Some("reasoning") => {
+            let time = |path: &str| at_path(part, path).and_then(count_of).map(Time);
+            let span = time("time.start").zip(time("time.end"));
+            AnswerPart::Thinking(ThinkingPart {
+                text,
+                signature: of_metadata("signature").or_else(|| of_metadata("thoughtSignature")),
+                encrypted: of_metadata("redactedData").or_else(|| of_metadata("reasoningEncryptedContent")),
+                item: of_metadata("itemId"),
+                span: span.map(|(started, ended)| ThinkingSpan { started, ended: ended.max(started) }),
+                ..ThinkingPart::default()
+            })
+        }
+        Some("tool") => AnswerPart::Call {
+            id: text_member(part, "callID").unwrap_or_default(),
+            name: text_member(part, "tool").unwrap_or_default(),
+            arguments: at_path(part, "state.input").map_or("{}".into(), |input| canonical(input.get())).into_owned(),
+            signature: of_metadata("thoughtSignature"),
+        },
+        _ => AnswerPart::Text { text, signature: of_metadata("thoughtSignature") },
+    }
 }
 
 fn text_block(part: Raw<'_>) -> Block {
-    let text = text_member(part, "text").unwrap_or_default();
-    Block::Text(Text { text, seal: signature(part, "thoughtSignature"), native: None, extra: Default::default() })
-}
-
-fn signature(part: Raw<'_>, name: &str) -> Option<Seal> {
-    let payload = metadata(part, name).and_then(text_of)?;
-    Some(Seal { kind: SealKind::Signature, payload })
+    Block::Text(Text { text: text_member(part, "text").unwrap_or_default(), ..Text::default() })
 }
 
 fn image(part: Raw<'_>) -> Option<Block> {
@@ -421,10 +328,6 @@ fn image(part: Raw<'_>) -> Option<Block> {
 
 fn is_kind(part: Raw<'_>, kind: &str) -> bool {
     text_member(part, "type").as_deref() == Some(kind)
-}
-
-fn input(part: Raw<'_>) -> String {
-    at_path(part, "state.input").map_or("{}".into(), |input| canonical(input.get())).into_owned()
 }
 
 /// The result of a tool. An unfinished tool counts as interrupted, as in the

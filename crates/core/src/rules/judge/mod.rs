@@ -3,9 +3,11 @@
 //! earlier must be passed in.
 
 mod error_response;
+mod other_protocol;
 mod parameters;
 mod replayed;
 mod request_view;
+mod requested_thinking;
 mod tool_calls;
 
 use crate::dialect::{
@@ -16,6 +18,7 @@ use crate::message::Message;
 use crate::protocol::Protocol;
 pub use request_view::SealCarrier;
 use request_view::{JudgedMessage, JudgedRole, view};
+pub use requested_thinking::{RequestedThinking, requested_thinking};
 
 /// One rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +57,32 @@ impl JudgeVerdict {
     }
 }
 
-/// A body that is not JSON.
+/// A body that cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the request is {0}")]
-pub struct NotARequest(String);
+#[non_exhaustive]
+pub enum NotARequest {
+    /// It is not JSON.
+    #[error("the request is {0}")]
+    NotJson(String),
+    /// It is a request of another protocol.
+    #[error("the request looks like {found}, but `{dialect}` speaks {expected}")]
+    OtherProtocol {
+        /// The protocol that it looks like.
+        found: Protocol,
+        /// The protocol of the dialect.
+        expected: Protocol,
+        /// The dialect that should judge it.
+        dialect: String,
+    },
+    /// The list of messages is missing.
+    #[error("the request has no `{member}`, which {protocol} requires")]
+    NoMessages {
+        /// The missing member.
+        member: &'static str,
+        /// The protocol of the dialect.
+        protocol: Protocol,
+    },
+}
 
 /// What is known about the thinking that the provider issued.
 #[derive(Clone, Copy)]
@@ -102,7 +127,8 @@ pub fn judge(
     body: &str,
     issued: IssuedThinking<'_>,
 ) -> Result<JudgeVerdict, NotARequest> {
-    let raw = Raw::of(body).map_err(|error| NotARequest(error.to_string()))?;
+    let raw = Raw::of(body).map_err(|error| NotARequest::NotJson(error.to_string()))?;
+    other_protocol::check(dialect, raw)?;
     let rules = dialect.rules(Some(model));
     let messages = view(dialect, rules, raw);
     let mut judge = Judge { dialect, model, rules, messages: &messages, body: raw, verdict: JudgeVerdict::default() };

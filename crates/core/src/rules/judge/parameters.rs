@@ -1,8 +1,9 @@
 //! Checks the parameters of a request against what the model accepts.
 
 use super::Judge;
-use crate::dialect::{AskDefault, Fault, Off, Patch};
-use crate::json_text::{JsonKind, Raw, at_path, member, text_member, text_of, value_at};
+use super::requested_thinking::{contains_patch, thinks};
+use crate::dialect::{Fault, Off};
+use crate::json_text::{JsonKind, at_path, each_element, member, text_member, text_of, value_at};
 use crate::protocol::Protocol;
 
 impl Judge<'_> {
@@ -12,6 +13,7 @@ impl Judge<'_> {
         self.check_forbidden();
         self.check_forced_tool();
         self.check_mode();
+        self.check_inline_system();
     }
 
     fn check_effort(&mut self) {
@@ -21,7 +23,17 @@ impl Judge<'_> {
             return;
         }
         let Some(word) = at_path(self.body, &effort.path).and_then(text_of) else { return };
-        let known = effort.values.iter().chain(effort.map.values()).any(|known| *known == word);
+        let is_known = |known: &String| match self.dialect.protocol {
+            // Its SDKs write the names of the enum, in capitals.
+            Protocol::Gemini => known.eq_ignore_ascii_case(&word),
+            Protocol::OpenaiChat
+            | Protocol::OpenaiResponses
+            | Protocol::Anthropic
+            | Protocol::Ollama
+            | Protocol::Bedrock
+            | Protocol::Cohere => *known == word,
+        };
+        let known = effort.values.iter().chain(effort.map.values()).any(is_known);
         // `none` switches thinking off for some models and is not in the list
         // of levels. Servers also accept the levels that they map to others.
         if known || word == "none" || effort.map.contains_key(&word) || effort.values.is_empty() {
@@ -92,20 +104,28 @@ impl Judge<'_> {
         value.kind() != JsonKind::Null && !usual && !matches!(value.get(), "false" | "[]" | "{}")
     }
 
-    /// Whether this request enables thinking, as far as it says so.
     pub(super) fn thinks(&self) -> bool {
-        let ask = &self.rules.ask;
-        if let Off::Patch(off) = &ask.off
-            && !off.is_empty()
-            && contains_patch(self.body, off)
-        {
-            return false;
+        thinks(&self.rules.ask, self.body)
+    }
+
+    /// Checks for a system prompt among the messages of a model that accepts
+    /// none there.
+    pub(super) fn check_inline_system(&mut self) {
+        if self.dialect.protocol != Protocol::Anthropic || self.rules.ask.inline_system {
+            return;
         }
-        let level = (!ask.effort.path.is_empty()).then(|| at_path(self.body, &ask.effort.path)).flatten();
-        let asked = level.is_some_and(|level| level.get() != "\"none\"" && level.kind() != JsonKind::Null);
-        match ask.default {
-            AskDefault::Always | AskDefault::On => true,
-            AskDefault::Off => asked || (!ask.on.is_empty() && contains_patch(self.body, &ask.on)),
+        let mut place = None;
+        if let Some(messages) = member(self.body, "messages") {
+            let mut at = 0;
+            each_element(messages, |message| {
+                if place.is_none() && text_member(message, "role").as_deref() == Some("system") {
+                    place = Some(at);
+                }
+                at += 1;
+            });
+        }
+        if let Some(at) = place {
+            self.report("ask.inline_system = false", &format!("messages[{at}].role"), Fault::InlineSystem, &[]);
         }
     }
 
@@ -192,18 +212,4 @@ impl Judge<'_> {
             self.report("ask.headers", name, Fault::Header, &[]);
         }
     }
-}
-
-/// Whether a body contains a patch. Strings must be equal; any number matches a
-/// number.
-fn contains_patch(body: Raw<'_>, patch: &Patch) -> bool {
-    patch.iter().all(|(name, wanted)| {
-        let Some(value) = member(body, name) else { return false };
-        match wanted {
-            serde_json::Value::Object(inner) => contains_patch(value, inner),
-            serde_json::Value::String(word) => text_of(value).as_deref() == Some(word),
-            serde_json::Value::Bool(flag) => value.get() == flag.to_string(),
-            serde_json::Value::Null | serde_json::Value::Number(_) | serde_json::Value::Array(_) => true,
-        }
-    })
 }

@@ -27,6 +27,7 @@ pub(super) struct JudgedMessage {
     /// The thinking field is present, even if it is empty.
     pub(super) has_field: bool,
     pub(super) begins_with_thinking: bool,
+    /// The content is a list without any text.
     pub(super) has_empty_content: bool,
 }
 
@@ -218,7 +219,7 @@ fn chat(path: String, at: usize, message: Raw<'_>, names: &ThinkingFields) -> Op
         read_fields(message, names, &mut judged);
     }
     if let Some(content) = member(message, "content") {
-        judged.has_empty_content = content.get() == "\"\"";
+        judged.has_empty_content = is_list_without_text(content);
         if content.kind() == JsonKind::Text {
             judged.text = text_of(content).unwrap_or_default();
         }
@@ -267,6 +268,16 @@ fn read_fields(message: Raw<'_>, names: &ThinkingFields, judged: &mut JudgedMess
         judged.has_field = true;
         judged.thinking.push(thinking_at(format!("{}.{field}", judged.path), None, SealFields::hidden(Some(payload))));
     }
+}
+
+/// An empty list, or one whose texts are all empty. An empty string is something else.
+fn is_list_without_text(content: Raw<'_>) -> bool {
+    let mut is_empty = content.kind() == JsonKind::Array;
+    each_element(content, |part| {
+        is_empty &= text_member(part, "type").as_deref() == Some("text")
+            && text_member(part, "text").is_none_or(|text| text.is_empty());
+    });
+    is_empty
 }
 
 /// Reads an element of a content list.

@@ -85,7 +85,7 @@ impl Judge<'_> {
             if !message.results.is_empty() {
                 match n_open.take() {
                     None => self.report_calls(Fault::UncalledResult, &message.path, message.at, ""),
-                    Some((_, n_calls)) if n_calls != message.results.len() => {
+                    Some((_, n_calls)) if n_calls != n_different(&message.results) => {
                         self.report_calls(Fault::UnansweredCall, &message.path, message.at, "");
                     }
                     Some(_) => (),
@@ -128,4 +128,11 @@ impl Judge<'_> {
             self.report("calls and results belong together", path, fault, &[("id", id), ("index", &at.to_string())]);
         }
     }
+}
+
+/// The number of results. Gemini's own client repeats the result of a call, with its id, when
+/// it resumes a session, so a repeated id counts once.
+fn n_different(results: &[JudgedResult]) -> usize {
+    let mut known = HashSet::new();
+    results.iter().filter(|result| result.id.as_deref().is_none_or(|id| known.insert(id))).count()
 }

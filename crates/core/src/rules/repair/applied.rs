@@ -1,5 +1,6 @@
 //! A repair with the details that the error message gives.
 
+use super::mentions::{Mention, mentions};
 use crate::dialect::{EFFORT_LEVELS, ErrorRow, Repair};
 
 /// A repair, with details from the error message.
@@ -7,8 +8,8 @@ use crate::dialect::{EFFORT_LEVELS, ErrorRow, Repair};
 pub struct AppliedRepair {
     /// What is changed.
     pub repair: Repair,
-    /// The effort levels that are accepted, or the mode that is refused. Empty
-    /// if the message names none.
+    /// The effort levels that are accepted, the mode that is refused, or the keys
+    /// that are changed. Empty if the message names none.
     pub details: Vec<String>,
 }
 
@@ -19,52 +20,144 @@ impl From<Repair> for AppliedRepair {
 }
 
 impl AppliedRepair {
+    /// The repairs for a row, smallest first, with what the message says about
+    /// each.
+    pub fn ladder(row: &ErrorRow, message: &str) -> Vec<AppliedRepair> {
+        let applied = |repair: &Repair| AppliedRepair { repair: *repair, details: details_of(*repair, row, message) };
+        let ladder = super::repair_ladder(row.repair).iter().map(applied);
+        // A repair that needs details is of no use without them.
+        ladder.filter(|applied| !applied.details.is_empty() || !needs_details(applied.repair)).collect()
+    }
+
     /// The next repair for a refusal: the smallest that was not tried yet.
     pub fn next(row: &ErrorRow, message: &str, tried: &[AppliedRepair]) -> Option<AppliedRepair> {
-        let tried: Vec<Repair> = tried.iter().map(|applied| applied.repair).collect();
-        let repair = super::next_repair(row, &tried)?;
-        let details = match repair {
-            Repair::NearestEffort => levels_in(message),
-            Repair::SwitchMode => modes_in(message),
-            Repair::DropBlock
-            | Repair::StripForeign
-            | Repair::DropOlder
-            | Repair::StripTurn
-            | Repair::DropField
-            | Repair::OffForTurn
-            | Repair::BindingHeader
-            | Repair::DropOrphan
-            | Repair::DropFollowerIds
-            | Repair::StripItems
-            | Repair::FullItems
-            | Repair::Dedupe
-            | Repair::FillAll
-            | Repair::FillLoop
-            | Repair::FillCalls
-            | Repair::DummySignature
-            | Repair::DummyEverywhere
-            | Repair::DropEffort
-            | Repair::DropBudget
-            | Repair::OmitEmptyContent
-            | Repair::ToolChoiceAuto
-            | Repair::OmitIds
-            | Repair::DropParameters => Vec::new(),
-        };
-        Some(AppliedRepair { repair, details })
+        AppliedRepair::ladder(row, message).into_iter().find(|applied| !applied.was_tried(tried))
+    }
+
+    /// Whether it was tried. Repairs that name a key differ by the key.
+    pub(crate) fn was_tried(&self, tried: &[AppliedRepair]) -> bool {
+        tried
+            .iter()
+            .any(|known| known.repair == self.repair && (!needs_details(self.repair) || known.details == self.details))
     }
 }
 
-/// The supported levels listed in a message. What comes before the list is the
-/// refused level.
-fn levels_in(message: &str) -> Vec<String> {
+/// Whether a repair is about keys that its details name.
+pub(super) fn needs_details(repair: Repair) -> bool {
+    matches!(repair, Repair::OmitParameter | Repair::MoveParameter | Repair::OmitMember | Repair::AddMember)
+}
+
+fn details_of(repair: Repair, row: &ErrorRow, message: &str) -> Vec<String> {
+    match repair {
+        Repair::NearestEffort => levels_in(message),
+        Repair::SwitchMode => modes_in(message),
+        Repair::DropParameters => sampling_in(message),
+        Repair::OmitParameter if row.repair == Repair::MoveParameter => moved_in(message).into_iter().take(1).collect(),
+        Repair::MoveParameter => moved_in(message),
+        Repair::OmitParameter | Repair::OmitMember | Repair::AddMember => row.keys.clone(),
+        Repair::DropBlock
+        | Repair::StripForeign
+        | Repair::DropOlder
+        | Repair::StripTurn
+        | Repair::DropField
+        | Repair::OffForTurn
+        | Repair::BindingHeader
+        | Repair::DropOrphan
+        | Repair::DropFollowerIds
+        | Repair::StripItems
+        | Repair::FullItems
+        | Repair::Dedupe
+        | Repair::FillAll
+        | Repair::FillLoop
+        | Repair::FillCalls
+        | Repair::DummySignature
+        | Repair::DummyEverywhere
+        | Repair::DropEffort
+        | Repair::DropBudget
+        | Repair::OmitEmptyContent
+        | Repair::ToolChoiceAuto
+        | Repair::OmitIds
+        | Repair::OmitOff
+        | Repair::PlainRequest
+        | Repair::StripField
+        | Repair::DropEmptied
+        | Repair::ThinkingFirst
+        | Repair::EffortNone
+        | Repair::DropToolChoice => Vec::new(),
+    }
+}
+
+/// Parameters of sampling, which some models refuse.
+const SAMPLING: [&str; 11] = [
+    "temperature",
+    "top_p",
+    "top_k",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "stop",
+    "seed",
+    "n",
+];
+
+/// The sampling parameters that a message names.
+fn sampling_in(message: &str) -> Vec<String> {
+    let found = mentions(message);
+    let is_named = |name: &&&str| {
+        found.iter().any(|mention| mention.names.last().is_some_and(|last| last.eq_ignore_ascii_case(name)))
+    };
+    SAMPLING.iter().filter(is_named).map(|name| (*name).to_owned()).collect()
+}
+
+/// The old and the new path of a parameter that has moved.
+fn moved_in(message: &str) -> Vec<String> {
+    let Some((before, after)) = message.split_once("moved to") else { return Vec::new() };
+    let path = |mention: Mention<'_>| mention.names.join(".");
+    let from = mentions(before).into_iter().rfind(|mention| mention.quoted).map(path);
+    let to = mentions(after).into_iter().find(|mention| mention.quoted).map(path);
+    match (from, to) {
+        (Some(from), Some(to)) => vec![from, to],
+        _ => Vec::new(),
+    }
+}
+
+/// The supported levels listed in a message. What comes before the list, or
+/// after it as the received value, is the refused level.
+pub(super) fn levels_in(message: &str) -> Vec<String> {
     let message = message.to_lowercase();
-    let marks = ["supported values", "should be", "must be", "one of", "allowed"];
-    let Some(list) = marks.iter().find_map(|mark| message.split_once(mark)).map(|(_, rest)| rest) else {
+    let Some(list) = LIST_MARKS.iter().find_map(|mark| message.split_once(mark)).map(|(_, rest)| rest) else {
         return Vec::new();
     };
+    let end = LIST_ENDS.iter().filter_map(|mark| list.find(mark)).min().unwrap_or(list.len());
+    let list = list.get(..end).unwrap_or_default();
     let words: Vec<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    EFFORT_LEVELS.iter().filter(|level| words.contains(level)).map(|level| (*level).to_owned()).collect()
+    let known = EFFORT_LEVELS.iter().chain(&["none", "default"]);
+    known.filter(|level| words.contains(level)).map(|level| (*level).to_owned()).collect()
 }
+
+/// What comes before the supported levels, the clearest first.
+const LIST_MARKS: [&str; 16] = [
+    "supported values",
+    "supported levels",
+    "supported settings",
+    "supported efforts",
+    "valid levels",
+    "valid values",
+    "allowed values",
+    "allowed levels",
+    "should be",
+    "must be",
+    "one of",
+    "expected",
+    "please use",
+    "choose",
+    "allowed",
+    "only",
+];
+/// What comes after them.
+const LIST_ENDS: [&str; 4] = ["received", "but got", "'input'", "\"input\""];
 
 /// The thinking modes that a message refuses.
 fn modes_in(message: &str) -> Vec<String> {
@@ -83,15 +176,27 @@ mod tests {
     #[test]
     fn e11_only_levels_after_the_list_marker_are_supported() {
         #[rustfmt::skip]
-        let cases: [(&str, &[&str]); 5] = [
+        let cases: [(&str, &[&str]); 8] = [
             ("Unsupported value: 'xhigh'. Supported values are: 'low', 'medium', and 'high'.", &["low", "medium", "high"]),
             ("output_config.effort: Input should be 'low' or 'max'",                           &["low", "max"]),
             ("think must be a boolean or string (\"high\", \"low\", true, or false)",          &["low", "high"]),
             ("does not support 'reasoning_effort' value 'minimal'",                            &[]),
             ("Input should be following: a number",                                            &[]),
+            ("must be one of `none` or `default`",                                             &["none", "default"]),
+            ("Invalid enum value. Expected 'low' | 'high', received 'max'",                    &["low", "high"]),
+            ("level \"max\" not supported, valid levels: low, xhigh",                          &["low", "xhigh"]),
         ];
         for (message, expected) in cases {
             assert_eq!(levels_in(message), expected, "{message}");
         }
+    }
+
+    #[test]
+    fn e11_a_message_names_what_to_leave_out_and_where_it_has_moved() {
+        let moved = "Unsupported parameter: 'reasoning_effort'. In the new API, this has moved to 'reasoning.effort'.";
+        assert_eq!(moved_in(moved), ["reasoning_effort", "reasoning.effort"]);
+        assert_eq!(moved_in("the endpoint has moved"), Vec::<String>::new());
+        assert_eq!(sampling_in("`temperature` and `top_p` are deprecated"), ["temperature", "top_p"]);
+        assert_eq!(sampling_in("a temperate answer"), Vec::<String>::new());
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::AppliedRepair;
+use super::applied::needs_details;
 use crate::dialect::Repair;
 
 /// Where a repair is known to be needed.
@@ -69,7 +70,10 @@ impl LearnedRepairs {
             Some(repairs) => repairs,
             None => self.known.entry(key.clone()).or_default(),
         };
-        match repairs.iter_mut().find(|known| known.repair == applied.repair) {
+        let same = |known: &&mut AppliedRepair| {
+            known.repair == applied.repair && (!needs_details(applied.repair) || known.details == applied.details)
+        };
+        match repairs.iter_mut().find(same) {
             Some(known) => *known = applied,
             None => repairs.push(applied),
         }

@@ -7,7 +7,7 @@ use crate::block::{Block, Thinking, ToolCall};
 use crate::dialect::{Carrier, EmptyContent};
 use crate::json_text::{ListWriter, NestedObject, quote};
 use crate::message::{Message, Role};
-use crate::rules::{EgressAction, MessagePlan, field_name};
+use crate::rules::{EgressAction, MessagePlan, block_carrier, field_name};
 use crate::wire::media_out::chat_part;
 use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, sent_blocks, texts};
 
@@ -88,7 +88,7 @@ fn content(
     out: &mut NestedObject<'_>,
 ) {
     let sent = message.blocks.iter().zip(&plan.actions);
-    if draft.rules.echo.carrier == Carrier::ContentChunks && sent.clone().any(is_sent_thought) {
+    if sent.clone().any(|(block, action)| is_chunk(draft, block, *action)) {
         out.list("content", |chunks| sent.for_each(|(block, action)| chunk(block, *action, chunks)));
         return;
     }
@@ -121,7 +121,7 @@ fn thinking(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, out
     let (mut texts, mut source) = (Vec::new(), None);
     for (block, action) in sent_blocks(message, plan) {
         let Block::Thinking(thinking) = block else { continue };
-        match (&thinking.native, carrier, action) {
+        match (&thinking.native, block_carrier(draft.rules, draft.preferences, thinking), action) {
             (Some(native), Carrier::Details, EgressAction::Verbatim) => {
                 entries.push((native, thinking.text()));
                 // A list goes back under the name it came in; `thinking_blocks`
@@ -153,8 +153,19 @@ fn thinking(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, out
     }
 }
 
-fn is_sent_thought((block, action): (&Block, &EgressAction)) -> bool {
-    matches!(block, Block::Thinking(_)) && *action != EgressAction::Dropped
+/// Whether a block makes the content an array.
+fn is_chunk(draft: &RequestDraft<'_>, block: &Block, action: EgressAction) -> bool {
+    match block {
+        Block::Thinking(thinking) if action != EgressAction::Dropped => {
+            block_carrier(draft.rules, draft.preferences, thinking) == Carrier::ContentChunks
+        }
+        Block::Thinking(_)
+        | Block::Text(_)
+        | Block::ToolCall(_)
+        | Block::ToolResult(_)
+        | Block::Media(_)
+        | Block::Unmodelled(_) => false,
+    }
 }
 
 /// One element of a content array.

@@ -64,6 +64,8 @@ struct CallOut {
     id: String,
     name: String,
     began: bool,
+    /// Arguments to write together with the name, where calls come whole.
+    arguments: String,
     seal: Option<String>,
     native: Option<String>,
 }
@@ -171,7 +173,9 @@ impl ChatWriter {
                 let index = self.n_calls;
                 self.n_calls += 1;
                 let (id, name) = (self.call_ids.given_or_new(id), name.to_owned());
-                ChatBlockOut::Call(Box::new(CallOut { index, id, name, began: false, seal: None, native: None }))
+                let arguments = String::new();
+                let call = CallOut { index, id, name, began: false, arguments, seal: None, native: None };
+                ChatBlockOut::Call(Box::new(call))
             }
             BlockOpening::Unmodelled => ChatBlockOut::Unmodelled { native: String::new() },
         }
@@ -187,6 +191,7 @@ impl ChatWriter {
         match state {
             ChatBlockOut::Text { .. } => self.answer(text, out),
             ChatBlockOut::Thinking(thinking) => self.grow_thinking(thinking, text, out),
+            ChatBlockOut::Call(call) if self.rules.read.whole_calls && !call.began => call.arguments.push_str(text),
             ChatBlockOut::Call(call) => {
                 self.begin_call(call, out);
                 let function = object([("arguments", &quote(text))]);
@@ -364,7 +369,7 @@ impl ChatWriter {
         if std::mem::replace(&mut call.began, true) {
             return;
         }
-        let function = object([("name", &quote(&call.name)), ("arguments", "\"\"")]);
+        let function = object([("name", &quote(&call.name)), ("arguments", &quote(&call.arguments))]);
         let mut entry = ObjectWriter::default();
         entry.push_raw("index", &call.index.to_string());
         entry.push_raw("id", &quote(&call.id));
@@ -403,13 +408,14 @@ impl ChatWriter {
     }
 
     fn delta(&self, delta: &str, out: &mut FrameWriter) {
-        self.choice(delta, "null", out);
+        self.choice_with_usage(delta, "null", None, out);
     }
 
-    fn choice(&self, delta: &str, finish: &str, out: &mut FrameWriter) {
+    fn choice_with_usage(&self, delta: &str, finish: &str, usage: Option<&str>, out: &mut FrameWriter) {
         let head = &self.head;
+        let (separator, usage) = usage.map_or(("", ""), |usage| (r#","usage":"#, usage));
         out.data(&format!(
-            r#"{head},"choices":[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}]}}"#
+            r#"{head},"choices":[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}]{separator}{usage}}}"#
         ));
     }
 
@@ -428,12 +434,14 @@ impl ChatWriter {
         if let Some(error) = error {
             out.data(&object([("error", &error_in_stream(error))]));
         }
+        let mut usage = (!is_unknown_usage(self.usage)).then(|| usage_json(&self.rules, self.usage));
         if let Some(reason) = reason {
             self.begin(out);
-            self.choice("{}", &quote(reason), out);
+            // Providers that send usage unasked put it into the last chunk of the choice.
+            let in_choice = usage.take_if(|_| self.rules.usage.always);
+            self.choice_with_usage("{}", &quote(reason), in_choice.as_deref(), out);
         }
-        if !is_unknown_usage(self.usage) {
-            let usage = usage_json(&self.rules, self.usage);
+        if let Some(usage) = usage {
             out.data(&format!(r#"{},"choices":[],"usage":{usage}}}"#, self.head));
         }
         match &end.ending {

@@ -6,10 +6,11 @@ use crate::block::{Block, Thinking};
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
-use crate::rules::{MessagePlan, fits_in_result};
+use crate::rules::{CacheMark, MessagePlan, fits_in_result};
+use crate::wire::cache_points::cache_point;
 use crate::wire::media_out::bedrock_block;
 use crate::wire::request_draft::{
-    RequestDraft, ToolLevel, arguments_object, call_id, encrypted, push_schema, sent_blocks, signature, turn_opening,
+    RequestDraft, ToolLevel, arguments_object, call_id, encrypted, marked_blocks, push_schema, signature, turn_opening,
 };
 
 /// The member that holds the tools and the tool choice.
@@ -35,7 +36,14 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
             });
         });
     }
-    if let Some(system) = draft.system() {
+    if let Some(parts) = draft.marked_system() {
+        body.list("system", |list| {
+            for (text, mark) in parts {
+                list.object(|part| part.push_text("text", text));
+                push_mark(mark, list);
+            }
+        });
+    } else if let Some(system) = draft.system() {
         body.list("system", |list| list.object(|part| part.push_text("text", &system)));
     }
     draft.finish_merged(body, "messages", turn_opening, content)
@@ -46,7 +54,7 @@ fn content(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &m
     if message.role == Role::System {
         return;
     }
-    for (block, _) in sent_blocks(message, plan) {
+    for (block, mark) in marked_blocks(message, plan) {
         match block {
             Block::Text(text) if text.text.trim().is_empty() => (),
             Block::Unmodelled(unmodelled) => list.push_raw(&unmodelled.native.json),
@@ -54,6 +62,14 @@ fn content(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &m
                 list.object(|out| content_block(block, plan, out));
             }
         }
+        push_mark(mark, list);
+    }
+}
+
+/// The point up to which the provider should store the request.
+fn push_mark(mark: Option<&CacheMark>, list: &mut ListWriter<'_>) {
+    if let Some(mark) = mark {
+        list.push_raw(&cache_point(mark.ttl.as_deref()));
     }
 }
 

@@ -1,19 +1,35 @@
 //! Reads an Anthropic Messages request.
 
 use crate::block::Block;
-use crate::json_text::{JsonKind, Raw, member, text_member};
+use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, list_of, member, text_member};
 use crate::message::Role;
+use crate::wire::cache_points::{CACHE_CONTROL, marked_elements};
 use crate::wire::client_request::{
     ClientRequestReader, UnreadableRequest, content_blocks, elements, list_with_paths, tool_output, tool_result,
     typed_part, unknown_role,
 };
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
-    reader.push_message(Role::System, content_blocks(member(body, "system"), typed_part));
+    let system = member(body, "system");
+    reader.push_message(Role::System, content_blocks(system, typed_part));
+    reader.mark_last_message(marked_elements(system));
     for (path, message) in list_with_paths(body, "messages")? {
         match text_member(message, "role").as_deref() {
-            Some("user") => reader.push_user_turn(content_blocks(member(message, "content"), block)),
-            Some("assistant") => reader.push_assistant(&answer(member(message, "content"))),
+            Some("user") => {
+                let content = member(message, "content");
+                reader.push_marked_user_turn(content_blocks(content, block), marked_elements(content));
+            }
+            // Newer models accept further instructions in the middle.
+            Some("system") => {
+                let content = member(message, "content");
+                reader.push_message(Role::System, content_blocks(content, typed_part));
+                reader.mark_last_message(marked_elements(content));
+            }
+            Some("assistant") => {
+                let content = member(message, "content");
+                reader.push_assistant(&answer(content));
+                reader.mark_last_message(marked_elements(content));
+            }
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }
     }
@@ -24,6 +40,7 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
             None => reader.push_native_tool(tool.get()),
         }
     }
+    reader.read_tools_mark();
     Ok(())
 }
 
@@ -31,10 +48,24 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
 fn answer(content: Option<Raw<'_>>) -> String {
     let content = match content {
         Some(text) if text.kind() == JsonKind::Text => format!(r#"[{{"type":"text","text":{}}}]"#, text.get()),
-        Some(list) => list.get().to_owned(),
+        Some(list) => list_of(elements(list).into_iter().map(without_mark)),
         None => "[]".to_owned(),
     };
     format!(r#"{{"type":"message","role":"assistant","content":{content}}}"#)
+}
+
+/// A content block without its cache mark, which is a hint of the request.
+fn without_mark(block: Raw<'_>) -> String {
+    if member(block, CACHE_CONTROL).is_none() {
+        return block.get().to_owned();
+    }
+    let mut out = ObjectWriter::default();
+    each_member(block, |name, value| {
+        if name != CACHE_CONTROL {
+            out.push_raw(name, value.get());
+        }
+    });
+    out.finish()
 }
 
 fn block(part: Raw<'_>) -> Block {

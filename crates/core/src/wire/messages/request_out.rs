@@ -5,11 +5,12 @@ use serde_json::{Map, Value};
 use crate::block::{Block, Thinking};
 use crate::json_text::{ListWriter, NestedObject};
 use crate::message::{Message, Role};
-use crate::rules::MessagePlan;
+use crate::rules::{CacheMark, MessagePlan};
+use crate::wire::cache_points::cache_control;
 use crate::wire::media_out::messages_block;
 use crate::wire::request_draft::{
-    RequestDraft, ToolLevel, arguments_object, call_id, encrypted, push_tool, push_typed_text, sent_blocks, signature,
-    turn_opening,
+    RequestDraft, ToolLevel, arguments_object, call_id, encrypted, marked_blocks, push_tool, push_typed_text,
+    signature, turn_opening,
 };
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
@@ -19,7 +20,14 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
         push_tool(out, tool, "input_schema");
         draft.push_tool_members(out, tool, None, ToolLevel::Inner);
     });
-    if let Some(system) = draft.system() {
+    if let Some(parts) = draft.marked_system() {
+        body.list("system", |list| {
+            for (text, mark) in parts {
+                list.object(|out| push_typed_text(out, "text", text));
+                add_mark(mark, list);
+            }
+        });
+    } else if let Some(system) = draft.system() {
         body.push_text("system", &system);
     }
     draft.finish_merged(body, "messages", turn_opening, content)
@@ -37,7 +45,7 @@ fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
             out.push_text("thinking", &draft.rules.echo.filler);
         });
     }
-    for (block, _) in sent_blocks(message, plan) {
+    for (block, mark) in marked_blocks(message, plan) {
         match block {
             Block::Text(text) if text.text.trim().is_empty() => (),
             Block::Text(text) => match text.native.as_ref().filter(|_| plan.own) {
@@ -53,6 +61,14 @@ fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
                 list.object(|out| content_block(block, plan, out));
             }
         }
+        add_mark(mark, list);
+    }
+}
+
+/// Marks the last block, up to which the provider should store the request.
+fn add_mark(mark: Option<&CacheMark>, list: &mut ListWriter<'_>) {
+    if let Some(mark) = mark {
+        list.add_to_last(&cache_control(mark.ttl.as_deref()));
     }
 }
 

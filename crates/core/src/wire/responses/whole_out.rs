@@ -142,8 +142,8 @@ fn counts(rules: &Rules, usage: Usage) -> String {
         ("input_tokens", usage.input),
         ("output_tokens", usage.output),
         ("total_tokens", total_tokens(usage)),
-        ("input_tokens_details.cached_tokens", usage.cached),
-        // OpenAI's SDK requires this member.
+        // Codex and OpenAI's SDK stop without these two.
+        ("input_tokens_details.cached_tokens", usage.cached.or(Some(0))),
         ("input_tokens_details.cache_write_tokens", usage.cache_write.or(Some(0))),
         (path, usage.reasoning),
     ]);

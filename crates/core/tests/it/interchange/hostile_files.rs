@@ -3,12 +3,15 @@
 
 use aside_core::conversation::Conversation;
 use aside_core::interchange::{
-    ImportFile, Imported, OpaqueData, ThinkingMarkup, detect_kind, import, write_lines, write_markdown,
+    ImportFile, Imported, OpaqueData, Program, TableRows, ThinkingMarkup, detect_kind, import, import_rows,
+    write_lines, write_markdown,
 };
 use proptest::prelude::*;
 
 use super::generated_conversations::{conversation, nasty};
 use super::other_programs::{CLAUDE_CODE, CODEX, opencode, two_steps};
+use super::program_files::{GOOSE, gemini_cli, pi};
+use super::program_rows::{goose_rows, llm_conversations, llm_threads, opencode_rows};
 use crate::support::dialects;
 
 /// Words that some importer looks for.
@@ -89,6 +92,45 @@ const WORDS: &[&str] = &[
     "2026-03-01T10:00:00.000Z",
     "99999999999999999999-01-01T00:00:00Z",
     "500000000-12-31T24:60:60.999Z",
+    "sessionId",
+    "projectHash",
+    "$set",
+    "$rewindTo",
+    "gemini",
+    "thoughts",
+    "subject",
+    "description",
+    "toolCalls",
+    "args",
+    "result",
+    "functionCall",
+    "functionResponse",
+    "response",
+    "thoughtSignature",
+    "session",
+    "cwd",
+    "parentId",
+    "api",
+    "anthropic-messages",
+    "openai-responses",
+    "thinkingSignature",
+    "toolResult",
+    "toolCallId",
+    "compaction",
+    "firstKeptEntryId",
+    "sections",
+    "toolRequest",
+    "toolResponse",
+    "value",
+    "content_json",
+    "metadata_json",
+    "hash",
+    "parent_hash",
+    "tip_message_hash",
+    "message_hash",
+    "payload",
+    "provider_metadata",
+    "response_id",
 ];
 
 fn json() -> impl Strategy<Value = String> {
@@ -114,8 +156,16 @@ fn json() -> impl Strategy<Value = String> {
 /// A valid file with lines removed, duplicated, moved and truncated.
 fn mangled() -> impl Strategy<Value = String> {
     let sealed = r#"{"openai":{"itemId":"rs_1","reasoningEncryptedContent":"g"}}"#;
-    let known: Vec<String> =
-        vec![CLAUDE_CODE.to_owned(), CODEX.to_owned(), opencode("openai", "gpt-5", &two_steps(sealed, sealed))];
+    let thinking = serde_json::json!({"type":"thinking","thinking":"hm","thinkingSignature":"c2ln"});
+    let call = serde_json::json!({"type":"toolCall","id":"c1","name":"get","arguments":{},"thoughtSignature":"{}"});
+    let known: Vec<String> = vec![
+        CLAUDE_CODE.to_owned(),
+        CODEX.to_owned(),
+        opencode("openai", "gpt-5", &two_steps(sealed, sealed)),
+        gemini_cli(),
+        pi("openai-completions", "openrouter", "x", &thinking, &call),
+        GOOSE.to_owned(),
+    ];
     let file = prop_oneof![
         3 => prop::sample::select(known),
         1 => conversation().prop_map(|conversation| write_lines(&conversation, OpaqueData::Keep)),
@@ -179,6 +229,9 @@ proptest! {
             "{\"type\":\"session_meta\",\"payload\":{}}",
             "{\"type\":\"message\",\"content\":[{\"type\":\"input_text\"}]}",
             "{\"aside\":1}",
+            "{\"type\":\"session\",\"id\":\"s\",\"cwd\":\"/w\"}",
+            "{\"sessionId\":\"s\",\"projectHash\":\"h\"}",
+            "{\"working_dir\":\"/w\",\"message_count\":1}",
             "---\naside: 1\n---\n<!-- aside:message {\"role\":\"user\"} -->",
         ][..]),
         values in prop::collection::vec(json(), 1..6),
@@ -191,5 +244,47 @@ proptest! {
         if let Ok(imported) = import(&files, dialects()) {
             check(imported)?;
         }
+    }
+
+    #[test]
+    fn p11_no_rows_make_an_importer_panic(values in prop::collection::vec((any::<prop::sample::Index>(), json()), 0..8)) {
+        let known = [
+            (Program::OpenCode, opencode_rows()),
+            (Program::Goose, goose_rows()),
+            (Program::Llm, llm_threads()),
+            (Program::Llm, llm_conversations()),
+        ];
+        for (program, mut tables) in known {
+            for (at, value) in &values {
+                let position = at.index(tables.len());
+                let table: &mut TableRows = &mut tables[position];
+                let row = at.index(table.rows.len() + 1);
+                table.rows.insert(row, value.clone());
+            }
+            if let Ok(imported) = import_rows(program, &tables, dialects()) {
+                check(imported)?;
+            }
+        }
+    }
+}
+
+#[test]
+fn p11_deep_json_and_long_lines_are_bounded() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let long = "x".repeat(1 << 20);
+    let starts = [
+        r#"{"type":"session","id":"s","cwd":"/w"}"#,
+        r#"{"sessionId":"s","projectHash":"h"}"#,
+        r#"{"working_dir":"/w","message_count":1}"#,
+        r#"{"type":"user","uuid":"u","message":{"role":"user","content":"q"}}"#,
+        r#"{"type":"session_meta","payload":{"id":"s"}}"#,
+    ];
+    for start in starts {
+        let said = format!(
+            r#"{{"type":"message","role":"user","created":1,"id":"a","parentId":null,"content":"{long}","message":{{"role":"user","content":"{long}"}}}}"#
+        );
+        let text = format!("{start}\n{{\"type\":\"message\",\"message\":{deep}}}\n{deep}\n{said}\n");
+        // Whether it is imported or not, nothing overflows.
+        let _imported = import(&[ImportFile { name: "x", text: &text }], dialects());
     }
 }

@@ -6,7 +6,7 @@ use aside_core::compaction::is_summary;
 use aside_core::conversation::ToolSpec;
 use aside_core::event::{Ending, Usage};
 use aside_core::interchange::{
-    ImportError, ImportFile, ImportKind, Imported, OpaqueData, detect_kind, import, write_lines,
+    ImportError, ImportFile, ImportKind, Imported, OpaqueData, Program, detect_kind, import, write_lines,
 };
 use aside_core::message::{Message, Role};
 use aside_core::rules::{EgressAction, IssuedThinking, judge};
@@ -16,17 +16,17 @@ use serde_json::Value;
 
 use crate::support::dialects;
 
-fn read(text: &str) -> Imported {
+pub(super) fn read(text: &str) -> Imported {
     import(&[ImportFile { name: "session", text }], dialects()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn lines(imported: &Imported) -> Vec<Value> {
+pub(super) fn lines(imported: &Imported) -> Vec<Value> {
     let written = write_lines(&imported.conversation, OpaqueData::Keep);
     written.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The next request to the last model of the session. Its provider must accept it.
-fn next_request(imported: &Imported) -> (Encoded, Value) {
+pub(super) fn next_request(imported: &Imported) -> (Encoded, Value) {
     let name = imported.conversation.model.clone().expect("the model is known");
     let (provider, model) = name.split_once('/').unwrap();
     let dialect = dialects().get(provider).unwrap_or_else(|| panic!("{provider}"));
@@ -54,11 +54,11 @@ fn next_request(imported: &Imported) -> (Encoded, Value) {
     assert!(verdict.is_ok(), "{:?}\n{}", verdict.broken, encoded.body);
     assert_eq!(encoded.unmet, Vec::<String>::new());
     let body = serde_json::from_str(&encoded.body).unwrap();
-    // All thinking is sent back verbatim.
+    // All thinking is sent back, unchanged or in a field of the message.
     for decision in &encoded.decisions {
         let block = decision.block.map(|at| &messages[decision.message].blocks[at]);
         if matches!(block, Some(Block::Thinking(_))) {
-            assert_eq!(decision.action, EgressAction::Verbatim, "{decision:?}");
+            assert!(matches!(decision.action, EgressAction::Verbatim | EgressAction::Field), "{decision:?}");
         }
     }
     (encoded, body)
@@ -86,7 +86,7 @@ pub(super) const CLAUDE_CODE: &str = r#"
 
 #[test]
 fn p5_a_session_of_claude_code_can_be_continued() {
-    assert_eq!(detect_kind(CLAUDE_CODE).unwrap(), ImportKind::ClaudeCode);
+    assert_eq!(detect_kind(CLAUDE_CODE).unwrap(), ImportKind::Session(Program::ClaudeCode));
     let imported = read(CLAUDE_CODE);
     let conversation = &imported.conversation;
     assert_eq!(conversation.title.as_deref(), Some("Two files"), "another session's title is not this one's");
@@ -115,14 +115,14 @@ fn p5_a_session_of_claude_code_can_be_continued() {
     assert_eq!(body["messages"][1]["content"][0]["signature"], "c2lnMQ==");
     assert_eq!(body["messages"][1]["content"][1]["data"], "cmVkYWN0ZWQ=");
     assert_eq!(
-        imported.notes,
+        imported.all_notes(),
         [
             "line 19, the last, is cut off",
+            "the system prompt and the tools of the program are not in its file",
             "passed over: `attachment`, 1 times",
             "passed over: `mode`, 1 times",
             "passed over: a subagent's message, 1 times",
             "passed over: words of the program in the model's place, 1 times",
-            "the system prompt and the tools of the program are not in its file",
         ]
     );
 }
@@ -189,7 +189,7 @@ pub(super) const CODEX: &str = r#"{"timestamp":"2026-03-01T10:00:00.000Z","type"
 
 #[test]
 fn p5_a_session_of_codex_can_be_continued() {
-    assert_eq!(detect_kind(CODEX).unwrap(), ImportKind::Codex);
+    assert_eq!(detect_kind(CODEX).unwrap(), ImportKind::Session(Program::Codex));
     let imported = read(CODEX);
     assert_eq!(imported.conversation.model.as_deref(), Some("openai/gpt-5.1-codex"));
     let branch = imported.conversation.history.branch();
@@ -211,12 +211,12 @@ fn p5_a_session_of_codex_can_be_continued() {
     assert_eq!(sealed, ["gAAAAAone", "gAAAAAtwo"]);
     assert!(!body.to_string().contains("internal_chat"), "{body}");
     let expected = [
-        "passed over: `ghost_snapshot`, 1 times",
-        "passed over: `world_state`, 1 times",
         "the tools of the program are not in its file",
         "openai reads its sealed thinking only under the account that it was made for",
+        "passed over: `ghost_snapshot`, 1 times",
+        "passed over: `world_state`, 1 times",
     ];
-    assert_eq!(imported.notes, expected);
+    assert_eq!(imported.all_notes(), expected);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn p5_an_old_session_of_codex_has_its_items_bare() {
 {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gA"}
 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}
 "#;
-    assert_eq!(detect_kind(text).unwrap(), ImportKind::Codex);
+    assert_eq!(detect_kind(text).unwrap(), ImportKind::Session(Program::Codex));
     let imported = read(text);
     assert_eq!(imported.conversation.history.branch().len(), 2);
     assert_eq!(imported.conversation.history.branch()[1].1.thinking().count(), 1);
@@ -307,7 +307,7 @@ fn p5_a_session_of_opencode_continues_with_its_provider() {
     ];
     for (provider, model, first, second, dialect) in cases {
         let text = opencode(provider, model, &two_steps(first, second));
-        assert_eq!(detect_kind(&text).unwrap(), ImportKind::OpenCode, "{provider}");
+        assert_eq!(detect_kind(&text).unwrap(), ImportKind::Session(Program::OpenCode), "{provider}");
         let imported = read(&text);
         assert_eq!(imported.conversation.title.as_deref(), Some("Weather"));
         assert_eq!(imported.conversation.model, Some(format!("{dialect}/{model}")));
@@ -320,7 +320,7 @@ fn p5_a_session_of_opencode_continues_with_its_provider() {
         let (encoded, _) = next_request(&imported);
         let seals = ["c2lnMQ==", "gAone", "reasoning_details"];
         assert!(seals.iter().any(|seal| encoded.body.contains(seal)), "{provider}: {}", encoded.body);
-        assert!(imported.notes.contains(&"passed over: `patch`, 1 times".to_owned()), "{:?}", imported.notes);
+        assert!(imported.all_notes().contains(&"passed over: `patch`, 1 times".to_owned()), "{:?}", imported);
     }
 }
 
@@ -384,7 +384,7 @@ fn p5_each_format_is_recognized_by_its_content() {
         ("our Markdown",       "---\naside: 1\n---\n",                                        Ok(ImportKind::Markdown)),
         ("with CRLF",          "---\r\naside: 1\r\n---\r\n",                                  Ok(ImportKind::Markdown)),
         ("other Markdown",     "# Title\n",                                                   Err("this cannot be imported: it begins with `# Title`")),
-        ("a database",         "SQLite format 3\0",                                           Err("this cannot be imported: it is a database; let its own program write the session out (`opencode export`)")),
+        ("a database",         "SQLite format 3\0",                                           Err("this is a database, not one session")),
         ("other JSON",         "{\"choices\":[]}",                                            Err("this cannot be imported: it begins with `{\"choices\":[]}`")),
         ("nothing",            "",                                                            Err("this cannot be imported: it is empty")),
     ];
@@ -405,6 +405,6 @@ fn p5_files_that_are_not_one_session_are_refused() {
     assert_eq!(error, ImportError::OneAtATime { name: "a.jsonl".into(), kind: ImportKind::JsonLines });
     assert_eq!(
         import(&[ImportFile { name: "e", text: "{\"type\":\"summary\",\"leafUuid\":\"x\"}" }], dialects()).unwrap_err(),
-        ImportError::Empty(ImportKind::ClaudeCode)
+        ImportError::Empty(ImportKind::Session(Program::ClaudeCode))
     );
 }

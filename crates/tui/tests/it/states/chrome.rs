@@ -71,6 +71,7 @@ fn status(term: &mut TestTerminal, model: &str, profile: &str, title: &str) {
         effort: Some("high".into()),
         view: ThinkingDisplay::Live,
         tier: None,
+        cost: None,
     })));
     let sending = Sending {
         step: 1,

@@ -1,5 +1,6 @@
 //! Prompts, answers and notices.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{Block, Media};
@@ -50,10 +51,8 @@ pub(super) const USER: &[StateScene] = &[
         name: "from the store, with an image",
         play: |term| {
             let image = Media::image("image/png".into(), String::new());
-            term.update(Update::Restored(vec![Message::new(
-                Role::User,
-                vec![text_block("what is this?"), Block::Media(image)],
-            )]));
+            let blocks = vec![text_block("what is this?"), Block::Media(image)];
+            term.update(Update::Restored(vec![Arc::new(Message::new(Role::User, blocks))]));
         },
     },
 ];
@@ -75,7 +74,7 @@ pub(super) const ANSWERS: &[StateScene] = &[
         name: "interrupted, from the store",
         play: |term| {
             let message = Message::new(Role::Assistant, vec![text_block("The build fails because the lin")]);
-            term.update(Update::Restored(vec![Message { interrupted: true, ..message }]));
+            term.update(Update::Restored(vec![Arc::new(Message { interrupted: true, ..message })]));
         },
     },
     StateScene { name: "cut at the output limit", play: |term| answer(term, "The build", TurnEnd::Length) },

@@ -1,5 +1,7 @@
 //! A thinking block in all its states.
 
+use std::sync::Arc;
+
 use aside_core::block::{Block, ThinkingSpan, Time};
 use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
@@ -107,7 +109,7 @@ pub(super) const SCENES: &[StateScene] = &[
         name: "interrupted, from the store",
         play: |term| {
             let message = Message::new(Role::Assistant, vec![Block::Thinking(thinking(WORDS, None))]);
-            term.update(Update::Restored(vec![Message { interrupted: true, ..message }]));
+            term.update(Update::Restored(vec![Arc::new(Message { interrupted: true, ..message })]));
         },
     },
     StateScene {

@@ -20,7 +20,12 @@ fn blocks(
     (list, maker): (&str, &str),
     read: impl Fn(&str, Raw<'_>) -> JudgedBlock,
 ) -> Option<JudgedMessage> {
-    let made = text_member(message, "role").as_deref() == Some(maker);
+    let role = text_member(message, "role");
+    // Instructions in the middle of a turn do not end it.
+    if role.as_deref() == Some("system") {
+        return None;
+    }
+    let made = role.as_deref() == Some(maker);
     let mut judged = JudgedMessage::new(path, at, if made { JudgedRole::Assistant } else { JudgedRole::User });
     let content = member(message, list)?;
     judged.text = text_of(content).unwrap_or_default();

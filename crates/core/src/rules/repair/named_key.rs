@@ -1,0 +1,276 @@
+//! The rule below the catalogue: a message that names a key which the request
+//! contains for the sake of thinking, and no other key of the request, leads to
+//! the request without that key.
+
+use std::collections::BTreeSet;
+
+use super::AppliedRepair;
+use super::mentions::{Mention, contains_phrase, mentions, words};
+use crate::dialect::{EFFORT_LEVELS, Repair};
+use crate::json_text::{JsonKind, Raw, each_element, each_member, member, text_member};
+use crate::rules::{KeyRule, RefusedRequest, WrittenKey};
+
+/// The lists of a body that hold messages or items.
+const MESSAGE_LISTS: [&str; 3] = ["messages", "input", "contents"];
+/// The lists of a message that hold blocks or parts.
+const BLOCK_LISTS: [&str; 2] = ["content", "parts"];
+/// Names that say where a key is, and never what is wrong with it.
+const PLACES: [&str; 11] =
+    ["model", "messages", "input", "contents", "content", "parts", "role", "type", "text", "body", "properties"];
+/// Kinds of blocks and items that are thinking.
+const THINKING_KINDS: [&str; 4] = ["thinking", "redacted_thinking", "reasoning", "reasoningContent"];
+/// Members that a thinking block must have. Leaving one out needs another repair.
+const SEALS: [&str; 5] = ["signature", "data", "encrypted_content", "redactedContent", "thoughtSignature"];
+/// How many messages and blocks are searched for keys.
+const MAX_SEARCHED: usize = 2000;
+
+/// What to try, smallest change first. Empty if the rule does not apply.
+pub(super) fn repairs_for_named_key(
+    status: Option<u16>,
+    message: &str,
+    refused: &RefusedRequest,
+) -> Vec<AppliedRepair> {
+    if !is_invalid_request(status, message) {
+        return Vec::new();
+    }
+    let mentions = mentions(message);
+    let message_words = words(message);
+    if let Some(member) = named_member(&mentions, refused) {
+        return member;
+    }
+    let is_named = |key: &&WrittenKey| names_key(&mentions, &message_words, key);
+    let named: Vec<&WrittenKey> = refused.written.iter().filter(is_named).collect();
+    if named.is_empty() || names_another_key(&mentions, refused) {
+        return Vec::new();
+    }
+    let first = |rule: KeyRule| named.iter().copied().find(|key| key.rule == rule);
+    // Of two parameters that exclude each other, the less important one goes.
+    if let Some(key) = first(KeyRule::Budget) {
+        return ladder(Repair::DropBudget, &[], &key.path);
+    }
+    if let Some(key) = first(KeyRule::Effort) {
+        let listed = super::applied::levels_in(message);
+        let quotes_value = key.value.as_ref().is_some_and(|value| contains_phrase(&message_words, &words(value)));
+        return match listed.is_empty() && !quotes_value {
+            true => ladder(Repair::DropEffort, &[], &key.path),
+            false => ladder(Repair::NearestEffort, &listed, &key.path),
+        };
+    }
+    if first(KeyRule::Off).is_some() {
+        return vec![Repair::OmitOff.into(), Repair::PlainRequest.into()];
+    }
+    match named.first() {
+        Some(key) if key.rule == KeyRule::Carrier => vec![Repair::StripField.into(), Repair::OffForTurn.into()],
+        Some(key) => ladder(Repair::OmitParameter, &[named_part(&mentions, &message_words, key)], &key.path),
+        None => Vec::new(),
+    }
+}
+
+/// The status of an invalid request, or of a proxy that reports one.
+fn is_invalid_request(status: Option<u16>, message: &str) -> bool {
+    match status {
+        None | Some(400 | 422) => true,
+        Some(429 | 500..=599) => {
+            let message = message.to_ascii_lowercase();
+            ["400", "422", "bad request", "badrequest", "invalid_request", "invalid request", "invalid_argument"]
+                .iter()
+                .any(|mark| message.contains(mark))
+        }
+        Some(_) => false,
+    }
+}
+
+/// A repair, then leaving out the parameter, then all parameters.
+fn ladder(repair: Repair, details: &[String], path: &str) -> Vec<AppliedRepair> {
+    let omit = |path: &str| AppliedRepair { repair: Repair::OmitParameter, details: vec![path.to_owned()] };
+    let mut ladder = vec![AppliedRepair { repair, details: details.to_vec() }];
+    ladder.extend((repair != Repair::OmitParameter).then(|| omit(path)));
+    ladder.push(Repair::PlainRequest.into());
+    ladder
+}
+
+/// The path to leave out: the part of the key's path that the message names. A
+/// switch is left out as a whole, because its other members need it.
+fn named_part(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKey) -> String {
+    let names: Vec<&str> = key.path.split('.').collect();
+    let is_switch = matches!(key.rule, KeyRule::On | KeyRule::Off);
+    let is_named = |name: &str| {
+        let name_words = words(name);
+        mentions.iter().any(|mention| mention.names.last().is_some_and(|last| *last == name))
+            || (name_words.len() > 1 && contains_phrase(message_words, &name_words))
+    };
+    match names.last() {
+        Some(leaf) if !is_switch && is_named(leaf) => key.path.clone(),
+        _ => {
+            let depth = names.iter().position(|name| is_named(name)).unwrap_or(names.len().saturating_sub(1));
+            let depth = if is_switch { depth.min(names.len().saturating_sub(2)) } else { depth };
+            names.iter().take(depth + 1).copied().collect::<Vec<_>>().join(".")
+        }
+    }
+}
+
+/// Whether a message names a key: as a path, as a marked word, or in words that
+/// are enough to recognise it.
+fn names_key(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKey) -> bool {
+    let names: Vec<&str> = key.path.split('.').collect();
+    let same = |a: &str, b: &str| words(a) == words(b);
+    let is_phrase = |name: &&&str| is_own(name) && words(name).len() > 1;
+    if names.iter().filter(is_phrase).any(|name| contains_phrase(message_words, &words(name))) {
+        return true;
+    }
+    if let [.., above, leaf] = names.as_slice() {
+        let phrase: Vec<String> = words(above).into_iter().chain(words(leaf)).collect();
+        if contains_phrase(message_words, &phrase) {
+            return true;
+        }
+    }
+    // An effort level in quotes names its parameter.
+    let value = key.value.as_deref().filter(|value| key.rule == KeyRule::Effort && EFFORT_LEVELS.contains(value));
+    mentions.iter().filter(|mention| mention.marked).any(|mention| match mention.names.as_slice() {
+        [only] => {
+            value.is_some_and(|value| same(only, value)) || names.iter().any(|name| is_own(name) && same(only, name))
+        }
+        path => path.iter().rev().take(2).any(|part| names.iter().any(|name| is_own(name) && same(part, name))),
+    })
+}
+
+/// Containers that hold other parameters too are not named on their own.
+fn is_own(name: &str) -> bool {
+    const SHARED: [&str; 8] = [
+        "generationConfig",
+        "inferenceConfig",
+        "additionalModelRequestFields",
+        "options",
+        "extra_body",
+        "type",
+        "chat_template_kwargs",
+        "text",
+    ];
+    !SHARED.contains(&name)
+}
+
+/// Whether a message also names a key of the request that has nothing to do with
+/// thinking.
+fn names_another_key(mentions: &[Mention<'_>], refused: &RefusedRequest) -> bool {
+    let own: BTreeSet<Vec<String>> =
+        refused.written.iter().flat_map(|key| key.path.split('.').map(words).collect::<Vec<_>>()).collect();
+    let others = other_keys(&refused.body);
+    mentions.iter().any(|mention| {
+        let is_other = |name: &&str| {
+            let name_words = words(name);
+            let recognised = mention.marked || name_words.len() > 1;
+            recognised && !own.contains(&name_words) && others.contains(&name_words)
+        };
+        let has_own = mention.names.iter().any(|name| own.contains(&words(name)));
+        !has_own && mention.names.last().is_some_and(is_other)
+    })
+}
+
+/// The names of a body's members, of its messages and of their blocks.
+fn other_keys(body: &str) -> BTreeSet<Vec<String>> {
+    let mut keys = BTreeSet::new();
+    let mut left = MAX_SEARCHED;
+    let Ok(body) = Raw::of(body) else { return keys };
+    let mut add = |name: &str| {
+        if !PLACES.contains(&name) {
+            keys.insert(words(name));
+        }
+    };
+    each_member(body, |name, value| {
+        add(name);
+        if !MESSAGE_LISTS.contains(&name) || value.kind() != JsonKind::Array {
+            return;
+        }
+        each_element(value, |message| {
+            left = left.saturating_sub(1);
+            if left == 0 || message.kind() != JsonKind::Object {
+                return;
+            }
+            each_member(message, |name, value| {
+                add(name);
+                if BLOCK_LISTS.contains(&name) && value.kind() == JsonKind::Array {
+                    each_element(value, |block| {
+                        if block.kind() == JsonKind::Object {
+                            each_member(block, |name, _| add(name));
+                        }
+                    });
+                }
+            });
+        });
+    });
+    keys
+}
+
+/// A path to one member of a block or an item: the member is left out of all
+/// blocks of that kind. A seal is not left out: its block is.
+fn named_member(mentions: &[Mention<'_>], refused: &RefusedRequest) -> Option<Vec<AppliedRepair>> {
+    let in_messages = |mention: &&Mention<'_>| {
+        mention.names.iter().any(|name| MESSAGE_LISTS.contains(name) || BLOCK_LISTS.contains(name))
+    };
+    mentions.iter().filter(in_messages).find_map(|mention| {
+        let (leaf, above) = mention.names.split_last()?;
+        let by_words =
+            above.last().copied().filter(|kind| !MESSAGE_LISTS.contains(kind) && !BLOCK_LISTS.contains(kind));
+        let kind = match by_words {
+            Some(kind) => kind.to_owned(),
+            None => kind_at(mention, &refused.body)?,
+        };
+        let is_thinking = THINKING_KINDS.contains(&kind.as_str());
+        let is_seal = SEALS.contains(leaf);
+        if !has_member(&refused.body, &kind, leaf) || *leaf == "type" || *leaf == kind {
+            return None;
+        }
+        match (is_thinking, is_seal) {
+            (true, true) => {
+                Some([Repair::StripForeign, Repair::StripTurn, Repair::OffForTurn].map(Into::into).to_vec())
+            }
+            (true, false) | (false, true) => {
+                let details = vec![kind, (*leaf).to_owned()];
+                let omit = AppliedRepair { repair: Repair::OmitMember, details };
+                Some(vec![omit, Repair::StripTurn.into()])
+            }
+            (false, false) => None,
+        }
+    })
+}
+
+/// The kind of the item or block at the indices of a path.
+fn kind_at(mention: &Mention<'_>, body: &str) -> Option<String> {
+    let mut value = Raw::of(body).ok()?;
+    let mut indices = mention.indices.iter();
+    for name in mention.names.iter().filter(|name| MESSAGE_LISTS.contains(name) || BLOCK_LISTS.contains(name)) {
+        value = member(value, name)?;
+        let index = *indices.next()?;
+        let (mut at, mut found) = (0, None);
+        each_element(value, |element| {
+            if at == index {
+                found = Some(element);
+            }
+            at += 1;
+        });
+        value = found?;
+    }
+    text_member(value, "type")
+}
+
+/// Whether a block or an item of this kind has a member.
+fn has_member(body: &str, kind: &str, name: &str) -> bool {
+    let Ok(body) = Raw::of(body) else { return false };
+    let mut found = false;
+    let mut check = |object: Raw<'_>| {
+        if object.kind() == JsonKind::Object && text_member(object, "type").as_deref() == Some(kind) {
+            found |= member(object, name).is_some();
+        }
+    };
+    for list in MESSAGE_LISTS.iter().filter_map(|list| member(body, list)) {
+        each_element(list, |message| {
+            check(message);
+            for blocks in BLOCK_LISTS.iter().filter_map(|blocks| member(message, blocks)) {
+                if blocks.kind() == JsonKind::Array {
+                    each_element(blocks, &mut check);
+                }
+            }
+        });
+    }
+    found
+}
