@@ -128,7 +128,7 @@ def openai_responses_runs_a_tool_loop_with_its_items_sent_back():
 @check
 def anthropic_streams_signed_thinking():
     with anthropic_client().messages.stream(
-        model="anthropic", max_tokens=4096, thinking={"type": "enabled", "budget_tokens": 1024},
+        model="claude-sonnet-5", max_tokens=4096, thinking={"type": "adaptive", "display": "summarized"},
         messages=[{"role": "user", "content": "hello"}],
     ) as stream:
         kinds = {event.type for event in stream}
@@ -143,8 +143,8 @@ def anthropic_streams_signed_thinking():
 def anthropic_runs_a_tool_loop_with_signed_blocks_sent_back():
     client, messages = anthropic_client(), [{"role": "user", "content": "sim: tool-loop 2"}]
     tools = [{"name": "weather", "description": "w", "input_schema": WEATHER}]
-    settings = {"model": "anthropic", "max_tokens": 4096, "tools": tools}
-    settings["thinking"] = {"type": "enabled", "budget_tokens": 1024}
+    settings = {"model": "claude-sonnet-5", "max_tokens": 4096, "tools": tools}
+    settings["thinking"] = {"type": "adaptive", "display": "summarized"}
     for _ in range(2):
         reply = client.messages.create(messages=messages, **settings)
         calls = [block for block in reply.content if block.type == "tool_use"]
@@ -160,8 +160,8 @@ def anthropic_runs_a_tool_loop_with_signed_blocks_sent_back():
 def anthropic_refuses_a_changed_signature():
     client, messages = anthropic_client(), [{"role": "user", "content": "sim: tool-loop 2"}]
     tools = [{"name": "weather", "description": "w", "input_schema": WEATHER}]
-    settings = {"model": "anthropic", "max_tokens": 4096, "tools": tools}
-    settings["thinking"] = {"type": "enabled", "budget_tokens": 1024}
+    settings = {"model": "claude-sonnet-5", "max_tokens": 4096, "tools": tools}
+    settings["thinking"] = {"type": "adaptive", "display": "summarized"}
     reply = client.messages.create(messages=messages, **settings)
     content = [block.model_dump(exclude_none=True) for block in reply.content]
     content[0]["signature"] = "AAAA" + content[0]["signature"][4:]

@@ -35,6 +35,7 @@ impl SessionTotals {
         add(&mut self.usage.output, usage.output);
         add(&mut self.usage.reasoning, usage.reasoning);
         add(&mut self.usage.cached, usage.cached);
+        add(&mut self.usage.cache_write, usage.cache_write);
         let spans = reply.blocks.iter().filter_map(|block| match block {
             Block::Thinking(thinking) => thinking.span,
             Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,

@@ -58,9 +58,9 @@ const USUAL_PHRASES: [&str; 3] = ["there is no ", "There is no ", "is no longer 
 /// Files in `dialects/` that are not dialects.
 const NO_DIALECTS: [&str; 4] = ["tags", "matrix", "errors", "models"];
 
-/// Provider ids that are also the name of a protocol or a value in the data.
-const SHARED_IDS: [&str; 8] =
-    ["anthropic", "gemini", "ollama", "bedrock", "cohere", "openai-chat", "openrouter", "litellm"];
+/// Provider ids that are also the name of a protocol, a program, a key or a value in the data.
+const SHARED_IDS: [&str; 10] =
+    ["anthropic", "gemini", "ollama", "bedrock", "cohere", "openai-chat", "openrouter", "litellm", "codex", "meta"];
 
 /// A type name may be defined this often in the workspace.
 const MOST_DEFINITIONS: usize = 2;

@@ -42,7 +42,7 @@ pub(crate) fn stats_json(stats: &RunStats) -> Value {
     json!({
         "event": "stats",
         "input": totals.usage.input, "output": totals.usage.output, "reasoning": totals.usage.reasoning,
-        "cached": totals.usage.cached, "cacheWrite": null,
+        "cached": totals.usage.cached, "cacheWrite": totals.usage.cache_write,
         "cost": totals.cost.amount(), "costIsExact": totals.cost.is_exact(),
         "seconds": stats.took.as_secs_f64(), "thinkingSeconds": totals.thinking_ms.map(|ms| ms as f64 / 1000.0),
         "requests": totals.requests, "repairs": totals.repairs,
@@ -63,7 +63,7 @@ pub(crate) fn stats_text(stats: &RunStats) -> String {
         count(totals.usage.output),
         count(totals.usage.reasoning),
         count(totals.usage.cached),
-        count(None),
+        count(totals.usage.cache_write),
         stats.took.as_secs_f64(),
         totals.requests,
     )

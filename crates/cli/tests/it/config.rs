@@ -273,7 +273,7 @@ fn explain_without_a_key_lists_every_setting() {
     let config = TestConfig::with("explain-all", CONFIG);
     let all = config.stdout("config explain");
     let heads: Vec<&str> = all.lines().step_by(2).collect();
-    assert_eq!(heads.len(), 19);
+    assert_eq!(heads.len(), 22);
     assert_eq!(&heads[..2], ["reasoning.enabled = true   (built-in)", "reasoning.effort = low   (config)"]);
     assert!(heads.contains(&"reasoning.fieldName = reasoning_content   (dialect)"), "the configured model's own");
     assert!(heads.contains(&"request.maxTokens is unset   (from the dialect)"));

@@ -105,10 +105,10 @@ fn c2_explain_shows_the_use_of_the_limit_and_the_thinking_held_back() {
     );
     let withheld = ["--set", "reasoning.includeInContext=false"];
     let line = first_line("openai/gpt-5.6", &withheld);
-    assert!(line.contains("/272k tokens") && line.ends_with("of thinking held back"), "{line}");
+    assert!(line.contains("/922k tokens") && line.ends_with("of thinking held back"), "{line}");
     let all = explained("anthropic/claude-sonnet-5", &withheld);
     let some = explained("anthropic/claude-sonnet-5", &[]);
-    assert_eq!(all["limit"], 200_000);
+    assert_eq!(all["limit"], 1_000_000);
     assert!(all["heldBack"].as_u64() > some["heldBack"].as_u64(), "{} and {}", all["heldBack"], some["heldBack"]);
     assert!(all["tokens"].as_u64() < some["tokens"].as_u64(), "what is held back is not counted");
 }

@@ -90,7 +90,7 @@ fn an_unwritable_data_folder_is_reported_and_loses_nothing() {
     assert_eq!(doctor.code, 1);
     assert!(doctor.stdout.contains("broken  sessions: "), "{}", doctor.stdout);
     // A resumed session still has its history.
-    let resumed = user.run(&["ask", "-c", "-m", "sim/deepseek", "sim: echo"], b"");
+    let resumed = user.run(&["ask", "-c", "-m", "sim/deepseek", "the third question"], b"");
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
     assert!(resumed.stderr.contains("not saved"), "{}", resumed.stderr);
     let shown = user.run(&["sessions", "show"], b"");

@@ -21,6 +21,12 @@ choices!(
 );
 
 impl Auth {
+    /// From the word used in the files.
+    pub(super) fn from_word(word: &str) -> Option<Auth> {
+        let all = [Auth::Bearer, Auth::XApiKey, Auth::XGoogApiKey, Auth::ApiKey];
+        all.into_iter().find(|auth| auth.as_str() == word)
+    }
+
     /// The header for a key.
     pub fn header(self, key: &str) -> (String, String) {
         match self {

@@ -23,10 +23,15 @@ macro_rules! files {
 
 pub(super) const FILES: &[DialectSource<'static>] = files! {
     "tags" "matrix" "errors"
-    "anthropic" "ark" "azure" "azure-responses" "bedrock" "cerebras" "cohere" "copilot" "copilot-responses" "deepseek"
-    "deepseek-anthropic" "deepseek-responses" "fireworks" "gemini" "gemini-openai" "generic" "groq" "kimi"
-    "kimi-anthropic" "litellm" "llamacpp" "lmstudio" "lmstudio-responses" "minimax" "minimax-anthropic" "minimax-tags"
-    "mistral" "ollama" "ollama-anthropic" "ollama-openai" "ollama-responses" "openai" "openai-chat" "openrouter"
-    "openrouter-responses" "qianfan" "qwen" "sglang" "siliconflow" "stepfun" "together" "vllm" "vllm-responses" "xai"
-    "xai-responses" "zai" "zai-anthropic"
+    "anthropic" "ark" "azure" "azure-anthropic" "azure-responses" "baseten" "bedrock" "bedrock-anthropic"
+    "bedrock-chat" "bedrock-responses" "cerebras" "chutes" "cloudflare" "codex" "cohere" "copilot"
+    "copilot-anthropic" "copilot-responses" "databricks" "deepinfra" "deepseek" "deepseek-anthropic"
+    "deepseek-responses" "fireworks" "gemini" "gemini-openai" "generic" "groq" "huggingface"
+    "inception" "kimi" "kimi-anthropic" "kimi-coding" "litellm" "llamacpp" "llamacpp-anthropic" "llamacpp-responses"
+    "lmstudio" "lmstudio-anthropic" "lmstudio-responses" "meta" "minimax" "minimax-anthropic" "minimax-tags"
+    "mistral" "nebius" "novita" "nvidia" "ollama" "ollama-anthropic" "ollama-cloud" "ollama-openai"
+    "ollama-responses" "openai" "openai-chat" "opencode-zen" "openrouter" "openrouter-responses" "perplexity" "poe"
+    "qianfan" "qwen" "qwen-anthropic" "qwen-plan" "qwen-responses" "sglang" "sglang-anthropic" "sglang-responses"
+    "siliconflow" "snowflake" "stepfun" "tencent" "together" "venice" "vercel" "vllm" "vllm-anthropic"
+    "vllm-responses" "xai" "xai-responses" "xiaomi" "zai" "zai-anthropic" "zai-coding"
 };

@@ -32,6 +32,7 @@ pub(super) struct DialectFile {
     pub(super) makes: Vec<String>,
     pub(super) hosts: Vec<String>,
     pub(super) models_of: Option<String>,
+    pub(super) like: Option<String>,
     pub(super) rules: RuleTables,
     pub(super) models: Vec<(String, RuleTables)>,
 }
@@ -77,6 +78,7 @@ struct DialectTable {
     #[serde(default)]
     hosts: Vec<String>,
     models_of: Option<String>,
+    like: Option<String>,
     errors: Option<Vec<String>>,
     #[serde(default)]
     read: Read,
@@ -143,7 +145,7 @@ impl From<DialectTable> for DialectFile {
     fn from(table: DialectTable) -> DialectFile {
         let DialectTable { id, protocol, base_url, api_key_env, generic, unknown, makes, hosts, errors, model, .. } =
             table;
-        let DialectTable { auth, headers, region_env, default_model, order, models_of, .. } = table;
+        let DialectTable { auth, headers, region_env, default_model, order, models_of, like, .. } = table;
         let access = AccessTable::new(auth, headers, region_env, default_model, order);
         let DialectTable { read, echo, bind, ask, usage, finish, .. } = table;
         let rules = RuleTables { read, echo, bind, ask, usage, finish, errors };
@@ -159,6 +161,7 @@ impl From<DialectTable> for DialectFile {
             makes,
             hosts,
             models_of,
+            like,
             rules,
             models,
         }
@@ -179,7 +182,7 @@ impl DialectFile {
     /// Model tables with a known pattern are merged, new ones come first.
     pub(super) fn merge(&mut self, other: DialectFile) {
         let DialectFile { id, protocol, base_url, api_key_env, access, generic, unknown, .. } = other;
-        let DialectFile { makes, hosts, models_of, rules, models, .. } = other;
+        let DialectFile { makes, hosts, models_of, like, rules, models, .. } = other;
         self.id = id;
         self.protocol = protocol.or(self.protocol);
         self.base_url = base_url.or(self.base_url.take());
@@ -194,6 +197,7 @@ impl DialectFile {
             self.hosts = hosts;
         }
         self.models_of = models_of.or(self.models_of.take());
+        self.like = like.or(self.like.take());
         self.rules.merge(rules);
         let mut new = Vec::new();
         for (pattern, rules) in models {

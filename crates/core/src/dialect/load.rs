@@ -14,6 +14,7 @@ use super::access::AccessTable;
 use super::error::{self, DialectError};
 use super::error_catalogue::{DialectErrors, ErrorCatalogue, ErrorsFile};
 use super::file::{DialectFile, RuleTables, SharedTables, TagsFile};
+use super::head;
 use super::matrix::MatrixFile;
 use super::{Dialect, DialectBody, DialectSource, Dialects, LimitLevel, builtin};
 use crate::model_table::ModelTables;
@@ -69,7 +70,7 @@ impl Dialects {
     pub fn with_user_files(user: &[DialectSource<'_>]) -> Result<Dialects, DialectError> {
         let mut files = DialectFiles::default();
         for source in builtin::FILES {
-            files.add(DialectText { path: source.path.into(), text: source.text.into() }, head(source.text))?;
+            files.add(DialectText { path: source.path.into(), text: source.text.into() }, head_of(source.text))?;
         }
         for source in user {
             let text = DialectText { path: source.path.to_owned().into(), text: source.text.to_owned().into() };
@@ -84,7 +85,7 @@ impl Dialects {
 }
 
 /// The part before the first table: the dialect's id, URL and access.
-fn head(text: &str) -> &str {
+pub(super) fn head_of(text: &str) -> &str {
     let end = if text.starts_with('[') { Some(0) } else { text.find("\n[").map(|line| line + 1) };
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
@@ -133,7 +134,11 @@ impl DialectFiles {
             Some(builtin::MATRIX) => self.matrices.push(text),
             Some(builtin::ERRORS) => self.errors.push(text),
             _ => {
-                let file: DialectFile = error::parse(&DialectSource { path: &text.path, text: now })?;
+                // Only heads are read this way; the user's files are parsed as a whole.
+                let file = match head::read(now) {
+                    Some(file) => file,
+                    None => error::parse(&DialectSource { path: &text.path, text: now })?,
+                };
                 let layers = self.dialects.entry(file.id.clone()).or_default();
                 if layers.texts.is_empty() && file.protocol.is_none() {
                     let problem = "a new dialect needs a protocol".to_owned();
@@ -159,13 +164,35 @@ impl DialectFiles {
             .collect();
         let by_id = self.dialects.iter().filter_map(|(id, layers)| {
             let generic = generics.get(&layers.protocol())?;
-            Some((id.clone(), generic.build(layers, shared.clone())))
+            Some((id.clone(), generic.build(layers, self.texts(layers), shared.clone())))
         });
         Dialects { by_id: by_id.collect(), shared, catalogue, models: ModelTables::default() }
     }
 
+    /// The files of a dialect, after those of the dialect that it is like.
+    fn texts(&self, layers: &DialectLayers) -> Vec<DialectText> {
+        let model = layers.head.like.as_ref().and_then(|id| self.dialects.get(id));
+        model.into_iter().chain([layers]).flat_map(|layers| layers.texts.iter().cloned()).collect()
+    }
+
+    /// A dialect can be like another of the same protocol, which is like no third one.
+    fn check_like(&self) -> LoadResult<()> {
+        for layers in self.dialects.values() {
+            let (Some(id), Some(text)) = (&layers.head.like, layers.texts.last()) else { continue };
+            let model = self.dialects.get(id);
+            let is_valid =
+                model.is_some_and(|model| model.head.like.is_none() && model.protocol() == layers.protocol());
+            if !is_valid {
+                let problem = format!("`{id}` is not a dialect of the same protocol with rules of its own");
+                return Err(DialectError::in_key(&text.source(), "like", problem));
+            }
+        }
+        Ok(())
+    }
+
     /// Parses everything that was deferred.
     fn check(&self, dialects: &Dialects) -> LoadResult<()> {
+        self.check_like()?;
         dialects.shared.get()?;
         let catalogue = dialects.catalogue.get()?;
         for (id, layers) in &self.dialects {
@@ -199,12 +226,12 @@ impl GenericDialect {
     }
 
     /// Builds a dialect. Keys that its files do not set are inherited.
-    fn build(&self, layers: &DialectLayers, shared: Lazy<SharedTables>) -> Dialect {
+    fn build(&self, layers: &DialectLayers, texts: Vec<DialectText>, shared: Lazy<SharedTables>) -> Dialect {
         let DialectFile { id, base_url, api_key_env, access: own, generic, unknown, makes, hosts, models_of, .. } =
             layers.head.clone();
         let mut access = self.access.clone();
         access.merge(own);
-        let (texts, protocol, base) = (layers.texts.clone(), layers.protocol(), self.rules.clone());
+        let (protocol, base) = (layers.protocol(), self.rules.clone());
         Dialect {
             id,
             protocol,
@@ -282,13 +309,41 @@ mod tests {
             let file: DialectFile = error::parse(&DialectSource { path, text }).expect("valid");
             DialectFile { rules: RuleTables::default(), models: Vec::new(), ..file }
         };
-        let dialects = builtin::FILES.iter().filter(|source| head(source.text).contains("\nid = "));
+        let dialects = builtin::FILES.iter().filter(|source| head_of(source.text).contains("\nid = "));
         let mut read = 0;
         for DialectSource { path, text } in dialects {
-            assert_eq!(format!("{:?}", without_tables(path, head(text))), format!("{:?}", without_tables(path, text)));
+            assert_eq!(
+                format!("{:?}", without_tables(path, head_of(text))),
+                format!("{:?}", without_tables(path, text))
+            );
             read += 1;
         }
         assert_eq!(read, builtin::FILES.len() - 3, "all but tags, matrix and errors");
+    }
+
+    #[test]
+    fn built_in_dialects_are_valid_without_the_user_s_files() {
+        let mut files = DialectFiles::default();
+        for source in builtin::FILES {
+            files.add(DialectText { path: source.path.into(), text: source.text.into() }, source.text).expect("valid");
+        }
+        files.check(&files.dialects()).expect("valid");
+    }
+
+    #[test]
+    fn a_dialect_can_be_like_another_and_differ_in_some_keys() {
+        let file = |text: &str| Dialects::with_user_files(&[DialectSource { path: "twin.toml", text }]);
+        let head = "id = \"twin\"\nprotocol = \"openai-chat\"\n";
+        let text = format!("{head}like = \"kimi\"\n[echo]\nfield = \"thoughts\"\n");
+        let dialects = file(&text).expect("valid");
+        let rules = |id: &str, model| dialects.get(id).expect("known").rules(Some(model)).clone();
+        let (twin, kimi) = (rules("twin", "kimi-k3"), rules("kimi", "kimi-k3"));
+        assert_eq!((&twin.ask, &twin.read, &twin.errors), (&kimi.ask, &kimi.read, &kimi.errors));
+        assert_eq!(twin.echo.field, super::super::EchoField::Named("thoughts".to_owned()));
+        for like in ["nobody", "anthropic", "twin"] {
+            let error = file(&format!("{head}like = \"{like}\"\n")).expect_err(like).to_string();
+            assert!(error.contains("is not a dialect of the same protocol"), "{error}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod error;
 mod error_catalogue;
 mod file;
 mod glob;
+mod head;
 mod load;
 mod matrix;
 mod read;

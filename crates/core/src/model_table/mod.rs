@@ -117,14 +117,6 @@ impl ModelTables {
         rows
     }
 
-    /// The dialects that have a row for exactly this model, sorted.
-    pub fn dialects_with(&self, model: &str) -> Vec<&str> {
-        let mut ids: Vec<&str> = self.names().filter(|(_, name)| *name == model).map(|(dialect, _)| dialect).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids
-    }
-
     /// All dialects with all their models, as they stand in the tables.
     pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.tables().flat_map(ModelRows::names)

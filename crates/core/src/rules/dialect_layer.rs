@@ -74,7 +74,7 @@ mod tests {
         );
         assert_eq!(
             settings_of("anthropic", "claude-sonnet-5"),
-            ["reasoning.includeInContext=true", "context.limit=200000", "request.maxTokens=16000",]
+            ["reasoning.includeInContext=true", "context.limit=1000000", "request.maxTokens=16000",]
         );
         assert_eq!(settings_of("generic", "x"), ["reasoning.includeInContext=false"]);
     }

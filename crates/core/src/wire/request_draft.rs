@@ -184,6 +184,10 @@ impl<'a> RequestDraft<'a> {
     /// The texts of the system prompt one by one, each with the mark after it; None
     /// if there are no marks.
     pub(super) fn marked_system(&self) -> Option<Vec<(&'a str, Option<&'a CacheMark>)>> {
+        // Almost no request has marks, and this one is on the way of every request.
+        if self.plans.iter().all(|plan| plan.cache_marks.is_empty()) {
+            return None;
+        }
         let mut parts = Vec::new();
         for (message, plan) in self.messages.iter().zip(self.plans).filter(|(message, _)| message.role == Role::System)
         {

@@ -2,6 +2,8 @@
 //! left out with a reason.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 
 use aside_core::block::{Block, Origin, Text};
 use aside_core::conversation::ToolSpec;
@@ -490,5 +492,63 @@ fn e17_cache_marks_of_a_client_stay_where_they_are() {
         let count = again.parameters.cache_hints.len();
         // Bedrock's reader leaves a point in an assistant message where it is.
         assert_eq!(count, if id == "bedrock" { 3 } else { 4 }, "{:?}", again.parameters.cache_hints);
+    }
+}
+
+/// Requests of real clients, in the folder that `ASIDE_CORPUS` names: sent on in
+/// the same protocol, they ask for the same, apart from thinking, which the rules
+/// of the dialect decide.
+#[test]
+fn e17_parameters_of_real_clients_are_sent_on() {
+    let Some(folder) = std::env::var_os("ASIDE_CORPUS").map(PathBuf::from) else { return };
+    let (mut n_requests, mut n_members, mut failures) = (0, 0, Vec::new());
+    for case in fs::read_dir(folder.join("cases")).unwrap().map(|entry| entry.unwrap().path()) {
+        let meta: Value = serde_json::from_slice(&fs::read(case.join("meta.json")).unwrap()).unwrap();
+        let Ok(protocol) = meta["protocol"].as_str().unwrap().parse::<Protocol>() else { continue };
+        for turn in 1.. {
+            let Ok(body) = fs::read_to_string(case.join(format!("turn{turn}.request.json"))) else { break };
+            let dialect = dialects().generic(protocol).unwrap();
+            let mut client = read_request(protocol, dialect.rules(None), &body).unwrap();
+            let messages: Vec<&Message> = client.messages.iter().collect();
+            let (target, settings) = (Origin::default(), Settings::new());
+            let request = Request::new(dialects(), dialect, "m", &target, &settings).with_messages(&messages);
+            let encoded = encode(&request.with_tools(&client.tools).with_parameters(&client.parameters));
+            let mut again = read(dialect, "m", &encoded);
+            let (before, after) = (client.parameters.extra.take(), again.parameters.extra.take());
+            let (before, after) = (before.map(|extra| extra.members), after.map(|extra| extra.members));
+            let after = Value::from_iter(after.unwrap_or_default());
+            for (name, value) in before.unwrap_or_default() {
+                n_members += 1;
+                let is_left_out = encoded.left_out.iter().any(|loss| loss.path.starts_with(&name));
+                if !contains(&after[&name], &value) && !is_left_out {
+                    failures.push(format!("{}: {name}: {value} became {}", case.display(), after[&name]));
+                }
+            }
+            n_requests += 1;
+            let of_parameters = |path: &str| !path.starts_with("messages[") && !path.starts_with("tools[");
+            let losses: Vec<_> = encoded.left_out.iter().filter(|loss| of_parameters(&loss.path)).collect();
+            client.parameters.thinking = ThinkingParameters::default();
+            again.parameters.thinking = ThinkingParameters::default();
+            // Anthropic requires a limit, so the encoder adds one.
+            again.parameters.max_output_tokens =
+                client.parameters.max_output_tokens.and(again.parameters.max_output_tokens);
+            if again.parameters != client.parameters && losses.is_empty() {
+                failures.push(format!("{}: {:?} became {:?}", case.display(), client.parameters, again.parameters));
+            }
+        }
+    }
+    println!("{n_requests} recorded requests are sent on, with {n_members} members without a neutral form");
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    assert!(n_requests > 200 && n_members > 60, "only {n_requests} requests with {n_members} members");
+}
+
+/// Equal numbers may be written differently, and the encoder may add members.
+fn contains(after: &Value, before: &Value) -> bool {
+    match (after, before) {
+        (Value::Object(after), Value::Object(before)) => {
+            before.iter().all(|(name, value)| after.get(name).is_some_and(|after| contains(after, value)))
+        }
+        (Value::Number(after), Value::Number(before)) => after.as_f64() == before.as_f64(),
+        (after, before) => after == before,
     }
 }

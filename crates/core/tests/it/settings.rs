@@ -157,6 +157,9 @@ fn s1_one_table_holds_every_setting_of_the_product() {
         ("request.maxTokens",           "a whole number of at least 1",                        None),
         ("request.temperature",         "a number of at least 0",                              None),
         ("reply.maxBytes",              "a whole number of bytes, 0 for no limit",             Some("67108864")),
+        ("http.connectSeconds",         "a number of at least 0",                              Some("10")),
+        ("http.idleSeconds",            "a number of at least 0",                              Some("300")),
+        ("http.totalSeconds",           "a number of at least 0",                              None),
         ("prompt.system",               "any text",                                            None),
         ("prompt.projectFiles",         "a list: a,b or [\"a\", \"b\"]",                       Some("[\"AGENTS.md\"]")),
     ];
@@ -207,6 +210,9 @@ fn s1_each_setting_takes_what_is_valid_and_nothing_else() {
         (SettingKey::RequestMaxTokens,  &["8192"],                                                        &["0", "none"]),
         (SettingKey::Temperature,       &["0", "0.7", "2"],                                               &["-1", "inf", "warm"]),
         (SettingKey::ReplyMaxBytes,     &["0", "67108864"],                                               &["", "-1", "1.5", "64M"]),
+        (SettingKey::ConnectSeconds,    &["0", "0.5", "10"],                                              &["", "-1", "10s"]),
+        (SettingKey::IdleSeconds,       &["0", "0.5", "300"],                                             &["", "-1", "5m"]),
+        (SettingKey::TotalSeconds,      &["0", "0.5", "600"],                                             &["", "-1", "forever"]),
         (SettingKey::SystemPrompt,      &["", "Be brief.", "@prompt.md", "two\nlines"],                   &[]),
         (SettingKey::ProjectFiles,      &["[]", "[\"AGENTS.md\",\"NOTES.md\"]"],                           &["[1]", "[\"a\""]),
     ];

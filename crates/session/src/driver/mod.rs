@@ -119,7 +119,7 @@ fn continuation(resumed: &ResumedSession, here: &Path, wanted: Continuation, not
     if let Some(notice) = resumed.folder_notice(here) {
         notify(&notice);
     }
-    if !resumed.stored.is_open_elsewhere() {
+    if wanted == Continuation::Copy || !resumed.stored.is_open_elsewhere() {
         return wanted;
     }
     notify("note: this session is open in another aside; it can be read here, and what you send goes on in a copy");

@@ -65,7 +65,7 @@ fn an_undone_prompt_is_in_the_input_and_can_be_sent_again() {
     terminal.miss("You wrote:");
     // Clear the prompt from the input to type a command.
     terminal.keys(CTRL_C);
-    terminal.see("Ctrl+C once more leaves");
+    terminal.miss("❯ where is the walrus?");
     terminal.enter("/retry");
     terminal.see("You wrote: \"where is the walrus?\"");
 }

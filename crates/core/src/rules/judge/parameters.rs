@@ -1,7 +1,7 @@
 //! Checks the parameters of a request against what the model accepts.
 
 use super::Judge;
-use super::requested_thinking::{contains_patch, thinks};
+use super::requested_thinking::{at_either_case, contains_patch, thinks};
 use crate::dialect::{Fault, Off};
 use crate::json_text::{JsonKind, at_path, each_element, member, text_member, text_of, value_at};
 use crate::protocol::Protocol;
@@ -22,7 +22,7 @@ impl Judge<'_> {
             self.check_no_effort();
             return;
         }
-        let Some(word) = at_path(self.body, &effort.path).and_then(text_of) else { return };
+        let Some(word) = at_either_case(self.body, &effort.path).and_then(text_of) else { return };
         let is_known = |known: &String| match self.dialect.protocol {
             // Its SDKs write the names of the enum, in capitals.
             Protocol::Gemini => known.eq_ignore_ascii_case(&word),
@@ -64,7 +64,7 @@ impl Judge<'_> {
     fn check_budget(&mut self) {
         let ask = &self.rules.ask;
         let number = |path: &str| {
-            let value = (!path.is_empty()).then(|| at_path(self.body, path)).flatten();
+            let value = (!path.is_empty()).then(|| at_either_case(self.body, path)).flatten();
             value.and_then(|value| value.get().parse::<u64>().ok())
         };
         let Some(budget) = number(&ask.budget.path) else { return };

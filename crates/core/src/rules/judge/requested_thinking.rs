@@ -1,7 +1,7 @@
 //! What a request asks for: no thinking, hidden thinking, or readable thinking.
 
 use crate::dialect::{AskDefault, AskRules, Off, Patch};
-use crate::json_text::{JsonKind, Raw, at_path, member, text_of};
+use crate::json_text::{JsonKind, Raw, member, text_of};
 
 /// Whether the model thinks for a request, and whether the client can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,18 +33,42 @@ pub(super) fn thinks(ask: &AskRules, body: Raw<'_>) -> bool {
     {
         return false;
     }
-    let level = (!ask.effort.path.is_empty()).then(|| at_path(body, &ask.effort.path)).flatten();
+    let level = (!ask.effort.path.is_empty()).then(|| at_either_case(body, &ask.effort.path)).flatten();
     match ask.default {
         AskDefault::Always | AskDefault::On => true,
         AskDefault::Off => level.is_some_and(is_switched_on) || (!ask.on.is_empty() && sets_patch(body, &ask.on)),
     }
 }
 
+/// The value at a dotted path. Google accepts names in camel and in snake case, and its SDKs
+/// send both.
+pub(super) fn at_either_case<'a>(body: Raw<'a>, path: &str) -> Option<Raw<'a>> {
+    path.split('.').try_fold(body, named)
+}
+
+fn named<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
+    member(object, name).or_else(|| {
+        let has_capitals = name.contains(|letter: char| letter.is_ascii_uppercase());
+        has_capitals.then(|| member(object, &snake_case(name))).flatten()
+    })
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
 /// Whether a body contains a patch. Strings must be equal; any number matches a
 /// number.
 pub(super) fn contains_patch(body: Raw<'_>, patch: &Patch) -> bool {
     patch.iter().all(|(name, wanted)| {
-        let Some(value) = member(body, name) else { return false };
+        let Some(value) = named(body, name) else { return false };
         match wanted {
             serde_json::Value::Object(inner) => contains_patch(value, inner),
             serde_json::Value::String(word) => text_of(value).as_deref() == Some(word),
@@ -58,7 +82,7 @@ pub(super) fn contains_patch(body: Raw<'_>, patch: &Patch) -> bool {
 /// it on: a provider has several words for the same switch.
 fn sets_patch(body: Raw<'_>, patch: &Patch) -> bool {
     patch.iter().all(|(name, wanted)| {
-        let Some(value) = member(body, name) else { return false };
+        let Some(value) = named(body, name) else { return false };
         match wanted {
             serde_json::Value::Object(inner) => sets_patch(value, inner),
             // The budget may be left to the model.
@@ -105,6 +129,7 @@ mod tests {
             ("gemini",    "gemini-3-pro",      r#"{}"#,                                                              Hidden),
             ("gemini",    "gemini-3-pro",      r#"{"generationConfig":{"thinkingConfig":{"includeThoughts":true}}}"#, Shown),
             ("deepseek",  "deepseek-v4-pro",   r#"{"thinking":{"type":"disabled"}}"#,                                Off),
+            ("gemini",    "gemini-3-pro",      r#"{"generationConfig":{"thinkingConfig":{"include_thoughts":true}}}"#, Shown),
             ("deepseek",  "deepseek-v4-pro",   "not JSON",                                                           Off),
         ];
         for (id, model, body, expected) in cases {

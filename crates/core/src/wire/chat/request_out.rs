@@ -14,9 +14,14 @@ use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = draft.begin();
     // A client may add options, but usage is always wanted.
-    let mut options = draft.parameters.get("stream_options").and_then(Value::as_object).cloned().unwrap_or_default();
-    options.insert("include_usage".to_owned(), Value::from(true));
-    body.push_raw("stream_options", &Value::Object(options).to_string());
+    match draft.parameters.get("stream_options") {
+        Some(Value::Object(options)) => {
+            let mut options = options.clone();
+            options.insert("include_usage".to_owned(), Value::from(true));
+            body.push_raw("stream_options", &Value::Object(options).to_string());
+        }
+        _ => body.push_raw("stream_options", r#"{"include_usage":true}"#),
+    }
     draft.push_parameters_except(&mut body, "stream_options");
     draft.push_function_tools(&mut body);
     draft.finish(body, "messages", message)
