@@ -7,7 +7,9 @@ use aside_session::HintedError;
 use aside_session::UserFolders;
 use aside_session::model_choice::{NamedModels, choose_model};
 use aside_session::providers::{Providers, env_var};
+use aside_session::session_recorder;
 use aside_session::settings::{self, LoadedSettings, setting_error};
+use aside_store::Store;
 use clap::Subcommand;
 
 use crate::output;
@@ -65,6 +67,9 @@ enum ConfigCommand {
         #[command(flatten)]
         query: ConfigQuery,
     },
+    /// Forget what aside learned from refusals about endpoints; `aside doctor` lists it
+    #[command(after_help = "Example:\n  aside config forget-learned")]
+    ForgetLearned,
     /// Print the config folder
     #[command(after_help = "Example:\n  ls \"$(aside config path)\"")]
     Path,
@@ -128,6 +133,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         ConfigCommand::Unset { key } => unset(key)?,
         ConfigCommand::Explain { key: Some(key), query } => explain(key, &query.load()?)?,
         ConfigCommand::Explain { key: None, query } => explain_all(&query.load()?)?,
+        ConfigCommand::ForgetLearned => {
+            let store = session_recorder::open_writable_store(&UserFolders::from_environment())?;
+            let n_repairs = store.forget_repairs().map_err(|error| session_recorder::store_error(&error))?;
+            let what = if n_repairs == 1 { "repair" } else { "repairs" };
+            writeln!(output::stdout(), "forgot {n_repairs} {what}")?
+        }
         ConfigCommand::Path => {
             writeln!(output::stdout(), "{}", UserFolders::from_environment().require_config()?.display())?
         }

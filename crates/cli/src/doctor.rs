@@ -6,6 +6,7 @@ use std::path::Path;
 use aside_confine::{ConfineSetting, RequestedAccess};
 use aside_core::dialect::Dialects;
 use aside_core::permission_question::Tier;
+use aside_core::rules::LearnedRepair;
 use aside_engine::probe::LocalServer;
 use aside_session::UserFolders;
 use aside_session::model_choice::{self, NamedModels};
@@ -69,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let servers = runtime.block_on(local_servers::servers(&dialects));
     findings.extend(config(arguments, &dialects, &servers));
     findings.push(store());
+    findings.extend(learned());
     findings.push(keys(&dialects));
     findings.extend(servers_found(&servers));
     findings.extend(confinement_tier(arguments));
@@ -164,6 +166,25 @@ fn store() -> CheckResult {
         Ok(_) => ok(format!("sessions: in {}", folder.display())),
         Err(report) => broken(format!("sessions: {report}"), Some("ASIDE_DATA_DIR names another folder".to_owned())),
     }
+}
+
+/// Lists what endpoints need, as far as refusals showed it.
+fn learned() -> Vec<CheckResult> {
+    let store = session_recorder::open_store(&UserFolders::from_environment()).ok();
+    let learned = store.and_then(|store| store.learned_repairs(session_recorder::now()).ok()).unwrap_or_default();
+    let line = |repair: &LearnedRepair| {
+        let details = match repair.details.is_empty() {
+            true => String::new(),
+            false => format!(" {}", repair.details.join(", ")),
+        };
+        let LearnedRepair { base_url, model, repair, .. } = repair;
+        ok(format!("learned: {model} at {base_url}: {}{details}", repair.as_str()))
+    };
+    let mut findings: Vec<CheckResult> = learned.iter().map(line).collect();
+    if let Some(last) = findings.last_mut() {
+        last.remedy = Some("`aside config forget-learned` makes aside try again without".to_owned());
+    }
+    findings
 }
 
 /// Lists the keys that are set, but not their values.

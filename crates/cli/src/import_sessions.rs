@@ -119,9 +119,9 @@ impl ImportRun {
         dry_run: bool,
     ) -> anyhow::Result<ExitStatus> {
         self.totals.subagents = u64::try_from(found.n_subagents).unwrap_or(u64::MAX);
-        for error in &found.errors {
-            print_error(error);
-            self.totals.failed += 1;
+        for (path, error) in &found.errors {
+            let path = path.display().to_string();
+            self.report_failure(&path, &path, error)?;
         }
         if found.sessions.is_empty() && found.errors.is_empty() {
             let places: Vec<String> = found.places.iter().map(|place| place.display().to_string()).collect();
@@ -149,7 +149,8 @@ impl ImportRun {
             ImportOutcome::Known(known) => {
                 self.totals.known += 1;
                 let title = known.title.unwrap_or_default();
-                self.print("known", known.id.as_str(), &title, session, Value::Null)?;
+                let more = json!({ "session": session.id() });
+                self.print("known", known.id.as_str(), &title, &session.location(), more)?;
             }
             ImportOutcome::Imported(stored) => {
                 self.totals.imported += 1;
@@ -159,31 +160,35 @@ impl ImportRun {
                 let id = id.unwrap_or_else(own_id);
                 log::write(log::LogLevel::Info, || format!("imported {} as {id}", session.location()));
                 let more = json!({
+                    "session": source.and_then(|source| source.session.clone()),
                     "messages": stored.n_messages,
                     "model": stored.imported.conversation.model,
                     "folder": source.and_then(|source| source.folder.clone()),
                     "notes": stored.imported.all_notes(),
                 });
-                self.print("imported", &id, &stored.title, session, more)?;
+                self.print("imported", &id, &stored.title, &session.location(), more)?;
             }
             ImportOutcome::Failed(error) => {
-                self.totals.failed += 1;
-                print_error(&error);
-                let more = json!({ "error": error.to_string() });
-                self.print("failed", &own_id(), &session.location(), session, more)?;
+                self.report_failure(&own_id(), &session.location(), &error)?;
             }
         }
         Ok(())
     }
 
-    fn print(&self, result: &str, id: &str, title: &str, session: &ProgramSession, more: Value) -> std::io::Result<()> {
+    fn report_failure(&mut self, id: &str, location: &str, error: &HintedError) -> std::io::Result<()> {
+        self.totals.failed += 1;
+        print_error(error);
+        self.print("failed", id, location, location, json!({ "error": error.to_string() }))
+    }
+
+    fn print(&self, result: &str, id: &str, title: &str, location: &str, more: Value) -> std::io::Result<()> {
         let mut out = output::stdout();
         if !self.json {
             return writeln!(out, "{result} {} {}", terminal_safe_line(id), terminal_safe_line(title));
         }
         let mut line = json!({
             "result": result, "id": id, "title": title,
-            "program": self.program.name(), "session": session.id(), "location": session.location(),
+            "program": self.program.name(), "location": location,
         });
         if let (Some(line), Value::Object(more)) = (line.as_object_mut(), more) {
             line.extend(more.into_iter().filter(|(_, value)| !value.is_null()));

@@ -14,6 +14,7 @@ pub mod error;
 mod handle;
 pub mod key_lookup;
 pub mod keyring;
+mod learned_repairs;
 pub mod local_servers;
 pub mod log;
 #[cfg_attr(not(feature = "mcp"), path = "mcp_stub.rs")]

@@ -19,6 +19,7 @@ use aside_store::{SqliteStore, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HintedError;
+use crate::learned_repairs::StoredRepairs;
 use crate::recording::{Recording, RecordingFront};
 use crate::session_recorder::{self, SessionRecorder, StoringFront};
 use crate::settings_file::KeyEntry;
@@ -45,6 +46,7 @@ pub struct SingleTurn {
     continuation: Continuation,
     title: Option<String>,
     recording: Option<Recording>,
+    stored_repairs: StoredRepairs,
     /// How long the turn took.
     took: Duration,
 }
@@ -83,17 +85,21 @@ impl SingleTurn {
         // Report a file that cannot be attached before any permission question.
         let attached = start::attach(&prompt.typed, prompt.piped.as_deref(), &options.folder)?;
         let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
-        let active = start::start_session(options, conversation, notify).await?;
+        let mut active = start::start_session(options, conversation, notify).await?;
+        let store = store.filter(|_| options.saving == Saving::On);
+        let stored_repairs = StoredRepairs::load(store.clone(), &mut active.session);
+        let stored_repairs = stored_repairs.map_err(|error| session_recorder::store_error(&error))?;
         attached.descriptions.iter().for_each(|description| notify(description));
         let turn = SingleTurn {
             active,
             message: Message::new(Role::User, attached.blocks),
             offers_tools: options.tools.is_some(),
-            store: store.filter(|_| options.saving == Saving::On),
+            store,
             title: resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone()),
             stored: resumed.map(|resumed| resumed.stored),
             continuation: options.continuation,
             recording: None,
+            stored_repairs,
             took: Duration::ZERO,
         };
         turn.check_prompt_size(notify)?;
@@ -178,6 +184,9 @@ impl SingleTurn {
         let began = Instant::now();
         let end = self.active.session.turn(message, &mut front, asker, cancel).await;
         self.took = began.elapsed();
+        if let Err(error) = self.stored_repairs.save(&self.active.session) {
+            notify(&format!("what this endpoint needs is not remembered: {error}"));
+        }
         end
     }
 

@@ -7,6 +7,7 @@ use aside_core::block::Time;
 use aside_core::conversation::Conversation;
 use aside_core::interchange::Program;
 use aside_core::message::Message;
+use aside_core::rules::LearnedRepair;
 
 use crate::error::Result;
 use crate::journal::EventBatch;
@@ -75,6 +76,15 @@ pub trait Store: Send + Sync {
 
     /// Recent prompts of all sessions: newest first, without duplicates.
     fn prompts(&self, limit: usize) -> Result<Vec<String>>;
+
+    /// The repairs that endpoints accepted in the last seven days.
+    fn learned_repairs(&self, now: Time) -> Result<Vec<LearnedRepair>>;
+
+    /// Remembers repairs for seven days from now.
+    fn learn_repairs(&self, repairs: &[LearnedRepair], now: Time) -> Result<()>;
+
+    /// Forgets all repairs, and returns how many there were.
+    fn forget_repairs(&self) -> Result<usize>;
 
     fn search(&self, query: &SearchQuery) -> Result<HitList>;
 

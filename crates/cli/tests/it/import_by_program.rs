@@ -200,4 +200,5 @@ fn p11_a_database_needs_its_program() {
     let broken = home.import(&["opencode", path.to_str().unwrap()]);
     assert_eq!(broken.code, 1);
     assert!(broken.stderr.contains("cannot read"), "{}", broken.stderr);
+    assert!(broken.stdout.starts_with("failed "), "{}", broken.stdout);
 }

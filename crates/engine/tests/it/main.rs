@@ -31,4 +31,5 @@ mod shell;
 mod simulated;
 mod support;
 mod turns;
+mod unknown_endpoints;
 mod update_order;

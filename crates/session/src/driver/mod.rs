@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::HintedError;
 use crate::handle::SessionSetup;
+use crate::learned_repairs::StoredRepairs;
 use crate::recording::{Recording, RecordingFront};
 use crate::session_recorder::{self, SessionRecorder, StoringFront};
 use crate::settings::{self, ProfileName};
@@ -52,6 +53,7 @@ pub struct Driver {
     front: ChannelFront,
     asker: ChannelAsker,
     store: Option<Arc<SqliteStore>>,
+    stored_repairs: StoredRepairs,
     saving: Saving,
     /// The recording started by `/record`.
     recording: Option<Recording>,
@@ -166,8 +168,12 @@ impl Driver {
         let keys = std::mem::take(&mut active.keys);
         let title = resumed.as_ref().and_then(|resumed| resumed.conversation.title.clone());
         let view_preference = ViewPreference::new(active.user_folders.config.clone());
+        let saved_to = store.clone().filter(|_| options.saving == Saving::On);
+        let stored_repairs = StoredRepairs::load(saved_to, &mut active.session);
+        let stored_repairs = stored_repairs.map_err(|error| session_recorder::store_error(&error))?;
         let driver = Driver {
             active,
+            stored_repairs,
             front: ChannelFront::new(updates.clone()),
             asker: ChannelAsker::new(updates),
             resumed: resumed.map(|resumed| resumed.stored),
@@ -289,6 +295,10 @@ impl Driver {
     ) -> Result<CommandOutcome, HintedError> {
         self.open_recorder(&message);
         let done = self.turn(message, inbox).await;
+        if let Err(error) = self.stored_repairs.save(&self.active.session) {
+            let line = format!("what this endpoint needs is not remembered: {error}");
+            self.front.send(Update::CommandOutput(replies::line(&line)));
+        }
         if self.cost().is_some() {
             self.front.send(Update::Status(Box::new(self.status())));
         }

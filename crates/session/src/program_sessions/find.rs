@@ -39,8 +39,8 @@ pub struct FoundSessions {
     pub places: Vec<PathBuf>,
     /// Sessions of subagents, which are left out.
     pub n_subagents: usize,
-    /// Places that exist but cannot be read.
-    pub errors: Vec<HintedError>,
+    /// Files and folders that exist but cannot be read.
+    pub errors: Vec<(PathBuf, HintedError)>,
     databases: BTreeSet<PathBuf>,
 }
 
@@ -99,7 +99,7 @@ impl FoundSessions {
             if place.path.is_file() {
                 found.add_file(program, &place.path, false);
             } else {
-                found.walk(program, &place, false);
+                found.walk(program, &place);
             }
         }
         found.sorted(since)
@@ -112,7 +112,7 @@ impl FoundSessions {
             found.places.push(path.clone());
             let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
             if metadata.is_dir() {
-                found.walk(program, &SearchPath { path: path.clone(), depth: NAMED_DEPTH }, false);
+                found.walk(program, &SearchPath { path: path.clone(), depth: NAMED_DEPTH });
             } else {
                 found.add_file(program, path, true);
             }
@@ -126,12 +126,12 @@ impl FoundSessions {
         self
     }
 
-    fn walk(&mut self, program: Program, place: &SearchPath, is_named: bool) {
+    fn walk(&mut self, program: Program, place: &SearchPath) {
         let entries = match fs::read_dir(&place.path) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {
-                self.errors.push(unreadable(&place.path, &error));
+                self.errors.push((place.path.clone(), unreadable(&place.path, &error)));
                 return;
             }
         };
@@ -141,10 +141,10 @@ impl FoundSessions {
         for path in paths {
             if path.is_dir() {
                 if place.depth > 0 {
-                    self.walk(program, &SearchPath { path, depth: place.depth - 1 }, is_named);
+                    self.walk(program, &SearchPath { path, depth: place.depth - 1 });
                 }
             } else if file_kind(program, &path) != FileKind::Other {
-                self.add_file(program, &path, is_named);
+                self.add_file(program, &path, false);
             }
         }
     }
@@ -153,18 +153,19 @@ impl FoundSessions {
         if self.sessions.len() >= MAX_SESSIONS {
             if self.sessions.len() == MAX_SESSIONS {
                 let what = format!("there are more than {MAX_SESSIONS} sessions; the rest was left out");
-                self.errors.push(HintedError::new(what).hint("name folders to import them in parts"));
+                let error = HintedError::new(what).hint("name folders to import them in parts");
+                self.errors.push((path.to_owned(), error));
             }
             return;
         }
         let metadata = match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => metadata,
             Ok(_) => {
-                self.errors.push(HintedError::new(format!("{} is not a file", path.display())));
+                self.errors.push((path.to_owned(), HintedError::new(format!("{} is not a file", path.display()))));
                 return;
             }
             Err(error) => {
-                self.errors.push(unreadable(path, &error));
+                self.errors.push((path.to_owned(), unreadable(path, &error)));
                 return;
             }
         };
@@ -172,7 +173,7 @@ impl FoundSessions {
             if self.databases.insert(path.to_owned())
                 && let Err(error) = self.add_database(program, path)
             {
-                self.errors.push(error);
+                self.errors.push((path.to_owned(), error));
             }
             return;
         }

@@ -8,6 +8,7 @@
 
 mod connect;
 mod error;
+mod learned_repairs;
 mod messages;
 mod prompt_history;
 mod replies;
@@ -24,6 +25,7 @@ use aside_core::block::Time;
 use aside_core::conversation::Conversation;
 use aside_core::interchange::Program;
 use aside_core::message::Message;
+use aside_core::rules::LearnedRepair;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub(crate) use self::connect::open_foreign;
@@ -283,6 +285,18 @@ impl Store for SqliteStore {
 
     fn prompts(&self, limit: usize) -> Result<Vec<String>> {
         self.read(|db| prompt_history::prompts(db, limit))
+    }
+
+    fn learned_repairs(&self, now: Time) -> Result<Vec<LearnedRepair>> {
+        self.read(|db| learned_repairs::learned_repairs(db, now))
+    }
+
+    fn learn_repairs(&self, repairs: &[LearnedRepair], now: Time) -> Result<()> {
+        self.write(|db| learned_repairs::learn(db, repairs, now))
+    }
+
+    fn forget_repairs(&self) -> Result<usize> {
+        self.write(learned_repairs::forget)
     }
 
     fn search(&self, query: &SearchQuery) -> Result<HitList> {

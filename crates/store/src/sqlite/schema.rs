@@ -13,9 +13,19 @@ pub(super) const APPLICATION: i64 = 0x6173_6964;
 /// Rows are long texts, and on small pages each of them wastes space.
 pub(super) const PAGE_SIZE: i64 = 16384;
 
-const MIGRATIONS: [&str; 4] = [FIRST, EXTRA, FOLDER, REPLY_EXTRA];
+const MIGRATIONS: [&str; 5] = [FIRST, EXTRA, FOLDER, REPLY_EXTRA, LEARNED];
 
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
+
+/// The repairs that endpoints accepted, until they expire.
+const LEARNED: &str = "
+CREATE TABLE learned_repair (
+  base_url TEXT NOT NULL, dialect TEXT NOT NULL, model TEXT NOT NULL,
+  -- JSON: the repair and its details.
+  repair TEXT NOT NULL,
+  learned INTEGER NOT NULL,
+  PRIMARY KEY (base_url, dialect, model, repair)
+);";
 
 /// Unknown header members of an imported conversation.
 const EXTRA: &str = "ALTER TABLE session ADD COLUMN extra TEXT;";

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use aside_core::block::{Block, Time};
 use aside_core::conversation::{Conversation, ToolSpec};
+use aside_core::dialect::Repair;
 use aside_core::history::History;
 use aside_core::interchange::Program;
 use aside_core::message::{Message, Role};
+use aside_core::rules::LearnedRepair;
 use aside_store::session::{
     ImportedSession, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionDates, SessionFolder,
 };
@@ -411,5 +413,26 @@ fn t10_prompts_of_all_sessions_come_newest_first_without_duplicates() {
         store.append(&locks[0], Parent::Head, &summary).unwrap();
         assert_eq!(store.prompts(10).unwrap(), ["first", long.as_str(), "second"], "{name}");
         assert_eq!(store.prompts(1).unwrap(), ["first"], "{name}");
+    });
+}
+
+#[test]
+fn e11_learned_repairs_are_kept_for_seven_days() {
+    each(|name, store| {
+        let day = 24 * 60 * 60 * 1000;
+        let learned = |model: &str| LearnedRepair {
+            base_url: "http://host/v1".to_owned(),
+            dialect: "generic".to_owned(),
+            model: model.to_owned(),
+            repair: Repair::OmitParameter,
+            details: vec!["reasoning".to_owned()],
+        };
+        store.learn_repairs(&[learned("a"), learned("b")], Time(0)).unwrap();
+        store.learn_repairs(&[learned("b"), learned("c")], Time(day)).unwrap();
+        assert_eq!(store.learned_repairs(Time(day)).unwrap(), ["a", "b", "c"].map(learned), "{name}");
+        assert_eq!(store.learned_repairs(Time(7 * day)).unwrap(), ["b", "c"].map(learned), "{name}: one has expired");
+        assert_eq!(store.learned_repairs(Time(8 * day)).unwrap(), [], "{name}");
+        assert_eq!(store.forget_repairs().unwrap(), 3, "{name}");
+        assert_eq!(store.learned_repairs(Time(day)).unwrap(), [], "{name}");
     });
 }

@@ -79,7 +79,13 @@ impl LearnedRepairs {
         }
     }
 
-    /// All of them, to be stored.
+    /// Those that are about an endpoint and not about one conversation, to be
+    /// stored.
+    pub fn lasting(&self) -> impl Iterator<Item = LearnedRepair> {
+        self.iter().filter(|learned| is_about_endpoint(learned.repair))
+    }
+
+    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = LearnedRepair> {
         self.known.iter().flat_map(|(key, repairs)| {
             repairs.iter().map(|applied| LearnedRepair {
@@ -113,6 +119,49 @@ impl FromIterator<LearnedRepair> for LearnedRepairs {
 /// Whether a repair switches thinking off, which the next turn tries again.
 fn lasts_for_one_turn(repair: Repair) -> bool {
     matches!(repair, Repair::OffForTurn | Repair::ToolChoiceAuto)
+}
+
+/// Whether a repair says something about the endpoint and the model. The others
+/// concern the thinking of one conversation; the next one may be fine.
+fn is_about_endpoint(repair: Repair) -> bool {
+    match repair {
+        Repair::DropField
+        | Repair::SwitchMode
+        | Repair::BindingHeader
+        | Repair::FillAll
+        | Repair::FillLoop
+        | Repair::FillCalls
+        | Repair::NearestEffort
+        | Repair::DropEffort
+        | Repair::DropBudget
+        | Repair::OmitEmptyContent
+        | Repair::DropParameters
+        | Repair::OmitOff
+        | Repair::PlainRequest
+        | Repair::OmitParameter
+        | Repair::MoveParameter
+        | Repair::OmitMember
+        | Repair::AddMember
+        | Repair::StripField
+        | Repair::EffortNone
+        | Repair::DropToolChoice => true,
+        Repair::DropBlock
+        | Repair::StripForeign
+        | Repair::DropOlder
+        | Repair::StripTurn
+        | Repair::OffForTurn
+        | Repair::DropOrphan
+        | Repair::DropFollowerIds
+        | Repair::StripItems
+        | Repair::FullItems
+        | Repair::Dedupe
+        | Repair::DummySignature
+        | Repair::DummyEverywhere
+        | Repair::ToolChoiceAuto
+        | Repair::OmitIds
+        | Repair::DropEmptied
+        | Repair::ThinkingFirst => false,
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Wrapper {
     }
 }
 
-/// The body as a string beside a message that says nothing.
+/// The body as a string, next to a message that says nothing.
 fn openrouter(body: &str) -> String {
     let error = json!({"message": "Provider returned error", "code": 400,
         "metadata": {"raw": body, "provider_name": "Some"}});
