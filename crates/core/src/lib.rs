@@ -208,7 +208,8 @@ pub mod turn;
 pub mod wire;
 
 pub use block::{
-    Arguments, Block, CallId, Image, Origin, Reply, Seals, Text, Thinking, ThinkingContent, ToolCall, ToolResult,
+    Arguments, Block, CallId, Media, MediaKind, MediaSource, Origin, Reply, Seals, Text, Thinking, ThinkingContent,
+    ToolCall, ToolResult,
 };
 pub use conversation::{Conversation, ToolSpec};
 pub use dialect::{Dialect, DialectSource, Dialects, Rules};
