@@ -211,7 +211,7 @@ fn reply_text(reply: &Reply) -> (String, String) {
         match block {
             Block::Thinking(block) => thinking.push_str(block.text()),
             Block::Text(block) => text.push_str(&block.text),
-            Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
         }
     }
     (thinking, text)

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use aside_core::block::Block;
+use aside_core::block::{Block, Media, MediaKind};
 use aside_core::json_text::split_within;
 use aside_core::message::{Message, Role};
 use aside_core::rules::{Decision, EgressAction};
@@ -165,8 +165,8 @@ fn text_of(block: &Block) -> String {
         Block::Text(text) => text.text.clone(),
         Block::Thinking(thinking) => thinking.text().to_owned(),
         Block::ToolCall(call) => call.name.clone(),
-        Block::ToolResult(result) => result.content.clone(),
-        Block::Image(image) => image.media_type.clone(),
+        Block::ToolResult(result) => result.described().into_owned(),
+        Block::Media(media) => media.describe(),
         Block::Unmodelled(unmodelled) => unmodelled.native.json.clone(),
     }
 }
@@ -196,7 +196,8 @@ fn kind(block: &Block) -> &'static str {
         Block::Thinking(_) => "thinking",
         Block::ToolCall(_) => "toolCall",
         Block::ToolResult(_) => "toolResult",
-        Block::Image(_) => "image",
+        Block::Media(Media { kind: MediaKind::Image, .. }) => "image",
+        Block::Media(Media { kind: MediaKind::Document, .. }) => "document",
         Block::Unmodelled(_) => "unmodelled",
     }
 }

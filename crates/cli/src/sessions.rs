@@ -192,10 +192,10 @@ fn transcript(message: &Message, view: ThinkingView) -> String {
                 out.push_str(&format!(
                     "{mark} {}: {}\n\n",
                     result.name,
-                    counted(result.content.lines().count() as u64, "line")
+                    counted(result.described().lines().count() as u64, "line")
                 ));
             }
-            (Block::Image(image), _) => out.push_str(&format!("[{}]\n\n", image.media_type)),
+            (Block::Media(media), _) => out.push_str(&format!("{}\n\n", media.describe())),
             (Block::Unmodelled(_), _) => out.push_str("[something aside does not know; kept]\n\n"),
             (Block::Text(_), _) => (),
         }

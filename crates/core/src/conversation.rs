@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::block::{
-    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, SummaryItem, Text, Thinking,
-    ThinkingContent, ThinkingSpan, ToolCall, ToolResult, Unmodelled,
+    Arguments, Block, CallId, Media, MediaKind, MediaSource, Native, Origin, Seal, SealKind, Seals, SummaryItem, Text,
+    Thinking, ThinkingContent, ThinkingSpan, ToolCall, ToolResult, Unmodelled,
 };
 use crate::event::{Ending, Usage};
 use crate::extra::Extra;
@@ -289,25 +289,60 @@ fn read_block(raw: Raw<'_>) -> Result<Block, String> {
                 extra: read_extra(raw),
             }))
         }
-        Some("toolResult") => Ok(Block::ToolResult(ToolResult {
-            id: owned("id"),
-            name: owned("name"),
-            content: member(raw, "content").map_or_else(String::new, |value| {
-                text_of(value).unwrap_or_else(|| compact(value.get()).trim_matches('"').to_owned())
-            }),
-            is_error: member(raw, "isError").is_some_and(|value| value.get() == "true"),
-        })),
-        Some("image") => Ok(Block::Image(Image { media_type: owned("mediaType"), data: owned("data") })),
+        Some("toolResult") => {
+            let (content, media) = read_result_content(member(raw, "content"));
+            Ok(Block::ToolResult(ToolResult {
+                id: owned("id"),
+                name: owned("name"),
+                content,
+                media,
+                is_error: member(raw, "isError").is_some_and(|value| value.get() == "true"),
+            }))
+        }
+        Some("image") => Ok(Block::Media(read_media(raw, MediaKind::Image))),
+        Some("document") => Ok(Block::Media(read_media(raw, MediaKind::Document))),
         Some("unmodelled") => {
             let native = member(raw, "native").filter(|native| native.kind() != JsonKind::Null);
             let json = canonical(native.ok_or("an unmodelled block needs its native item")?.get()).into_owned();
             Ok(Block::Unmodelled(Unmodelled { native: Native { json, text_member: None } }))
         }
-        Some(other) => {
-            Err(format!("unknown block type `{other}`; use thinking, text, toolCall, toolResult, image or unmodelled"))
-        }
+        Some(other) => Err(format!(
+            "unknown block type `{other}`; use thinking, text, toolCall, toolResult, image, document or unmodelled"
+        )),
         None => Err("a block needs a type".to_owned()),
     }
+}
+
+pub(crate) fn read_media(raw: Raw<'_>, kind: MediaKind) -> Media {
+    let text = |name: &str| text_member(raw, name);
+    let source = match (text("url"), text("fileId")) {
+        (Some(url), _) => MediaSource::Url(url),
+        (None, Some(id)) => MediaSource::FileId(id),
+        (None, None) => MediaSource::Data(text("data").unwrap_or_default()),
+    };
+    Media { kind, media_type: text("mediaType").unwrap_or_default(), source, name: text("name") }
+}
+
+/// The content of a tool result: a string, or a list of texts and media. Any
+/// other value is kept as JSON text.
+fn read_result_content(content: Option<Raw<'_>>) -> (String, Vec<Media>) {
+    let Some(content) = content else { return (String::new(), Vec::new()) };
+    if let Some((text, media)) = read_result_blocks(content) {
+        return (text, media);
+    }
+    (text_of(content).unwrap_or_else(|| compact(content.get()).trim_matches('"').to_owned()), Vec::new())
+}
+
+/// None if an element is not one of our blocks.
+fn read_result_blocks(content: Raw<'_>) -> Option<(String, Vec<Media>)> {
+    let (mut texts, mut media, mut fits) = (Vec::new(), Vec::new(), content.kind() == JsonKind::Array);
+    each_element(content, |block| match text_member(block, "type").as_deref() {
+        Some("text") => texts.push(text_member(block, "text").unwrap_or_default()),
+        Some("image") => media.push(read_media(block, MediaKind::Image)),
+        Some("document") => media.push(read_media(block, MediaKind::Document)),
+        _ => fits = false,
+    });
+    (fits && !media.is_empty()).then(|| (texts.join("\n"), media))
 }
 
 pub(crate) fn read_thinking(raw: Raw<'_>) -> Thinking {

@@ -7,7 +7,10 @@ use std::io;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::block::{Arguments, Block, Native, Origin, Reply, Seal, SealKind, Thinking, Time, ToolCall};
+use crate::block::{
+    Arguments, Block, Media, MediaKind, MediaSource, Native, Origin, Reply, Seal, SealKind, Thinking, Time, ToolCall,
+    ToolResult,
+};
 use crate::conversation::{item_ranges, native_of};
 use crate::event::{BlockOpening, Ending, Event, Note, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::extra::Extra;
@@ -212,16 +215,53 @@ enum BlockView<'a> {
     ToolResult {
         id: &'a str,
         name: &'a str,
-        content: &'a str,
+        content: ResultContentView<'a>,
         is_error: bool,
     },
-    Image {
-        media_type: &'a str,
-        data: &'a str,
-    },
+    Image(MediaView<'a>),
+    Document(MediaView<'a>),
     Unmodelled {
         native: Box<RawValue>,
     },
+}
+
+/// A string, or a list if the result holds more than text.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResultContentView<'a> {
+    Text(&'a str),
+    Blocks(Vec<BlockView<'a>>),
+}
+
+impl<'a> ResultContentView<'a> {
+    fn of(result: &'a ToolResult) -> ResultContentView<'a> {
+        if result.media.is_empty() {
+            return ResultContentView::Text(&result.content);
+        }
+        let text = Some(result.content.as_str()).filter(|text| !text.is_empty());
+        let text = text.map(|text| BlockView::Text {
+            text,
+            signature: None,
+            encrypted: None,
+            native: NativeView { native: None, native_text: None },
+            extra: None,
+        });
+        ResultContentView::Blocks(text.into_iter().chain(result.media.iter().map(BlockView::of_media)).collect())
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MediaView<'a> {
+    media_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
 }
 
 /// The native item, and the member that holds the block's text if a reader
@@ -373,6 +413,19 @@ impl<'a> EventView<'a> {
 }
 
 impl<'a> BlockView<'a> {
+    fn of_media(media: &'a Media) -> BlockView<'a> {
+        let (data, url, file_id) = match &media.source {
+            MediaSource::Data(data) => (Some(data.as_str()), None, None),
+            MediaSource::Url(url) => (None, Some(url.as_str()), None),
+            MediaSource::FileId(id) => (None, None, Some(id.as_str())),
+        };
+        let view = MediaView { media_type: &media.media_type, data, url, file_id, name: media.name.as_deref() };
+        match media.kind {
+            MediaKind::Image => BlockView::Image(view),
+            MediaKind::Document => BlockView::Document(view),
+        }
+    }
+
     fn of(block: &'a Block) -> BlockView<'a> {
         match block {
             Block::Thinking(thinking) => BlockView::Thinking(ThinkingBlockView::of(thinking)),
@@ -396,10 +449,10 @@ impl<'a> BlockView<'a> {
             Block::ToolResult(result) => BlockView::ToolResult {
                 id: &result.id,
                 name: &result.name,
-                content: &result.content,
+                content: ResultContentView::of(result),
                 is_error: result.is_error,
             },
-            Block::Image(image) => BlockView::Image { media_type: &image.media_type, data: &image.data },
+            Block::Media(media) => BlockView::of_media(media),
             Block::Unmodelled(unmodelled) => {
                 BlockView::Unmodelled { native: as_json(&unmodelled.native.with_text("")) }
             }

@@ -99,7 +99,7 @@ impl JsonValue for ToolCall {
     fn from_json(json: &str) -> Result<ToolCall, String> {
         match parse_block(json)? {
             Block::ToolCall(call) => Ok(call),
-            Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+            Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
                 Err("expected a toolCall block".to_owned())
             }
         }
@@ -114,7 +114,7 @@ impl JsonValue for ToolResult {
     fn from_json(json: &str) -> Result<ToolResult, String> {
         match parse_block(json)? {
             Block::ToolResult(result) => Ok(result),
-            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Image(_) | Block::Unmodelled(_) => {
+            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Media(_) | Block::Unmodelled(_) => {
                 Err("expected a toolResult block".to_owned())
             }
         }

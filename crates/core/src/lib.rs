@@ -21,7 +21,7 @@
 //! ```
 //! use aside_core::{Block, Decoder, Dialects, Fold, Message, Origin, Request, Role, Settings, ToolResult, encode};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let response = include_bytes!("../../../fixtures/deepseek/thinking_before_a_tool_call/response.sse");
+//! # let response = include_bytes!("../fixtures/deepseek/thinking_before_a_tool_call/response.sse");
 //!
 //! let dialects = Dialects::builtin()?;
 //! let dialect = dialects.get("deepseek").ok_or("not built in")?;
@@ -56,7 +56,7 @@
 //!
 //! use aside_core::{BlockOpening, Decoder, Dialects, Event};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let response = include_bytes!("../../../fixtures/deepseek/thinking_before_a_tool_call/response.sse");
+//! # let response = include_bytes!("../fixtures/deepseek/thinking_before_a_tool_call/response.sse");
 //!
 //! let dialects = Dialects::builtin()?;
 //! let dialect = dialects.get("deepseek").ok_or("not built in")?;
@@ -153,7 +153,7 @@
 //! ```
 //! use aside_core::{Decoder, Dialects, ReplyHead, StreamWriter};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let response = include_bytes!("../../../fixtures/deepseek/thinking_before_a_tool_call/response.sse");
+//! # let response = include_bytes!("../fixtures/deepseek/thinking_before_a_tool_call/response.sse");
 //!
 //! let dialects = Dialects::builtin()?;
 //! let from = dialects.get("deepseek").ok_or("not built in")?;
@@ -208,7 +208,8 @@ pub mod turn;
 pub mod wire;
 
 pub use block::{
-    Arguments, Block, CallId, Image, Origin, Reply, Seals, Text, Thinking, ThinkingContent, ToolCall, ToolResult,
+    Arguments, Block, CallId, Media, MediaKind, MediaSource, Origin, Reply, Seals, Text, Thinking, ThinkingContent,
+    ToolCall, ToolResult,
 };
 pub use conversation::{Conversation, ToolSpec};
 pub use dialect::{Dialect, DialectSource, Dialects, Rules};

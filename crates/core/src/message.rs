@@ -103,7 +103,7 @@ impl Message {
     pub fn thinking(&self) -> impl Iterator<Item = &Thinking> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Thinking(thinking) => Some(thinking),
-            Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+            Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
         })
     }
 

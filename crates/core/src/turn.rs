@@ -315,7 +315,13 @@ impl Turn {
 }
 
 fn failed_result(call: &OpenCall, content: &str) -> ToolResult {
-    ToolResult { id: call.id.clone(), name: call.name.clone(), content: content.to_owned(), is_error: true }
+    ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        content: content.to_owned(),
+        is_error: true,
+        media: Vec::new(),
+    }
 }
 
 /// How a reply without calls ends the turn (T6).
@@ -326,7 +332,7 @@ fn turn_end(reply: &Reply) -> TurnEnd {
     }
     let has_answer = reply.blocks.iter().any(|block| match block {
         Block::Text(text) => !text.text.trim().is_empty(),
-        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => true,
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => true,
         Block::Thinking(_) => false,
     });
     let has_thinking = reply.blocks.iter().any(|block| matches!(block, Block::Thinking(_)));

@@ -38,7 +38,13 @@ fn reply(blocks: Vec<Block>, ending: Ending) -> Reply {
 }
 
 fn result(id: &str, content: &str) -> ToolResult {
-    ToolResult { id: id.to_owned(), name: "read".to_owned(), content: content.to_owned(), is_error: false }
+    ToolResult {
+        id: id.to_owned(),
+        name: "read".to_owned(),
+        content: content.to_owned(),
+        is_error: false,
+        media: Vec::new(),
+    }
 }
 
 fn names(actions: &[Action]) -> Vec<String> {

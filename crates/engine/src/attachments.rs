@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use aside_core::block::{Block, Image, Text};
+use aside_core::block::{Block, Media, Text};
 use aside_core::mention::{Mention, mentions, unescape_mentions};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -100,9 +100,7 @@ fn read_block(name: &str, path: &Path) -> Result<(Block, u64), String> {
         Some(named) => {
             let bytes = read(path, MAX_IMAGE)?;
             match sniff_image_type(&bytes) {
-                Some(media_type) => {
-                    Block::Image(Image { media_type: media_type.to_owned(), data: STANDARD.encode(bytes) })
-                }
+                Some(media_type) => Block::Media(Media::image(media_type.to_owned(), STANDARD.encode(bytes))),
                 None => return Err(format!("is named like {named} but is not an image")),
             }
         }
@@ -169,7 +167,7 @@ mod tests {
         let root = test_dir.path();
         let file = |name: &str, content: &str| text(format!("<file path=\"{name}\">\n{content}\n</file>"));
         let a = || vec![file("src/a.rs", "fn a() {}")];
-        let image = Block::Image(Image { media_type: "image/png".to_owned(), data: STANDARD.encode(PNG) });
+        let image = Block::Media(Media::image("image/png".to_owned(), STANDARD.encode(PNG)));
         let outside = root.join("src/a.rs").display().to_string();
         #[rustfmt::skip]
         let cases = [

@@ -138,7 +138,7 @@ fn answer_text(history: &History) -> String {
     let blocks = branch.last().map(|(_, message)| message.blocks.as_slice()).unwrap_or_default();
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.text.as_str()),
-        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
     });
     texts.collect()
 }

@@ -38,7 +38,7 @@ impl SessionTotals {
         add(&mut self.usage.cache_write, usage.cache_write);
         let spans = reply.blocks.iter().filter_map(|block| match block {
             Block::Thinking(thinking) => thinking.span,
-            Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+            Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
         });
         for span in spans {
             add(&mut self.thinking_ms, Some(span.ended.0.saturating_sub(span.started.0)));

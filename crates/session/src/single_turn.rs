@@ -229,7 +229,7 @@ impl SingleTurn {
                 Block::Thinking(_)
                 | Block::ToolCall(_)
                 | Block::ToolResult(_)
-                | Block::Image(_)
+                | Block::Media(_)
                 | Block::Unmodelled(_) => None,
             })
         };

@@ -123,7 +123,7 @@ fn visible_hash(dialect: &str, blocks: &[Block]) -> u64 {
                 let (Arguments::Json(arguments) | Arguments::Broken(arguments)) = &call.arguments;
                 (&call.name, tools::canonical(arguments)).hash(&mut hasher);
             }
-            Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
         }
     }
     text.hash(&mut hasher);
@@ -156,7 +156,7 @@ fn thinking_marks(echo: &EchoRules, blocks: &[Block]) -> Vec<u64> {
             }
             Block::ToolCall(call) => marks.extend(call.seal.as_ref().map(|seal| hash("seal", &seal.payload))),
             Block::Text(text) => marks.extend(text.seal.as_ref().map(|seal| hash("seal", &seal.payload))),
-            Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
         }
     }
     marks

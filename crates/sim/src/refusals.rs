@@ -126,7 +126,7 @@ impl RequestCheck<'_> {
             let (native, kind) = match block {
                 Block::Text(text) => (text.native.as_ref(), "message"),
                 Block::ToolCall(call) => (call.native.as_ref(), "function_call"),
-                Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => return None,
+                Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => return None,
             };
             let item: Value = serde_json::from_str(&native?.json).ok()?;
             let id = item.get("id")?.as_str()?;
@@ -212,7 +212,7 @@ fn seals_of(block: &Block) -> Vec<(&Seal, BlockContent<'_>)> {
             seal.iter().map(|seal| (seal, BlockContent::Call(name, tools::canonical(text)))).collect()
         }
         Block::Text(text) => text.seal.iter().map(|seal| (seal, BlockContent::PayloadOnly)).collect(),
-        Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => Vec::new(),
+        Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => Vec::new(),
     }
 }
 

@@ -278,7 +278,7 @@ fn prefix_hash(incoming: &ClientRequest, message: usize) -> u64 {
             Block::Text(text) => text.text.hash(&mut hasher),
             Block::ToolCall(call) => (call.id.as_str(), &call.name).hash(&mut hasher),
             Block::ToolResult(result) => (&result.id, &result.content).hash(&mut hasher),
-            Block::Image(image) => image.data.hash(&mut hasher),
+            Block::Media(media) => (&media.media_type, media.data()).hash(&mut hasher),
             Block::Unmodelled(unmodelled) => unmodelled.native.json.hash(&mut hasher),
             Block::Thinking(_) => (),
         }

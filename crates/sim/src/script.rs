@@ -277,7 +277,7 @@ pub(crate) fn last_user_text(messages: &[Message]) -> Option<String> {
 fn text_of(message: &Message) -> String {
     let texts = message.blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.text.as_str()),
-        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
     });
     texts.collect::<Vec<_>>().join("\n")
 }

@@ -178,7 +178,7 @@ pub fn title_of(message: &Message) -> Option<String> {
         | Block::Thinking(_)
         | Block::ToolCall(_)
         | Block::ToolResult(_)
-        | Block::Image(_)
+        | Block::Media(_)
         | Block::Unmodelled(_) => None,
     })?;
     title_of_text(text)

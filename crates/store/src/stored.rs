@@ -7,11 +7,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use aside_core::block::{
-    Arguments, Block, CallId, Image, Native, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
-    Time, ToolCall, ToolResult, Unmodelled,
+    Arguments, Block, CallId, Media, MediaKind, MediaSource, Native, Seal, SealKind, Seals, Text, Thinking,
+    ThinkingContent, ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
 };
 use aside_core::extra::Extra;
 use aside_core::json_text::find_escaped;
+use aside_core::json_value::JsonValue;
 use serde::{Deserialize, Serialize};
 
 use crate::search::HitKind;
@@ -48,6 +49,8 @@ pub(crate) enum StoredKind {
     ToolResult = 7,
     Image = 8,
     Unmodelled = 9,
+    /// Media that is not an image in Base64. The block is kept as its JSON.
+    Media = 10,
 }
 
 impl StoredKind {
@@ -62,6 +65,7 @@ impl StoredKind {
             7 => StoredKind::ToolResult,
             8 => StoredKind::Image,
             9 => StoredKind::Unmodelled,
+            10 => StoredKind::Media,
             _ => return None,
         })
     }
@@ -97,6 +101,9 @@ pub(crate) struct BlockMetadata<'a> {
     /// The members without a neutral form, as one JSON object.
     #[serde(rename = "ex", skip_serializing_if = "Option::is_none", borrow)]
     extra: Option<Cow<'a, str>>,
+    /// The images and documents of a tool result, each as the JSON of a block.
+    #[serde(rename = "med", skip_serializing_if = "Vec::is_empty")]
+    media: Vec<String>,
     #[serde(rename = "nat", skip_serializing_if = "Option::is_none", borrow)]
     native: Option<StoredNative<'a>>,
 }
@@ -202,17 +209,25 @@ impl<'a> StoredBlock<'a> {
                     id: some(&result.id),
                     name: some(&result.name),
                     is_error: result.is_error,
+                    media: result.media.iter().map(media_json).collect(),
                     ..BlockMetadata::default()
                 },
             },
             // Not text, so it is not searchable.
-            Block::Image(image) => StoredBlock {
-                kind: StoredKind::Image,
-                text: Cow::Borrowed(""),
-                metadata: BlockMetadata {
-                    name: some(&image.media_type),
-                    data: some(&image.data),
-                    ..BlockMetadata::default()
+            Block::Media(media) => match (media.kind, &media.source, &media.name) {
+                (MediaKind::Image, MediaSource::Data(data), None) => StoredBlock {
+                    kind: StoredKind::Image,
+                    text: Cow::Borrowed(""),
+                    metadata: BlockMetadata {
+                        name: some(&media.media_type),
+                        data: some(data),
+                        ..BlockMetadata::default()
+                    },
+                },
+                _ => StoredBlock {
+                    kind: StoredKind::Media,
+                    text: Cow::Borrowed(""),
+                    metadata: BlockMetadata { data: Some(Cow::Owned(media_json(media))), ..BlockMetadata::default() },
                 },
             },
             Block::Unmodelled(unmodelled) => StoredBlock {
@@ -274,11 +289,13 @@ impl<'a> StoredBlock<'a> {
                 id: needed(metadata.id, "id")?,
                 name: needed(metadata.name, "name")?,
                 content: text,
+                media: metadata.media.iter().map(|json| read_media(json)).collect::<Result<_, _>>()?,
                 is_error: metadata.is_error,
             }),
             StoredKind::Image => {
-                Block::Image(Image { media_type: needed(metadata.name, "type")?, data: needed(metadata.data, "data")? })
+                Block::Media(Media::image(needed(metadata.name, "type")?, needed(metadata.data, "data")?))
             }
+            StoredKind::Media => Block::Media(read_media(&needed(metadata.data, "data")?)?),
             StoredKind::Unmodelled => {
                 let native = native.ok_or_else(|| Unreadable("an unmodelled block has no item".to_owned()))?;
                 Block::Unmodelled(Unmodelled { native })
@@ -323,6 +340,18 @@ fn call(
         native,
         extra,
     }))
+}
+
+fn media_json(media: &Media) -> String {
+    aside_core::json::block(&Block::Media(media.clone()))
+}
+
+fn read_media(json: &str) -> Result<Media, Unreadable> {
+    match Block::from_json(json) {
+        Ok(Block::Media(media)) => Ok(media),
+        Ok(_) => Err(Unreadable("a stored image or document is another block".to_owned())),
+        Err(error) => Err(Unreadable(error)),
+    }
 }
 
 fn stored_extra(extra: &Extra) -> Option<Cow<'static, str>> {
@@ -520,7 +549,7 @@ pub(crate) fn hit_kind(kind: StoredKind, by_assistant: bool) -> Option<HitKind> 
         StoredKind::Text => Some(HitKind::Prompt),
         StoredKind::ThinkingOpen | StoredKind::ThinkingSealed | StoredKind::ThinkingHidden => Some(HitKind::Thinking),
         StoredKind::ToolCall | StoredKind::BrokenToolCall | StoredKind::ToolResult => Some(HitKind::Tool),
-        StoredKind::Image | StoredKind::Unmodelled => None,
+        StoredKind::Image | StoredKind::Media | StoredKind::Unmodelled => None,
     }
 }
 

@@ -222,7 +222,7 @@ impl Script {
                 (DIFF.to_owned(), false)
             }
         };
-        let result = ToolResult { id: "call_1".into(), name: "edit".into(), content, is_error };
+        let result = ToolResult { id: "call_1".into(), name: "edit".into(), content, is_error, media: Vec::new() };
         self.tell(Update::ToolEnded(Box::new(result)))
     }
 

@@ -101,7 +101,7 @@ impl<O: Write> JsonEvents<O> {
         }
         let texts = message.blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.text.as_str()),
-            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
                 None
             }
         });
@@ -181,7 +181,7 @@ impl<O: Write> Front for JsonEvents<O> {
                 });
             }
             Update::ToolEnded { result, .. } => {
-                let (id, content) = (&result.id, &result.content);
+                let (id, content) = (&result.id, result.described());
                 self.write_value(
                     &json!({ "event": "toolEnded", "id": id, "isError": result.is_error, "content": content }),
                 );

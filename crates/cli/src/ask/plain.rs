@@ -356,8 +356,9 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
     }
 
     fn tool_ended(&mut self, call: &ToolCall, result: &ToolResult) {
-        let first = result.content.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
-        let line = match (result.is_error, result.content.lines().count()) {
+        let described = result.described();
+        let first = described.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        let line = match (result.is_error, described.lines().count()) {
             (true, _) => format!("✗ {}: {}", call.name, one_line(first)),
             (false, 0 | 1) => format!("✓ {}: {}", call.name, one_line(first)),
             (false, lines) => format!("✓ {}: {lines} lines", call.name),

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::is_summary;
-use crate::block::{Arguments, Block};
+use crate::block::{Arguments, Block, Media};
 use crate::message::{Message, Role};
 
 /// What a summary may be based on.
@@ -25,9 +25,7 @@ pub(super) enum Excerpt<'a> {
         content: &'a str,
         is_error: bool,
     },
-    Image {
-        media_type: &'a str,
-    },
+    Media(&'a Media),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +54,7 @@ pub(super) fn excerpts(message: &Message) -> impl Iterator<Item = Excerpt<'_>> {
         Block::ToolResult(result) => {
             Some(Excerpt::ToolResult { name: &result.name, content: &result.content, is_error: result.is_error })
         }
-        Block::Image(image) => Some(Excerpt::Image { media_type: &image.media_type }),
+        Block::Media(media) => Some(Excerpt::Media(media)),
         // An item we do not model may contain thinking.
         Block::Thinking(_) | Block::Unmodelled(_) => None,
     })
@@ -94,7 +92,7 @@ impl Excerpt<'_> {
                 format!("{name} returned: {}", shortened(content))
             }
             Excerpt::ToolResult { name, content, is_error: true } => format!("{name} failed: {}", shortened(content)),
-            Excerpt::Image { media_type } => format!("[an image, {media_type}]"),
+            Excerpt::Media(media) => media.describe(),
         }
     }
 }
@@ -117,7 +115,7 @@ fn shortened(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{CallId, Image, Native, Text, Thinking, ThinkingContent, ToolCall, ToolResult, Unmodelled};
+    use crate::block::{CallId, Media, Native, Text, Thinking, ThinkingContent, ToolCall, ToolResult, Unmodelled};
     use crate::compaction::summary_message;
 
     fn text(words: &str) -> Block {
@@ -146,10 +144,10 @@ mod tests {
         };
         let result = |content: &str, is_error| {
             let (id, name) = ("1".to_owned(), "get".to_owned());
-            Block::ToolResult(ToolResult { id, name, content: content.to_owned(), is_error })
+            Block::ToolResult(ToolResult { id, name, content: content.to_owned(), is_error, media: Vec::new() })
         };
         let long = format!("{}{}{}", "a".repeat(HEAD), "b".repeat(7), "c".repeat(TAIL));
-        let image = Block::Image(Image { media_type: "image/png".to_owned(), data: "SECRET".to_owned() });
+        let image = Block::Media(Media::image("image/png".to_owned(), "SECRET".to_owned()));
         let old = [
             summary_message("What was.").expect("there is one"),
             Message::new(Role::User, vec![text("How deep?"), image]),

@@ -16,7 +16,7 @@ macro_rules! files {
     ($($name:literal)*) => {
         &[$(DialectSource {
             path: concat!("dialects/", $name, ".toml"),
-            text: include_str!(concat!("../../../../dialects/", $name, ".toml")),
+            text: include_str!(concat!("../../dialects/", $name, ".toml")),
         }),*]
     };
 }

@@ -70,7 +70,7 @@ fn without_seals(block: Block) -> Option<Block> {
             (call.seal, call.native) = (None, None);
             Some(Block::ToolCall(call))
         }
-        Block::ToolResult(_) | Block::Image(_) => Some(block),
+        Block::ToolResult(_) | Block::Media(_) => Some(block),
         Block::Unmodelled(_) => None,
     }
 }

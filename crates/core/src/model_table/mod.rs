@@ -17,7 +17,7 @@ use crate::dialect::DialectSource;
 
 /// The generated table.
 const BUILTIN: DialectSource<'static> =
-    DialectSource { path: "dialects/models.tsv", text: include_str!("../../../../dialects/models.tsv") };
+    DialectSource { path: "dialects/models.tsv", text: include_str!("../../dialects/models.tsv") };
 
 /// The user's table over the built-in one.
 #[derive(Debug, Clone)]

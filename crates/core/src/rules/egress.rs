@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use super::EgressReason;
 use super::block_carrier::{block_carrier, field_name};
-use super::left_out::{LeftOut, LeftOutReason, lost_member, no_place};
+use super::left_out::{LeftOut, LeftOutReason, lost_media, lost_member, no_place};
 use super::request_preferences::{FillerScope, OmittedThinking, RequestPreferences};
 use crate::block::{Block, Origin, Thinking, Unmodelled};
 use crate::dialect::{BindModel, Carrier, Dedupe, Duty, FillEmpty, Removal, Rules, TurnsIf};
@@ -161,7 +161,7 @@ impl<'a> CallPairs<'a> {
                     }
                 }
                 Block::ToolResult(result) => drop(call_pairs.results.insert(&result.id)),
-                Block::Text(_) | Block::Thinking(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+                Block::Text(_) | Block::Thinking(_) | Block::Media(_) | Block::Unmodelled(_) => (),
             }
         }
         call_pairs
@@ -207,6 +207,11 @@ impl Egress {
         protocol: Protocol,
         (action, reason): (EgressAction, &EgressReason),
     ) {
+        if action != EgressAction::Dropped {
+            for (member, lost) in lost_media(protocol, block) {
+                self.left_out.push(LeftOut::of_block(message, index, &member, lost));
+            }
+        }
         let (member, lost) = if action == EgressAction::Dropped {
             ("", block_loss(protocol, role, block, reason))
         } else if let Some(lost) = lost_member(protocol, block) {
@@ -293,7 +298,7 @@ impl Egress {
                 Block::ToolResult(result) if !context.call_pairs.calls.contains(result.id.as_str()) => {
                     (EgressAction::Dropped, EgressReason::Unanswered)
                 }
-                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
+                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) => {
                     match no_place(context.target.protocol, message.role, block) {
                         Some(_) => (EgressAction::Dropped, EgressReason::NoPlace),
                         None => (EgressAction::Verbatim, EgressReason::Conversation),
@@ -482,7 +487,7 @@ impl EgressContext<'_> {
     fn answers_foreign_call(&self, message: &Message) -> bool {
         message.blocks.iter().any(|block| match block {
             Block::ToolResult(result) => self.call_pairs.foreign.contains(result.id.as_str()),
-            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Media(_) | Block::Unmodelled(_) => false,
         })
     }
 

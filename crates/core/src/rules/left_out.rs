@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::block::{Arguments, Block};
+use crate::block::{Arguments, Block, Media, MediaKind, MediaSource};
 use crate::message::Role;
 use crate::protocol::Protocol;
 
@@ -154,7 +154,7 @@ fn role_word(role: Role) -> &'static str {
 pub(super) fn no_place(protocol: Protocol, role: Role, block: &Block) -> Option<LeftOutReason> {
     let (kind, fits) = match block {
         Block::Text(_) => ("text", has_text(protocol, role)),
-        Block::Image(_) => ("images", has_images(protocol, role)),
+        Block::Media(media) => (media_words(media), has_images(protocol, role) && has_form(protocol, media)),
         Block::ToolCall(_) => ("tool calls", role == Role::Assistant || has_block_lists(protocol, role)),
         Block::ToolResult(_) => ("tool results", role == Role::Tool || has_block_lists(protocol, role)),
         // Decided by their own rules.
@@ -184,6 +184,74 @@ fn has_images(protocol: Protocol, role: Role) -> bool {
     }
 }
 
+/// Such media, in the plural.
+fn media_words(media: &Media) -> &'static str {
+    match (media.kind, &media.source) {
+        (MediaKind::Image, MediaSource::Data(_)) => "images",
+        (MediaKind::Image, MediaSource::Url(_)) => "images by this URL",
+        (MediaKind::Image, MediaSource::FileId(_)) => "images by file id",
+        (MediaKind::Document, MediaSource::Data(_)) => "documents",
+        (MediaKind::Document, MediaSource::Url(_)) => "documents by this URL",
+        (MediaKind::Document, MediaSource::FileId(_)) => "documents by file id",
+    }
+}
+
+/// Whether the protocol has a form for such media.
+fn has_form(protocol: Protocol, media: &Media) -> bool {
+    use MediaSource::{Data, FileId, Url};
+    match (protocol, media.kind, &media.source) {
+        (Protocol::OpenaiResponses | Protocol::Anthropic, _, _) => true,
+        (Protocol::OpenaiChat, MediaKind::Image, Data(_) | Url(_)) => true,
+        (Protocol::OpenaiChat, MediaKind::Document, Data(_) | FileId(_)) => true,
+        (Protocol::OpenaiChat, _, _) => false,
+        // A URL there must be one that Google can read; an id alone is none.
+        (Protocol::Gemini, _, Data(_) | Url(_)) => true,
+        (Protocol::Gemini, _, FileId(_)) => false,
+        (Protocol::Bedrock, _, Data(_)) => true,
+        (Protocol::Bedrock, _, Url(url)) => url.starts_with("s3://"),
+        (Protocol::Bedrock, _, FileId(_)) => false,
+        (Protocol::Ollama, MediaKind::Image, Data(_)) => true,
+        (Protocol::Ollama | Protocol::Cohere, _, _) => false,
+    }
+}
+
+/// The media of a tool result that the protocol cannot represent there, and the
+/// names that it cannot carry: the member of the block, and why.
+pub(super) fn lost_media(protocol: Protocol, block: &Block) -> impl Iterator<Item = (String, LeftOutReason)> {
+    let media: &[Media] = match block {
+        Block::ToolResult(result) => &result.media,
+        Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Media(_) | Block::Unmodelled(_) => &[],
+    };
+    media.iter().enumerate().filter_map(move |(at, media)| {
+        if !fits_in_result(protocol, media) {
+            let reason = LeftOutReason::NoPlace { protocol, kind: media_words(media), role: Role::Tool };
+            return Some((format!(".media[{at}]"), reason));
+        }
+        lost_name(protocol, media, Role::Tool).map(|reason| (format!(".media[{at}].name"), reason))
+    })
+}
+
+/// Why the name of an image or a document is not sent; None if it is, or there is
+/// none.
+fn lost_name(protocol: Protocol, media: &Media, role: Role) -> Option<LeftOutReason> {
+    let has_name = match protocol {
+        Protocol::Anthropic | Protocol::Bedrock => media.kind == MediaKind::Document,
+        Protocol::OpenaiChat | Protocol::OpenaiResponses => media.kind == MediaKind::Document && media.data().is_some(),
+        Protocol::Gemini | Protocol::Ollama | Protocol::Cohere => false,
+    };
+    let reason = LeftOutReason::NoPlace { protocol, kind: "names of such media", role };
+    (media.name.is_some() && !has_name).then_some(reason)
+}
+
+/// Whether a tool result of the protocol can hold such media.
+pub(crate) fn fits_in_result(protocol: Protocol, media: &Media) -> bool {
+    match protocol {
+        Protocol::Anthropic | Protocol::Bedrock | Protocol::OpenaiResponses => has_form(protocol, media),
+        Protocol::Gemini => media.data().is_some(),
+        Protocol::OpenaiChat | Protocol::Ollama | Protocol::Cohere => false,
+    }
+}
+
 /// What a block loses although it is sent: the member, and why.
 pub(super) fn lost_member(protocol: Protocol, block: &Block) -> Option<(&'static str, LeftOutReason)> {
     match block {
@@ -197,7 +265,8 @@ pub(super) fn lost_member(protocol: Protocol, block: &Block) -> Option<(&'static
             let is_lost = writes_arguments_as_json(protocol) && !is_object(&call.arguments);
             is_lost.then_some((".arguments", LeftOutReason::BrokenArguments))
         }
-        Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Media(media) => lost_name(protocol, media, Role::User).map(|reason| (".name", reason)),
+        Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Unmodelled(_) => None,
     }
 }
 

@@ -8,7 +8,7 @@ mod estimate;
 use std::fmt;
 use std::iter::Sum;
 
-use crate::block::{Arguments, Block, Seals};
+use crate::block::{Arguments, Block, Media, MediaKind, Seals};
 
 pub use calibration::{Calibration, CalibrationKey, CountRatio, ReportedCount, reported_input};
 pub use display::{context_limit, format_usage};
@@ -80,8 +80,12 @@ pub fn count_block(block: &Block, counter: &dyn TokenCounter) -> TokenCount {
         Block::ToolCall(call) => match &call.arguments {
             Arguments::Json(words) | Arguments::Broken(words) => counter.count(&format!("{} {words}", call.name)),
         },
-        Block::ToolResult(result) => counter.count(&result.content),
-        Block::Image(_) => TokenCount::Estimated(IMAGE_TOKENS),
+        Block::ToolResult(result) if result.media.is_empty() => counter.count(&result.content),
+        Block::ToolResult(result) => {
+            let media: u64 = result.media.iter().map(media_tokens).sum();
+            TokenCount::Estimated(counter.count(&result.content).tokens() + media)
+        }
+        Block::Media(media) => TokenCount::Estimated(media_tokens(media)),
         Block::Unmodelled(unmodelled) => counter.count(&unmodelled.native.json),
     }
 }
@@ -89,6 +93,15 @@ pub fn count_block(block: &Block, counter: &dyn TokenCounter) -> TokenCount {
 fn sealed_tokens(seals: Option<&Seals>) -> u64 {
     let seals = seals.into_iter().flat_map(|seals| [&seals.signature, &seals.encrypted]).flatten();
     seals.map(|seal| estimate_sealed(seal.payload.len())).sum()
+}
+
+/// An estimate for an image or a document. A document costs about a token for
+/// every three bytes of its content, and at least as much as an image.
+pub(crate) fn media_tokens(media: &Media) -> u64 {
+    match media.kind {
+        MediaKind::Image => IMAGE_TOKENS,
+        MediaKind::Document => media.data().map_or(0, |data| data.len() as u64 / 4).max(IMAGE_TOKENS),
+    }
 }
 
 /// The highest price of one image among known providers.

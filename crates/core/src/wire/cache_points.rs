@@ -60,7 +60,7 @@ fn place(
     let can_be_marked = match messages.get(message).and_then(|message| message.blocks.get(block)) {
         Some(Block::Text(text)) => !text.text.trim().is_empty(),
         Some(Block::Thinking(_)) | None => false,
-        Some(Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_)) => true,
+        Some(Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_)) => true,
     };
     let plan = plans.get_mut(message).filter(|_| can_be_marked);
     let sent = |plan: &&mut MessagePlan| plan.actions.get(block).is_some_and(|action| *action != EgressAction::Dropped);

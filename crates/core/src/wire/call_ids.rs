@@ -36,7 +36,7 @@ fn nine_character_ids(messages: &[&Message]) -> HashMap<String, String> {
     let ids = blocks.filter_map(|block| match block {
         Block::ToolCall(call) => Some(call.id.as_str()),
         Block::ToolResult(result) => Some(result.id.as_str()),
-        Block::Text(_) | Block::Thinking(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Text(_) | Block::Thinking(_) | Block::Media(_) | Block::Unmodelled(_) => None,
     });
     let ids: Vec<&str> = ids.collect();
     let mut taken: HashSet<String> = ids.iter().filter(|id| fits(id)).map(|id| (*id).to_owned()).collect();

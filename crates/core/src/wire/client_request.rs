@@ -8,13 +8,16 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::cache_points::CACHE_CONTROL;
+use super::media_in::read_media_part;
 use super::parameters_in::read_parameters;
 use super::{Decoder, chat, cohere, converse, gemini, messages, ollama, responses};
-use crate::block::{Block, CallId, Image, Native, Origin, Text, ToolResult, Unmodelled};
+use crate::block::{Block, CallId, Media, Native, Origin, Text, ToolResult, Unmodelled};
 use crate::conversation::ToolSpec;
 use crate::dialect::{DeltaMode, ItemText, Rules};
 use crate::fold::Fold;
-use crate::json_text::{JsonKind, Raw, at_path, compact, each_element, each_member, member, text_member, text_of};
+use crate::json_text::{
+    JsonKind, JsonText, Raw, at_path, compact, each_element, each_member, member, text_member, text_of,
+};
 use crate::message::{Message, Role};
 use crate::parameters::{CacheHint, CachePosition, NativeTool, Parameters, ProtocolMembers};
 use crate::protocol::Protocol;
@@ -279,7 +282,7 @@ impl ClientRequestReader {
                         result.name = name;
                     }
                 }
-                Block::Text(_) | Block::Thinking(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+                Block::Text(_) | Block::Thinking(_) | Block::Media(_) | Block::Unmodelled(_) => (),
             }
         }
     }
@@ -334,22 +337,13 @@ pub(super) fn content_blocks<'a>(content: Option<Raw<'a>>, part: impl Fn(Raw<'a>
 pub(super) fn typed_part(part: Raw<'_>) -> Block {
     match text_member(part, "type").as_deref() {
         Some("text" | "input_text") => text_block(text_member(part, "text")),
-        Some("image_url" | "input_image") => {
-            let url = member(part, "image_url");
-            let url = url.and_then(text_of).or_else(|| at_path(part, "image_url.url").and_then(text_of));
-            url.as_deref().and_then(inline_image).unwrap_or_else(|| unmodelled(part))
-        }
-        _ => unmodelled(part),
+        _ => media_or_unmodelled(part),
     }
 }
 
-fn inline_image(url: &str) -> Option<Block> {
-    let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-    Some(image_block(media_type.to_owned(), data.to_owned()))
-}
-
-pub(super) fn image_block(media_type: String, data: String) -> Block {
-    Block::Image(Image { media_type, data })
+/// An image or a document, or else the part as it is.
+pub(super) fn media_or_unmodelled(part: Raw<'_>) -> Block {
+    read_media_part(part).map_or_else(|| unmodelled(part), Block::Media)
 }
 
 pub(super) fn text_block(text: Option<String>) -> Block {
@@ -362,25 +356,39 @@ pub(super) fn unmodelled(raw: Raw<'_>) -> Block {
     Block::Unmodelled(Unmodelled { native })
 }
 
-/// The output of a tool: a string, the joined texts of a list, or else the JSON
-/// itself.
-pub(super) fn tool_output(content: Option<Raw<'_>>) -> String {
-    let Some(content) = content else { return String::new() };
+/// The output of a tool: a string, the joined texts of a list with its images and
+/// documents, or else the JSON itself.
+pub(super) fn tool_output(content: Option<Raw<'_>>) -> (String, Vec<Media>) {
+    let Some(content) = content else { return (String::new(), Vec::new()) };
     let read = |part: Raw<'_>| {
-        let document = at_path(part, "document.data").and_then(text_of);
+        let document = at_path(part, "document.data").and_then(JsonText::of).map(JsonText::to_owned_text);
         let json = member(part, "json").or_else(|| at_path(part, "document.data"));
-        let text = text_member(part, "text").or(document);
+        let text = member(part, "text").and_then(JsonText::of).map(JsonText::to_owned_text).or(document);
         text.unwrap_or_else(|| compact(json.unwrap_or(part).get()).into_owned())
     };
     match content.kind() {
-        JsonKind::Text => text_of(content).unwrap_or_default(),
-        JsonKind::Array => elements(content).into_iter().map(read).collect::<Vec<_>>().join("\n"),
-        JsonKind::Null => String::new(),
-        JsonKind::Object | JsonKind::Other => compact(content.get()).into_owned(),
+        JsonKind::Text => (text_of(content).unwrap_or_default(), Vec::new()),
+        JsonKind::Array => {
+            let (mut texts, mut media) = (Vec::new(), Vec::new());
+            for part in elements(content) {
+                match read_media_part(part) {
+                    Some(found) => media.push(found),
+                    None => texts.push(read(part)),
+                }
+            }
+            (texts.join("\n"), media)
+        }
+        JsonKind::Null => (String::new(), Vec::new()),
+        JsonKind::Object | JsonKind::Other => (compact(content.get()).into_owned(), Vec::new()),
     }
 }
 
-pub(super) fn tool_result(id: Option<String>, name: Option<String>, content: String, is_error: bool) -> Block {
+pub(super) fn tool_result(
+    id: Option<String>,
+    name: Option<String>,
+    (content, media): (String, Vec<Media>),
+    is_error: bool,
+) -> Block {
     let (id, name) = (id.unwrap_or_default(), name.unwrap_or_default());
-    Block::ToolResult(ToolResult { id, name, content, is_error })
+    Block::ToolResult(ToolResult { id, name, content, media, is_error })
 }

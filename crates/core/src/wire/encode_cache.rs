@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::block::{Block, Image, Seal};
+use crate::block::{Block, Media, Seal};
 use crate::history::EntryId;
 use crate::message::Message;
 use crate::rules::MessagePlan;
@@ -98,8 +98,9 @@ impl EncodeCache {
 fn tokens_of(json: &str, message: &Message, counter: &dyn TokenCounter) -> u64 {
     let (mut text, mut images, mut sealed) = (CountedText::Whole(json), 0, 0);
     for block in &message.blocks {
-        if let Block::Image(Image { data, .. }) = block {
-            images += text.cut_out(data).min(1) as u64 * tokens::IMAGE_TOKENS;
+        for media in media(block) {
+            let length = media.data().map_or(1, |data| text.cut_out(data));
+            images += length.min(1) as u64 * tokens::media_tokens(media);
         }
         for seal in seals(block) {
             sealed += tokens::estimate_sealed(text.cut_out(&seal.payload));
@@ -109,6 +110,15 @@ fn tokens_of(json: &str, message: &Message, counter: &dyn TokenCounter) -> u64 {
     counter.count(text.as_str()).tokens() + images + sealed.min(thinking.unwrap_or(u64::MAX))
 }
 
+/// The block itself, or what a tool result holds.
+fn media(block: &Block) -> &[Media] {
+    match block {
+        Block::Media(media) => std::slice::from_ref(media),
+        Block::ToolResult(result) => &result.media,
+        Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Unmodelled(_) => &[],
+    }
+}
+
 fn seals(block: &Block) -> impl Iterator<Item = &Seal> {
     let (first, second) = match block {
         Block::Text(text) => (text.seal.as_ref(), None),
@@ -116,7 +126,7 @@ fn seals(block: &Block) -> impl Iterator<Item = &Seal> {
         Block::Thinking(thinking) => {
             thinking.seals().map_or((None, None), |seals| (seals.signature.as_ref(), seals.encrypted.as_ref()))
         }
-        Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (None, None),
+        Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (None, None),
     };
     first.into_iter().chain(second)
 }

@@ -22,6 +22,8 @@ mod extra_in;
 mod gemini;
 mod http_call;
 mod implicit_blocks;
+mod media_in;
+mod media_out;
 mod messages;
 mod ollama;
 mod parameter_paths;

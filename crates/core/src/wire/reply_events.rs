@@ -52,7 +52,7 @@ fn emit_block(content: &Block, block: BlockId, sink: &mut dyn Sink) -> bool {
             sink.take(Event::Opened { block, opening: BlockOpening::Unmodelled });
             emit_native(Some(&unmodelled.native), block, sink);
         }
-        Block::ToolResult(_) | Block::Image(_) => return false,
+        Block::ToolResult(_) | Block::Media(_) => return false,
     }
     sink.take(Event::Closed { block });
     true

@@ -315,7 +315,7 @@ pub(super) fn turn_opening(role: Role) -> Option<&'static str> {
 pub(super) fn texts(blocks: &[Block]) -> impl Iterator<Item = &str> {
     blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.text.as_str()),
-        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
     })
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use aside_core::block::{
-    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ToolCall,
+    Arguments, Block, CallId, Media, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ToolCall,
     ToolResult,
 };
 use aside_core::conversation::ToolSpec;
@@ -105,8 +105,8 @@ fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
     let mut messages = vec![Message::new(Role::System, vec![text("Be brief.")])];
     for (at, plan) in plans.iter().enumerate() {
         if let Some(question) = plan.question.as_ref().or((at == 0).then_some(&plan.answer)) {
-            let picture = Image { media_type: "image/png".to_owned(), data: "aW1n".to_owned() };
-            messages.push(Message::new(Role::User, vec![text(question), Block::Image(picture)]));
+            let picture = Media::image("image/png".to_owned(), "aW1n".to_owned());
+            messages.push(Message::new(Role::User, vec![text(question), Block::Media(picture)]));
         }
         let mut blocks = vec![thinking_block(dialect, rules, plan), text(&plan.answer)];
         let mut results = Vec::new();
@@ -121,7 +121,13 @@ fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
                 native: None,
                 extra: Default::default(),
             }));
-            results.push(Block::ToolResult(ToolResult { id, name, content: words.clone(), is_error: nth == 1 }));
+            results.push(Block::ToolResult(ToolResult {
+                id,
+                name,
+                content: words.clone(),
+                is_error: nth == 1,
+                media: Vec::new(),
+            }));
         }
         let mut message = Message::new(Role::Assistant, blocks);
         message.origin = Some(origin.clone());
@@ -163,10 +169,12 @@ fn pieces(blocks: impl IntoIterator<Item = Block>, dummy: &str) -> Vec<RequestPi
             let arguments = serde_json::from_str(json).unwrap();
             RequestPiece::Call { id: call.id.as_str().to_owned(), name: call.name, arguments, seal: payload(call.seal) }
         }
-        Block::ToolResult(ToolResult { id, name, content, is_error }) => {
+        Block::ToolResult(ToolResult { id, name, content, is_error, .. }) => {
             RequestPiece::Result { id, name, content, is_error }
         }
-        Block::Image(Image { media_type, data }) => RequestPiece::Image { media_type, data },
+        Block::Media(media) => {
+            RequestPiece::Image { data: media.data().unwrap_or_default().to_owned(), media_type: media.media_type }
+        }
         Block::Unmodelled(_) => RequestPiece::Other,
     };
     blocks.into_iter().map(piece).collect()

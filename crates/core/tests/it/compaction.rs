@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use aside_core::block::{
-    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ToolCall,
+    Arguments, Block, CallId, Media, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ToolCall,
     ToolResult, Unmodelled,
 };
 use aside_core::compaction::{
@@ -68,9 +68,10 @@ fn block() -> impl Strategy<Value = Block> {
             id: "1".to_owned(),
             name: "get".to_owned(),
             content,
-            is_error: false
+            is_error: false,
+            media: Vec::new()
         })),
-        Just(Block::Image(Image { media_type: "image/png".to_owned(), data: THOUGHT.to_owned() })),
+        Just(Block::Media(Media::image("image/png".to_owned(), THOUGHT.to_owned()))),
         Just(Block::Unmodelled(Unmodelled { native: native().unwrap() })),
     ]
 }

@@ -71,7 +71,7 @@ fn an_error_names_its_line() {
         ("not an object",  "[1]",                                                  "line 1: expected an object: a header or a message"),
         ("no role",        "{\"blocks\":[]}",                                      "line 1: a message needs a role: system, user, assistant or tool"),
         ("unknown role",   "{\"role\":\"robot\"}",                                 "line 1: unknown role `robot`; use system, user, assistant or tool"),
-        ("unknown block",  "{\"role\":\"user\",\"blocks\":[{\"type\":\"song\"}]}", "line 1: unknown block type `song`; use thinking, text, toolCall, toolResult, image or unmodelled"),
+        ("unknown block",  "{\"role\":\"user\",\"blocks\":[{\"type\":\"song\"}]}", "line 1: unknown block type `song`; use thinking, text, toolCall, toolResult, image, document or unmodelled"),
         ("unknown parent", "{\"role\":\"user\",\"parent\":\"x\"}",                 "line 1: parent `x` is not the id of an earlier line"),
         ("unknown head",   "{\"aside\":1,\"head\":\"x\"}",                         "line 1: head `x` is not the id of a line"),
     ];

@@ -116,7 +116,8 @@ fn assistant(blocks: Vec<Block>) -> Message {
 }
 
 fn result(id: &str) -> Message {
-    let result = ToolResult { id: id.into(), name: "get".into(), content: "42".into(), is_error: false };
+    let result =
+        ToolResult { id: id.into(), name: "get".into(), content: "42".into(), is_error: false, media: Vec::new() };
     Message::new(Role::Tool, vec![Block::ToolResult(result)])
 }
 

@@ -220,7 +220,7 @@ fn content(reply: &Reply) -> Vec<(&'static str, String)> {
                 };
                 ("call", format!("{} {arguments}", call.name))
             }
-            Block::Unmodelled(_) | Block::ToolResult(_) | Block::Image(_) => continue,
+            Block::Unmodelled(_) | Block::ToolResult(_) | Block::Media(_) => continue,
         };
         match content.last_mut() {
             _ if words.is_empty() => (),
@@ -242,7 +242,7 @@ fn seals(reply: &Reply) -> Vec<String> {
             }
             Block::Text(text) => found.extend(text.seal.iter().map(|seal| seal.payload.clone())),
             Block::ToolCall(call) => found.extend(call.seal.iter().map(|seal| seal.payload.clone())),
-            Block::Unmodelled(_) | Block::ToolResult(_) | Block::Image(_) => (),
+            Block::Unmodelled(_) | Block::ToolResult(_) | Block::Media(_) => (),
         }
     }
     found

@@ -122,7 +122,8 @@ pub(crate) fn step(dialect: &Dialect, model: &str, shape: HistoryShape, n: usize
 
 pub(crate) fn conversation(dialect: &Dialect, model: &str, shape: HistoryShape) -> Vec<Message> {
     let user = |words: &str| Message::new(Role::User, vec![text(words)]);
-    let result = ToolResult { id: "c1".into(), name: "get".into(), content: "42".into(), is_error: false };
+    let result =
+        ToolResult { id: "c1".into(), name: "get".into(), content: "42".into(), is_error: false, media: Vec::new() };
     let result = Message::new(Role::Tool, vec![Block::ToolResult(result)]);
     let mut messages = vec![user("q1"), step(dialect, model, shape, 1)];
     if messages[1].has_calls() {

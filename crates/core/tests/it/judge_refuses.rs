@@ -106,7 +106,13 @@ pub(crate) fn assistant_message(dialect: &Dialect, model: &str, blocks: Vec<Bloc
 }
 
 pub(crate) fn result(n: usize) -> Message {
-    let result = ToolResult { id: format!("c{n}"), name: "get".into(), content: "42".into(), is_error: false };
+    let result = ToolResult {
+        id: format!("c{n}"),
+        name: "get".into(),
+        content: "42".into(),
+        is_error: false,
+        media: Vec::new(),
+    };
     Message::new(Role::Tool, vec![Block::ToolResult(result)])
 }
 

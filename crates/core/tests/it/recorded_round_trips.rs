@@ -214,7 +214,7 @@ impl RoundTrip {
             .collect();
         let results = results(self.protocol, &self.added).into_iter().zip(&calls).map(|(content, (id, name))| {
             let (id, name) = (id.as_str().to_owned(), (*name).to_owned());
-            Block::ToolResult(ToolResult { id, name, content, is_error: false })
+            Block::ToolResult(ToolResult { id, name, content, is_error: false, media: Vec::new() })
         });
         let results: Vec<Block> = results.collect();
         if results.is_empty() { Message::new(Role::User, vec![text("n")]) } else { Message::new(Role::Tool, results) }

@@ -131,7 +131,7 @@ fn seals(reply: &Reply) -> Vec<String> {
             }
             Block::Text(text) => out.extend(text.seal.iter().map(|seal| seal.payload.clone())),
             Block::ToolCall(call) => out.extend(call.seal.iter().map(|seal| seal.payload.clone())),
-            Block::ToolResult(_) | Block::Image(_) => (),
+            Block::ToolResult(_) | Block::Media(_) => (),
             Block::Unmodelled(unmodelled) => {
                 let native: Value = serde_json::from_str(&unmodelled.native.json).unwrap();
                 for member in ["thoughtSignature", "encrypted_content", "signature"] {
@@ -251,7 +251,7 @@ fn extra_names(reply: &Reply) -> Vec<String> {
             Block::Text(text) => add("text:", &text.extra),
             Block::Thinking(thinking) => add("thinking:", &thinking.extra),
             Block::ToolCall(call) => add("call:", &call.extra),
-            Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
         }
     }
     names

@@ -111,7 +111,7 @@ pub(crate) fn normalized(mut reply: Reply) -> Reply {
                 }
             }
             Block::Unmodelled(unmodelled) => sort(&mut unmodelled.native),
-            Block::ToolResult(_) | Block::Image(_) => (),
+            Block::ToolResult(_) | Block::Media(_) => (),
         }
     }
     reply.notes.retain(|note| matches!(note.code, NoteCode::CutOff | NoteCode::ToolMarkup));
@@ -125,7 +125,7 @@ pub(crate) fn grouped_by_kind(mut reply: Reply) -> Reply {
         Block::Thinking(_) => 0,
         Block::Text(_) => 1,
         Block::Unmodelled(_) => 2,
-        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => 3,
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) => 3,
     };
     reply.blocks.sort_by_key(rank);
     let mut joined: Vec<Block> = Vec::new();

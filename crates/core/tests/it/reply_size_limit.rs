@@ -40,7 +40,7 @@ fn reply_size(reply: &Reply) -> usize {
             text.len() + seal(&call.seal) + native(&call.native)
         }
         Block::Unmodelled(unmodelled) => unmodelled.native.json.len(),
-        Block::ToolResult(_) | Block::Image(_) => 0,
+        Block::ToolResult(_) | Block::Media(_) => 0,
     };
     reply.blocks.iter().map(block).sum()
 }

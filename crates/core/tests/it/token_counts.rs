@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aside_core::block::{
-    Arguments, Block, CallId, Image, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ToolCall,
+    Arguments, Block, CallId, Media, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ToolCall,
     ToolResult,
 };
 use aside_core::conversation::ToolSpec;
@@ -167,7 +167,7 @@ fn c1_what_was_counted_before_is_not_counted_again() {
 fn c1_images_and_seals_are_not_counted_as_text() {
     let setup = CountSetup::new();
     let payload = "AbCd".repeat(25_000);
-    let image = Block::Image(Image { media_type: "image/png".into(), data: payload.clone() });
+    let image = Block::Media(Media::image("image/png".into(), payload.clone()));
     let sealed = answer(Protocol::Anthropic, &setup, vec![signed("Hm.", &payload), text("So.")]);
     let usage = Some(Usage { reasoning: Some(300), ..Usage::default() });
     #[rustfmt::skip]
@@ -245,7 +245,13 @@ fn c2_the_parts_of_a_request_add_up_to_its_count() {
                 native: None,
                 extra: Default::default(),
             };
-            let result = ToolResult { id: "c1".into(), name: "get".into(), content: "r".repeat(700), is_error: false };
+            let result = ToolResult {
+                id: "c1".into(),
+                name: "get".into(),
+                content: "r".repeat(700),
+                is_error: false,
+                media: Vec::new(),
+            };
             let said = vec![open(&"t".repeat(300)), text(&"a".repeat(200)), Block::ToolCall(call)];
             let history = history([
                 Message::new(Role::System, vec![text(&"s".repeat(400))]),

@@ -193,7 +193,7 @@ impl Toolbox {
         let content = match outcome {
             Ok(content) | Err(content) => content,
         };
-        ToolResult { id: call.id.as_str().to_owned(), name: call.name.clone(), content, is_error }
+        ToolResult { id: call.id.as_str().to_owned(), name: call.name.clone(), content, is_error, media: Vec::new() }
     }
 
     async fn execute(

@@ -40,7 +40,7 @@ fn thinking_count(messages: &[Message]) -> usize {
         Block::Thinking(_) => true,
         Block::Text(text) => text.seal.is_some(),
         Block::ToolCall(call) => call.seal.is_some(),
-        Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+        Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => false,
     };
     messages.iter().flat_map(|message| &message.blocks).filter(is_one).count()
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use aside_core::block::{Block, Image};
+use aside_core::block::{Block, Media};
 use aside_core::settings::Layer;
 use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::Timeouts;
@@ -47,7 +47,7 @@ async fn e17_a_session_says_once_what_it_cannot_send() {
     let server = ScriptedServer::start(vec![answer("200 OK", "", reply), answer("200 OK", "", reply)]).await;
     let mut session = session(&server.url, "cohere", "command-a-reasoning-08-2025");
     let mut with_image = user("What is it?");
-    with_image.blocks.push(Block::Image(Image { media_type: "image/png".to_owned(), data: "aGk=".to_owned() }));
+    with_image.blocks.push(Block::Media(Media::image("image/png".to_owned(), "aGk=".to_owned())));
     let mut lines = Vec::new();
     for _ in 0..2 {
         let mut recorded = TestFront::default();

@@ -136,7 +136,13 @@ fn blocks() -> Vec<Block> {
 }
 
 fn result() -> ToolResult {
-    ToolResult { id: "c1".to_owned(), name: "shell".to_owned(), content: "\u{1b}[31mred".to_owned(), is_error: true }
+    ToolResult {
+        id: "c1".to_owned(),
+        name: "shell".to_owned(),
+        content: "\u{1b}[31mred".to_owned(),
+        is_error: true,
+        media: Vec::new(),
+    }
 }
 
 fn message() -> Message {

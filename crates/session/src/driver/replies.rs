@@ -79,7 +79,7 @@ pub(super) fn excerpt(message: &Message) -> Message {
                 extra: Default::default(),
             })
         }
-        Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+        Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
             Block::Text(Text { text: String::new(), seal: None, native: None, extra: Default::default() })
         }
     };

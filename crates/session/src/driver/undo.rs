@@ -67,7 +67,7 @@ fn prompt_text(prompt: &Message) -> Option<&str> {
     match prompt.blocks.first() {
         Some(Block::Text(text)) => Some(&text.text),
         Some(
-            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_),
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_),
         )
         | None => None,
     }

@@ -276,7 +276,13 @@ impl TestClient {
     pub(crate) fn give_results(&mut self, reply: &Reply) {
         let results = calls(reply).into_iter().map(|call| {
             let (id, name) = (call.id.as_str().to_owned(), call.name.clone());
-            Block::ToolResult(ToolResult { id, name, content: "README.md".to_owned(), is_error: false })
+            Block::ToolResult(ToolResult {
+                id,
+                name,
+                content: "README.md".to_owned(),
+                is_error: false,
+                media: Vec::new(),
+            })
         });
         self.messages.push(Message::new(Role::Tool, results.collect()));
     }

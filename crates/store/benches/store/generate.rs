@@ -161,6 +161,7 @@ impl Generator {
                     name: "read_file".to_owned(),
                     content: self.text(2500),
                     is_error: false,
+                    media: Vec::new(),
                 };
                 history.append(Message { at, ..Message::new(Role::Tool, vec![Block::ToolResult(result)]) });
             }

@@ -35,7 +35,7 @@ pub(super) fn for_writing(folder: &Path, path: &Path, options: StoreOptions) -> 
             connection.pragma_update(None, "page_size", PAGE_SIZE)?;
         }
         write_ahead(&connection)?;
-        tune(&connection)?;
+        tune(&connection, WRITER_CACHE)?;
         connection.pragma_update(None, "journal_size_limit", 32 << 20)?;
         if let Some(pages) = options.max_pages {
             connection.pragma_update(None, "max_page_count", pages)?;
@@ -65,10 +65,16 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-fn tune(connection: &Connection) -> rusqlite::Result<()> {
+/// The page cache of a reader, which searches the whole file, in KiB.
+const READER_CACHE: i64 = 16 << 10;
+/// The page cache of the writer. It keeps what it has written, so that more would only hold the last reply in
+/// memory again.
+const WRITER_CACHE: i64 = 2 << 10;
+
+fn tune(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "temp_store", "memory")?;
-    connection.pragma_update(None, "cache_size", -16_384)?;
+    connection.pragma_update(None, "cache_size", -cache_kib)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
@@ -97,7 +103,7 @@ pub(super) fn for_reading(path: &Path, mode: ReadMode) -> Result<Connection, DbE
         ReadMode::Immutable => Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
     };
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    tune(&connection)?;
+    tune(&connection, READER_CACHE)?;
     Ok(connection)
 }
 
@@ -181,7 +187,7 @@ fn immutable_uri(path: &Path) -> String {
 pub(super) fn in_memory() -> Result<Connection> {
     let open = || -> Result<Connection, DbError> {
         let mut connection = Connection::open_in_memory()?;
-        tune(&connection)?;
+        tune(&connection, WRITER_CACHE)?;
         schema::migrate(&mut connection)?;
         Ok(connection)
     };

@@ -311,7 +311,7 @@ fn estimated_tokens(message: &Message) -> (u64, u64) {
                     answer += estimate(text);
                 }
             },
-            Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {}
+            Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {}
         }
     }
     (thinking, answer)

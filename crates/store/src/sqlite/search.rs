@@ -92,6 +92,7 @@ fn searchable<'a>(stored: &'a StoredBlock<'a>) -> Cow<'a, str> {
         | StoredKind::ThinkingHidden
         | StoredKind::ToolResult
         | StoredKind::Image
+        | StoredKind::Media
         | StoredKind::Unmodelled => Cow::Borrowed(&stored.text),
     }
 }

@@ -1,8 +1,8 @@
 //! Arbitrary messages for property tests.
 
 use aside_core::block::{
-    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent,
-    ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
+    Arguments, Block, CallId, Media, MediaKind, MediaSource, Native, Origin, Seal, SealKind, Seals, Text, Thinking,
+    ThinkingContent, ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
 };
 use aside_core::event::{Ending, Usage};
 use aside_core::extra::Extra;
@@ -76,6 +76,23 @@ fn thinking() -> impl Strategy<Value = Thinking> {
     })
 }
 
+fn media() -> impl Strategy<Value = Media> {
+    // An empty name or address means none, in JSON as on the wire.
+    let filled = || words().prop_map(|text| format!("x{text}"));
+    let source = prop_oneof![
+        words().prop_map(MediaSource::Data),
+        filled().prop_map(MediaSource::Url),
+        filled().prop_map(MediaSource::FileId),
+    ];
+    let kind = prop_oneof![Just(MediaKind::Image), Just(MediaKind::Document)];
+    (kind, words(), source, option::of(filled())).prop_map(|(kind, media_type, source, name)| Media {
+        kind,
+        media_type,
+        source,
+        name,
+    })
+}
+
 fn block() -> impl Strategy<Value = Block> {
     let arguments = prop_oneof![words().prop_map(Arguments::Json), words().prop_map(Arguments::Broken)];
     let id = prop_oneof![words().prop_map(CallId::Given), words().prop_map(CallId::Invented)];
@@ -93,9 +110,10 @@ fn block() -> impl Strategy<Value = Block> {
                 extra
             })
         ),
-        (words(), words(), words(), any::<bool>())
-            .prop_map(|(id, name, content, is_error)| Block::ToolResult(ToolResult { id, name, content, is_error })),
-        (words(), words()).prop_map(|(media_type, data)| Block::Image(Image { media_type, data })),
+        (words(), words(), words(), vec(media(), 0..3), any::<bool>()).prop_map(
+            |(id, name, content, media, is_error)| Block::ToolResult(ToolResult { id, name, content, media, is_error })
+        ),
+        media().prop_map(Block::Media),
         native().prop_map(|native| Block::Unmodelled(Unmodelled { native })),
     ]
 }

@@ -128,7 +128,7 @@ fn block_text(block: &Block) -> String {
     match block {
         Block::Text(text) => text.text.clone(),
         Block::Thinking(thinking) => thinking.text().to_owned(),
-        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => String::new(),
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => String::new(),
     }
 }
 

@@ -84,6 +84,7 @@ pub(crate) fn result(content: &str) -> Block {
         name: "read".to_owned(),
         content: content.to_owned(),
         is_error: false,
+        media: Vec::new(),
     })
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aside_core::block::{
-    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent,
+    Arguments, Block, CallId, Media, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent,
     ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
 };
 use aside_core::event::{BlockId, BlockOpening, Ending, Event, Sink, Usage};
@@ -58,7 +58,7 @@ fn first_messages() -> Vec<Message> {
             extra: Default::default(),
         })
     };
-    let image = Image { media_type: "image/png".to_owned(), data: "iVBORw0KGgo=".to_owned() };
+    let image = Media::image("image/png".to_owned(), "iVBORw0KGgo=".to_owned());
     let origin = Origin {
         provider: Some("p".to_owned()),
         dialect: Some("d".to_owned()),
@@ -100,9 +100,10 @@ fn first_messages() -> Vec<Message> {
         name: "read".to_owned(),
         content: "the result".to_owned(),
         is_error: true,
+        media: Vec::new(),
     };
     let mut prompt = user("the prompt");
-    prompt.blocks.push(Block::Image(image));
+    prompt.blocks.push(Block::Media(image));
     vec![
         Message::new(Role::System, vec![text("the system")]),
         at(prompt, 5),

@@ -334,7 +334,7 @@ impl PlainSession {
                 self.close_thinking(written, text, &ThinkingBlock::restored(thinking, LazyText::new(text)));
             }
             Block::Unmodelled(_) => self.note("the provider sent something aside does not know; it is kept"),
-            Block::Image(image) => self.note(&format!("image {}", image.media_type)),
+            Block::Media(image) => self.note(&image.describe()),
             // Printed when the call runs.
             Block::ToolCall(_) | Block::ToolResult(_) => (),
         }

@@ -200,6 +200,7 @@ fn t13_tools_and_questions_are_printed_as_lines() {
         name: "edit".into(),
         content: content.into(),
         is_error,
+        media: Vec::new(),
     };
     let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
     session.line("go");

@@ -27,7 +27,8 @@ fn one_line(text: &str) -> String {
 }
 
 pub(super) fn result(result: &ToolResult) -> String {
-    let text = result.content.trim();
+    let text = result.described();
+    let text = text.trim();
     match (result.is_error, text.lines().count()) {
         (true, _) => format!("Tool failed: {text}"),
         (false, 0) => "Tool done: nothing came back".to_owned(),
@@ -66,7 +67,7 @@ pub(super) fn answers(question: &PendingQuestion) -> String {
 pub(super) fn text_of(message: &Message) -> String {
     let texts = message.blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.text.as_str()),
-        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
     });
     texts.collect::<Vec<_>>().join("\n")
 }

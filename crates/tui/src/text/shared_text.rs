@@ -23,7 +23,7 @@ impl SharedText {
         match self.message.blocks.get(self.block) {
             Some(Block::Text(text)) => &text.text,
             Some(Block::Thinking(thinking)) => thinking.text(),
-            Some(Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_)) | None => "",
+            Some(Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_)) | None => "",
         }
     }
 }

@@ -431,7 +431,7 @@ impl Transcript {
     fn push_user(&mut self, message: &Message) {
         let parts = message.blocks.iter().map(|block| match block {
             Block::Text(text) => text.text.clone(),
-            Block::Image(image) => format!("[{}]", image.media_type),
+            Block::Media(media) => media.describe(),
             Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => {
                 "[something else]".to_owned()
             }
@@ -456,7 +456,7 @@ impl Transcript {
                     self.push(TranscriptItem::Thinking(Box::new(ThinkingBlock::restored(thinking, shared()))));
                 }
                 Block::Text(_) if self.preceding_text().is_none() => self.push(TranscriptItem::Text(shared())),
-                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
                     self.push_block(block)
                 }
             }
@@ -491,7 +491,7 @@ fn finished_item(block: &Block) -> Option<TranscriptItem> {
         }
         Block::ToolCall(call) => TranscriptItem::Tool(Box::new(ToolBlock::finished(call))),
         Block::ToolResult(_) => return None,
-        Block::Image(image) => TranscriptItem::notice(TextRole::Muted, &format!("an image ({})", image.media_type)),
+        Block::Media(media) => TranscriptItem::notice(TextRole::Muted, &media.describe()),
         Block::Unmodelled(_) => {
             TranscriptItem::notice(TextRole::Muted, "the provider sent something aside does not know; it is kept")
         }

@@ -138,7 +138,7 @@ impl ToolBlock {
             (true, None) => ToolState::Failed,
             (true, Some((_, state))) => *state,
         };
-        let output = PlainText::output(&result.content);
+        let output = PlainText::output(&result.described());
         if output.kind() == PlainTextKind::Diff {
             self.changed = changed(output.source());
         }

@@ -92,7 +92,8 @@ impl FuzzScreen {
             ToolCall { id, name: text.to_owned(), arguments, seal: None, native: None, extra: Default::default() };
         self.update(Update::Closed { block: BlockId(0), value: Box::new(Block::ToolCall(call)) });
         self.frame();
-        let result = ToolResult { id: "c".into(), name: text.to_owned(), content: text.to_owned(), is_error };
+        let result =
+            ToolResult { id: "c".into(), name: text.to_owned(), content: text.to_owned(), is_error, media: Vec::new() };
         self.update(Update::ToolEnded(Box::new(result)));
     }
 

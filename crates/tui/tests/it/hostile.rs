@@ -135,8 +135,13 @@ fn arguments(term: &mut TestTerminal, text: &str) {
 }
 
 fn result_of(term: &mut TestTerminal, text: &str) {
-    let result =
-        aside_core::block::ToolResult { id: "z".into(), name: text.into(), content: "x".into(), is_error: false };
+    let result = aside_core::block::ToolResult {
+        id: "z".into(),
+        name: text.into(),
+        content: "x".into(),
+        is_error: false,
+        media: Vec::new(),
+    };
     term.update(Update::ToolEnded(Box::new(result)));
 }
 

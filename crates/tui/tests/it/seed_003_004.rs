@@ -309,7 +309,13 @@ fn seed_004_11_thinking_without_items_is_shown_as_usual() {
 
 #[test]
 fn seed_004_12_a_session_of_every_kind_of_block_is_restored_in_order() {
-    let result = ToolResult { id: "c1".into(), name: "read".into(), content: "one\ntwo".into(), is_error: false };
+    let result = ToolResult {
+        id: "c1".into(),
+        name: "read".into(),
+        content: "one\ntwo".into(),
+        is_error: false,
+        media: Vec::new(),
+    };
     let first = vec![
         Block::Thinking(thinking("**Reading**\n\nI read it.", None)),
         Block::Thinking(hidden()),

@@ -113,7 +113,8 @@ impl TestTerminal {
     }
 
     pub(crate) fn result(&mut self, id: &str, content: &str, is_error: bool) {
-        let result = ToolResult { id: id.into(), name: "tool".into(), content: content.into(), is_error };
+        let result =
+            ToolResult { id: id.into(), name: "tool".into(), content: content.into(), is_error, media: Vec::new() };
         self.update(Update::ToolEnded(Box::new(result)));
     }
 

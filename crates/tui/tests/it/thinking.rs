@@ -309,6 +309,7 @@ fn live_and_restored_look_the_same() {
             name: "read".into(),
             content: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b".into(),
             is_error: false,
+            media: Vec::new(),
         };
         let last = vec![Block::Thinking(thinking("So.", span(1_004_000, 900)))];
         if live {

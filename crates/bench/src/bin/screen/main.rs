@@ -1,6 +1,7 @@
 //! `screen ASIDE [RUNS]`: measures the terminal screen in a real terminal of 200x50
 //! while 1,000 deltas a second arrive, once in an empty session and once in a session
-//! of 200,000 lines of thinking. Fails on a missed target.
+//! of 200,000 lines of thinking; then its memory after a reply of as many lines. Fails on a
+//! missed target.
 //!
 //! CPU time comes from the scheduler, which counts nanoseconds per thread: of the
 //! drawing thread at the end of each frame, of all threads for CPU shares. Every
@@ -24,7 +25,7 @@ use aside_core::conversation::Conversation;
 use aside_core::interchange::{OpaqueData, write_lines};
 use aside_core::message::{Message, Role};
 
-use run::{Figures, StartState, measure};
+use run::{Figures, StartState, measure, memory_after_long_reply};
 use watch::LAST_ANSWER;
 
 const LINES: usize = 200_000;
@@ -55,9 +56,11 @@ fn all(binary: &Path, runs: usize) -> io::Result<bool> {
     let binary = fs::canonicalize(binary)?;
     let folder = std::env::temp_dir().join(format!("aside-screen-{}", std::process::id()));
     let result = measured(&binary, runs, &folder);
+    let resident = memory_after_long_reply(&binary, LINES, &folder.join("long reply"));
     fs::remove_dir_all(&folder).ok();
     let (empty, full, text) = result?;
-    Ok(table::print(&empty, &full, text))
+    // Both are always printed.
+    Ok(table::print(&empty, &full, text) & table::print_resident(resident?))
 }
 
 fn measured(binary: &Path, runs: usize, folder: &Path) -> io::Result<(Figures, Figures, usize)> {

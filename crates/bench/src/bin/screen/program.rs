@@ -78,8 +78,17 @@ impl ProgramUnderTest {
 
     /// Bytes of anonymous memory.
     pub(crate) fn memory(&self) -> usize {
+        self.status_bytes("RssAnon:")
+    }
+
+    /// Bytes of memory, with the program's own code.
+    pub(crate) fn resident(&self) -> usize {
+        self.status_bytes("VmRSS:")
+    }
+
+    fn status_bytes(&self, name: &str) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok());
         kilobytes.unwrap_or(0) * 1024
     }

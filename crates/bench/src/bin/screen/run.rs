@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::program::ProgramUnderTest;
-use crate::server::{self, SendTimes};
+use crate::server::{self, SendTimes, StreamedReply};
 use crate::watch::{DELTAS, DrawnFrame, KEYS, LAST_ANSWER, ScreenLog, lock_output};
 
 /// Half thinking, half answer, a thousand deltas a second.
@@ -110,11 +110,34 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-pub(crate) fn measure(binary: &Path, start: StartState<'_>, folder: &Path) -> io::Result<Figures> {
-    let (address, sent) = server::start(STREAMED)?;
+const ARGUMENTS: [&str; 4] = ["-m", "local/m", "--set", "context.limit=100000000"];
+
+/// Starts a server and configures it as the provider.
+fn serve(reply: StreamedReply, folder: &Path) -> io::Result<SendTimes> {
+    let (address, sent) = server::start(reply)?;
     let provider = format!("[providers.local]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}\"\n");
     fs::write(folder.join("config/config.toml"), provider)?;
-    let mut arguments = vec!["-m", "local/m", "--set", "context.limit=100000000"];
+    Ok(sent)
+}
+
+/// The memory of the process, in bytes, after a reply with this many lines of thinking and five idle seconds.
+pub(crate) fn memory_after_long_reply(binary: &Path, lines: usize, folder: &Path) -> io::Result<usize> {
+    fs::create_dir_all(folder.join("config"))?;
+    serve(StreamedReply::LongThinking(lines), folder)?;
+    let mut program = ProgramUnderTest::start(binary, &ARGUMENTS, folder)?;
+    program.until(Duration::from_secs(30), |output| output.frames.first().map(|frame| frame.at))?;
+    program.type_in("go")?;
+    program.type_in("\r")?;
+    program.until(Duration::from_secs(120), |output| output.letters.get(&LAST_ANSWER).copied())?;
+    sleep(IDLE);
+    let resident = program.resident();
+    program.leave()?;
+    Ok(resident)
+}
+
+pub(crate) fn measure(binary: &Path, start: StartState<'_>, folder: &Path) -> io::Result<Figures> {
+    let sent = serve(StreamedReply::Paced(STREAMED), folder)?;
+    let mut arguments = ARGUMENTS.to_vec();
     if let StartState::Full(id) = start {
         arguments.extend(["--resume", id]);
     }

@@ -48,3 +48,16 @@ pub(crate) fn print(empty: &Figures, full: &Figures, text: usize) -> bool {
     println!("{:<34} {:>10} {heap:>10.2} {:<4} at most 3{mark}", "memory over empty, times the text", "", "x");
     met
 }
+
+/// The most memory that the process may have after a reply of 5 MB.
+const MAX_RESIDENT: f64 = 40.0;
+
+/// Prints the memory after a long reply; returns whether the target is met.
+pub(crate) fn print_resident(resident: usize) -> bool {
+    let megabytes = resident as f64 / 1e6;
+    let holds = megabytes <= MAX_RESIDENT;
+    let mark = if holds { "" } else { "  MISSED" };
+    let name = "resident, 5 s after a 5 MB reply";
+    println!("{name:<34} {megabytes:>10.2} {:>10} {:<4} at most {MAX_RESIDENT}{mark}", "", "MB");
+    holds
+}

@@ -2,10 +2,12 @@
 //! possible.
 
 use super::escape::{is_structure, read_comment, unescape, unquoted};
-use crate::block::{Arguments, Block, CallId, Image, Text, Thinking, ThinkingContent, ToolCall, ToolResult};
-use crate::conversation::{read_message, read_thinking};
+use crate::block::{
+    Arguments, Block, CallId, MediaKind, MediaSource, Text, Thinking, ThinkingContent, ToolCall, ToolResult,
+};
+use crate::conversation::{read_media, read_message, read_thinking};
 use crate::interchange::{ImportError, ImportKind, Imported};
-use crate::json_text::{JsonText, Raw, each_member, member, text_member};
+use crate::json_text::{JsonText, Raw, each_element, each_member, member, text_member};
 
 const NOT_IN_MARKDOWN: &str = "Markdown holds what was said and thought on one branch, without signatures, encrypted payloads, \
                         counts and tools: no provider takes its own thinking back from it";
@@ -132,7 +134,8 @@ impl<'a> MarkdownReader<'a> {
             }
             "call" => Some(self.call(json)),
             "result" => Some(self.result(json)),
-            "image" => self.image(json),
+            "image" => self.media(json, MediaKind::Image),
+            "document" => self.media(json, MediaKind::Document),
             _ => {
                 self.note(&format!("a piece of an unknown kind was passed over: `{kind}`"));
                 None
@@ -242,22 +245,33 @@ impl<'a> MarkdownReader<'a> {
         let member_text = |name: &str| Raw::of(json).ok().and_then(|raw| text_member(raw, name)).unwrap_or_default();
         let is_error = Raw::of(json).is_ok_and(|raw| member(raw, "isError").is_some_and(|value| value.get() == "true"));
         let (id, name) = (member_text("id"), member_text("name"));
-        Block::ToolResult(ToolResult { id, name, content: self.fenced(), is_error })
+        let mut media = Vec::new();
+        if let Some(list) = Raw::of(json).ok().and_then(|raw| member(raw, "media")) {
+            each_element(list, |item| {
+                let kind = match text_member(item, "type").as_deref() {
+                    Some("document") => MediaKind::Document,
+                    Some(_) | None => MediaKind::Image,
+                };
+                media.push(read_media(item, kind));
+            });
+        }
+        Block::ToolResult(ToolResult { id, name, content: self.fenced(), media, is_error })
     }
 
-    fn image(&mut self, json: &str) -> Option<Block> {
+    fn media(&mut self, json: &str, kind: MediaKind) -> Option<Block> {
         let raw = Raw::of(json).ok()?;
-        let media_type = text_member(raw, "mediaType").unwrap_or_default();
-        if let Some(data) = text_member(raw, "data") {
-            return Some(Block::Image(Image { media_type, data }));
+        let mut media = read_media(raw, kind);
+        let has_source = ["data", "url", "fileId"].into_iter().any(|name| member(raw, name).is_some());
+        if !has_source {
+            self.skip_blank();
+            let link = self.line().and_then(|line| line.strip_prefix("![image](data:")?.strip_suffix(')'));
+            let Some((_, data)) = link.and_then(|link| link.split_once(";base64,")) else {
+                self.note("an image was passed over: its data is not there");
+                return None;
+            };
+            media.source = MediaSource::Data(data.to_owned());
+            self.at += 1;
         }
-        self.skip_blank();
-        let link = self.line().and_then(|line| line.strip_prefix("![image](data:")?.strip_suffix(')'));
-        let Some((_, data)) = link.and_then(|link| link.split_once(";base64,")) else {
-            self.note("an image was passed over: its data is not there");
-            return None;
-        };
-        self.at += 1;
-        Some(Block::Image(Image { media_type, data: data.to_owned() }))
+        Some(Block::Media(media))
     }
 }

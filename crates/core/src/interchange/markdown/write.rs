@@ -1,9 +1,12 @@
 //! Writes a conversation as Markdown.
 
 use super::escape::{code_span, comment, escape, fenced, is_structure, one_line, open_fence, quoted};
-use crate::block::{Arguments, Block, Image, Text, Thinking, ThinkingContent, ToolCall, ToolResult};
+use crate::block::{
+    Arguments, Block, Media, MediaKind, MediaSource, Text, Thinking, ThinkingContent, ToolCall, ToolResult,
+};
 use crate::conversation::Conversation;
 use crate::interchange::json_lines::{role_name, without_opaque, write_metadata, write_unknown_members};
+use crate::json;
 use crate::json::rfc3339;
 use crate::json_text::{ObjectWriter, quote};
 use crate::message::{Message, Role};
@@ -46,13 +49,13 @@ pub fn left_out_of_markdown(conversation: &Conversation) -> Vec<String> {
                 || thinking.seals().is_some_and(|seals| seals.signature.is_some() || seals.encrypted.is_some())
         }
         Block::ToolCall(call) => call.seal.is_some() || call.native.is_some(),
-        Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+        Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => false,
     };
     let has_extra = |block: &&Block| match block {
         Block::Text(text) => !text.extra.is_empty(),
         Block::Thinking(thinking) => !thinking.extra.is_empty(),
         Block::ToolCall(call) => !call.extra.is_empty(),
-        Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+        Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => false,
     };
     let hidden = |block: &&Block| matches!(block, Block::Thinking(thinking) if thinking.is_hidden());
     let counts = [
@@ -103,7 +106,7 @@ fn write_message(name: Option<&str>, message: &Message, markup: ThinkingMarkup, 
             Block::Thinking(thinking) => write_thinking(thinking, markup, pieces),
             Block::ToolCall(call) => write_call(call, pieces),
             Block::ToolResult(result) => write_result(result, pieces),
-            Block::Image(image) => pieces.push(image_piece(image)),
+            Block::Media(media) => pieces.push(media_piece(media)),
             // It has nothing to read.
             Block::Unmodelled(_) => (),
         }
@@ -206,21 +209,38 @@ fn write_result(result: &ToolResult, pieces: &mut Vec<String>) {
     if result.is_error {
         about.push_raw("isError", "true");
     }
+    if !result.media.is_empty() {
+        about.push_list("media", result.media.iter().map(|media| json::block(&Block::Media(media.clone()))));
+    }
     pieces.push(comment("result", &about.finish()));
     let word = if result.is_error { "Failed" } else { "Result" };
     pieces.push(format!("**{word}** {}", code_span(&result.name)));
     pieces.push(fenced(&result.content, "text"));
 }
 
-/// An image that viewers show, if its data is valid.
-fn image_piece(image: &Image) -> String {
+/// An image that viewers show, if its data is valid. Any other media is in the
+/// comment.
+fn media_piece(media: &Media) -> String {
     let plain = |text: &str, also: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c));
     let mut about = ObjectWriter::default();
-    about.push_raw("mediaType", &quote(&image.media_type));
-    if plain(&image.data, "+/=") && plain(&image.media_type, "/+.-") {
-        let comment = comment("image", &about.finish());
-        return format!("{comment}\n\n![image](data:{};base64,{})", image.media_type, image.data);
+    about.push_raw("mediaType", &quote(&media.media_type));
+    if let Some(name) = &media.name {
+        about.push_raw("name", &quote(name));
     }
-    about.push_raw("data", &quote(&image.data));
-    comment("image", &about.finish())
+    let kind = match media.kind {
+        MediaKind::Image => "image",
+        MediaKind::Document => "document",
+    };
+    match &media.source {
+        MediaSource::Data(data)
+            if media.kind == MediaKind::Image && plain(data, "+/=") && plain(&media.media_type, "/+.-") =>
+        {
+            let comment = comment(kind, &about.finish());
+            return format!("{comment}\n\n![image](data:{};base64,{data})", media.media_type);
+        }
+        MediaSource::Data(data) => about.push_raw("data", &quote(data)),
+        MediaSource::Url(url) => about.push_raw("url", &quote(url)),
+        MediaSource::FileId(id) => about.push_raw("fileId", &quote(id)),
+    }
+    comment(kind, &about.finish())
 }

@@ -262,6 +262,7 @@ impl<'d> ClaudeCodeSession<'d> {
             name: String::new(),
             content: texts.join("\n"),
             is_error: is_true(part, "is_error"),
+            media: Vec::new(),
         })
     }
 
@@ -325,7 +326,7 @@ impl MessageDraft {
 fn result_id(block: &Block) -> Option<String> {
     match block {
         Block::ToolResult(result) => Some(result.id.clone()),
-        Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Media(_) | Block::Unmodelled(_) => None,
     }
 }
 

@@ -352,6 +352,7 @@ fn tool_result(response: Raw<'_>, failed: Option<bool>) -> ToolResult {
         name: text_member(response, "name").unwrap_or_default(),
         content: output.or(error).or_else(whole).unwrap_or_default(),
         is_error,
+        media: Vec::new(),
     }
 }
 

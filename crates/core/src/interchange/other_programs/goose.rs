@@ -210,6 +210,7 @@ impl<'d> GooseSession<'d> {
             name: String::new(),
             content: texts.join("\n"),
             is_error,
+            media: Vec::new(),
         })
     }
 

@@ -392,6 +392,7 @@ impl StoredPart {
             name: text("name").unwrap_or_default(),
             content: text("output").unwrap_or_default(),
             is_error: text("exception").is_some(),
+            media: Vec::new(),
         })
     }
 }
@@ -408,6 +409,7 @@ fn old_result(row: Raw<'_>) -> Block {
         name: text("name").unwrap_or_default(),
         content: text("output").unwrap_or_default(),
         is_error: text("exception").is_some_and(|exception| !exception.is_empty()),
+        media: Vec::new(),
     })
 }
 

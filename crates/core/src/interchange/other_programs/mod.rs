@@ -22,7 +22,7 @@ pub(super) use llm::read_llm_rows;
 pub(super) use opencode::{read_opencode, read_opencode_rows};
 pub(super) use pi::read_pi;
 
-use crate::block::{Block, Image, Origin, Seals, Text, Thinking, Time};
+use crate::block::{Block, Media, Origin, Seals, Text, Thinking, Time};
 use crate::conversation::Conversation;
 use crate::dialect::{Dialect, Dialects};
 use crate::interchange::{ImportSource, Imported, Program, TableRows};
@@ -136,7 +136,7 @@ fn make_canonical(block: &mut Block) {
             call.native.as_mut()
         }
         Block::Unmodelled(unmodelled) => Some(&mut unmodelled.native),
-        Block::ToolResult(_) | Block::Image(_) => None,
+        Block::ToolResult(_) | Block::Media(_) => None,
     };
     if let Some(native) = native {
         native.json = canonical(&native.json).into_owned();
@@ -181,7 +181,7 @@ fn first_prompt(conversation: &Conversation) -> Option<String> {
     let prompts = prompts.filter(|message| message.begins_turn() && !is_marked(message));
     prompts.flat_map(|message| &message.blocks).find_map(|block| match block {
         Block::Text(text) => title_of_text(user_text::user_text(&text.text)?),
-        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
     })
 }
 
@@ -214,7 +214,7 @@ fn user_message(text: String, at: Option<Time>) -> Message {
 }
 
 fn image(media_type: Option<String>, data: Option<String>) -> Option<Block> {
-    Some(Block::Image(Image { media_type: media_type?, data: data? }))
+    Some(Block::Media(Media::image(media_type?, data?)))
 }
 
 /// Adds a note if seals are useless under another account.
@@ -242,7 +242,7 @@ fn name_results<'a>(messages: impl Iterator<Item = &'a mut Message>) {
             Block::ToolResult(result) if result.name.is_empty() => {
                 result.name = names.get(&result.id).cloned().unwrap_or_default();
             }
-            Block::ToolResult(_) | Block::Text(_) | Block::Thinking(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            Block::ToolResult(_) | Block::Text(_) | Block::Thinking(_) | Block::Media(_) | Block::Unmodelled(_) => (),
         }
     }
 }

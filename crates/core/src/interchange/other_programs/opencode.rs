@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use super::answer_parts::{AnswerPart, ThinkingPart, answer_blocks};
 use super::{SkippedRecords, dialect_of_answer, origin_of, rows_of};
-use crate::block::{Block, Image, Text, ThinkingSpan, Time, ToolResult};
+use crate::block::{Block, Media, Text, ThinkingSpan, Time, ToolResult};
 use crate::dialect::Dialects;
 use crate::event::{Ending, Usage};
 use crate::interchange::{ImportError, ImportFile, ImportKind, ImportSource, Imported, Program, TableRows};
@@ -323,7 +323,7 @@ fn image(part: Raw<'_>) -> Option<Block> {
     let url = text_member(part, "url")?;
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let is_image = media_type.starts_with("image/");
-    is_image.then(|| Block::Image(Image { media_type: media_type.to_owned(), data: data.to_owned() }))
+    is_image.then(|| Block::Media(Media::image(media_type.to_owned(), data.to_owned())))
 }
 
 fn is_kind(part: Raw<'_>, kind: &str) -> bool {
@@ -344,7 +344,7 @@ fn result(part: Raw<'_>) -> Option<Block> {
     };
     let id = text_member(part, "callID").unwrap_or_default();
     let name = text_member(part, "tool").unwrap_or_default();
-    Some(Block::ToolResult(ToolResult { id, name, content, is_error }))
+    Some(Block::ToolResult(ToolResult { id, name, content, is_error, media: Vec::new() }))
 }
 
 fn usage(tokens: Raw<'_>) -> Usage {

@@ -200,6 +200,7 @@ impl PiSession<'_> {
             name: text_member(message, "toolName").unwrap_or_default(),
             content: texts.join("\n"),
             is_error: member(message, "isError").is_some_and(|value| value.get() == "true"),
+            media: Vec::new(),
         });
         self.log.append_result(name, at, result);
     }

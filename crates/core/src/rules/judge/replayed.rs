@@ -180,7 +180,7 @@ impl Judge<'_> {
                 Block::Text(text) => text.native.as_ref(),
                 Block::ToolCall(call) => call.native.as_ref(),
                 Block::Unmodelled(unmodelled) => Some(&unmodelled.native),
-                Block::ToolResult(_) | Block::Image(_) => None,
+                Block::ToolResult(_) | Block::Media(_) => None,
             };
             let Some(id) = native.and_then(|native| id_in(&native.json)) else { continue };
             let Some(item) = step.sent.items.iter().find(|item| item.id == id) else { continue };
@@ -200,7 +200,7 @@ impl Judge<'_> {
             .iter()
             .filter_map(|block| match block {
                 Block::ToolCall(call) => Some((call.id.as_str(), call.seal.as_ref())),
-                Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+                Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
                     None
                 }
             })
@@ -305,7 +305,7 @@ fn pair<'s>(
 fn is_same(judged: &JudgedMessage, message: &Message) -> bool {
     let mut calls = message.blocks.iter().filter_map(|block| match block {
         Block::ToolCall(call) => Some(call),
-        Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => None,
+        Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
     });
     if let Some(first) = judged.calls.first() {
         return calls.any(|call| match &first.id {
@@ -318,7 +318,7 @@ fn is_same(judged: &JudgedMessage, message: &Message) -> bool {
         .iter()
         .filter_map(|block| match block {
             Block::Text(text) => Some(text.text.as_str()),
-            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => {
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
                 None
             }
         })
@@ -356,7 +356,7 @@ fn seals_of(message: &Message) -> impl Iterator<Item = &str> {
         Block::Thinking(thinking) => seals(thinking).map(|seal| seal.payload.as_str()).collect::<Vec<_>>(),
         Block::Text(text) => text.seal.iter().map(|seal| seal.payload.as_str()).collect(),
         Block::ToolCall(call) => call.seal.iter().map(|seal| seal.payload.as_str()).collect(),
-        Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => Vec::new(),
+        Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => Vec::new(),
     })
 }
 

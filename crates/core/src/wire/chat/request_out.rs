@@ -8,6 +8,7 @@ use crate::dialect::{Carrier, EmptyContent};
 use crate::json_text::{ListWriter, NestedObject, quote};
 use crate::message::{Message, Role};
 use crate::rules::{EgressAction, MessagePlan, block_carrier, field_name};
+use crate::wire::media_out::chat_part;
 use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, sent_blocks, texts};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
@@ -28,8 +29,8 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
 
 fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     match message.role {
-        Role::System => plain("system", message, list),
-        Role::User => plain("user", message, list),
+        Role::System => plain("system", message, plan, list),
+        Role::User => plain("user", message, plan, list),
         Role::Assistant => list.object(|out| assistant(draft, message, plan, out)),
         Role::Tool => {
             for (block, _) in sent_blocks(message, plan) {
@@ -45,13 +46,14 @@ fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
     }
 }
 
-/// Text as one string, or a list of parts if there are images.
-fn plain(role: &str, message: &Message, list: &mut ListWriter<'_>) {
-    let has_image = message.blocks.iter().any(|block| matches!(block, Block::Image(_)));
+/// Text as one string, or a list of parts if there are images or documents.
+fn plain(role: &str, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
+    let sent = || sent_blocks(message, plan).map(|(block, _)| block);
+    let has_media = sent().any(|block| matches!(block, Block::Media(_)));
     list.object(|out| {
         out.push_text("role", role);
-        match has_image {
-            true => out.list("content", |parts| message.blocks.iter().for_each(|block| part(block, parts))),
+        match has_media {
+            true => out.list("content", |parts| sent().for_each(|block| part(block, parts))),
             false => out.push_text_parts("content", texts(&message.blocks)),
         }
     });
@@ -60,12 +62,7 @@ fn plain(role: &str, message: &Message, list: &mut ListWriter<'_>) {
 fn part(block: &Block, parts: &mut ListWriter<'_>) {
     match block {
         Block::Text(text) => parts.object(|out| push_typed_text(out, "text", &text.text)),
-        Block::Image(image) => parts.object(|out| {
-            out.push_raw("type", "\"image_url\"");
-            out.object("image_url", |url| {
-                url.push_text_parts("url", ["data:", &image.media_type, ";base64,", &image.data]);
-            });
-        }),
+        Block::Media(media) => chat_part(media, parts),
         Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => (),
     }
 }
@@ -171,7 +168,7 @@ fn is_chunk(draft: &RequestDraft<'_>, block: &Block, action: EgressAction) -> bo
         | Block::Text(_)
         | Block::ToolCall(_)
         | Block::ToolResult(_)
-        | Block::Image(_)
+        | Block::Media(_)
         | Block::Unmodelled(_) => false,
     }
 }
@@ -192,7 +189,7 @@ fn chunk(block: &Block, action: EgressAction, chunks: &mut ListWriter<'_>) {
         | Block::Text(_)
         | Block::ToolCall(_)
         | Block::ToolResult(_)
-        | Block::Image(_)
+        | Block::Media(_)
         | Block::Unmodelled(_) => (),
     }
 }

@@ -53,7 +53,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
                     parts.chunks.push(native.json.clone());
                 }
             }
-            Block::ToolResult(_) | Block::Image(_) => (),
+            Block::ToolResult(_) | Block::Media(_) => (),
         }
     }
     let message = parts.message();
@@ -77,7 +77,7 @@ fn has_thinking_outside_content(rules: &Rules, reply: &Reply) -> bool {
             content_state.content_began |= !text.text.trim().is_empty();
             false
         }
-        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => false,
     })
 }
 

@@ -62,7 +62,7 @@ fn assistant(message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
             | Block::Thinking(_)
             | Block::ToolCall(_)
             | Block::ToolResult(_)
-            | Block::Image(_)
+            | Block::Media(_)
             | Block::Unmodelled(_) => None,
         });
         if let Some(tool_plan) = tool_plan {
@@ -97,7 +97,7 @@ fn is_content(block: &Block) -> bool {
     match block {
         Block::Thinking(_) => true,
         Block::Text(text) => !text.text.is_empty(),
-        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => false,
     }
 }
 
@@ -108,6 +108,6 @@ fn content_part(block: &Block, part: &mut NestedObject<'_>) {
             part.push_text("thinking", thinking.text());
         }
         Block::Text(text) => push_typed_text(part, "text", &text.text),
-        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
     }
 }

@@ -265,7 +265,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
                 calls.push(object([("id", &id), ("type", "\"function\""), ("function", &function)]));
             }
             Block::Unmodelled(unmodelled) => tool_plan = tool_plan_of(&unmodelled.native.json).or(tool_plan),
-            Block::ToolResult(_) | Block::Image(_) => (),
+            Block::ToolResult(_) | Block::Media(_) => (),
         }
     }
     let mut message = ObjectWriter::default();

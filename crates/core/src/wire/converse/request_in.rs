@@ -6,8 +6,8 @@ use crate::message::Role;
 use crate::parameters::CachePosition;
 use crate::wire::cache_points::without_cache_points;
 use crate::wire::client_request::{
-    ClientRequestReader, UnreadableRequest, elements, image_block, list_with_paths, text_block, tool_output,
-    tool_result, unknown_role, unmodelled,
+    ClientRequestReader, UnreadableRequest, elements, list_with_paths, media_or_unmodelled, text_block, tool_output,
+    tool_result, unknown_role,
 };
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
@@ -39,13 +39,8 @@ fn block(part: Raw<'_>) -> Block {
         let failed = text_member(given, "status").as_deref() == Some("error");
         return tool_result(text_member(given, "toolUseId"), None, tool_output(member(given, "content")), failed);
     }
-    let picture = member(part, "image").and_then(|image| {
-        let format = text_member(image, "format")?;
-        Some((format!("image/{format}"), at_path(image, "source.bytes").and_then(text_of)?))
-    });
-    match (member(part, "text"), picture) {
-        (Some(text), _) => text_block(text_of(text)),
-        (None, Some((media_type, data))) => image_block(media_type, data),
-        (None, None) => unmodelled(part),
+    match member(part, "text") {
+        Some(text) => text_block(text_of(text)),
+        None => media_or_unmodelled(part),
     }
 }

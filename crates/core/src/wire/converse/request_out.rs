@@ -5,8 +5,10 @@ use serde_json::Value;
 use crate::block::{Block, Thinking};
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
-use crate::rules::{CacheMark, MessagePlan};
+use crate::protocol::Protocol;
+use crate::rules::{CacheMark, MessagePlan, fits_in_result};
 use crate::wire::cache_points::cache_point;
+use crate::wire::media_out::bedrock_block;
 use crate::wire::request_draft::{
     RequestDraft, ToolLevel, arguments_object, call_id, encrypted, marked_blocks, push_schema, signature, turn_opening,
 };
@@ -56,7 +58,7 @@ fn content(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &m
         match block {
             Block::Text(text) if text.text.trim().is_empty() => (),
             Block::Unmodelled(unmodelled) => list.push_raw(&unmodelled.native.json),
-            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
+            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) => {
                 list.object(|out| content_block(block, plan, out));
             }
         }
@@ -82,13 +84,16 @@ fn content_block(block: &Block, plan: &MessagePlan, out: &mut NestedObject<'_>) 
         }),
         Block::ToolResult(result) => out.object("toolResult", |out| {
             out.push_text("toolUseId", &call_id(&result.id, plan));
-            out.list("content", |content| content.object(|part| part.push_text("text", &result.content)));
+            out.list("content", |content| {
+                let media = || result.media.iter().filter(|media| fits_in_result(Protocol::Bedrock, media));
+                if !result.content.is_empty() || media().next().is_none() {
+                    content.object(|part| part.push_text("text", &result.content));
+                }
+                media().for_each(|media| content.object(|part| bedrock_block(media, part)));
+            });
             out.push_raw("status", if result.is_error { "\"error\"" } else { "\"success\"" });
         }),
-        Block::Image(image) => out.object("image", |out| {
-            out.push_text("format", image.media_type.rsplit('/').next().unwrap_or("png"));
-            out.object("source", |source| source.push_text("bytes", &image.data));
-        }),
+        Block::Media(media) => bedrock_block(media, out),
         Block::Unmodelled(_) => (),
     }
 }

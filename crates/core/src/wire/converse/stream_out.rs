@@ -219,7 +219,7 @@ pub(in crate::wire) fn whole(reply: &Reply) -> String {
                 let native = &unmodelled.native.json;
                 content.extend(Raw::of(native).ok().and_then(tool_block).map(|_| native.clone()));
             }
-            Block::ToolResult(_) | Block::Image(_) => (),
+            Block::ToolResult(_) | Block::Media(_) => (),
         }
     }
     let message = object([("role", "\"assistant\""), ("content", &list(&content))]);

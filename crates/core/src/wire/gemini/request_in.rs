@@ -5,9 +5,10 @@ use crate::block::Block;
 use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, member, text_member, text_of};
 use crate::message::Role;
 use crate::wire::client_request::{
-    ClientRequestReader, UnreadableRequest, content_blocks, elements, image_block, list_with_paths, text_block,
-    tool_output, tool_result, unknown_role, unmodelled,
+    ClientRequestReader, UnreadableRequest, content_blocks, elements, list_with_paths, media_or_unmodelled, text_block,
+    tool_output, tool_result, unknown_role,
 };
+use crate::wire::media_in::read_media_part;
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     let system = either(body, "systemInstruction", "system_instruction");
@@ -69,15 +70,12 @@ fn block(part: Raw<'_>) -> Block {
         let of = |name: &str| response.and_then(|response| member(response, name));
         let failed = of("error").is_some();
         let output = of("error").or_else(|| of("result")).or_else(|| of("output")).or(response);
-        return tool_result(id, name, tool_output(output), failed);
+        let (text, mut media) = tool_output(output);
+        media.extend(member(given, "parts").map(elements).unwrap_or_default().into_iter().filter_map(read_media_part));
+        return tool_result(id, name, (text, media), failed);
     }
-    let data = either(part, "inlineData", "inline_data").and_then(|data| {
-        let media_type = either(data, "mimeType", "mime_type").and_then(text_of)?;
-        Some((media_type, text_member(data, "data")?))
-    });
-    match (member(part, "text"), data) {
-        (Some(text), _) => text_block(text_of(text)),
-        (None, Some((media_type, data))) => image_block(media_type, data),
-        (None, None) => unmodelled(part),
+    match member(part, "text") {
+        Some(text) => text_block(text_of(text)),
+        None => media_or_unmodelled(part),
     }
 }

@@ -4,7 +4,9 @@
 use crate::block::{Block, CallId};
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
-use crate::rules::MessagePlan;
+use crate::protocol::Protocol;
+use crate::rules::{MessagePlan, fits_in_result};
+use crate::wire::media_out::gemini_part;
 use crate::wire::request_draft::{RequestDraft, ToolLevel, arguments_object, push_tool, sent_blocks, signature};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
@@ -53,7 +55,7 @@ fn parts(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: 
         match block {
             Block::Text(text) if text.text.is_empty() && !(plan.seals && text.seal.is_some()) => (),
             Block::Unmodelled(unmodelled) => list.push_raw(&unmodelled.native.json),
-            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
+            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) => {
                 list.object(|out| part(draft, block, plan, &mut first_call, out));
             }
         }
@@ -98,11 +100,14 @@ fn part(
             response.push_text("name", &result.name);
             let member = if result.is_error { "error" } else { "result" };
             response.object("response", |inner| inner.push_text(member, &result.content));
+            let media = || result.media.iter().filter(|media| fits_in_result(Protocol::Gemini, media));
+            if media().next().is_some() {
+                response.list("parts", |parts| {
+                    media().for_each(|media| parts.object(|part| gemini_part(media, part)));
+                });
+            }
         }),
-        Block::Image(image) => out.object("inlineData", |data| {
-            data.push_text("mimeType", &image.media_type);
-            data.push_text("data", &image.data);
-        }),
+        Block::Media(media) => gemini_part(media, out),
         Block::Unmodelled(_) => (),
     }
 }

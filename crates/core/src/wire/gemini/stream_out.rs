@@ -190,7 +190,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
             }
             Block::ToolCall(call) => parts.push(whole_call(call)),
             Block::Unmodelled(unmodelled) => parts.extend(other_part(&unmodelled.native.json)),
-            Block::ToolResult(_) | Block::Image(_) => (),
+            Block::ToolResult(_) | Block::Media(_) => (),
         }
     }
     let mut candidate = ObjectWriter::default();

@@ -5,8 +5,8 @@ use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member, list_of, member
 use crate::message::Role;
 use crate::wire::cache_points::{CACHE_CONTROL, marked_elements};
 use crate::wire::client_request::{
-    ClientRequestReader, UnreadableRequest, content_blocks, elements, image_block, list_with_paths, tool_output,
-    tool_result, typed_part, unknown_role, unmodelled,
+    ClientRequestReader, UnreadableRequest, content_blocks, elements, list_with_paths, tool_output, tool_result,
+    typed_part, unknown_role,
 };
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
@@ -74,13 +74,6 @@ fn block(part: Raw<'_>) -> Block {
         Some("tool_result") => {
             let failed = member(part, "is_error").is_some_and(|value| value.get() == "true");
             tool_result(text("tool_use_id"), None, tool_output(member(part, "content")), failed)
-        }
-        Some("image") => {
-            let source = member(part, "source");
-            let of = |name: &str| source.and_then(|source| text_member(source, name));
-            of("media_type")
-                .zip(of("data"))
-                .map_or_else(|| unmodelled(part), |(media_type, data)| image_block(media_type, data))
         }
         _ => typed_part(part),
     }

@@ -7,6 +7,7 @@ use crate::json_text::{ListWriter, NestedObject};
 use crate::message::{Message, Role};
 use crate::rules::{CacheMark, MessagePlan};
 use crate::wire::cache_points::cache_control;
+use crate::wire::media_out::messages_block;
 use crate::wire::request_draft::{
     RequestDraft, ToolLevel, arguments_object, call_id, encrypted, marked_blocks, push_tool, push_typed_text,
     signature, turn_opening,
@@ -56,7 +57,7 @@ fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
                 None => list.object(|out| push_thinking(thinking, out)),
             },
             Block::Unmodelled(unmodelled) => list.push_raw(&unmodelled.native.json),
-            Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) => {
+            Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) => {
                 list.object(|out| content_block(block, plan, out));
             }
         }
@@ -94,19 +95,20 @@ fn content_block(block: &Block, plan: &MessagePlan, out: &mut NestedObject<'_>) 
         Block::ToolResult(result) => {
             out.push_raw("type", "\"tool_result\"");
             out.push_text("tool_use_id", &call_id(&result.id, plan));
-            out.push_text("content", &result.content);
+            match result.media.as_slice() {
+                [] => out.push_text("content", &result.content),
+                media => out.list("content", |content| {
+                    if !result.content.is_empty() {
+                        content.object(|out| push_typed_text(out, "text", &result.content));
+                    }
+                    media.iter().for_each(|media| content.object(|out| messages_block(media, out)));
+                }),
+            }
             if result.is_error {
                 out.push_raw("is_error", "true");
             }
         }
-        Block::Image(image) => {
-            out.push_raw("type", "\"image\"");
-            out.object("source", |source| {
-                source.push_raw("type", "\"base64\"");
-                source.push_text("media_type", &image.media_type);
-                source.push_text("data", &image.data);
-            });
-        }
+        Block::Media(media) => messages_block(media, out),
         Block::Text(_) | Block::Thinking(_) | Block::Unmodelled(_) => (),
     }
 }

@@ -22,7 +22,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
             Block::Thinking(thinking) => thinking_blocks(thinking, &mut content),
             Block::ToolCall(call) => content.push(call_block(call)),
             Block::Unmodelled(unmodelled) => content.extend(unmodelled_start(&unmodelled.native.json)),
-            Block::ToolResult(_) | Block::Image(_) => (),
+            Block::ToolResult(_) | Block::Media(_) => (),
         }
     }
     let reason = stop_reason(&reply.end.ending).map_or_else(|| "null".to_owned(), quote);

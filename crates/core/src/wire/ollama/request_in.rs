@@ -1,12 +1,12 @@
 //! Reads an Ollama chat request. Images have no media type, and tool results are
 //! identified only by the tool's name.
 
-use crate::block::Block;
+use crate::block::{Block, Media};
 use crate::json_text::{Raw, member, text_member, text_of};
 use crate::message::Role;
 use crate::wire::client_request::{
-    ClientRequestReader, UnreadableRequest, content_blocks, elements, image_block, list_with_paths, tool_output,
-    tool_result, typed_part, unknown_role,
+    ClientRequestReader, UnreadableRequest, content_blocks, elements, list_with_paths, tool_output, tool_result,
+    typed_part, unknown_role,
 };
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
@@ -31,6 +31,8 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
 fn system_or_user(message: Raw<'_>) -> Vec<Block> {
     let mut blocks = content_blocks(member(message, "content"), typed_part);
     let images = member(message, "images").map(elements).unwrap_or_default();
-    blocks.extend(images.into_iter().filter_map(text_of).map(|data| image_block("image/*".to_owned(), data)));
+    blocks.extend(
+        images.into_iter().filter_map(text_of).map(|data| Block::Media(Media::image("image/*".to_owned(), data))),
+    );
     blocks
 }

@@ -15,8 +15,8 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
 
 fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     match message.role {
-        Role::System => system_or_user("system", message, list),
-        Role::User => system_or_user("user", message, list),
+        Role::System => system_or_user("system", message, plan, list),
+        Role::User => system_or_user("user", message, plan, list),
         Role::Assistant => assistant(draft, message, plan, list),
         Role::Tool => {
             for (block, _) in sent_blocks(message, plan) {
@@ -32,20 +32,22 @@ fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
     }
 }
 
-fn system_or_user(role: &str, message: &Message, list: &mut ListWriter<'_>) {
+fn system_or_user(role: &str, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     list.object(|out| {
         out.push_text("role", role);
         out.push_text_parts("content", texts(&message.blocks));
-        if message.blocks.iter().any(|block| matches!(block, Block::Image(_))) {
-            out.list("images", |images| {
-                for block in &message.blocks {
-                    if let Block::Image(image) = block {
-                        images.push_text(&image.data);
-                    }
-                }
-            });
+        let images = || sent_blocks(message, plan).filter_map(|(block, _)| image_data(block));
+        if images().next().is_some() {
+            out.list("images", |list| images().for_each(|data| list.push_text(data)));
         }
     });
+}
+
+fn image_data(block: &Block) -> Option<&str> {
+    match block {
+        Block::Media(media) => media.data(),
+        Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => None,
+    }
 }
 
 fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {

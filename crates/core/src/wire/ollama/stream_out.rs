@@ -195,7 +195,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
                 },
             },
             Block::ToolCall(call) => calls.push(whole_call(call)),
-            Block::Unmodelled(_) | Block::ToolResult(_) | Block::Image(_) => (),
+            Block::Unmodelled(_) | Block::ToolResult(_) | Block::Media(_) => (),
         }
     }
     let mut message = ObjectWriter::default();
@@ -226,7 +226,7 @@ fn has_thinking_field(rules: &Rules, reply: &Reply) -> bool {
             content_state.content_began |= !text.text.trim().is_empty();
             false
         }
-        Block::ToolCall(_) | Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => false,
+        Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => false,
     })
 }
 

@@ -6,6 +6,7 @@ use crate::dialect::{EchoRules, Ids, ItemText};
 use crate::json_text::{ListWriter, NestedObject, Raw, each_member, member, object_into};
 use crate::message::{Message, Role};
 use crate::rules::{EgressAction, MessagePlan};
+use crate::wire::media_out::responses_part;
 use crate::wire::request_draft::{
     RequestDraft, ToolLevel, arguments_text, blocks_with_actions, encrypted, push_tool, push_typed_text, sent_blocks,
 };
@@ -32,14 +33,22 @@ fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
     match message.role {
         // The system prompt is a separate member.
         Role::System => (),
-        Role::User => list.object(|out| user(message, out)),
+        Role::User => list.object(|out| user(message, plan, out)),
         Role::Tool => {
             for (block, _) in sent_blocks(message, plan) {
                 if let Block::ToolResult(result) = block {
                     list.object(|out| {
                         out.push_raw("type", "\"function_call_output\"");
                         out.push_text("call_id", &result.id);
-                        out.push_text("output", &result.content);
+                        match result.media.as_slice() {
+                            [] => out.push_text("output", &result.content),
+                            media => out.list("output", |parts| {
+                                if !result.content.is_empty() {
+                                    parts.object(|out| push_typed_text(out, "input_text", &result.content));
+                                }
+                                media.iter().for_each(|media| responses_part(media, parts));
+                            }),
+                        }
                     });
                 }
             }
@@ -48,17 +57,14 @@ fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
     }
 }
 
-fn user(message: &Message, out: &mut NestedObject<'_>) {
+fn user(message: &Message, plan: &MessagePlan, out: &mut NestedObject<'_>) {
     out.push_raw("type", "\"message\"");
     out.push_raw("role", "\"user\"");
     out.list("content", |parts| {
-        for block in &message.blocks {
+        for (block, _) in sent_blocks(message, plan) {
             match block {
                 Block::Text(text) => parts.object(|out| push_typed_text(out, "input_text", &text.text)),
-                Block::Image(image) => parts.object(|out| {
-                    out.push_raw("type", "\"input_image\"");
-                    out.push_text_parts("image_url", ["data:", &image.media_type, ";base64,", &image.data]);
-                }),
+                Block::Media(media) => responses_part(media, parts),
                 Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => (),
             }
         }
@@ -145,7 +151,7 @@ fn assistant(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, li
             Block::Unmodelled(unmodelled) if action == EgressAction::Verbatim => {
                 items.push(ItemOut::Unmodelled(&unmodelled.native, with_id));
             }
-            Block::ToolResult(_) | Block::Image(_) | Block::Unmodelled(_) => (),
+            Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
         }
     }
     // A filler must be followed by another item.
@@ -159,7 +165,7 @@ fn becomes_item(block: &Block) -> bool {
     match block {
         Block::Text(text) => !text.text.is_empty(),
         Block::ToolCall(_) | Block::Unmodelled(_) => true,
-        Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) => false,
+        Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) => false,
     }
 }
 
@@ -169,7 +175,7 @@ fn has_id(block: &Block) -> bool {
         Block::Text(text) => text.native.as_ref(),
         Block::ToolCall(call) => call.native.as_ref(),
         Block::Unmodelled(unmodelled) => Some(&unmodelled.native),
-        Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) => None,
+        Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) => None,
     };
     native.and_then(|native| Raw::of(&native.json).ok()).is_some_and(|item| member(item, "id").is_some())
 }

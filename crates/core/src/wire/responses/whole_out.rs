@@ -73,7 +73,7 @@ pub(in crate::wire) fn whole(rules: &Rules, head: &ReplyHead<'_>, reply: &Reply)
                 item.native = Some(unmodelled.native.clone());
                 item
             }
-            Block::ToolResult(_) | Block::Image(_) => continue,
+            Block::ToolResult(_) | Block::Media(_) => continue,
         };
         item.assign_index(index);
         items.extend(Some(item.finished()).filter(|item| !item.is_empty()));

@@ -1,8 +1,8 @@
 //! Generated conversations of every form, with text that looks like something else.
 
 use aside_core::block::{
-    Arguments, Block, CallId, Image, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent,
-    ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
+    Arguments, Block, CallId, Media, MediaKind, MediaSource, Native, Origin, Seal, SealKind, Seals, Text, Thinking,
+    ThinkingContent, ThinkingSpan, Time, ToolCall, ToolResult, Unmodelled,
 };
 use aside_core::conversation::{Conversation, ToolSpec};
 use aside_core::event::{Ending, Usage};
@@ -184,14 +184,32 @@ fn call() -> impl Strategy<Value = Block> {
     })
 }
 
+/// Images and documents of every source.
+fn media() -> impl Strategy<Value = Media> {
+    let source = prop_oneof![
+        Just(MediaSource::Data("QUJD".to_owned())),
+        nasty().prop_map(MediaSource::Data),
+        nasty().prop_map(MediaSource::Url),
+        name().prop_map(MediaSource::FileId),
+    ];
+    let kind = prop_oneof![Just(MediaKind::Image), Just(MediaKind::Document)];
+    let media_type = prop_oneof![Just("image/png".to_owned()), Just("application/pdf".to_owned()), nasty_or_empty()];
+    (kind, media_type, source, option::of(nasty())).prop_map(|(kind, media_type, source, name)| Media {
+        kind,
+        media_type,
+        source,
+        name,
+    })
+}
+
 fn block() -> impl Strategy<Value = Block> {
-    let result = (name(), name(), nasty_or_empty(), any::<bool>())
-        .prop_map(|(id, name, content, is_error)| Block::ToolResult(ToolResult { id, name, content, is_error }));
-    let image = prop_oneof![Just("QUJD".to_owned()), nasty()]
-        .prop_map(|data| Block::Image(Image { media_type: "image/png".into(), data }));
+    let result = (name(), name(), nasty_or_empty(), prop::collection::vec(media(), 0..3), any::<bool>());
+    let result = result.prop_map(|(id, name, content, media, is_error)| {
+        Block::ToolResult(ToolResult { id, name, content, media, is_error })
+    });
     let kept = prop_oneof![json(), Just("\"bare\"".to_owned()), Just("[1]".to_owned())]
         .prop_map(|json| Block::Unmodelled(Unmodelled { native: Native { json, text_member: None } }));
-    prop_oneof![4 => thinking(), 4 => text(), 2 => call(), 2 => result, 1 => image, 1 => kept]
+    prop_oneof![4 => thinking(), 4 => text(), 2 => call(), 2 => result, 1 => media().prop_map(Block::Media), 1 => kept]
 }
 
 fn ending() -> impl Strategy<Value = Ending> {

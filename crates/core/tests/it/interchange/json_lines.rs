@@ -42,7 +42,7 @@ proptest! {
                         !matches!(thinking.content, ThinkingContent::Open { .. }) || thinking.native.is_some()
                     }
                     Block::ToolCall(call) => call.seal.is_some() || call.native.is_some(),
-                    Block::ToolResult(_) | Block::Image(_) => false,
+                    Block::ToolResult(_) | Block::Media(_) => false,
                     Block::Unmodelled(_) => true,
                 };
                 prop_assert!(!opaque, "{block:?}");

@@ -1,7 +1,7 @@
 //! Markdown is readable, and an import from it gives what was exported.
 
 use aside_core::block::{
-    Arguments, Block, CallId, Image, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
+    Arguments, Block, CallId, Media, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
     Time, ToolCall, ToolResult,
 };
 use aside_core::conversation::Conversation;
@@ -45,7 +45,7 @@ fn expected_block(block: &Block, how: ThinkingMarkup) -> Option<Block> {
         Block::ToolCall(call) => {
             Some(Block::ToolCall(ToolCall { seal: None, native: None, extra: Extra::default(), ..call }))
         }
-        block @ (Block::ToolResult(_) | Block::Image(_)) => Some(block),
+        block @ (Block::ToolResult(_) | Block::Media(_)) => Some(block),
         Block::Unmodelled(_) => None,
     }
 }
@@ -139,12 +139,18 @@ fn sample_conversation() -> Conversation {
         native: None,
         extra: Default::default(),
     };
-    let result = ToolResult { id: "c1".into(), name: "read".into(), content: "```\ncode\n```".into(), is_error: false };
+    let result = ToolResult {
+        id: "c1".into(),
+        name: "read".into(),
+        content: "```\ncode\n```".into(),
+        is_error: false,
+        media: Vec::new(),
+    };
     let origin = Origin { dialect: Some("d".into()), model: Some("m-1".into()), ..Origin::default() };
     let assistant = |blocks| Message { origin: Some(origin.clone()), ..Message::new(Role::Assistant, blocks) };
     let mut history = History::new();
-    let image = Image { media_type: "image/png".into(), data: "QUJD".into() };
-    history.append(Message::new(Role::User, vec![text("Read it.\n\n## You\nwrote this"), Block::Image(image)]));
+    let image = Media::image("image/png".into(), "QUJD".into());
+    history.append(Message::new(Role::User, vec![text("Read it.\n\n## You\nwrote this"), Block::Media(image)]));
     history.append(assistant(vec![Block::Thinking(thinking), Block::Thinking(hidden), Block::ToolCall(call)]));
     history.append(Message::new(Role::Tool, vec![Block::ToolResult(result)]));
     history.append(assistant(vec![text("It says:\n```\ncode")]));

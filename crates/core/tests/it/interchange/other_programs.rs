@@ -316,7 +316,7 @@ fn p5_a_session_of_opencode_continues_with_its_provider() {
         assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant], "{provider}");
         assert_eq!(branch[1].1.thinking_text().as_deref(), Some("Look it up."), "{provider}");
         assert_eq!(branch[1].1.ending, Some(Ending::ToolCalls), "{provider}");
-        assert!(matches!(&branch[0].1.blocks[1], Block::Image(_)));
+        assert!(matches!(&branch[0].1.blocks[1], Block::Media(_)));
         let (encoded, _) = next_request(&imported);
         let seals = ["c2lnMQ==", "gAone", "reasoning_details"];
         assert!(seals.iter().any(|seal| encoded.body.contains(seal)), "{provider}: {}", encoded.body);

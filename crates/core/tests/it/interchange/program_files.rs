@@ -64,7 +64,7 @@ fn p11_a_session_of_pi_continues_with_its_provider() {
         let usage =
             Usage { input: Some(10), output: Some(7), reasoning: Some(5), cached: Some(4), cache_write: Some(0) };
         assert_eq!(branch[2].1.usage, Some(usage), "{name}");
-        assert!(matches!(&branch[1].1.blocks[1], Block::Image(_)), "{name}");
+        assert!(matches!(&branch[1].1.blocks[1], Block::Media(_)), "{name}");
         let Block::ToolResult(result) = &branch[3].1.blocks[0] else { panic!("{name}: a result") };
         assert_eq!((result.id.as_str(), result.content.as_str()), ("c1", "42"), "{name}");
         assert_eq!(imported.conversation.tools.len(), 1, "{name}");

@@ -152,7 +152,7 @@ fn drawn_block(block: &Block) -> String {
             seal("sig", call.seal.as_ref(), &mut out);
         }
         Block::Unmodelled(unmodelled) => write!(out, "unmodelled {}", unmodelled.native.json).unwrap(),
-        Block::ToolResult(_) | Block::Image(_) => panic!("no reply holds a {block:?}"),
+        Block::ToolResult(_) | Block::Media(_) => panic!("no reply holds a {block:?}"),
     }
     out
 }

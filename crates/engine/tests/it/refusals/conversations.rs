@@ -173,6 +173,12 @@ fn answer(dialect: &Dialect, n: usize) -> Block {
 }
 
 fn result(n: usize) -> Message {
-    let result = ToolResult { id: format!("c{n}"), name: "get".into(), content: "a value".into(), is_error: false };
+    let result = ToolResult {
+        id: format!("c{n}"),
+        name: "get".into(),
+        content: "a value".into(),
+        is_error: false,
+        media: Vec::new(),
+    };
     Message::new(Role::Tool, vec![Block::ToolResult(result)])
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aside_core::block::{Block, Image};
+use aside_core::block::{Block, Media};
 use aside_core::dialect::Repair;
 use aside_core::event::{Ending, Note, NoteCode, ProviderError, ReplyEnd};
 use aside_core::message::{Message, Role};
@@ -50,8 +50,8 @@ pub(super) const USER: &[StateScene] = &[
     StateScene {
         name: "from the store, with an image",
         play: |term| {
-            let image = Image { media_type: "image/png".into(), data: String::new() };
-            let blocks = vec![text_block("what is this?"), Block::Image(image)];
+            let image = Media::image("image/png".into(), String::new());
+            let blocks = vec![text_block("what is this?"), Block::Media(image)];
             term.update(Update::Restored(vec![Arc::new(Message::new(Role::User, blocks))]));
         },
     },

@@ -164,7 +164,13 @@ pub(super) const SCENES: &[StateScene] = &[
     StateScene {
         name: "a result whose call nobody saw",
         play: |term| {
-            let result = ToolResult { id: "c9".into(), name: "read".into(), content: "one".into(), is_error: false };
+            let result = ToolResult {
+                id: "c9".into(),
+                name: "read".into(),
+                content: "one".into(),
+                is_error: false,
+                media: Vec::new(),
+            };
             term.update(Update::ToolEnded(Box::new(result)));
         },
     },
