@@ -39,7 +39,7 @@
 //! // Record its origin, add the tool result, and build the next request.
 //! let origin = Origin { provider: Some("deepseek".into()), model: Some(model.into()), ..Origin::default() };
 //! let reply = Message::from_reply(reply, Some(origin.clone()));
-//! let result = ToolResult { id: "call_00_berth4depth".into(), name: "depth".into(), content: "4 m".into(), is_error: false };
+//! let result = ToolResult { id: "call_00_berth4depth".into(), name: "depth".into(), content: "4 m".into(), media: vec![], is_error: false };
 //! let results = Message::new(Role::Tool, vec![Block::ToolResult(result)]);
 //! let request = encode(&Request::new(&dialects, dialect, model, &origin, &Settings::new()).with_messages(&[&reply, &results]));
 //! assert!(request.body.contains(r#""reasoning_content":"I need the depth at berth 4 first.""#));
