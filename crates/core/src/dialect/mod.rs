@@ -125,6 +125,13 @@ pub struct Rules {
     pub errors: Vec<String>,
 }
 
+impl Rules {
+    /// Whether a tool loop may be refused because thinking is missing from it.
+    pub(crate) fn needs_thinking_in_loop(&self) -> bool {
+        self.echo.loop_duty == Duty::Must || self.bind.removal != Removal::Any
+    }
+}
+
 /// How a decoder finds thinking in a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

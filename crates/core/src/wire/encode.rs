@@ -214,7 +214,8 @@ impl Encoder {
         // Some providers continue thinking only if the tool loop begins with a
         // thinking block. If there is none to send, thinking is off until the
         // turn ends.
-        if egress.loop_lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
+        let lacks_thinking = egress.loop_lacks_thinking && rules.needs_thinking_in_loop();
+        if lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
             params = rules::request_params(&rules.ask, &paused, protocol, None);
             let note = "thinking is off until this turn ends: its tool loop has no thinking that may be sent back";
             params.notes.push(note.to_owned());
@@ -226,7 +227,7 @@ impl Encoder {
         }
         let mut unmet =
             rules::unmet_duties(request.messages, &egress, &rules, &preferences, &params, egress_target.has_tools);
-        if egress.loop_lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
+        if lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
             unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
         }
         let mut left_out = std::mem::take(&mut egress.left_out);

@@ -63,6 +63,11 @@ fn x2_every_row_of_the_error_catalogue_can_be_used_as_a_refusal() {
         let error: Value = serde_json::from_slice(&first.bytes()).unwrap();
         let message = error["error"]["message"].as_str().unwrap();
         assert_eq!((first.status, second.status), (row.status[0], 200), "{}", row.id);
+        // A row that depends on the request cannot be told from the message alone.
+        if row.when.is_some() {
+            assert!(row.matches(message), "{}: {message}", row.id);
+            continue;
+        }
         let found = classify(dialects().catalogue(), Some(first.status), message);
         assert_eq!(found.map(|row| row.id.as_str()), Some(row.id.as_str()), "{message}");
     }

@@ -124,8 +124,8 @@ fn x1_a_client_that_forgets_the_thinking_gets_the_provider_s_own_400() {
     }
     #[rustfmt::skip]
     let known = [
-        "azure-responses", "deepseek", "deepseek-anthropic", "deepseek-responses", "gemini", "gemini-openai", "kimi",
-        "kimi-anthropic", "openai", "openrouter",
+        "azure-responses", "bedrock-responses", "codex", "deepseek", "deepseek-anthropic", "deepseek-responses",
+        "gemini", "gemini-openai", "kimi", "kimi-anthropic", "kimi-coding", "openai", "openrouter", "vercel",
     ];
     assert_eq!(refused, known);
 }

@@ -275,8 +275,11 @@ impl<'a> Judge<'a> {
     }
 
     /// If thinking is switched on explicitly, a tool loop must start with
-    /// thinking.
+    /// thinking, except where any of it may be left out.
     fn check_leading_thinking(&mut self) {
+        if !self.rules.needs_thinking_in_loop() {
+            return;
+        }
         let thinking =
             member(self.body, "thinking").or_else(|| at_path(self.body, "additionalModelRequestFields.thinking"));
         let is_explicit = thinking.is_some_and(|thinking| {
