@@ -115,7 +115,7 @@
 //!
 //! // `to_refused` of the encoded request; the closure encodes it again with other repairs.
 //! let refused = RefusedRequest::new("{}".to_owned().into(), Vec::new());
-//! let mut repairs = RepairLoop::new(dialects.catalogue(), &[]);
+//! let mut repairs = RepairLoop::new(&dialects, &[]);
 //! let notice = repairs.refused(&error, &refused, |repairs| format!("{repairs:?}").into());
 //! let notice = notice.ok_or("no repair is known")?;
 //! assert_eq!(notice.row, "passed_back");

@@ -44,7 +44,7 @@ impl Exchange {
         stop: StopSignals<'_>,
         sink: &mut S,
     ) -> ExchangeOutcome {
-        let mut repair_loop = RepairLoop::new(self.dialects.catalogue(), request.repairs);
+        let mut repair_loop = RepairLoop::new(&self.dialects, request.repairs);
         loop {
             let encoded = request.encode(&self.dialects, encoder, repair_loop.repairs());
             let (tokens, refusable) = (encoded.tokens, encoded.to_refused());

@@ -5,6 +5,7 @@
 //! and which carrier exists for it. Storage is not changed; the same history
 //! with other settings gives another plan.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::EgressReason;
@@ -286,7 +287,7 @@ impl Egress {
                     self.drop_duplicate(thinking, context.target.rules.echo.dedupe, decided)
                 }
                 Block::Unmodelled(unmodelled) => match context.foreign_origin(message, true) {
-                    Some(maker) => (EgressAction::Dropped, EgressReason::Foreign { maker }),
+                    Some(maker) => (EgressAction::Dropped, EgressReason::Foreign { maker: maker.into_owned() }),
                     None if context.accepts_unmodelled(message.role, unmodelled) => {
                         (EgressAction::Verbatim, EgressReason::Conversation)
                     }
@@ -344,7 +345,7 @@ impl EgressContext<'_> {
         let rules = &self.target.rules.echo;
         let sealed = thinking.seals().is_some_and(|seals| seals.signature.is_some() || seals.encrypted.is_some());
         if let Some(maker) = self.foreign_origin(message, sealed || self.target.is_unknown) {
-            return (EgressAction::Dropped, EgressReason::Foreign { maker });
+            return (EgressAction::Dropped, EgressReason::Foreign { maker: maker.into_owned() });
         }
         if self.is_omitted(sealed) {
             return (EgressAction::Dropped, EgressReason::Refused);
@@ -435,9 +436,10 @@ impl EgressContext<'_> {
     }
 
     /// Who produced a message, if it was not the target of this request.
-    fn foreign_origin(&self, message: &Message, sealed: bool) -> Option<String> {
+    fn foreign_origin(&self, message: &Message, sealed: bool) -> Option<Cow<'static, str>> {
         let target = self.target.origin;
-        let Some(origin) = &message.origin else { return Some("an unknown provider".to_owned()) };
+        // Most messages of the user have none.
+        let Some(origin) = &message.origin else { return Some(Cow::Borrowed("an unknown provider")) };
         let exact = self.preferences.repair_effect.omitted >= OmittedThinking::InexactOrigin;
         let differs = |mine: &Option<String>, theirs: &Option<String>| match (mine, theirs) {
             (Some(mine), Some(theirs)) => mine != theirs,
@@ -446,7 +448,7 @@ impl EgressContext<'_> {
         };
         let maker = || {
             let name = origin.dialect.as_deref().or(origin.provider.as_deref()).unwrap_or("another provider");
-            origin.model.as_deref().map_or_else(|| name.to_owned(), |model| format!("{name}, {model}"))
+            Cow::Owned(origin.model.as_deref().map_or_else(|| name.to_owned(), |model| format!("{name}, {model}")))
         };
         if differs(&target.dialect, &origin.dialect) {
             return Some(maker());

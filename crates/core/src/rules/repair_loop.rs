@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::repair::{Diagnosis, diagnose};
 use super::{AppliedRepair, RefusedRequest};
-use crate::dialect::{ErrorRow, Repair};
+use crate::dialect::{Dialects, Repair};
 use crate::event::ProviderError;
 
 /// How often one request is repaired and sent again.
@@ -26,7 +26,8 @@ pub struct RepairNotice {
 /// The repairs of one request.
 #[derive(Debug, Clone)]
 pub struct RepairLoop<'a> {
-    catalogue: &'a [ErrorRow],
+    /// Their error catalogue is read at the first refusal.
+    dialects: &'a Dialects,
     /// The repairs known before, then those tried for this request.
     repairs: Vec<AppliedRepair>,
     n_known: usize,
@@ -34,8 +35,8 @@ pub struct RepairLoop<'a> {
 
 impl<'a> RepairLoop<'a> {
     /// Starts with the repairs that this endpoint is known to need.
-    pub fn new(catalogue: &'a [ErrorRow], known: &[AppliedRepair]) -> RepairLoop<'a> {
-        RepairLoop { catalogue, repairs: known.to_vec(), n_known: known.len() }
+    pub fn new(dialects: &'a Dialects, known: &[AppliedRepair]) -> RepairLoop<'a> {
+        RepairLoop { dialects, repairs: known.to_vec(), n_known: known.len() }
     }
 
     /// The repairs to encode the request with.
@@ -85,7 +86,7 @@ impl<'a> RepairLoop<'a> {
     }
 
     fn diagnosis(&self, error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
-        diagnose(self.catalogue, error, refused)
+        diagnose(self.dialects.catalogue(), error, refused)
     }
 }
 
@@ -93,7 +94,6 @@ impl<'a> RepairLoop<'a> {
 mod tests {
     use super::super::classify;
     use super::*;
-    use crate::dialect::Dialects;
 
     /// A request that every repair changes.
     fn refuse(repair_loop: &mut RepairLoop<'_>, error: &ProviderError) -> Option<RepairNotice> {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn repairs_of(dialects: &Dialects, known: &[AppliedRepair], refusals: &[ProviderError]) -> Vec<Repair> {
-        let mut repair_loop = RepairLoop::new(dialects.catalogue(), known);
+        let mut repair_loop = RepairLoop::new(dialects, known);
         let notices: Vec<RepairNotice> = refusals.iter().map_while(|error| refuse(&mut repair_loop, error)).collect();
         let repairs: Vec<Repair> = notices.iter().map(|notice| notice.repair).collect();
         let tried: Vec<Repair> = repair_loop.tried().iter().map(|applied| applied.repair).collect();
@@ -125,7 +125,7 @@ mod tests {
     fn e11_a_refusal_about_thinking_is_repaired() {
         let dialects = Dialects::builtin().unwrap();
         let message = "The `reasoning_content` in the thinking mode must be passed back to the API.";
-        let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
+        let mut repair_loop = RepairLoop::new(&dialects, &[]);
         assert!(repair_loop.is_about_thinking(&error(message), &RefusedRequest::default()));
         let notice = refuse(&mut repair_loop, &error(message)).unwrap();
         assert_eq!(notice.refusal, message);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn e11_a_refusal_about_something_else_is_not_repaired() {
         let dialects = Dialects::builtin().unwrap();
-        let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
+        let mut repair_loop = RepairLoop::new(&dialects, &[]);
         let error = ProviderError { status: Some(402), ..error("insufficient balance") };
         assert!(!repair_loop.is_about_thinking(&error, &RefusedRequest::default()));
         assert_eq!(refuse(&mut repair_loop, &error), None);
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn e11_a_repair_that_changes_nothing_is_not_sent() {
         let dialects = Dialects::builtin().unwrap();
-        let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
+        let mut repair_loop = RepairLoop::new(&dialects, &[]);
         let error = refusal(&dialects, "bad_signature");
         let refused = RefusedRequest::new(Arc::new("same".to_owned()), Vec::new());
         let changed_by = |only: Repair| {
@@ -158,7 +158,7 @@ mod tests {
         let notice = repair_loop.refused(&error, &refused, changed_by(Repair::StripTurn)).unwrap();
         assert_eq!(notice.repair, Repair::StripTurn);
         assert_eq!(repair_loop.tried(), [AppliedRepair::from(Repair::StripTurn)]);
-        let mut repair_loop = RepairLoop::new(dialects.catalogue(), &[]);
+        let mut repair_loop = RepairLoop::new(&dialects, &[]);
         let unchanged = || changed_by(Repair::FillAll);
         assert!(repair_loop.refused(&error, &refused, unchanged()).is_some(), "it may have been a mistake");
         assert_eq!(repair_loop.refused(&error, &refused, unchanged()), None, "once");

@@ -153,9 +153,9 @@ fn each_leaf<'p>(patch: &'p Patch, above: &str, take: &mut impl FnMut(String, &'
 pub(crate) fn written_members(rules: &Rules, protocol: Protocol, decisions: &[Decision]) -> Vec<WrittenKey> {
     let mut written: Vec<WrittenKey> = Vec::new();
     let mut add = |name: &str| {
-        let path = name.to_owned();
-        if !written.iter().any(|known| known.path == path) {
-            written.push(WrittenKey { path, rule: KeyRule::Carrier, value: None });
+        // A long conversation names the same few members again and again.
+        if !written.iter().any(|known| known.path == name) {
+            written.push(WrittenKey { path: name.to_owned(), rule: KeyRule::Carrier, value: None });
         }
     };
     let mut verbatim = false;
