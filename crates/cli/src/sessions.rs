@@ -145,13 +145,14 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
             writeln!(out, "{}", safe_json::to_string(&line))?;
         } else {
             let changed = times::local(session.changed);
-            let folder = stored_session::other_folder(&session, &root).map(|folder| format!("  (in {folder})"));
+            let folder = stored_session::other_folder(&session, &root);
+            let folder = folder.map(|folder| format!("  (in {})", terminal_safe_line(folder)));
             writeln!(
                 out,
                 "{id}  {changed}  {messages:>5}  {:<28} {}{}",
                 terminal_safe_line(model),
                 terminal_safe_line(title),
-                terminal_safe_line(&folder.unwrap_or_default())
+                folder.unwrap_or_default()
             )?;
         }
     }

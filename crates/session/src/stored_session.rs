@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use aside_core::conversation::Conversation;
+use aside_core::terminal_text::terminal_safe_line;
 use aside_engine::project_files::project_root;
 use aside_store::session::{SessionChange, SessionFolder, SessionSummary};
 use aside_store::{MessageId, SessionId, SqliteStore, Store, StoreError, WriteLock};
@@ -52,8 +53,10 @@ pub struct NoSessionHere {
 impl NoSessionHere {
     pub fn error(&self) -> HintedError {
         let NoSessionHere { newest, title, folder } = self;
-        let title = title.as_ref().map_or_else(String::new, |title| format!(" (\"{title}\")"));
-        let folder = folder.as_ref().map_or_else(String::new, |folder| format!(", which began in {folder}"));
+        // They may come from an imported file, and must not look like lines of ours.
+        let line = |name: &Option<String>| name.as_deref().map(terminal_safe_line);
+        let title = line(title).map_or_else(String::new, |title| format!(" (\"{title}\")"));
+        let folder = line(folder).map_or_else(String::new, |folder| format!(", which began in {folder}"));
         HintedError::new("no session began in this folder")
             .hint(format!("aside -r {newest} continues the newest of the others{title}{folder}"))
     }
@@ -136,7 +139,8 @@ impl ResumedSession {
     pub fn folder_notice(&self, here: &Path) -> Option<String> {
         let here = session_folder(here);
         let began = self.folder.as_ref().filter(|began| began.root != here.root)?;
-        Some(format!("note: this session began in {}; tools now work in {}", began.path, here.path))
+        let (began, here) = (terminal_safe_line(&began.path), terminal_safe_line(&here.path));
+        Some(format!("note: this session began in {began}; tools now work in {here}"))
     }
 }
 

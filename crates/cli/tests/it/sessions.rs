@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{RunOutput, TestConfig, aside, repository, run as run_in, start};
 
@@ -93,7 +93,25 @@ fn p9_the_last_session_is_the_last_one_of_this_project() {
     assert_eq!(listed[1]["messages"], 7, "the system prompt and three turns went to the first session");
     let shown = at(&other, &["sessions", "list"]).stdout;
     let lines: Vec<&str> = shown.lines().collect();
-    assert!(lines[0].ends_with("in the other folder") && lines[1].contains("(in "), "{shown}");
+    assert!(lines[0].ends_with("in the other folder") && lines[1].contains("in the repository  (in "), "{shown}");
+}
+
+#[test]
+fn p9_an_imported_folder_or_title_cannot_look_like_a_line_of_ours() {
+    let config = TestConfig::new("sessions-hostile-names");
+    let said = json!({ "type": "user", "uuid": "u1", "sessionId": "s", "cwd": "/tmp/x\nerror: \u{1b}]0;y\u{7}fake",
+        "message": { "role": "user", "content": "hello \u{1b}[2J\u{202e}there" } });
+    let file = config.0.join("hostile.jsonl");
+    fs::write(&file, said.to_string()).unwrap();
+    let id = ok(&config, &["sessions", "import", file.to_str().unwrap()]);
+    let elsewhere = run(&config, &["ask", "-c", "go on"]);
+    let resumed = run(&config, &["ask", "-r", id.trim(), "-m", "sim/kimi", "go on"]);
+    assert_eq!((elsewhere.code, resumed.code), (2, 0), "{}", resumed.stderr);
+    for shown in [elsewhere.stderr, resumed.stderr, ok(&config, &["sessions", "list"])] {
+        assert!(shown.contains("/tmp/x"), "the folder is named: {shown}");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{shown:?}");
+        assert!(!shown.lines().any(|line| line.starts_with("error: ") && line.contains("fake")), "{shown}");
+    }
 }
 
 #[test]
