@@ -42,6 +42,8 @@ pub enum ModelListError {
     Timeout,
     #[error("the list of models has more than {MAX_BYTES} bytes")]
     TooLong,
+    #[error("the list of models has more than {MAX_PAGES} pages")]
+    TooManyPages,
     #[error("the answer is not a list of models")]
     NotAList,
 }
@@ -69,7 +71,7 @@ pub async fn list_models(protocol: Protocol, to: &Destination<'_>) -> Result<Vec
                 return Ok(models);
             }
         }
-        Err(ModelListError::TooLong)
+        Err(ModelListError::TooManyPages)
     };
     tokio::time::timeout(TIMEOUT, asked).await.unwrap_or(Err(ModelListError::Timeout))
 }
