@@ -100,6 +100,12 @@ pub(crate) struct FoundReply {
     pub(crate) equals: Vec<ReplyId>,
 }
 
+/// Whether a reply counts for a turn.
+pub(crate) type MayUse<'a> = dyn Fn(&SharedReply) -> bool + 'a;
+
+/// One level of evidence.
+type LadderStep = fn(&TurnToFind<'_>, &Candidates, &MayUse<'_>) -> Resolution;
+
 /// A turn to recognise.
 pub(crate) struct TurnToFind<'a> {
     pub(crate) keys: &'a TurnKeys,
@@ -111,13 +117,8 @@ pub(crate) struct TurnToFind<'a> {
 }
 
 /// Applies the ladder to one turn. Replies that `may_use` rejects do not count.
-pub(crate) fn find_turn(
-    turn: &TurnToFind<'_>,
-    candidates: &Candidates,
-    may_use: &dyn Fn(&SharedReply) -> bool,
-) -> Resolution {
-    let steps: [fn(&TurnToFind<'_>, &Candidates, &dyn Fn(&SharedReply) -> bool) -> Resolution; 7] =
-        [by_reference, by_minted_ids, by_call_ids, by_chain, by_head, by_session, by_turn];
+pub(crate) fn find_turn(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
+    let steps: [LadderStep; 7] = [by_reference, by_minted_ids, by_call_ids, by_chain, by_head, by_session, by_turn];
     for step in steps {
         match step(turn, candidates, may_use) {
             Resolution::Unknown => (),
@@ -127,14 +128,14 @@ pub(crate) fn find_turn(
     Resolution::Unknown
 }
 
-fn by_reference(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&SharedReply) -> bool) -> Resolution {
+fn by_reference(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let [only] = turn.references else { return Resolution::Unknown };
     let reply = candidates.by_id.get(only).filter(|reply| may_use(reply));
     reply.map_or(Resolution::Unknown, |reply| found(reply, Evidence::L0))
 }
 
 /// Minted ids are unique, so all of them must lead to the same reply.
-fn by_minted_ids(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&SharedReply) -> bool) -> Resolution {
+fn by_minted_ids(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let TurnKeys { minted, n_calls, .. } = turn.keys;
     if minted.is_empty() || minted.len() != *n_calls {
         return Resolution::Unknown;
@@ -156,7 +157,7 @@ fn by_minted_ids(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn F
     reply.map_or(Resolution::Unknown, |reply| found(&reply, Evidence::L1))
 }
 
-fn by_call_ids(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&SharedReply) -> bool) -> Resolution {
+fn by_call_ids(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let Some(key) = turn.keys.call_ids else { return Resolution::Unknown };
     let Some(replies) = candidates.of(key, KeyKind::CallIds) else { return Resolution::Unknown };
     let usable: Vec<SharedReply> = replies.into_iter().filter(|reply| may_use(reply)).collect();
@@ -174,13 +175,13 @@ fn by_call_ids(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(
 
 /// The first turn of a history may have had others before it, so only what was
 /// asked is compared there.
-fn by_chain(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&SharedReply) -> bool) -> Resolution {
+fn by_chain(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let kind = if turn.keys.is_first { KeyKind::Question } else { KeyKind::Chain };
     by_kind(turn, candidates, may_use, kind, Evidence::L3)
 }
 
 /// A client that interrupted a reply has only its beginning.
-fn by_head(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&SharedReply) -> bool) -> Resolution {
+fn by_head(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     if turn.keys.is_first && turn.keys.head.is_none() {
         return Resolution::Unknown;
     }
@@ -192,13 +193,13 @@ fn by_head(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&Sha
     by_kind(turn, candidates, &|reply| may_use(reply) && begins_with(reply), KeyKind::Head, Evidence::L3)
 }
 
-fn by_session(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&SharedReply) -> bool) -> Resolution {
+fn by_session(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     by_kind(turn, candidates, may_use, KeyKind::Session, Evidence::L4)
 }
 
 /// The last resort, and never for opaque data: if it is wrong, the provider
 /// refuses the request for ever.
-fn by_turn(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&SharedReply) -> bool) -> Resolution {
+fn by_turn(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let is_open = |reply: &SharedReply| !reply.has_seals();
     by_kind(turn, candidates, &|reply| may_use(reply) && is_open(reply), KeyKind::Turn, Evidence::L5)
 }
@@ -206,7 +207,7 @@ fn by_turn(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &dyn Fn(&Sha
 fn by_kind(
     turn: &TurnToFind<'_>,
     candidates: &Candidates,
-    may_use: &dyn Fn(&SharedReply) -> bool,
+    may_use: &MayUse<'_>,
     kind: KeyKind,
     evidence: Evidence,
 ) -> Resolution {
@@ -237,7 +238,7 @@ fn found(reply: &SharedReply, evidence: Evidence) -> Resolution {
 /// A turn between its neighbours.
 pub(crate) struct TurnInOrder<'a> {
     pub(crate) keys: &'a TurnKeys,
-    pub(crate) may_use: &'a dyn Fn(&SharedReply) -> bool,
+    pub(crate) may_use: &'a MayUse<'a>,
 }
 
 /// Decides ambiguous turns by their neighbours: a later turn names the one before

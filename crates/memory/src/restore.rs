@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aside_core::{Message, Origin, Request, Role, ThinkingDemand, ThinkingDemands};
 
-use crate::evidence::{self, Candidates, Evidence, FoundReply, Resolution, TurnInOrder, TurnToFind};
+use crate::evidence::{self, Candidates, Evidence, FoundReply, MayUse, Resolution, TurnInOrder, TurnToFind};
 use crate::keys::{ConversationKeys, Key, KeyKind, TurnKeys};
 use crate::placeholders::WithoutPlaceholders;
 use crate::put_back::{self, PutBack};
@@ -236,8 +236,8 @@ impl<'a> RestorePlan<'a> {
                 TurnToFind { keys, lookup: &turn.lookup, message: &turn.without.message, references: &turn.references };
             resolutions.insert(at, evidence::find_turn(&to_find, candidates, &|reply| may_use(at, reply)));
         }
-        let uses: Vec<Box<dyn Fn(&SharedReply) -> bool + '_>> = (0..self.turns.len())
-            .map(|at| -> Box<dyn Fn(&SharedReply) -> bool + '_> {
+        let uses: Vec<Box<MayUse<'_>>> = (0..self.turns.len())
+            .map(|at| -> Box<MayUse<'_>> {
                 let may_use = &may_use;
                 Box::new(move |reply: &SharedReply| may_use(at, reply))
             })

@@ -148,7 +148,7 @@ impl Store for SqliteStore {
     }
 
     fn forget_learned(&self) -> StoreFuture<'_, u64> {
-        self.write(|db| tables::forget_learned(db))
+        self.write(tables::forget_learned)
     }
 
     fn put_spend(&self, rows: Vec<SpendRow>) -> StoreFuture<'_, ()> {

@@ -116,7 +116,7 @@ async fn g2_each_level_of_evidence_restores_what_it_proves() {
             .filter_map(|block| match block {
                 Block::ToolCall(call) => Some(call.id.as_str()),
                 Block::ToolResult(result) => Some(result.id.as_str()),
-                _ => None,
+                Block::Text(_) | Block::Thinking(_) | Block::Media(_) | Block::Unmodelled(_) => None,
             })
             .collect();
         assert_eq!(ids[0], ids[1], "{name}: the result still belongs to its call");
