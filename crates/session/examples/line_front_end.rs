@@ -114,6 +114,7 @@ impl LineFrontEnd {
             Update::QuestionAsked(question) => self.answer(&question)?,
             Update::CommandOutput(output) => output.lines().iter().try_for_each(|line| self.print(line))?,
             Update::NotSent { what, .. } => self.print(&what)?,
+            Update::NotSteered { text, .. } => self.print(&format!("not sent: {text}"))?,
             Update::Retrying { why, .. } => self.print(&format!("{why}; trying again"))?,
             Update::TurnNotice(notice) => self.print(&turn_notice(&notice).what)?,
             Update::TurnEnded(end) => {
