@@ -204,8 +204,8 @@ impl Usage {
 
     /// Sets the tokens of the thinking.
     #[must_use]
-    pub fn with_reasoning(mut self, reasoning: impl Into<Option<u64>>) -> Usage {
-        self.reasoning = reasoning.into();
+    pub fn with_thinking(mut self, thinking: impl Into<Option<u64>>) -> Usage {
+        self.reasoning = thinking.into();
         self
     }
 

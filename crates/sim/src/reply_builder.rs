@@ -303,7 +303,7 @@ impl<'a> ReplyBuilder<'a> {
         self.add_text(fixed_text(""));
         let output = self.other_tokens + if thinking_is_output { self.thinking_tokens } else { 0 };
         self.timeline.push(TimelineStep::Usage(
-            Usage::default().with_input(input).with_output(output).with_reasoning(self.thinking_tokens).with_cached(0),
+            Usage::default().with_input(input).with_output(output).with_thinking(self.thinking_tokens).with_cached(0),
         ));
         let ending = if self.cut_short { Ending::Length } else { ending };
         self.timeline.push(TimelineStep::Ended(ReplyEnd { ending, error: None }));

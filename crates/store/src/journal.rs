@@ -349,17 +349,13 @@ impl JournalEvent {
             }
             JournalEvent::Seen(field) => Event::EmptyThinkingField { field },
             JournalEvent::Usage(input, output, reasoning, cached) => Event::Usage(
-                Usage::default()
-                    .with_input(*input)
-                    .with_output(*output)
-                    .with_reasoning(*reasoning)
-                    .with_cached(*cached),
+                Usage::default().with_input(*input).with_output(*output).with_thinking(*reasoning).with_cached(*cached),
             ),
             JournalEvent::UsageWithWrites(input, output, reasoning, cached, written) => Event::Usage(
                 Usage::default()
                     .with_input(*input)
                     .with_output(*output)
-                    .with_reasoning(*reasoning)
+                    .with_thinking(*reasoning)
                     .with_cached(*cached)
                     .with_cache_write(*written),
             ),

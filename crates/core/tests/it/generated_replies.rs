@@ -251,8 +251,8 @@ fn seals(reply: &Reply) -> Vec<String> {
 /// The counters that the protocol has.
 fn counted(protocol: Protocol, usage: Usage) -> Usage {
     match protocol {
-        Protocol::Ollama => usage.with_reasoning(None).with_cached(None).with_cache_write(None),
-        Protocol::Bedrock => usage.with_reasoning(None),
+        Protocol::Ollama => usage.with_thinking(None).with_cached(None).with_cache_write(None),
+        Protocol::Bedrock => usage.with_thinking(None),
         Protocol::Gemini | Protocol::Cohere => usage.with_cache_write(None),
         Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Anthropic => usage,
     }
@@ -277,7 +277,7 @@ proptest! {
     ) {
         let sources = sources(protocol, &rules);
         let source = &sources[source.index(sources.len())];
-        let usage = Usage::default().with_input(31).with_output(12).with_reasoning(7).with_cached(5).with_cache_write(3);
+        let usage = Usage::default().with_input(31).with_output(12).with_thinking(7).with_cached(5).with_cache_write(3);
         let wanted = reply(shape, source, &words, sealed, usage);
         let bytes = write_stream(protocol, &rules, &wanted, &cuts);
         let (got, outcome) = decode(protocol, &rules, &bytes, usize::MAX);

@@ -169,7 +169,7 @@ fn c1_images_and_seals_are_not_counted_as_text() {
     let payload = "AbCd".repeat(25_000);
     let image = Block::Media(Media::image("image/png".into(), payload.clone()));
     let sealed = answer(Protocol::Anthropic, &setup, vec![signed("Hm.", &payload), text("So.")]);
-    let usage = Some(Usage::default().with_reasoning(300));
+    let usage = Some(Usage::default().with_thinking(300));
     #[rustfmt::skip]
     let cases = [
         ("an image",                        Message::new(Role::User, vec![image]), 4_800),

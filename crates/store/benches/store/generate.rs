@@ -177,7 +177,7 @@ impl Generator {
             .with_dialect("bench".to_owned())
             .with_model(model.to_owned())
             .with_endpoint("http://127.0.0.1/v1".to_owned());
-        let usage = Usage::default().with_input(1000).with_output(500).with_reasoning(300).with_cached(800);
+        let usage = Usage::default().with_input(1000).with_output(500).with_thinking(300).with_cached(800);
         history.append(Message {
             at,
             origin: Some(origin),

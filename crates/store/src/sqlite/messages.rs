@@ -425,7 +425,7 @@ fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     let usage = Usage::default()
         .with_input(count(6)?)
         .with_output(count(7)?)
-        .with_reasoning(count(8)?)
+        .with_thinking(count(8)?)
         .with_cached(count(9)?)
         .with_cache_write(count(21)?);
     let has_usage: bool = row.get(5)?;

@@ -34,7 +34,7 @@ pub(super) fn usage(db: &Connection, query: &UsageQuery<'_>) -> Result<Vec<Usage
             usage: Usage::default()
                 .with_input(count(5)?)
                 .with_output(count(6)?)
-                .with_reasoning(count(7)?)
+                .with_thinking(count(7)?)
                 .with_cached(count(8)?)
                 .with_cache_write(count(9)?),
             thinking_guess: count(10)?.unwrap_or(0),

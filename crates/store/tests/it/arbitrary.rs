@@ -151,7 +151,7 @@ fn usage() -> impl Strategy<Value = Usage> {
         Usage::default()
             .with_input(input)
             .with_output(output)
-            .with_reasoning(reasoning)
+            .with_thinking(reasoning)
             .with_cached(cached)
             .with_cache_write(cache_write)
     })

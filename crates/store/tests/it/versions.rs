@@ -87,7 +87,7 @@ fn first_messages() -> Vec<Message> {
         blocks,
         origin: Some(origin),
         ending: Some(Ending::Unrecognized("odd".to_owned())),
-        usage: Some(Usage::default().with_input(1).with_reasoning(3).with_cached(4)),
+        usage: Some(Usage::default().with_input(1).with_thinking(3).with_cached(4)),
         empty_thinking_field: Some("field".to_owned()),
         interrupted: false,
         at: Some(Time(1_700_000_000_000)),

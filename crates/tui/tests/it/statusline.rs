@@ -90,7 +90,7 @@ fn c2_the_reported_count_is_shown_until_the_next_request() {
 
 #[test]
 fn t11_ignored_thinking_requests_are_reported_in_colour_and_text() {
-    let usage = |thought: u64| Usage::default().with_output(50).with_reasoning(thought);
+    let usage = |thought: u64| Usage::default().with_output(50).with_thinking(thought);
     let cases = [("a thought came", false), ("nothing came", true)];
     for (name, is_ignored) in cases {
         let mut term = TestTerminal::new(80, 12);

@@ -237,7 +237,7 @@ fn message() -> impl Strategy<Value = Message> {
         Usage::default()
             .with_input(input)
             .with_output(output)
-            .with_reasoning(reasoning)
+            .with_thinking(reasoning)
             .with_cached(cached)
             .with_cache_write(cache_write)
     });

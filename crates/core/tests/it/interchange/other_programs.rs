@@ -203,7 +203,7 @@ fn p5_a_session_of_codex_can_be_continued() {
     assert_eq!(thinking.summary().count(), 2);
     let Block::ToolCall(patch) = &branch[3].1.blocks[2] else { panic!("a call") };
     assert_eq!(patch.arguments, Arguments::Json(r#"{"input":"*** Begin Patch"}"#.into()));
-    let usage = Usage::default().with_input(10).with_output(7).with_reasoning(5).with_cached(4);
+    let usage = Usage::default().with_input(10).with_output(7).with_thinking(5).with_cached(4);
     assert_eq!(branch[3].1.usage, Some(usage));
     let (_, body) = next_request(&imported);
     let sealed: Vec<&str> =

@@ -180,7 +180,7 @@ fn p11_rows_of_llm_are_a_session() {
     assert_eq!(lines[1]["blocks"][0]["thought"], "Look it up.");
     assert_eq!(lines[1]["at"], "2026-03-01T10:00:01.250Z");
     let entry = &imported.conversation.history.entries()[1];
-    let usage = Usage::default().with_input(10).with_output(7).with_reasoning(5);
+    let usage = Usage::default().with_input(10).with_output(7).with_thinking(5);
     assert_eq!(entry.message.usage, Some(usage));
     assert_eq!(
         lines[2]["blocks"][0],
