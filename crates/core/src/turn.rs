@@ -141,7 +141,7 @@ pub enum TurnEnd {
 impl TurnEnd {
     /// Whether the reply is complete, so that the user's next message can follow it in
     /// the same turn.
-    fn leaves_room_for_more(&self) -> bool {
+    pub fn leaves_room_for_more(&self) -> bool {
         match self {
             TurnEnd::Answered | TurnEnd::ThinkingOnly { .. } | TurnEnd::Length => true,
             TurnEnd::Empty

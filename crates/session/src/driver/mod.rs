@@ -362,12 +362,11 @@ impl Driver {
             }
         };
         for text in steering.take_unsent() {
-            match end {
+            if end.leaves_room_for_more() && !quits {
                 // It came too late for this turn, so it begins the next one.
-                TurnEnd::Answered | TurnEnd::ThinkingOnly { .. } | TurnEnd::Length if !quits => {
-                    self.deferred.push_back(Command::Steer(text));
-                }
-                _ => self.asker.send(Update::NotSteered { text, error: None }),
+                self.deferred.push_back(Command::Steer(text));
+            } else {
+                self.asker.send(Update::NotSteered { text, error: None });
             }
         }
         if quits { CommandOutcome::Quit } else { CommandOutcome::Silent }
