@@ -51,7 +51,7 @@ impl fmt::Display for ToolMode {
     }
 }
 
-/// The word is no mode.
+/// The word names no mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown mode `{0}`")]
 pub struct UnknownToolMode(pub String);

@@ -113,8 +113,9 @@ impl LineFrontEnd {
             Update::ToolEnded(result) if result.is_error => self.print(&format!("failed: {}", result.content))?,
             Update::QuestionAsked(question) => self.answer(&question)?,
             Update::CommandOutput(output) => output.lines().iter().try_for_each(|line| self.print(line))?,
-            Update::NotSent { what, .. } => self.print(&what)?,
-            Update::NotSteered { text, .. } => self.print(&format!("not sent: {text}"))?,
+            Update::NotSent { text, .. } | Update::NotSteered { text, .. } => {
+                self.print(&format!("not sent: {text}"))?
+            }
             Update::Retrying { why, .. } => self.print(&format!("{why}; trying again"))?,
             Update::TurnNotice(notice) => self.print(&turn_notice(&notice).what)?,
             Update::TurnEnded(end) => {
