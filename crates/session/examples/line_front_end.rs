@@ -113,9 +113,7 @@ impl LineFrontEnd {
             Update::ToolEnded(result) if result.is_error => self.print(&format!("failed: {}", result.content))?,
             Update::QuestionAsked(question) => self.answer(&question)?,
             Update::CommandOutput(output) => output.lines().iter().try_for_each(|line| self.print(line))?,
-            Update::NotSent { text, .. } | Update::NotSteered { text, .. } => {
-                self.print(&format!("not sent: {text}"))?
-            }
+            Update::NotSent { what, .. } => self.print(&what)?,
             Update::Retrying { why, .. } => self.print(&format!("{why}; trying again"))?,
             Update::TurnNotice(notice) => self.print(&turn_notice(&notice).what)?,
             Update::TurnEnded(end) => {
@@ -128,7 +126,7 @@ impl LineFrontEnd {
             Update::Sending(_) | Update::Grew { .. } | Update::Item { .. } | Update::Sealed { .. } => (),
             Update::Refiled { .. } | Update::ClosedAsStreamed { .. } | Update::Closed { .. } => (),
             Update::Emptied { .. } | Update::Usage(_) | Update::ReplyEnded(_) | Update::ToolEnded(_) => (),
-            Update::Recorded(_) | Update::QuestionWithdrawn(_) | Update::Restored(_) => (),
+            Update::Recorded(_) | Update::QuestionWithdrawn(_) | Update::Restored(_) | Update::NotSteered { .. } => (),
             Update::GoTo { .. } | Update::Status(_) | Update::CompletionLists(_) | Update::PromptHistory(_) => (),
             Update::Ready | Update::Interrupt | Update::Quit | Update::Suspend => (),
         }
