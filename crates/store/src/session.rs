@@ -50,6 +50,8 @@ pub struct SessionFolder {
 /// A session to create.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewSession {
+    /// An id of [`SqliteStore::unused_id`](crate::SqliteStore::unused_id); by default a new one.
+    pub id: Option<SessionId>,
     pub title: Option<String>,
     pub model: Option<String>,
     pub settings: BTreeMap<String, String>,

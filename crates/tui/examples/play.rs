@@ -144,6 +144,7 @@ impl Script {
             what: "thought of turn 1".into(),
             action: "field".into(),
             why: "its tool loop needs it".into(),
+            ..DecisionRow::default()
         };
         let decisions = vec![row];
         let sending = Sending {

@@ -71,6 +71,7 @@ pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Ti
     let entries = conversation.history.entries();
     let title = conversation.title.clone().or_else(|| entries.iter().find_map(|entry| title_of(&entry.message)));
     let new = NewSession {
+        id: None,
         title,
         model: conversation.model.clone(),
         settings: conversation.settings.clone(),
