@@ -155,6 +155,7 @@ impl Script {
             limit: Some(200_000),
             wants_thinking: false,
             notes: Vec::new(),
+            messages: 2,
             decisions,
         };
         self.tell(Update::Sending(Box::new(sending)))?;
