@@ -217,6 +217,7 @@ fn updates() -> Vec<Update> {
         limit: Some(100),
         wants_thinking: true,
         notes: vec![text("lowered")],
+        messages: 4,
         decisions,
     };
     let call = ToolCall {
