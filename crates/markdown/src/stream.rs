@@ -173,7 +173,7 @@ mod tests {
             cuts.sort_unstable();
             let (mut stream, mut shown) = (MarkdownStream::default(), Vec::new());
             for pair in cuts.windows(2) {
-                stream.push(&SAMPLE[pair[0]..pair[1]]);
+                stream.push(SAMPLE.get(pair[0]..pair[1]).unwrap());
                 if let Some(change) = stream.change() {
                     apply(&mut shown, change);
                 }

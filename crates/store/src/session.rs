@@ -149,6 +149,8 @@ pub struct SessionMessage {
     pub parent: Option<MessageId>,
     /// The id that the message had in an imported file.
     pub name: Option<String>,
+    /// The reply is still being recorded, or its recorder crashed.
+    pub is_running: bool,
     pub message: Message,
 }
 
