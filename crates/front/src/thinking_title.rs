@@ -2,7 +2,7 @@
 
 use aside_core::block::SummaryItem;
 
-/// A longer line is no title.
+/// A longer line cannot be a title.
 const MAX_LINE: usize = 200;
 
 /// Reads the title of thinking while it streams.
