@@ -124,11 +124,14 @@ impl LineFrontEnd {
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
             Update::Sending(_) | Update::Grew { .. } | Update::Item { .. } | Update::Sealed { .. } => (),
-            Update::Refiled { .. } | Update::ClosedAsStreamed { .. } | Update::Closed { .. } => (),
+            Update::Refiled { .. }
+            | Update::ClosedAsStreamed { .. }
+            | Update::Closed { .. }
+            | Update::NotSteered { .. } => (),
             Update::Emptied { .. } | Update::Usage(_) | Update::ReplyEnded(_) | Update::ToolEnded(_) => (),
-            Update::Recorded(_) | Update::QuestionWithdrawn(_) | Update::Restored(_) | Update::NotSteered { .. } => (),
+            Update::Recorded(_) | Update::QuestionWithdrawn(_) | Update::Restored(_) | Update::SessionStored(_) => (),
             Update::GoTo { .. } | Update::Status(_) | Update::CompletionLists(_) | Update::PromptHistory(_) => (),
-            Update::Ready | Update::Interrupt | Update::Quit | Update::Suspend => (),
+            Update::Ready | Update::Interrupt | Update::Quit | Update::Suspend | Update::MessageStored(_) => (),
         }
         Ok(())
     }
