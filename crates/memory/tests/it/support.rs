@@ -60,10 +60,10 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn new(dialect: &'static str, model: &'static str) -> Target {
-        let mut origin = Origin::default();
-        origin.provider = Some(dialect.to_owned());
-        origin.dialect = Some(dialect.to_owned());
-        origin.model = Some(model.to_owned());
+        let origin = Origin::default()
+            .with_provider(dialect.to_owned())
+            .with_dialect(dialect.to_owned())
+            .with_model(model.to_owned());
         Target {
             dialects: dialects(),
             dialect,
