@@ -175,7 +175,7 @@ impl Memory {
             let sealed = seal_data_key(&row.name, &open_tenant(&row, &from)?, &to);
             rows.push(TenantRow { sealed, ..row });
         }
-        // One of the rows is no tenant; it proves that the key is right.
+        // One of the rows only proves that the key is right.
         let n_tenants = rows.iter().filter(|row| !row.name.is_empty()).count() as u64;
         backend.store.reseal_tenants(rows).await?;
         self.set_key(to);

@@ -30,7 +30,7 @@ impl Worker {
         Ok(Worker { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Runs a job. It starts at once, even if nobody waits for the result.
+    /// Runs a job. It starts at once, even if the result is not awaited.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
