@@ -85,7 +85,7 @@ impl GatewayError {
         let is_openai = matches!(protocol, Protocol::OpenaiChat | Protocol::OpenaiResponses);
         let code = (is_openai && self.kind == ErrorKind::UnknownModel).then(|| "model_not_found".to_owned());
         let status = self.kind.status();
-        let error = ProviderError { message: self.message.clone(), code, status: Some(status) };
+        let error = ProviderError::new(self.message.clone()).with_code(code).with_status(status);
         let mut response = json_response(status, error_reply(protocol, &error));
         set_header(&mut response, "aside-error", self.kind.word());
         match self.kind {

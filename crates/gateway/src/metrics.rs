@@ -149,7 +149,7 @@ mod tests {
         let metrics = Metrics::default();
         metrics.request("codex", "openai-responses", "deepseek", 200);
         metrics.request("codex", "openai-responses", "deepseek", 200);
-        metrics.reply("deepseek", Usage { input: Some(3), ..Usage::default() }, 0.2, None);
+        metrics.reply("deepseek", Usage::default().with_input(3), 0.2, None);
         let guard = metrics.stream();
         let text = metrics.text(StoreGauges { is_up: true, lag_rows: 0 });
         drop(guard);

@@ -238,7 +238,7 @@ impl Call {
     fn refused_translated(&self, refusal: &ProviderRefusal, mut receipt: Receipt) -> Attempted {
         let status = refusal.error.status.unwrap_or(502);
         receipt.status = status;
-        let error = ProviderError { code: None, status: Some(status), ..refusal.error.clone() };
+        let error = ProviderError::new(refusal.error.message.clone()).with_status(status);
         let mut answer = json_response(status, error_reply(self.protocol, &error));
         if let Some(pause) = refusal.response.as_ref().and_then(|response| response.retry_after) {
             set_header(&mut answer, "retry-after", &pause.as_secs().max(1).to_string());
@@ -267,7 +267,7 @@ fn end_of(ended: Option<ReplyEnd>, result: &Result<(), ExchangeError>) -> ReplyE
         Ok(()) => end,
         Err(_) if end.error.is_some() => end,
         Err(error) => {
-            let error = ProviderError { message: error.to_string(), code: None, status: Some(502) };
+            let error = ProviderError::new(error.to_string()).with_status(502);
             ReplyEnd { ending: Ending::Error, error: Some(error) }
         }
     }

@@ -54,10 +54,12 @@ fn update_name(update: &Update) -> &'static str {
         Update::Interrupt => "interrupt",
         Update::Quit => "quit",
         Update::Suspend => "suspend",
+        Update::SessionStored(_) => "sessionStored",
+        Update::MessageStored(_) => "messageStored",
     }
 }
 
-const N_UPDATES: usize = 32;
+const N_UPDATES: usize = 34;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
@@ -146,7 +148,7 @@ fn result() -> ToolResult {
 }
 
 fn message() -> Message {
-    let origin = Origin { provider: Some("acme".to_owned()), ..Origin::default() };
+    let origin = Origin::default().with_provider("acme".to_owned());
     Message {
         origin: Some(origin),
         ending: Some(Ending::Unrecognized("novel".to_owned())),
@@ -160,11 +162,11 @@ fn message() -> Message {
 }
 
 fn usage() -> Usage {
-    Usage { input: Some(u64::MAX), output: Some(0), reasoning: None, cached: Some(7), cache_write: None }
+    Usage::default().with_input(u64::MAX).with_output(0).with_cached(7)
 }
 
 fn error() -> ProviderError {
-    ProviderError { message: "too many".to_owned(), code: Some("rate".to_owned()), status: Some(429) }
+    ProviderError::new("too many").with_code("rate".to_owned()).with_status(429)
 }
 
 fn question() -> PermissionQuestion {
@@ -200,7 +202,13 @@ fn ends() -> Vec<TurnEnd> {
 fn updates() -> Vec<Update> {
     let block = BlockId(3);
     let text = |text: &str| text.to_owned();
-    let decisions = vec![DecisionRow { what: text("message 1"), action: text("sent"), why: text("kept") }];
+    let decisions = vec![DecisionRow {
+        message: 1,
+        block: Some(0),
+        what: text("message 1"),
+        action: text("sent"),
+        why: text("kept"),
+    }];
     let sending = Sending {
         step: 2,
         model: text("acme/deep"),
@@ -209,6 +217,7 @@ fn updates() -> Vec<Update> {
         limit: Some(100),
         wants_thinking: true,
         notes: vec![text("lowered")],
+        messages: 4,
         decisions,
     };
     let call = ToolCall {
@@ -258,9 +267,11 @@ fn updates() -> Vec<Update> {
         Update::Interrupt,
         Update::Quit,
         Update::Suspend,
+        Update::SessionStored(text("k3f9")),
+        Update::MessageStored(7),
     ];
     updates.extend(blocks().into_iter().map(|value| Update::Closed { block, value: Box::new(value) }));
-    updates.extend(NoteCode::ALL.map(|code| Update::Noted(Note { code, message: text("odd") })));
+    updates.extend(NoteCode::ALL.map(|code| Update::Noted(Note::new(code, text("odd")))));
     updates.extend(
         [Ending::Unsaid, Ending::CutOff, Ending::Unrecognized(text("novel"))]
             .map(|ending| Update::ReplyEnded(ReplyEnd { ending, error: None })),
