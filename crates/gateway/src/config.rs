@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aside_core::dialect::{Dialects, matches_pattern};
 use aside_core::model_table::Price;
 use aside_core::protocol::Protocol;
-use aside_core::settings::{Layer, SettingKey, Settings};
+use aside_core::settings::{Layer, Settings};
 use aside_engine::{Endpoint, Http, Redactor, Timeouts};
 use aside_session::model_listing::{self, ModelQuery};
 use aside_session::provider_tables::{ProviderTable, SIMULATOR};
-use aside_session::providers::{Providers, ProviderEndpoint, env_var};
+use aside_session::providers::{ProviderEndpoint, Providers, env_var};
 use aside_session::serve_table::{ServeTable, StoreChoice};
 use aside_session::{HintedError, Overrides, UserFolders, start};
 use aside_sim::RunningSimulator;
@@ -215,7 +215,7 @@ impl Config {
             let change: aside_core::settings::SettingChange = text
                 .parse()
                 .map_err(|error: aside_core::settings::SettingError| GatewayError::bad_request(error.what()))?;
-            if !is_about_thinking(change.key()) {
+            if !change.key().is_about_thinking() {
                 let message = format!("aside-set: `{}` cannot be set by a client; use reasoning.…", change.key());
                 return Err(GatewayError::bad_request(message));
             }
@@ -223,10 +223,6 @@ impl Config {
         }
         Ok(settings)
     }
-}
-
-fn is_about_thinking(key: SettingKey) -> bool {
-    key.name().starts_with("reasoning.")
 }
 
 pub(crate) fn no_keys(listen: SocketAddr) -> HintedError {

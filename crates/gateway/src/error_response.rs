@@ -23,7 +23,9 @@ pub(crate) enum ErrorKind {
     UnknownModel,
     NoProviderKey,
     /// With the seconds until the limit is reset.
-    Limit { reset: u64 },
+    Limit {
+        reset: u64,
+    },
     TooLarge,
     BadRequest,
     UpstreamUnreachable,

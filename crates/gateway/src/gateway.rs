@@ -9,9 +9,9 @@ use aside_core::block::Time;
 use aside_core::protocol::Protocol;
 use aside_core::rules::LearnedRepairs;
 use aside_engine::Exchange;
+use aside_session::HintedError;
 use aside_session::log::{self, LogLevel};
 use aside_session::serve_table::ServeKey;
-use aside_session::HintedError;
 use aside_sim::RunningSimulator;
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -261,7 +261,8 @@ impl RequestContext {
             }
             Route::Receipt(id) => {
                 let found = self.gateway.receipts.find(&self.caller.tenant, &id);
-                let missing = || GatewayError::new(ErrorKind::NotFound, "there is no such receipt; see /aside/requests");
+                let missing =
+                    || GatewayError::new(ErrorKind::NotFound, "there is no such receipt; see /aside/requests");
                 found.map(|receipt| json_response(200, receipt.to_string())).ok_or_else(missing)
             }
             Route::Metrics => Ok(self.gateway.metrics_page()),
@@ -269,9 +270,7 @@ impl RequestContext {
                 let message = "nothing is served at this path; /pass/PROVIDER/… reaches everything else of a provider";
                 Err(GatewayError::new(ErrorKind::NotFound, message))
             }
-            Route::Root | Route::Hello | Route::Alive | Route::Ready | Route::WebSocket => {
-                Ok(text_response(200, ""))
-            }
+            Route::Root | Route::Hello | Route::Alive | Route::Ready | Route::WebSocket => Ok(text_response(200, "")),
         }
     }
 
@@ -327,7 +326,11 @@ impl RequestContext {
     /// What the client sets by the header `aside-set`.
     pub(crate) fn wanted_settings(&self) -> Vec<String> {
         let values = self.headers.get_all("aside-set").iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(';')).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+        values
+            .flat_map(|value| value.split(';'))
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect()
     }
 }
 

@@ -134,7 +134,7 @@ mod tests {
 
         let tokens = key(&["tokens=100/h", "thinking=50/day"]);
         assert!(limits.admit(&tokens, 10).is_ok());
-        let usage = Usage::default().with_input(40).with_output(59).with_reasoning(10);
+        let usage = Usage::default().with_input(40).with_output(59).with_thinking(10);
         limits.spend(&tokens, &Spent { usage, cost: None }, 10);
         assert!(limits.admit(&tokens, 20).is_ok(), "99 of 100");
         limits.spend(&tokens, &Spent { usage, cost: None }, 20);

@@ -20,7 +20,9 @@ impl RequestContext {
         if shape == ListShape::Anthropic {
             // Some clients show only names with `claude` in them.
             let others: Vec<ListedModel> = names.iter().filter(|model| !model.id.contains("claude")).cloned().collect();
-            names.extend(others.into_iter().map(|model| ListedModel { id: format!("{CLAUDE_PREFIX}{}", model.id), ..model }));
+            names.extend(
+                others.into_iter().map(|model| ListedModel { id: format!("{CLAUDE_PREFIX}{}", model.id), ..model }),
+            );
         }
         value_response(200, &list(shape, &names))
     }
@@ -35,7 +37,8 @@ impl RequestContext {
 
     pub(crate) async fn ollama_model(&self, body: Body) -> Result<GatewayResponse, GatewayError> {
         let body = self.read(body).await?;
-        let value: Value = serde_json::from_str(&body.text).map_err(|_| GatewayError::bad_request("the body is not JSON"))?;
+        let value: Value =
+            serde_json::from_str(&body.text).map_err(|_| GatewayError::bad_request("the body is not JSON"))?;
         let name = value.get("model").or_else(|| value.get("name")).and_then(Value::as_str);
         let missing = || GatewayError::new(ErrorKind::BadRequest, "no model is named; see /api/tags");
         self.model_page(ListShape::Ollama, name.ok_or_else(missing)?).await

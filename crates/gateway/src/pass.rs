@@ -51,8 +51,7 @@ impl RequestContext {
             headers.push(("content-encoding".to_owned(), encoding.to_owned()));
         }
         let bytes = read_bytes(body, &self.headers, self.config.serve.max_body).await?;
-        let request =
-            ForwardedRequest { method: &self.method, url: &url, headers: &headers, body: Bytes::from(bytes) };
+        let request = ForwardedRequest { method: &self.method, url: &url, headers: &headers, body: Bytes::from(bytes) };
         let failed = |error: aside_engine::http::CallError| {
             let what = target.redactor.clean(&error.to_string()).into_owned();
             GatewayError::new(ErrorKind::UpstreamUnreachable, what)

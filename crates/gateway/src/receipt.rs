@@ -137,9 +137,8 @@ impl Receipt {
                 "cacheWrite": usage.cache_write,
             })
         });
-        let attempt = |attempt: &UpstreamAttempt| {
-            json!({ "status": attempt.status, "ms": attempt.ms, "rule": attempt.rule })
-        };
+        let attempt =
+            |attempt: &UpstreamAttempt| json!({ "status": attempt.status, "ms": attempt.ms, "rule": attempt.rule });
         let rest = json!({
             "tenant": self.tenant,
             "shadow": self.shadow,
@@ -230,9 +229,8 @@ impl ReceiptLog {
     /// The newest of a tenant, of one client or of all.
     pub(crate) fn list(&self, tenant: &str, client: Option<&str>) -> Value {
         let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |receipt: &&StoredReceipt| {
-            receipt.tenant == tenant && client.is_none_or(|client| receipt.client == client)
-        };
+        let fits =
+            |receipt: &&StoredReceipt| receipt.tenant == tenant && client.is_none_or(|client| receipt.client == client);
         let found: Vec<&Value> =
             receipts.iter().rev().filter(fits).take(LIST_LENGTH).map(|receipt| &receipt.summary).collect();
         json!({ "requests": found, "next": null })

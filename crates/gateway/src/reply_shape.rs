@@ -35,9 +35,14 @@ pub(crate) struct ClientShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ThinkingPlace {
     /// A thinking block; in Chat, under this field.
-    Block { source: &'static str },
+    Block {
+        source: &'static str,
+    },
     /// Inside the answer.
-    Answer { before: &'static str, after: &'static str },
+    Answer {
+        before: &'static str,
+        after: &'static str,
+    },
     Nowhere,
 }
 
@@ -54,10 +59,9 @@ impl ClientShape {
                 ThinkingPlace::Block { source: "reasoning_details" }
             }
             (ThinkingShape::Reasoning, Protocol::OpenaiChat) => chat_field(&mut rules, "reasoning"),
-            (
-                ThinkingShape::ReasoningContent | ThinkingShape::Auto | ThinkingShape::Native,
-                Protocol::OpenaiChat,
-            ) => chat_field(&mut rules, "reasoning_content"),
+            (ThinkingShape::ReasoningContent | ThinkingShape::Auto | ThinkingShape::Native, Protocol::OpenaiChat) => {
+                chat_field(&mut rules, "reasoning_content")
+            }
             (
                 ThinkingShape::Auto
                 | ThinkingShape::Native
@@ -95,23 +99,30 @@ pub(crate) struct ReplyShaper<'a, M> {
 enum ShapedBlock {
     Same(BlockId),
     /// A thinking block. It gets a seal of ours when it ends.
-    Thinking { id: BlockId, has_text: bool },
+    Thinking {
+        id: BlockId,
+        has_text: bool,
+    },
     /// Thinking inside the answer.
     InAnswer(BlockId),
     /// Thinking that is left out. Its text is kept in case it turns out to be the answer.
-    LeftOut { text: String },
+    LeftOut {
+        text: String,
+    },
     /// A call whose arguments are collected, because the client expects another form.
-    Collected { id: BlockId, call_id: String, name: String, tool: ClientTool, arguments: String },
+    Collected {
+        id: BlockId,
+        call_id: String,
+        name: String,
+        tool: ClientTool,
+        arguments: String,
+    },
     Gone,
 }
 
 impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
     pub(crate) fn new(shape: &ClientShape, tools: &'a ToolNames, marks: M) -> ReplyShaper<'a, M> {
         ReplyShaper { place: shape.place, tools, marks, blocks: Vec::new(), n_out: 0 }
-    }
-
-    pub(crate) fn into_marks(self) -> M {
-        self.marks
     }
 
     pub(crate) fn take(&mut self, event: Event<'_>, out: &mut dyn Sink) {
@@ -278,22 +289,14 @@ impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
 }
 
 /// Writes a call in the form of the client's tool.
-fn write_collected(
-    block: BlockId,
-    call_id: &str,
-    name: &str,
-    tool: &ClientTool,
-    arguments: &str,
-    out: &mut dyn Sink,
-) {
+fn write_collected(block: BlockId, call_id: &str, name: &str, tool: &ClientTool, arguments: &str, out: &mut dyn Sink) {
     let (native, name, text) = match tool {
         ClientTool::Freeform => {
             let native = json!({ "type": "custom_tool_call", "call_id": call_id, "name": name });
             (native, name, freeform_input(arguments))
         }
         ClientTool::Namespaced { namespace, name } => {
-            let native =
-                json!({ "type": "function_call", "call_id": call_id, "namespace": namespace, "name": name });
+            let native = json!({ "type": "function_call", "call_id": call_id, "namespace": namespace, "name": name });
             (native, name.as_str(), arguments.to_owned())
         }
     };

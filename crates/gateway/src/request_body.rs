@@ -137,11 +137,7 @@ fn decompress(encoding: &str, bytes: &[u8], max: usize) -> Result<Vec<u8>, Gatew
     }
 }
 
-fn read_at_most(
-    reader: impl Read,
-    max: usize,
-    broken: impl Fn() -> GatewayError,
-) -> Result<Vec<u8>, GatewayError> {
+fn read_at_most(reader: impl Read, max: usize, broken: impl Fn() -> GatewayError) -> Result<Vec<u8>, GatewayError> {
     let mut out = Vec::new();
     let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
     reader.take(limit).read_to_end(&mut out).map_err(|_| broken())?;

@@ -24,7 +24,10 @@ pub(crate) enum Route {
     /// A WebSocket, which clients replace with HTTP after a 426.
     WebSocket,
     /// Anything else of a provider, as it is.
-    Pass { provider: String, rest: String },
+    Pass {
+        provider: String,
+        rest: String,
+    },
     Receipts,
     Receipt(String),
     Alive,

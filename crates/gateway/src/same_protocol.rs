@@ -10,7 +10,9 @@ use aside_core::event::{BlockOpening, Event, ProseKind, Sink};
 use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
-use aside_core::wire::{Decoder, Destination, Encoded, http_get, merge_body, read_request, request_path, with_model, with_turns_of};
+use aside_core::wire::{
+    Decoder, Destination, Encoded, http_get, merge_body, read_request, request_path, with_model, with_turns_of,
+};
 use aside_engine::ConnectionFailure;
 use aside_engine::exchange::read_refusal;
 use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply};
@@ -30,14 +32,29 @@ const MAX_HOLD: Duration = Duration::from_millis(50);
 
 /// Headers of a request or reply that concern one connection only.
 const HOP_BY_HOP: [&str; 9] = [
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
-    "upgrade", "proxy-connection",
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-connection",
 ];
 
 /// Headers of a client that the provider does not get: its key, and what does not fit the body that is sent.
 const NOT_FORWARDED: [&str; 10] = [
-    "host", "content-length", "content-encoding", "accept-encoding", "authorization", "x-api-key", "x-goog-api-key",
-    "api-key", "cookie", "expect",
+    "host",
+    "content-length",
+    "content-encoding",
+    "accept-encoding",
+    "authorization",
+    "x-api-key",
+    "x-goog-api-key",
+    "api-key",
+    "cookie",
+    "expect",
 ];
 
 /// What is sent to the provider.

@@ -11,8 +11,23 @@ use crate::provider_tables::TableReader;
 use crate::settings_file::SettingsFile;
 
 const KEYS: [&str; 17] = [
-    "listen", "store", "retention", "thinking", "record", "keys", "models", "sim", "origins", "hosts", "metrics",
-    "drain", "receipts", "durability", "keep_alive", "max_body", "connections",
+    "listen",
+    "store",
+    "retention",
+    "thinking",
+    "record",
+    "keys",
+    "models",
+    "sim",
+    "origins",
+    "hosts",
+    "metrics",
+    "drain",
+    "receipts",
+    "durability",
+    "keep_alive",
+    "max_body",
+    "connections",
 ];
 
 const KEY_KEYS: [&str; 6] = ["name", "hash", "tenant", "models", "limit", "pass"];
@@ -277,8 +292,13 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ServeTable, HintedError
         store: choice(&reader, "store", StoreChoice::parse, "\"sqlite\", \"none\" or \"postgres://…\"")?
             .unwrap_or(usual.store),
         retention: time(&reader, "retention")?.unwrap_or(usual.retention),
-        thinking: choice(&reader, "thinking", thinking, "auto, native, reasoning_content, reasoning, reasoning_details, tags, details or none")?
-            .unwrap_or(usual.thinking),
+        thinking: choice(
+            &reader,
+            "thinking",
+            thinking,
+            "auto, native, reasoning_content, reasoning, reasoning_details, tags, details or none",
+        )?
+        .unwrap_or(usual.thinking),
         record: recorded(&reader)?,
         keys: keys(&reader)?,
         models: aliases(&reader)?,
@@ -438,7 +458,9 @@ fn limits(item: Option<&Item>) -> Result<Vec<Limit>, String> {
     for (name, item) in table.iter() {
         let kind = LimitKind::parse(name).ok_or_else(|| format!("limit: use {}", LIMIT_KEYS.join(", ")))?;
         let limit = item.as_str().and_then(|text| Limit::parse(kind, text));
-        limits.push(limit.ok_or_else(|| format!("limit.{name}: expected NUMBER/WINDOW, such as \"60/m\" or \"2M/day\""))?);
+        limits.push(
+            limit.ok_or_else(|| format!("limit.{name}: expected NUMBER/WINDOW, such as \"60/m\" or \"2M/day\""))?,
+        );
     }
     Ok(limits)
 }

@@ -46,11 +46,9 @@ fn model_turns(protocol: Protocol, body: &str) -> Option<Vec<Range<usize>>> {
     let name = match protocol {
         Protocol::OpenaiResponses => "input",
         Protocol::Gemini => "contents",
-        Protocol::OpenaiChat
-        | Protocol::Anthropic
-        | Protocol::Ollama
-        | Protocol::Bedrock
-        | Protocol::Cohere => "messages",
+        Protocol::OpenaiChat | Protocol::Anthropic | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => {
+            "messages"
+        }
     };
     let list = member(Raw::of(body).ok()?, name).filter(|list| list.kind() == JsonKind::Array);
     let mut turns: Vec<Range<usize>> = Vec::new();
@@ -76,11 +74,9 @@ fn is_of_model(protocol: Protocol, element: Raw<'_>) -> bool {
             Some(kind) => !matches!(kind, "function_call_output" | "custom_tool_call_output"),
         },
         Protocol::Gemini => role.as_deref() == Some("model"),
-        Protocol::OpenaiChat
-        | Protocol::Anthropic
-        | Protocol::Ollama
-        | Protocol::Bedrock
-        | Protocol::Cohere => role.as_deref() == Some("assistant"),
+        Protocol::OpenaiChat | Protocol::Anthropic | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => {
+            role.as_deref() == Some("assistant")
+        }
     }
 }
 

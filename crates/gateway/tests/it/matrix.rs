@@ -29,7 +29,12 @@ fn reply() -> Reply {
     };
     let thinking = Thinking {
         content: ThinkingContent::Open { text: THOUGHT.to_owned() },
-        ..Thinking::default()
+        source: "thinking".to_owned(),
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native: None,
+        extra: Default::default(),
     };
     Reply {
         blocks: vec![
@@ -189,7 +194,8 @@ async fn g5_thinking_comes_in_the_shape_that_is_asked_for() {
     ];
     for (shape, expected) in cases {
         let running = Setup::new(format!("{}[serve]\nthinking = \"{shape}\"\n", config(&provider))).start().await;
-        let body = client_body(&dialects, Protocol::OpenaiChat, "to-anthropic/m1").replace("\"stream\":true", "\"stream\":false");
+        let body = client_body(&dialects, Protocol::OpenaiChat, "to-anthropic/m1")
+            .replace("\"stream\":true", "\"stream\":false");
         let answer = running.post("/v1/chat/completions", &[], body).await;
         assert!(answer.text().contains(&expected), "{shape}: {}", answer.text());
         assert!(answer.text().contains(inside), "{shape}: {}", answer.text());

@@ -82,7 +82,8 @@ async fn g4_error_bodies_pass_with_our_key_replaced() {
 async fn g4_a_broken_stream_breaks_for_the_client_too() {
     let piece = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n".to_vec();
     let provider =
-        Provider::start(move |_| Scripted { pieces: vec![piece.clone()], breaks_off: true, ..Scripted::stream("") }).await;
+        Provider::start(move |_| Scripted { pieces: vec![piece.clone()], breaks_off: true, ..Scripted::stream("") })
+            .await;
     let config = config(&provider, "openai-chat");
     let running = Setup::new(config.clone()).start().await;
     let body = r#"{"model":"up/m","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
