@@ -29,11 +29,11 @@ pub(crate) trait ReplyMarks {
 #[derive(Debug, Clone)]
 pub(crate) struct ClientShape {
     pub(crate) rules: Rules,
-    place: ThinkingPlace,
+    form: ThinkingForm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ThinkingPlace {
+enum ThinkingForm {
     /// A thinking block; in Chat, under this field.
     Block {
         source: &'static str,
@@ -50,13 +50,13 @@ impl ClientShape {
     /// None if no dialect speaks the protocol.
     pub(crate) fn of(dialects: &Dialects, protocol: Protocol, wanted: ThinkingShape) -> Option<ClientShape> {
         let mut rules = dialects.generic(protocol)?.rules(None).clone();
-        let place = match (wanted, protocol) {
-            (ThinkingShape::None, _) => ThinkingPlace::Nowhere,
-            (ThinkingShape::Tags, _) => ThinkingPlace::Answer { before: TAGS.0, after: TAGS.1 },
-            (ThinkingShape::Details, _) => ThinkingPlace::Answer { before: DETAILS.0, after: DETAILS.1 },
+        let form = match (wanted, protocol) {
+            (ThinkingShape::None, _) => ThinkingForm::Nowhere,
+            (ThinkingShape::Tags, _) => ThinkingForm::Answer { before: TAGS.0, after: TAGS.1 },
+            (ThinkingShape::Details, _) => ThinkingForm::Answer { before: DETAILS.0, after: DETAILS.1 },
             (ThinkingShape::ReasoningDetails, Protocol::OpenaiChat) => {
                 rules.read.details = Details::Openrouter;
-                ThinkingPlace::Block { source: "reasoning_details" }
+                ThinkingForm::Block { source: "reasoning_details" }
             }
             (ThinkingShape::Reasoning, Protocol::OpenaiChat) => chat_field(&mut rules, "reasoning"),
             (ThinkingShape::ReasoningContent | ThinkingShape::Auto | ThinkingShape::Native, Protocol::OpenaiChat) => {
@@ -74,20 +74,20 @@ impl ClientShape {
                 | Protocol::Ollama
                 | Protocol::Bedrock
                 | Protocol::Cohere,
-            ) => ThinkingPlace::Block { source: "thinking" },
+            ) => ThinkingForm::Block { source: "thinking" },
         };
-        Some(ClientShape { rules, place })
+        Some(ClientShape { rules, form })
     }
 }
 
-fn chat_field(rules: &mut Rules, field: &'static str) -> ThinkingPlace {
+fn chat_field(rules: &mut Rules, field: &'static str) -> ThinkingForm {
     rules.read.text = vec![field.to_owned()];
-    ThinkingPlace::Block { source: field }
+    ThinkingForm::Block { source: field }
 }
 
 /// Converts events. Blocks that are left out change the numbers of those that follow.
 pub(crate) struct ReplyShaper<'a, M> {
-    place: ThinkingPlace,
+    form: ThinkingForm,
     tools: &'a ToolNames,
     marks: M,
     blocks: Vec<ShapedBlock>,
@@ -122,7 +122,7 @@ enum ShapedBlock {
 
 impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
     pub(crate) fn new(shape: &ClientShape, tools: &'a ToolNames, marks: M) -> ReplyShaper<'a, M> {
-        ReplyShaper { place: shape.place, tools, marks, blocks: Vec::new(), n_out: 0 }
+        ReplyShaper { form: shape.form, tools, marks, blocks: Vec::new(), n_out: 0 }
     }
 
     pub(crate) fn take(&mut self, event: Event<'_>, out: &mut dyn Sink) {
@@ -173,15 +173,15 @@ impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
                 out.take(Event::Opened { block: id, opening });
                 ShapedBlock::Same(id)
             }
-            BlockOpening::Thinking { .. } => match self.place {
-                ThinkingPlace::Nowhere => ShapedBlock::LeftOut { text: String::new() },
-                ThinkingPlace::Answer { before, .. } => {
+            BlockOpening::Thinking { .. } => match self.form {
+                ThinkingForm::Nowhere => ShapedBlock::LeftOut { text: String::new() },
+                ThinkingForm::Answer { before, .. } => {
                     let id = self.next_id();
                     out.take(Event::Opened { block: id, opening: BlockOpening::Text });
                     out.take(Event::Grew { block: id, text: before });
                     ShapedBlock::InAnswer(id)
                 }
-                ThinkingPlace::Block { source } => {
+                ThinkingForm::Block { source } => {
                     let id = self.next_id();
                     let item = self.marks.item_id(block.0);
                     let opening = BlockOpening::Thinking { source, id: item.as_deref() };
@@ -226,7 +226,7 @@ impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
     }
 
     fn close(&mut self, block: BlockId, out: &mut dyn Sink) {
-        let place = self.place;
+        let form = self.form;
         if let Some(ShapedBlock::Thinking { id, has_text }) = self.at(block) {
             let (id, has_text) = (*id, *has_text);
             if let Some((kind, payload)) = self.marks.seal(block.0, has_text) {
@@ -239,7 +239,7 @@ impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
         match shaped {
             ShapedBlock::Same(id) => out.take(Event::Closed { block: *id }),
             ShapedBlock::InAnswer(id) => {
-                if let ThinkingPlace::Answer { after, .. } = place {
+                if let ThinkingForm::Answer { after, .. } = form {
                     out.take(Event::Grew { block: *id, text: after });
                 }
                 out.take(Event::Closed { block: *id });
@@ -254,7 +254,7 @@ impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
 
     /// Text turned out to be thinking, or the other way round, after a part of it was sent.
     fn refile(&mut self, block: BlockId, to: ProseKind, out: &mut dyn Sink) {
-        let place = self.place;
+        let form = self.form;
         let n_out = self.n_out;
         let Some(shaped) = self.at(block) else { return };
         match (&mut *shaped, to) {
@@ -270,7 +270,7 @@ impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
                 }
             }
             (ShapedBlock::InAnswer(id), ProseKind::Text) => {
-                if let ThinkingPlace::Answer { after, .. } = place {
+                if let ThinkingForm::Answer { after, .. } = form {
                     out.take(Event::Grew { block: *id, text: after });
                 }
                 *shaped = ShapedBlock::Same(*id);

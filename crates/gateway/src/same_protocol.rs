@@ -418,7 +418,21 @@ pub(crate) fn note_time(event: Event<'_>, timing: &mut Timing) {
         Event::Opened { opening: BlockOpening::Text | BlockOpening::ToolCall { .. }, .. } => {
             timing.first_answer.get_or_insert_with(Instant::now);
         }
-        _ => (),
+        Event::Opened { opening: BlockOpening::Unmodelled, .. }
+        | Event::Refiled { to: ProseKind::Text, .. }
+        | Event::Started { .. }
+        | Event::Item { .. }
+        | Event::Grew { .. }
+        | Event::Sealed { .. }
+        | Event::Identified { .. }
+        | Event::Restated { .. }
+        | Event::NativeItem { .. }
+        | Event::Closed { .. }
+        | Event::Extra { .. }
+        | Event::EmptyThinkingField { .. }
+        | Event::Usage(_)
+        | Event::Noted(_)
+        | Event::Ended(_) => (),
     }
 }
 

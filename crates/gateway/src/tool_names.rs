@@ -156,9 +156,9 @@ mod tests {
             .messages
             .iter()
             .flat_map(|message| &message.blocks)
-            .filter_map(|block| match block {
-                Block::ToolCall(call) => Some((call.name.clone(), call.arguments.clone())),
-                _ => None,
+            .filter_map(|block| {
+                let Block::ToolCall(call) = block else { return None };
+                Some((call.name.clone(), call.arguments.clone()))
             })
             .collect();
         let arguments = Arguments::Json(r#"{"input":"*** Begin\n\"x\""}"#.to_owned());

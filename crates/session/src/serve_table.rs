@@ -58,7 +58,7 @@ pub struct ServeTable {
     pub hosts: Vec<String>,
     /// A separate address for `/metrics`.
     pub metrics: Option<SocketAddr>,
-    /// How long running streams may go on after the first SIGTERM.
+    /// How long running streams may continue after the first SIGTERM.
     pub drain: Duration,
     pub receipts: ReceiptDetail,
     pub durability: Durability,
