@@ -7,10 +7,13 @@
 mod command;
 mod delta_joiner;
 mod delta_text;
+pub mod diff_lines;
 mod output;
 mod question;
 pub mod slash_commands;
 mod status;
+mod streamed_tokens;
+pub mod thinking_title;
 mod update;
 pub mod wording;
 
@@ -23,4 +26,5 @@ pub use delta_text::DeltaText;
 pub use output::CommandOutput;
 pub use question::{PendingQuestion, QuestionId};
 pub use status::{CompletionLists, CostSoFar, SessionCompletion, Status};
+pub use streamed_tokens::StreamedTokens;
 pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, Update};

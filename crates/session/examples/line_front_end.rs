@@ -126,9 +126,9 @@ impl LineFrontEnd {
             Update::Sending(_) | Update::Grew { .. } | Update::Item { .. } | Update::Sealed { .. } => (),
             Update::Refiled { .. } | Update::ClosedAsStreamed { .. } | Update::Closed { .. } => (),
             Update::Emptied { .. } | Update::Usage(_) | Update::ReplyEnded(_) | Update::ToolEnded(_) => (),
-            Update::Recorded(_) | Update::QuestionWithdrawn(_) | Update::Restored(_) => (),
+            Update::Recorded(_) | Update::QuestionWithdrawn(_) | Update::Restored(_) | Update::SessionStored(_) => (),
             Update::GoTo { .. } | Update::Status(_) | Update::CompletionLists(_) | Update::PromptHistory(_) => (),
-            Update::Ready | Update::Interrupt | Update::Quit | Update::Suspend => (),
+            Update::Ready | Update::Interrupt | Update::Quit | Update::Suspend | Update::MessageStored(_) => (),
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{PermissionMode, PermissionRules, Permissions, ProjectMemory, Toolbox, WorkingDir};
 use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Timeouts, Vocabularies, prompt};
 use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
+use aside_store::SessionId;
 
 use crate::error::{self, HintedError};
 use crate::log::{self, LogLevel};
@@ -39,6 +40,8 @@ pub struct SessionOptions {
     /// As PROVIDER/MODEL; by default the one of the stored session, the settings or the environment.
     pub model: Option<String>,
     pub choice: SessionChoice,
+    /// The id for a new session, from `SqliteStore::unused_id`; by default one is chosen.
+    pub new_id: Option<SessionId>,
     pub continuation: Continuation,
     /// The permission mode of tools; none offers no tools.
     pub tools: Option<PermissionMode>,
@@ -66,6 +69,7 @@ impl SessionOptions {
             user_folders,
             model: None,
             choice: SessionChoice::New,
+            new_id: None,
             continuation: Continuation::Itself,
             tools: Some(PermissionMode::Ask),
             trust: Trust::AsBefore,

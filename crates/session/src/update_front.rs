@@ -106,6 +106,11 @@ impl UpdateFront<Sender<front::Update>> {
         UpdateFront::new(updates, Delivery::Channel)
     }
 
+    /// Another sender for the same front end.
+    pub(crate) fn updates(&self) -> Sender<front::Update> {
+        self.sink.clone()
+    }
+
     pub(crate) fn send(&self, update: front::Update) {
         drop(self.sink.send(update));
     }
@@ -155,6 +160,7 @@ impl<S: UpdateSink> UpdateFront<S> {
                 limit: self.limit,
                 wants_thinking: self.wants_thinking || encoded.effort.is_some(),
                 notes: encoded.unmet.iter().chain(&encoded.notes).cloned().collect(),
+                messages: self.sent_messages.len(),
                 decisions: decision_rows(&self.sent_messages, &encoded.decisions),
             })),
             Update::Retrying { after, attempt, why } => front::Update::Retrying { after, attempt, why: why.to_owned() },

@@ -466,7 +466,8 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             Update::ToolEnded(result) => self.tool_ended(&result),
             // The exit code and its message tell how the turn ended.
             Update::TurnEnded(_) | Update::Sealed { .. } | Update::Usage(_) | Update::Recorded(_) => (),
-            // A single turn has neither commands nor a screen.
+            // A single turn has neither commands nor a screen, and ids are not printed.
+            Update::SessionStored(_) | Update::MessageStored(_) => (),
             Update::Restored(_)
             | Update::Undone(_)
             | Update::NotSent { .. }

@@ -54,10 +54,12 @@ fn update_name(update: &Update) -> &'static str {
         Update::Interrupt => "interrupt",
         Update::Quit => "quit",
         Update::Suspend => "suspend",
+        Update::SessionStored(_) => "sessionStored",
+        Update::MessageStored(_) => "messageStored",
     }
 }
 
-const N_UPDATES: usize = 32;
+const N_UPDATES: usize = 34;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
@@ -200,7 +202,13 @@ fn ends() -> Vec<TurnEnd> {
 fn updates() -> Vec<Update> {
     let block = BlockId(3);
     let text = |text: &str| text.to_owned();
-    let decisions = vec![DecisionRow { what: text("message 1"), action: text("sent"), why: text("kept") }];
+    let decisions = vec![DecisionRow {
+        message: 1,
+        block: Some(0),
+        what: text("message 1"),
+        action: text("sent"),
+        why: text("kept"),
+    }];
     let sending = Sending {
         step: 2,
         model: text("acme/deep"),
@@ -209,6 +217,7 @@ fn updates() -> Vec<Update> {
         limit: Some(100),
         wants_thinking: true,
         notes: vec![text("lowered")],
+        messages: 4,
         decisions,
     };
     let call = ToolCall {
@@ -258,6 +267,8 @@ fn updates() -> Vec<Update> {
         Update::Interrupt,
         Update::Quit,
         Update::Suspend,
+        Update::SessionStored(text("k3f9")),
+        Update::MessageStored(7),
     ];
     updates.extend(blocks().into_iter().map(|value| Update::Closed { block, value: Box::new(value) }));
     updates.extend(NoteCode::ALL.map(|code| Update::Noted(Note::new(code, text("odd")))));

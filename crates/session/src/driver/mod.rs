@@ -57,6 +57,8 @@ pub struct Driver {
     store: Option<Arc<SqliteStore>>,
     stored_repairs: StoredRepairs,
     saving: Saving,
+    /// The id for the first new session.
+    new_id: Option<SessionId>,
     /// The recording started by `/record`.
     recording: Option<Recording>,
     /// The last listed items, for `/open NUMBER`.
@@ -182,6 +184,7 @@ impl Driver {
             continuation,
             store,
             saving: options.saving,
+            new_id: options.new_id.clone(),
             recording: None,
             listed: Vec::new(),
             recorder: None,
@@ -382,7 +385,7 @@ impl Driver {
         let wants_recorder = self.recorder.is_none() && self.saving == Saving::On;
         let Some(store) = self.store.clone().filter(|_| wants_recorder) else { return };
         match self.try_open_recorder(store, new) {
-            Ok(recorder) => self.recorder = Some(recorder),
+            Ok(recorder) => self.recorder = Some(recorder.with_updates(self.front.updates())),
             Err(error) => {
                 self.store = None;
                 let what = format!("this session is not saved: {error}");
@@ -402,6 +405,7 @@ impl Driver {
             stored = Some(copy);
         }
         self.continuation = Continuation::Itself;
+        let new = NewSession { id: self.new_id.take().filter(|_| stored.is_none()), ..new };
         let session = &self.active.session;
         SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())
     }

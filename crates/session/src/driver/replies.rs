@@ -115,7 +115,14 @@ pub(crate) fn decision_rows(messages: &[Message], decisions: &[Decision]) -> Vec
             Some(_) => format!("message {}", decision.message),
             None => format!("message {}: no thinking", decision.message),
         };
-        DecisionRow { what, action: decision_action(decision.action).to_owned(), why: decision.reason.rule() }
+        let Decision { message, block, .. } = *decision;
+        DecisionRow {
+            message,
+            block,
+            what,
+            action: decision_action(decision.action).to_owned(),
+            why: decision.reason.rule(),
+        }
     };
     decisions.iter().filter(is_shown).map(row).collect()
 }

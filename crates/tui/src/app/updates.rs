@@ -100,6 +100,8 @@ impl App {
             Update::PromptHistory(sent) => self.composer.prepend_history(sent),
             // The screen notices the end of a turn by itself.
             Update::Ready => (),
+            // It shows no ids.
+            Update::SessionStored(_) | Update::MessageStored(_) => (),
             Update::Interrupt => return self.stop(),
             Update::Quit => return vec![Command::Quit],
             Update::Suspend => return vec![Command::Terminal(TerminalAction::Suspend)],

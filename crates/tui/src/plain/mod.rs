@@ -224,7 +224,11 @@ impl PlainSession {
             // Nothing left to print for these.
             Update::Recorded(_) | Update::Usage(_) | Update::Sealed { .. } => (),
             // A line terminal handles keys and suspending itself.
-            Update::CompletionLists(_) | Update::PromptHistory(_) | Update::Suspend => (),
+            Update::SessionStored(_)
+            | Update::MessageStored(_)
+            | Update::CompletionLists(_)
+            | Update::PromptHistory(_)
+            | Update::Suspend => (),
             // Printed lines cannot be scrolled to.
             Update::GoTo { .. } => (),
         }

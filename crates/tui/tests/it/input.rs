@@ -427,7 +427,12 @@ fn t11_an_effort_that_differs_from_the_setting_warns() {
 #[test]
 fn the_decisions_about_thinking_can_be_shown() {
     let mut term = TestTerminal::new(80, 20);
-    let row = DecisionRow { what: "turn 1, thought 1".into(), action: "dropped".into(), why: "another maker".into() };
+    let row = DecisionRow {
+        what: "turn 1, thought 1".into(),
+        action: "dropped".into(),
+        why: "another maker".into(),
+        ..DecisionRow::default()
+    };
     let sending = Sending { decisions: vec![row], ..Sending::default() };
     term.update(Update::Sending(Box::new(sending)));
     term.update(Update::TurnEnded(TurnEnd::Answered));
