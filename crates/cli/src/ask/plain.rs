@@ -471,6 +471,7 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             Update::Restored(_)
             | Update::Undone(_)
             | Update::NotSent { .. }
+            | Update::NotSteered { .. }
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)

@@ -31,6 +31,8 @@ pub(super) fn title(command: &Command) -> Option<String> {
         // The reply is a self-explanatory line, or there is none.
         Command::Query(Some(_))
         | Command::Prompt(_)
+        | Command::Steer(_)
+        | Command::Mode(_)
         | Command::Interrupt
         | Command::AnswerNow
         | Command::Answer { .. }
