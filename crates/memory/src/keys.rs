@@ -47,6 +47,16 @@ impl KeyKind {
     }
 }
 
+/// Whether a turn is unlikely to be equal to another by chance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Distinctive {
+    No,
+    /// Because of its text.
+    WithText,
+    /// Because of its arguments, even without its text.
+    Always,
+}
+
 /// The keys of one assistant turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TurnKeys {
@@ -70,17 +80,14 @@ pub(crate) struct TurnKeys {
     pub(crate) n_calls: usize,
     /// The ids of its calls cannot belong to another turn.
     pub(crate) has_unique_ids: bool,
-    /// Unlikely to be equal to another turn by chance.
-    pub(crate) is_distinctive: bool,
-    /// Even without its text.
-    has_distinctive_arguments: bool,
+    distinctive: Distinctive,
 }
 
 impl TurnKeys {
     /// The keys to look up for a turn of a request.
     pub(crate) fn lookup(&self, tenant: &Tenant, session: Option<&str>) -> Vec<(KeyKind, Key)> {
         let mut keys = self.keys_of_ids();
-        keys.extend(self.keys_of_turn(tenant, self.turn, self.is_distinctive, session));
+        keys.extend(self.keys_of_turn(tenant, self.turn, self.distinctive != Distinctive::No, session));
         keys.push((KeyKind::Interrupted, self.interrupted_key(tenant)));
         // The first turn of a history may have had others before it.
         let other = if self.is_first { KeyKind::Chain } else { KeyKind::Question };
@@ -91,9 +98,9 @@ impl TurnKeys {
     /// The keys to store for a reply, apart from those of minted ids.
     pub(crate) fn to_store(&self, tenant: &Tenant, session: Option<&str>, is_interrupted: bool) -> Vec<(KeyKind, Key)> {
         let mut keys: Vec<(KeyKind, Key)> = self.call_ids.map(|key| (KeyKind::CallIds, key)).into_iter().collect();
-        keys.extend(self.keys_of_turn(tenant, self.turn, self.is_distinctive, session));
+        keys.extend(self.keys_of_turn(tenant, self.turn, self.distinctive != Distinctive::No, session));
         if let Some(bare) = self.bare_turn {
-            keys.extend(self.keys_of_turn(tenant, bare, self.has_distinctive_arguments, session));
+            keys.extend(self.keys_of_turn(tenant, bare, self.distinctive == Distinctive::Always, session));
         }
         if is_interrupted {
             keys.push((KeyKind::Interrupted, self.interrupted_key(tenant)));
@@ -218,8 +225,11 @@ pub(crate) fn turn_keys(tenant: &Tenant, at: usize, message: &Message, before: &
         minted: calls.iter().filter_map(|(call, _)| minted_key(tenant, call.id.as_str())).collect(),
         n_calls: calls.len(),
         has_unique_ids: calls.iter().all(|(call, _)| is_unique_id(call.id.as_str())),
-        is_distinctive: text.len() >= DISTINCTIVE_TEXT || argument_bytes >= DISTINCTIVE_ARGUMENTS,
-        has_distinctive_arguments: argument_bytes >= DISTINCTIVE_ARGUMENTS,
+        distinctive: match (argument_bytes >= DISTINCTIVE_ARGUMENTS, text.len() >= DISTINCTIVE_TEXT) {
+            (true, _) => Distinctive::Always,
+            (false, true) => Distinctive::WithText,
+            (false, false) => Distinctive::No,
+        },
     }
 }
 
