@@ -69,7 +69,11 @@ impl Sent {
                 .into_iter()
                 .flat_map(|block| match block {
                     Block::Text(old) => change(&old.text).iter().map(|new| text(new)).collect(),
-                    other => vec![other],
+                    other @ (Block::Thinking(_)
+                    | Block::ToolCall(_)
+                    | Block::ToolResult(_)
+                    | Block::Media(_)
+                    | Block::Unmodelled(_)) => vec![other],
                 })
                 .collect();
         }
@@ -212,7 +216,7 @@ fn look_alike(n: usize, sealed: bool, owner: &str) -> Vec<Message> {
     };
     // A sixth of them is equal in everything. The others differ in one place each.
     let own = |kind: usize, words: &str| if n % 6 == kind { format!("{words} ({n})") } else { words.to_owned() };
-    let id = if n % 2 == 0 { "call_1" } else { "call_00_x8Bq2LmVf3kZ" };
+    let id = if n.is_multiple_of(2) { "call_1" } else { "call_00_x8Bq2LmVf3kZ" };
     vec![
         user(&own(1, "How deep is berth 4?")),
         assistant(vec![
