@@ -29,9 +29,6 @@ const NAMED_KEY: &str = "named_key";
 pub(super) struct Diagnosis {
     pub(super) row: String,
     pub(super) ladder: Vec<AppliedRepair>,
-    /// The provider reports a fault of requests. If the request does not have
-    /// it, it may be accepted as it is.
-    pub(super) is_fault: bool,
 }
 
 /// What a refusal of this request means, if it is about thinking. The catalogue
@@ -52,10 +49,10 @@ pub(super) fn diagnose(catalogue: &[ErrorRow], error: &ProviderError, refused: &
         {
             ladder.insert(0, Repair::OmitOff.into());
         }
-        return Some(Diagnosis { row: row.id.clone(), ladder, is_fault: row.fault.is_some() });
+        return Some(Diagnosis { row: row.id.clone(), ladder });
     }
     let ladder = named_key::repairs_for_named_key(error.status, &error.message, refused);
-    (!ladder.is_empty()).then(|| Diagnosis { row: NAMED_KEY.to_owned(), ladder, is_fault: false })
+    (!ladder.is_empty()).then(|| Diagnosis { row: NAMED_KEY.to_owned(), ladder })
 }
 
 /// The error row for a refusal, if it is about thinking. Rows that depend on the
