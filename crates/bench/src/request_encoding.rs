@@ -95,7 +95,7 @@ const DIALECT: &str = "generic";
 const MODEL: &str = "some-model";
 
 fn origin() -> Origin {
-    Origin { dialect: Some(DIALECT.to_owned()), model: Some(MODEL.to_owned()), ..Origin::default() }
+    Origin::default().with_dialect(DIALECT.to_owned()).with_model(MODEL.to_owned())
 }
 
 fn append_turn(history: &mut History, thought: &str) {

@@ -135,7 +135,7 @@ fn decode_file(
     }
     if !arguments.events {
         let layout = if label.is_some() { JsonLayout::OneLine } else { JsonLayout::Indented };
-        let origin = plan.origin.map(|origin| Origin { model: reply.model.clone(), ..origin });
+        let origin = plan.origin.map(|origin| origin.with_model(reply.model.clone()));
         writeln!(out, "{}", json::reply(&reply, origin.as_ref(), label, layout)).context("cannot write the result")?;
     }
     Ok(if reply.end.error.is_some() { ExitStatus::ProviderFailed } else { ExitStatus::Done })
@@ -235,11 +235,8 @@ fn plan(
         Some("auto") => model.as_deref().and_then(|model| dialects.made_by(protocol, model)),
         _ => named,
     };
-    let origin = resolved.map(|dialect| Origin {
-        provider: Some(dialect.id.clone()),
-        dialect: Some(dialect.id.clone()),
-        ..Origin::default()
-    });
+    let origin =
+        resolved.map(|dialect| Origin::default().with_provider(dialect.id.clone()).with_dialect(dialect.id.clone()));
     let dialect = match resolved {
         Some(dialect) => dialect,
         None => generic(protocol)?,

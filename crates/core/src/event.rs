@@ -165,7 +165,14 @@ pub enum RestatedPart {
 }
 
 /// Token counts from the provider. Unknown is not zero.
+///
+/// ```
+/// use aside_core::Usage;
+/// let usage = Usage::default().with_input(1200).with_output(80);
+/// assert_eq!(usage.cached, None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Usage {
     /// Tokens of the request, as the provider counts them. Some leave cached
     /// ones out.
@@ -181,6 +188,41 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Sets the tokens of the request.
+    #[must_use]
+    pub fn with_input(mut self, input: impl Into<Option<u64>>) -> Usage {
+        self.input = input.into();
+        self
+    }
+
+    /// Sets the tokens of the reply.
+    #[must_use]
+    pub fn with_output(mut self, output: impl Into<Option<u64>>) -> Usage {
+        self.output = output.into();
+        self
+    }
+
+    /// Sets the tokens of the thinking.
+    #[must_use]
+    pub fn with_thinking(mut self, thinking: impl Into<Option<u64>>) -> Usage {
+        self.reasoning = thinking.into();
+        self
+    }
+
+    /// Sets the tokens that were read from the cache.
+    #[must_use]
+    pub fn with_cached(mut self, cached: impl Into<Option<u64>>) -> Usage {
+        self.cached = cached.into();
+        self
+    }
+
+    /// Sets the tokens that were written to the cache.
+    #[must_use]
+    pub fn with_cache_write(mut self, cache_write: impl Into<Option<u64>>) -> Usage {
+        self.cache_write = cache_write.into();
+        self
+    }
+
     /// Later values replace earlier ones. A missing value changes nothing.
     pub fn update(&mut self, later: Usage) {
         self.input = later.input.or(self.input);
@@ -240,7 +282,14 @@ pub enum Ending {
 }
 
 /// An error reported by a provider.
+///
+/// ```
+/// use aside_core::ProviderError;
+/// let error = ProviderError::new("overloaded").with_status(529);
+/// assert_eq!(error.code, None);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ProviderError {
     /// The provider's words.
     pub message: String,
@@ -250,13 +299,49 @@ pub struct ProviderError {
     pub status: Option<u16>,
 }
 
+impl ProviderError {
+    /// An error with neither a code nor a status.
+    pub fn new(message: impl Into<String>) -> ProviderError {
+        ProviderError { message: message.into(), code: None, status: None }
+    }
+
+    /// Replaces the provider's words.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> ProviderError {
+        self.message = message.into();
+        self
+    }
+
+    /// Sets the provider's machine-readable code.
+    #[must_use]
+    pub fn with_code(mut self, code: impl Into<Option<String>>) -> ProviderError {
+        self.code = code.into();
+        self
+    }
+
+    /// Sets the HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: impl Into<Option<u16>>) -> ProviderError {
+        self.status = status.into();
+        self
+    }
+}
+
 /// A notice that does not stop the turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Note {
     /// The kind of problem, for programs.
     pub code: NoteCode,
     /// What happened, for people.
     pub message: String,
+}
+
+impl Note {
+    /// A notice of this kind.
+    pub fn new(code: NoteCode, message: impl Into<String>) -> Note {
+        Note { code, message: message.into() }
+    }
 }
 
 /// The kinds of notes.

@@ -37,7 +37,7 @@
 //! let reply = fold.finish(); // blocks, usage, ending, notes
 //!
 //! // Record its origin, add the tool result, and build the next request.
-//! let origin = Origin { provider: Some("deepseek".into()), model: Some(model.into()), ..Origin::default() };
+//! let origin = Origin::default().with_provider("deepseek".to_owned()).with_model(model.to_owned());
 //! let reply = Message::from_reply(reply, Some(origin.clone()));
 //! let result = ToolResult { id: "call_00_berth4depth".into(), name: "depth".into(), content: "4 m".into(), media: vec![], is_error: false };
 //! let results = Message::new(Role::Tool, vec![Block::ToolResult(result)]);

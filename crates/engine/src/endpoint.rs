@@ -54,13 +54,12 @@ impl fmt::Debug for Secret {
 impl Endpoint {
     /// The origin of replies from this endpoint.
     pub fn origin(&self) -> Origin {
-        Origin {
-            provider: Some(self.provider.clone()),
-            dialect: Some(self.dialect.id.clone()),
-            model: Some(self.model.clone()),
-            endpoint: self.origin_url.clone(),
-            account: self.account.clone(),
-        }
+        Origin::default()
+            .with_provider(self.provider.clone())
+            .with_dialect(self.dialect.id.clone())
+            .with_model(self.model.clone())
+            .with_endpoint(self.origin_url.clone())
+            .with_account(self.account.clone())
     }
 
     /// The key under which repairs are learned.

@@ -57,8 +57,9 @@ impl Redactor {
     }
 
     pub(crate) fn error(&self, error: ProviderError) -> ProviderError {
-        let code = error.code.map(|code| self.clean(&code).into_owned());
-        ProviderError { message: self.clean(&error.message).into_owned(), code, ..error }
+        let message = self.clean(&error.message).into_owned();
+        let code = error.code.as_deref().map(|code| self.clean(code).into_owned());
+        error.with_message(message).with_code(code)
     }
 
     pub(crate) fn end(&self, end: &ReplyEnd) -> ReplyEnd {
@@ -66,7 +67,9 @@ impl Redactor {
     }
 
     pub(crate) fn note(&self, note: &Note) -> Note {
-        Note { message: self.clean(&note.message).into_owned(), ..note.clone() }
+        let mut cleaned = note.clone();
+        cleaned.message = self.clean(&note.message).into_owned();
+        cleaned
     }
 
     /// A redactor for bytes that arrive in chunks.

@@ -48,7 +48,7 @@ mod tests {
     }
 
     fn usage(input: u64) -> Usage {
-        Usage { input: Some(input), ..Usage::default() }
+        Usage::default().with_input(input)
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Provider {
             ProviderEndpoint::At(url) => Some(url.clone()),
             ProviderEndpoint::BuiltInSimulator | ProviderEndpoint::Missing { .. } => None,
         };
-        Origin { provider: Some(self.id.clone()), endpoint, ..Origin::default() }
+        Origin::default().with_provider(self.id.clone()).with_endpoint(endpoint)
     }
 
     /// Sets the defaults of this model, in a layer below all user settings.

@@ -91,7 +91,7 @@ impl RequestCheck<'_> {
     }
 
     pub(crate) fn refusal_with(&self, status: u16, message: &str) -> RefusalResponse {
-        let error = ProviderError { message: message.to_owned(), code: None, status: Some(status) };
+        let error = ProviderError::new(message).with_status(status);
         RefusalResponse { status, headers: Vec::new(), body: error_reply(self.dialect.protocol, &error) }
     }
 
@@ -108,7 +108,7 @@ impl RequestCheck<'_> {
             message = row.texts.first().cloned().unwrap_or_default();
         }
         let status = row.status.first().copied().unwrap_or(400);
-        let error = ProviderError { message, code: row.code.clone(), status: Some(status) };
+        let error = ProviderError::new(message).with_code(row.code.clone()).with_status(status);
         RefusalResponse { status, headers: Vec::new(), body: error_reply(self.dialect.protocol, &error) }
     }
 

@@ -302,13 +302,9 @@ impl<'a> ReplyBuilder<'a> {
     pub(crate) fn finish(mut self, ending: Ending, input: u64, thinking_is_output: bool) -> Vec<TimelineStep> {
         self.add_text(fixed_text(""));
         let output = self.other_tokens + if thinking_is_output { self.thinking_tokens } else { 0 };
-        self.timeline.push(TimelineStep::Usage(Usage {
-            input: Some(input),
-            output: Some(output),
-            reasoning: Some(self.thinking_tokens),
-            cached: Some(0),
-            cache_write: None,
-        }));
+        self.timeline.push(TimelineStep::Usage(
+            Usage::default().with_input(input).with_output(output).with_thinking(self.thinking_tokens).with_cached(0),
+        ));
         let ending = if self.cut_short { Ending::Length } else { ending };
         self.timeline.push(TimelineStep::Ended(ReplyEnd { ending, error: None }));
         self.timeline

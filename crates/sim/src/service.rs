@@ -465,7 +465,7 @@ impl HttpResponse {
     }
 
     fn coded_error(protocol: Protocol, status: u16, code: Option<&str>, message: String) -> HttpResponse {
-        let error = ProviderError { message, code: code.map(str::to_owned), status: Some(status) };
+        let error = ProviderError::new(message).with_code(code.map(str::to_owned)).with_status(status);
         HttpResponse::with_body(status, JSON, error_reply(protocol, &error))
     }
 
@@ -505,7 +505,7 @@ fn status_response(protocol: Protocol, status: u16) -> HttpResponse {
         500..600 => ("the server had an error (simulated)", "server_error"),
         _ => ("the request was refused (simulated)", "invalid_request_error"),
     };
-    let error = ProviderError { message: message.to_owned(), code: Some(code.to_owned()), status: Some(status) };
+    let error = ProviderError::new(message).with_code(code.to_owned()).with_status(status);
     let mut response = HttpResponse::with_body(status, JSON, error_reply(protocol, &error));
     if status == 429 {
         response.headers.push(("retry-after".to_owned(), "1".to_owned()));

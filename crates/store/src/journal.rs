@@ -290,10 +290,10 @@ impl JournalEvent {
             }
             Event::Closed { block } => JournalEvent::Closed(block.0, at),
             Event::EmptyThinkingField { field } => JournalEvent::Seen(field.to_owned()),
-            Event::Usage(Usage { input, output, reasoning, cached, cache_write: None }) => {
+            Event::Usage(Usage { input, output, reasoning, cached, cache_write: None, .. }) => {
                 JournalEvent::Usage(input, output, reasoning, cached)
             }
-            Event::Usage(Usage { input, output, reasoning, cached, cache_write: Some(written) }) => {
+            Event::Usage(Usage { input, output, reasoning, cached, cache_write: Some(written), .. }) => {
                 JournalEvent::UsageWithWrites(input, output, reasoning, cached, written)
             }
             Event::Extra { block, value: ExtraValue { name, member, json, continues } } => JournalEvent::Extra {
@@ -305,7 +305,7 @@ impl JournalEvent {
             },
             Event::Ended(ReplyEnd { ending, error }) => JournalEvent::Ended {
                 e: StoredEnding::of(ending),
-                error: error.clone().map(|ProviderError { message, code, status }| (message, code, status)),
+                error: error.clone().map(|ProviderError { message, code, status, .. }| (message, code, status)),
             },
             Event::Noted(_) => return None,
         })
@@ -348,26 +348,25 @@ impl JournalEvent {
                 Event::Closed { block: BlockId(*b) }
             }
             JournalEvent::Seen(field) => Event::EmptyThinkingField { field },
-            JournalEvent::Usage(input, output, reasoning, cached) => Event::Usage(Usage {
-                input: *input,
-                output: *output,
-                reasoning: *reasoning,
-                cached: *cached,
-                cache_write: None,
-            }),
-            JournalEvent::UsageWithWrites(input, output, reasoning, cached, written) => Event::Usage(Usage {
-                input: *input,
-                output: *output,
-                reasoning: *reasoning,
-                cached: *cached,
-                cache_write: Some(*written),
-            }),
+            JournalEvent::Usage(input, output, reasoning, cached) => Event::Usage(
+                Usage::default().with_input(*input).with_output(*output).with_thinking(*reasoning).with_cached(*cached),
+            ),
+            JournalEvent::UsageWithWrites(input, output, reasoning, cached, written) => Event::Usage(
+                Usage::default()
+                    .with_input(*input)
+                    .with_output(*output)
+                    .with_thinking(*reasoning)
+                    .with_cached(*cached)
+                    .with_cache_write(*written),
+            ),
             JournalEvent::Extra { block, name, member, json, continues } => {
                 let value = ExtraValue { name, member: member.as_deref(), json, continues: *continues };
                 Event::Extra { block: block.map(BlockId), value }
             }
             JournalEvent::Ended { e, error } => {
-                let error = error.clone().map(|(message, code, status)| ProviderError { message, code, status });
+                let error = error
+                    .clone()
+                    .map(|(message, code, status)| ProviderError::new(message).with_code(code).with_status(status));
                 return play(fold, Event::Ended(&ReplyEnd { ending: e.ending(), error }));
             }
         };

@@ -179,7 +179,7 @@ mod tests {
     fn reply(input: Option<u64>, output: Option<u64>, reasoning: Option<u64>, cached: Option<u64>) -> ReplyUsage {
         ReplyUsage {
             origin: Origin::default(),
-            usage: Usage { input, output, reasoning, cached, cache_write: None },
+            usage: Usage::default().with_input(input).with_output(output).with_thinking(reasoning).with_cached(cached),
             thinking_guess: 40,
             answer_guess: 10,
             took_ms: None,

@@ -134,7 +134,7 @@ impl Script {
         self.send(2)?;
         self.thought(BlockId(0), "That worked. Now I say so.", 20)?;
         self.text(BlockId(1), ANSWER, 10)?;
-        self.tell(Update::Usage(Usage { input: Some(12_345), output: Some(900), ..Usage::default() }))?;
+        self.tell(Update::Usage(Usage::default().with_input(12_345).with_output(900)))?;
         self.tell(Update::ReplyEnded(ReplyEnd { ending: Ending::Stop, error: None }))?;
         self.tell(Update::TurnEnded(TurnEnd::Answered))
     }

@@ -101,7 +101,7 @@ fn thinking_block(dialect: &Dialect, rules: &Rules, plan: &StepPlan) -> Block {
 
 fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
     let rules = dialect.rules(Some("m"));
-    let origin = Origin { dialect: Some(dialect.id.clone()), ..Origin::default() };
+    let origin = Origin::default().with_dialect(dialect.id.clone());
     let mut messages = vec![Message::new(Role::System, vec![text("Be brief.")])];
     for (at, plan) in plans.iter().enumerate() {
         if let Some(question) = plan.question.as_ref().or((at == 0).then_some(&plan.answer)) {

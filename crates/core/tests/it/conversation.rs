@@ -12,7 +12,7 @@ fn the_output_of_decode_reads_back_as_the_same_blocks() {
     let mut n_blocks = 0;
     for (name, protocol, bytes) in fixture_responses() {
         let (reply, _) = decode(protocol, &generic_rules(protocol), &bytes, usize::MAX);
-        let origin = Origin { dialect: Some("d".to_owned()), model: reply.model.clone(), ..Origin::default() };
+        let origin = Origin::default().with_dialect("d".to_owned()).with_model(reply.model.clone());
         let line = json::reply(&reply, Some(&origin), None, JsonLayout::OneLine);
         let conversation = Conversation::parse(&line).unwrap_or_else(|error| panic!("{name}: {error}\n{line}"));
         let branch = conversation.history.branch();

@@ -49,7 +49,7 @@ impl EncodeSetup {
 
     fn request<T>(&self, messages: &[Message], build: impl FnOnce(&Request<'_>) -> T) -> T {
         let messages: Vec<&Message> = messages.iter().collect();
-        let target = Origin { provider: Some("acme".into()), ..Origin::default() };
+        let target = Origin::default().with_provider("acme".to_owned());
         build(
             &Request::new(&self.dialects, self.dialects.get("acme").unwrap(), "m1", &target, &self.settings)
                 .with_messages(&messages)
@@ -72,12 +72,7 @@ impl EncodeSetup {
 }
 
 fn acme() -> Origin {
-    Origin {
-        provider: Some("acme".into()),
-        dialect: Some("acme".into()),
-        model: Some("m1".into()),
-        ..Origin::default()
-    }
+    Origin::default().with_provider("acme".to_owned()).with_dialect("acme".to_owned()).with_model("m1".to_owned())
 }
 
 fn thinking_block(text: &str) -> Block {
@@ -285,7 +280,7 @@ fn the_switch_that_keeps_history_is_sent_when_history_is() {
 
 #[test]
 fn e8_thinking_of_another_provider_is_not_sent_but_is_sent_to_its_own_again() {
-    let foreign = Origin { dialect: Some("other".into()), ..Origin::default() };
+    let foreign = Origin::default().with_dialect("other".to_owned());
     let mut messages = three_turns();
     messages[1].origin = Some(foreign);
     messages[3].origin = None;

@@ -137,7 +137,7 @@ fn call(id: &str, argument: &str) -> Block {
 fn reply(shape: ReplyShape, source: &str, words: &[String], sealed: bool, usage: Usage) -> Reply {
     let word = |at: usize| words[at % words.len()].as_str();
     let seal = sealed.then_some((SealKind::Signature, "c2lnbmVkLTE="));
-    let error = ProviderError { message: word(3).to_owned(), code: Some("overloaded".to_owned()), status: None };
+    let error = ProviderError::new(word(3)).with_code("overloaded".to_owned());
     let (blocks, ending) = match shape {
         ReplyShape::NoThinking => (vec![text(word(0))], Ending::Stop),
         ReplyShape::ThinkingThenText => (vec![thinking_block(source, word(0), seal), text(word(1))], Ending::Stop),
@@ -251,9 +251,9 @@ fn seals(reply: &Reply) -> Vec<String> {
 /// The counters that the protocol has.
 fn counted(protocol: Protocol, usage: Usage) -> Usage {
     match protocol {
-        Protocol::Ollama => Usage { reasoning: None, cached: None, cache_write: None, ..usage },
-        Protocol::Bedrock => Usage { reasoning: None, ..usage },
-        Protocol::Gemini | Protocol::Cohere => Usage { cache_write: None, ..usage },
+        Protocol::Ollama => usage.with_thinking(None).with_cached(None).with_cache_write(None),
+        Protocol::Bedrock => usage.with_thinking(None),
+        Protocol::Gemini | Protocol::Cohere => usage.with_cache_write(None),
         Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Anthropic => usage,
     }
 }
@@ -277,7 +277,7 @@ proptest! {
     ) {
         let sources = sources(protocol, &rules);
         let source = &sources[source.index(sources.len())];
-        let usage = Usage { input: Some(31), output: Some(12), reasoning: Some(7), cached: Some(5), cache_write: Some(3) };
+        let usage = Usage::default().with_input(31).with_output(12).with_thinking(7).with_cached(5).with_cache_write(3);
         let wanted = reply(shape, source, &words, sealed, usage);
         let bytes = write_stream(protocol, &rules, &wanted, &cuts);
         let (got, outcome) = decode(protocol, &rules, &bytes, usize::MAX);

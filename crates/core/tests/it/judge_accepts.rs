@@ -39,12 +39,7 @@ pub(crate) const SHAPES: [HistoryShape; 7] = [
 ];
 
 fn origin(dialect: &Dialect, model: &str) -> Origin {
-    Origin {
-        provider: Some(dialect.id.clone()),
-        dialect: Some(dialect.id.clone()),
-        model: Some(model.to_owned()),
-        ..Origin::default()
-    }
+    Origin::default().with_provider(dialect.id.clone()).with_dialect(dialect.id.clone()).with_model(model.to_owned())
 }
 
 pub(crate) fn text(words: &str) -> Block {
@@ -111,7 +106,7 @@ pub(crate) fn step(dialect: &Dialect, model: &str, shape: HistoryShape, n: usize
         HistoryShape::TwoThoughts => vec![thinking_block(SECRET), text("R"), second(SECRET), call(dialect, "c1")],
         HistoryShape::EncryptedOnly => vec![thinking_block(""), call(dialect, "c1")],
     };
-    let foreign = Origin { provider: Some("else".into()), dialect: Some("else".into()), ..Origin::default() };
+    let foreign = Origin::default().with_provider("else".to_owned()).with_dialect("else".to_owned());
     let origin = if shape == HistoryShape::Foreign { foreign } else { origin(dialect, model) };
     Message {
         origin: Some(origin),
@@ -148,7 +143,7 @@ pub(crate) fn build(
     settings: &Settings,
 ) -> Encoded {
     let messages: Vec<&Message> = messages.iter().collect();
-    let target = Origin { provider: Some(dialect.id.clone()), ..Origin::default() };
+    let target = Origin::default().with_provider(dialect.id.clone());
     let tools = tools();
     encode(&Request::new(dialects, dialect, model, &target, settings).with_messages(&messages).with_tools(&tools))
 }

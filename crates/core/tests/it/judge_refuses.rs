@@ -17,13 +17,11 @@ use crate::support::dialects;
 pub(crate) const ENDPOINT: &str = "https://example.org";
 
 pub(crate) fn origin_of(dialect: &Dialect, model: &str) -> Origin {
-    Origin {
-        provider: Some(dialect.id.clone()),
-        dialect: Some(dialect.id.clone()),
-        model: Some(model.to_owned()),
-        endpoint: Some(ENDPOINT.to_owned()),
-        account: None,
-    }
+    Origin::default()
+        .with_provider(dialect.id.clone())
+        .with_dialect(dialect.id.clone())
+        .with_model(model.to_owned())
+        .with_endpoint(ENDPOINT.to_owned())
 }
 
 /// Thinking block number `n` as its provider makes it.

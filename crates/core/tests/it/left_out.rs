@@ -175,7 +175,7 @@ fn e17_every_block_is_in_the_body_or_left_out_with_a_reason() {
             for (name, block) in blocks() {
                 for own in [true, false] {
                     let mut message = Message::new(role, vec![text("besides"), block.clone()]);
-                    let origin = Origin { dialect: Some(dialect.id.clone()), ..Origin::default() };
+                    let origin = Origin::default().with_dialect(dialect.id.clone());
                     message.origin = own.then_some(origin);
                     // A call before it and a result after it, so that both are paired.
                     let messages = [

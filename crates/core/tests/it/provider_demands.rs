@@ -40,7 +40,7 @@ fn encode_request(dialects: &Dialects, dialect: &Dialect, model: &str, settings:
         let (key, value) = pair.split_once('=').unwrap();
         values.set(Layer::Session, &format!("reasoning.{key}"), value).unwrap();
     }
-    let target = Origin { provider: Some("acme".to_owned()), ..Origin::default() };
+    let target = Origin::default().with_provider("acme".to_owned());
     encode(&Request::new(dialects, dialect, model, &target, &values).with_messages(&messages))
 }
 

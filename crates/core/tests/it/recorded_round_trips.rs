@@ -179,12 +179,10 @@ impl RoundTrip {
         let dialect = self.dialect();
         let (reply, outcome) = decode(self.protocol, dialect.rules(Some(&self.model)), &self.response, usize::MAX);
         outcome.unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        let origin = Origin {
-            provider: Some(self.provider.clone()),
-            dialect: Some(dialect.id.clone()),
-            model: Some(self.model.clone()),
-            ..Origin::default()
-        };
+        let origin = Origin::default()
+            .with_provider(self.provider.clone())
+            .with_dialect(dialect.id.clone())
+            .with_model(self.model.clone());
         let answer = Message::from_reply(reply, Some(origin.clone()));
         let next = self.next(&answer);
         let question = Message::new(Role::User, vec![text("q")]);

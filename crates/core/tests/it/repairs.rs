@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use aside_core::block::{Block, Origin};
+use aside_core::block::Block;
 use aside_core::dialect::{Carrier, Dialect, ErrorClass, Fault, Repair};
 use aside_core::message::{Message, Role};
 use aside_core::rules::{AppliedRepair, IssuedThinking, classify, judge, next_repair, repair_ladder};
@@ -126,7 +126,7 @@ impl RepairCase {
     }
 
     fn encode(&self, messages: &[Message], repairs: &[AppliedRepair]) -> Encoded {
-        let target = Origin { model: None, dialect: None, ..origin_of(self.dialect(), self.model) };
+        let target = origin_of(self.dialect(), self.model).with_model(None).with_dialect(None);
         let messages: Vec<&Message> = messages.iter().collect();
         let (settings, tools) = (self.settings(), tools());
         encode(
@@ -304,7 +304,7 @@ fn repaired(
     repairs: &[AppliedRepair],
     settings: &Settings,
 ) -> Encoded {
-    let target = Origin { model: None, dialect: None, ..origin_of(dialect, model) };
+    let target = origin_of(dialect, model).with_model(None).with_dialect(None);
     let messages: Vec<&Message> = messages.iter().collect();
     let tools = tools();
     encode(

@@ -237,7 +237,7 @@ fn a_long_text_is_kept_once_and_its_item_goes_back_unchanged() {
     }
 
     // In the next request, with and without ids.
-    let origin = Origin { provider: Some("p".into()), model: Some("m".into()), ..Origin::default() };
+    let origin = Origin::default().with_provider("p".to_owned()).with_model("m".to_owned());
     let sent = Message::from_reply(reply.clone(), Some(origin.clone()));
     let next = |target: &Origin| {
         encode(

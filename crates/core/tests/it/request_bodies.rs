@@ -25,7 +25,7 @@ fn build(model: &str, conversation: &str, set: &[(&str, &str)]) -> (Value, Encod
             dialects(),
             dialects().get(id).unwrap(),
             model,
-            &Origin { provider: Some(id.to_owned()), ..Origin::default() },
+            &Origin::default().with_provider(id.to_owned()),
             &settings,
         )
         .with_messages(&messages)

@@ -443,7 +443,7 @@ fn e17_a_seal_of_a_client_goes_back_to_the_origin_that_the_caller_knows() {
     let body = r#"{"max_tokens":9,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[
         {"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"a"}]},{"role":"user","content":"r"}]}"#;
     let (dialect, model) = (dialects().get("anthropic").unwrap(), "claude-sonnet-5");
-    let origin = Origin { dialect: Some("anthropic".to_owned()), model: Some(model.to_owned()), ..Origin::default() };
+    let origin = Origin::default().with_dialect("anthropic".to_owned()).with_model(model.to_owned());
     let client = read_request(dialect.protocol, dialect.rules(Some(model)), body).unwrap();
     let sent = |client: &ClientRequest| {
         let (messages, settings) = (client.messages.iter().collect::<Vec<_>>(), Settings::new());

@@ -1,7 +1,7 @@
 //! Token counts of requests, counted while they are built.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use aside_core::block::{
     Arguments, Block, CallId, Media, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ToolCall,
@@ -62,7 +62,7 @@ impl CountSetup {
 
     fn request<'a>(&'a self, dialect: &'a Dialect, messages: &'a [&'a Message]) -> Request<'a> {
         let CountSetup { dialects, settings, tools } = self;
-        static TARGET: Origin = Origin { provider: None, dialect: None, model: None, endpoint: None, account: None };
+        static TARGET: LazyLock<Origin> = LazyLock::new(Origin::default);
         Request::new(dialects, dialect, "m", &TARGET, settings).with_messages(messages).with_tools(tools)
     }
 }
@@ -103,7 +103,7 @@ fn signed(words: &str, payload: &str) -> Block {
 
 fn answer(protocol: Protocol, setup: &CountSetup, blocks: Vec<Block>) -> Message {
     let dialect = setup.dialects.generic(protocol).unwrap().id.clone();
-    let origin = Some(Origin { dialect: Some(dialect), model: Some("m".to_owned()), ..Origin::default() });
+    let origin = Some(Origin::default().with_dialect(dialect).with_model("m".to_owned()));
     Message { origin, ..Message::new(Role::Assistant, blocks) }
 }
 
@@ -169,7 +169,7 @@ fn c1_images_and_seals_are_not_counted_as_text() {
     let payload = "AbCd".repeat(25_000);
     let image = Block::Media(Media::image("image/png".into(), payload.clone()));
     let sealed = answer(Protocol::Anthropic, &setup, vec![signed("Hm.", &payload), text("So.")]);
-    let usage = Some(Usage { reasoning: Some(300), ..Usage::default() });
+    let usage = Some(Usage::default().with_thinking(300));
     #[rustfmt::skip]
     let cases = [
         ("an image",                        Message::new(Role::User, vec![image]), 4_800),
@@ -235,8 +235,7 @@ fn c2_the_parts_of_a_request_add_up_to_its_count() {
         setup.settings.set(Layer::Session, "reasoning.includeInContext", include).unwrap();
         for dialect in setup.dialects.iter() {
             let (_, mut encoder) = counting();
-            let origin =
-                Some(Origin { dialect: Some(dialect.id.clone()), model: Some("m".into()), ..Origin::default() });
+            let origin = Some(Origin::default().with_dialect(dialect.id.clone()).with_model("m".to_owned()));
             let call = ToolCall {
                 id: CallId::Given("c1".into()),
                 name: "get".into(),

@@ -14,5 +14,5 @@ pub(super) fn parse_refusal(mut decoder: Decoder, refusal: &HttpRefusal) -> Prov
     let understood = decoder.finish(&mut fold).is_ok();
     let provider_error = fold.finish().end.error.filter(|_| understood).unwrap_or_default();
     let message = error_words(&String::from_utf8_lossy(&refusal.body));
-    ProviderError { message, status: Some(refusal.status), ..provider_error }
+    provider_error.with_message(message).with_status(refusal.status)
 }

@@ -150,6 +150,38 @@ async fn faults(simulator: &RunningSimulator, dialect: String) {
 }
 
 #[tokio::test]
+async fn e11_every_refusal_in_the_catalogue_is_repaired_or_reported_and_storage_is_unchanged() {
+    let simulator = simulator().await;
+    let dialects = dialects();
+    let mut n_healed = 0;
+    for dialect in dialects.iter() {
+        for row in &dialect.rules(None).errors {
+            let test_dir = TestDir::new(&format!("heal-{}-{row}", dialect.id));
+            let mut session = simulated_session(&simulator, &dialect.id, &test_dir);
+            let (end, _) = send(&mut session, "sim: tool-loop 1").await;
+            assert_eq!(end, TurnEnd::Answered, "{}", dialect.id);
+            let before = branch(&session);
+            let (end, recorded) = send(&mut session, &format!("sim: refuse {row} times=1\n{}", dialect.id)).await;
+            assert_eq!(branch(&session)[..before.len()], before, "{} {row}: storage is untouched", dialect.id);
+            // The simulator refuses this request although it may lack what the words are about.
+            if matches!(end, TurnEnd::Failed(_)) {
+                assert!(
+                    notices(&recorded).is_empty(),
+                    "{} {row}: nothing was repaired: {:?}",
+                    dialect.id,
+                    recorded.lines
+                );
+                continue;
+            }
+            assert_eq!(end, TurnEnd::Answered, "{} {row}: {:?}", dialect.id, recorded.lines);
+            assert_eq!(notices(&recorded).len(), 1, "{} {row}: one line to the user: {:?}", dialect.id, recorded.lines);
+            n_healed += 1;
+        }
+    }
+    assert!(n_healed > 60, "only {n_healed} complaints were met");
+}
+
+#[tokio::test]
 async fn a_stopped_turn_leaves_nothing_running_upstream() {
     let simulator = simulator().await;
     let test_dir = TestDir::new("stopped");

@@ -146,7 +146,7 @@ fn result() -> ToolResult {
 }
 
 fn message() -> Message {
-    let origin = Origin { provider: Some("acme".to_owned()), ..Origin::default() };
+    let origin = Origin::default().with_provider("acme".to_owned());
     Message {
         origin: Some(origin),
         ending: Some(Ending::Unrecognized("novel".to_owned())),
@@ -160,11 +160,11 @@ fn message() -> Message {
 }
 
 fn usage() -> Usage {
-    Usage { input: Some(u64::MAX), output: Some(0), reasoning: None, cached: Some(7), cache_write: None }
+    Usage::default().with_input(u64::MAX).with_output(0).with_cached(7)
 }
 
 fn error() -> ProviderError {
-    ProviderError { message: "too many".to_owned(), code: Some("rate".to_owned()), status: Some(429) }
+    ProviderError::new("too many").with_code("rate".to_owned()).with_status(429)
 }
 
 fn question() -> PermissionQuestion {
@@ -260,7 +260,7 @@ fn updates() -> Vec<Update> {
         Update::Suspend,
     ];
     updates.extend(blocks().into_iter().map(|value| Update::Closed { block, value: Box::new(value) }));
-    updates.extend(NoteCode::ALL.map(|code| Update::Noted(Note { code, message: text("odd") })));
+    updates.extend(NoteCode::ALL.map(|code| Update::Noted(Note::new(code, text("odd")))));
     updates.extend(
         [Ending::Unsaid, Ending::CutOff, Ending::Unrecognized(text("novel"))]
             .map(|ending| Update::ReplyEnded(ReplyEnd { ending, error: None })),

@@ -218,12 +218,10 @@ impl TestClient {
     }
 
     pub(crate) fn origin(&self) -> Origin {
-        Origin {
-            provider: Some("sim".to_owned()),
-            dialect: Some(self.dialect.id.clone()),
-            model: Some(self.model.clone()),
-            ..Origin::default()
-        }
+        Origin::default()
+            .with_provider("sim".to_owned())
+            .with_dialect(self.dialect.id.clone())
+            .with_model(self.model.clone())
     }
 
     pub(crate) fn encoded(&self) -> Encoded {

@@ -172,15 +172,12 @@ impl Generator {
     }
 
     fn reply(&mut self, history: &mut History, model: &str, at: Option<Time>, blocks: Vec<Block>) {
-        let origin = Origin {
-            provider: Some("bench".to_owned()),
-            dialect: Some("bench".to_owned()),
-            model: Some(model.to_owned()),
-            endpoint: Some("http://127.0.0.1/v1".to_owned()),
-            account: None,
-        };
-        let usage =
-            Usage { input: Some(1000), output: Some(500), reasoning: Some(300), cached: Some(800), cache_write: None };
+        let origin = Origin::default()
+            .with_provider("bench".to_owned())
+            .with_dialect("bench".to_owned())
+            .with_model(model.to_owned())
+            .with_endpoint("http://127.0.0.1/v1".to_owned());
+        let usage = Usage::default().with_input(1000).with_output(500).with_thinking(300).with_cached(800);
         history.append(Message {
             at,
             origin: Some(origin),

@@ -324,7 +324,7 @@ fn thinking_ms(message: &Message) -> Option<i64> {
 }
 
 fn origin_row(db: &Connection, origin: &Origin) -> Result<i64, DbError> {
-    let Origin { provider, dialect, model, endpoint, account } = origin;
+    let Origin { provider, dialect, model, endpoint, account, .. } = origin;
     let values = params![provider, dialect, model, endpoint, account];
     let known = db
         .prepare_cached(
@@ -409,18 +409,27 @@ pub(super) struct MessageRow {
     running: bool,
 }
 
+/// The origin in five columns from `first` on, in the order of its table.
+pub(super) fn origin_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Origin> {
+    let text = |column: usize| row.get::<_, Option<String>>(first + column);
+    Ok(Origin::default()
+        .with_provider(text(0)?)
+        .with_dialect(text(1)?)
+        .with_model(text(2)?)
+        .with_endpoint(text(3)?)
+        .with_account(text(4)?))
+}
+
 fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::cast_unsigned));
-    let usage =
-        Usage { input: count(6)?, output: count(7)?, reasoning: count(8)?, cached: count(9)?, cache_write: count(21)? };
+    let usage = Usage::default()
+        .with_input(count(6)?)
+        .with_output(count(7)?)
+        .with_thinking(count(8)?)
+        .with_cached(count(9)?)
+        .with_cache_write(count(21)?);
     let has_usage: bool = row.get(5)?;
-    let origin = Origin {
-        provider: row.get(16)?,
-        dialect: row.get(17)?,
-        model: row.get(18)?,
-        endpoint: row.get(19)?,
-        account: row.get(20)?,
-    };
+    let origin = origin_from(row, 16)?;
     let has_origin = row.get::<_, Option<i64>>(15)?.is_some();
     let message = Message {
         role: Role::User,

@@ -5,7 +5,7 @@ use aside_core::event::Usage;
 use rusqlite::{Connection, params};
 
 use super::error::DbError;
-use super::messages::ASSISTANT;
+use super::messages::{ASSISTANT, origin_from};
 use super::sessions::{session_row, signed};
 use crate::error::Result;
 use crate::session::{MessageId, SessionId};
@@ -30,20 +30,13 @@ pub(super) fn usage(db: &Connection, query: &UsageQuery<'_>) -> Result<Vec<Usage
     while let Some(row) = rows.next()? {
         let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::cast_unsigned));
         let reply = ReplyUsage {
-            origin: Origin {
-                provider: row.get(14)?,
-                dialect: row.get(15)?,
-                model: row.get(16)?,
-                endpoint: row.get(17)?,
-                account: row.get(18)?,
-            },
-            usage: Usage {
-                input: count(5)?,
-                output: count(6)?,
-                reasoning: count(7)?,
-                cached: count(8)?,
-                cache_write: count(9)?,
-            },
+            origin: origin_from(row, 14)?,
+            usage: Usage::default()
+                .with_input(count(5)?)
+                .with_output(count(6)?)
+                .with_thinking(count(7)?)
+                .with_cached(count(8)?)
+                .with_cache_write(count(9)?),
             thinking_guess: count(10)?.unwrap_or(0),
             answer_guess: count(11)?.unwrap_or(0),
             took_ms: count(12)?,

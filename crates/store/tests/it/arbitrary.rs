@@ -136,18 +136,24 @@ fn ending() -> impl Strategy<Value = Ending> {
 fn origin() -> impl Strategy<Value = Origin> {
     let member = || option::of(words());
     (member(), member(), member(), member(), member()).prop_map(|(provider, dialect, model, endpoint, account)| {
-        Origin { provider, dialect, model, endpoint, account }
+        Origin::default()
+            .with_provider(provider)
+            .with_dialect(dialect)
+            .with_model(model)
+            .with_endpoint(endpoint)
+            .with_account(account)
     })
 }
 
 fn usage() -> impl Strategy<Value = Usage> {
     let count = || option::of(any::<u64>());
-    (count(), count(), count(), count(), count()).prop_map(|(input, output, reasoning, cached, cache_write)| Usage {
-        input,
-        output,
-        reasoning,
-        cached,
-        cache_write,
+    (count(), count(), count(), count(), count()).prop_map(|(input, output, reasoning, cached, cache_write)| {
+        Usage::default()
+            .with_input(input)
+            .with_output(output)
+            .with_thinking(reasoning)
+            .with_cached(cached)
+            .with_cache_write(cache_write)
     })
 }
 

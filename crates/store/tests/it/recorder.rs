@@ -24,7 +24,7 @@ fn start(store: &Arc<SqliteStore>) -> (SessionId, WriteLock, ReplyRecorder) {
     let lock = store.lock_session(&id).unwrap();
     store.append(&lock, Parent::Head, &user("q")).unwrap();
     let shared: Arc<dyn Store> = store.clone();
-    let origin = Origin { model: Some("m".to_owned()), ..Origin::default() };
+    let origin = Origin::default().with_model("m".to_owned());
     let reply = NewReply { parent: Parent::Head, origin: Some(origin), at: Some(Time(50)) };
     let recorder = ReplyRecorder::begin(shared, &lock, &reply).unwrap();
     (id, lock, recorder)
@@ -265,7 +265,7 @@ fn emit(step: &OwnedEvent, n_opened: &mut u32, mut take: impl FnMut(Event<'_>)) 
         OwnedEvent::Close(at) => take(Event::Closed { block: block(at) }),
         OwnedEvent::Usage(n) => {
             let cache_write = n.is_multiple_of(2).then_some(*n);
-            take(Event::Usage(Usage { input: Some(*n), cache_write, ..Usage::default() }));
+            take(Event::Usage(Usage::default().with_input(*n).with_cache_write(cache_write)));
         }
         OwnedEvent::Extra(at, name, member, value, continues) => {
             let json = format!("[{}]", serde_json::to_string(value).unwrap());

@@ -93,7 +93,7 @@ pub(crate) fn user(prompt: &str) -> Message {
 }
 
 pub(crate) fn assistant(model: &str, blocks: Vec<Block>) -> Message {
-    let origin = Origin { model: Some(model.to_owned()), ..Origin::default() };
+    let origin = Origin::default().with_model(model.to_owned());
     Message { origin: Some(origin), ..Message::new(Role::Assistant, blocks) }
 }
 

@@ -28,7 +28,9 @@ fn reply(model: &str, usage: [Option<u64>; 4], time: u64) -> Message {
     let [input, output, reasoning, cached] = usage;
     let blocks = vec![timed("thinks for six", time, time + 2500), text("says")];
     Message {
-        usage: Some(Usage { input, output, reasoning, cached, cache_write: None }),
+        usage: Some(
+            Usage::default().with_input(input).with_output(output).with_thinking(reasoning).with_cached(cached),
+        ),
         ..at(assistant(model, blocks), time)
     }
 }

@@ -59,13 +59,12 @@ fn first_messages() -> Vec<Message> {
         })
     };
     let image = Media::image("image/png".to_owned(), "iVBORw0KGgo=".to_owned());
-    let origin = Origin {
-        provider: Some("p".to_owned()),
-        dialect: Some("d".to_owned()),
-        model: Some("m".to_owned()),
-        endpoint: Some("e".to_owned()),
-        account: Some("a".to_owned()),
-    };
+    let origin = Origin::default()
+        .with_provider("p".to_owned())
+        .with_dialect("d".to_owned())
+        .with_model("m".to_owned())
+        .with_endpoint("e".to_owned())
+        .with_account("a".to_owned());
     let blocks = vec![
         thinking(ThinkingContent::Open { text: "open thinking".to_owned() }, None),
         thinking(
@@ -88,7 +87,7 @@ fn first_messages() -> Vec<Message> {
         blocks,
         origin: Some(origin),
         ending: Some(Ending::Unrecognized("odd".to_owned())),
-        usage: Some(Usage { input: Some(1), output: None, reasoning: Some(3), cached: Some(4), cache_write: None }),
+        usage: Some(Usage::default().with_input(1).with_thinking(3).with_cached(4)),
         empty_thinking_field: Some("field".to_owned()),
         interrupted: false,
         at: Some(Time(1_700_000_000_000)),

@@ -82,7 +82,7 @@ const PLACES: &[TextPlace] = &[
     ("a preview in full",   |term, text| { ask(term, text, "b", Some(text), None); term.advance(1_000); term.type_text("v"); }),
     ("the reader",          |term, text| { term.think(0, text, 0); term.line("/reader"); }),
     ("the outline",         |term, text| { term.think(0, &format!("**{text}**\n\nx"), 0); term.line("/reader"); term.screen(); term.type_text("o"); }),
-    ("a note",              |term, text| term.update(Update::Noted(Note { code: NoteCode::Malformed, message: text.into() }))),
+    ("a note",              |term, text| term.update(Update::Noted(Note::new(NoteCode::Malformed, text)))),
     ("a repair",            |term, text| term.update(Update::TurnNotice(TurnNotice::BrokenCall { name: text.into() }))),
     ("a failed turn",       failed),
     ("no connection",       |term, text| term.end(TurnEnd::Unreachable(text.into()))),
@@ -161,7 +161,7 @@ fn ask(term: &mut TestTerminal, tool: &str, subject: &str, preview: Option<&str>
 }
 
 fn failed(term: &mut TestTerminal, text: &str) {
-    let error = ProviderError { message: text.into(), code: None, status: None };
+    let error = ProviderError::new(text);
     term.update(Update::ReplyEnded(ReplyEnd { ending: Ending::CutOff, error: Some(error.clone()) }));
     term.update(Update::TurnEnded(TurnEnd::Failed(error)));
 }

@@ -386,7 +386,7 @@ fn t11_the_status_line_shows_what_is_sent_and_reported() {
     assert_eq!(last(&mut term), "acme/deep · ~12.3k/200k · effort high · work · a title");
     term.write(0, &"word ".repeat(100));
     term.advance(1000);
-    term.update(Update::Usage(Usage { input: Some(12_000), output: Some(345), ..Usage::default() }));
+    term.update(Update::Usage(Usage::default().with_input(12_000).with_output(345)));
     term.grow(0, "word");
     term.end(TurnEnd::Answered);
     let line = last(&mut term);

@@ -46,7 +46,7 @@ fn t11_the_most_important_parts_come_first() {
         term.grow(1, "Because ");
         term.advance(1900);
         term.grow(1, "it is so.");
-        term.update(Update::Usage(Usage { input: Some(12_300), output: Some(100), ..Usage::default() }));
+        term.update(Update::Usage(Usage::default().with_input(12_300).with_output(100)));
         term.end(TurnEnd::Answered);
         assert_eq!(status(&mut term), expected, "{width}");
     }
@@ -78,9 +78,9 @@ fn t11_an_estimate_is_marked() {
 fn c2_the_reported_count_is_shown_until_the_next_request() {
     let mut term = TestTerminal::new(80, 10);
     request_thinking(&mut term);
-    term.update(Update::Usage(Usage { input: Some(0), output: Some(1), ..Usage::default() }));
+    term.update(Update::Usage(Usage::default().with_input(0).with_output(1)));
     assert!(status(&mut term).contains("~12.3k/200k"), "some begin with a zero: {}", status(&mut term));
-    term.update(Update::Usage(Usage { input: Some(11_000), output: Some(1_000), ..Usage::default() }));
+    term.update(Update::Usage(Usage::default().with_input(11_000).with_output(1_000)));
     assert!(status(&mut term).contains(" 12k/200k"), "{}", status(&mut term));
     term.end(TurnEnd::Answered);
     assert!(status(&mut term).contains(" 12k/200k"), "{}", status(&mut term));
@@ -90,7 +90,7 @@ fn c2_the_reported_count_is_shown_until_the_next_request() {
 
 #[test]
 fn t11_ignored_thinking_requests_are_reported_in_colour_and_text() {
-    let usage = |thought: u64| Usage { output: Some(50), reasoning: Some(thought), ..Usage::default() };
+    let usage = |thought: u64| Usage::default().with_output(50).with_thinking(thought);
     let cases = [("a thought came", false), ("nothing came", true)];
     for (name, is_ignored) in cases {
         let mut term = TestTerminal::new(80, 12);

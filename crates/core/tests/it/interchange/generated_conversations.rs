@@ -233,21 +233,23 @@ fn message() -> impl Strategy<Value = Message> {
         prop_oneof![1 => Just(Role::System), 1 => Just(Role::User), 3 => Just(Role::Assistant), 1 => Just(Role::Tool)];
     let count = || option::of(any::<u64>());
     let usage = (count(), count(), count(), count(), count());
-    let usage = usage.prop_map(|(input, output, reasoning, cached, cache_write)| Usage {
-        input,
-        output,
-        reasoning,
-        cached,
-        cache_write,
+    let usage = usage.prop_map(|(input, output, reasoning, cached, cache_write)| {
+        Usage::default()
+            .with_input(input)
+            .with_output(output)
+            .with_thinking(reasoning)
+            .with_cached(cached)
+            .with_cache_write(cache_write)
     });
     let member = || option::of(name());
     let origin = (member(), member(), member(), member(), member());
-    let origin = origin.prop_map(|(provider, dialect, model, endpoint, account)| Origin {
-        provider,
-        dialect,
-        model,
-        endpoint,
-        account,
+    let origin = origin.prop_map(|(provider, dialect, model, endpoint, account)| {
+        Origin::default()
+            .with_provider(provider)
+            .with_dialect(dialect)
+            .with_model(model)
+            .with_endpoint(endpoint)
+            .with_account(account)
     });
     let extra = (prop::collection::vec(("x-[a-z]{1,4}", json()), 0..2), extra());
     let about = (option::of(origin), option::of(ending()), option::of(usage), member());

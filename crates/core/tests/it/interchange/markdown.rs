@@ -146,7 +146,7 @@ fn sample_conversation() -> Conversation {
         is_error: false,
         media: Vec::new(),
     };
-    let origin = Origin { dialect: Some("d".into()), model: Some("m-1".into()), ..Origin::default() };
+    let origin = Origin::default().with_dialect("d".to_owned()).with_model("m-1".to_owned());
     let assistant = |blocks| Message { origin: Some(origin.clone()), ..Message::new(Role::Assistant, blocks) };
     let mut history = History::new();
     let image = Media::image("image/png".into(), "QUJD".into());

@@ -43,7 +43,7 @@ pub(super) fn next_request(imported: &Imported) -> (Encoded, Value) {
             dialects(),
             dialect,
             model,
-            &Origin { provider: Some(provider.to_owned()), ..Origin::default() },
+            &Origin::default().with_provider(provider.to_owned()),
             &Settings::new(),
         )
         .with_messages(&messages)
@@ -109,7 +109,7 @@ fn p5_a_session_of_claude_code_can_be_continued() {
     assert_eq!(lines[3]["blocks"], expected, "results of parallel calls are one message");
     assert_eq!(lines[2]["at"], "2026-03-01T10:00:02.000Z");
     let answer = branch[2].1;
-    let usage = Usage { input: Some(3), output: Some(90), reasoning: None, cached: Some(700), cache_write: None };
+    let usage = Usage::default().with_input(3).with_output(90).with_cached(700);
     assert_eq!((answer.ending.clone(), answer.usage), (Some(Ending::ToolCalls), Some(usage)));
     let (_, body) = next_request(&imported);
     assert_eq!(body["messages"][1]["content"][0]["signature"], "c2lnMQ==");
@@ -203,7 +203,7 @@ fn p5_a_session_of_codex_can_be_continued() {
     assert_eq!(thinking.summary().count(), 2);
     let Block::ToolCall(patch) = &branch[3].1.blocks[2] else { panic!("a call") };
     assert_eq!(patch.arguments, Arguments::Json(r#"{"input":"*** Begin Patch"}"#.into()));
-    let usage = Usage { input: Some(10), output: Some(7), reasoning: Some(5), cached: Some(4), cache_write: None };
+    let usage = Usage::default().with_input(10).with_output(7).with_thinking(5).with_cached(4);
     assert_eq!(branch[3].1.usage, Some(usage));
     let (_, body) = next_request(&imported);
     let sealed: Vec<&str> =

@@ -61,8 +61,7 @@ fn p11_a_session_of_pi_continues_with_its_provider() {
         let branch = imported.conversation.history.branch();
         assert_eq!(branch[2].1.thinking_text().as_deref(), Some("Look it up."), "{name}");
         assert_eq!(branch[2].1.ending, Some(Ending::ToolCalls), "{name}");
-        let usage =
-            Usage { input: Some(10), output: Some(7), reasoning: Some(5), cached: Some(4), cache_write: Some(0) };
+        let usage = Usage::default().with_input(10).with_output(7).with_thinking(5).with_cached(4).with_cache_write(0);
         assert_eq!(branch[2].1.usage, Some(usage), "{name}");
         assert!(matches!(&branch[1].1.blocks[1], Block::Media(_)), "{name}");
         let Block::ToolResult(result) = &branch[3].1.blocks[0] else { panic!("{name}: a result") };
@@ -171,7 +170,7 @@ fn p11_a_session_of_gemini_cli_can_be_continued() {
         json!({"type":"toolCall","id":"get__1","name":"get","arguments":{"k":1}})
     );
     assert_eq!(lines(&imported)[2]["at"], "2026-03-01T10:00:02.000Z");
-    let usage = Usage { input: Some(10), output: Some(2), reasoning: Some(5), cached: Some(4), ..Usage::default() };
+    let usage = Usage::default().with_input(10).with_output(2).with_thinking(5).with_cached(4);
     assert_eq!(branch[2].1.usage, Some(usage));
     assert_eq!(imported.conversation.model.as_deref(), Some("gemini/gemini-2.5-pro"));
     assert!(imported.all_notes().contains(&"passed over: `info`, 1 times".to_owned()));

@@ -116,7 +116,7 @@ fn p11_rows_of_goose_are_a_session() {
     assert_eq!(imported.conversation.title.as_deref(), Some("Weather?"), "neither a default nor the program's text");
     assert_eq!(imported.conversation.model.as_deref(), Some("gemini/gemini-3-pro"));
     let branch = imported.conversation.history.branch();
-    assert_eq!(branch[2].1.usage, Some(Usage { input: Some(10), output: Some(7), ..Usage::default() }));
+    assert_eq!(branch[2].1.usage, Some(Usage::default().with_input(10).with_output(7)));
     let Block::ToolResult(result) = &branch[3].1.blocks[0] else { panic!("a result") };
     assert_eq!((result.name.as_str(), result.content.as_str()), ("get", "42"));
     let (encoded, _) = next_request(&imported);
@@ -180,7 +180,7 @@ fn p11_rows_of_llm_are_a_session() {
     assert_eq!(lines[1]["blocks"][0]["thought"], "Look it up.");
     assert_eq!(lines[1]["at"], "2026-03-01T10:00:01.250Z");
     let entry = &imported.conversation.history.entries()[1];
-    let usage = Usage { input: Some(10), output: Some(7), reasoning: Some(5), ..Usage::default() };
+    let usage = Usage::default().with_input(10).with_output(7).with_thinking(5);
     assert_eq!(entry.message.usage, Some(usage));
     assert_eq!(
         lines[2]["blocks"][0],

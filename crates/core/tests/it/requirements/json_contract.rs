@@ -125,12 +125,10 @@ fn the_reply_around_the_blocks() {
 #[test]
 fn origin_file_and_layout() {
     let reply = ReplyReader::chat().reply(&chat_whole(r#"{"content":"A"}"#));
-    let origin = Origin {
-        provider: Some("deepseek".into()),
-        dialect: Some("deepseek".into()),
-        model: Some("m".into()),
-        ..Origin::default()
-    };
+    let origin = Origin::default()
+        .with_provider("deepseek".to_owned())
+        .with_dialect("deepseek".to_owned())
+        .with_model("m".to_owned());
     let line = json::reply(&reply, Some(&origin), Some("a.sse"), JsonLayout::OneLine);
     assert!(!line.contains('\n'), "several files: one compact object a line");
     let value = parsed(&line);

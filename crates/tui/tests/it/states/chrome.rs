@@ -108,7 +108,7 @@ const LINES: &[StateScene] = &[
         name: "nearly full",
         play: |term| {
             status(term, "acme/deep", "work", "why the build fails");
-            term.update(Update::Usage(Usage { input: Some(190_000), output: Some(1_234), ..Usage::default() }));
+            term.update(Update::Usage(Usage::default().with_input(190_000).with_output(1_234)));
         },
     },
     StateScene {

@@ -113,10 +113,7 @@ pub(super) const NOTICES: &[StateScene] = &[
     StateScene {
         name: "a note of the decoder",
         play: |term| {
-            term.update(Update::Noted(Note {
-                code: NoteCode::Malformed,
-                message: "a frame could not be read and is left out".into(),
-            }))
+            term.update(Update::Noted(Note::new(NoteCode::Malformed, "a frame could not be read and is left out")))
         },
     },
     StateScene {
@@ -154,7 +151,7 @@ pub(super) const NOTICES: &[StateScene] = &[
         name: "failed",
         play: |term| {
             let message = "Rate limit reached for requests per minute.\nVisit the console to raise it.".to_owned();
-            ended(term, TurnEnd::Failed(ProviderError { message, status: Some(429), ..ProviderError::default() }));
+            ended(term, TurnEnd::Failed(ProviderError::new(message).with_status(429)));
         },
     },
     StateScene { name: "a line", play: |term| output(term, CommandOutput::Line("model: acme/deep".into())) },
@@ -186,7 +183,7 @@ pub(super) const NOTICES: &[StateScene] = &[
         play: |term| {
             term.send();
             term.write(0, "It beg");
-            let error = ProviderError { message: "overloaded".into(), ..ProviderError::default() };
+            let error = ProviderError::new("overloaded");
             term.update(Update::ReplyEnded(ReplyEnd { ending: Ending::Stop, error: Some(error.clone()) }));
             term.update(Update::TurnEnded(TurnEnd::Failed(error)));
         },
