@@ -80,7 +80,7 @@ impl<'a> RepairLoop<'a> {
     }
 
     fn diagnosis(&self, error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
-        diagnose(self.dialects.catalogue(), error, refused)
+        diagnose(self.dialects, error, refused)
     }
 }
 

@@ -6,6 +6,7 @@
 mod body_difference;
 mod catalogue;
 mod conversations;
+mod wordings;
 mod wrappers;
 
 use std::collections::BTreeMap;

@@ -35,6 +35,10 @@ fn faulty_request(row: &ErrorRow, dialect: &Dialect) -> Setup {
                 lines.push(format!(r#"ask.effort.path = "{}""#, effort_path(dialect.protocol)));
             }
         }
+        "switch_and_effort" => {
+            settings.push(("reasoning.effort", "high"));
+            lines.push(r#"ask.effort = { path = "reasoning_effort", values = ["low", "high"] }"#.to_owned());
+        }
         "parameter_moved" => {
             settings.push(("reasoning.effort", "high"));
             lines.push(r#"ask.effort.path = "reasoning_effort""#.to_owned());
