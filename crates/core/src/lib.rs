@@ -204,6 +204,7 @@ pub mod tags;
 pub mod terminal_text;
 pub mod title;
 pub mod tokens;
+pub mod tool_mode;
 pub mod turn;
 pub mod wire;
 

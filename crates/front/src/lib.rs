@@ -7,20 +7,25 @@
 mod command;
 mod delta_joiner;
 mod delta_text;
+pub mod diff_lines;
 mod output;
 mod question;
 pub mod slash_commands;
 mod status;
+mod streamed_tokens;
+pub mod thinking_title;
 mod update;
 pub mod wording;
 
 pub use aside_core::event::BlockId;
 pub use aside_core::permission_question::{PermissionAnswer, Tier};
 pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
+pub use aside_core::tool_mode::ToolMode;
 pub use command::{Command, MouseMode, ProfileAction, TerminalAction};
 pub use delta_joiner::DeltaJoiner;
 pub use delta_text::DeltaText;
 pub use output::CommandOutput;
 pub use question::{PendingQuestion, QuestionId};
 pub use status::{CompletionLists, CostSoFar, SessionCompletion, Status};
-pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, Update};
+pub use streamed_tokens::StreamedTokens;
+pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, SteeringError, Update};

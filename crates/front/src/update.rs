@@ -89,6 +89,10 @@ pub enum Update {
     #[serde(with = "aside_core::json_value")]
     Recorded(Arc<Message>),
     TurnEnded(TurnEnd),
+    /// The store has the session under this id from now on.
+    SessionStored(String),
+    /// The store has a message under this id: the reply that begins, or the message of the next [`Update::Recorded`].
+    MessageStored(i64),
     QuestionAsked(Box<PendingQuestion>),
     /// The session no longer waits for the answer to this question.
     QuestionWithdrawn(QuestionId),
@@ -104,6 +108,12 @@ pub enum Update {
         text: String,
         what: String,
         hint: Option<String>,
+    },
+    /// A message for the running turn did not go in: the turn ended before, or the message names a file that
+    /// cannot be attached. The text goes back into the input.
+    NotSteered {
+        text: String,
+        error: Option<SteeringError>,
     },
     /// Scroll to this message of the history that was just restored.
     GoTo {
@@ -174,6 +184,13 @@ impl From<event::BlockOpening<'_>> for OpenedBlock {
     }
 }
 
+/// Why a message for the running turn cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SteeringError {
+    pub what: String,
+    pub hint: Option<String>,
+}
+
 /// A request that is being sent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -187,12 +204,21 @@ pub struct Sending {
     /// The user asked for thinking explicitly; it is not just the default.
     pub wants_thinking: bool,
     pub notes: Vec<String>,
+    /// How many messages the conversation has.
+    #[serde(default)]
+    pub messages: usize,
     /// What this request does with each stored thinking block.
     pub decisions: Vec<DecisionRow>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DecisionRow {
+    /// The index of the message in the conversation.
+    #[serde(default)]
+    pub message: usize,
+    /// The index of the block in its message; none for a filler.
+    #[serde(default)]
+    pub block: Option<usize>,
     /// A description of the block.
     pub what: String,
     pub action: String,

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aside_core::block::{Origin, Time};
@@ -11,6 +12,7 @@ use aside_core::history::{EntryId, History};
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, Settings};
 use aside_engine::{Front, Update};
+use aside_front as front;
 use aside_store::session::{NewReply, NewSession, Parent, SessionChange, title_of};
 use aside_store::{MessageId, ReplyRecorder, SessionId, SqliteStore, Store, StoreError, WriteLock};
 
@@ -67,6 +69,8 @@ pub struct SessionRecorder {
     ids: Vec<MessageId>,
     now: Option<Time>,
     failure: SaveFailure,
+    /// A front end that is told the ids of the session and its messages.
+    updates: Option<Sender<front::Update>>,
 }
 
 impl SessionRecorder {
@@ -110,7 +114,20 @@ impl SessionRecorder {
             ids,
             now: None,
             failure: SaveFailure::None,
+            updates: None,
         })
+    }
+
+    /// Tells a front end the ids under which the session and its messages are stored.
+    pub(crate) fn with_updates(mut self, updates: Sender<front::Update>) -> SessionRecorder {
+        self.updates = Some(updates);
+        self.announce(front::Update::SessionStored(self.id.to_string()));
+        self
+    }
+
+    fn announce(&self, update: front::Update) {
+        // The front end may be gone.
+        let _sent = self.updates.as_ref().map(|updates| updates.send(update));
     }
 
     pub(crate) fn id(&self) -> &SessionId {
@@ -165,6 +182,9 @@ impl SessionRecorder {
             let reply_recorder =
                 ReplyRecorder::begin(Arc::clone(&self.store) as Arc<dyn Store>, &self.write_lock, &reply);
             self.reply_recorder = self.check(reply_recorder);
+            if let Some(recorder) = &self.reply_recorder {
+                self.announce(front::Update::MessageStored(recorder.id().0));
+            }
         }
         if let Some(recorder) = &mut self.reply_recorder {
             recorder.take(event);
@@ -191,11 +211,16 @@ impl SessionRecorder {
     }
 
     fn record_message(&mut self, message: &Message) {
-        let finished = match self.reply_recorder.take().filter(|_| message.role == Role::Assistant) {
+        let recorder = self.reply_recorder.take().filter(|_| message.role == Role::Assistant);
+        let is_announced = recorder.is_some();
+        let finished = match recorder {
             Some(mut recorder) => recorder.finish(message, Some(now())),
             None => self.store.append(&self.write_lock, Parent::Head, message),
         };
         let id = self.check(finished);
+        if let Some(MessageId(id)) = id.filter(|_| !is_announced) {
+            self.announce(front::Update::MessageStored(id));
+        }
         self.ids.extend(id);
     }
 }

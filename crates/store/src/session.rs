@@ -50,6 +50,8 @@ pub struct SessionFolder {
 /// A session to create.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewSession {
+    /// An id of [`SqliteStore::unused_id`](crate::SqliteStore::unused_id); by default a new one.
+    pub id: Option<SessionId>,
     pub title: Option<String>,
     pub model: Option<String>,
     pub settings: BTreeMap<String, String>,
@@ -147,6 +149,8 @@ pub struct SessionMessage {
     pub parent: Option<MessageId>,
     /// The id that the message had in an imported file.
     pub name: Option<String>,
+    /// The reply is still being recorded, or its recorder crashed.
+    pub is_running: bool,
     pub message: Message,
 }
 

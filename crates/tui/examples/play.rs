@@ -144,6 +144,7 @@ impl Script {
             what: "thought of turn 1".into(),
             action: "field".into(),
             why: "its tool loop needs it".into(),
+            ..DecisionRow::default()
         };
         let decisions = vec![row];
         let sending = Sending {
@@ -154,6 +155,7 @@ impl Script {
             limit: Some(200_000),
             wants_thinking: false,
             notes: Vec::new(),
+            messages: 2,
             decisions,
         };
         self.tell(Update::Sending(Box::new(sending)))?;

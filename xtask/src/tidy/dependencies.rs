@@ -7,7 +7,11 @@ use std::process::Command;
 use super::Source;
 
 /// The crates of aside that a crate may depend on, where that is limited.
-const ALLOWED: [(&str, &[&str]); 2] = [("aside-front", &["aside-core"]), ("aside-tui", &["aside-core", "aside-front"])];
+const ALLOWED: [(&str, &[&str]); 3] = [
+    ("aside-front", &["aside-core"]),
+    ("aside-markdown", &[]),
+    ("aside-tui", &["aside-core", "aside-front", "aside-markdown"]),
+];
 
 /// What a session must not depend on: it parses no arguments and shows nothing.
 const NOT_IN_SESSION: [&str; 3] = ["aside-tui", "clap", "crossterm"];

@@ -37,6 +37,11 @@ impl ChannelFront {
         }
     }
 
+    /// Another sender for the same front end.
+    pub(super) fn updates(&self) -> Sender<front::Update> {
+        self.updates.clone()
+    }
+
     pub(super) fn send(&self, update: front::Update) {
         drop(self.updates.send(update));
     }
@@ -78,6 +83,7 @@ impl ChannelFront {
                 limit: self.limit,
                 wants_thinking: self.wants_thinking || encoded.effort.is_some(),
                 notes: encoded.unmet.iter().chain(&encoded.notes).cloned().collect(),
+                messages: self.sent_messages.len(),
                 decisions: super::replies::decision_rows(&self.sent_messages, &encoded.decisions),
             })),
             Update::Retrying { after, attempt, why } => front::Update::Retrying { after, attempt, why: why.to_owned() },
@@ -138,7 +144,9 @@ impl ChannelAsker {
             front::Command::Export(_) => "export",
             // A front end queues prompts itself and changes its view at once.
             front::Command::Prompt(_)
+            | front::Command::Steer(_)
             | front::Command::View(_)
+            | front::Command::Mode(_)
             | front::Command::Interrupt
             | front::Command::AnswerNow
             | front::Command::Answer { .. }
@@ -150,7 +158,7 @@ impl ChannelAsker {
         ))));
     }
 
-    fn send(&self, update: front::Update) {
+    pub(super) fn send(&self, update: front::Update) {
         drop(lock(&self.updates).send(update));
     }
 }

@@ -31,6 +31,8 @@ pub(super) fn title(command: &Command) -> Option<String> {
         // The reply is a self-explanatory line, or there is none.
         Command::Query(Some(_))
         | Command::Prompt(_)
+        | Command::Steer(_)
+        | Command::Mode(_)
         | Command::Interrupt
         | Command::AnswerNow
         | Command::Answer { .. }
@@ -115,7 +117,14 @@ pub(super) fn decision_rows(messages: &[Message], decisions: &[Decision]) -> Vec
             Some(_) => format!("message {}", decision.message),
             None => format!("message {}: no thinking", decision.message),
         };
-        DecisionRow { what, action: decision_action(decision.action).to_owned(), why: decision.reason.rule() }
+        let Decision { message, block, .. } = *decision;
+        DecisionRow {
+            message,
+            block,
+            what,
+            action: decision_action(decision.action).to_owned(),
+            why: decision.reason.rule(),
+        }
     };
     decisions.iter().filter(is_shown).map(row).collect()
 }

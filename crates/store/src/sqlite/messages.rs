@@ -71,6 +71,7 @@ pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Ti
     let entries = conversation.history.entries();
     let title = conversation.title.clone().or_else(|| entries.iter().find_map(|entry| title_of(&entry.message)));
     let new = NewSession {
+        id: None,
         title,
         model: conversation.model.clone(),
         settings: conversation.settings.clone(),
@@ -406,7 +407,6 @@ pub(super) struct MessageRow {
     ending: Option<String>,
     unknown_members: Option<String>,
     reply_extra: Option<Value>,
-    running: bool,
 }
 
 /// The origin in five columns from `first` on, in the order of its table.
@@ -445,19 +445,24 @@ fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     };
     let parent = row.get::<_, Option<i64>>(1)?.map(MessageId);
     Ok(MessageRow {
-        kept: SessionMessage { id: MessageId(row.get(0)?), parent, name: row.get(2)?, message },
+        kept: SessionMessage {
+            id: MessageId(row.get(0)?),
+            parent,
+            name: row.get(2)?,
+            is_running: row.get(14)?,
+            message,
+        },
         role: row.get(3)?,
         ending: row.get(4)?,
         unknown_members: row.get(13)?,
         reply_extra: row.get(22)?,
-        running: row.get(14)?,
     })
 }
 
 impl MessageRow {
     fn with_blocks(self, db: &Connection) -> Result<SessionMessage, DbError> {
         let mut kept = self.kept;
-        if self.running {
+        if kept.is_running {
             // It has no blocks yet; its events are in the journal.
             let Message { origin, at, .. } = kept.message;
             kept.message = replies::replay_journal(db, kept.id, origin, at)?;

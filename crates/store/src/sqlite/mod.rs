@@ -113,6 +113,11 @@ impl SqliteStore {
         })
     }
 
+    /// An id that no session has, for [`NewSession::id`](crate::session::NewSession).
+    pub fn unused_id(&self) -> Result<SessionId> {
+        self.read(sessions::fresh_id)
+    }
+
     /// A store in memory, for tests.
     pub fn in_memory() -> Result<SqliteStore> {
         Ok(SqliteStore {

@@ -30,7 +30,10 @@ struct StoredTool {
 
 pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionId), DbError> {
     let at = signed(new.at.unwrap_or_else(super::now));
-    let id = fresh_id(db)?;
+    let id = match &new.id {
+        Some(id) => id.clone(),
+        None => fresh_id(db)?,
+    };
     db.prepare_cached(
         "INSERT INTO session (name, title, settings, tools, model, extra, folder, root, created, changed, touched)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, (SELECT coalesce(max(touched), 0) + 1 FROM session))",
@@ -50,7 +53,7 @@ pub(super) fn create(db: &Connection, new: &NewSession) -> Result<(i64, SessionI
 }
 
 /// Random letters, so that sessions of several machines can be merged.
-fn fresh_id(db: &Connection) -> Result<SessionId, DbError> {
+pub(super) fn fresh_id(db: &Connection) -> Result<SessionId, DbError> {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     loop {
         let mut random = RandomState::new().build_hasher().finish();

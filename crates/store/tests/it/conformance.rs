@@ -63,6 +63,7 @@ fn p2_resume_restores_model_settings_tools_and_title() {
         let settings = BTreeMap::from([("reasoning.effort".to_owned(), "high".to_owned())]);
         let tool = ToolSpec::new("read", "reads", "{}");
         let new = NewSession {
+            id: None,
             title: None,
             model: Some("one/two".to_owned()),
             settings: settings.clone(),

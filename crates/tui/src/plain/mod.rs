@@ -23,7 +23,9 @@ use crate::app::undone_message;
 use crate::text::LazyText;
 use crate::transcript::thinking::{ThinkingBlock, duration};
 use crate::transcript::{notice_text, turn_end_notice};
-use aside_front::{Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
+use aside_front::{
+    Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, SteeringError, Update,
+};
 use output::{LineOutput, OutputSection};
 
 /// Where the input comes from.
@@ -214,6 +216,11 @@ impl PlainSession {
                 self.outcome.failed = true;
                 self.show_output(&CommandOutput::Error { what, hint });
             }
+            Update::NotSteered { text, error: None } => self.output.line(&format!("Not sent: {text}")),
+            Update::NotSteered { text, error: Some(SteeringError { what, hint }) } => {
+                self.output.line(&format!("Not sent: {text}"));
+                self.show_output(&CommandOutput::Error { what, hint });
+            }
             Update::Undone(question) => {
                 self.output.line(&format!("{}; /retry asks it again", undone_message(&question)));
             }
@@ -224,7 +231,11 @@ impl PlainSession {
             // Nothing left to print for these.
             Update::Recorded(_) | Update::Usage(_) | Update::Sealed { .. } => (),
             // A line terminal handles keys and suspending itself.
-            Update::CompletionLists(_) | Update::PromptHistory(_) | Update::Suspend => (),
+            Update::SessionStored(_)
+            | Update::MessageStored(_)
+            | Update::CompletionLists(_)
+            | Update::PromptHistory(_)
+            | Update::Suspend => (),
             // Printed lines cannot be scrolled to.
             Update::GoTo { .. } => (),
         }

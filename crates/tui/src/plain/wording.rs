@@ -5,9 +5,9 @@ use aside_core::message::Message;
 use aside_core::permission_question::{QuestionLayout, escape_unsafe, render};
 use aside_core::repetition::Repetition;
 
-use crate::transcript::hunks::{changed, has_diff};
 use crate::transcript::tool::subject;
 use aside_front::PendingQuestion;
+use aside_front::diff_lines::{changed, has_diff};
 
 pub(super) fn call(call: &ToolCall) -> String {
     let arguments = match &call.arguments {

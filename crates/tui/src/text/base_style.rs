@@ -1,8 +1,8 @@
 //! The base style of a text, before Markdown is applied.
 
-use super::blocks::MarginLevel;
 use super::row::{FontStyle, Row, RowBackground, Saturation, Span, TextRole};
 use super::wrap::{Margin, width_of};
+use aside_markdown::blocks::MarginLevel;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BaseStyle {
@@ -58,7 +58,7 @@ impl BaseStyle {
                     margin.first.push(self.quote_bar());
                     margin.rest.push(self.quote_bar());
                 }
-                MarginLevel::Item { marker, width } => {
+                MarginLevel::Item { marker, width, .. } => {
                     let rest = Span::new(TextRole::Plain, " ".repeat(*width));
                     let marker =
                         marker.as_ref().map(|marker| Span::new(self.role_for(TextRole::Accent), marker.as_str()));

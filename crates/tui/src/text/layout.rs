@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 use super::base_style::BaseStyle;
-use super::blocks::{BlockScanner, BlockSink, MarginLevel};
 use super::code::{code_head, code_line};
 use super::highlight_jobs::CodeBlock;
 use super::markdown;
 use super::row::{Row, Span};
 use super::table::Table;
 use super::wrap::{Break, wrap};
+use aside_markdown::blocks::{BlockScanner, BlockSink, MarginLevel};
 
 #[derive(Debug)]
 pub(super) struct DocLayout {

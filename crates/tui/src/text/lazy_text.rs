@@ -10,10 +10,10 @@ use aside_core::terminal_text::TerminalFilter;
 
 use super::base_style::BaseStyle;
 use super::highlight_jobs::{HighlightId, HighlightJob, HighlightResult, HighlightedRows};
-use super::markdown_markers;
 use super::markdown_view::MarkdownView;
 use super::row::Row;
 use super::shared_text::SharedText;
+use aside_markdown::markers;
 
 /// A section ends at the first block border after this many bytes,
 const SECTION_TARGET: usize = 8 * 1024;
@@ -327,7 +327,7 @@ impl LazyText {
         let whole = self.last.doc.source().get(from..).unwrap_or("");
         let line = whole.trim();
         self.border = BlockBorder::No;
-        match (&self.fence, markdown_markers::fence(line)) {
+        match (&self.fence, markers::fence(line)) {
             (Some(open), Some((letter, length, ""))) if letter == open.letter && length >= open.length => {
                 self.fence = None;
                 // Code inside an item does not end the item.

@@ -1,17 +1,14 @@
 //! Renders one Markdown block as rows: a paragraph, a heading or a table cell. Line ends are kept:
 //! models write for a chat, and thinking written in lines reads better in lines.
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use aside_markdown::tree::options;
+use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 
 use super::base_style::BaseStyle;
 use super::code::{code_head, code_line};
 use super::row::{FontStyle, Row, RowMark, Span, TextRole};
 use super::table::Table;
 use super::wrap::{Break, Margin, wrap};
-
-pub(super) fn options() -> Options {
-    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
-}
 
 /// Renders a block after a margin whose first part is used once.
 pub(super) fn render(source: &str, base: BaseStyle, width: usize, margin: Margin, out: &mut Vec<Row>) {

@@ -143,8 +143,8 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::super::blocks::MAX_PENDING;
     use super::*;
+    use aside_markdown::blocks::MAX_PENDING;
 
     const SAMPLE: &str = "# Plan\n\nFirst *this*.\n\n```rust\nfn a() {\n\n    b();\n}\n```\nthen\n\n- one\n- two\n\n  more\n\n1. x\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n~~~\n```\n~~~\n\nend";
 

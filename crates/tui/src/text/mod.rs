@@ -1,17 +1,15 @@
 //! From text to rows: styled spans, wrapping, and Markdown that grows.
 //!
-//! [`doc`] holds a text; `blocks` splits it into blocks line by line, `layout` lays them out,
+//! [`doc`] holds a text; `aside_markdown` splits it into blocks line by line, `layout` lays them out,
 //! `markdown` parses the inside of a paragraph, and [`highlight`] stores the colours of code.
 
 pub mod base_style;
-mod blocks;
 pub(crate) mod code;
 pub mod grapheme;
 pub mod highlight_jobs;
 mod layout;
 pub mod lazy_text;
 mod markdown;
-mod markdown_markers;
 pub mod markdown_view;
 pub mod row;
 mod shared_text;

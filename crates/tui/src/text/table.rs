@@ -67,7 +67,7 @@ impl Table {
             (true, false) => Alignment::Left,
             (false, false) => Alignment::None,
         };
-        Table::new(super::markdown_markers::cells(line).map(alignment).collect())
+        Table::new(aside_markdown::markers::cells(line).map(alignment).collect())
     }
 
     pub(super) fn begin_row(&mut self) {

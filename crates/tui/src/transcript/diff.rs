@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::hunks::{DiffLine, DiffScanner};
 use crate::text::code::mark_code_rows;
 use crate::text::highlight_jobs::CodeBlock;
 use crate::text::{Break, CodePosition, FontStyle, Margin, Row, RowBackground, Saturation, Span, TextRole, wrap};
+use aside_front::diff_lines::{DiffLine, DiffScanner};
 
 /// Below this width line numbers are left out.
 const ROOM_FOR_NUMBERS: usize = 30;

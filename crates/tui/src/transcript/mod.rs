@@ -3,7 +3,6 @@
 
 pub mod diff;
 mod from_updates;
-pub mod hunks;
 pub mod item;
 mod loop_notice;
 pub mod plain_text;

@@ -2,9 +2,10 @@
 
 use aside_core::terminal_text::terminal_safe;
 
-use super::{diff, hunks};
+use super::diff;
 use crate::text::highlight_jobs::{CodeBlock, HighlightId, HighlightJob, HighlightResult, Highlights};
 use crate::text::{Break, FontStyle, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, wrap};
+use aside_front::diff_lines::has_diff;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlainTextKind {
@@ -57,7 +58,7 @@ impl PlainText {
 
     /// A tool result.
     pub fn output(text: &str) -> PlainText {
-        PlainText::new(text, if hunks::has_diff(text) { PlainTextKind::Diff } else { PlainTextKind::Output })
+        PlainText::new(text, if has_diff(text) { PlainTextKind::Diff } else { PlainTextKind::Output })
     }
 
     pub fn source(&self) -> &str {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use aside_core::block::{SummaryItem, Thinking, ThinkingSpan as Times, Time};
+use aside_core::block::{Thinking, ThinkingSpan as Times, Time};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 
@@ -13,7 +13,9 @@ use super::loop_notice::{self, LoopWatch};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
 use crate::text::{BaseStyle, HighlightedRows, LazyText, Row, RowBackground, SectionRows, Span, TextRole, width_of};
-use crate::token_estimate::{StreamedTokens, format_count};
+use crate::token_estimate::format_count;
+use aside_front::StreamedTokens;
+use aside_front::thinking_title::{self, TitleReader, first_words};
 
 /// Rows shown of running thinking in the `live` view.
 pub const TAIL_ROWS: usize = 8;
@@ -64,13 +66,10 @@ pub struct ThinkingBlock {
     current: Option<LazyText>,
     /// The text shown when an unreadable block is opened.
     note: Option<LazyText>,
-    title: Option<String>,
+    titles: TitleReader,
     /// For a restored block, computed when first shown.
     first_title: OnceCell<Option<String>>,
-    /// The title belongs to the previous item; this item has none yet.
-    has_stale_title: bool,
     filter: TerminalFilter,
-    line: String,
     /// The last rows, as shown.
     tail: Vec<Row>,
     state: ThinkingState,
@@ -90,11 +89,9 @@ impl ThinkingBlock {
             doc: LazyText::default(),
             current: None,
             note: None,
-            title: None,
+            titles: TitleReader::default(),
             first_title: OnceCell::new(),
-            has_stale_title: false,
             filter: TerminalFilter::default(),
-            line: String::new(),
             tail: Vec::new(),
             state: ThinkingState::Running,
             readable: Readability::Text,
@@ -127,31 +124,7 @@ impl ThinkingBlock {
         }
         self.tokens.push(&shown);
         self.loop_watch.push(&shown);
-        self.read_titles(&shown);
-    }
-
-    /// An entirely bold line is a title, in summaries and elsewhere.
-    fn read_titles(&mut self, shown: &str) {
-        for piece in shown.split_inclusive('\n') {
-            self.line.push_str(piece.trim_end_matches('\n'));
-            if let Some(title) = title_line(&self.line) {
-                self.title = Some(title.to_owned());
-                self.first_title.get_or_init(|| Some(title.to_owned()));
-                self.has_stale_title = false;
-            }
-            // Text came first, so this item has no title.
-            let is_words = !self.line.trim_start().is_empty() && !self.line.trim_start().starts_with('*');
-            if self.has_stale_title && (is_words || piece.ends_with('\n') && !self.line.trim().is_empty()) {
-                self.title = None;
-                self.has_stale_title = false;
-            }
-            if piece.ends_with('\n') {
-                self.line.clear();
-            } else if self.line.len() > 200 {
-                // Too long for a title; drops the start of the line.
-                self.line = "-".repeat(100);
-            }
-        }
+        self.titles.push(&shown);
     }
 
     /// A summary item begins.
@@ -160,7 +133,7 @@ impl ThinkingBlock {
             self.push("\n\n");
         }
         self.current = Some(LazyText::default());
-        self.has_stale_title = true;
+        self.titles.item();
     }
 
     /// Replaces the deltas by the final block.
@@ -168,7 +141,7 @@ impl ThinkingBlock {
         self.loop_watch.stop();
         if !self.doc.equals(&terminal_safe(thinking.text())) {
             self.doc = LazyText::new(thinking.text());
-            (self.title, self.first_title) = (None, OnceCell::new());
+            (self.titles, self.first_title) = (TitleReader::default(), OnceCell::new());
         }
         self.doc.finish();
         self.settle(thinking.span, sealed_bytes(thinking));
@@ -189,7 +162,6 @@ impl ThinkingBlock {
     /// Sets everything but the text.
     fn settle(&mut self, span: Option<Times>, sealed_bytes: usize) {
         self.current = None;
-        self.line = String::new();
         self.times = span;
         if self.doc.is_blank() && sealed_bytes > 0 {
             self.readable = Readability::HiddenByProvider(sealed_bytes);
@@ -301,8 +273,8 @@ impl ThinkingBlock {
         let room = context.width.saturating_sub(width_of(&head) + width_of(&tail));
         // A title is more useful than a token count.
         let is_title_cut =
-            |title: &String| room < width_of(title).min(SUMMARY_WIDTH) + width_of(" · ") + width_of(&tokens);
-        if self.title.as_ref().is_none_or(|title| !is_title_cut(title)) {
+            |title: &str| room < width_of(title).min(SUMMARY_WIDTH) + width_of(" · ") + width_of(&tokens);
+        if self.titles.current().is_none_or(|title| !is_title_cut(title)) {
             tail.push_str(&tokens);
         }
         let summary = self.summary_part(context.width.saturating_sub(width_of(&head) + width_of(&tail)));
@@ -322,8 +294,8 @@ impl ThinkingBlock {
     }
 
     fn first_title(&self) -> Option<&str> {
-        let find = || self.doc.source().lines().find_map(title_line).map(str::to_owned);
-        self.first_title.get_or_init(find).as_deref()
+        let find = || thinking_title::first_title(&self.doc.source()).map(str::to_owned);
+        self.titles.first().or_else(|| self.first_title.get_or_init(find).as_deref())
     }
 
     /// The title or the first words, if there is room.
@@ -341,7 +313,7 @@ impl ThinkingBlock {
         if let Readability::HiddenByProvider(_) = self.readable {
             return Some(ellipsize("hidden by provider", room));
         }
-        let title = if self.is_running() { self.title.as_deref() } else { self.first_title() };
+        let title = if self.is_running() { self.titles.current() } else { self.first_title() };
         if let Some(title) = title {
             return Some(ellipsize(title, room));
         }
@@ -384,7 +356,7 @@ impl ThinkingBlock {
 
     /// The reader's label. The first words are visible below it anyway.
     pub fn label(&self) -> String {
-        let title = if self.is_running() { self.title.as_deref() } else { self.first_title() };
+        let title = if self.is_running() { self.titles.current() } else { self.first_title() };
         let parts = [self.duration_ms().map(duration), title.map(str::to_owned)];
         parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
     }
@@ -460,21 +432,6 @@ fn sealed_note(bytes: usize) -> String {
 
 fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {
     now.map(|now| now.0.saturating_sub(began.0))
-}
-
-/// The title, if the line is nothing but a title.
-fn title_line(line: &str) -> Option<&str> {
-    let item = SummaryItem::parse(line);
-    item.title.filter(|_| item.content.is_empty() && line.trim_end().ends_with("**"))
-}
-
-/// The first line with text, without Markdown markers.
-fn first_words(text: &str) -> String {
-    let bare = |line: &str| {
-        let line = line.trim_start_matches(['#', '>', '-', '+', ' ', '\t']);
-        line.chars().filter(|c| !matches!(c, '*' | '`')).collect::<String>().trim().to_owned()
-    };
-    text.lines().map(bare).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 /// Formats a duration: `0.4s`, `12s`, `2m 5s`, `1h 2m`.

@@ -6,12 +6,12 @@ use aside_core::terminal_text::terminal_safe_line;
 use serde_json::Value;
 
 use super::RenderContext;
-use super::hunks::changed;
 use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::thinking::duration;
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
 use crate::text::{HighlightedRows, Row, Span, TextRole, width_of};
+use aside_front::diff_lines::changed;
 
 /// Arguments that describe a call, the most useful first.
 const SUBJECT_ARGUMENTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];

@@ -20,6 +20,7 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
             what: what.into(),
             action: action.into(),
             why: why.into(),
+            ..DecisionRow::default()
         };
         let sending = Sending {
             step: 2,

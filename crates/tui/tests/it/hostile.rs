@@ -167,7 +167,7 @@ fn failed(term: &mut TestTerminal, text: &str) {
 }
 
 fn decision(term: &mut TestTerminal, text: &str) {
-    let row = DecisionRow { what: text.into(), action: text.into(), why: text.into() };
+    let row = DecisionRow { what: text.into(), action: text.into(), why: text.into(), ..DecisionRow::default() };
     term.update(Update::Sending(Box::new(Sending { decisions: vec![row], ..Sending::default() })));
     term.update(Update::TurnEnded(TurnEnd::Answered));
     term.line("/explain");

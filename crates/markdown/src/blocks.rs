@@ -1,28 +1,32 @@
 //! Splits Markdown into blocks, line by line: the quotes and list items around a line, and where a
 //! paragraph, a table or a code block ends. It never looks back, so that the cost of a line does
-//! not depend on its position. [`super::markdown`] parses the inside of a paragraph.
+//! not depend on its position. A sink parses the inside of a paragraph.
 
 use std::ops::Range;
 
-use super::markdown_markers::{self as markers, ListMarker};
+use crate::markers::{self, ListMarker};
 
 /// A longer paragraph or line is settled early: parsing it again and again would cost more than a
 /// broken emphasis.
-pub(super) const MAX_PENDING: usize = 8 * 1024;
+pub const MAX_PENDING: usize = 8 * 1024;
 
 /// One level of the margin before a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum MarginLevel {
+pub enum MarginLevel {
     Quote,
     /// The marker is shown once, then replaced by spaces.
     Item {
         marker: Option<String>,
         width: usize,
+        /// The item's number in an ordered list.
+        number: Option<u64>,
+        /// It is the first item of its list.
+        first: bool,
     },
 }
 
 /// Receives the blocks.
-pub(super) trait BlockSink {
+pub trait BlockSink {
     /// A blank row with this many quote bars.
     fn gap(&mut self, quotes: usize);
     /// A paragraph, a heading or similar.
@@ -90,7 +94,7 @@ enum Preceding {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct BlockScanner {
+pub struct BlockScanner {
     /// Lines before this byte are processed.
     at: usize,
     /// There is no unprocessed line end before this byte.
@@ -106,7 +110,7 @@ pub(super) struct BlockScanner {
 
 impl BlockScanner {
     /// Processes the complete lines and emits the blocks that they end.
-    pub(super) fn feed(&mut self, source: &str, sink: &mut impl BlockSink) {
+    pub fn feed(&mut self, source: &str, sink: &mut impl BlockSink) {
         loop {
             let from = self.searched.max(self.at);
             let end = source.get(from..).and_then(|rest| rest.find('\n')).map(|at| from + at);
@@ -126,7 +130,7 @@ impl BlockScanner {
     }
 
     /// Emits the rest, as if the text ended here.
-    pub(super) fn finish(mut self, source: &str, sink: &mut impl BlockSink) {
+    pub fn finish(mut self, source: &str, sink: &mut impl BlockSink) {
         let rest = source.get(self.at..).unwrap_or("");
         // Avoids showing half a closing fence as code for a moment.
         let is_fence = matches!(self.leaf, LeafBlock::Fence { letter, .. }
@@ -300,7 +304,7 @@ impl BlockScanner {
             None if inner => "◦ ".to_owned(),
             None => "• ".to_owned(),
         };
-        let width = super::width_of(&text);
+        let width = text.chars().count();
         let first = before.is_none();
         let kind = Container::Item { marker: Some(text), width, letter: marker.letter, number, first };
         self.open.push(OpenContainer { kind, needs });
@@ -442,7 +446,9 @@ impl BlockScanner {
     fn margin_levels(&mut self) -> Vec<MarginLevel> {
         let level = |open: &mut OpenContainer| match &mut open.kind {
             Container::Quote => MarginLevel::Quote,
-            Container::Item { marker, width, .. } => MarginLevel::Item { marker: marker.take(), width: *width },
+            Container::Item { marker, width, number, first, .. } => {
+                MarginLevel::Item { marker: marker.take(), width: *width, number: *number, first: *first }
+            }
         };
         self.open.iter_mut().map(level).collect()
     }

@@ -2,22 +2,22 @@
 
 /// The marker of a list item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ListMarker {
+pub struct ListMarker {
     /// `-`, `*`, `+`, or the character after the number.
-    pub(super) letter: char,
-    pub(super) number: Option<u64>,
+    pub letter: char,
+    pub number: Option<u64>,
     width: usize,
 }
 
 impl ListMarker {
     /// Whether such an item may follow a paragraph without a blank line.
-    pub(super) fn interrupts(&self, line: &str) -> bool {
+    pub fn interrupts(&self, line: &str) -> bool {
         let has_words = line.get(self.width..).is_some_and(|rest| !rest.trim().is_empty());
         has_words && self.number.is_none_or(|number| number == 1)
     }
 
     /// The columns by which the item's text is indented, and the bytes before it.
-    pub(super) fn indent(&self, line: &str) -> (usize, usize) {
+    pub fn indent(&self, line: &str) -> (usize, usize) {
         let rest = line.get(self.width..).unwrap_or("");
         let spaces = columns(rest);
         if rest.trim().is_empty() {
@@ -29,7 +29,7 @@ impl ListMarker {
     }
 }
 
-pub(super) fn list_marker(line: &str) -> Option<ListMarker> {
+pub fn list_marker(line: &str) -> Option<ListMarker> {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
     let letter = line.chars().nth(digits)?;
     let number = match digits {
@@ -43,7 +43,7 @@ pub(super) fn list_marker(line: &str) -> Option<ListMarker> {
 }
 
 /// The length in bytes of a quote marker, if there is one.
-pub(super) fn quote_marker(line: &str) -> Option<usize> {
+pub fn quote_marker(line: &str) -> Option<usize> {
     let bare = line.trim_start_matches(' ');
     let indent = line.len() - bare.len();
     let rest = bare.strip_prefix('>').filter(|_| indent < 4)?;
@@ -51,7 +51,7 @@ pub(super) fn quote_marker(line: &str) -> Option<usize> {
 }
 
 /// The character, length and info string of a code fence.
-pub(super) fn fence(line: &str) -> Option<(char, usize, &str)> {
+pub fn fence(line: &str) -> Option<(char, usize, &str)> {
     let letter = line.chars().next().filter(|letter| matches!(letter, '`' | '~'))?;
     let length = line.chars().take_while(|one| *one == letter).count();
     let info = line.trim_start_matches(letter).trim();
@@ -59,13 +59,13 @@ pub(super) fn fence(line: &str) -> Option<(char, usize, &str)> {
     (length >= 3 && !(letter == '`' && info.contains('`'))).then_some((letter, length, info))
 }
 
-pub(super) fn is_heading(line: &str) -> bool {
+pub fn is_heading(line: &str) -> bool {
     let rest = line.trim_start_matches('#');
     (1..=6).contains(&(line.len() - rest.len())) && (rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
 /// Matches `---`, `***`, `_ _ _`.
-pub(super) fn is_rule(line: &str) -> bool {
+pub fn is_rule(line: &str) -> bool {
     let mut letters = line.chars().filter(|letter| !matches!(letter, ' ' | '\t'));
     let Some(first) = letters.next().filter(|letter| matches!(letter, '-' | '*' | '_')) else { return false };
     let mut count = 1;
@@ -79,7 +79,7 @@ pub(super) fn is_rule(line: &str) -> bool {
 }
 
 /// Whether the second line makes the first one a table head.
-pub(super) fn is_table_head(head: &str, line: &str) -> bool {
+pub fn is_table_head(head: &str, line: &str) -> bool {
     let is_dashes = |cell: &str| {
         let cell = cell.trim();
         let dashes = cell.strip_prefix(':').unwrap_or(cell);
@@ -90,7 +90,7 @@ pub(super) fn is_table_head(head: &str, line: &str) -> bool {
 }
 
 /// The cells of a delimiter line, which has no escaped pipes.
-pub(super) fn cells(line: &str) -> impl Iterator<Item = &str> {
+pub fn cells(line: &str) -> impl Iterator<Item = &str> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);
     line.strip_suffix('|').unwrap_or(line).split('|')
@@ -112,7 +112,7 @@ fn columns_of(line: &str) -> usize {
 }
 
 /// Columns of leading whitespace.
-pub(super) fn columns(line: &str) -> usize {
+pub fn columns(line: &str) -> usize {
     let mut columns = 0;
     for letter in line.chars() {
         match letter {
@@ -125,7 +125,7 @@ pub(super) fn columns(line: &str) -> usize {
 }
 
 /// Bytes of leading whitespace, up to this many columns.
-pub(super) fn indent_of(line: &str, most: usize) -> usize {
+pub fn indent_of(line: &str, most: usize) -> usize {
     let (mut columns, mut bytes) = (0, 0);
     for letter in line.chars().take_while(|letter| matches!(letter, ' ' | '\t')) {
         if columns >= most {
