@@ -85,7 +85,10 @@ pub(super) fn repairs_for_named_key(
         return value;
     }
     if let Some(container) = named_container(&mentions, &named) {
-        return ladder(Repair::OmitParameter, &[container], &named[0].path);
+        return vec![
+            AppliedRepair { repair: Repair::OmitParameter, details: vec![container] },
+            Repair::PlainRequest.into(),
+        ];
     }
     let first = |rule: KeyRule| named.iter().copied().find(|key| key.rule == rule);
     // Of two parameters that exclude each other, the less important one goes.
@@ -309,14 +312,14 @@ fn names_another_key(message: &str, refused: &RefusedRequest) -> bool {
         refused.written.iter().flat_map(|key| key.path.split('.').map(words).collect::<Vec<_>>()).collect();
     let others = other_keys(&refused.body);
     mentions.iter().any(|mention| {
-        let is_other = |name: &&str| {
+        let is_other = |name: &str| {
             let name_words = words(name);
             let recognised = mention.marked || name_words.len() > 1;
             recognised && !own.contains(&name_words) && others.contains(&name_words)
         };
         let has_own = mention.names.iter().any(|name| own.contains(&words(name)));
-        let leads_elsewhere = mention.names.len() > 1 && mention.names.first().is_some_and(|name| is_other(&name));
-        leads_elsewhere || (!has_own && mention.names.last().is_some_and(|name| is_other(&name)))
+        let leads_elsewhere = mention.names.len() > 1 && mention.names.first().is_some_and(|name| is_other(name));
+        leads_elsewhere || (!has_own && mention.names.last().is_some_and(|name| is_other(name)))
     })
 }
 
