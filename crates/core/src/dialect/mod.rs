@@ -20,6 +20,7 @@ mod head;
 mod load;
 mod matrix;
 mod read;
+mod sentinel;
 mod table;
 
 use std::collections::BTreeMap;
@@ -42,6 +43,7 @@ pub use error_catalogue::{ErrorClass, ErrorRow, Fault, RefusalRow, Repair, Reque
 use file::SharedTables;
 use load::Lazy;
 pub use read::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
+use sentinel::Sentinels;
 
 /// Whether a model name matches a pattern: `*` for any run of characters, `?`
 /// for one, case ignored.
@@ -64,6 +66,7 @@ pub struct Dialects {
     by_id: BTreeMap<String, Dialect>,
     shared: Lazy<SharedTables>,
     catalogue: Lazy<ErrorCatalogue>,
+    sentinels: Lazy<Sentinels>,
     models: ModelTables,
 }
 
@@ -272,6 +275,17 @@ impl Dialects {
     pub(crate) fn is_unrelated(&self, message: &str) -> bool {
         let message = normalized_error(message);
         contains_any(&message, &self.catalogue.too_long) || contains_any(&message, &self.catalogue.unrelated)
+    }
+
+    /// Whether a program sent this in place of a signature or an encrypted payload
+    /// that it had lost.
+    pub fn is_sentinel_seal(&self, payload: &str) -> bool {
+        self.sentinels.has_seal(payload)
+    }
+
+    /// Whether a program sent this in place of thinking text that it had lost.
+    pub fn is_sentinel_text(&self, text: &str) -> bool {
+        self.sentinels.has_text(text)
     }
 
     /// Whether one model can read the thinking of another. If the matrix is

@@ -90,13 +90,7 @@ pub(super) fn excerpt(message: &Message) -> Message {
 
 /// The word for what a request does with a block.
 pub fn decision_action(action: EgressAction) -> &'static str {
-    match action {
-        EgressAction::Verbatim => "verbatim",
-        EgressAction::Field => "field",
-        EgressAction::Tags => "tags",
-        EgressAction::Filler => "filler",
-        EgressAction::Dropped => "dropped",
-    }
+    action.as_str()
 }
 
 /// The decisions about thinking blocks, fillers, and blocks left out.
