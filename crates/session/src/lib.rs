@@ -39,6 +39,7 @@ pub mod start;
 pub mod stored_session;
 pub mod times;
 pub mod trust;
+mod update_front;
 pub mod usage;
 pub mod user_files;
 
@@ -54,4 +55,5 @@ pub use settings::Overrides;
 pub use start::{Saving, SessionOptions};
 pub use stored_session::{Continuation, SessionChoice};
 pub use trust::Trust;
+pub use update_front::{UpdateFront, UpdateSink};
 pub use user_files::UserFolders;
