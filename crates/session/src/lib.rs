@@ -31,6 +31,7 @@ pub mod provider_tables;
 pub mod providers;
 pub mod recording;
 pub mod request_preview;
+pub mod serve_table;
 pub mod session_recorder;
 pub mod settings;
 pub mod settings_file;
