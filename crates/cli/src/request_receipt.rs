@@ -63,7 +63,8 @@ async fn fetch(base: &str, id: &str, key: Option<String>) -> Result<Value, Hinte
         key.into_iter().map(|key| ("authorization".to_owned(), format!("Bearer {key}"))).collect();
     let url = format!("{base}/aside/requests/{id}");
     let request = ForwardedRequest { method: "GET", url: &url, headers: &headers, body: Default::default() };
-    let unreachable = |what: String| HintedError::new(what).hint("is `aside serve` running? --url names another address");
+    let unreachable =
+        |what: String| HintedError::new(what).hint("is `aside serve` running? --url names another address");
     let mut reply = http.forward(request).await.map_err(|error| unreachable(error.to_string()))?;
     let mut body = Vec::new();
     while let Some(bytes) = reply.next_bytes(&http).await.map_err(|error| unreachable(error.to_string()))? {
@@ -74,7 +75,8 @@ async fn fetch(base: &str, id: &str, key: Option<String>) -> Result<Value, Hinte
     }
     match reply.status() {
         200 => serde_json::from_slice(&body).map_err(|_| unreachable(format!("{base} is not a gateway of aside"))),
-        401 => Err(HintedError::new("the gateway needs a key").hint("set ASIDE_SERVE_KEY, or name its variable with --key-env")),
+        401 => Err(HintedError::new("the gateway needs a key")
+            .hint("set ASIDE_SERVE_KEY, or name its variable with --key-env")),
         404 => Err(HintedError::new(format!("the gateway has no request `{id}` of this key"))
             .hint("receipts are kept for seven days")),
         status => Err(unreachable(format!("the gateway answered with status {status}"))),
@@ -117,7 +119,12 @@ fn as_text(receipt: &Value) -> String {
         ));
     }
     for row in rows("/judge/before") {
-        line(format!("the client broke {} at {}: {}", member(&row, "rule"), member(&row, "path"), member(&row, "message")));
+        line(format!(
+            "the client broke {} at {}: {}",
+            member(&row, "rule"),
+            member(&row, "path"),
+            member(&row, "message")
+        ));
     }
     for row in rows("/leftOut") {
         line(format!("left out {}: {}", member(&row, "path"), member(&row, "why")));

@@ -30,7 +30,7 @@ const CONFIG_POLL: Duration = Duration::from_secs(2);
 ///
 /// Thinking that a client lost is put back where the provider wants it: the gateway
 /// remembers every reply in gateway.db of the data folder, sealed with gateway.key
-/// beside it or with ASIDE_STORE_KEY.
+/// next to it or with ASIDE_STORE_KEY.
 ///
 /// Models are PROVIDER/MODEL, the names in [serve.models] of config.toml, or the
 /// bare name of a model whose provider has a key. sim/DIALECT[:BEHAVIOUR] is the
@@ -84,7 +84,7 @@ enum ServeCommand {
 enum KeyCommand {
     /// Make a key and print it, once; only its hash is kept
     New {
-        /// Its name, which nobody else has
+        /// Its name, which is unique
         name: String,
         /// Whose memory it uses; the name by default
         #[arg(long, value_name = "T")]

@@ -15,7 +15,7 @@ use crate::gateway::RequestContext;
 use crate::recall::ReadRequest;
 use crate::receipt::Receipt;
 use crate::request_body::RequestBody;
-use crate::route::Delivery;
+use crate::route::ReplyDelivery;
 
 /// The longest JSON value considered when looking for a switch.
 const MAX_SWITCH_BYTES: usize = 64 << 10;
@@ -27,7 +27,7 @@ pub(crate) struct Call {
     pub(crate) target: Arc<Target>,
     /// The client's.
     pub(crate) protocol: Protocol,
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: ReplyDelivery,
     /// The model's name as the client wrote it.
     pub(crate) asked: Arc<str>,
     pub(crate) body: Arc<RequestBody>,
@@ -62,7 +62,7 @@ impl RequestContext {
         self,
         protocol: Protocol,
         model: Option<String>,
-        delivery: Delivery,
+        delivery: ReplyDelivery,
         body: Body,
     ) -> Result<GatewayResponse, GatewayError> {
         if let Some(key) = &self.caller.key {
@@ -76,9 +76,9 @@ impl RequestContext {
             return Err(GatewayError::bad_request("no model is named; see /v1/models"));
         };
         let delivery = match (delivery, members.get("stream").and_then(serde_json::Value::as_bool)) {
-            (Delivery::AsAsked, Some(true)) => Delivery::Streamed,
-            (Delivery::AsAsked, None) if protocol == Protocol::Ollama => Delivery::Streamed,
-            (Delivery::AsAsked, _) => Delivery::Whole,
+            (ReplyDelivery::AsAsked, Some(true)) => ReplyDelivery::Streamed,
+            (ReplyDelivery::AsAsked, None) if protocol == Protocol::Ollama => ReplyDelivery::Streamed,
+            (ReplyDelivery::AsAsked, _) => ReplyDelivery::Whole,
             (by_path, _) => by_path,
         };
         let mut receipt = self.receipt(protocol, &asked);
@@ -125,7 +125,7 @@ impl Call {
         context: &Arc<RequestContext>,
         target: Arc<Target>,
         protocol: Protocol,
-        delivery: Delivery,
+        delivery: ReplyDelivery,
         asked: &Arc<str>,
         body: &Arc<RequestBody>,
     ) -> Result<Call, GatewayError> {

@@ -62,7 +62,8 @@ impl KeyAdmin {
     }
 
     pub async fn add(&self, name: &str, rights: &KeyRights) -> Result<NewKey, HintedError> {
-        let taken = || HintedError::new(format!("there is a key `{name}` already")).hint("choose another name, or revoke it");
+        let taken =
+            || HintedError::new(format!("there is a key `{name}` already")).hint("choose another name, or revoke it");
         if self.serve.keys.iter().any(|key| key.name == name) || name == CLOSED {
             return Err(taken());
         }
@@ -155,15 +156,16 @@ fn toml(name: &str, hash: &str, rights: &KeyRights) -> String {
         }
     }
     if !rights.limits.is_empty() {
-        let limits = rights.limits.iter().map(|limit| {
-            format!("{} = \"{}/{}\"", limit.kind.as_str(), limit.amount, limit.window.as_str())
-        });
+        let limits = rights
+            .limits
+            .iter()
+            .map(|limit| format!("{} = \"{}/{}\"", limit.kind.as_str(), limit.amount, limit.window.as_str()));
         text.push_str(&format!("limit = {{ {} }}\n", limits.collect::<Vec<_>>().join(", ")));
     }
     text
 }
 
-/// A key of the store. None if nobody can use it.
+/// A key of the store. None if no client can use it.
 pub(crate) fn stored_key(row: &ClientKeyRow) -> Option<ServeKey> {
     let settings: Value = serde_json::from_str(&row.settings).unwrap_or_default();
     let words = |name: &str| -> Vec<String> {

@@ -22,8 +22,8 @@ mod memory_setup;
 mod metrics;
 mod model_lists;
 mod pass;
-mod receipt;
 mod recall;
+mod receipt;
 mod relay;
 mod reply_shape;
 mod request_body;
@@ -35,6 +35,6 @@ mod translate;
 
 pub use config::GatewayOptions;
 pub use gateway::Gateway;
-pub use key_admin::{KeyAdmin, KeyListing, KeyOrigin, KeyRights, NewKey};
 pub use ids::{hash_text, new_client_key};
+pub use key_admin::{KeyAdmin, KeyListing, KeyOrigin, KeyRights, NewKey};
 pub use server::{Listening, serve};

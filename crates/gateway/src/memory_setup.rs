@@ -41,7 +41,7 @@ fn database(options: &GatewayOptions) -> Result<PathBuf, HintedError> {
     Ok(folder.join("gateway.db"))
 }
 
-/// From the environment, the keyring, or a file beside the database.
+/// From the environment, the keyring, or a file next to the database.
 fn store_key(options: &GatewayOptions, store: &StoreChoice) -> Result<StoreKey, HintedError> {
     let invalid = |error: aside_memory::StoreKeyError| HintedError::new(error.to_string());
     let given = std::env::var(KEY_VARIABLE).ok().filter(|key| !key.trim().is_empty());

@@ -10,9 +10,7 @@ use aside_core::event::{BlockOpening, Event, ProseKind, Sink};
 use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
-use aside_core::wire::{
-    Decoder, Destination, Encoded, http_get, merge_body, request_path, with_model, with_turns_of,
-};
+use aside_core::wire::{Decoder, Destination, Encoded, http_get, merge_body, request_path, with_model, with_turns_of};
 use aside_engine::ConnectionFailure;
 use aside_engine::exchange::read_refusal;
 use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply};
@@ -27,7 +25,7 @@ use crate::limits::Spent;
 use crate::recall::{Changes, ReadRequest, remember};
 use crate::receipt::{Receipt, Timing, UpstreamAttempt, broken_rules};
 use crate::relay::{ClientGone, Relay, RelayFraming, relay, terminal_frame};
-use crate::route::Delivery;
+use crate::route::ReplyDelivery;
 
 /// How long the last frame waits for the end of the body.
 const MAX_HOLD: Duration = Duration::from_millis(50);
@@ -102,7 +100,7 @@ impl Call {
     fn prepare<'a>(&self, body: &'a str, receipt: &mut Receipt) -> Prepared<'a> {
         let endpoint = &self.target.endpoint;
         let judged = |body: &str| judge(&endpoint.dialect, &endpoint.model, &[], body, IssuedThinking::Unknown);
-        // What nobody here can read is for the provider to refuse.
+        // What cannot be read here is for the provider to refuse.
         let (Some(read), Ok(before)) = (self.read.as_deref(), judged(body)) else {
             return Prepared::Body(Cow::Borrowed(body));
         };
@@ -177,10 +175,10 @@ impl Call {
             extra_body: &endpoint.extra_body,
         };
         let path = match (self.protocol, self.delivery) {
-            (Protocol::Gemini, Delivery::Whole | Delivery::AsAsked) => {
+            (Protocol::Gemini, ReplyDelivery::Whole | ReplyDelivery::AsAsked) => {
                 format!("/v1beta/models/{}:generateContent", endpoint.model)
             }
-            (Protocol::Gemini, Delivery::Streamed | Delivery::WholeInList) => {
+            (Protocol::Gemini, ReplyDelivery::Streamed | ReplyDelivery::WholeInList) => {
                 format!("/v1beta/models/{}:streamGenerateContent", endpoint.model)
             }
             (protocol, _) => request_path(protocol, &endpoint.model),
@@ -315,7 +313,7 @@ impl Call {
         let http = &self.context.config.http;
         let keep_alive = self.context.config.serve.keep_alive;
         loop {
-            let next = match held.is_some() && self.delivery == Delivery::Streamed {
+            let next = match held.is_some() && self.delivery == ReplyDelivery::Streamed {
                 false => relay.wait_for(reply.next_bytes(http), keep_alive).await?,
                 true => match tokio::time::timeout(MAX_HOLD, reply.next_bytes(http)).await {
                     Ok(next) => next,
@@ -335,8 +333,8 @@ impl Call {
             }
             watched.push(&bytes);
             let split = match self.delivery {
-                Delivery::Streamed => terminal_frame(self.protocol, &bytes),
-                Delivery::Whole | Delivery::WholeInList | Delivery::AsAsked => Some(0),
+                ReplyDelivery::Streamed => terminal_frame(self.protocol, &bytes),
+                ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked => Some(0),
             };
             match split {
                 Some(at) => {

@@ -27,7 +27,7 @@ use crate::recall::{ReadRequest, StreamMarks};
 use crate::receipt::{Receipt, Timing};
 use crate::relay::{Relay, RelayFraming, relay, terminal_frame};
 use crate::reply_shape::ReplyShaper;
-use crate::route::Delivery;
+use crate::route::ReplyDelivery;
 use crate::same_protocol::{attempt, note_time};
 
 /// What the client is answered, decided when the reply begins or fails.
@@ -50,9 +50,9 @@ impl Call {
             return self.previous_response_not_found(receipt);
         }
         let content_type = match (self.delivery, self.protocol) {
-            (Delivery::Streamed, Protocol::Ollama) => "application/x-ndjson",
-            (Delivery::Streamed, _) => "text/event-stream",
-            (Delivery::Whole | Delivery::WholeInList | Delivery::AsAsked, _) => "application/json",
+            (ReplyDelivery::Streamed, Protocol::Ollama) => "application/x-ndjson",
+            (ReplyDelivery::Streamed, _) => "text/event-stream",
+            (ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked, _) => "application/json",
         };
         let (relay, body) = relay(RelayFraming::of(self.protocol, content_type));
         let (tell, told) = oneshot::channel();
@@ -82,7 +82,8 @@ impl Call {
 
     fn continues_response(&self) -> bool {
         let members = short_members(&self.body.text, &["previous_response_id"], 1 << 12).unwrap_or_default();
-        self.protocol == Protocol::OpenaiResponses && members.get("previous_response_id").is_some_and(|id| id.is_string())
+        self.protocol == Protocol::OpenaiResponses
+            && members.get("previous_response_id").is_some_and(|id| id.is_string())
     }
 
     /// A translated response is not stored as a whole; with this error, clients send the whole conversation.
@@ -107,12 +108,16 @@ impl Call {
         let reply_id = marks.reply_id();
         let head = ReplyHead { id: &reply_id, model: &self.asked, created: self.context.at.0 / 1000 };
         let output = match (self.delivery, self.is_same_protocol()) {
-            (Delivery::Streamed, true) => ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new() },
-            (Delivery::Streamed, false) => ReplyOutput::Shaped {
+            (ReplyDelivery::Streamed, true) => {
+                ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new() }
+            }
+            (ReplyDelivery::Streamed, false) => ReplyOutput::Shaped {
                 writer: Box::new(StreamWriter::new(self.protocol, &read.shape.rules, &head)),
                 shaper: Box::new(ReplyShaper::new(&read.shape, &read.tools, marks)),
             },
-            (Delivery::Whole | Delivery::WholeInList | Delivery::AsAsked, _) => ReplyOutput::Whole { marks },
+            (ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked, _) => {
+                ReplyOutput::Whole { marks }
+            }
         };
         let cancel = CancellationToken::new();
         let mut sink = TranslatingSink {
@@ -243,7 +248,7 @@ impl Call {
                 (whole_reply(self.protocol, &read.shape.rules, head, &fold.finish()), shaper.into_marks().draft)
             }
         };
-        let body = if self.delivery == Delivery::WholeInList { format!("[{body}]") } else { body };
+        let body = if self.delivery == ReplyDelivery::WholeInList { format!("[{body}]") } else { body };
         (body, draft)
     }
 }

@@ -84,8 +84,11 @@ async fn g2_a_conversation_continues_after_a_restart_and_never_for_another_tenan
         aside_gateway::hash_text("key-b")
     );
     let running = start(&keys).await;
-    let ask = |messages: Value| json!({"model": "sim/deepseek", "messages": messages, "tools": [{"type": "function",
-        "function": {"name": "list", "parameters": {"type": "object", "properties": {}}}}]}).to_string();
+    let ask = |messages: Value| {
+        json!({"model": "sim/deepseek", "messages": messages, "tools": [{"type": "function",
+        "function": {"name": "list", "parameters": {"type": "object", "properties": {}}}}]})
+        .to_string()
+    };
     let user = json!({"role": "user", "content": "Look around.\nsim: tool-loop 2"});
     let first = running.post("/v1/chat/completions", &[("x-api-key", "key-a")], ask(json!([user]))).await;
     let message = first.json()["choices"][0]["message"].clone();
@@ -106,7 +109,8 @@ async fn g5_what_a_translated_stream_contains_is_recognised_when_it_comes_back()
     for dialect in ["deepseek", "openai", "gemini"] {
         let mut messages = vec![json!({"role": "user", "content": "Look around.\nsim: tool-loop 2"})];
         for step in 0..3 {
-            let body = json!({"model": format!("sim/{dialect}"), "max_tokens": 2000, "messages": messages, "tools": [tool]});
+            let body =
+                json!({"model": format!("sim/{dialect}"), "max_tokens": 2000, "messages": messages, "tools": [tool]});
             let answer = running.post("/v1/messages", &[], body.to_string()).await;
             assert_eq!(answer.status, 200, "{dialect}, step {step}: {}", answer.text());
             let content = answer.json()["content"].clone();
@@ -133,7 +137,8 @@ async fn g5_what_a_translated_stream_contains_is_recognised_when_it_comes_back()
 #[tokio::test]
 async fn g9_in_shadow_mode_nothing_changes_and_losses_are_counted() {
     let running = Setup { store: StoreChoice::Sqlite, shadow: true, ..Setup::new("") }.start().await;
-    let tools = json!([{"type": "function", "function": {"name": "list", "parameters": {"type": "object", "properties": {}}}}]);
+    let tools =
+        json!([{"type": "function", "function": {"name": "list", "parameters": {"type": "object", "properties": {}}}}]);
     let user = json!({"role": "user", "content": "Look around.\nsim: tool-loop 1"});
     let body = json!({"model": "sim/deepseek", "messages": [user], "tools": tools}).to_string();
     let first = running.post("/v1/chat/completions", &[], body).await.json();
