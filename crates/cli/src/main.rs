@@ -35,7 +35,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use aside_front::ToolMode;
 use aside_session::{HintedError, UserFolders, log};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
 const VARIABLES: &str = "\
@@ -171,6 +173,12 @@ fn print_clap_error(error: &clap::Error) -> ExitCode {
 /// The process's working directory, in which sessions work.
 fn working_directory() -> Result<PathBuf, HintedError> {
     std::env::current_dir().map_err(|error| HintedError::new(format!("the working directory cannot be read: {error}")))
+}
+
+/// Parses `--mode`, and offers its values for completion.
+fn parse_tool_mode() -> impl TypedValueParser<Value = ToolMode> {
+    let names = PossibleValuesParser::new(ToolMode::WORDS);
+    names.try_map(|name| name.parse::<ToolMode>())
 }
 
 /// The simulator's tokens per second: on a terminal the text should be slow enough to read.

@@ -204,6 +204,7 @@ pub mod tags;
 pub mod terminal_text;
 pub mod title;
 pub mod tokens;
+pub mod tool_mode;
 pub mod turn;
 pub mod wire;
 
@@ -227,6 +228,6 @@ pub use rules::{
 pub use settings::{Layer, Settings};
 pub use tags::{TagPair, TagParser, TagPiece, TagRules};
 pub use wire::{
-    ClientRequest, Decoder, Destination, Encoded, Encoder, HttpCall, ReplyHead, Request, StreamWriter, detect_protocol,
-    encode, http_call, read_request, whole_reply,
+    ClientRequest, Decoder, Destination, Encoded, Encoder, HttpCall, ReplyHead, Request, StreamWriter, ThinkingDemand,
+    ThinkingDemands, detect_protocol, encode, http_call, read_request, whole_reply,
 };

@@ -138,6 +138,25 @@ pub enum TurnEnd {
     },
 }
 
+impl TurnEnd {
+    /// Whether the reply is complete, so that the user's next message can follow it in
+    /// the same turn.
+    pub fn leaves_room_for_more(&self) -> bool {
+        match self {
+            TurnEnd::Answered | TurnEnd::ThinkingOnly { .. } | TurnEnd::Length => true,
+            TurnEnd::Empty
+            | TurnEnd::Declined(_)
+            | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
+            | TurnEnd::Failed(_)
+            | TurnEnd::Unreachable(_)
+            | TurnEnd::Interrupted
+            | TurnEnd::OutOfSteps(_)
+            | TurnEnd::OutOfMoney { .. } => false,
+        }
+    }
+}
+
 /// Who declined to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -162,6 +181,8 @@ pub struct Turn {
     /// Results for the calls of this step that cannot be run.
     unrunnable: Vec<ToolResult>,
     calls: Vec<OpenCall>,
+    /// Messages that the user sent during the turn and that are not in the history yet.
+    steering: Vec<Message>,
 }
 
 /// The id and name of a call without a result. The call itself is in the
@@ -176,14 +197,22 @@ impl Turn {
     /// A turn whose replies come from `origin`. After `max_steps` requests it
     /// ends, so that a model cannot call tools forever.
     pub fn new(origin: Origin, max_steps: u32) -> Turn {
-        let (unrunnable, calls) = (Vec::new(), Vec::new());
-        Turn { origin, max_steps, step: 0, limit_reached: None, answer_mode: AnswerMode::Normal, unrunnable, calls }
+        Turn {
+            origin,
+            max_steps,
+            step: 0,
+            limit_reached: None,
+            answer_mode: AnswerMode::Normal,
+            unrunnable: Vec::new(),
+            calls: Vec::new(),
+            steering: Vec::new(),
+        }
     }
 
     /// Takes what happened, and says what to do next.
     pub fn handle(&mut self, input: Input) -> Vec<Action> {
         match input {
-            Input::Begin => self.send(),
+            Input::Begin => self.send_with_steering(),
             Input::Replied(reply) => self.replied(reply),
             Input::Refused(error) => vec![Action::End(TurnEnd::Failed(error))],
             Input::ConnectionFailed { partial, failure } => {
@@ -206,6 +235,27 @@ impl Turn {
     /// result.
     pub fn end_before_next_request(&mut self, end: TurnEnd) {
         self.limit_reached = Some(end);
+    }
+
+    /// Takes a message that the user sent during the turn. It is recorded after the
+    /// current step, and the turn goes on with it.
+    pub fn steer(&mut self, message: Message) {
+        self.steering.push(message);
+    }
+
+    /// The messages that were not recorded before the turn ended.
+    pub fn take_steering(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.steering)
+    }
+
+    /// Records the user's messages and sends the next request.
+    fn send_with_steering(&mut self) -> Vec<Action> {
+        let send = self.send();
+        if matches!(send.first(), Some(Action::End(_))) {
+            return send;
+        }
+        let record = |message: Message| Action::Record(Box::new(message));
+        self.take_steering().into_iter().map(record).chain(send).collect()
     }
 
     fn send(&mut self) -> Vec<Action> {
@@ -247,7 +297,10 @@ impl Turn {
         if !run.is_empty() {
             actions.extend(run);
         } else if continues {
+            // The provider continues its own reply, so nothing may come between.
             actions.extend(self.send());
+        } else if !self.steering.is_empty() && end.leaves_room_for_more() {
+            actions.extend(self.send_with_steering());
         } else {
             actions.push(Action::End(end));
         }
@@ -279,7 +332,7 @@ impl Turn {
 
     fn tools_finished(&mut self, results: Vec<ToolResult>) -> Vec<Action> {
         let mut actions = vec![self.record_results(results, "the tool gave no result")];
-        actions.extend(self.send());
+        actions.extend(self.send_with_steering());
         actions
     }
 

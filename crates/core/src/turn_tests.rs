@@ -215,3 +215,63 @@ fn l1_answer_now_before_any_content_records_no_reply() {
     turn.handle(Input::Begin);
     assert_eq!(names(&turn.handle(Input::AnswerNow { partial: None })), ["record User 1", "send 2 AnswerNow"]);
 }
+
+fn user(words: &str) -> Message {
+    Message::new(Role::User, vec![text(words)])
+}
+
+#[test]
+fn t20_a_message_sent_during_the_turn_is_recorded_once_after_the_current_step() {
+    let mut turn = turn();
+    turn.handle(Input::Begin);
+    turn.steer(user("only the tests"));
+    turn.steer(user("and quickly"));
+    let calls = vec![Block::ToolCall(call("a", "{}"))];
+    assert_eq!(names(&turn.handle(Input::Replied(reply(calls, Ending::ToolCalls)))), ["record Assistant 1", "run 1"]);
+    let actions = turn.handle(Input::ToolsFinished(vec![result("a", "1")]));
+    assert_eq!(names(&actions), ["record Tool 1", "record User 1", "record User 1", "send 2"]);
+    assert_eq!(actions.get(1), Some(&Action::Record(Box::new(user("only the tests")))));
+    assert_eq!(
+        names(&turn.handle(Input::Replied(reply(vec![text("done")], Ending::Stop)))),
+        ["record Assistant 1", "end Answered"]
+    );
+    assert_eq!(turn.take_steering(), []);
+}
+
+#[test]
+fn t20_a_message_sent_during_the_last_step_continues_the_turn_if_the_reply_is_complete() {
+    let answer = || vec![thinking("hm"), text("yes")];
+    #[rustfmt::skip]
+    let cases = [
+        ("an answer",     answer(), Ending::Stop,    None,    "send 2"),
+        ("length",        answer(), Ending::Length,  None,    "send 2"),
+        ("thinking only", vec![thinking("hm")], Ending::Stop, None, "send 2"),
+        ("refused",       answer(), Ending::Refusal, Some(1), "end Declined(ByModel)"),
+        ("cut off",       answer(), Ending::CutOff,  Some(1), "end CutOff"),
+        ("paused",        answer(), Ending::Pause,   Some(1), "send 2"),
+    ];
+    for (name, blocks, ending, unsent, last) in cases {
+        let mut turn = turn();
+        turn.handle(Input::Begin);
+        turn.steer(user("more"));
+        let actions = names(&turn.handle(Input::Replied(reply(blocks, ending))));
+        let recorded = actions.iter().filter(|action| *action == "record User 1").count();
+        assert_eq!((recorded, actions.last().map(String::as_str)), (1 - unsent.unwrap_or(0), Some(last)), "{name}");
+        assert_eq!(turn.take_steering().len(), unsent.unwrap_or(0), "{name}: it is kept");
+    }
+}
+
+#[test]
+fn t20_a_message_for_a_turn_that_ends_first_is_given_back() {
+    let mut stopped = turn();
+    stopped.handle(Input::Begin);
+    stopped.steer(user("more"));
+    assert_eq!(names(&stopped.handle(Input::Cancelled { partial: None, ran: Vec::new() })), ["end Interrupted"]);
+    assert_eq!(stopped.take_steering(), [user("more")]);
+    let mut at_limit = Turn::new(Origin::default(), 1);
+    at_limit.handle(Input::Begin);
+    at_limit.steer(user("more"));
+    let actions = at_limit.handle(Input::Replied(reply(vec![text("yes")], Ending::Stop)));
+    assert_eq!(names(&actions), ["record Assistant 1", "end OutOfSteps(1)"]);
+    assert_eq!(at_limit.take_steering(), [user("more")]);
+}

@@ -22,6 +22,7 @@ mod question_updates;
 pub mod redact;
 mod retry;
 pub mod session;
+mod steering;
 #[cfg(test)]
 mod test_dir;
 mod token_calibration;
@@ -38,4 +39,5 @@ pub use exchange::Exchange;
 pub use http::{Http, Timeouts};
 pub use redact::Redactor;
 pub use session::Session;
+pub use steering::SteeringQueue;
 pub use update::{Front, Update};

@@ -19,6 +19,7 @@ use crate::endpoint::Endpoint;
 use crate::exact_tokens::Vocabularies;
 use crate::http::Http;
 use crate::redact::Redactor;
+use crate::steering::SteeringQueue;
 use crate::token_calibration::SessionCalibration;
 use crate::tools::{LoadedTools, Toolbox};
 use crate::totals::SessionTotals;
@@ -54,6 +55,7 @@ pub struct Session {
     pub(crate) http: Http,
     pub(crate) encoder: Encoder,
     pub(crate) answer_now: AnswerNowSignal,
+    pub(crate) steering: SteeringQueue,
     /// Corrects our token counts by the provider's.
     pub(crate) calibration: SessionCalibration,
     /// One of each kind that the user was told is not sent.
@@ -80,6 +82,7 @@ impl Session {
             http,
             encoder: Encoder::default(),
             answer_now: AnswerNowSignal::default(),
+            steering: SteeringQueue::default(),
             calibration: SessionCalibration::default(),
             reported_losses: Vec::new(),
         }
@@ -92,6 +95,11 @@ impl Session {
     /// A handle to request the answer during a turn.
     pub fn answer_now_signal(&self) -> AnswerNowSignal {
         self.answer_now.clone()
+    }
+
+    /// A handle to send the model a message during a turn.
+    pub fn steering_queue(&self) -> SteeringQueue {
+        self.steering.clone()
     }
 
     /// Switches to another conversation. The encoder's cache is dropped, because entry ids restart with each

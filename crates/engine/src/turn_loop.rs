@@ -57,6 +57,9 @@ impl Session {
         let mut input = Input::Begin;
         loop {
             let mut next = None;
+            for message in self.steering.take_all() {
+                turn.steer(message);
+            }
             for action in turn.handle(input) {
                 match action {
                     Action::Record(message) => self.record(*message, front),
@@ -74,6 +77,7 @@ impl Session {
                         next = Some(self.run_tools(calls, front, asker, cancel).await);
                     }
                     Action::End(end) => {
+                        self.steering.give_back(turn.take_steering());
                         front.on_update(Update::Ended(&end));
                         front.flush();
                         return end;

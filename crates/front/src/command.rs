@@ -2,6 +2,7 @@
 
 use aside_core::permission_question::PermissionAnswer;
 use aside_core::settings::ThinkingDisplay;
+use aside_core::tool_mode::ToolMode;
 use serde::{Deserialize, Serialize};
 
 use crate::question::QuestionId;
@@ -10,7 +11,10 @@ use crate::question::QuestionId;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Command {
+    /// Begins a turn. During a turn, it waits for the end of it.
     Prompt(String),
+    /// A message for the running turn: it goes in after the current step. Without a turn, the same as a prompt.
+    Steer(String),
     Interrupt,
     /// Stop thinking and answer now.
     AnswerNow,
@@ -28,6 +32,8 @@ pub enum Command {
     /// Change how thinking is displayed: sets `reasoning.display` and turns
     /// `reasoning.includeInResponse` on. The screen already shows it this way.
     View(ThinkingDisplay),
+    /// What tools may do without a question. Takes effect at once, also during a turn.
+    Mode(ToolMode),
     Profile(ProfileAction),
     /// Without a name: list the models.
     Model(Option<String>),

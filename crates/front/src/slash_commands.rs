@@ -1,6 +1,7 @@
 //! The slash commands: one table for parsing, completion and help, for every front end that reads lines.
 
 use aside_core::settings::{Effort, SettingChange, SettingKey, ThinkingDisplay};
+use aside_core::tool_mode::{ToolMode, UnknownToolMode};
 
 use crate::command::{Command, MouseMode, ProfileAction, TerminalAction};
 
@@ -31,6 +32,7 @@ table! {
     "set", "KEY=VALUE or KEY?", "change a setting for this session, or show it";
     "unset", "KEY", "remove a setting of this session";
     "model", "[NAME]", "switch to another model";
+    "mode", "[ask|accept-edits|read-only]", "what tools may do without a question; without an argument, switch to the next";
     "effort", "[LEVEL]", "how hard to think";
     "profile", "[load|save|delete NAME]", "load, save or delete a settings profile";
     "compact", "", "summarise older turns now";
@@ -70,6 +72,8 @@ pub enum LocalCommand {
     CopyAnswer,
     CopyThinking,
     Sent,
+    NextMode,
+    Mode(ToolMode),
     Theme(Option<ColourScheme>),
 }
 
@@ -136,6 +140,11 @@ fn parse_known(name: &str, rest: &str) -> ParsedLine {
             "dark" => ParsedLine::Local(LocalCommand::Theme(Some(ColourScheme::Dark))),
             "light" => ParsedLine::Local(LocalCommand::Theme(Some(ColourScheme::Light))),
             other => invalid(format!("unknown theme `{other}`"), "dark or light"),
+        },
+        "mode" => match (rest, rest.parse()) {
+            ("", _) => ParsedLine::Local(LocalCommand::NextMode),
+            (_, Ok(mode)) => ParsedLine::Local(LocalCommand::Mode(mode)),
+            (_, Err(UnknownToolMode(word))) => invalid(format!("unknown mode `{word}`"), &ToolMode::WORDS.join(", ")),
         },
         "set" => set(rest),
         "unset" => match rest.parse::<SettingKey>() {
@@ -243,6 +252,7 @@ pub fn argument_words(name: &str) -> &'static [&'static str] {
     match name {
         "thinking" => ThinkingDisplay::WORDS,
         "effort" => Effort::WORDS,
+        "mode" => ToolMode::WORDS,
         "copy" => &["answer", "thinking"],
         "mouse" => &["on", "off"],
         "theme" => &["dark", "light"],

@@ -2,6 +2,7 @@
 
 use aside_core::permission_question::Tier;
 use aside_core::settings::ThinkingDisplay;
+use aside_core::tool_mode::ToolMode;
 use serde::{Deserialize, Serialize};
 
 /// What the status line shows. Sent as a whole whenever part of it changes, so that a loaded
@@ -18,6 +19,9 @@ pub struct Status {
     pub view: ThinkingDisplay,
     /// How strongly commands are confined; `None` if the user switched confinement off.
     pub tier: Option<Tier>,
+    /// What tools may do without a question; `None` if there are no tools.
+    #[serde(default)]
+    pub mode: Option<ToolMode>,
     /// What the requests of this run cost; `None` if no price is known.
     #[serde(default)]
     pub cost: Option<CostSoFar>,

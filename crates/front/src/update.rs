@@ -109,6 +109,12 @@ pub enum Update {
         what: String,
         hint: Option<String>,
     },
+    /// A message for the running turn did not go in: the turn ended before, or the message names a file that
+    /// cannot be attached. The text goes back into the input.
+    NotSteered {
+        text: String,
+        error: Option<SteeringError>,
+    },
     /// Scroll to this message of the history that was just restored.
     GoTo {
         message: usize,
@@ -176,6 +182,13 @@ impl From<event::BlockOpening<'_>> for OpenedBlock {
             event::BlockOpening::Unmodelled => OpenedBlock::Unmodelled,
         }
     }
+}
+
+/// Why a message for the running turn cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SteeringError {
+    pub what: String,
+    pub hint: Option<String>,
 }
 
 /// A request that is being sent.

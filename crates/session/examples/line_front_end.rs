@@ -123,12 +123,12 @@ impl LineFrontEnd {
             Update::Noted(note) => self.print(&format!("note: {}", note.message))?,
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
-            Update::Sending(_) | Update::Grew { .. } | Update::Item { .. } | Update::Sealed { .. } => (),
-            Update::Refiled { .. } | Update::ClosedAsStreamed { .. } | Update::Closed { .. } => (),
-            Update::Emptied { .. } | Update::Usage(_) | Update::ReplyEnded(_) | Update::ToolEnded(_) => (),
-            Update::Recorded(_) | Update::QuestionWithdrawn(_) | Update::Restored(_) | Update::SessionStored(_) => (),
-            Update::GoTo { .. } | Update::Status(_) | Update::CompletionLists(_) | Update::PromptHistory(_) => (),
-            Update::Ready | Update::Interrupt | Update::Quit | Update::Suspend | Update::MessageStored(_) => (),
+            Update::ClosedAsStreamed { .. } | Update::QuestionWithdrawn(_) | Update::CompletionLists(_) => (),
+            Update::NotSteered { .. } | Update::SessionStored(_) | Update::PromptHistory(_) | Update::Sending(_) => (),
+            Update::MessageStored(_) | Update::Refiled { .. } | Update::Emptied { .. } | Update::Sealed { .. } => (),
+            Update::Closed { .. } | Update::ReplyEnded(_) | Update::ToolEnded(_) | Update::Grew { .. } => (),
+            Update::Item { .. } | Update::Recorded(_) | Update::Restored(_) | Update::GoTo { .. } | Update::Quit => (),
+            Update::Status(_) | Update::Interrupt | Update::Usage(_) | Update::Suspend | Update::Ready => (),
         }
         Ok(())
     }

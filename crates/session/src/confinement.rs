@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aside_confine::{Confine, ConfineSetting, Helper, PolicyPaths, TierLimit};
+use aside_core::tool_mode::{ToolMode, UnknownToolMode};
 use toml_edit::{Item, Table};
 
 use crate::error::HintedError;
@@ -12,7 +13,7 @@ use crate::provider_tables::TableReader;
 use crate::settings_file::SettingsFile;
 use crate::user_files::UserFolders;
 
-const KEYS: [&str; 3] = ["confine", "caches", "directories"];
+const KEYS: [&str; 4] = ["mode", "confine", "caches", "directories"];
 
 /// The files of the config folder that decide which programs run and where keys are sent.
 const OUR_FILES: [&str; 3] = ["config.toml", "profiles", "dialects"];
@@ -21,6 +22,8 @@ const OUR_FILES: [&str; 3] = ["config.toml", "profiles", "dialects"];
 /// sessions, profiles and imports may come from other people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolsTable {
+    /// The mode in which sessions begin.
+    pub mode: ToolMode,
     pub confine: ConfineSetting,
     /// Cache folders that commands may write to, in addition to the usual ones.
     pub caches: Vec<PathBuf>,
@@ -38,7 +41,13 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ToolsTable, HintedError
             reader.error_at("confine", &format!("unknown value `{word}`")).hint(format!("one of: {}", words.join(", ")))
         })?,
     };
-    Ok(ToolsTable { confine, caches: folders(&reader, "caches")?, directories: folders(&reader, "directories")? })
+    let mode = match reader.string("mode")? {
+        None => ToolMode::default(),
+        Some(word) => word.parse().map_err(|error: UnknownToolMode| {
+            reader.error_at("mode", &error.to_string()).hint(format!("one of: {}", ToolMode::WORDS.join(", ")))
+        })?,
+    };
+    Ok(ToolsTable { mode, confine, caches: folders(&reader, "caches")?, directories: folders(&reader, "directories")? })
 }
 
 /// A list of folders, each absolute or below the home folder.

@@ -11,9 +11,10 @@ use aside_core::history::History;
 use aside_core::permission_question::Tier;
 use aside_core::settings::{Layer, SettingKey};
 use aside_core::tokens::TokenCounter;
+use aside_core::tool_mode::ToolMode;
 use aside_engine::attachments::AttachedPrompt;
 use aside_engine::project_files::ProjectFiles;
-use aside_engine::tools::{PermissionMode, PermissionRules, Permissions, ProjectMemory, Toolbox, WorkingDir};
+use aside_engine::tools::{PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir};
 use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Timeouts, Vocabularies, prompt};
 use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
 use aside_store::SessionId;
@@ -45,6 +46,8 @@ pub struct SessionOptions {
     pub continuation: Continuation,
     /// The permission mode of tools; none offers no tools.
     pub tools: Option<PermissionMode>,
+    /// What tools may do without a question; none for `[tools] mode` of the config.
+    pub tool_mode: Option<ToolMode>,
     /// Whether the folder's `AGENTS.md` may be sent.
     pub trust: Trust,
     pub overrides: Overrides,
@@ -72,6 +75,7 @@ impl SessionOptions {
             new_id: None,
             continuation: Continuation::Itself,
             tools: Some(PermissionMode::Ask),
+            tool_mode: None,
             trust: Trust::AsBefore,
             overrides: Overrides::default(),
             saving: Saving::On,
@@ -120,6 +124,12 @@ impl ActiveSession {
             ConfineSetting::Off => None,
             ConfineSetting::Auto | ConfineSetting::Require | ConfineSetting::Strong => Some(self.confine.best_tier()),
         }
+    }
+
+    /// What tools may do without a question; none if there are no tools.
+    pub fn tool_mode(&self) -> Option<ToolMode> {
+        let tools = &self.session.tools;
+        (tools.list().next().is_some()).then(|| tools.permissions().tool_mode().mode())
     }
 
     /// Switches to another model.
@@ -233,7 +243,9 @@ pub async fn start_session(
     session.vocabularies = Some(Arc::new(LoggedVocabularies));
     if let Some(mode) = options.tools {
         let instructions = session.settings.project_files().to_vec();
-        session.tools = toolbox(options, mode, Arc::clone(&confine), keys, instructions, loaded.permissions)?;
+        let permissions = Permissions::new(loaded.permissions, mode);
+        let permissions = permissions.with_tool_mode(options.tool_mode.unwrap_or(loaded.tools.mode));
+        session.tools = toolbox(options, permissions, Arc::clone(&confine), keys, instructions)?;
     }
     if let Some(tools) = servers.tools() {
         session.expect_tools(tools);
@@ -333,18 +345,16 @@ pub fn key_variables(dialects: &Dialects, tables: &[ProviderTable]) -> Vec<Strin
 /// The built-in tools, with the permissions remembered for this folder.
 fn toolbox(
     options: &SessionOptions,
-    mode: PermissionMode,
+    mut permissions: Permissions,
     confine: Arc<Confine>,
     keys: Vec<String>,
     instructions: Vec<String>,
-    rules: PermissionRules,
 ) -> Result<Toolbox, HintedError> {
     let SessionOptions { folder: here, user_folders, .. } = options;
     let opened = WorkingDir::open(here);
     let work = opened.map_err(|error| HintedError::new(format!("cannot work in {}: {error}", here.display())))?;
     let work =
         work.with_hidden_variables(keys).with_confinement(confine).with_protected(user_folders.iter(), instructions);
-    let mut permissions = Permissions::new(rules, mode);
     if let Some(folder) = &user_folders.data {
         let memory = ProjectMemory::open(&folder.join("permissions.json"), here);
         permissions = permissions.with_memory(memory.map_err(|error| HintedError::new(error.to_string()))?);

@@ -31,11 +31,13 @@ pub struct ActionEntry {
 }
 
 actions! {
-    Send, "send", ["enter"], "send; during a turn, queue";
+    Send, "send", ["enter"], "send; during a turn, the message goes in after the current step";
+    Queue, "queue", ["ctrl+q"], "send after the turn";
     NewLine, "new_line", ["alt+enter", "shift+enter", "ctrl+j"], "insert a new line";
     Stop, "stop", ["esc"], "stop the turn, and keep what was received";
     Clear, "clear", ["ctrl+c"], "stop what runs, else clear the input; twice on an empty line quits";
     Leave, "leave", ["ctrl+d"], "quit, if the input is empty";
+    NextMode, "next_mode", ["shift+tab"], "switch what tools may do without a question: ask, accept-edits, read-only";
     ToggleThinking, "toggle_thinking", ["ctrl+t"], "switch the view of thinking: full, live, collapsed, off";
     FoldLast, "fold_last", ["ctrl+o"], "open or fold the last block";
     ReadLast, "read_last", ["ctrl+r"], "read the last thinking on the whole screen";

@@ -4,7 +4,7 @@ import { byId, el } from "./dom.js";
 
 export class Composer {
   /**
-   * @param {{send: (text: string) => Promise<boolean>, stop: () => void, answerNow: () => void}} act
+   * @param {{send: (text: string, isQueued: boolean) => Promise<boolean>, stop: () => void, answerNow: () => void}} act
    */
   constructor(act) {
     this.act = act;
@@ -20,6 +20,7 @@ export class Composer {
       event.preventDefault();
       this.submit();
     });
+    byId("queue").addEventListener("click", () => this.submit(true));
     byId("stop").addEventListener("click", () => act.stop());
     byId("answer-now").addEventListener("click", () => act.answerNow());
     this.input.addEventListener("input", () => {
@@ -55,12 +56,12 @@ export class Composer {
     }
   }
 
-  async submit() {
+  async submit(isQueued = false) {
     const text = this.input.value;
     if (text.trim() === "") return;
     this.set("");
     this.list.hidden = true;
-    if (await this.act.send(text)) this.prompts.push(text);
+    if (await this.act.send(text, isQueued)) this.prompts.push(text);
     else if (this.input.value === "") this.set(text);
   }
 

@@ -24,6 +24,7 @@ let isReadOnly = false;
 
 const view = /** @type {HTMLSelectElement} */ (byId("view"));
 const effort = /** @type {HTMLSelectElement} */ (byId("effort"));
+const mode = /** @type {HTMLSelectElement} */ (byId("mode"));
 const model = /** @type {HTMLInputElement} */ (byId("model"));
 
 /** Says something to a screen reader. @param {string} text */
@@ -69,9 +70,11 @@ function loggedOut() {
 }
 
 const composer = new Composer({
-  send: async (text) => {
+  send: async (text, isQueued) => {
     try {
-      const local = await command({ type: "prompt", value: text });
+      // During a turn, a message goes in after the current step.
+      const type = turn.running && !isQueued ? "steer" : "prompt";
+      const local = await command({ type, value: text });
       if (local?.local) await runLocal(local);
       else transcript.toEnd();
       return true;
@@ -111,6 +114,7 @@ async function runLocal(local) {
     case "search": return showSidebar(local.rest);
     case "open": return showSidebar("");
     case "nextView": return nextView();
+    case "nextMode": return setMode(mode.options[(mode.selectedIndex + 1) % mode.options.length].value);
     case "sent": return showSent();
     case "help": return showHelp(local.commands);
     case "copyAnswer": return copyText(transcript.lastAnswer(), byId("send"));
@@ -169,6 +173,12 @@ function setView(wanted) {
   tell({ type: "view", value: wanted });
 }
 
+/** @param {string} wanted */
+function setMode(wanted) {
+  mode.value = wanted;
+  tell({ type: "mode", value: wanted });
+}
+
 /** @param {any} now */
 function applyStatus(now) {
   status = now;
@@ -178,6 +188,8 @@ function applyStatus(now) {
   view.value = now.view;
   transcript.setView(now.view);
   effort.value = now.effort ?? "default";
+  mode.value = now.mode ?? "ask";
+  mode.parentElement?.toggleAttribute("hidden", !now.mode);
   if (document.activeElement !== model) model.value = now.model;
   const about = [now.model, now.tier ? `commands are confined: ${now.tier}` : "commands are not confined"].join(" · ");
   byId("welcome").querySelector(".welcome-model")?.replaceChildren(about);
@@ -188,7 +200,7 @@ function applyTurn(now) {
   const wasRunning = turn.running;
   turn = now;
   byId("stop").hidden = !now.running;
-  byId("send").textContent = now.running ? "Queue" : "Send";
+  byId("queue").hidden = !now.running;
   byId("welcome").hidden = now.running || !transcript.isEmpty();
   document.title = `${now.running ? "● " : ""}${status.title || "New session"} · aside`;
   drawState();
@@ -232,6 +244,7 @@ function applyHello(hello) {
     history.replaceState(null, "", `/s/${encodeURIComponent(session)}`);
   }
   options(effort, ["default", ...hello.efforts], (word) => (word === "default" ? "Effort: default" : `Effort: ${word}`));
+  options(mode, hello.modes, (word) => `Tools: ${word.replace("-", " ")}`);
   options(view, [...VIEWS], (word) => VIEW_NAMES[/** @type {keyof typeof VIEW_NAMES} */ (word)]);
   applyLists(hello.lists);
   composer.prompts = hello.prompts;
@@ -239,7 +252,7 @@ function applyHello(hello) {
   applyStatus(hello.status);
   setSent(hello.sent);
   questions.replaceAll(hello.questions);
-  for (const control of [view, effort, model]) control.toggleAttribute("disabled", isReadOnly);
+  for (const control of [view, mode, effort, model]) control.toggleAttribute("disabled", isReadOnly);
   applyTurn(hello.turn);
   banner("");
 }
@@ -376,6 +389,7 @@ function step(by) {
 }
 
 view.addEventListener("change", () => setView(/** @type {any} */ (view.value)));
+mode.addEventListener("change", () => setMode(mode.value));
 effort.addEventListener("change", () => tell(effort.value === "default" ? { type: "unset", value: "reasoning.effort" } : { type: "effort", value: effort.value }));
 model.addEventListener("focus", () => model.select());
 model.addEventListener("change", () => model.value && model.value !== status.model && tell({ type: "model", value: model.value }));

@@ -187,7 +187,10 @@ export class Thinking {
     if (shape === "open" && this.view.hiddenBytes > 0 && this.view.bytes === 0 && !this.body.firstChild) {
       this.body.append(el("p", { class: "hidden-note" }, `The provider hides this thinking; ${this.view.hiddenBytes} sealed bytes are kept and sent back.`));
     }
-    if (shape === "tail" && this.follows) this.body.scrollTop = this.body.scrollHeight;
+    if (shape === "tail") {
+      this.body.toggleAttribute("data-overflows", this.body.scrollHeight > this.body.clientHeight + 1);
+      if (this.follows) this.body.scrollTop = this.body.scrollHeight;
+    }
   }
 
   drawHead() {

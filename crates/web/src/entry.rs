@@ -293,7 +293,10 @@ impl Entry {
             id,
             role,
             at: message.at.map(|at| at.0),
-            model: message.origin.as_ref().and_then(|origin| origin.model.clone()),
+            model: message.origin.as_ref().and_then(|origin| {
+                let provider = origin.provider.as_ref().map_or_else(String::new, |provider| format!("{provider}/"));
+                Some(format!("{provider}{}", origin.model.as_ref()?))
+            }),
             state: if message.interrupted { Progress::Interrupted } else { Progress::Done },
             usage: message.usage.map(UsageView::from),
             blocks,

@@ -6,9 +6,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aside_core::permission_question::{AnswerChoices, IGNORE_KEYS_MS, PermissionAnswer};
 use aside_core::settings::Effort;
+use aside_core::tool_mode::ToolMode;
 use aside_front::slash_commands::COMMANDS;
 use aside_front::wording::{self, HintStyle, Severity};
-use aside_front::{Command, CommandOutput, CompletionLists, PendingQuestion, QuestionId, Sending, Status, Update};
+use aside_front::{
+    Command, CommandOutput, CompletionLists, PendingQuestion, QuestionId, Sending, Status, SteeringError, Update,
+};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
@@ -124,7 +127,13 @@ impl Drop for Tab {
 }
 
 impl Hub {
-    pub(crate) fn new(id: String, transcript: Transcript, status: Status, lists: CompletionLists, access: Access) -> Hub {
+    pub(crate) fn new(
+        id: String,
+        transcript: Transcript,
+        status: Status,
+        lists: CompletionLists,
+        access: Access,
+    ) -> Hub {
         let state = HubState {
             id,
             transcript,
@@ -315,6 +324,7 @@ impl HubState {
             "sent": self.sent,
             "notes": self.notes,
             "efforts": Effort::WORDS.iter().copied().chain(["none"]).collect::<Vec<_>>(),
+            "modes": ToolMode::WORDS,
             "commands": COMMANDS.iter().map(|entry| [entry.name, entry.arguments, entry.doc]).collect::<Vec<_>>(),
             "questions": self.questions.iter().map(|(question, asked)| question_view(question, *asked)).collect::<Vec<_>>(),
             "now": now_ms(),
@@ -428,6 +438,13 @@ impl HubState {
                 self.turn = Turn::default();
                 let refused = self.frame("notSent", &json!({"text": text}));
                 vec![refused, self.note("error", json!({"what": what, "hint": hint})), self.turn_frame()]
+            }
+            Update::NotSteered { text, error } => {
+                let mut frames = one(self.frame("notSent", &json!({"text": text})));
+                if let Some(SteeringError { what, hint }) = error {
+                    frames.push(self.note("error", json!({"what": what, "hint": hint})));
+                }
+                frames
             }
             Update::Status(status) => {
                 self.status = *status;

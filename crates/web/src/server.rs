@@ -250,7 +250,7 @@ async fn command(State(server): State<Arc<Server>>, Path(id): Path<String>, requ
 
 /// A prompt may be a slash command: one for the session, or one that the page carries out itself.
 fn typed_command(command: Command) -> Result<Command, Response> {
-    let Command::Prompt(text) = &command else { return Ok(command) };
+    let (Command::Prompt(text) | Command::Steer(text)) = &command else { return Ok(command) };
     let local = |name: &str, rest: &str| answer(StatusCode::OK, &json!({"local": name, "rest": rest}));
     match parse(text) {
         ParsedLine::Text => Ok(command),
@@ -268,6 +268,8 @@ fn typed_command(command: Command) -> Result<Command, Response> {
         ParsedLine::Command(command) => Ok(command),
         ParsedLine::Local(LocalCommand::AnswerNow) => Ok(Command::AnswerNow),
         ParsedLine::Local(LocalCommand::View(view)) => Ok(Command::View(view)),
+        ParsedLine::Local(LocalCommand::Mode(mode)) => Ok(Command::Mode(mode)),
+        ParsedLine::Local(LocalCommand::NextMode) => Err(local("nextMode", "")),
         ParsedLine::Local(LocalCommand::Help) => {
             let rows: Vec<[&str; 3]> =
                 slash_commands::COMMANDS.iter().map(|entry| [entry.name, entry.arguments, entry.doc]).collect();

@@ -56,7 +56,7 @@ const PHRASES: [&str; 12] = [
 const USUAL_PHRASES: [&str; 3] = ["there is no ", "There is no ", "is no longer "];
 
 /// Files in `dialects/` that are not dialects.
-const NO_DIALECTS: [&str; 4] = ["tags", "matrix", "errors", "models"];
+const NO_DIALECTS: [&str; 5] = ["tags", "matrix", "errors", "models", "sentinels"];
 
 /// Provider ids that are also the name of a protocol, a program, a key or a value in the data.
 const SHARED_IDS: [&str; 10] =

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use aside_core::settings::ThinkingDisplay;
+use aside_front::ToolMode;
 use aside_front::wording::EndNotice;
 use aside_session::single_turn::{PromptParts, RunLimits, SingleTurn};
 use aside_session::{Asker, HintedError, PermissionMode, Saving, SessionOptions, Trust, UserFolders};
@@ -87,6 +88,12 @@ pub(crate) struct Arguments {
     /// Deny every tool call that needs permission
     #[arg(long)]
     deny: bool,
+
+    /// What tools may do without a question: ask, accept-edits (files in this
+    /// folder, never commands) or read-only (the model gets no tool that can
+    /// change anything)
+    #[arg(long = "mode", value_name = "MODE", value_parser = crate::parse_tool_mode())]
+    tool_mode: Option<ToolMode>,
 
     /// Trust this folder from now on: send its AGENTS.md to the model
     #[arg(long)]
@@ -188,6 +195,7 @@ impl Arguments {
             choice: self.session.choice(),
             continuation: self.session.continuation(),
             tools: self.offers_tools().then(|| self.mode()),
+            tool_mode: self.tool_mode,
             trust: if self.trust { Trust::Given } else { Trust::Ask(Arc::clone(asker)) },
             overrides: self.overrides.overrides(),
             saving: if self.no_save { Saving::Off } else { Saving::On },

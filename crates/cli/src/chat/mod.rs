@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
 
-use aside_front::Update;
+use aside_front::{ToolMode, Update};
 use aside_session::providers::env_var;
 use aside_session::{HintedError, SessionOptions, SessionSetup, Trust, UserFolders, spawn_with_updates};
 use aside_tui::app::{App, Msg, Setup};
@@ -37,6 +37,12 @@ pub(crate) struct Arguments {
     /// it the default, and so does TERM=dumb
     #[arg(long)]
     pub(crate) plain: bool,
+
+    /// What tools may do without a question: ask, accept-edits (files in this
+    /// folder, never commands) or read-only (the model gets no tool that can
+    /// change anything)
+    #[arg(long = "mode", value_name = "MODE", value_parser = crate::parse_tool_mode())]
+    pub(crate) tool_mode: Option<ToolMode>,
 
     /// Trust this folder from now on: send its AGENTS.md to the model
     #[arg(long)]
@@ -70,6 +76,7 @@ impl Arguments {
             model: self.model.clone(),
             choice: self.session.choice(),
             continuation: self.session.continuation(),
+            tool_mode: self.tool_mode,
             trust: if self.trust { Trust::Given } else { Trust::Ask(asker) },
             overrides: self.overrides.overrides(),
             simulator_rate: crate::simulator_rate(),

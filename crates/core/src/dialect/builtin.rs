@@ -12,6 +12,9 @@ pub(super) const MATRIX: &str = "matrix.toml";
 /// The file with the error messages of providers.
 pub(super) const ERRORS: &str = "errors.toml";
 
+/// The file with the values that stand for lost thinking.
+pub(super) const SENTINELS: &str = "sentinels.toml";
+
 macro_rules! files {
     ($($name:literal)*) => {
         &[$(DialectSource {
@@ -22,7 +25,7 @@ macro_rules! files {
 }
 
 pub(super) const FILES: &[DialectSource<'static>] = files! {
-    "tags" "matrix" "errors"
+    "tags" "matrix" "errors" "sentinels"
     "anthropic" "ark" "azure" "azure-anthropic" "azure-responses" "baseten" "bedrock" "bedrock-anthropic"
     "bedrock-chat" "bedrock-responses" "cerebras" "chutes" "cloudflare" "codex" "cohere" "copilot"
     "copilot-anthropic" "copilot-responses" "databricks" "deepinfra" "deepseek" "deepseek-anthropic"

@@ -16,6 +16,7 @@ use super::error_catalogue::{DialectErrors, ErrorCatalogue, ErrorsFile};
 use super::file::{DialectFile, RuleTables, SharedTables, TagsFile};
 use super::head;
 use super::matrix::MatrixFile;
+use super::sentinel::{Sentinels, SentinelsFile};
 use super::{Dialect, DialectBody, DialectSource, Dialects, LimitLevel, builtin};
 use crate::model_table::ModelTables;
 use crate::protocol::Protocol;
@@ -65,8 +66,8 @@ impl Dialects {
     }
 
     /// The built-in dialects with the user's files merged over them, key by
-    /// key. A new id adds a dialect; `tags.toml`, `matrix.toml` and
-    /// `errors.toml` add or replace shared tables.
+    /// key. A new id adds a dialect; `tags.toml`, `matrix.toml`,
+    /// `errors.toml` and `sentinels.toml` add to or replace shared tables.
     pub fn with_user_files(user: &[DialectSource<'_>]) -> Result<Dialects, DialectError> {
         let mut files = DialectFiles::default();
         for source in builtin::FILES {
@@ -109,6 +110,7 @@ struct DialectFiles {
     tags: Vec<DialectText>,
     matrices: Vec<DialectText>,
     errors: Vec<DialectText>,
+    sentinels: Vec<DialectText>,
     dialects: BTreeMap<String, DialectLayers>,
 }
 
@@ -133,6 +135,7 @@ impl DialectFiles {
             Some(builtin::TAGS) => self.tags.push(text),
             Some(builtin::MATRIX) => self.matrices.push(text),
             Some(builtin::ERRORS) => self.errors.push(text),
+            Some(builtin::SENTINELS) => self.sentinels.push(text),
             _ => {
                 // Only heads are read this way; the user's files are parsed as a whole.
                 let file = match head::read(now) {
@@ -155,6 +158,8 @@ impl DialectFiles {
         let (tags, matrices, errors) = (self.tags.clone(), self.matrices.clone(), self.errors.clone());
         let shared = Lazy::new(move || parse_shared(&tags, &matrices));
         let catalogue = Lazy::new(move || parse_catalogue(&errors));
+        let sentinels = self.sentinels.clone();
+        let sentinels = Lazy::new(move || parse_sentinels(&sentinels));
         let generic = |layers: &&DialectLayers| layers.head.generic;
         let generics: BTreeMap<Protocol, GenericDialect> = self
             .dialects
@@ -166,7 +171,7 @@ impl DialectFiles {
             let generic = generics.get(&layers.protocol())?;
             Some((id.clone(), generic.build(layers, self.texts(layers), shared.clone())))
         });
-        Dialects { by_id: by_id.collect(), shared, catalogue, models: ModelTables::default() }
+        Dialects { by_id: by_id.collect(), shared, catalogue, sentinels, models: ModelTables::default() }
     }
 
     /// The files of a dialect, after those of the dialect that it is like.
@@ -194,6 +199,7 @@ impl DialectFiles {
     fn check(&self, dialects: &Dialects) -> LoadResult<()> {
         self.check_like()?;
         dialects.shared.get()?;
+        dialects.sentinels.get()?;
         let catalogue = dialects.catalogue.get()?;
         for (id, layers) in &self.dialects {
             let Some(dialect) = dialects.get(id) else { continue };
@@ -269,6 +275,14 @@ fn parse_catalogue(errors: &[DialectText]) -> LoadResult<ErrorCatalogue> {
     Ok(shared)
 }
 
+fn parse_sentinels(texts: &[DialectText]) -> LoadResult<Sentinels> {
+    let mut known = Sentinels::default();
+    for text in texts {
+        error::parse::<SentinelsFile>(&text.source())?.merge_into(&mut known);
+    }
+    Ok(known)
+}
+
 fn parse_merged(texts: &[DialectText]) -> LoadResult<DialectFile> {
     let mut whole = DialectFile::default();
     for text in texts {
@@ -318,7 +332,7 @@ mod tests {
             );
             read += 1;
         }
-        assert_eq!(read, builtin::FILES.len() - 3, "all but tags, matrix and errors");
+        assert_eq!(read, builtin::FILES.len() - 4, "all but tags, matrix, errors and sentinels");
     }
 
     #[test]

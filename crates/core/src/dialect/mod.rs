@@ -20,6 +20,7 @@ mod head;
 mod load;
 mod matrix;
 mod read;
+mod sentinel;
 mod table;
 
 use std::collections::BTreeMap;
@@ -42,6 +43,7 @@ pub use error_catalogue::{ErrorClass, ErrorRow, Fault, RefusalRow, Repair, Reque
 use file::SharedTables;
 use load::Lazy;
 pub use read::{AssembleBy, DeltaMode, Details, FinalFrom, UsageStream};
+use sentinel::Sentinels;
 
 /// Whether a model name matches a pattern: `*` for any run of characters, `?`
 /// for one, case ignored.
@@ -64,6 +66,7 @@ pub struct Dialects {
     by_id: BTreeMap<String, Dialect>,
     shared: Lazy<SharedTables>,
     catalogue: Lazy<ErrorCatalogue>,
+    sentinels: Lazy<Sentinels>,
     models: ModelTables,
 }
 
@@ -260,6 +263,17 @@ impl Dialects {
     /// All error rows, in matching order.
     pub fn catalogue(&self) -> &[ErrorRow] {
         &self.catalogue.rows
+    }
+
+    /// Whether a program sent this in place of a signature or an encrypted payload
+    /// that it had lost.
+    pub fn is_sentinel_seal(&self, payload: &str) -> bool {
+        self.sentinels.has_seal(payload)
+    }
+
+    /// Whether a program sent this in place of thinking text that it had lost.
+    pub fn is_sentinel_text(&self, text: &str) -> bool {
+        self.sentinels.has_text(text)
     }
 
     /// Whether one model can read the thinking of another. If the matrix is

@@ -5,6 +5,7 @@
 
 mod compact;
 mod read;
+mod sorted;
 mod string;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub(crate) use read::{
     FirstChoice, Indexed, JsonString, at_path, count_of, is_empty_value, kept_members, member, members, parse,
     range_of, read, string_of, text_member, text_of,
 };
+pub use sorted::sorted_json;
 pub use string::{JsonText, split_within};
 pub(crate) use truncated::close_truncated;
 pub(crate) use value_path::{remove_value, set_value, value_at, value_at_mut};

@@ -17,7 +17,7 @@ mod written_keys;
 pub use answer_now::{AnswerMode, apply_answer_now};
 pub(crate) use block_carrier::{block_carrier, field_name};
 pub use dialect_layer::{dialect_defaults, rules_with_tags};
-pub(crate) use egress::{CacheMark, Egress, EgressTarget, MessagePlan, plan_egress};
+pub(crate) use egress::{CacheMark, Egress, EgressTarget, MessagePlan, ThinkingPlan, plan_egress};
 pub use egress::{Decision, EgressAction};
 pub use judge::{
     BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, RequestedThinking, SealCarrier, judge,

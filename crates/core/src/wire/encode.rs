@@ -153,6 +153,30 @@ struct CacheKey {
     preferences: RequestPreferences,
 }
 
+/// The rules that a request is written by, with learned repairs applied.
+pub(super) struct RequestRules {
+    pub(super) rules: Rules,
+    pub(super) preferences: RequestPreferences,
+    /// The receiving provider, with its dialect and model.
+    pub(super) target: Origin,
+}
+
+impl RequestRules {
+    pub(super) fn of(request: &Request<'_>) -> RequestRules {
+        let mut rules = request.dialect.rules(Some(request.model)).clone();
+        let mut preferences = RequestPreferences::of(request.settings, &rules.echo).overridden_by(request.parameters);
+        for applied in request.repairs {
+            rules::apply_repair(applied, &mut rules, &mut preferences);
+        }
+        let target = Origin {
+            dialect: Some(request.dialect.id.clone()),
+            model: Some(request.model.to_owned()),
+            ..request.target.clone()
+        };
+        RequestRules { rules, preferences, target }
+    }
+}
+
 /// Encodes a single request.
 pub fn encode(request: &Request<'_>) -> Encoded {
     Encoder::new().encode(request, &[])
@@ -182,16 +206,7 @@ impl Encoder {
     /// message encoded before is reused.
     pub fn encode(&mut self, request: &Request<'_>, entries: &[EntryId]) -> Encoded {
         let protocol = request.dialect.protocol;
-        let mut rules = request.dialect.rules(Some(request.model)).clone();
-        let mut preferences = RequestPreferences::of(request.settings, &rules.echo).overridden_by(request.parameters);
-        for applied in request.repairs {
-            rules::apply_repair(applied, &mut rules, &mut preferences);
-        }
-        let target = Origin {
-            dialect: Some(request.dialect.id.clone()),
-            model: Some(request.model.to_owned()),
-            ..request.target.clone()
-        };
+        let RequestRules { rules, preferences, target } = RequestRules::of(request);
         let can_read = |matrix: &str, mine: &str, theirs: &str| request.dialects.can_read(matrix, mine, theirs);
         let egress_target = EgressTarget {
             protocol,

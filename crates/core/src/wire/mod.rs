@@ -35,6 +35,7 @@ mod request_draft;
 mod responses;
 mod restated;
 mod stream_parts;
+mod thinking_demand;
 mod token_breakdown;
 mod tool_markup;
 mod usage_in;
@@ -56,6 +57,7 @@ pub use error_words::error_words;
 pub use http_call::{Destination, HttpCall, http_call, http_get, merge_body};
 pub use reply_events::emit_reply;
 pub use reply_writer::{ReplyHead, StreamWriter, whole_reply};
+pub use thinking_demand::{ThinkingDemand, ThinkingDemands};
 pub use token_breakdown::{TokenBreakdown, WithheldTokens};
 use tool_markup::ToolMarkupDetector;
 

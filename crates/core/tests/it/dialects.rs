@@ -449,6 +449,7 @@ fn a_mistake_in_the_request_rules_names_file_line_and_key() {
             "[[error]]\nid = \"a\"\nrepair = \"pray\"\n",
             "x/errors.toml:3: error.repair: unknown variant `pray`",
         ),
+        ("x/sentinels.toml", "seals = 1\n", "x/sentinels.toml:1: seals: invalid type"),
     ] {
         let error = Dialects::with_user_files(&[DialectSource { path, text }]).expect_err(path).to_string();
         assert!(error.starts_with(expected), "{error}");

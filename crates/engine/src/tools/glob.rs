@@ -12,7 +12,7 @@ use super::blocking::blocking;
 use super::definition::ToolDefinition;
 use super::walk::{self, PathPattern, WalkSkips};
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome};
 
 const MAX_FILES: usize = 500;
 const MAX_BYTES: usize = 48 * 1024;
@@ -40,6 +40,10 @@ struct GlobCall {
 impl Tool for GlobTool {
     fn spec(&self) -> ToolSpec {
         DEFINITION.spec()
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {

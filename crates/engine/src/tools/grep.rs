@@ -19,7 +19,7 @@ use super::files::is_process_secret;
 use super::permissions::PermissionRules;
 use super::walk::{self, PathPattern, WalkSkips};
 use super::working_dir::{PathScope, ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome};
 use crate::dir::OpenedPath;
 
 const MAX_MATCHES: usize = 200;
@@ -65,6 +65,10 @@ struct GrepCall {
 impl Tool for GrepTool {
     fn spec(&self) -> ToolSpec {
         DEFINITION.spec()
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {

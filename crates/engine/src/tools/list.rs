@@ -12,7 +12,7 @@ use super::blocking::{STOPPED, blocking};
 use super::definition::ToolDefinition;
 use super::files;
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome};
 use crate::dir::{Dir, DirEntry, EntryKind};
 
 const MAX_ENTRIES: usize = 1000;
@@ -39,6 +39,10 @@ struct ListCall {
 impl Tool for ListTool {
     fn spec(&self) -> ToolSpec {
         DEFINITION.spec()
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {

@@ -33,7 +33,7 @@ pub use bounded_output::BoundedOutput;
 pub(crate) use files::image_type;
 pub use permissions::{
     ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,
-    RuleVerdict, server_pattern,
+    RuleVerdict, ToolModeSwitch, server_pattern,
 };
 pub use supervisor_handle::SupervisorHandle;
 pub(crate) use toolbox::RecordedCall;
@@ -70,6 +70,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Whether calls of this tool can change anything.
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Changes
+    }
+
     /// Takes the notices for the user since the last call. The model does not see them.
     fn notices(&self) -> Vec<String> {
         Vec::new()
@@ -78,6 +83,13 @@ pub trait Tool: Send + Sync {
     /// Parses a call without opening or changing anything. An error tells the model which arguments are
     /// expected.
     fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String>;
+}
+
+/// Whether a tool can change anything. In the mode `read-only`, only tools that read are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolEffect {
+    Reads,
+    Changes,
 }
 
 /// A parsed tool call that has not run yet.

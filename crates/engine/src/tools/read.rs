@@ -11,7 +11,7 @@ use super::blocking::{CancellableFile, STOPPED, blocking};
 use super::definition::ToolDefinition;
 use super::files::{self, SNIFF_BYTES};
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome};
 
 const MAX_LINES: usize = 2000;
 const MAX_BYTES: usize = 64 * 1024;
@@ -42,6 +42,10 @@ struct ReadCall {
 impl Tool for ReadTool {
     fn spec(&self) -> ToolSpec {
         DEFINITION.spec()
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {

@@ -8,6 +8,7 @@ use std::task::Poll;
 use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
 use aside_core::conversation::ToolSpec;
 use aside_core::message::{Message, Role};
+use aside_core::tool_mode::ToolMode;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
@@ -21,12 +22,14 @@ use super::read::ReadTool;
 use super::shell::ShellTool;
 use super::working_dir::WorkingDir;
 use super::write::WriteTool;
-use super::{Asker, PermissionQuestion, PlannedCall, Tool, ToolOutcome};
+use super::{Asker, PermissionQuestion, PlannedCall, Tool, ToolEffect, ToolOutcome};
 
 pub struct Toolbox {
     tools: Vec<RegisteredTool>,
     /// The tools that are on, as offered to the model.
     specs: Vec<ToolSpec>,
+    /// Those of them that only read.
+    reading_specs: Vec<ToolSpec>,
     /// For tools that are added later.
     default_switch: Switch,
     permissions: Permissions,
@@ -71,6 +74,7 @@ pub struct ToolInfo<'a> {
     /// `None` for a built-in tool.
     pub server: Option<&'a str>,
     pub switch: Switch,
+    pub effect: ToolEffect,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,6 +97,7 @@ impl Toolbox {
         Toolbox {
             tools: Vec::new(),
             specs: Vec::new(),
+            reading_specs: Vec::new(),
             default_switch: Switch::On,
             permissions,
             order: Mutex::default(),
@@ -128,10 +133,19 @@ impl Toolbox {
     }
 
     fn register(&mut self, spec: ToolSpec, tool: Box<dyn Tool>) {
+        let registered = RegisteredTool { spec, tool: tool.into(), switch: self.default_switch };
         if self.default_switch == Switch::On {
-            self.specs.push(spec.clone());
+            self.offer(&registered.spec, registered.tool.effect());
         }
-        self.tools.push(RegisteredTool { spec, tool: tool.into(), switch: self.default_switch });
+        self.tools.push(registered);
+    }
+
+    fn offer(&mut self, spec: &ToolSpec, effect: ToolEffect) {
+        self.specs.push(spec.clone());
+        match effect {
+            ToolEffect::Reads => self.reading_specs.push(spec.clone()),
+            ToolEffect::Changes => (),
+        }
     }
 
     /// All tools, on or off.
@@ -141,6 +155,7 @@ impl Toolbox {
             about: &registered.spec.description,
             server: registered.tool.server(),
             switch: registered.switch,
+            effect: registered.tool.effect(),
         })
     }
 
@@ -161,7 +176,13 @@ impl Toolbox {
             Some(_) => (),
         }
         let on = self.tools.iter().filter(|registered| registered.switch == Switch::On);
-        self.specs = on.map(|registered| registered.spec.clone()).collect();
+        let on: Vec<(ToolSpec, ToolEffect)> =
+            on.map(|registered| (registered.spec.clone(), registered.tool.effect())).collect();
+        self.specs.clear();
+        self.reading_specs.clear();
+        for (spec, effect) in &on {
+            self.offer(spec, *effect);
+        }
         Ok(n_meant)
     }
 
@@ -169,9 +190,12 @@ impl Toolbox {
         &self.permissions
     }
 
-    /// The tools that are on, as offered to the model.
+    /// The tools that are on, as offered to the model in the current mode.
     pub fn specs(&self) -> &[ToolSpec] {
-        &self.specs
+        match self.permissions.tool_mode().mode() {
+            ToolMode::Ask | ToolMode::AcceptEdits => &self.specs,
+            ToolMode::ReadOnly => &self.reading_specs,
+        }
     }
 
     /// Runs one call. A failure is also a result.
@@ -272,13 +296,19 @@ impl Toolbox {
     fn find(&self, name: &str) -> Result<Arc<dyn Tool>, String> {
         let found = self.tools.iter().find(|registered| registered.spec.name == name);
         match found {
+            Some(RegisteredTool { tool, switch: Switch::On, .. })
+                if tool.effect() == ToolEffect::Changes
+                    && self.permissions.tool_mode().mode() == ToolMode::ReadOnly =>
+            {
+                return Err(format!("this session is read-only, and `{name}` can change things; nothing was done"));
+            }
             Some(RegisteredTool { tool, switch: Switch::On, .. }) => return Ok(Arc::clone(tool)),
             Some(RegisteredTool { switch: Switch::Off, .. }) => {
                 return Err(format!("the user has switched `{name}` off"));
             }
             None => (),
         }
-        let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        let known: Vec<&str> = self.specs().iter().map(|spec| spec.name.as_str()).collect();
         Err(match known.is_empty() {
             true => format!("there is no tool `{name}`; there are no tools in this conversation"),
             false => format!("there is no tool `{name}`; there are: {}", known.join(", ")),

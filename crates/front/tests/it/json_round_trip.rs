@@ -14,7 +14,8 @@ use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 use aside_front::{
     Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, MouseMode, OpenedBlock, PendingQuestion,
-    PermissionAnswer, ProfileAction, QuestionId, Sending, SessionCompletion, Status, TerminalAction, Tier, Update,
+    PermissionAnswer, ProfileAction, QuestionId, Sending, SessionCompletion, Status, SteeringError, TerminalAction,
+    Tier, ToolMode, Update,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,6 +47,7 @@ fn update_name(update: &Update) -> &'static str {
         Update::Restored(_) => "restored",
         Update::Undone(_) => "undone",
         Update::NotSent { .. } => "notSent",
+        Update::NotSteered { .. } => "notSteered",
         Update::GoTo { .. } => "goTo",
         Update::Status(_) => "status",
         Update::CompletionLists(_) => "completionLists",
@@ -59,11 +61,13 @@ fn update_name(update: &Update) -> &'static str {
     }
 }
 
-const N_UPDATES: usize = 34;
+const N_UPDATES: usize = 35;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
         Command::Prompt(_) => "prompt",
+        Command::Steer(_) => "steer",
+        Command::Mode(_) => "mode",
         Command::Interrupt => "interrupt",
         Command::AnswerNow => "answerNow",
         Command::Answer { .. } => "answer",
@@ -85,7 +89,7 @@ fn command_name(command: &Command) -> &'static str {
     }
 }
 
-const N_COMMANDS: usize = 19;
+const N_COMMANDS: usize = 21;
 
 fn seal(kind: SealKind) -> Option<Seal> {
     Some(Seal { kind, payload: "bytes+/=\u{2028}".to_owned() })
@@ -255,9 +259,19 @@ fn updates() -> Vec<Update> {
         Update::Restored(vec![Arc::new(message()), Arc::new(Message::answer_now())]),
         Update::Undone(text("again")),
         Update::NotSent { text: text("@x"), what: text("no file"), hint: Some(text("name one")) },
+        Update::NotSteered { text: text("@x"), error: None },
+        Update::NotSteered {
+            text: text("@x"),
+            error: Some(SteeringError { what: text("no file"), hint: Some(text("name one")) }),
+        },
         Update::GoTo { message: 4, part: MessagePart::Thinking(1) },
         Update::GoTo { message: 4, part: MessagePart::Start },
-        Update::Status(Box::new(Status { tier: Some(Tier::Strong), view: ThinkingDisplay::Off, ..Status::default() })),
+        Update::Status(Box::new(Status {
+            tier: Some(Tier::Strong),
+            mode: Some(ToolMode::ReadOnly),
+            view: ThinkingDisplay::Off,
+            ..Status::default()
+        })),
         Update::CompletionLists(Box::new(CompletionLists {
             sessions: vec![SessionCompletion { name: text("k3f9"), about: text("parsing") }],
             ..CompletionLists::default()
@@ -292,6 +306,8 @@ fn commands() -> Vec<Command> {
     let text = |text: &str| text.to_owned();
     let mut commands = vec![
         Command::Prompt(text("what is @src/main.rs?")),
+        Command::Steer(text("only the tests")),
+        Command::Mode(ToolMode::AcceptEdits),
         Command::Interrupt,
         Command::AnswerNow,
         Command::Set { key: text("reasoning.effort"), value: text("high") },

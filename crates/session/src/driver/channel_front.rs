@@ -144,7 +144,9 @@ impl ChannelAsker {
             front::Command::Export(_) => "export",
             // A front end queues prompts itself and changes its view at once.
             front::Command::Prompt(_)
+            | front::Command::Steer(_)
             | front::Command::View(_)
+            | front::Command::Mode(_)
             | front::Command::Interrupt
             | front::Command::AnswerNow
             | front::Command::Answer { .. }
@@ -156,7 +158,7 @@ impl ChannelAsker {
         ))));
     }
 
-    fn send(&self, update: front::Update) {
+    pub(super) fn send(&self, update: front::Update) {
         drop(lock(&self.updates).send(update));
     }
 }

@@ -3,6 +3,7 @@
 use aside_core::compaction::CompactionTrigger;
 use aside_core::interchange::{ThinkingMarkup, write_markdown};
 use aside_core::settings::{Layer, SettingKey, ThinkingDisplay};
+use aside_core::tool_mode::ToolMode;
 use aside_engine::compaction::CompactionResult;
 use aside_front::{Command, CommandOutput, ProfileAction, Update};
 use aside_store::session::SessionChange;
@@ -23,7 +24,7 @@ impl Driver {
     ) -> Result<CommandOutcome, HintedError> {
         let reply = |output: CommandOutput| Ok(CommandOutcome::Reply(output));
         match command {
-            Command::Prompt(text) => self.send_prompt(&text, inbox).await,
+            Command::Prompt(text) | Command::Steer(text) => self.send_prompt(&text, inbox).await,
             Command::Retry => self.retry(inbox).await,
             Command::Set { key, value } => {
                 self.set(&key, &value)?;
@@ -40,6 +41,7 @@ impl Driver {
                 self.view(view);
                 Ok(CommandOutcome::Silent)
             }
+            Command::Mode(mode) => self.set_mode(mode),
             Command::Effort(Some(level)) => {
                 self.set(SettingKey::Effort.name(), &level)?;
                 reply(replies::line(format!("effort: {level}")))
@@ -61,6 +63,12 @@ impl Driver {
                 Ok(CommandOutcome::Silent)
             }
         }
+    }
+
+    fn set_mode(&mut self, mode: ToolMode) -> Result<CommandOutcome, HintedError> {
+        self.active.session.tools.permissions().tool_mode().set(mode);
+        self.front.send(Update::Status(Box::new(self.status())));
+        Ok(CommandOutcome::Silent)
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), HintedError> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use aside_core::message::{Message, Role};
-use aside_engine::tools::{ListedRule, RuleSource, Switch};
+use aside_core::tool_mode::ToolMode;
+use aside_engine::tools::{ListedRule, RuleSource, Switch, ToolEffect, ToolInfo};
 use aside_front::{CommandOutput, MessagePart, Update};
 use aside_store::search::HitKind;
 use aside_store::{MessageId, SessionId};
@@ -95,13 +96,18 @@ impl Driver {
 
     fn list_tools(&self) -> CommandOutput {
         let session = &self.active.session;
-        let word = |switch| if switch == Switch::On { "on" } else { "off" };
+        let is_read_only = self.active.tool_mode() == Some(ToolMode::ReadOnly);
+        let word = |tool: &ToolInfo<'_>| match (tool.switch, tool.effect) {
+            (Switch::Off, _) => "off",
+            (Switch::On, ToolEffect::Changes) if is_read_only => "off: read-only",
+            (Switch::On, ToolEffect::Changes | ToolEffect::Reads) => "on",
+        };
         let mut rows: Vec<Vec<String>> = session
             .tools
             .list()
             .map(|tool| {
                 let from = tool.server.map_or_else(|| "built in".to_owned(), |server| format!("server {server}"));
-                vec![tool.name.to_owned(), from, word(tool.switch).to_owned()]
+                vec![tool.name.to_owned(), from, word(&tool).to_owned()]
             })
             .collect();
         for server in &self.active.server_names {

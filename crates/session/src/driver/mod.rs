@@ -6,6 +6,7 @@ mod commands;
 mod context_bars;
 mod context_commands;
 mod replies;
+mod steering;
 mod stored_sessions;
 mod undo;
 mod view_preference;
@@ -36,6 +37,7 @@ use blocking::{blocking, in_store};
 use channel_front::{ChannelAsker, ChannelFront};
 use context_commands::ListedItem;
 pub use replies::decision_action;
+use steering::Steering;
 use view_preference::ViewPreference;
 
 /// How many prompts of earlier sessions the input history holds.
@@ -238,7 +240,7 @@ impl Driver {
             let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
             // Profile names are offered for completion.
             let changes_lists = matches!(command, Command::Profile(_));
-            let begins_a_turn = matches!(command, Command::Prompt(_));
+            let begins_a_turn = matches!(command, Command::Prompt(_) | Command::Steer(_));
             let title = replies::title(&command);
             match self.run_command(command, inbox).await {
                 Ok(CommandOutcome::Silent) => (),
@@ -319,17 +321,34 @@ impl Driver {
             self.active.session.history.branch().iter().map(|(_, message)| replies::excerpt(message)).collect();
         self.front.model.clone_from(&self.active.model);
         let answer_now = self.active.session.answer_now_signal();
+        let mut status = self.status();
+        let tool_mode = self.active.session.tools.permissions().tool_mode().clone();
+        let mut steering = Steering::new(self.active.session.steering_queue());
         let mut recorder = RecordingFront::new(&mut self.front, self.recording.as_mut());
         let mut front = StoringFront::new(&mut recorder, self.recorder.as_mut());
         let mut turn = std::pin::pin!(self.active.session.turn(message, &mut front, &self.asker, &cancel));
         let mut quits = false;
-        let _end: TurnEnd = loop {
+        let end: TurnEnd = loop {
             tokio::select! {
                 end = &mut turn => break end,
                 command = inbox.recv(), if !quits => match command {
                     Some(Command::Interrupt) => cancel.cancel(),
                     Some(Command::AnswerNow) => answer_now.request(),
                     Some(Command::Answer { id, answer: permit }) => self.asker.answer(id, permit),
+                    Some(Command::Mode(mode)) => {
+                        tool_mode.set(mode);
+                        status.mode = status.mode.map(|_| mode);
+                        self.asker.send(Update::Status(Box::new(status.clone())));
+                    }
+                    Some(Command::Steer(text)) => match steering.add(&text, &self.active.folder) {
+                        Ok(descriptions) => {
+                            self.typed_prompts.push(text);
+                            for description in descriptions {
+                                self.asker.send(Update::CommandOutput(replies::line(description)));
+                            }
+                        }
+                        Err(error) => self.asker.send(Update::NotSteered { text, error: Some(error) }),
+                    },
                     Some(Command::Quit) | None => {
                         quits = true;
                         cancel.cancel();
@@ -345,6 +364,14 @@ impl Driver {
                 },
             }
         };
+        for text in steering.take_unsent() {
+            if end.leaves_room_for_more() && !quits {
+                // It came too late for this turn, so it begins the next one.
+                self.deferred.push_back(Command::Steer(text));
+            } else {
+                self.asker.send(Update::NotSteered { text, error: None });
+            }
+        }
         if quits { CommandOutcome::Quit } else { CommandOutcome::Silent }
     }
 
@@ -418,6 +445,7 @@ impl Driver {
             effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
             view: settings.display(),
             tier: self.active.tier(),
+            mode: self.active.tool_mode(),
             cost: self.cost(),
         }
     }

@@ -31,6 +31,8 @@ pub(super) fn title(command: &Command) -> Option<String> {
         // The reply is a self-explanatory line, or there is none.
         Command::Query(Some(_))
         | Command::Prompt(_)
+        | Command::Steer(_)
+        | Command::Mode(_)
         | Command::Interrupt
         | Command::AnswerNow
         | Command::Answer { .. }
@@ -88,13 +90,7 @@ pub(super) fn excerpt(message: &Message) -> Message {
 
 /// The word for what a request does with a block.
 pub fn decision_action(action: EgressAction) -> &'static str {
-    match action {
-        EgressAction::Verbatim => "verbatim",
-        EgressAction::Field => "field",
-        EgressAction::Tags => "tags",
-        EgressAction::Filler => "filler",
-        EgressAction::Dropped => "dropped",
-    }
+    action.as_str()
 }
 
 /// The decisions about thinking blocks, fillers, and blocks left out.

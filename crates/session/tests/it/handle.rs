@@ -157,3 +157,56 @@ fn p10_resuming_the_session_that_is_shown_does_not_make_it_open_elsewhere() {
     assert!(!lines(&said).contains("another aside"), "{said:?}");
     assert_eq!(ask_and_close(handle, "go on").0, id);
 }
+
+fn user_texts(updates: &[Update]) -> Vec<String> {
+    let users = recorded(updates).into_iter().filter(|message| message.role == Role::User);
+    let texts = users.flat_map(|message| &message.blocks).filter_map(|block| match block {
+        Block::Text(text) => Some(text.text.clone()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[test]
+fn t20_every_protocol_accepts_a_message_after_a_step() {
+    let folders = TestFolders::new("steered");
+    // The simulator judges each request as strictly as its provider.
+    for model in ["deepseek", "kimi", "anthropic", "openai", "gemini", "ollama", "bedrock", "mistral"] {
+        let options = SessionOptions { model: Some(format!("sim/{model}")), ..options(&folders) };
+        let session = spawn(options).unwrap();
+        session.commands.send(Command::Prompt("sim: tool-loop 3".to_owned())).unwrap();
+        let mut updates = Vec::new();
+        for update in session.updates.iter().take_while(|update| *update != Update::Ready) {
+            let is_first_tool = matches!(update, Update::ToolStarted(_))
+                && !updates.iter().any(|earlier| matches!(earlier, Update::ToolStarted(_)));
+            if is_first_tool {
+                session.commands.send(Command::Steer("and be brief".to_owned())).unwrap();
+            }
+            updates.push(update);
+        }
+        assert!(updates.contains(&Update::TurnEnded(TurnEnd::Answered)), "{model}: {updates:?}");
+        assert_eq!(user_texts(&updates), ["sim: tool-loop 3", "and be brief"], "{model}");
+    }
+}
+
+#[test]
+fn t20_a_message_without_a_turn_is_a_prompt_and_one_that_names_no_file_comes_back() {
+    let folders = TestFolders::new("steered-idle");
+    let session = spawn(options(&folders)).unwrap();
+    session.commands.send(Command::Steer("sim: plain".to_owned())).unwrap();
+    let updates = until_ready(&session.updates);
+    assert_eq!(user_texts(&updates), ["sim: plain"]);
+    session.commands.send(Command::Prompt("sim: slow".to_owned())).unwrap();
+    let wrong = "look at @missing/file.rs".to_owned();
+    let is_open = |update: &Update| matches!(update, Update::Opened { .. });
+    assert!(session.updates.iter().any(|update| is_open(&update)));
+    session.commands.send(Command::Steer(wrong.clone())).unwrap();
+    let refused = session.updates.iter().find_map(|update| match update {
+        Update::NotSteered { text, error } => Some((text, error)),
+        _ => None,
+    });
+    let (text, error) = refused.unwrap();
+    assert!(text == wrong && error.is_some_and(|error| error.what.contains("missing/file.rs")));
+    session.commands.send(Command::Interrupt).unwrap();
+    assert!(until_ready(&session.updates).contains(&Update::TurnEnded(TurnEnd::Interrupted)));
+}

@@ -5,7 +5,7 @@ use aside_core::mention::escape_mentions_after;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::permission_prompt::PromptOutcome;
-use super::{App, InputMode, TurnState, copy};
+use super::{App, DuringTurn, InputMode, TurnState, copy};
 use crate::bindings::KeyAction;
 use crate::input::editor::KeyHandled;
 use crate::transcript::item::TranscriptItem;
@@ -60,6 +60,9 @@ impl App {
             (Some(KeyAction::PageDown), _) => self.transcript.scroll(self.transcript.page()),
             (Some(KeyAction::ToStart), _) => self.transcript.to_start(),
             (Some(KeyAction::ToEnd), _) => self.transcript.follow(),
+            (Some(KeyAction::NextMode), _) if self.mode() == InputMode::Write => {
+                return Some(self.run_local(LocalCommand::NextMode));
+            }
             (Some(KeyAction::ToggleThinking), _) => return Some(self.run_local(LocalCommand::NextView)),
             (Some(KeyAction::ReadLast), _) => self.read_last(),
             (Some(KeyAction::FoldLast), _) => {
@@ -112,7 +115,11 @@ impl App {
         match (self.bindings.action(key), key.code) {
             (Some(KeyAction::Send), _) => {
                 let text = self.composer.take();
-                return self.submit(&text);
+                return self.submit(&text, DuringTurn::Steer);
+            }
+            (Some(KeyAction::Queue), _) => {
+                let text = self.composer.take();
+                return self.submit(&text, DuringTurn::Queue);
             }
             (Some(KeyAction::NewLine), _) => self.composer.editor.insert("\n"),
             (Some(KeyAction::Stop), _) => return self.stop(),
@@ -120,7 +127,7 @@ impl App {
             (Some(KeyAction::Editor), _) => {
                 return vec![Command::Terminal(TerminalAction::Edit(self.composer.editor.expanded()))];
             }
-            (Some(KeyAction::Complete), _) | (_, KeyCode::BackTab) if is_empty => {
+            (Some(KeyAction::Complete), _) if is_empty => {
                 self.browsing = true;
                 self.transcript.focus_next(false);
             }

@@ -14,10 +14,11 @@ use aside_core::event::Usage;
 use aside_core::mention::unescape_mentions;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::terminal_text::terminal_safe_line;
+use aside_core::tool_mode::ToolMode;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
 
-use crate::bindings::Bindings;
+use crate::bindings::{Bindings, KeyAction};
 use crate::input::composer::Composer;
 use crate::text::highlight_jobs::HighlightResult;
 use crate::text::width_of;
@@ -79,7 +80,10 @@ pub struct App {
     pub(crate) rate: TokenRate,
     pub(crate) theme: Theme,
     bindings: Bindings,
+    /// Prompts for after the turn.
     pub(crate) queue: VecDeque<String>,
+    /// Messages for the running turn that have not gone in yet.
+    pub(crate) steering: VecDeque<String>,
     pub(crate) permission_prompt: PermissionPrompt,
     pub(crate) reader: Option<ReaderView>,
     pub(crate) transcript_area: Rect,
@@ -109,6 +113,15 @@ enum TurnState {
     Stopping {
         since: Option<Time>,
     },
+}
+
+/// When a message that is sent during a turn reaches the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DuringTurn {
+    /// After the current step.
+    Steer,
+    /// After the turn.
+    Queue,
 }
 
 /// Whether thinking was requested and arrived in this turn.
@@ -150,6 +163,7 @@ impl App {
             theme,
             bindings: Bindings::default(),
             queue: VecDeque::new(),
+            steering: VecDeque::new(),
             permission_prompt: PermissionPrompt::default(),
             reader: None,
             transcript_area: Rect::default(),
@@ -253,6 +267,11 @@ impl App {
         self.quit_armed_at.is_some()
     }
 
+    /// The key that sends a message after the turn.
+    pub(crate) fn queue_key(&self) -> Option<String> {
+        self.bindings.keys(KeyAction::Queue).first().map(ToString::to_string)
+    }
+
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
@@ -314,13 +333,13 @@ impl App {
     }
 
     /// Handles a submitted line: a command or a prompt.
-    fn submit(&mut self, text: &str) -> Vec<Command> {
+    fn submit(&mut self, text: &str, during_turn: DuringTurn) -> Vec<Command> {
         if text.trim().is_empty() {
             return Vec::new();
         }
         self.composer.remember(text);
         match slash_commands::parse(text) {
-            ParsedLine::Text => self.prompt(text.to_owned()),
+            ParsedLine::Text => self.prompt(text.to_owned(), during_turn),
             ParsedLine::Local(local) => self.run_local(local),
             ParsedLine::Command(command) => {
                 self.transcript.follow();
@@ -334,13 +353,22 @@ impl App {
         }
     }
 
-    fn prompt(&mut self, text: String) -> Vec<Command> {
-        if self.is_busy() {
-            self.queue.push_back(text);
-            return Vec::new();
+    fn prompt(&mut self, text: String, during_turn: DuringTurn) -> Vec<Command> {
+        match (self.turn, during_turn) {
+            (TurnState::Idle, _) => {
+                self.transcript.follow();
+                self.begin_turn(text)
+            }
+            (TurnState::Running { .. }, DuringTurn::Steer) => {
+                self.steering.push_back(text.clone());
+                vec![Command::Steer(text)]
+            }
+            // A turn that is being stopped has no next step.
+            (TurnState::Running { .. } | TurnState::Stopping { .. }, _) => {
+                self.queue.push_back(text);
+                Vec::new()
+            }
         }
-        self.transcript.follow();
-        self.begin_turn(text)
     }
 
     /// Asks the same turn for its answer. Does nothing once the answer streams.
@@ -383,6 +411,8 @@ impl App {
             LocalCommand::CopyThinking => {
                 return self.copy_last(|item| matches!(item, TranscriptItem::Thinking(_)), "thought");
             }
+            LocalCommand::NextMode => return self.set_mode(self.status.mode.map(ToolMode::next)),
+            LocalCommand::Mode(mode) => return self.set_mode(self.status.mode.map(|_| mode)),
             LocalCommand::Sent => self.show_sent(),
             LocalCommand::Theme(scheme) => {
                 let other =
@@ -392,6 +422,16 @@ impl App {
             }
         }
         Vec::new()
+    }
+
+    fn set_mode(&mut self, mode: Option<ToolMode>) -> Vec<Command> {
+        let Some(mode) = mode else {
+            self.toast("there are no tools".to_owned());
+            return Vec::new();
+        };
+        self.status.mode = Some(mode);
+        self.toast(mode_message(mode).to_owned());
+        vec![Command::Mode(mode)]
     }
 
     /// Shows all thinking this way and asks the engine to store the preference.
@@ -462,6 +502,15 @@ pub(crate) fn sent_report(sending: Option<&Sending>) -> Vec<CommandOutput> {
 
 fn copy(text: String) -> Command {
     Command::Terminal(TerminalAction::Copy(text))
+}
+
+/// What a tool mode means.
+pub(crate) fn mode_message(mode: ToolMode) -> &'static str {
+    match mode {
+        ToolMode::Ask => "Mode: ask before changes and commands",
+        ToolMode::AcceptEdits => "Mode: accept edits in this folder, ask before commands",
+        ToolMode::ReadOnly => "Mode: read only, no tool can change anything",
+    }
 }
 
 /// The next view in the order that `/thinking` cycles through.

@@ -9,7 +9,7 @@ use crate::text::TextRole;
 use crate::text::wrap::ellipsize;
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::thinking::duration;
-use aside_front::{Command, CommandOutput, OpenedBlock, Status, TerminalAction, Update};
+use aside_front::{Command, CommandOutput, OpenedBlock, Status, SteeringError, TerminalAction, Update};
 
 impl App {
     pub(super) fn apply_update(&mut self, update: Update) -> Vec<Command> {
@@ -80,7 +80,12 @@ impl App {
                 self.activity = TurnActivity::Running(call.name);
             }
             Update::ToolEnded(result) => self.transcript.tool_ended(&result),
-            Update::Recorded(message) => self.transcript.recorded(&message),
+            Update::Recorded(message) => {
+                if message.begins_turn() && !self.transcript.awaits_recording() {
+                    self.steering.pop_front();
+                }
+                self.transcript.recorded(&message);
+            }
             Update::TurnEnded(end) => return self.turn_ended(&end),
             Update::QuestionAsked(question) => self.permission_prompt.push(*question),
             Update::QuestionWithdrawn(id) => self.permission_prompt.withdraw(id),
@@ -92,6 +97,7 @@ impl App {
                 self.usage = usage.unwrap_or_default();
                 self.transcript.restore(&messages);
             }
+            Update::NotSteered { text, error } => self.not_steered(&text, error),
             Update::NotSent { text, what, hint } => self.not_sent(&text, what, hint),
             Update::Undone(question) => self.undone(&question),
             Update::GoTo { message, part } => self.transcript.go_to(message, part),
@@ -175,10 +181,29 @@ impl App {
     fn not_sent(&mut self, text: &str, what: String, hint: Option<String>) {
         (self.turn, self.activity) = (TurnState::Idle, TurnActivity::None);
         self.transcript.not_sent();
+        self.put_back(text);
+        self.show_output(CommandOutput::Error { what, hint });
+    }
+
+    /// Puts a message for the turn back into the input.
+    fn not_steered(&mut self, text: &str, error: Option<SteeringError>) {
+        if let Some(at) = self.steering.iter().position(|waiting| waiting == text) {
+            self.steering.remove(at);
+        }
+        self.put_back(text);
+        match error {
+            Some(SteeringError { what, hint }) => self.show_output(CommandOutput::Error { what, hint }),
+            None => {
+                let line = "the turn ended before your message went in; it is back in the input";
+                self.transcript.push_output(&CommandOutput::Line(line.to_owned()));
+            }
+        }
+    }
+
+    fn put_back(&mut self, text: &str) {
         let written = self.composer.editor.take();
         let text = if written.is_empty() { text.to_owned() } else { format!("{text}\n{written}") };
         self.composer.editor.fill(&text);
-        self.show_output(CommandOutput::Error { what, hint });
     }
 
     /// Puts the prompt back into the input to be rephrased, unless the input is in use.

@@ -1,9 +1,10 @@
 //! Handles typed lines: prompts, commands and permission answers.
 
 use super::{InputSource, InputState, PlainSession, PlainTurn, wording};
-use crate::app::{next_view, sent_report};
+use crate::app::{mode_message, next_view, sent_report};
 use aside_core::mention::escape_mentions;
 use aside_core::permission_question::QuestionLayout;
+use aside_core::tool_mode::ToolMode;
 use aside_front::slash_commands::{self, COMMANDS, LocalCommand, ParsedLine};
 
 use aside_front::{Command, CommandOutput, PendingQuestion, PermissionAnswer, TerminalAction};
@@ -123,8 +124,15 @@ impl PlainSession {
         if self.is_idle() {
             return self.begin_turn(text);
         }
-        if self.source == InputSource::Terminal {
-            self.output.line("Queued. It is sent when the answer is done.");
+        match (self.source, self.turn) {
+            (InputSource::Terminal, PlainTurn::Running) => {
+                self.output.line("It goes in after this step.");
+                return vec![Command::Steer(text)];
+            }
+            (InputSource::Terminal, PlainTurn::Idle | PlainTurn::Stopping) => {
+                self.output.line("Queued. It is sent when the answer is done.");
+            }
+            (InputSource::Pipe, _) => (),
         }
         self.queue.push_back(text);
         Vec::new()
@@ -164,6 +172,8 @@ impl PlainSession {
                 Some(_) => self.output.line("The last thought is hidden by the provider."),
                 None => self.output.line("There is no thought yet."),
             },
+            LocalCommand::NextMode => return self.set_mode(self.status.mode.map(ToolMode::next)),
+            LocalCommand::Mode(mode) => return self.set_mode(self.status.mode.map(|_| mode)),
             LocalCommand::Sent => sent_report(self.sending.as_ref()).iter().for_each(|output| self.show_output(output)),
             // Sent during the turn, like an interrupt.
             LocalCommand::AnswerNow if self.turn == PlainTurn::Running => return vec![Command::AnswerNow],
@@ -185,6 +195,20 @@ impl PlainSession {
         self.status.view = view;
         self.output.line(&format!("Thinking: {view}"));
         self.send(Command::View(view))
+    }
+
+    fn set_mode(&mut self, mode: Option<ToolMode>) -> Vec<Command> {
+        let Some(mode) = mode else {
+            self.output.line("There are no tools.");
+            return Vec::new();
+        };
+        self.status.mode = Some(mode);
+        self.output.line(mode_message(mode));
+        match self.turn {
+            PlainTurn::Idle => self.send(Command::Mode(mode)),
+            // It takes effect at once, and no `Ready` follows.
+            PlainTurn::Running | PlainTurn::Stopping => vec![Command::Mode(mode)],
+        }
     }
 
     pub(super) fn question_asked(&mut self, question: PendingQuestion) -> Vec<Command> {

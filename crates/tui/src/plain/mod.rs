@@ -23,7 +23,9 @@ use crate::app::undone_message;
 use crate::text::LazyText;
 use crate::transcript::thinking::{ThinkingBlock, duration};
 use crate::transcript::{notice_text, turn_end_notice};
-use aside_front::{Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
+use aside_front::{
+    Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, SteeringError, Update,
+};
 use output::{LineOutput, OutputSection};
 
 /// Where the input comes from.
@@ -212,6 +214,11 @@ impl PlainSession {
             Update::NotSent { what, hint, .. } => {
                 self.turn = PlainTurn::Idle;
                 self.outcome.failed = true;
+                self.show_output(&CommandOutput::Error { what, hint });
+            }
+            Update::NotSteered { text, error: None } => self.output.line(&format!("Not sent: {text}")),
+            Update::NotSteered { text, error: Some(SteeringError { what, hint }) } => {
+                self.output.line(&format!("Not sent: {text}"));
                 self.show_output(&CommandOutput::Error { what, hint });
             }
             Update::Undone(question) => {

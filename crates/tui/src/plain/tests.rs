@@ -302,10 +302,12 @@ fn t10_ctrl_c_stops_the_turn_and_twice_at_the_prompt_quits() {
         grow(0, "The answ"),
         Update::Interrupt,
     ]);
-    assert_eq!(session.sent, [Command::Prompt("go".into()), Command::Interrupt]);
-    session.update([Update::TurnEnded(TurnEnd::Interrupted), Update::Ready]);
+    let steered = Command::Steer("and then this".into());
+    assert_eq!(session.sent, [Command::Prompt("go".into()), steered, Command::Interrupt]);
+    let not_steered = Update::NotSteered { text: "and then this".into(), error: None };
+    session.update([Update::TurnEnded(TurnEnd::Interrupted), not_steered, Update::Ready]);
     session.check(&expect![[r#"
-        Queued. It is sent when the answer is done.
+        It goes in after this step.
         Answer:
         The answ
         Interrupted. What came is kept.

@@ -27,6 +27,11 @@ impl Transcript {
         self.unrecorded_prompts += 1;
     }
 
+    /// Whether a prompt on the screen is not recorded yet.
+    pub(crate) fn awaits_recording(&self) -> bool {
+        self.unrecorded_prompts > 0
+    }
+
     /// The last prompt was not sent, so it will not be recorded.
     pub fn not_sent(&mut self) {
         self.unrecorded_prompts = self.unrecorded_prompts.saturating_sub(1);

@@ -1,5 +1,7 @@
 //! Draws the input box, the queued prompts and the completion popup.
 
+use std::borrow::Cow;
+
 use aside_core::terminal_text::terminal_safe_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -24,7 +26,7 @@ pub(crate) fn text_width(width: u16) -> usize {
 pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor) {
     let editor = app.permission_prompt.message().unwrap_or(&app.composer.editor);
     let (rows, (row, column)) = editor.rows(text_width(area.width));
-    let queued = app.queue.len();
+    let queued = app.queue.len() + app.steering.len();
     let most = usize::from(area.height).saturating_sub(2).clamp(1, MAX_ROWS);
     let shown = rows.len().min(most);
     let height = (shown + queued + 1).min(usize::from(area.height)) as u16;
@@ -33,9 +35,10 @@ pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor)
     let line = rule(app, usize::from(area.width));
     paint_row(buffer, inner, 0, &line, None, &app.theme);
     inner = below(inner, 1);
-    for text in &app.queue {
-        let text = ellipsize(&terminal_safe_line(text), usize::from(area.width).saturating_sub(10));
-        let row = Row::new(vec![Span::new(TextRole::Muted, "  queued: "), Span::new(TextRole::Muted, text)]);
+    let steering = app.steering.iter().map(|text| ("  after this step: ", text));
+    for (label, text) in steering.chain(app.queue.iter().map(|text| ("  queued: ", text))) {
+        let text = ellipsize(&terminal_safe_line(text), usize::from(area.width).saturating_sub(width_of(label)));
+        let row = Row::new(vec![Span::new(TextRole::Muted, label), Span::new(TextRole::Muted, text)]);
         paint_row(buffer, inner, 0, &row, None, &app.theme);
         inner = below(inner, 1);
     }
@@ -45,7 +48,7 @@ pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor)
         let lead = Span::new(TextRole::Accent, if index == 0 { PROMPT } else { "  " });
         let y = (index - from) as u16;
         if editor.is_empty() {
-            let hint = Row::new(vec![Span::new(TextRole::Muted, ellipsize(placeholder(app), text_width(area.width)))]);
+            let hint = Row::new(vec![Span::new(TextRole::Muted, ellipsize(&placeholder(app), text_width(area.width)))]);
             paint_row(buffer, inner, y, &hint, Some(&lead), &app.theme);
         } else {
             paint_row(buffer, inner, y, row, Some(&lead), &app.theme);
@@ -73,11 +76,14 @@ fn rule(app: &App, width: usize) -> Row {
     Row::new(vec![Span::new(TextRole::Muted, text), Span::new(TextRole::Muted, rest)])
 }
 
-fn placeholder(app: &App) -> &'static str {
+fn placeholder(app: &App) -> Cow<'static, str> {
     match (app.mode(), app.is_busy()) {
-        (InputMode::DenyMessage, _) => "a message to the model, then Enter",
-        (InputMode::Write | InputMode::Browse | InputMode::Permission, true) => "write ahead; sent after this answer",
-        (InputMode::Write | InputMode::Browse | InputMode::Permission, false) => "ask something, /help for more",
+        (InputMode::DenyMessage, _) => "a message to the model, then Enter".into(),
+        (InputMode::Write | InputMode::Browse | InputMode::Permission, true) => match app.queue_key() {
+            Some(key) => format!("goes in after this step; {key}: after the turn").into(),
+            None => "goes in after this step".into(),
+        },
+        (InputMode::Write | InputMode::Browse | InputMode::Permission, false) => "ask something, /help for more".into(),
     }
 }
 

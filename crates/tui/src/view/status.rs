@@ -2,6 +2,7 @@
 
 use aside_core::permission_question::Tier;
 use aside_core::terminal_text::terminal_safe_line;
+use aside_core::tool_mode::ToolMode;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -53,6 +54,13 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         });
     }
     parts.extend(context.into_iter().chain(effort));
+    parts.extend(app.status.mode.map(|mode| match mode {
+        ToolMode::Ask => figure("ask".to_owned()),
+        ToolMode::AcceptEdits => {
+            StatusPart { role: TextRole::Warning, text: "accept edits".to_owned(), kind: StatusPartKind::Figure }
+        }
+        ToolMode::ReadOnly => figure("read only".to_owned()),
+    }));
     parts.extend(app.status.tier.map(|tier| match tier {
         Tier::None => {
             StatusPart { role: TextRole::Warning, text: "unconfined".to_owned(), kind: StatusPartKind::Figure }

@@ -1,12 +1,15 @@
 //! Input, permission questions and the lines around the transcript (T9-T13).
 
-use aside_core::block::Block;
+use std::sync::Arc;
+
+use aside_core::block::{Block, Text};
 use aside_core::event::Usage;
+use aside_core::message::{Message, Role};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 use aside_front::{
-    Command, CommandOutput, DecisionRow, PendingQuestion, PermissionAnswer, QuestionId, Sending, Status,
-    TerminalAction, Update,
+    Command, CommandOutput, DecisionRow, PendingQuestion, PermissionAnswer, QuestionId, Sending, Status, SteeringError,
+    TerminalAction, ToolMode, Update,
 };
 use aside_tui::app::Msg;
 use aside_tui::bindings::{ACTIONS, Bindings};
@@ -14,6 +17,10 @@ use aside_tui::theme::{ColourDepth, Motion, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::support::{self, TestTerminal};
+
+fn user_message(text: &str) -> Message {
+    Message::new(Role::User, vec![Block::Text(Text { text: text.to_owned(), ..Text::default() })])
+}
 
 fn copied(text: &str) -> Command {
     Command::Terminal(TerminalAction::Copy(text.into()))
@@ -60,12 +67,12 @@ fn t9_model_and_tool_text_is_never_executed_by_the_terminal() {
 }
 
 #[test]
-fn t10_enter_sends_and_prompts_during_an_answer_are_queued() {
+fn t20_enter_sends_and_a_prompt_for_after_the_turn_is_queued() {
     let mut term = TestTerminal::new(60, 20);
     term.line("first");
     assert_eq!(term.sent, [Command::Prompt("first".into())]);
-    term.line("second");
-    term.line("third");
+    term.queue_line("second");
+    term.queue_line("third");
     assert_eq!(term.sent, [Command::Prompt("first".into())]);
     assert!(term.screen().contains("queued: second"), "{}", term.screen());
     term.update(Update::TurnEnded(TurnEnd::Answered));
@@ -76,11 +83,67 @@ fn t10_enter_sends_and_prompts_during_an_answer_are_queued() {
 }
 
 #[test]
+fn t20_a_message_during_a_turn_waits_for_the_step_and_then_stands_in_the_transcript_once() {
+    let mut term = TestTerminal::new(60, 20);
+    term.line("first");
+    term.update(Update::Recorded(Arc::new(user_message("first"))));
+    term.line("second");
+    assert_eq!(term.sent, [Command::Prompt("first".into()), Command::Steer("second".into())]);
+    assert!(term.screen().contains("after this step: second"), "{}", term.screen());
+    term.update(Update::Recorded(Arc::new(user_message("second"))));
+    let screen = term.screen();
+    assert!(!screen.contains("after this step:"), "{screen}");
+    assert_eq!(screen.matches("second").count(), 1, "{screen}");
+    term.update(Update::TurnEnded(TurnEnd::Answered));
+    assert_eq!(term.sent.len(), 2, "it is not sent again");
+}
+
+#[test]
+fn t20_a_message_that_did_not_go_in_is_back_in_the_input() {
+    let error = SteeringError { what: "no file `x.rs`".into(), hint: None };
+    for error in [None, Some(error)] {
+        let mut term = TestTerminal::new(80, 20);
+        term.line("first");
+        term.line("look at that");
+        term.type_text("more");
+        term.update(Update::NotSteered { text: "look at that".into(), error: error.clone() });
+        let screen = term.screen();
+        assert!(screen.contains("❯ look at that") && screen.contains("  more"), "{screen}");
+        assert!(!screen.contains("after this step:"), "{screen}");
+        assert_eq!(screen.contains("no file `x.rs`"), error.is_some(), "{screen}");
+    }
+}
+
+#[test]
+fn t23_shift_tab_cycles_the_mode_which_is_shown_and_can_be_named() {
+    let mut term = TestTerminal::new(80, 10);
+    let status = |mode| Status { model: "acme/deep".into(), mode, ..Status::default() };
+    term.update(Update::Status(Box::new(status(Some(ToolMode::Ask)))));
+    for (mode, shown) in
+        [(ToolMode::AcceptEdits, "accept edits"), (ToolMode::ReadOnly, "read only"), (ToolMode::Ask, "ask")]
+    {
+        term.key(KeyCode::BackTab);
+        assert_eq!(term.sent.last(), Some(&Command::Mode(mode)));
+        assert!(term.screen().contains("Mode: "), "{}", term.screen());
+        term.advance(4000);
+        assert_eq!(term.rows().pop().unwrap(), format!("acme/deep · {shown}"));
+    }
+    term.line("/mode read-only");
+    assert_eq!(term.sent.last(), Some(&Command::Mode(ToolMode::ReadOnly)));
+    term.line("/mode loud");
+    assert!(term.screen().contains("unknown mode `loud`"), "{}", term.screen());
+    term.update(Update::Status(Box::new(status(None))));
+    let sent = term.sent.len();
+    term.key(KeyCode::BackTab);
+    assert_eq!(term.sent.len(), sent, "there are no tools");
+}
+
+#[test]
 fn t7_sending_a_queued_prompt_does_not_scroll() {
     let mut term = TestTerminal::new(60, 14);
     term.line("first");
     term.write(0, &"row\n".repeat(40));
-    term.line("second");
+    term.queue_line("second");
     term.screen();
     term.wheel(true);
     let held = term.transcript();
@@ -94,7 +157,7 @@ fn t7_sending_a_queued_prompt_does_not_scroll() {
 fn t10_a_queued_prompt_can_be_edited_again() {
     let mut term = TestTerminal::new(60, 20);
     term.line("first");
-    term.line("second");
+    term.queue_line("second");
     term.key(KeyCode::Up);
     assert!(term.screen().contains("❯ second") && !term.screen().contains("queued"), "{}", term.screen());
     term.update(Update::TurnEnded(TurnEnd::Answered));
@@ -125,8 +188,7 @@ fn t10_esc_stops_once_and_returns_the_queue_to_the_input() {
     for end in [TurnEnd::Interrupted, TurnEnd::Answered] {
         let mut term = TestTerminal::new(60, 20);
         term.line("first");
-        term.type_text("next");
-        term.key(KeyCode::Enter);
+        term.queue_line("next");
         term.key(KeyCode::Esc);
         term.key(KeyCode::Esc);
         assert_eq!(term.sent, [Command::Prompt("first".into()), Command::Interrupt]);
@@ -153,9 +215,9 @@ fn t10_completion_history_paste_and_lines() {
     term.key(KeyCode::Enter);
     let said = format!("see @src/lib.rs\n{}", "x\n".repeat(50));
     assert_eq!(term.sent.pop(), Some(Command::Prompt(said.clone())));
+    term.update(Update::TurnEnded(TurnEnd::Answered));
     term.key(KeyCode::Up);
     term.key(KeyCode::Enter);
-    term.update(Update::TurnEnded(TurnEnd::Answered));
     assert_eq!(term.sent.pop(), Some(Command::Prompt(said)), "the whole text comes back");
 }
 
@@ -377,6 +439,7 @@ fn t11_the_status_line_shows_what_is_sent_and_reported() {
         effort: None,
         view: ThinkingDisplay::Live,
         tier: None,
+        mode: None,
         cost: None,
     };
     term.update(Update::Status(Box::new(status)));

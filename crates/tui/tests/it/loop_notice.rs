@@ -136,7 +136,7 @@ fn alt_enter_in_a_draft_inserts_a_new_line() {
     assert_eq!(term.sent, []);
     term.key(KeyCode::Enter);
     let screen = term.screen();
-    assert!(screen.contains("queued: and ⏎ then"), "{screen}");
+    assert!(screen.contains("after this step: and ⏎ then"), "{screen}");
 }
 
 #[test]

@@ -99,7 +99,8 @@ fn everything_around_the_transcript() {
         let mut term = TestTerminal::new(width, 18);
         term.line("go");
         term.send();
-        term.line("and then this");
+        term.line("and do this first");
+        term.queue_line("and then this");
         term.type_text("one more 漢字");
         out.push_str(&format!("== queue at {width}\n{}\n", term.screen()));
         term.update(Update::QuestionAsked(Box::new(aside_front::PendingQuestion {

@@ -56,6 +56,10 @@ fn help_is_readable_in_forty_columns() {
     term.line("/help");
     let rows = term.rows();
     let at = rows.iter().position(|row| row.starts_with("Enter ")).unwrap();
-    let words: Vec<&str> = rows[at..at + 3].iter().filter_map(|row| row.split(" │ ").nth(1)).collect();
-    assert_eq!(words, ["send; during a", "turn, queue (send)", "insert a new line"], "{rows:#?}");
+    let words: Vec<&str> = rows[at..at + 6].iter().filter_map(|row| row.split(" │ ").nth(1)).collect();
+    assert_eq!(
+        words,
+        ["send; during a", "turn, the message", "goes in after the", "current step", "(send)", "send after the",],
+        "{rows:#?}"
+    );
 }

@@ -4,7 +4,7 @@
 use aside_core::event::Usage;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_front::{CostSoFar, OpenedBlock, Sending, Status, Tier, Update};
+use aside_front::{CostSoFar, OpenedBlock, Sending, Status, Tier, ToolMode, Update};
 use ratatui::style::Color;
 
 use crate::support::{TestTerminal, sending};
@@ -24,8 +24,8 @@ fn t11_the_most_important_parts_come_first() {
     #[rustfmt::skip]
     let cases = [
         (40,  "acme/deep · 12.4k/200k · effort high"),
-        (80,  "acme/deep · 12.4k/200k · effort high · kernel · 50 tok/s · quiet · Parsing…"),
-        (200, "acme/deep · 12.4k/200k · effort high · kernel · 50 tok/s · quiet · Parsing headers"),
+        (80,  "acme/deep · 12.4k/200k · effort high · ask · kernel · 50 tok/s · quiet"),
+        (200, "acme/deep · 12.4k/200k · effort high · ask · kernel · 50 tok/s · quiet · Parsing headers"),
     ];
     for (width, expected) in cases {
         let mut term = TestTerminal::new(width, 10);
@@ -37,6 +37,7 @@ fn t11_the_most_important_parts_come_first() {
             effort: None,
             view: ThinkingDisplay::Live,
             tier: Some(Tier::Kernel),
+            mode: Some(ToolMode::Ask),
             cost: None,
         };
         term.update(Update::Status(Box::new(status_now)));

@@ -144,6 +144,12 @@ impl TestTerminal {
         self.key(KeyCode::Enter);
     }
 
+    /// Sends a line for after the turn.
+    pub(crate) fn queue_line(&mut self, text: &str) {
+        self.msg(Msg::Paste(text.to_owned()));
+        self.control('q');
+    }
+
     pub(crate) fn click(&mut self, x: u16, y: u16) {
         let kind = MouseEventKind::Down(MouseButton::Left);
         self.msg(Msg::Mouse(MouseEvent { kind, column: x, row: y, modifiers: KeyModifiers::NONE }));

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::scripted_provider::{ScriptedProvider, ScriptedStep};
 use super::test_folders::TestFolders;
-use super::{ENTER, Terminal, UP};
+use super::{CTRL_Q, ENTER, Terminal, UP};
 
 #[test]
 fn t10_ten_thousand_pasted_lines_are_folded_in_the_input_and_sent_in_full() {
@@ -31,19 +31,21 @@ fn t10_ten_thousand_pasted_lines_are_folded_in_the_input_and_sent_in_full() {
 }
 
 #[test]
-fn t10_a_prompt_typed_during_a_reply_is_queued_and_can_still_be_changed() {
+fn t20_ctrl_q_queues_a_prompt_for_after_the_turn_and_it_can_still_be_changed() {
     let folder = TestFolders::new("queue");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
     terminal.enter("sim: think tokens=60 rate=30");
     terminal.see("Thinking");
-    terminal.enter("second question");
+    terminal.keys("second question");
+    terminal.see("❯ second question");
+    terminal.keys(CTRL_Q);
     terminal.see("queued: second question");
     terminal.keys(UP);
     terminal.see("❯ second question");
     terminal.miss("queued:");
     terminal.keys(", please");
     terminal.see("❯ second question, please");
-    terminal.keys(ENTER);
+    terminal.keys(CTRL_Q);
     terminal.see("queued: second question, please");
     terminal.see("You wrote: \"second question");
     terminal.idle();

@@ -14,6 +14,7 @@ mod permission_questions;
 mod picture;
 mod resizing;
 mod sessions;
+mod steering_and_modes;
 mod stopping_and_leaving;
 mod thinking;
 
@@ -39,7 +40,9 @@ pub(crate) const ESC: &str = "\x1b";
 pub(crate) const ENTER: &str = "\r";
 pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_O: &str = "\x0f";
+pub(crate) const CTRL_Q: &str = "\x11";
 pub(crate) const CTRL_T: &str = "\x14";
+pub(crate) const SHIFT_TAB: &str = "\x1b[Z";
 
 /// The terminal before the program starts.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,7 @@ fn shell(id: &'static str, command: &str) -> ScriptedStep {
 
 /// Answers a question. Keys are ignored right after a question appears, so this
 /// waits first, and tries again if that was too short.
-fn answer(terminal: &mut Terminal, key: &str) {
+pub(super) fn answer(terminal: &mut Terminal, key: &str) {
     terminal.see("y once");
     for _ in 0..20 {
         let asked = terminal.lines();

@@ -2,15 +2,19 @@
 
 mod command;
 mod list;
+mod mode_switch;
 mod remembered;
 mod rules;
 mod tool_names;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use aside_core::tool_mode::ToolMode;
+
 use super::{AnswerScope, Asker, CallTarget, PermissionAnswer, PermissionQuestion, PriorApproval, Risk};
 
 pub use list::{ForgetError, ListedRule, RuleSource};
+pub use mode_switch::ToolModeSwitch;
 use remembered::StoredAnswer;
 pub use remembered::{MemoryError, ProjectMemory};
 pub(crate) use rules::Rule;
@@ -32,6 +36,7 @@ pub enum PermissionMode {
 pub struct Permissions {
     rules: Arc<PermissionRules>,
     mode: PermissionMode,
+    tool_mode: ToolModeSwitch,
     /// The lasting answers, of this session and of the project.
     answers: Mutex<Vec<Rule>>,
     memory: Option<Mutex<ProjectMemory>>,
@@ -95,6 +100,7 @@ impl Permissions {
         Permissions {
             rules: Arc::new(rules),
             mode,
+            tool_mode: ToolModeSwitch::default(),
             answers: Mutex::default(),
             memory: None,
             asking: tokio::sync::Mutex::default(),
@@ -107,6 +113,17 @@ impl Permissions {
         self.answers.get_mut().unwrap_or_else(PoisonError::into_inner).extend(memory.rules());
         self.memory = Some(Mutex::new(memory));
         self
+    }
+
+    /// Begins in this tool mode.
+    pub fn with_tool_mode(self, mode: ToolMode) -> Permissions {
+        self.tool_mode.set(mode);
+        self
+    }
+
+    /// A handle to change the tool mode, also during a turn.
+    pub fn tool_mode(&self) -> &ToolModeSwitch {
+        &self.tool_mode
     }
 
     pub(crate) fn rules(&self) -> Arc<PermissionRules> {
@@ -123,16 +140,27 @@ impl Permissions {
         // Only a rule that names this exact path lifts the protection.
         let is_protected = target.protected.is_some() && !self.rules.allows_exactly(tool, target);
         let always_asks = is_protected || target.risk == Risk::Outside;
+        let is_accepted_edit = self.is_accepted_edit(target, rule);
         let (verdict, mode) = target.prior_approval.restrict(verdict, self.mode);
         match (verdict, mode) {
             (RuleVerdict::Deny, _) => Err(Denial::ByRule(rule.map(ToString::to_string).unwrap_or_default())),
             (RuleVerdict::Allow, _) if !always_asks => Ok(PermissionNeed::Nothing),
             (RuleVerdict::Allow | RuleVerdict::Ask, PermissionMode::DenyAll) => Err(Denial::ByMode),
             (RuleVerdict::Ask, PermissionMode::AllowAll) if !always_asks => Ok(PermissionNeed::Nothing),
+            (RuleVerdict::Ask, PermissionMode::Ask) if is_accepted_edit && !always_asks => Ok(PermissionNeed::Nothing),
             (RuleVerdict::Allow | RuleVerdict::Ask, PermissionMode::AllowAll | PermissionMode::Ask) => {
                 Ok(PermissionNeed::Question)
             }
         }
+    }
+
+    /// Whether the tool mode allows this change of a file. A rule that asks about certain paths still asks.
+    fn is_accepted_edit(&self, target: &CallTarget, rule: Option<&Rule>) -> bool {
+        self.tool_mode.mode() == ToolMode::AcceptEdits
+            && target.risk == Risk::Writes
+            && target.path.is_some()
+            && target.prior_approval == PriorApproval::Suffices
+            && rule.is_none_or(|rule| !rule.has_pattern())
     }
 
     /// Whether an error may reveal the content of a file to the model without a question.

@@ -255,6 +255,11 @@ fn default_verdict(risk: Risk) -> RuleVerdict {
 }
 
 impl Rule {
+    /// Whether it names certain subjects, not the whole tool.
+    pub(crate) fn has_pattern(&self) -> bool {
+        self.subject != SubjectPattern::Any
+    }
+
     fn parse(key: &str, verdict: RuleVerdict) -> Result<Rule, RuleError> {
         let (tool, subject) = match key.split_once(':') {
             None => (key, None),

@@ -71,6 +71,7 @@ fn status(term: &mut TestTerminal, model: &str, profile: &str, title: &str) {
         effort: Some("high".into()),
         view: ThinkingDisplay::Live,
         tier: None,
+        mode: None,
         cost: None,
     })));
     let sending = Sending {
@@ -150,9 +151,10 @@ const LINES: &[StateScene] = &[
         play: |term| {
             term.line("go");
             term.send();
-            term.line("and then this");
-            term.line("and this, which is longer than the screen is wide,\nand has two lines");
-            term.line("漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字");
+            term.line("and do this first");
+            term.queue_line("and then this");
+            term.queue_line("and this, which is longer than the screen is wide,\nand has two lines");
+            term.queue_line("漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字");
             term.type_text("one more 漢字");
         },
     },

@@ -1,0 +1,362 @@
+//! The running memory: a store, a cache and a writer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aside_core::block::Time;
+use aside_core::{Dialects, Request};
+
+use crate::cache::ReplyCache;
+use crate::error::StoreError;
+use crate::evidence::Candidates;
+use crate::keys::KeyKind;
+use crate::options::{MemoryOptions, StoreLocation};
+use crate::random;
+use crate::reply_draft::ReplyDraft;
+use crate::reply_id::ReplyId;
+use crate::restore::{RestorePlan, Restored, WantedKey};
+use crate::spill::Spill;
+use crate::state::StoreState;
+use crate::store::{FindQuery, SqliteStore, Store, TenantRow, WriteRow, day_of};
+use crate::store_key::StoreKey;
+use crate::stored_reply::{DAY, SharedReply, StoredReply};
+use crate::tenant::{Sealer, Tenant, TenantId};
+use crate::writer::Writer;
+
+/// Ambiguous turns are decided by replies that later turns name. Each round of
+/// them is one more look-up.
+const MAX_PARENT_ROUNDS: usize = 4;
+/// The row that proves that the store key is right.
+const PROBE: &str = "";
+
+/// What the gateway remembers. Clones share everything.
+#[derive(Clone)]
+pub struct Memory {
+    pub(crate) inner: Arc<MemoryInner>,
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("health", &self.health()).finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct MemoryInner {
+    /// None if nothing is stored.
+    pub(crate) backend: Option<Backend>,
+    key: Mutex<StoreKey>,
+    retention: Duration,
+    deadline: Duration,
+    cache: Arc<ReplyCache>,
+    tenants: Mutex<HashMap<String, Arc<Tenant>>>,
+    dialects: Arc<Dialects>,
+    /// The last look-up failed.
+    reads_fail: AtomicBool,
+}
+
+pub(crate) struct Backend {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) writer: Writer,
+}
+
+/// Whether the store works, for metrics and health checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreHealth {
+    /// Ok, down or none.
+    pub state: StoreState,
+    /// Rows that are not in the store yet.
+    pub lag_rows: u64,
+    /// Rows that were lost, because there was no room for them while the store was
+    /// down.
+    pub lost_rows: u64,
+}
+
+impl Memory {
+    /// Opens the memory. `dialects` say what the sentinels are.
+    pub async fn open(options: MemoryOptions, dialects: Arc<Dialects>, now: Time) -> Result<Memory, StoreError> {
+        let store: Option<Arc<dyn Store>> = match &options.location {
+            StoreLocation::None => None,
+            StoreLocation::Sqlite(path) => {
+                let (path, durability) = (path.clone(), options.durability);
+                let open = tokio::task::spawn_blocking(move || SqliteStore::open(&path, durability));
+                let store = open.await.map_err(|error| StoreError::Down(error.to_string()))??;
+                Some(Arc::new(store))
+            }
+            StoreLocation::Postgres(_) => return Err(StoreError::NotBuiltIn),
+        };
+        Memory::with_store(store, options, dialects, now).await
+    }
+
+    /// A memory on a store that is already open.
+    pub async fn with_store(
+        store: Option<Arc<dyn Store>>,
+        options: MemoryOptions,
+        dialects: Arc<Dialects>,
+        now: Time,
+    ) -> Result<Memory, StoreError> {
+        let backend = match store {
+            Some(store) => {
+                check_key(store.as_ref(), &options.key, now).await?;
+                let spill = options.spill.as_ref().map(|(path, most)| Spill::open(path, *most)).transpose()?;
+                Some(Backend { writer: Writer::start(Arc::clone(&store), spill), store })
+            }
+            None => None,
+        };
+        let inner = MemoryInner {
+            backend,
+            key: Mutex::new(options.key),
+            retention: options.retention,
+            deadline: options.deadline,
+            cache: Arc::new(ReplyCache::new(options.cache_bytes)),
+            tenants: Mutex::default(),
+            dialects,
+            reads_fail: AtomicBool::new(false),
+        };
+        Ok(Memory { inner: Arc::new(inner) })
+    }
+
+    /// The tenant with this name, which is added at its first use.
+    pub async fn tenant(&self, name: &str, now: Time) -> Result<Arc<Tenant>, StoreError> {
+        if let Some(known) = self.tenants().get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let key = self.key();
+        let tenant = match &self.inner.backend {
+            None => Tenant::without_store(name, &key),
+            Some(backend) => {
+                let row = backend.store.tenant(new_tenant(name, &key, now)).await?;
+                Tenant::new(name, &open_tenant(&row, &key)?)
+            }
+        };
+        let tenant = Arc::new(tenant);
+        Ok(Arc::clone(self.tenants().entry(name.to_owned()).or_insert(tenant)))
+    }
+
+    pub(crate) fn tenants(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Tenant>>> {
+        self.inner.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn key(&self) -> StoreKey {
+        self.inner.key.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the store works.
+    pub fn health(&self) -> StoreHealth {
+        let Some(backend) = &self.inner.backend else {
+            return StoreHealth { state: StoreState::None, lag_rows: 0, lost_rows: 0 };
+        };
+        let status = &backend.writer.status;
+        let is_down = status.is_down.load(Ordering::Relaxed) || self.inner.reads_fail.load(Ordering::Relaxed);
+        StoreHealth {
+            state: if is_down { StoreState::Down } else { StoreState::Ok },
+            lag_rows: status.lag_rows(),
+            lost_rows: status.lost_rows.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Waits until everything queued so far is stored, or waits in the spill file.
+    pub async fn flush(&self) {
+        if let Some(backend) = &self.inner.backend {
+            backend.writer.flush().await;
+        }
+    }
+
+    /// Deletes what has expired. Returns the number of rows.
+    pub async fn expire(&self, now: Time) -> Result<u64, StoreError> {
+        match &self.inner.backend {
+            Some(backend) => backend.store.expire(day_of(now)).await,
+            None => Ok(0),
+        }
+    }
+
+    /// Finds the thinking that a request lacks, and puts it back. `session` is what
+    /// the client calls its session, if it says so.
+    pub async fn restore(
+        &self,
+        tenant: &Arc<Tenant>,
+        request: &Request<'_>,
+        session: Option<&str>,
+        now: Time,
+    ) -> Restored {
+        let plan = RestorePlan::new(tenant, request, session);
+        let (keys, replies) = plan.wanted();
+        let mut lookup = LookUp { memory: self, tenant, candidates: Candidates::default(), state: StoreState::None };
+        lookup.find(&keys, &replies).await;
+        let mut resolved = plan.resolve(&lookup.candidates);
+        for _ in 0..MAX_PARENT_ROUNDS {
+            let parents = resolved.unread_parents(&lookup.candidates);
+            if parents.is_empty() {
+                break;
+            }
+            lookup.find(&[], &parents).await;
+            resolved = plan.resolve(&lookup.candidates);
+        }
+        let (candidates, state) = (lookup.candidates, lookup.state);
+        let restored = plan.finish(&resolved, &candidates, state);
+        self.extend_life(tenant, &restored.used, now);
+        restored
+    }
+
+    /// Begins a reply to a request.
+    pub fn begin(&self, tenant: &Arc<Tenant>, request: &Restored) -> ReplyDraft {
+        ReplyDraft {
+            tenant: Arc::clone(tenant),
+            id: ReplyId::random(),
+            before: request.keys.next,
+            session: request.session.clone(),
+            parent: request.parent,
+            call_ids: Vec::new(),
+            retention: self.inner.retention,
+            deadline: self.inner.deadline,
+            cache: Arc::clone(&self.inner.cache),
+            writer: self.inner.backend.as_ref().map(|backend| backend.writer.clone()),
+            dialects: Arc::clone(&self.inner.dialects),
+        }
+    }
+
+    /// A reply by its id.
+    pub async fn reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Result<Option<SharedReply>, StoreError> {
+        if let Some(cached) = self.inner.cache.by_id(tenant.id(), id) {
+            return Ok(Some(cached));
+        }
+        let Some(backend) = &self.inner.backend else { return Ok(None) };
+        let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
+        let found = backend.store.find(query).await?;
+        let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
+        Ok(rows.find(|reply| reply.id == id).map(Arc::new))
+    }
+
+    /// Notes that the provider refused the seals of a reply. They are not sent
+    /// again.
+    pub async fn mark_rejected(&self, tenant: &Arc<Tenant>, reply: ReplyId) -> Result<(), StoreError> {
+        let known = self.reply(tenant, reply).await?;
+        let (Some(backend), Some(known)) = (&self.inner.backend, known) else { return Ok(()) };
+        self.inner.cache.change(tenant.id(), reply, |reply| reply.is_rejected = true);
+        let row = WriteRow::Rejected { tenant: tenant.id(), reply, expires: known.expires };
+        drop(backend.writer.write(vec![row]));
+        Ok(())
+    }
+
+    /// A reply that was used lives longer. Its rows change at most once a day.
+    fn extend_life(&self, tenant: &Tenant, used: &[SharedReply], now: Time) {
+        let Some(backend) = &self.inner.backend else { return };
+        let lifetime = u64::try_from(self.inner.retention.as_millis()).unwrap_or(u64::MAX);
+        let expires = Time(now.0.saturating_add(lifetime));
+        let mut rows = Vec::new();
+        for reply in used.iter().filter(|reply| reply.expires.0.saturating_add(DAY) <= expires.0) {
+            self.inner.cache.change(tenant.id(), reply.id, |reply| reply.expires = expires);
+            let keys = reply.keys.iter().map(|(_, key)| *key).collect();
+            rows.push(WriteRow::Touch { tenant: tenant.id(), reply: reply.id, keys, expires });
+        }
+        if !rows.is_empty() {
+            drop(backend.writer.write(rows));
+        }
+    }
+
+    /// Forgets what is known of a tenant in this process.
+    pub(crate) fn forget_cached(&self, name: &str) {
+        self.tenants().remove(name);
+        self.inner.cache.remove_tenant(TenantId::of(name));
+    }
+
+    /// From now on, tenants are opened with this key.
+    pub(crate) fn set_key(&self, key: StoreKey) {
+        *self.inner.key.lock().unwrap_or_else(PoisonError::into_inner) = key;
+    }
+}
+
+/// Collects replies, from the cache where that is safe.
+struct LookUp<'a> {
+    memory: &'a Memory,
+    tenant: &'a Arc<Tenant>,
+    candidates: Candidates,
+    state: StoreState,
+}
+
+impl LookUp<'_> {
+    async fn find(&mut self, keys: &[WantedKey], replies: &[ReplyId]) {
+        let Some(backend) = &self.memory.inner.backend else { return };
+        if self.state == StoreState::None {
+            self.state =
+                if backend.writer.status.is_down.load(Ordering::Relaxed) { StoreState::Down } else { StoreState::Ok };
+        }
+        let (cache, id) = (&self.memory.inner.cache, self.tenant.id());
+        let mut query = FindQuery { tenant: Some(id), ..FindQuery::default() };
+        for wanted in keys {
+            let cached = if wanted.is_unique { cache.by_unique_key(id, wanted.key) } else { None };
+            match cached {
+                Some(reply) => {
+                    self.candidates.add_match(wanted.key, wanted.kind, reply.id);
+                    self.candidates.add_reply(reply);
+                }
+                None => query.keys.push(wanted.key),
+            }
+        }
+        for reply in replies {
+            match cache.by_id(id, *reply) {
+                Some(reply) => self.candidates.add_reply(reply),
+                None => query.replies.push(*reply),
+            }
+        }
+        if query.keys.is_empty() && query.replies.is_empty() {
+            return;
+        }
+        let unique: Vec<WantedKey> = keys.iter().filter(|wanted| wanted.is_unique).copied().collect();
+        match backend.store.find(query).await {
+            Ok(found) => {
+                self.memory.inner.reads_fail.store(false, Ordering::Relaxed);
+                for (key, kind, reply) in &found.matches {
+                    self.candidates.add_match(*key, *kind, *reply);
+                }
+                for row in found.rows {
+                    // A row that cannot be opened was sealed by a key that is gone.
+                    let Some(reply) = StoredReply::of_row(row, self.tenant) else { continue };
+                    let reply = Arc::new(reply);
+                    self.keep(&reply, &found.matches, &unique);
+                    self.candidates.add_reply(reply);
+                }
+            }
+            Err(_) => {
+                self.memory.inner.reads_fail.store(true, Ordering::Relaxed);
+                self.state = StoreState::Down;
+            }
+        }
+    }
+
+    /// Caches a reply with the keys that no other reply can have.
+    fn keep(&self, reply: &SharedReply, matches: &[(crate::keys::Key, KeyKind, ReplyId)], unique: &[WantedKey]) {
+        let own = matches.iter().filter(|(_, _, of)| *of == reply.id).map(|(key, _, _)| *key);
+        let keys = own.filter(|key| unique.iter().any(|wanted| wanted.key == *key)).collect();
+        self.memory.inner.cache.add(self.tenant.id(), Arc::clone(reply), keys);
+    }
+}
+
+/// A row for a new tenant, with a random data key.
+pub(crate) fn new_tenant(name: &str, key: &StoreKey, now: Time) -> TenantRow {
+    let data_key: [u8; 32] = random::bytes();
+    TenantRow {
+        id: TenantId::of(name),
+        name: name.to_owned(),
+        sealed: seal_data_key(name, &data_key, key),
+        created: now,
+    }
+}
+
+pub(crate) fn seal_data_key(name: &str, data_key: &[u8; 32], key: &StoreKey) -> Vec<u8> {
+    Sealer::new(&key.derive("tenants", b"")).seal(name.as_bytes(), data_key.to_vec())
+}
+
+/// The data key of a tenant.
+pub(crate) fn open_tenant(row: &TenantRow, key: &StoreKey) -> Result<[u8; 32], StoreError> {
+    let opened = Sealer::new(&key.derive("tenants", b"")).open(row.name.as_bytes(), row.sealed.clone());
+    opened.and_then(|bytes| bytes.try_into().ok()).ok_or(StoreError::WrongKey)
+}
+
+/// The first process writes a row that only the right key opens.
+async fn check_key(store: &dyn Store, key: &StoreKey, now: Time) -> Result<(), StoreError> {
+    let row = store.tenant(new_tenant(PROBE, key, now)).await?;
+    open_tenant(&row, key).map(drop)
+}

@@ -1,0 +1,88 @@
+//! How the memory is opened.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::store::Durability;
+use crate::store_key::StoreKey;
+
+/// Where replies are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreLocation {
+    /// Nowhere. Only what the client itself sends back can be restored.
+    None,
+    /// In this SQLite file.
+    Sqlite(PathBuf),
+    /// In this PostgreSQL database, which several gateways can share.
+    Postgres(String),
+}
+
+/// Options of the memory.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct MemoryOptions {
+    pub(crate) location: StoreLocation,
+    pub(crate) key: StoreKey,
+    pub(crate) retention: Duration,
+    pub(crate) cache_bytes: usize,
+    pub(crate) spill: Option<(PathBuf, u64)>,
+    pub(crate) deadline: Duration,
+    pub(crate) durability: Durability,
+}
+
+impl MemoryOptions {
+    /// Keeps replies for 30 days after their last use.
+    pub fn new(location: StoreLocation, key: StoreKey) -> MemoryOptions {
+        let deadline = match &location {
+            StoreLocation::None | StoreLocation::Sqlite(_) => Duration::from_millis(20),
+            StoreLocation::Postgres(_) => Duration::from_millis(150),
+        };
+        let spill = match &location {
+            StoreLocation::Sqlite(path) => {
+                let mut path = path.clone().into_os_string();
+                path.push("-spill");
+                Some((PathBuf::from(path), 64 << 20))
+            }
+            StoreLocation::None | StoreLocation::Postgres(_) => None,
+        };
+        MemoryOptions {
+            location,
+            key,
+            retention: Duration::from_secs(30 * 24 * 60 * 60),
+            cache_bytes: 64 << 20,
+            spill,
+            deadline,
+            durability: Durability::default(),
+        }
+    }
+
+    /// How long a reply is kept after its last use.
+    #[must_use]
+    pub fn with_retention(self, retention: Duration) -> MemoryOptions {
+        MemoryOptions { retention, ..self }
+    }
+
+    /// How many bytes of replies are kept in memory.
+    #[must_use]
+    pub fn with_cache_bytes(self, cache_bytes: usize) -> MemoryOptions {
+        MemoryOptions { cache_bytes, ..self }
+    }
+
+    /// Where replies wait while the store is down, and how many bytes of them.
+    #[must_use]
+    pub fn with_spill(self, path: PathBuf, max_bytes: u64) -> MemoryOptions {
+        MemoryOptions { spill: Some((path, max_bytes)), ..self }
+    }
+
+    /// How long the end of a reply waits for the store.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> MemoryOptions {
+        MemoryOptions { deadline, ..self }
+    }
+
+    /// What a commit of SQLite survives.
+    #[must_use]
+    pub fn with_durability(self, durability: Durability) -> MemoryOptions {
+        MemoryOptions { durability, ..self }
+    }
+}

@@ -1,0 +1,133 @@
+//! A reply that is being received.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aside_core::block::Time;
+use aside_core::{Dialects, Message};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use crate::cache::ReplyCache;
+use crate::keys::{BeforeTurn, KeyKind, mint_call_id, minted_key, turn_keys};
+use crate::reference::{Reference, WHOLE_REPLY};
+use crate::reply_id::ReplyId;
+use crate::restore::is_unique;
+use crate::state::StoreState;
+use crate::store::WriteRow;
+use crate::stored_reply::{StoredReply, without_sentinels};
+use crate::tenant::Tenant;
+use crate::writer::{WriteEnd, Writer};
+
+/// A reply that is being received. Its id is fixed from the start, so that the
+/// stream can refer to it.
+pub struct ReplyDraft {
+    pub(crate) tenant: Arc<Tenant>,
+    pub(crate) id: ReplyId,
+    pub(crate) before: BeforeTurn,
+    pub(crate) session: Option<String>,
+    pub(crate) parent: Option<(ReplyId, ReplyId)>,
+    pub(crate) call_ids: Vec<(String, String)>,
+    pub(crate) retention: Duration,
+    pub(crate) deadline: Duration,
+    pub(crate) cache: Arc<ReplyCache>,
+    /// None without a store.
+    pub(crate) writer: Option<Writer>,
+    pub(crate) dialects: Arc<Dialects>,
+}
+
+impl std::fmt::Debug for ReplyDraft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReplyDraft").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl ReplyDraft {
+    /// The reply's id.
+    pub fn id(&self) -> ReplyId {
+        self.id
+    }
+
+    /// A reference to a block, by its index among the reply's blocks.
+    pub fn reference(&self, block: u16) -> Reference {
+        self.tenant.refer_to(self.id, block)
+    }
+
+    /// An id for the whole response.
+    pub fn response_id(&self) -> String {
+        self.tenant.refer_to(self.id, WHOLE_REPLY).item_id("resp_")
+    }
+
+    /// A new id for a tool call, in place of the provider's own.
+    pub fn mint_call_id(&mut self, provider_id: &str) -> String {
+        let id = mint_call_id();
+        self.call_ids.push((id.clone(), provider_id.to_owned()));
+        id
+    }
+
+    /// Remembers the reply, as the provider sent it. The write starts at once.
+    pub fn finish(self, reply: &Message, now: Time) -> PendingWrite {
+        let Some(writer) = self.writer.clone() else { return PendingWrite { state: Pending::NoStore } };
+        let deadline = self.deadline;
+        let (stored, unique_keys) = self.to_stored(reply, now);
+        let row = stored.to_row(&self.tenant);
+        let keys = stored.keys.clone();
+        self.cache.add(self.tenant.id(), Arc::new(stored), unique_keys);
+        let done = writer.write(vec![WriteRow::Reply { row, keys }]);
+        PendingWrite { state: Pending::Waiting { done, until: Instant::now() + deadline } }
+    }
+
+    fn to_stored(&self, reply: &Message, now: Time) -> (StoredReply, Vec<crate::keys::Key>) {
+        let message = without_sentinels(reply, &self.dialects);
+        let turn = turn_keys(&self.tenant, 0, &message, &self.before);
+        let mut keys = turn.lookup(&self.tenant, self.session.as_deref());
+        // Only an interrupted reply is found by its beginning.
+        keys.retain(|(kind, _)| match kind {
+            KeyKind::Head => message.interrupted,
+            KeyKind::MintedId => false,
+            KeyKind::CallIds | KeyKind::Chain | KeyKind::Session | KeyKind::Turn | KeyKind::Question => true,
+        });
+        let minted = self.call_ids.iter().filter_map(|(id, _)| minted_key(&self.tenant, id));
+        keys.extend(minted.map(|key| (KeyKind::MintedId, key)));
+        let unique = keys.iter().filter(|(kind, _)| is_unique(*kind, &turn)).map(|(_, key)| *key).collect();
+        let lifetime = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
+        let stored = StoredReply {
+            id: self.id,
+            parent: self.parent.map(|(parent, _)| parent),
+            conversation: self.parent.map_or(self.id, |(_, conversation)| conversation),
+            created: now,
+            expires: Time(now.0.saturating_add(lifetime)),
+            message,
+            call_ids: self.call_ids.clone(),
+            is_rejected: false,
+            turn: turn.turn,
+            chain: turn.chain,
+            keys,
+        };
+        (stored, unique)
+    }
+}
+
+/// A reply on its way to the store.
+#[derive(Debug)]
+pub struct PendingWrite {
+    state: Pending,
+}
+
+#[derive(Debug)]
+enum Pending {
+    NoStore,
+    Waiting { done: oneshot::Receiver<WriteEnd>, until: Instant },
+}
+
+impl PendingWrite {
+    /// Waits until the reply is durable, or until the deadline.
+    pub async fn durable(self) -> StoreState {
+        let Pending::Waiting { done, until } = self.state else { return StoreState::None };
+        match timeout_at(until, done).await {
+            Ok(Ok(WriteEnd::Stored)) => StoreState::Ok,
+            Ok(Ok(WriteEnd::StoreIsDown) | Err(_)) => StoreState::Down,
+            Err(_) => StoreState::Late,
+        }
+    }
+}

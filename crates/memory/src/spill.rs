@@ -1,0 +1,140 @@
+//! Rows that wait in a local file while the store is down. The file is bounded,
+//! and holds only sealed bodies.
+
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use crate::error::StoreError;
+use crate::store::WriteRow;
+
+/// Rows that are taken out at once.
+const BATCH: usize = 64;
+
+/// A bounded queue in a SQLite file.
+pub(crate) struct Spill {
+    db: Connection,
+    max_bytes: u64,
+    bytes: u64,
+    rows: u64,
+}
+
+/// Rows in the order in which they were added, up to this number.
+pub(crate) struct SpilledRows {
+    pub(crate) rows: Vec<WriteRow>,
+    last: i64,
+}
+
+impl Spill {
+    /// Opens the file, or creates it. What an earlier process left is still there.
+    pub(crate) fn open(path: &Path, max_bytes: u64) -> Result<Spill, StoreError> {
+        let fail = |problem: String| StoreError::CannotOpen { location: path.display().to_string(), problem };
+        let mut create = std::fs::OpenOptions::new();
+        create.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut create, 0o600);
+        create.open(path).map_err(|error| fail(error.to_string()))?;
+        Spill::prepare(path, max_bytes).map_err(|error| fail(error.to_string()))
+    }
+
+    fn prepare(path: &Path, max_bytes: u64) -> rusqlite::Result<Spill> {
+        let db = Connection::open(path)?;
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        db.pragma_update(None, "synchronous", "NORMAL")?;
+        db.execute_batch("CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY, row TEXT NOT NULL)")?;
+        let (rows, bytes): (i64, i64) =
+            db.query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM pending", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        let count = |number: i64| u64::try_from(number).unwrap_or(0);
+        Ok(Spill { db, max_bytes, bytes: count(bytes), rows: count(rows) })
+    }
+
+    /// How many rows wait.
+    pub(crate) fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds rows. Returns how many were lost because the file is full or cannot be
+    /// written.
+    pub(crate) fn add(&mut self, rows: &[WriteRow]) -> u64 {
+        let added = self.try_add(rows).unwrap_or(0);
+        rows.len() as u64 - added
+    }
+
+    fn try_add(&mut self, rows: &[WriteRow]) -> rusqlite::Result<u64> {
+        let (mut added, mut bytes) = (0, 0);
+        let transaction = self.db.transaction()?;
+        for row in rows {
+            let Ok(json) = serde_json::to_string(row) else { continue };
+            if self.bytes + bytes + json.len() as u64 > self.max_bytes {
+                continue;
+            }
+            transaction.execute("INSERT INTO pending (row) VALUES (?1)", [&json])?;
+            added += 1;
+            bytes += json.len() as u64;
+        }
+        transaction.commit()?;
+        self.rows += added;
+        self.bytes += bytes;
+        Ok(added)
+    }
+
+    /// The oldest rows. They stay until [`Spill::remove`].
+    pub(crate) fn oldest(&self) -> Result<SpilledRows, StoreError> {
+        let down = |error: rusqlite::Error| StoreError::Down(error.to_string());
+        let mut statement = self.db.prepare_cached("SELECT id, row FROM pending ORDER BY id LIMIT ?1").map_err(down)?;
+        let found = statement
+            .query_map([BATCH as i64], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+            .and_then(Iterator::collect::<rusqlite::Result<Vec<(i64, String)>>>)
+            .map_err(down)?;
+        let last = found.last().map_or(0, |(id, _)| *id);
+        // A row that cannot be read was written by another version, and is removed with the others.
+        let rows = found.iter().filter_map(|(_, json)| serde_json::from_str(json).ok()).collect();
+        Ok(SpilledRows { rows, last })
+    }
+
+    /// Removes rows that the store has now.
+    pub(crate) fn remove(&mut self, written: &SpilledRows) -> Result<(), StoreError> {
+        let down = |error: rusqlite::Error| StoreError::Down(error.to_string());
+        self.db.execute("DELETE FROM pending WHERE id <= ?1", params![written.last]).map_err(down)?;
+        let (rows, bytes): (i64, i64) = self
+            .db
+            .query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM pending", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .map_err(down)?;
+        (self.rows, self.bytes) = (u64::try_from(rows).unwrap_or(0), u64::try_from(bytes).unwrap_or(0));
+        Ok(())
+    }
+}
+
+/// Bytes as Base64 in JSON.
+pub(crate) mod base64_bytes {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD.decode(text).map_err(de::Error::custom)
+    }
+}
+
+/// A time as milliseconds in JSON.
+pub(crate) mod time {
+    use aside_core::block::Time;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(time.0)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+        u64::deserialize(deserializer).map(Time)
+    }
+}

@@ -1,0 +1,222 @@
+//! Writes rows in groups. If the store is down, they wait in a bounded file, and
+//! traffic goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use crate::spill::Spill;
+use crate::store::{Store, WriteRow};
+
+/// Rows that arrive within this time are written together.
+const GROUP_TIME: Duration = Duration::from_millis(2);
+/// At most so many rows are written together.
+const MAX_GROUP: usize = 256;
+/// The bytes that may wait in memory. More than that goes to the file.
+const MAX_QUEUED_BYTES: u64 = 64 << 20;
+/// The first and the longest pause between two attempts while the store is down.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How a write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteEnd {
+    /// The store has it.
+    Stored,
+    /// It waits in the file, or it was lost because that is full.
+    StoreIsDown,
+}
+
+/// What the writer has to do.
+enum WriteJob {
+    Rows(Vec<WriteRow>, oneshot::Sender<WriteEnd>),
+    /// Answered when everything before it has been tried once.
+    Flush(oneshot::Sender<()>),
+}
+
+/// The numbers that health checks read.
+#[derive(Debug, Default)]
+pub(crate) struct WriterStatus {
+    pub(crate) is_down: AtomicBool,
+    /// Rows in memory and in the file.
+    queued_rows: AtomicU64,
+    spilled_rows: AtomicU64,
+    pub(crate) lost_rows: AtomicU64,
+    queued_bytes: AtomicU64,
+}
+
+impl WriterStatus {
+    pub(crate) fn lag_rows(&self) -> u64 {
+        self.queued_rows.load(Ordering::Relaxed) + self.spilled_rows.load(Ordering::Relaxed)
+    }
+}
+
+/// Sends rows to the writer's task.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    jobs: mpsc::UnboundedSender<WriteJob>,
+    pub(crate) status: Arc<WriterStatus>,
+}
+
+impl Writer {
+    pub(crate) fn start(store: Arc<dyn Store>, spill: Option<Spill>) -> Writer {
+        let (jobs, queue) = mpsc::unbounded_channel();
+        let status = Arc::new(WriterStatus::default());
+        let task = WriterTask { store, spill, queue, status: Arc::clone(&status), pause: FIRST_PAUSE };
+        drop(tokio::spawn(task.run()));
+        Writer { jobs, status }
+    }
+
+    /// Queues rows. The result arrives when they are stored or waiting in the file.
+    pub(crate) fn write(&self, rows: Vec<WriteRow>) -> oneshot::Receiver<WriteEnd> {
+        let (end, done) = oneshot::channel();
+        let bytes: u64 = rows.iter().map(|row| row.weight() as u64).sum();
+        let n_rows = rows.len() as u64;
+        let queued = self.status.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if queued + bytes > MAX_QUEUED_BYTES {
+            self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.status.lost_rows.fetch_add(n_rows, Ordering::Relaxed);
+            let _unread = end.send(WriteEnd::StoreIsDown);
+            return done;
+        }
+        self.status.queued_rows.fetch_add(n_rows, Ordering::Relaxed);
+        if let Err(mpsc::error::SendError(WriteJob::Rows(_, end))) = self.jobs.send(WriteJob::Rows(rows, end)) {
+            let _unread = end.send(WriteEnd::StoreIsDown);
+        }
+        done
+    }
+
+    /// Waits until everything queued so far was tried.
+    pub(crate) async fn flush(&self) {
+        let (end, done) = oneshot::channel();
+        if self.jobs.send(WriteJob::Flush(end)).is_ok() {
+            // The task answers or has ended.
+            let _answered = done.await;
+        }
+    }
+}
+
+struct WriterTask {
+    store: Arc<dyn Store>,
+    spill: Option<Spill>,
+    queue: mpsc::UnboundedReceiver<WriteJob>,
+    status: Arc<WriterStatus>,
+    pause: Duration,
+}
+
+/// Rows that are written together, and who waits for them.
+#[derive(Default)]
+struct Group {
+    rows: Vec<WriteRow>,
+    ends: Vec<oneshot::Sender<WriteEnd>>,
+    flushed: Vec<oneshot::Sender<()>>,
+}
+
+impl Group {
+    fn add(&mut self, job: WriteJob) {
+        match job {
+            WriteJob::Rows(rows, end) => {
+                self.rows.extend(rows);
+                self.ends.push(end);
+            }
+            WriteJob::Flush(end) => self.flushed.push(end),
+        }
+    }
+}
+
+impl WriterTask {
+    async fn run(mut self) {
+        self.publish();
+        let mut retry_at = Instant::now();
+        loop {
+            let has_spilled = self.spill.as_ref().is_some_and(|spill| spill.len() > 0);
+            let next = self.queue.recv();
+            let job = if has_spilled { timeout_at(retry_at, next).await } else { Ok(next.await) };
+            match job {
+                Ok(Some(job)) => {
+                    self.write_group(job, &mut retry_at).await;
+                    // A store that is busy all the time gets the old rows too.
+                    if has_spilled && Instant::now() >= retry_at {
+                        self.write_spilled(&mut retry_at).await;
+                    }
+                }
+                Ok(None) => return,
+                Err(_) => self.write_spilled(&mut retry_at).await,
+            }
+            self.publish();
+        }
+    }
+
+    async fn write_group(&mut self, first: WriteJob, retry_at: &mut Instant) {
+        let mut group = Group::default();
+        group.add(first);
+        let end = Instant::now() + GROUP_TIME;
+        while group.rows.len() < MAX_GROUP && group.flushed.is_empty() {
+            let Ok(Some(job)) = timeout_at(end, self.queue.recv()).await else { break };
+            group.add(job);
+        }
+        let Group { rows, ends, flushed } = group;
+        // While the store is down, only the retries ask it.
+        let is_down = self.status.is_down.load(Ordering::Relaxed) && Instant::now() < *retry_at;
+        let outcome = if rows.is_empty() {
+            WriteEnd::Stored
+        } else if !is_down && self.store.write(rows.clone()).await.is_ok() {
+            self.came_up();
+            WriteEnd::Stored
+        } else {
+            if !is_down {
+                self.went_down(retry_at);
+            }
+            let lost = match &mut self.spill {
+                Some(spill) => spill.add(&rows),
+                None => rows.len() as u64,
+            };
+            self.status.lost_rows.fetch_add(lost, Ordering::Relaxed);
+            WriteEnd::StoreIsDown
+        };
+        let bytes: u64 = rows.iter().map(|row| row.weight() as u64).sum();
+        self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.status.queued_rows.fetch_sub(rows.len() as u64, Ordering::Relaxed);
+        self.publish();
+        for end in ends {
+            let _unread = end.send(outcome);
+        }
+        for end in flushed {
+            let _unread = end.send(());
+        }
+    }
+
+    /// Moves the oldest rows of the file into the store.
+    async fn write_spilled(&mut self, retry_at: &mut Instant) {
+        let Some(spill) = &mut self.spill else { return };
+        let Ok(batch) = spill.oldest() else {
+            self.went_down(retry_at);
+            return;
+        };
+        if self.store.write(batch.rows.clone()).await.is_err() || spill.remove(&batch).is_err() {
+            self.went_down(retry_at);
+        } else {
+            self.came_up();
+            *retry_at = Instant::now();
+        }
+    }
+
+    fn came_up(&mut self) {
+        self.status.is_down.store(false, Ordering::Relaxed);
+        self.pause = FIRST_PAUSE;
+    }
+
+    fn went_down(&mut self, retry_at: &mut Instant) {
+        self.status.is_down.store(true, Ordering::Relaxed);
+        *retry_at = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    fn publish(&self) {
+        let spilled = self.spill.as_ref().map_or(0, Spill::len);
+        self.status.spilled_rows.store(spilled, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,36 @@
+//! Messages that the user sends during a turn.
+
+use std::path::Path;
+
+use aside_core::message::{Message, Role};
+use aside_engine::SteeringQueue;
+use aside_front::SteeringError;
+
+use crate::start;
+
+/// The messages for one turn, as typed.
+pub(super) struct Steering {
+    queue: SteeringQueue,
+    typed: Vec<String>,
+}
+
+impl Steering {
+    pub(super) fn new(queue: SteeringQueue) -> Steering {
+        Steering { queue, typed: Vec::new() }
+    }
+
+    /// Returns descriptions of the attached files.
+    pub(super) fn add(&mut self, text: &str, folder: &Path) -> Result<Vec<String>, SteeringError> {
+        let attached = start::attach(text, None, folder)
+            .map_err(|error| SteeringError { what: error.to_string(), hint: error.hint_text().map(str::to_owned) })?;
+        self.queue.push(Message::new(Role::User, attached.blocks));
+        self.typed.push(text.to_owned());
+        Ok(attached.descriptions)
+    }
+
+    /// The messages that did not go in before the turn ended. They are the newest ones.
+    pub(super) fn take_unsent(mut self) -> Vec<String> {
+        let n_unsent = self.queue.take_all().len();
+        self.typed.split_off(self.typed.len().saturating_sub(n_unsent))
+    }
+}
