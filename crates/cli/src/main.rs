@@ -24,6 +24,7 @@ mod report;
 mod request_arguments;
 mod sandbox;
 mod search;
+mod serve;
 mod session_arguments;
 mod sessions;
 mod sim;
@@ -79,6 +80,7 @@ enum CliCommand {
     Replay(replay::Arguments),
     Sandbox(sandbox::Arguments),
     Search(search::Arguments),
+    Serve(serve::Arguments),
     Sessions(sessions::Arguments),
     Sim(sim::Arguments),
     Trust(trust::Arguments),
@@ -150,6 +152,7 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitStatus> {
         Some(CliCommand::Replay(arguments)) => replay::run(&arguments),
         Some(CliCommand::Sandbox(arguments)) => sandbox::run(&arguments),
         Some(CliCommand::Search(arguments)) => search::run(&arguments),
+        Some(CliCommand::Serve(arguments)) => serve::run(&arguments),
         Some(CliCommand::Sessions(arguments)) => sessions::run(&arguments),
         Some(CliCommand::Usage(arguments)) => usage::run(&arguments),
         Some(CliCommand::Web(arguments)) => web::run(&arguments),

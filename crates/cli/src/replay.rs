@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use aside_core::block::Time;
 use aside_core::dialect::{Dialects, Rules};
-use aside_core::event::{Event, Sink};
+use aside_core::event::{Event, NoteCode, Sink};
 use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
 use aside_core::wire::Decoder;
 use aside_engine::{Front, Update};
-use aside_session::HintedError;
-use aside_session::UserFolders;
+use aside_session::{HintedError, UpdateFront, UserFolders};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -73,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     };
     let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
     let mut plain = PlainOutput::new(out, err, style);
-    play(&recording, arguments.speed, &mut plain);
+    play(&recording, arguments.speed, &mut UpdateFront::direct(&mut plain));
     plain.finish()?;
     Ok(ExitStatus::Done)
 }
@@ -162,6 +161,12 @@ impl Sink for ReplaySink<'_> {
     fn take(&mut self, event: Event<'_>) {
         self.fold.take(event);
         self.front.on_update(Update::Event { event, fold: self.fold });
+        // The end of a turn would report it, but a recording has none.
+        if let Event::Noted(note) = event
+            && note.code == NoteCode::CutOff
+        {
+            self.front.on_update(Update::Noted(&note.message));
+        }
     }
 }
 

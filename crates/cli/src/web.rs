@@ -94,8 +94,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let state = folders.state.as_ref().map(|folder| folder.join("web.json"));
     let secret = WebSecret::open(state, choice);
     let secret = Arc::new(secret.map_err(|error| HintedError::new(format!("cannot keep the page's secret: {error}")))?);
-    let place = ServerPlace::find(&folders)?;
-    if let (ServerPlace::Taken { listen: Some(running) }, true) = (&place, arguments.print_url) {
+    let other = OtherServer::find(&folders)?;
+    if let (OtherServer::Taken { listen: Some(running) }, true) = (&other, arguments.print_url) {
         print_line(&login_url(*running, "/", &secret.login_token()?))?;
         return Ok(ExitStatus::Done);
     }
@@ -103,9 +103,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let sessions = Arc::new(Sessions::new(open_store(&folders)?, Box::new(arguments.options_maker(folders)?)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let server = arguments.bind(&secret, &place, fixed_token, sessions).await?;
-        place.announce(server.address())?;
-        if arguments.listen.is_none() && matches!(place, ServerPlace::Ours { .. }) {
+        let server = arguments.bind(&secret, &other, fixed_token, sessions).await?;
+        other.announce(server.address())?;
+        if arguments.listen.is_none() && matches!(other, OtherServer::Ours { .. }) {
             secret.remember_port(server.address().port())?;
         }
         let path = server.session_path(&arguments.session.choice())?;
@@ -164,7 +164,7 @@ impl Arguments {
     async fn bind(
         &self,
         secret: &Arc<WebSecret>,
-        place: &ServerPlace,
+        other: &OtherServer,
         token: Option<String>,
         sessions: Arc<Sessions>,
     ) -> Result<WebServer, HintedError> {
@@ -177,7 +177,7 @@ impl Arguments {
             };
             return bind(listen).await.map_err(failed);
         }
-        let last = secret.last_port().filter(|_| matches!(place, ServerPlace::Ours { .. }));
+        let last = secret.last_port().filter(|_| matches!(other, OtherServer::Ours { .. }));
         if let Some(port) = last
             && let Ok(server) = bind(SocketAddr::new(LOCALHOST_IP, port)).await
         {
@@ -247,7 +247,7 @@ fn print_line(line: &str) -> std::io::Result<()> {
 }
 
 /// Whether another server of this user runs.
-enum ServerPlace {
+enum OtherServer {
     /// This is the one; the lock is held until the process ends.
     Ours { lock: File },
     /// Another one runs, at this address.
@@ -256,9 +256,9 @@ enum ServerPlace {
     Unknown,
 }
 
-impl ServerPlace {
-    fn find(folders: &UserFolders) -> Result<ServerPlace, HintedError> {
-        let Some(folder) = &folders.state else { return Ok(ServerPlace::Unknown) };
+impl OtherServer {
+    fn find(folders: &UserFolders) -> Result<OtherServer, HintedError> {
+        let Some(folder) = &folders.state else { return Ok(OtherServer::Unknown) };
         let path = folder.join("web.lock");
         let failed = |error: std::io::Error| HintedError::new(format!("cannot use {}: {error}", path.display()));
         let mut options = File::options();
@@ -266,10 +266,10 @@ impl ServerPlace {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let lock = options.open(&path).map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(ServerPlace::Ours { lock }),
+            Ok(()) => Ok(OtherServer::Ours { lock }),
             Err(TryLockError::WouldBlock) => {
                 let text = std::fs::read_to_string(&path).map_err(failed)?;
-                Ok(ServerPlace::Taken { listen: text.trim().parse().ok() })
+                Ok(OtherServer::Taken { listen: text.trim().parse().ok() })
             }
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
@@ -277,7 +277,7 @@ impl ServerPlace {
 
     /// Tells other processes where the server is.
     fn announce(&self, address: SocketAddr) -> std::io::Result<()> {
-        let ServerPlace::Ours { lock } = self else { return Ok(()) };
+        let OtherServer::Ours { lock } = self else { return Ok(()) };
         lock.set_len(0)?;
         let mut lock = lock;
         std::io::Seek::rewind(&mut lock)?;

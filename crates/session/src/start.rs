@@ -289,7 +289,7 @@ impl Vocabularies for LoggedVocabularies {
 }
 
 /// All known keys, to be redacted wherever they appear.
-fn secrets(variables: &[String], loaded: &LoadedSettings, endpoint: &Endpoint) -> Vec<String> {
+pub fn secrets(variables: &[String], loaded: &LoadedSettings, endpoint: &Endpoint) -> Vec<String> {
     let is_secret = |name: &str| {
         let name = name.to_ascii_lowercase();
         ["key", "token", "secret", "password", "authorization", "cookie"].iter().any(|word| name.contains(word))
@@ -313,7 +313,7 @@ fn secrets_in_value(value: &str) -> Vec<String> {
 }
 
 /// The engine's endpoint for a provider, with key and URL.
-fn endpoint(provider: Provider, simulator: Option<&RunningSimulator>) -> Result<Endpoint, HintedError> {
+pub fn endpoint(provider: Provider, simulator: Option<&RunningSimulator>) -> Result<Endpoint, HintedError> {
     let key = key_lookup::find(&provider)?;
     let (base_url, origin_url) = match (provider.endpoint, simulator) {
         (ProviderEndpoint::At(url), _) => (url.clone(), Some(url)),
@@ -329,7 +329,7 @@ fn endpoint(provider: Provider, simulator: Option<&RunningSimulator>) -> Result<
 }
 
 /// Starts the simulator in this process, on a free local port.
-async fn simulator(dialects: &Dialects, rate: Option<f64>) -> Result<RunningSimulator, HintedError> {
+pub async fn simulator(dialects: &Dialects, rate: Option<f64>) -> Result<RunningSimulator, HintedError> {
     let service = Service::new(dialects.clone(), ScriptOptions { rate, ..ScriptOptions::default() });
     let bound = Simulator::bind(([127, 0, 0, 1], 0).into(), service).await;
     let failed = |error| HintedError::new(format!("the built-in simulator cannot listen: {error}"));

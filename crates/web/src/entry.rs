@@ -190,7 +190,7 @@ impl Body {
     pub(crate) fn answer(text: &str) -> Body {
         let mut stream = MarkdownStream::default();
         stream.push(text);
-        // What a tab gets with the block itself is no change.
+        // A tab gets this with the block itself.
         let _sent = stream.change();
         Body::Answer(AnswerBody(stream))
     }

@@ -21,7 +21,7 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// The text is no position.
+/// The text cannot be read as a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoPosition;
 

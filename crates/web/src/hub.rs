@@ -37,7 +37,7 @@ pub(crate) type StoredEntries<'a> = dyn Fn(&str) -> Option<(Vec<Entry>, Option<i
 pub(crate) enum CommandRefusal {
     /// Another program has the session open.
     OpenElsewhere,
-    /// Nobody can have read the question yet.
+    /// The user cannot have read the question yet.
     TooEarly,
     /// The question is not open any more.
     Answered,
@@ -70,7 +70,7 @@ struct HubState {
     notes: Vec<Value>,
     n_notes: u64,
     questions: Vec<(PendingQuestion, Instant)>,
-    access: Access,
+    access: HubAccess,
     n_tabs: usize,
     /// When the last tab left, or the session was opened.
     idle_since: Instant,
@@ -78,7 +78,7 @@ struct HubState {
 
 /// Who writes to the session.
 #[derive(Debug)]
-pub(crate) enum Access {
+pub(crate) enum HubAccess {
     /// This process, through this channel.
     Writer(Sender<Command>),
     /// Another process; the store is read again and again.
@@ -132,7 +132,7 @@ impl Hub {
         transcript: Transcript,
         status: Status,
         lists: CompletionLists,
-        access: Access,
+        access: HubAccess,
     ) -> Hub {
         let state = HubState {
             id,
@@ -165,10 +165,10 @@ impl Hub {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.lock().access, Access::Ended)
+        matches!(self.lock().access, HubAccess::Ended)
     }
 
-    /// Whether nobody has looked at it for so long, and nothing happens in it.
+    /// Whether it had no tab for so long, and nothing happens in it.
     pub(crate) fn is_idle(&self, long: Duration) -> bool {
         let state = self.lock();
         let is_busy = state.turn.is_running || !state.questions.is_empty() || state.n_tabs > 0;
@@ -204,7 +204,7 @@ impl Hub {
 
     /// Ends the session. Its thread stores what is open.
     pub(crate) fn end(&self) {
-        if let Access::Writer(commands) = std::mem::replace(&mut self.lock().access, Access::Ended) {
+        if let HubAccess::Writer(commands) = std::mem::replace(&mut self.lock().access, HubAccess::Ended) {
             drop(commands.send(Command::Quit));
         }
     }
@@ -212,23 +212,23 @@ impl Hub {
     /// Another process has given the session up: from now on it is written here.
     pub(crate) fn take_over(&self, commands: Sender<Command>, status: Status, lists: CompletionLists) {
         let mut state = self.lock();
-        state.access = Access::Writer(commands);
+        state.access = HubAccess::Writer(commands);
         (state.status, state.lists) = (status, lists);
         let hello = state.hello();
         drop(self.frames.send(hello));
     }
 
     pub(crate) fn is_reader(&self) -> bool {
-        matches!(self.lock().access, Access::Reader)
+        matches!(self.lock().access, HubAccess::Reader)
     }
 
     /// Carries a command out.
     pub(crate) fn command(&self, command: Command) -> Result<(), CommandRefusal> {
         let mut state = self.lock();
         let commands = match &state.access {
-            Access::Writer(commands) => commands.clone(),
-            Access::Reader => return Err(CommandRefusal::OpenElsewhere),
-            Access::Ended => return Err(CommandRefusal::Invalid("the session has ended".to_owned())),
+            HubAccess::Writer(commands) => commands.clone(),
+            HubAccess::Reader => return Err(CommandRefusal::OpenElsewhere),
+            HubAccess::Ended => return Err(CommandRefusal::Invalid("the session has ended".to_owned())),
         };
         match &command {
             Command::Answer { id, answer } => {
@@ -277,8 +277,8 @@ impl Hub {
                     self.send(state.transcript.flush());
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    if matches!(state.access, Access::Writer(_)) {
-                        state.access = Access::Ended;
+                    if matches!(state.access, HubAccess::Writer(_)) {
+                        state.access = HubAccess::Ended;
                     }
                     self.send([Frame::new(state.transcript.position(), "ended", &json!({}))]);
                     return;
@@ -294,7 +294,7 @@ impl Hub {
         self.send(frames);
     }
 
-    /// Nobody listens if there is no tab.
+    /// Without a tab there is no receiver.
     fn send(&self, frames: impl IntoIterator<Item = Frame>) {
         for frame in frames {
             drop(self.frames.send(frame));
@@ -316,7 +316,7 @@ impl HubState {
     fn hello(&self) -> Frame {
         let data = json!({
             "session": self.id,
-            "readOnly": matches!(self.access, Access::Reader),
+            "readOnly": matches!(self.access, HubAccess::Reader),
             "status": self.status,
             "lists": self.lists,
             "prompts": self.prompts,

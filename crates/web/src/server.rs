@@ -151,7 +151,7 @@ async fn begin(State(server): State<Arc<Server>>, request: Request) -> Response 
     };
     let value: Value = match serde_json::from_slice(if body.is_empty() { b"{}" } else { &body }) {
         Ok(value) => value,
-        Err(why) => return error(StatusCode::BAD_REQUEST, &format!("the body is no JSON: {why}")),
+        Err(why) => return error(StatusCode::BAD_REQUEST, &format!("the body is not JSON: {why}")),
     };
     let model = value.get("model").and_then(Value::as_str).map(str::to_owned);
     let sessions = Arc::clone(&server.sessions);
@@ -166,7 +166,7 @@ async fn events(State(server): State<Arc<Server>>, Path(id): Path<String>, heade
     let from = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
     let from = match from.map(str::parse::<Position>).transpose() {
         Ok(from) => from,
-        Err(_) => return error(StatusCode::BAD_REQUEST, "the Last-Event-ID is no position"),
+        Err(_) => return error(StatusCode::BAD_REQUEST, "the Last-Event-ID is not ENTRY.BLOCK.BYTES"),
     };
     let sessions = Arc::clone(&server.sessions);
     let hub = match blocking(move || sessions.get(&id)).await {

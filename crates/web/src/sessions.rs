@@ -13,7 +13,7 @@ use aside_store::{MessageId, SessionId, SqliteStore, Store, StoreError};
 use serde_json::{Value, json};
 
 use crate::entry::{Body, Entry};
-use crate::hub::{Access, Hub};
+use crate::hub::{HubAccess, Hub};
 use crate::transcript::{Transcript, WithText};
 use crate::view::{BlockView, EntryView, Extent, Progress, result};
 
@@ -22,7 +22,7 @@ const PAGE_MESSAGES: usize = 40;
 /// A page has at most so many bytes of text, but at least one turn's worth of messages.
 const PAGE_BYTES: usize = 512 << 10;
 const MIN_PAGE_MESSAGES: usize = 4;
-/// A session that nobody looks at is closed after this long, so that another program can continue it.
+/// A session without tabs is closed after this long, so that another program can continue it.
 const IDLE: Duration = Duration::from_secs(60);
 /// How often the store is read for a session that another process writes.
 const FOLLOW_EVERY: Duration = Duration::from_millis(600);
@@ -120,7 +120,7 @@ impl Sessions {
                 let (entries, earlier) = self.stored_entries(id).unwrap_or_default();
                 let status = Status { model: info.model.unwrap_or_default(), title: info.title, ..Status::default() };
                 let transcript = Transcript::new(entries, earlier);
-                let hub = Hub::new(id.to_owned(), transcript, status, CompletionLists::default(), Access::Reader);
+                let hub = Hub::new(id.to_owned(), transcript, status, CompletionLists::default(), HubAccess::Reader);
                 let hub = self.add(id, hub)?;
                 self.follow(&hub);
                 Ok(hub)
@@ -164,7 +164,7 @@ impl Sessions {
             return Err(OpenError::TooMany);
         }
         let SessionHandle { commands, updates, setup, session } = spawn(options).map_err(OpenError::Failed)?;
-        let hub = Hub::new(id.to_owned(), entries, setup.status, setup.lists, Access::Writer(commands));
+        let hub = Hub::new(id.to_owned(), entries, setup.status, setup.lists, HubAccess::Writer(commands));
         let hub = self.add(id, hub)?;
         self.run(&hub, updates, session);
         Ok(hub)
@@ -221,7 +221,7 @@ impl Sessions {
         self.lock().retain(|_, open| !Arc::ptr_eq(open, hub));
     }
 
-    /// Closes the sessions that nobody looks at.
+    /// Closes the sessions without tabs.
     pub(crate) fn close_idle(&self) {
         self.lock().retain(|_, hub| {
             let is_over = hub.has_ended() || hub.is_idle(IDLE);

@@ -16,7 +16,7 @@ use aside_core::settings::ThinkingDisplay;
 use aside_front::ToolMode;
 use aside_front::wording::EndNotice;
 use aside_session::single_turn::{PromptParts, RunLimits, SingleTurn};
-use aside_session::{Asker, HintedError, PermissionMode, Saving, SessionOptions, Trust, UserFolders};
+use aside_session::{Asker, HintedError, PermissionMode, Saving, SessionOptions, Trust, UpdateFront, UserFolders};
 use tokio_util::sync::CancellationToken;
 
 use crate::interrupts::{Interrupts, interrupts};
@@ -244,7 +244,7 @@ impl Arguments {
         }
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
         let mut plain = PlainOutput::new(out, err, self.style(turn));
-        let end = turn.run(&mut plain, asker, cancel, &print_notice).await;
+        let end = turn.run(&mut UpdateFront::direct(&mut plain), asker, cancel, &print_notice).await;
         plain.finish()?;
         let (outcome, notice) = wording::turn_end(&end);
         if let Some(EndNotice { what, hint, .. }) = notice {

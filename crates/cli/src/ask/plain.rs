@@ -2,18 +2,18 @@
 //! standard error. Thinking never reaches standard output.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use aside_core::block::{Arguments, ToolCall, ToolResult};
-use aside_core::event::{BlockId, BlockOpening, Event, Note, NoteCode, ProseKind};
-use aside_core::fold::Fold;
+use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
+use aside_core::event::{BlockId, ProseKind};
 use aside_core::json_text::split_within;
 use aside_core::permission_question::escape_unsafe;
 use aside_core::repetition::RepetitionGuard;
 use aside_core::terminal_text::TerminalFilter;
-use aside_engine::{Front, Update};
-use aside_front::wording::compacted;
+use aside_front::{OpenedBlock, Update};
+use aside_session::UpdateSink;
 
 use super::wording;
 
@@ -57,6 +57,16 @@ enum Activity {
     Writing,
 }
 
+/// A block of the current reply.
+#[derive(Debug)]
+struct ReplyBlock {
+    kind: BlockKind,
+    /// The text, if it may still have to be printed: it was held back, or it is thinking that may turn out
+    /// to be the answer.
+    text: String,
+    is_closed: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockKind {
     Text,
@@ -88,8 +98,8 @@ pub(crate) struct PlainOutput<O: Write, E: Write> {
     thinking_bytes: u64,
     /// Detects repetition in the current thinking block; none once it has warned.
     repetition_guard: Option<RepetitionGuard>,
-    /// The kinds of this reply's blocks, indexed by block id.
-    kinds: Vec<BlockKind>,
+    /// The blocks of this reply.
+    blocks: BTreeMap<u32, ReplyBlock>,
     has_calls: bool,
     /// No answer text of this reply has been written yet.
     at_answer_start: bool,
@@ -117,7 +127,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             since: Instant::now(),
             thinking_bytes: 0,
             repetition_guard: None,
-            kinds: Vec::new(),
+            blocks: BTreeMap::new(),
             has_calls: false,
             at_answer_start: true,
             out_line: LineState::Ended,
@@ -187,15 +197,15 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         self.thinking_bytes = 0;
     }
 
-    fn opened(&mut self, block: BlockId, opening: BlockOpening<'_>) {
+    fn opened(&mut self, block: BlockId, opening: &OpenedBlock) {
         let kind = match opening {
-            BlockOpening::Text => BlockKind::Text,
-            BlockOpening::Thinking { .. } => BlockKind::Thinking,
-            BlockOpening::ToolCall { .. } => {
+            OpenedBlock::Text => BlockKind::Text,
+            OpenedBlock::Thinking => BlockKind::Thinking,
+            OpenedBlock::ToolCall { .. } => {
                 self.has_calls = true;
                 BlockKind::Other
             }
-            BlockOpening::Unmodelled => BlockKind::Other,
+            OpenedBlock::Unmodelled => BlockKind::Other,
         };
         match kind {
             BlockKind::Thinking => {
@@ -205,24 +215,16 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             BlockKind::Text => self.set_activity(Activity::Writing),
             BlockKind::Other => (),
         }
-        let at = block.0 as usize;
-        if self.kinds.len() <= at {
-            self.kinds.resize(at + 1, BlockKind::Other);
-        }
-        if let Some(slot) = self.kinds.get_mut(at) {
-            *slot = kind;
-        }
-    }
-
-    fn kind(&self, block: BlockId) -> BlockKind {
-        self.kinds.get(block.0 as usize).copied().unwrap_or(BlockKind::Other)
+        self.blocks.insert(block.0, ReplyBlock { kind, text: String::new(), is_closed: false });
     }
 
     fn grew(&mut self, block: BlockId, text: &str) {
-        match self.kind(block) {
-            BlockKind::Text if self.style.buffers_text => (),
+        let Some(ReplyBlock { kind, text: kept, .. }) = self.blocks.get_mut(&block.0) else { return };
+        match kind {
+            BlockKind::Text if self.style.buffers_text => kept.push_str(text),
             BlockKind::Text => self.write_answer(text),
             BlockKind::Thinking => {
+                kept.push_str(text);
                 self.thinking_bytes += text.len() as u64;
                 if self.style.thinking != ThinkingOutput::Hide {
                     self.write_thinking(text);
@@ -230,6 +232,13 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
                 self.check_for_repetition(text);
             }
             BlockKind::Other => (),
+        }
+    }
+
+    /// Each item of a summary but the first begins after a blank line.
+    fn item(&mut self, block: BlockId) {
+        if let Some(block) = self.blocks.get_mut(&block.0).filter(|block| !block.text.is_empty()) {
+            block.text.push_str("\n\n");
         }
     }
 
@@ -278,8 +287,17 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         self.check(written);
     }
 
-    fn closed(&mut self, block: BlockId) {
-        if self.kind(block) != BlockKind::Thinking {
+    /// The block is complete. `value` takes precedence over what was streamed.
+    fn closed(&mut self, block: BlockId, value: Option<Block>) {
+        let Some(closed) = self.blocks.get_mut(&block.0) else { return };
+        match value {
+            Some(Block::Text(value)) => closed.text = value.text,
+            Some(Block::Thinking(value)) => value.text().clone_into(&mut closed.text),
+            Some(Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_)) | None => (),
+        }
+        // A late signature closes a block again.
+        let is_first = !std::mem::replace(&mut closed.is_closed, true);
+        if closed.kind != BlockKind::Thinking || !is_first {
             return;
         }
         if self.style.thinking == ThinkingOutput::Hide
@@ -302,20 +320,21 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
     }
 
     /// A block that looked like text was thinking, or the other way round.
-    fn refiled(&mut self, block: BlockId, to: ProseKind, fold: &Fold) {
-        let text = fold.text(block);
-        let kind = match to {
+    fn refiled(&mut self, block: BlockId, to: ProseKind) {
+        let Some(refiled) = self.blocks.get_mut(&block.0) else { return };
+        refiled.kind = match to {
             ProseKind::Text => BlockKind::Text,
             ProseKind::Thinking => BlockKind::Thinking,
         };
-        if let Some(slot) = self.kinds.get_mut(block.0 as usize) {
-            *slot = kind;
-        }
         match to {
             ProseKind::Text if self.style.buffers_text => (),
-            ProseKind::Text => self.write_answer(text),
+            ProseKind::Text => {
+                let text = std::mem::take(&mut refiled.text);
+                self.write_answer(&text);
+            }
             ProseKind::Thinking if self.style.buffers_text && self.style.thinking != ThinkingOutput::Hide => {
-                self.write_thinking(text)
+                let text = std::mem::take(&mut refiled.text);
+                self.write_thinking(&text);
             }
             ProseKind::Thinking if self.style.buffers_text => (),
             ProseKind::Thinking => self.print_line("note: what is written above was thinking, not the answer"),
@@ -323,11 +342,13 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
     }
 
     /// At the end of a reply, buffered text is the answer, or words before a call.
-    fn reply_ended(&mut self, fold: &Fold) {
+    fn reply_ended(&mut self) {
+        let blocks = std::mem::take(&mut self.blocks);
         if self.style.buffers_text {
-            let texts: Vec<&str> = self.buffered_text(fold).collect();
+            let blocks = blocks.into_values().filter(|block| block.kind == BlockKind::Text);
+            let texts: Vec<String> = blocks.map(|block| block.text).collect();
             if !self.has_calls {
-                texts.into_iter().for_each(|text| self.write_answer(text));
+                texts.iter().for_each(|text| self.write_answer(text));
             } else if self.style.thinking != ThinkingOutput::Only && texts.iter().any(|text| !text.trim().is_empty()) {
                 self.print_line(texts.concat().trim());
             }
@@ -335,16 +356,9 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         if self.has_calls {
             self.end_lines();
         }
-        self.kinds.clear();
         self.has_calls = false;
         self.at_answer_start = true;
         self.set_activity(Activity::Waiting);
-    }
-
-    /// The text blocks of the reply, in their final form.
-    fn buffered_text<'f>(&self, fold: &'f Fold) -> impl Iterator<Item = &'f str> {
-        let blocks = (0..self.kinds.len()).filter_map(|at| u32::try_from(at).ok()).map(BlockId);
-        blocks.filter(|block| self.kind(*block) == BlockKind::Text).map(|block| fold.text(block))
     }
 
     fn tool_started(&mut self, call: &ToolCall) {
@@ -355,13 +369,13 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         self.set_activity(Activity::RunningTools);
     }
 
-    fn tool_ended(&mut self, call: &ToolCall, result: &ToolResult) {
+    fn tool_ended(&mut self, result: &ToolResult) {
         let described = result.described();
         let first = described.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
         let line = match (result.is_error, described.lines().count()) {
-            (true, _) => format!("✗ {}: {}", call.name, one_line(first)),
-            (false, 0 | 1) => format!("✓ {}: {}", call.name, one_line(first)),
-            (false, lines) => format!("✓ {}: {lines} lines", call.name),
+            (true, _) => format!("✗ {}: {}", result.name, one_line(first)),
+            (false, 0 | 1) => format!("✓ {}: {}", result.name, one_line(first)),
+            (false, lines) => format!("✓ {}: {lines} lines", result.name),
         };
         self.print_line(&line);
     }
@@ -419,48 +433,53 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
     }
 }
 
-impl<O: Write, E: Write> Front for PlainOutput<O, E> {
-    fn on_update(&mut self, update: Update<'_>) {
+impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
+    fn take(&mut self, update: Update) {
         match update {
-            // The most frequent event.
-            Update::Event { event: Event::Grew { block, text }, .. } => self.grew(block, text),
-            Update::Event { event, fold } => match event {
-                Event::Opened { block, opening } => self.opened(block, opening),
-                Event::Closed { block } => self.closed(block),
-                Event::Refiled { block, to } => self.refiled(block, to, fold),
-                Event::Restated { .. } | Event::Item { .. } | Event::Sealed { .. } | Event::Identified { .. } => (),
-                // Nothing was lost or changed; `--json` shows it.
-                Event::Noted(Note { code: NoteCode::Kept, .. }) => (),
-                Event::Noted(note) => self.print_line(&format!("note: {}", note.message)),
-                Event::Ended(_) => self.reply_ended(fold),
-                Event::Started { .. }
-                | Event::NativeItem { .. }
-                | Event::Extra { .. }
-                | Event::EmptyThinkingField { .. }
-                | Event::Usage(_) => (),
-                Event::Grew { .. } => (),
-            },
-            Update::Sending { encoded, .. } => {
-                for note in &encoded.notes {
-                    if !self.printed_notes.contains(note) {
+            Update::Grew { block, text } => self.grew(block, &text),
+            Update::Opened { block, opening } => self.opened(block, &opening),
+            Update::Item { block } => self.item(block),
+            Update::ClosedAsStreamed { block, .. } | Update::Emptied { block } => self.closed(block, None),
+            Update::Closed { block, value } => self.closed(block, Some(*value)),
+            Update::Refiled { block, to } => self.refiled(block, to),
+            Update::Noted(note) => self.print_line(&format!("note: {}", note.message)),
+            Update::ReplyEnded(_) => self.reply_ended(),
+            Update::Sending(sending) => {
+                for note in sending.notes {
+                    if !self.printed_notes.contains(&note) {
                         self.print_line(&format!("note: {note}"));
-                        self.printed_notes.push(note.clone());
+                        self.printed_notes.push(note);
                     }
                 }
                 self.set_activity(Activity::Waiting);
             }
-            Update::Received(_) | Update::Recorded(_) | Update::Ended(_) => (),
             Update::Retrying { after, why, .. } => {
                 self.print_line(&format!("{why}; trying again in {:.1} s", after.as_secs_f64()));
             }
-            Update::TurnNotice(notice) => self.print_line(&wording::turn_notice(notice)),
-            Update::Compacted { summarised, .. } => self.print_line(&compacted(summarised)),
-            Update::LeftOut(loss) => self.print_line(&format!("note: {loss}")),
-            Update::Noted(note) => self.print_line(&format!("note: {note}")),
-            Update::Asked(_) => self.pause_for_question(),
-            Update::Answered { .. } => self.resume_after_question(),
-            Update::ToolStarted(call) => self.tool_started(call),
-            Update::ToolEnded { call, result } => self.tool_ended(call, result),
+            Update::TurnNotice(notice) => self.print_line(&wording::turn_notice(&notice)),
+            Update::CommandOutput(output) => {
+                output.lines().iter().for_each(|line| self.print_line(&format!("note: {line}")));
+            }
+            Update::QuestionAsked(_) => self.pause_for_question(),
+            Update::QuestionWithdrawn(_) => self.resume_after_question(),
+            Update::ToolStarted(call) => self.tool_started(&call),
+            Update::ToolEnded(result) => self.tool_ended(&result),
+            // The exit code and its message tell how the turn ended.
+            Update::TurnEnded(_) | Update::Sealed { .. } | Update::Usage(_) | Update::Recorded(_) => (),
+            // A single turn has neither commands nor a screen, and ids are not printed.
+            Update::SessionStored(_) | Update::MessageStored(_) => (),
+            Update::Restored(_)
+            | Update::Undone(_)
+            | Update::NotSent { .. }
+            | Update::NotSteered { .. }
+            | Update::GoTo { .. }
+            | Update::Status(_)
+            | Update::CompletionLists(_)
+            | Update::PromptHistory(_)
+            | Update::Ready
+            | Update::Interrupt
+            | Update::Quit
+            | Update::Suspend => (),
         }
     }
 

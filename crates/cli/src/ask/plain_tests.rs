@@ -1,8 +1,11 @@
 //! Tests which text reaches which stream.
 
 use aside_core::dialect::Dialects;
-use aside_core::event::Sink;
+use aside_core::event::{Event, Sink};
+use aside_core::fold::Fold;
 use aside_core::wire::Decoder;
+use aside_engine::Front;
+use aside_session::UpdateFront;
 
 use super::*;
 
@@ -15,12 +18,19 @@ const PIPES: OutputStyle = OutputStyle {
     buffers_text: false,
 };
 
-struct PlainSink<'a, O: Write, E: Write>(Fold, &'a mut PlainOutput<O, E>);
+struct PlainSink<'a, O: Write, E: Write>(Fold, UpdateFront<&'a mut PlainOutput<O, E>>);
+
+impl<'a, O: Write, E: Write> PlainSink<'a, O, E> {
+    fn new(plain: &'a mut PlainOutput<O, E>) -> PlainSink<'a, O, E> {
+        PlainSink(Fold::new(), UpdateFront::direct(plain))
+    }
+}
 
 impl<O: Write, E: Write> Sink for PlainSink<'_, O, E> {
     fn take(&mut self, event: Event<'_>) {
         self.0.take(event);
-        self.1.on_update(Update::Event { event, fold: &self.0 });
+        self.1.on_update(aside_engine::Update::Event { event, fold: &self.0 });
+        self.1.flush();
     }
 }
 
@@ -30,7 +40,7 @@ fn streams_after(style: OutputStyle, dialect: &str, deltas: &[&str], finish: &st
     let dialect = dialects.get(dialect).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut plain = PlainOutput::new(&mut out, &mut err, style);
-    let mut sink = PlainSink(Fold::new(), &mut plain);
+    let mut sink = PlainSink::new(&mut plain);
     let mut decoder = Decoder::new(dialect.protocol, dialect.rules(None));
     for delta in deltas {
         let frame = format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
@@ -89,7 +99,7 @@ fn d9_thinking_that_turns_out_to_be_text_is_the_answer() {
     rules.read.tags.start = aside_core::tags::TagStart::Prefilled;
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut plain = PlainOutput::new(&mut out, &mut err, OutputStyle { thinking: ThinkingOutput::Hide, ..PIPES });
-    let mut sink = PlainSink(Fold::new(), &mut plain);
+    let mut sink = PlainSink::new(&mut plain);
     let mut decoder = Decoder::new(aside_core::protocol::Protocol::OpenaiChat, &rules);
     decoder
         .push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Four.\"},\"finish_reason\":\"stop\"}]}\n\n", &mut sink);

@@ -1,7 +1,7 @@
 //! Runs a session for a front end: its turns and commands.
 
 mod blocking;
-mod channel_front;
+mod channel_asker;
 mod commands;
 mod context_bars;
 mod context_commands;
@@ -33,10 +33,12 @@ use crate::session_recorder::{self, SessionRecorder, StoringFront};
 use crate::settings::{self, ProfileName};
 use crate::start::{self, ActiveSession, Saving, SessionOptions};
 use crate::stored_session::{self, Continuation, FoundSession, ResumedSession, SessionChoice, StoredSession};
+use crate::update_front::UpdateFront;
 use blocking::{blocking, in_store};
-use channel_front::{ChannelAsker, ChannelFront};
+use channel_asker::ChannelAsker;
 use context_commands::ListedItem;
 pub use replies::decision_action;
+pub(crate) use replies::{decision_rows, excerpt};
 use steering::Steering;
 use view_preference::ViewPreference;
 
@@ -52,7 +54,7 @@ const MAX_FILES: usize = 2000;
 /// A session that receives commands and sends updates.
 pub struct Driver {
     active: ActiveSession,
-    front: ChannelFront,
+    front: UpdateFront<Sender<Update>>,
     asker: ChannelAsker,
     store: Option<Arc<SqliteStore>>,
     stored_repairs: StoredRepairs,
@@ -92,7 +94,7 @@ fn branch(active: &ActiveSession) -> Vec<Arc<Message>> {
 }
 
 /// Tells the user about a failure.
-fn report(front: &ChannelFront, result: Result<(), HintedError>) {
+fn report(front: &UpdateFront<Sender<Update>>, result: Result<(), HintedError>) {
     if let Err(error) = result {
         front.send(Update::CommandOutput(replies::error(&error)));
     }
@@ -178,7 +180,7 @@ impl Driver {
         let driver = Driver {
             active,
             stored_repairs,
-            front: ChannelFront::new(updates.clone()),
+            front: UpdateFront::channel(updates.clone()),
             asker: ChannelAsker::new(updates),
             resumed: resumed.map(|resumed| resumed.stored),
             continuation,
@@ -319,7 +321,7 @@ impl Driver {
         self.front.wants_thinking = enabled && (by.is_set_by_user() || settings.max_thinking_tokens().is_some());
         self.front.sent_messages =
             self.active.session.history.branch().iter().map(|(_, message)| replies::excerpt(message)).collect();
-        self.front.model.clone_from(&self.active.model);
+        self.front.model = Some(self.active.model.clone());
         let answer_now = self.active.session.answer_now_signal();
         let mut status = self.status();
         let tool_mode = self.active.session.tools.permissions().tool_mode().clone();

@@ -67,7 +67,7 @@ const QUOTED_CHARS: usize = 40;
 
 /// A small copy of a message for the decision table: its blocks with the first
 /// words of thinking. The full message may have megabytes.
-pub(super) fn excerpt(message: &Message) -> Message {
+pub(crate) fn excerpt(message: &Message) -> Message {
     let block = |block: &Block| match block {
         Block::Thinking(thinking) => {
             let text = thinking.text().chars().take(QUOTED_CHARS).collect();
@@ -94,7 +94,7 @@ pub fn decision_action(action: EgressAction) -> &'static str {
 }
 
 /// The decisions about thinking blocks, fillers, and blocks left out.
-pub(super) fn decision_rows(messages: &[Message], decisions: &[Decision]) -> Vec<DecisionRow> {
+pub(crate) fn decision_rows(messages: &[Message], decisions: &[Decision]) -> Vec<DecisionRow> {
     let is_shown = |decision: &&Decision| {
         let block = decision.block.and_then(|block| messages.get(decision.message)?.blocks.get(block));
         decision.block.is_none()
