@@ -13,7 +13,7 @@ use aside_store::{MessageId, SessionId, SqliteStore, Store, StoreError};
 use serde_json::{Value, json};
 
 use crate::entry::{Body, Entry};
-use crate::hub::{HubAccess, Hub};
+use crate::hub::{Hub, HubAccess};
 use crate::transcript::{Transcript, WithText};
 use crate::view::{BlockView, EntryView, Extent, Progress, result};
 
