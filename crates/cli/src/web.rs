@@ -40,6 +40,7 @@ const APP_BROWSERS: [&str; 6] =
   aside web -c --app
   aside web --print-url --listen 8800      over ssh: ssh -L 8800:127.0.0.1:8800 HOST
   aside web --listen 0.0.0.0:8800 --token-env WEB_TOKEN")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Arguments {
     /// The model of new sessions, as PROVIDER/MODEL
     #[arg(short, long, value_name = "MODEL")]

@@ -118,7 +118,7 @@ mod tests {
             &[("host", "127.0.0.1:4242"), ("aside-web", "1"), ("content-type", "application/json")];
         let post = |more: &[(&'static str, &'static str)]| [json, more].concat();
         #[rustfmt::skip]
-        let cases: Vec<(&str, Method, Vec<(&str, &str)>, Result<(), Refusal>)> = vec![
+        let cases = [
             ("plain",               Method::GET,     vec![("host", "127.0.0.1:4242")],                                     Ok(())),
             ("localhost",           Method::GET,     vec![("host", "localhost:4242")],                                     Ok(())),
             ("six",                 Method::GET,     vec![("host", "[::1]:4242")],                                         Ok(())),

@@ -230,21 +230,18 @@ impl Hub {
             HubAccess::Reader => return Err(CommandRefusal::OpenElsewhere),
             HubAccess::Ended => return Err(CommandRefusal::Invalid("the session has ended".to_owned())),
         };
-        match &command {
-            Command::Answer { id, answer } => {
-                let frame = state.answer(*id, answer)?;
-                drop(self.frames.send(frame));
-            }
-            Command::Terminal(_) => {
-                return Err(CommandRefusal::Invalid("this command is for a terminal".to_owned()));
-            }
-            Command::Prompt(_) | Command::Retry | Command::Compact => {
-                state.turn.is_running = true;
-                state.turn.since.get_or_insert_with(now_ms);
-                let frame = state.turn_frame();
-                drop(self.frames.send(frame));
-            }
-            _ => (),
+        if matches!(command, Command::Terminal(_)) {
+            return Err(CommandRefusal::Invalid("this command is for a terminal".to_owned()));
+        }
+        if let Command::Answer { id, answer } = &command {
+            let frame = state.answer(*id, answer)?;
+            self.send([frame]);
+        }
+        if matches!(command, Command::Prompt(_) | Command::Steer(_) | Command::Retry | Command::Compact) {
+            state.turn.is_running = true;
+            state.turn.since.get_or_insert_with(now_ms);
+            let frame = state.turn_frame();
+            self.send([frame]);
         }
         commands.send(command).map_err(|_| CommandRefusal::Invalid("the session has ended".to_owned()))
     }

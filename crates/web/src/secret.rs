@@ -73,7 +73,7 @@ impl WebSecret {
                 hmac::Key::new(hmac::HMAC_SHA256, &bytes)
             }
         };
-        let written = path.as_ref().and_then(|path| written_at(path));
+        let written = path.as_ref().and_then(written_at);
         // A token of the same second as the start may have been made just before it.
         let started = SystemTime::now();
         Ok(WebSecret { path, key: Mutex::new((written, key)), used: Mutex::default(), started })
@@ -100,7 +100,7 @@ impl WebSecret {
     /// The current key: another process may have renewed the secret.
     fn key(&self) -> hmac::Key {
         let mut key = lock(&self.key);
-        let written = self.path.as_ref().and_then(|path| written_at(path));
+        let written = self.path.as_ref().and_then(written_at);
         if written != key.0
             && let Some(renewed) = self.path.as_ref().and_then(|path| decode(&read(path).ok()??.secret))
         {

@@ -227,7 +227,7 @@ async fn command(State(server): State<Arc<Server>>, Path(id): Path<String>, requ
     };
     let command = match typed_command(command) {
         Ok(command) => command,
-        Err(local) => return local,
+        Err(local) => return *local,
     };
     let sessions = Arc::clone(&server.sessions);
     let done = blocking(move || {
@@ -249,9 +249,9 @@ async fn command(State(server): State<Arc<Server>>, Path(id): Path<String>, requ
 }
 
 /// A prompt may be a slash command: one for the session, or one that the page carries out itself.
-fn typed_command(command: Command) -> Result<Command, Response> {
+fn typed_command(command: Command) -> Result<Command, Box<Response>> {
     let (Command::Prompt(text) | Command::Steer(text)) = &command else { return Ok(command) };
-    let local = |name: &str, rest: &str| answer(StatusCode::OK, &json!({"local": name, "rest": rest}));
+    let local = |name: &str, rest: &str| Box::new(answer(StatusCode::OK, &json!({"local": name, "rest": rest})));
     match parse(text) {
         ParsedLine::Text => Ok(command),
         // These go to another session, which has a page of its own.
@@ -262,7 +262,7 @@ fn typed_command(command: Command) -> Result<Command, Response> {
         }
         ParsedLine::Command(Command::Terminal(_)) => {
             let value = json!({"error": "invalid", "what": "this command is for a terminal"});
-            Err(answer(StatusCode::BAD_REQUEST, &value))
+            Err(Box::new(answer(StatusCode::BAD_REQUEST, &value)))
         }
         ParsedLine::Command(Command::Quit) => Err(local("quit", "")),
         ParsedLine::Command(command) => Ok(command),
@@ -273,7 +273,7 @@ fn typed_command(command: Command) -> Result<Command, Response> {
         ParsedLine::Local(LocalCommand::Help) => {
             let rows: Vec<[&str; 3]> =
                 slash_commands::COMMANDS.iter().map(|entry| [entry.name, entry.arguments, entry.doc]).collect();
-            Err(answer(StatusCode::OK, &json!({"local": "help", "commands": rows})))
+            Err(Box::new(answer(StatusCode::OK, &json!({"local": "help", "commands": rows}))))
         }
         ParsedLine::Local(LocalCommand::NextView) => Err(local("nextView", "")),
         ParsedLine::Local(LocalCommand::Sent) => Err(local("sent", "")),
@@ -282,7 +282,7 @@ fn typed_command(command: Command) -> Result<Command, Response> {
         ParsedLine::Local(LocalCommand::CopyThinking) => Err(local("copyThinking", "")),
         ParsedLine::Local(LocalCommand::Theme(_)) => Err(local("theme", "")),
         ParsedLine::Invalid { what, hint } => {
-            Err(answer(StatusCode::BAD_REQUEST, &json!({"error": "invalid", "what": what, "hint": hint})))
+            Err(Box::new(answer(StatusCode::BAD_REQUEST, &json!({"error": "invalid", "what": what, "hint": hint}))))
         }
     }
 }

@@ -286,7 +286,9 @@ impl Sessions {
                 }
                 value
             }
-            body => json!(body.view(WithText::Yes)),
+            body @ (Body::Answer(_) | Body::Prompt(_) | Body::Call(_) | Body::Other(_)) => {
+                json!(body.view(WithText::Yes))
+            }
         })
     }
 
@@ -350,8 +352,8 @@ fn entry(stored: &SessionMessage) -> Entry {
 }
 
 fn failed(error: &StoreError) -> OpenError {
-    match error {
-        StoreError::NoSuchSession { .. } | StoreError::NoSuchMessage { .. } => OpenError::NotFound,
-        error => OpenError::Failed(HintedError::new(error.to_string())),
+    if matches!(error, StoreError::NoSuchSession { .. } | StoreError::NoSuchMessage { .. }) {
+        return OpenError::NotFound;
     }
+    OpenError::Failed(HintedError::new(error.to_string()))
 }
