@@ -11,6 +11,7 @@ mod bare_names;
 pub mod confinement;
 mod driver;
 pub mod error;
+mod file_changes;
 mod handle;
 pub mod key_lookup;
 pub mod keyring;
