@@ -2,6 +2,7 @@
 
 mod ask;
 mod chat;
+mod client_setup;
 mod completions;
 mod config;
 mod configured_models;
@@ -22,6 +23,7 @@ mod profile;
 mod replay;
 mod report;
 mod request_arguments;
+mod request_receipt;
 mod sandbox;
 mod search;
 mod serve;

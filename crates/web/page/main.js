@@ -161,8 +161,7 @@ function showHelp(commands) {
 }
 
 function nextView() {
-  const next = VIEWS[(VIEWS.indexOf(transcript.view) + 1) % VIEWS.length];
-  setView(next);
+  setView(VIEWS[(VIEWS.indexOf(/** @type {any} */ (view.value)) + 1) % VIEWS.length]);
 }
 
 /** @param {import("./thinking.js").View} wanted */
@@ -298,6 +297,7 @@ const EVENTS = {
   },
   block: ({ entry, block, value }) => {
     transcript.setBlock(entry, block, value);
+    if (value.kind === "thinking") drawState();
     if (value.kind === "thinking" && value.state === "running") say("Thinking");
     if (value.kind === "call" && value.state === "running") say(`Running ${value.name}`);
   },
