@@ -3,6 +3,7 @@
 mod acp;
 mod ask;
 mod chat;
+mod client_setup;
 mod completions;
 mod config;
 mod configured_models;
@@ -23,6 +24,7 @@ mod profile;
 mod replay;
 mod report;
 mod request_arguments;
+mod request_receipt;
 mod sandbox;
 mod search;
 mod serve;

@@ -2,58 +2,32 @@
 //! the conversation.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use aside_core::block::Time;
 use aside_core::event::Usage;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{BrokenRule, LeftOut};
+use aside_core::wire::Encoded;
+use aside_memory::{ReceiptRow, RepairCounts, Tenant, decisions};
 use aside_session::times::rfc3339;
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::recall::{Changes, LossCounts, ReadRequest};
 
 /// How many receipts are kept in memory.
 const MAX_RECEIPTS: usize = 10_000;
 
 /// How many receipts a list contains.
-const LIST_LENGTH: usize = 100;
+pub(crate) const LIST_LENGTH: usize = 100;
 
 /// How many decisions and broken rules a receipt contains.
 const MAX_ROWS: usize = 1000;
 
 /// The longest text of a client in a receipt.
 const MAX_TEXT_CHARS: usize = 200;
-
-/// What was done with the thinking of a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct RepairCounts {
-    /// Thinking blocks put back.
-    pub(crate) restored: u32,
-    /// Messages that got a placeholder.
-    pub(crate) filler: u32,
-    /// Turns with several candidates, of which none was used.
-    pub(crate) ambiguous: u32,
-    /// Thinking blocks that are not sent.
-    pub(crate) dropped: u32,
-    /// Turns that the provider would have refused.
-    pub(crate) refused: u32,
-}
-
-impl std::fmt::Display for RepairCounts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RepairCounts { restored, filler, ambiguous, dropped, refused } = self;
-        write!(f, "{restored} restored, {filler} filler, {ambiguous} ambiguous")?;
-        if *dropped > 0 {
-            write!(f, ", {dropped} dropped")?;
-        }
-        if *refused > 0 {
-            write!(f, ", {refused} refused")?;
-        }
-        Ok(())
-    }
-}
 
 /// The model of a request: its name as the client wrote it, and what it stands for.
 #[derive(Debug, Clone, Default)]
@@ -101,14 +75,33 @@ pub(crate) struct Receipt {
     pub(crate) judge_after: Vec<Value>,
     pub(crate) left_out: Vec<Value>,
     pub(crate) counts: RepairCounts,
+    pub(crate) losses: LossCounts,
+    /// Whose receipts it is stored with. None if the store does not answer.
+    pub(crate) stored_for: Option<Arc<Tenant>>,
     pub(crate) usage: Option<Usage>,
     pub(crate) timing: Timing,
 }
 
 impl Receipt {
-    pub(crate) fn set_left_out(&mut self, left_out: &[LeftOut]) {
+    fn set_left_out(&mut self, left_out: &[LeftOut]) {
         let row = |loss: &LeftOut| json!({ "path": loss.path, "why": loss.reason.to_string() });
         self.left_out = left_out.iter().take(MAX_ROWS).map(row).collect();
+    }
+
+    /// Notes what an encoded request contains, and why.
+    pub(crate) fn note_encoded(&mut self, read: &ReadRequest, encoded: &Encoded) {
+        let messages = read.messages(Changes::Allowed);
+        if let Some(recalled) = &read.recalled {
+            let refused = self.counts.refused;
+            self.counts = recalled.restored.counts().with_encoded(&messages, encoded);
+            self.counts.refused = refused;
+            let rows = decisions(&recalled.restored, &messages, encoded);
+            let rows = rows.iter().take(MAX_ROWS).filter_map(|row| serde_json::to_value(row).ok());
+            self.decisions = rows.collect();
+        } else {
+            self.counts = RepairCounts::default().with_encoded(&messages, encoded);
+        }
+        self.set_left_out(&encoded.left_out);
     }
 
     /// The members that every list entry has.
@@ -162,6 +155,19 @@ impl Receipt {
         receipt
     }
 
+    /// The receipt as it is stored.
+    pub(crate) fn to_row(&self) -> ReceiptRow {
+        ReceiptRow {
+            id: self.id.clone(),
+            at: self.at,
+            client: self.client.name.clone(),
+            model: short(&self.model.asked),
+            status: self.status,
+            repaired: self.counts.to_string(),
+            body: self.to_json().to_string(),
+        }
+    }
+
     /// One line for the log: nothing of the conversation.
     pub(crate) fn log_line(&self) -> String {
         let resolved = self.model.resolved.as_deref().unwrap_or("no model");
@@ -182,6 +188,18 @@ impl Receipt {
 pub(crate) fn broken_rules(broken: &[BrokenRule]) -> Vec<Value> {
     let row = |rule: &BrokenRule| json!({ "rule": rule.rule, "path": rule.path, "message": rule.message });
     broken.iter().take(MAX_ROWS).map(row).collect()
+}
+
+/// An entry of a list, from the store.
+pub(crate) fn stored_summary(row: &ReceiptRow) -> Value {
+    json!({
+        "id": row.id,
+        "at": rfc3339(row.at),
+        "client": { "name": row.client },
+        "model": { "asked": row.model },
+        "status": row.status,
+        "repaired": row.repaired,
+    })
 }
 
 fn milliseconds(time: std::time::Duration) -> u64 {
@@ -227,12 +245,10 @@ impl ReceiptLog {
     }
 
     /// The newest of a tenant, of one client or of all.
-    pub(crate) fn list(&self, tenant: &str, client: Option<&str>) -> Value {
+    pub(crate) fn list(&self, tenant: &str, client: Option<&str>) -> Vec<Value> {
         let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits =
             |receipt: &&StoredReceipt| receipt.tenant == tenant && client.is_none_or(|client| receipt.client == client);
-        let found: Vec<&Value> =
-            receipts.iter().rev().filter(fits).take(LIST_LENGTH).map(|receipt| &receipt.summary).collect();
-        json!({ "requests": found, "next": null })
+        receipts.iter().rev().filter(fits).take(LIST_LENGTH).map(|receipt| receipt.summary.clone()).collect()
     }
 }

@@ -9,7 +9,7 @@ pub(crate) enum Route {
         protocol: Protocol,
         /// Set if the path names the model.
         model: Option<String>,
-        delivery: Delivery,
+        delivery: ReplyDelivery,
     },
     CountTokens {
         protocol: Protocol,
@@ -42,7 +42,7 @@ pub(crate) enum Route {
 
 /// How the reply is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivery {
+pub(crate) enum ReplyDelivery {
     /// The body decides.
     AsAsked,
     Streamed,
@@ -162,7 +162,7 @@ fn get(path: &str, hints: RouteHints<'_>) -> Option<Route> {
 }
 
 fn post(path: &str, hints: RouteHints<'_>) -> Option<Route> {
-    let generate = |protocol| Some(Route::Generate { protocol, model: None, delivery: Delivery::AsAsked });
+    let generate = |protocol| Some(Route::Generate { protocol, model: None, delivery: ReplyDelivery::AsAsked });
     match path {
         "/v1/chat/completions" => generate(Protocol::OpenaiChat),
         "/v1/responses" => generate(Protocol::OpenaiResponses),
@@ -185,11 +185,11 @@ fn gemini_verb(path: &str, hints: RouteHints<'_>) -> Option<Route> {
     let model = Some(model.to_owned());
     let generate = |delivery| Route::Generate { protocol: Protocol::Gemini, model: model.clone(), delivery };
     match verb {
-        "generateContent" => Some(generate(Delivery::Whole)),
+        "generateContent" => Some(generate(ReplyDelivery::Whole)),
         "streamGenerateContent" if hints.query.split('&').any(|pair| pair == "alt=sse") => {
-            Some(generate(Delivery::Streamed))
+            Some(generate(ReplyDelivery::Streamed))
         }
-        "streamGenerateContent" => Some(generate(Delivery::WholeInList)),
+        "streamGenerateContent" => Some(generate(ReplyDelivery::WholeInList)),
         "countTokens" => Some(Route::CountTokens { protocol: Protocol::Gemini, model }),
         _ => None,
     }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn g1_every_client_protocol_has_its_paths() {
-        let generate = |protocol| Route::Generate { protocol, model: None, delivery: Delivery::AsAsked };
+        let generate = |protocol| Route::Generate { protocol, model: None, delivery: ReplyDelivery::AsAsked };
         let gemini = |model: &str, delivery| Route::Generate {
             protocol: Protocol::Gemini,
             model: Some(model.to_owned()),
@@ -244,9 +244,9 @@ mod tests {
             ("POST", "/v1/responses", "", generate(Protocol::OpenaiResponses)),
             ("POST", "/v1/messages", "beta=true", generate(Protocol::Anthropic)),
             ("POST", "/api/chat", "", generate(Protocol::Ollama)),
-            ("POST", "/v1beta/models/sim/gemini:streamGenerateContent", "alt=sse", gemini("sim/gemini", Delivery::Streamed)),
-            ("POST", "/v1beta/models/sim%2Fgemini:tool-loop:streamGenerateContent", "", gemini("sim/gemini:tool-loop", Delivery::WholeInList)),
-            ("POST", "/v1/models/gemini-3:generateContent", "", gemini("gemini-3", Delivery::Whole)),
+            ("POST", "/v1beta/models/sim/gemini:streamGenerateContent", "alt=sse", gemini("sim/gemini", ReplyDelivery::Streamed)),
+            ("POST", "/v1beta/models/sim%2Fgemini:tool-loop:streamGenerateContent", "", gemini("sim/gemini:tool-loop", ReplyDelivery::WholeInList)),
+            ("POST", "/v1/models/gemini-3:generateContent", "", gemini("gemini-3", ReplyDelivery::Whole)),
             ("POST", "/v1beta/models/g:countTokens", "", Route::CountTokens { protocol: Protocol::Gemini, model: Some("g".into()) }),
             ("POST", "/v1/messages/count_tokens", "", Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
             ("POST", "/v1/embeddings", "", Route::Unknown(Protocol::OpenaiChat)),
