@@ -15,7 +15,7 @@ use super::diff;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::working_dir::{ResolvedPath, WorkingDir};
 use super::write::write_if_unchanged;
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, ToolOutput};
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "edit",
@@ -113,6 +113,7 @@ impl PlannedCall for EditCall {
                 Ok(format!("edited `{}` in {places}\n{}", resolved.name, change.diff_for_model))
             })
             .await
+            .map(ToolOutput::from)
         })
     }
 }

@@ -15,7 +15,7 @@ use super::diff;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::permissions::PermissionRules;
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, ToolOutput};
 use crate::dir::FileMode;
 
 const DEFINITION: ToolDefinition = ToolDefinition {
@@ -101,6 +101,7 @@ impl PlannedCall for WriteCall {
                 Ok(seen.result)
             })
             .await
+            .map(ToolOutput::from)
         })
     }
 }
