@@ -111,7 +111,9 @@ fn known_members(protocol: Protocol, part: Raw<'_>, kind: Option<&str>) -> Optio
     };
     let is_kept_whole = matches!(protocol, Protocol::Gemini | Protocol::Bedrock)
         && !is_read()
-        && !["text", "functionResponse", "function_response", "toolResult"].iter().any(|name| member(part, name).is_some());
+        && !["text", "functionResponse", "function_response", "toolResult"]
+            .iter()
+            .any(|name| member(part, name).is_some());
     // These protocols mark parts for the cache, which becomes a hint.
     let mark = matches!(protocol, Protocol::OpenaiChat | Protocol::Anthropic).then_some(CACHE_CONTROL);
     (!is_kept_whole).then(|| known.iter().copied().chain(mark).collect())
@@ -126,8 +128,7 @@ fn unread(object: Raw<'_>, path: &str, known: &[&str], keep: Keep<'_>) {
         if known.contains(&name) || is_empty_value(value) {
             return;
         }
-        let below: Vec<&str> =
-            known.iter().filter_map(|known| known.strip_prefix(name)?.strip_prefix('.')).collect();
+        let below: Vec<&str> = known.iter().filter_map(|known| known.strip_prefix(name)?.strip_prefix('.')).collect();
         match below.is_empty() {
             true => keep(format!("{path}{name}"), value),
             false => unread(value, &format!("{path}{name}."), &below, keep),

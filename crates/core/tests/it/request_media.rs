@@ -1,9 +1,7 @@
 //! Images, documents and members of messages: each protocol reads what it writes, and what it does not
 //! write is left out with a reason.
 
-use aside_core::block::{
-    Arguments, Block, CallId, Media, MediaKind, MediaSource, Origin, Text, ToolCall, ToolResult,
-};
+use aside_core::block::{Arguments, Block, CallId, Media, MediaKind, MediaSource, Origin, Text, ToolCall, ToolResult};
 use aside_core::conversation::ToolSpec;
 use aside_core::dialect::Dialect;
 use aside_core::message::{Message, Role};
@@ -113,9 +111,10 @@ fn check(dialect: &Dialect, attached: &[Media], output: &str, returned: &[Media]
     let (encoded, read) = send(dialect, &messages);
     let case = format!("{}: {:?}\n{}", dialect.id, encoded.left_out, encoded.body);
 
-    let sent = attached.iter().enumerate().filter_map(|(at, media)| {
-        remaining(protocol, media, &format!("messages[0].blocks[{}]", at + 1), &encoded)
-    });
+    let sent = attached
+        .iter()
+        .enumerate()
+        .filter_map(|(at, media)| remaining(protocol, media, &format!("messages[0].blocks[{}]", at + 1), &encoded));
     let expected: Vec<Block> = [text("look")].into_iter().chain(sent.map(Block::Media)).collect();
     assert_eq!(blocks_of(&read, Role::User), expected, "{case}");
 

@@ -12,7 +12,7 @@ use super::blocking::blocking;
 use super::definition::ToolDefinition;
 use super::walk::{self, PathPattern, WalkSkips};
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome, ToolOutput, TextOutcome};
+use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 
 const MAX_FILES: usize = 500;
 const MAX_BYTES: usize = 48 * 1024;
@@ -60,7 +60,9 @@ impl PlannedCall for GlobCall {
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
-        Box::pin(async move { blocking(&cancel, move |stop| find(&self.resolved, &self.pattern, stop)).await.map(ToolOutput::from) })
+        Box::pin(async move {
+            blocking(&cancel, move |stop| find(&self.resolved, &self.pattern, stop)).await.map(ToolOutput::from)
+        })
     }
 }
 

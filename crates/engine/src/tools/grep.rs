@@ -19,7 +19,7 @@ use super::files::is_process_secret;
 use super::permissions::PermissionRules;
 use super::walk::{self, PathPattern, WalkSkips};
 use super::working_dir::{PathScope, ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome, ToolOutput, TextOutcome};
+use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 use crate::dir::OpenedPath;
 
 const MAX_MATCHES: usize = 200;

@@ -12,7 +12,7 @@ use super::blocking::{STOPPED, blocking};
 use super::definition::ToolDefinition;
 use super::files;
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome, ToolOutput, TextOutcome};
+use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 use crate::dir::{Dir, DirEntry, EntryKind};
 
 const MAX_ENTRIES: usize = 1000;

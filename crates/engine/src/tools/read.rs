@@ -11,7 +11,7 @@ use super::blocking::{CancellableFile, STOPPED, blocking};
 use super::definition::ToolDefinition;
 use super::files::{self, SNIFF_BYTES};
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome, ToolOutput, TextOutcome};
+use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 
 const MAX_LINES: usize = 2000;
 const MAX_BYTES: usize = 64 * 1024;

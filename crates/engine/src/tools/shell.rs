@@ -16,7 +16,9 @@ use super::definition::ToolDefinition;
 use super::permissions::PermissionRules;
 use super::process::{self, CommandRun, RunEnd};
 use super::working_dir::WorkingDir;
-use super::{AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, Tool, ToolOutcome, ToolOutput, TextOutcome};
+use super::{
+    AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, TextOutcome, Tool, ToolOutcome, ToolOutput,
+};
 
 const DEFAULT_SECONDS: u64 = 120;
 const MAX_SECONDS: u64 = 600;

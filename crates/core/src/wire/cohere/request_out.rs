@@ -35,7 +35,9 @@ fn message(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &m
                         out.list("content", |content| {
                             content.object(|part| {
                                 part.push_raw("type", "\"document\"");
-                                part.object("document", |document| document.push_text("data", &result_text(Protocol::Cohere, result)));
+                                part.object("document", |document| {
+                                    document.push_text("data", &result_text(Protocol::Cohere, result))
+                                });
                             });
                         });
                     });
