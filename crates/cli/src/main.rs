@@ -2,6 +2,7 @@
 
 mod ask;
 mod chat;
+mod client_setup;
 mod completions;
 mod config;
 mod configured_models;
@@ -22,8 +23,10 @@ mod profile;
 mod replay;
 mod report;
 mod request_arguments;
+mod request_receipt;
 mod sandbox;
 mod search;
+mod serve;
 mod session_arguments;
 mod sessions;
 mod sim;
@@ -78,6 +81,7 @@ enum CliCommand {
     Replay(replay::Arguments),
     Sandbox(sandbox::Arguments),
     Search(search::Arguments),
+    Serve(serve::Arguments),
     Sessions(sessions::Arguments),
     Sim(sim::Arguments),
     Trust(trust::Arguments),
@@ -148,6 +152,7 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitStatus> {
         Some(CliCommand::Replay(arguments)) => replay::run(&arguments),
         Some(CliCommand::Sandbox(arguments)) => sandbox::run(&arguments),
         Some(CliCommand::Search(arguments)) => search::run(&arguments),
+        Some(CliCommand::Serve(arguments)) => serve::run(&arguments),
         Some(CliCommand::Sessions(arguments)) => sessions::run(&arguments),
         Some(CliCommand::Usage(arguments)) => usage::run(&arguments),
         Some(CliCommand::Sim(arguments)) => sim::run(&arguments),

@@ -17,6 +17,7 @@ use crate::http::{CallError, Http, HttpRefusal, HttpReply, InvalidCall, Prepared
 use crate::redact::Redactor;
 use crate::retry::{self, Retry};
 pub use outcome::{ExchangeError, ExchangeOutcome, ProviderRefusal};
+pub use refusal::read_refusal;
 use reply_reader::ReplyReader;
 use request::ReplyPhase;
 pub use request::{ExchangeRequest, StopSignals};
@@ -127,7 +128,7 @@ impl Exchange {
     }
 
     fn parse_refusal(&self, response: HttpRefusal, request: &ExchangeRequest<'_>) -> ProviderRefusal {
-        let error = refusal::parse_refusal(self.decoder(request), &response);
+        let error = read_refusal(self.decoder(request), &response);
         ProviderRefusal { error: self.redactor.error(error), response: Some(response) }
     }
 

@@ -148,13 +148,27 @@ impl Http {
         self.send(&url, request).await
     }
 
+    /// Passes a request on. A reply with any status is a reply.
+    pub async fn forward(&self, request: ForwardedRequest<'_>) -> Result<HttpReply, CallError> {
+        let url = parse_url(request.url)?;
+        let method = reqwest::Method::from_bytes(request.method.as_bytes());
+        let method = method.map_err(|_| InvalidCall::BadHeader(request.method.to_owned()))?;
+        let built = self.client(&url)?.request(method, url.clone()).headers(headers(request.headers)?);
+        self.reply(&url, built.body(request.body)).await
+    }
+
     async fn send(&self, url: &Url, request: reqwest::RequestBuilder) -> Result<HttpReply, CallError> {
+        let reply = self.reply(url, request).await?;
+        if reply.status() == reqwest::StatusCode::OK {
+            return Ok(reply);
+        }
+        Err(CallError::Refused(Box::new(reply.into_refusal().await)))
+    }
+
+    async fn reply(&self, url: &Url, request: reqwest::RequestBuilder) -> Result<HttpReply, CallError> {
         let began = Instant::now();
         let response = request.send().await.map_err(|error| self.unreachable(url, &error, began))?;
-        if response.status() == reqwest::StatusCode::OK {
-            return Ok(HttpReply { url: url.clone(), response, began });
-        }
-        Err(CallError::Refused(Box::new(refusal(response).await)))
+        Ok(HttpReply { url: url.clone(), response, began })
     }
 
     fn client(&self, url: &Url) -> Result<&Client, InvalidCall> {
@@ -233,6 +247,15 @@ fn host_and_port(url: &Url) -> String {
     }
 }
 
+/// A request of a client, to be passed on.
+#[derive(Debug, Clone)]
+pub struct ForwardedRequest<'a> {
+    pub method: &'a str,
+    pub url: &'a str,
+    pub headers: &'a [(String, String)],
+    pub body: Bytes,
+}
+
 /// A reply whose headers have arrived.
 #[derive(Debug)]
 pub struct HttpReply {
@@ -246,6 +269,20 @@ impl HttpReply {
     /// The next bytes; `None` at the end.
     pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, Unreachable> {
         self.response.chunk().await.map_err(|error| http.reply_interrupted(&self.url, &error, self.began))
+    }
+
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// The headers as received, names in lower case.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
+    }
+
+    /// Reads the body of a refusal, up to a limit.
+    pub async fn into_refusal(self) -> HttpRefusal {
+        refusal(self.response).await
     }
 
     pub fn content_type(&self) -> Option<&str> {

@@ -80,10 +80,21 @@ pub async fn list(query: &ModelQuery, providers: &Providers<'_>) -> ModelListing
         ListSource::Live => live(query, &ids, providers).await,
     };
     listing.entries.retain(|entry| {
-        let deprecated = entry.facts.status.as_ref().is_some_and(|status| status.value == "deprecated");
-        query.matches(&entry.provider, &entry.model) && (query.scope == ModelScope::All || !deprecated)
+        query.matches(&entry.provider, &entry.model) && (query.scope == ModelScope::All || !is_deprecated(entry))
     });
     listing
+}
+
+/// The models that can be used now: of providers with a key, and of the user's own that need none.
+pub fn usable(query: &ModelQuery, providers: &Providers<'_>) -> Vec<ModelEntry> {
+    let ids: Vec<String> = provider_ids(query, providers).into_iter().filter(|id| is_usable(providers, id)).collect();
+    let mut listing = known(&ids, providers);
+    listing.entries.retain(|entry| !is_deprecated(entry));
+    listing.entries
+}
+
+fn is_deprecated(entry: &ModelEntry) -> bool {
+    entry.facts.status.as_ref().is_some_and(|status| status.value == "deprecated")
 }
 
 /// The user's providers, then the built-in ones in their order. A provider's further protocols are listed only if they

@@ -15,6 +15,7 @@ use crate::error::HintedError;
 use crate::mcp_tables::McpTable;
 use crate::model_choice::NamedModels;
 use crate::provider_tables::ProviderTable;
+use crate::serve_table::ServeTable;
 use crate::settings_file::{KeyEntry, SettingsFile, SettingsFileKind};
 use crate::user_files::UserFolders;
 
@@ -66,6 +67,8 @@ pub struct LoadedSettings {
     pub mcp: Vec<McpTable>,
     /// The `[keys]` table: key bindings of the screen.
     pub keys: Vec<KeyEntry>,
+    /// The `[serve]` table: the gateway.
+    pub serve: ServeTable,
 }
 
 impl LoadedSettings {
@@ -88,6 +91,7 @@ pub fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<LoadedSettin
         tools: config.tools()?,
         mcp,
         keys: config.keys()?,
+        serve: config.serve()?,
         ..LoadedSettings::default()
     };
     loaded.settings.replace(Layer::Config, contents.changes);

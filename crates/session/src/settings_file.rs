@@ -17,6 +17,7 @@ use crate::error::HintedError;
 use crate::mcp_tables::{self, McpTable};
 use crate::permission_table;
 use crate::provider_tables::{self, ProviderTable};
+use crate::serve_table::{self, ServeTable};
 
 const SETTINGS: &str = "settings";
 
@@ -31,7 +32,7 @@ impl SettingsFileKind {
     fn allowed_keys(self) -> &'static [&'static str] {
         match self {
             SettingsFileKind::Config => {
-                &["model", "profile", "providers", "mcp", "permissions", "tools", "keys", SETTINGS]
+                &["model", "profile", "providers", "mcp", "permissions", "tools", "keys", "serve", SETTINGS]
             }
             SettingsFileKind::Profile => &["model", SETTINGS],
         }
@@ -246,6 +247,11 @@ impl SettingsFile {
     /// The `[tools]` table, or the first error in it.
     pub fn tools(&self) -> Result<ToolsTable, HintedError> {
         confinement::read(self, self.parse()?.as_table())
+    }
+
+    /// The `[serve]` table.
+    pub fn serve(&self) -> Result<ServeTable, HintedError> {
+        serve_table::read(self, self.parse()?.as_table())
     }
 
     /// The `[keys]` table. The front end that has these keys checks their names.

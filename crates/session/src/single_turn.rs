@@ -215,7 +215,7 @@ impl SingleTurn {
             stored = Some(copy);
         }
         let new = session_recorder::new_session(model.clone(), &session.settings, &self.message, folder);
-        SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())
+        SessionRecorder::open(store, stored, new, &self.active)
     }
 
     /// Warns about a prompt larger than the context window, and refuses one far

@@ -264,6 +264,8 @@ choices!(
         OmitOff = "omit_off",
         /// Send no parameter about thinking.
         PlainRequest = "plain_request",
+        /// Send a parameter with the value that the message asks for.
+        SetParameter = "set_parameter",
         /// Leave out one parameter that was sent for the sake of thinking.
         OmitParameter = "omit_parameter",
         /// Send a parameter under the name that the message gives.
@@ -310,6 +312,10 @@ impl DialectErrors {
 pub(super) struct ErrorCatalogue {
     pub(super) rows: Vec<ErrorRow>,
     pub(super) refusals: Vec<RefusalRow>,
+    /// Parts of messages about conversations that do not fit into the window.
+    pub(super) too_long: Vec<String>,
+    /// Parts of messages that are not about thinking, whatever keys they name.
+    pub(super) unrelated: Vec<String>,
 }
 
 impl ErrorRow {
@@ -321,17 +327,22 @@ impl ErrorRow {
 
     /// The same for a message that was normalised before.
     pub(crate) fn matches_normalized(&self, message: &str) -> bool {
-        self.texts.iter().any(|text| {
-            let mut rest = message;
-            normalized(text).split('*').all(|part| match after_words(rest, part) {
-                Some(after) => {
-                    rest = after;
-                    true
-                }
-                None => false,
-            })
-        })
+        contains_any(message, &self.texts)
     }
+}
+
+/// Whether a normalised message contains one of these texts.
+pub(super) fn contains_any(message: &str, texts: &[String]) -> bool {
+    texts.iter().any(|text| {
+        let mut rest = message;
+        normalized(text).split('*').all(|part| match after_words(rest, part) {
+            Some(after) => {
+                rest = after;
+                true
+            }
+            None => false,
+        })
+    })
 }
 
 /// What follows the first occurrence of `part` as whole words.
@@ -368,6 +379,10 @@ pub(crate) fn normalized(text: &str) -> String {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ErrorsFile {
+    #[serde(default)]
+    too_long: Vec<String>,
+    #[serde(default)]
+    unrelated: Vec<String>,
     #[serde(default)]
     error: Vec<ErrorTable>,
     #[serde(default)]
@@ -416,6 +431,8 @@ fn protocol<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Protoco
 impl ErrorsFile {
     /// Replaces rows with a known id in place, and puts new rows first.
     pub(super) fn merge_into(self, known: &mut ErrorCatalogue) {
+        known.too_long.extend(self.too_long);
+        known.unrelated.extend(self.unrelated);
         let mut new = Vec::new();
         for table in self.error {
             let ErrorTable { id, texts, when, keys, status, class, repair, fault, says, says_at, code, param } = table;

@@ -38,7 +38,7 @@ pub use echo::{
 };
 pub use error::DialectError;
 pub(crate) use error_catalogue::normalized as normalized_error;
-use error_catalogue::{DialectErrors, ErrorCatalogue};
+use error_catalogue::{DialectErrors, ErrorCatalogue, contains_any};
 pub use error_catalogue::{ErrorClass, ErrorRow, Fault, RefusalRow, Repair, RequestPart};
 use file::SharedTables;
 use load::Lazy;
@@ -263,6 +263,18 @@ impl Dialects {
     /// All error rows, in matching order.
     pub fn catalogue(&self) -> &[ErrorRow] {
         &self.catalogue.rows
+    }
+
+    /// Whether an error message says that the conversation does not fit into the
+    /// model's window.
+    pub fn is_too_long(&self, message: &str) -> bool {
+        contains_any(&normalized_error(message), &self.catalogue.too_long)
+    }
+
+    /// Whether an error message is not about thinking, whatever keys it names.
+    pub(crate) fn is_unrelated(&self, message: &str) -> bool {
+        let message = normalized_error(message);
+        contains_any(&message, &self.catalogue.too_long) || contains_any(&message, &self.catalogue.unrelated)
     }
 
     /// Whether a program sent this in place of a signature or an encrypted payload

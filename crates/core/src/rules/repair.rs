@@ -12,10 +12,11 @@ mod parameters;
 use super::request_preferences::{BodyEdit, DummySeals, FillerScope, OmittedThinking};
 use super::{RefusedRequest, RequestPreferences};
 use crate::dialect::{
-    Carrier, Dedupe, Duty, EmptyContent, ErrorRow, FillEmpty, Ids, Off, Patch, Repair, RequestPart, Rules, TurnsIf,
-    normalized_error,
+    Carrier, Dedupe, Dialects, Duty, EmptyContent, ErrorRow, FillEmpty, Foreign, Ids, Off, Patch, Repair, RequestPart,
+    Rules, TurnsIf, normalized_error,
 };
 use crate::event::ProviderError;
+use crate::json_text::value_at_mut;
 pub use applied::AppliedRepair;
 pub use learned::{LearnedRepair, LearnedRepairs, RepairKey};
 pub(crate) use parameters::change_parameters;
@@ -29,20 +30,17 @@ const NAMED_KEY: &str = "named_key";
 pub(super) struct Diagnosis {
     pub(super) row: String,
     pub(super) ladder: Vec<AppliedRepair>,
-    /// The provider reports a fault of requests. If the request does not have
-    /// it, it may be accepted as it is.
-    pub(super) is_fault: bool,
 }
 
 /// What a refusal of this request means, if it is about thinking. The catalogue
 /// comes first; below it, a message that names one of our keys is enough.
-pub(super) fn diagnose(catalogue: &[ErrorRow], error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
+pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
     let message = match &error.code {
         Some(code) => format!("{} {code}", error.message),
         None => error.message.clone(),
     };
     if let Some(row) =
-        matching_row(catalogue, error.status, &message, |row| row.when.is_none_or(|part| refused.has(part)))
+        matching_row(dialects.catalogue(), error.status, &message, |row| row.when.is_none_or(|part| refused.has(part)))
     {
         let mut ladder = AppliedRepair::ladder(row, &message);
         // A level or a switch that turns thinking off is left out before another
@@ -52,10 +50,14 @@ pub(super) fn diagnose(catalogue: &[ErrorRow], error: &ProviderError, refused: &
         {
             ladder.insert(0, Repair::OmitOff.into());
         }
-        return Some(Diagnosis { row: row.id.clone(), ladder, is_fault: row.fault.is_some() });
+        ladder.splice(0..0, named_key::demanded_value(&error.message, refused));
+        return Some(Diagnosis { row: row.id.clone(), ladder });
+    }
+    if dialects.is_unrelated(&message) {
+        return None;
     }
     let ladder = named_key::repairs_for_named_key(error.status, &error.message, refused);
-    (!ladder.is_empty()).then(|| Diagnosis { row: NAMED_KEY.to_owned(), ladder, is_fault: false })
+    (!ladder.is_empty()).then(|| Diagnosis { row: NAMED_KEY.to_owned(), ladder })
 }
 
 /// The error row for a refusal, if it is about thinking. Rows that depend on the
@@ -115,6 +117,7 @@ pub fn repair_ladder(repair: Repair) -> &'static [Repair] {
         R::DropParameters => &[R::DropParameters],
         R::OmitOff => &[R::OmitOff, R::PlainRequest],
         R::PlainRequest => &[R::PlainRequest, R::OffForTurn, R::StripField],
+        R::SetParameter => &[R::SetParameter, R::OmitParameter, R::PlainRequest],
         R::OmitParameter => &[R::OmitParameter, R::PlainRequest],
         R::MoveParameter => &[R::MoveParameter, R::OmitParameter, R::PlainRequest],
         R::OmitMember => &[R::OmitMember, R::StripTurn, R::OffForTurn],
@@ -162,7 +165,7 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
         }
         Repair::NearestEffort => effort::restrict(&applied.details, rules, preferences),
         Repair::DropEffort => effort::drop_level(rules, preferences),
-        Repair::DropBudget => preferences.budget = None,
+        Repair::DropBudget => drop_budget(applied, rules, preferences),
         Repair::OmitEmptyContent => rules.echo.empty_content = EmptyContent::Omit,
         Repair::DropParameters => {
             // A message that names none means the one that we send.
@@ -174,6 +177,11 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
         Repair::OmitOff => rules.ask.off = Off::Patch(Patch::new()),
         Repair::PlainRequest => plain_request(rules, preferences),
         Repair::OmitParameter => preferences.omitted_parameters.extend(applied.details.iter().cloned()),
+        Repair::SetParameter => {
+            if let [path, json, ..] = applied.details.as_slice() {
+                preferences.set_parameters.push((path.clone(), json.clone()));
+            }
+        }
         Repair::MoveParameter => {
             if let [from, to, ..] = applied.details.as_slice() {
                 preferences.moved_parameters.push((from.clone(), to.clone()));
@@ -192,6 +200,8 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
         }
         Repair::StripField => {
             omit(OmittedThinking::All, preferences);
+            preferences.seals = false;
+            rules.echo.foreign = Foreign::Drop;
             preferences.filler = None;
             preferences.omits_filler = true;
         }
@@ -214,6 +224,17 @@ fn drop_field(rules: &mut Rules, preferences: &mut RequestPreferences) {
     } else {
         omit(OmittedThinking::All, preferences);
         rules.echo.fill_empty = FillEmpty::None;
+    }
+}
+
+/// Sends no budget. One that the dialect requires becomes the least that is
+/// accepted.
+fn drop_budget(applied: &AppliedRepair, rules: &mut Rules, preferences: &mut RequestPreferences) {
+    preferences.budget = None;
+    let named = applied.details.first().and_then(|least| least.parse().ok());
+    let least = named.or(rules.ask.budget.range.map(|(least, _)| least));
+    if let (Some(least), Some(required)) = (least, value_at_mut(&mut rules.ask.on, &rules.ask.budget.path)) {
+        *required = least.into();
     }
 }
 

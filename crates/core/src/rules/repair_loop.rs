@@ -57,10 +57,8 @@ impl<'a> RepairLoop<'a> {
 
     /// Adds the smallest repair that was not tried yet and that changes the
     /// refused request. `encode` returns the body with some repairs. None if
-    /// nothing is left to try, or the refusal is about something else.
-    ///
-    /// A fault that the request does not have is reported by mistake: then the
-    /// first repair is added once, although it changes nothing.
+    /// nothing is left to try, or the refusal is about something else. The same
+    /// bytes are never sent again: they would be refused again.
     pub fn refused(
         &mut self,
         error: &ProviderError,
@@ -70,23 +68,19 @@ impl<'a> RepairLoop<'a> {
         if self.tried().len() >= MAX_RESENDS {
             return None;
         }
-        let Diagnosis { row, ladder, is_fault } = self.diagnosis(error, refused)?;
-        let ladder: Vec<AppliedRepair> =
-            ladder.into_iter().filter(|applied| !applied.was_tried(&self.repairs)).collect();
-        let changes = |applied: &&AppliedRepair| {
-            let repairs: Vec<AppliedRepair> = self.repairs.iter().chain([*applied]).cloned().collect();
+        let Diagnosis { row, ladder } = self.diagnosis(error, refused)?;
+        let mut untried = ladder.into_iter().filter(|applied| !applied.was_tried(&self.repairs));
+        let applied = untried.find(|applied| {
+            let repairs: Vec<AppliedRepair> = self.repairs.iter().chain([applied]).cloned().collect();
             encode(&repairs) != refused.body
-        };
-        let changing = ladder.iter().find(changes);
-        // A request without the reported fault is sent once more as it is.
-        let applied = changing.or(ladder.first().filter(|_| is_fault && self.tried().is_empty()))?.clone();
+        })?;
         let notice = RepairNotice { row, repair: applied.repair, refusal: error.message.clone() };
         self.repairs.push(applied);
         Some(notice)
     }
 
     fn diagnosis(&self, error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
-        diagnose(self.dialects.catalogue(), error, refused)
+        diagnose(self.dialects, error, refused)
     }
 }
 
@@ -160,8 +154,8 @@ mod tests {
         assert_eq!(repair_loop.tried(), [AppliedRepair::from(Repair::StripTurn)]);
         let mut repair_loop = RepairLoop::new(&dialects, &[]);
         let unchanged = || changed_by(Repair::FillAll);
-        assert!(repair_loop.refused(&error, &refused, unchanged()).is_some(), "it may have been a mistake");
-        assert_eq!(repair_loop.refused(&error, &refused, unchanged()), None, "once");
+        assert_eq!(repair_loop.refused(&error, &refused, unchanged()), None, "the same bytes are not sent again");
+        assert_eq!(repair_loop.tried(), []);
     }
 
     #[test]

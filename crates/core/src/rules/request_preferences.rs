@@ -28,6 +28,8 @@ pub(crate) struct RequestPreferences {
     pub repair_effect: RepairEffect,
     /// Parameters that the provider refused.
     pub omitted_parameters: Vec<String>,
+    /// Paths of parameters, each with the JSON that a provider asked for.
+    pub set_parameters: Vec<(String, String)>,
     /// Parameters that the provider wants under another path.
     pub moved_parameters: Vec<(String, String)>,
     /// Changes to the body after it is written.
@@ -132,6 +134,7 @@ impl RequestPreferences {
             temperature: settings.temperature(),
             repair_effect: RepairEffect::default(),
             omitted_parameters: Vec::new(),
+            set_parameters: Vec::new(),
             moved_parameters: Vec::new(),
             body_edits: Vec::new(),
         }

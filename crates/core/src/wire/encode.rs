@@ -316,20 +316,31 @@ impl Encoder {
     }
 }
 
-fn path_and_body(request: &Request<'_>, draft: &RequestDraft<'_>) -> (String, String) {
-    match request.dialect.protocol {
-        Protocol::OpenaiChat => ("/chat/completions".to_owned(), chat::write_request(draft)),
-        Protocol::OpenaiResponses => ("/responses".to_owned(), responses::write_request(draft)),
-        Protocol::Anthropic => ("/v1/messages".to_owned(), messages::write_request(draft)),
-        Protocol::Gemini => {
-            (format!("/v1beta/models/{}:streamGenerateContent?alt=sse", request.model), gemini::write_request(draft))
-        }
-        Protocol::Ollama => ("/api/chat".to_owned(), ollama::write_request(draft)),
-        Protocol::Bedrock => {
-            (format!("/model/{}/converse-stream", path_segment(request.model)), converse::write_request(draft))
-        }
-        Protocol::Cohere => ("/v2/chat".to_owned(), cohere::write_request(draft)),
+/// The path of a streamed request, after the base URL.
+pub fn request_path(protocol: Protocol, model: &str) -> String {
+    match protocol {
+        Protocol::OpenaiChat => "/chat/completions".to_owned(),
+        Protocol::OpenaiResponses => "/responses".to_owned(),
+        Protocol::Anthropic => "/v1/messages".to_owned(),
+        Protocol::Gemini => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
+        Protocol::Ollama => "/api/chat".to_owned(),
+        Protocol::Bedrock => format!("/model/{}/converse-stream", path_segment(model)),
+        Protocol::Cohere => "/v2/chat".to_owned(),
     }
+}
+
+fn path_and_body(request: &Request<'_>, draft: &RequestDraft<'_>) -> (String, String) {
+    let protocol = request.dialect.protocol;
+    let body = match protocol {
+        Protocol::OpenaiChat => chat::write_request(draft),
+        Protocol::OpenaiResponses => responses::write_request(draft),
+        Protocol::Anthropic => messages::write_request(draft),
+        Protocol::Gemini => gemini::write_request(draft),
+        Protocol::Ollama => ollama::write_request(draft),
+        Protocol::Bedrock => converse::write_request(draft),
+        Protocol::Cohere => cohere::write_request(draft),
+    };
+    (request_path(protocol, request.model), body)
 }
 
 /// Escapes a model name as one path segment: some are ARNs, with slashes and

@@ -5,6 +5,7 @@
 //! `ProtocolDecoder` and `ProtocolWriter`; the compiler lists the rest.
 
 mod body_edit;
+mod body_splice;
 mod bounded;
 mod cache_points;
 mod call_ids;
@@ -50,9 +51,10 @@ use crate::event::{Ending, Event, Note, NoteCode, ReplyEnd, Sink};
 use crate::frame::{DEFAULT_FRAME_LIMIT, Frame, Framed, Framer};
 use crate::json_text::NotJson;
 use crate::protocol::Protocol;
+pub use body_splice::{with_model, with_turns_of};
 pub use client_request::{ClientRequest, UnreadableRequest, read_request};
 pub use detect::detect_protocol;
-pub use encode::{Encoded, Encoder, Request, encode};
+pub use encode::{Encoded, Encoder, Request, encode, request_path};
 pub use error_out::error_reply;
 pub use error_words::error_words;
 pub use http_call::{Destination, HttpCall, http_call, http_get, merge_body};

@@ -364,6 +364,8 @@ fn an_error_message_finds_its_catalogue_row() {
         ("duplicate_item",        "duplicate",   "dedupe",             "Duplicate item found with id rs_1"),
         ("passed_back",           "missing",     "fill_all",           "The `reasoning_content` in the thinking mode must be passed back to the API."),
         ("passed_back",           "missing",     "fill_all",           "The `content[].thinking` in the thinking mode must be passed back to the API."),
+        ("blocks_mismatch",       "altered",     "drop_older",         "When providing `thinking` blocks, the blocks must match the parameters during the original request."),
+        ("switch_and_effort",     "config",      "omit_parameter",     "cannot specify both 'thinking' and 'reasoning_effort'"),
         ("missing_field",         "missing",     "fill_loop",          "Missing `reasoning_content` field in the assistant message at message index 3"),
         ("missing_with_calls",    "missing",     "fill_calls",         "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2"),
         ("missing_signature",     "missing",     "dummy_signature",    "Function call is missing a thought_signature in functionCall parts."),

@@ -8,7 +8,7 @@ use crate::http::HttpRefusal;
 
 /// Parses a refusal with the same decoder as any reply. The message is everything that the body says about
 /// the cause, because gateways put the provider's own words into other members.
-pub(super) fn parse_refusal(mut decoder: Decoder, refusal: &HttpRefusal) -> ProviderError {
+pub fn read_refusal(mut decoder: Decoder, refusal: &HttpRefusal) -> ProviderError {
     let mut fold = Fold::new();
     decoder.push(&refusal.body, &mut fold);
     let understood = decoder.finish(&mut fold).is_ok();

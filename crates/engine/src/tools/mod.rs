@@ -8,6 +8,7 @@ mod bounded_output;
 mod definition;
 mod diff;
 mod edit;
+mod file_changes;
 mod files;
 mod gitignore;
 mod glob;
@@ -31,6 +32,8 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use bounded_output::BoundedOutput;
+pub use diff::unified as unified_diff;
+pub use file_changes::{ChangeObserver, FileChange, FileContent, FileRestorer, PriorFile};
 pub(crate) use files::image_type;
 pub use permissions::{
     ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,

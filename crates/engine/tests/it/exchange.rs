@@ -142,11 +142,13 @@ async fn a_retry_sends_the_same_bytes_and_a_repair_does_not() {
 
 #[tokio::test]
 async fn answer_now_mode_is_kept_by_a_repair() {
-    let server = ScriptedServer::start(vec![refusal(MUST_PASS_BACK), plain_reply()]).await;
-    let exchange = TestExchange { answer_mode: AnswerMode::AnswerNow, ..to_deepseek(&server) };
+    let refused = refusal("Unsupported parameter: 'temperature' is not supported with this model.");
+    let server = ScriptedServer::start(vec![refused, plain_reply()]).await;
+    let mut exchange = TestExchange { answer_mode: AnswerMode::AnswerNow, ..to_deepseek(&server) };
+    exchange.settings.set(Layer::Session, "request.temperature", "0.5").unwrap();
     let (outcome, _) = exchange.run("hi").await;
     assert_eq!(outcome.result, Ok(()));
-    assert_eq!(repairs(&outcome.repairs), [Repair::FillAll], "the mode is not a repair that is learned");
+    assert_eq!(repairs(&outcome.repairs), [Repair::DropParameters], "the mode is not a repair that is learned");
     for request in server.requests() {
         assert_eq!(request["thinking"]["type"], "disabled");
     }

@@ -4,7 +4,9 @@
 //! `UPDATE_EXPECT=1` and read the diff.
 
 mod body_difference;
+mod catalogue;
 mod conversations;
+mod wordings;
 mod wrappers;
 
 use std::collections::BTreeMap;
@@ -114,6 +116,7 @@ struct Healed {
     /// The difference between the first and the second body.
     change: String,
     n_requests: usize,
+    bodies: Vec<Value>,
 }
 
 fn tools() -> Vec<ToolSpec> {
@@ -184,7 +187,11 @@ async fn refuse_once(
         [first, second, ..] => body_difference::difference(first, second),
         _ => String::new(),
     };
-    Healed { repaired, answered, change, n_requests: bodies.len() }
+    Healed { repaired, answered, change, n_requests: bodies.len(), bodies }
+}
+
+fn test_http() -> Http {
+    Http::new(Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(10), ..Timeouts::default() })
 }
 
 /// The built-in dialects, with the lines of a setup over one of them.
@@ -208,8 +215,7 @@ async fn e11_real_refusals_are_repaired_with_the_smallest_change() {
     let table = table();
     let (mut failures, mut changes, mut not_handled) = (Vec::new(), BTreeMap::new(), Vec::new());
     let mut n_handled = 0;
-    let http =
-        Http::new(Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(10), ..Timeouts::default() });
+    let http = test_http();
     for row in &rows {
         let setup = table.get(&row.id).cloned().unwrap_or_default();
         let dialects = dialects_for(row, &setup);
@@ -217,7 +223,7 @@ async fn e11_real_refusals_are_repaired_with_the_smallest_change() {
         for wrapper in WRAPPERS {
             let healed = refuse_once(row, &setup, wrapper, &dialects, &http).await;
             let name = format!("{} {}", row.id, wrapper.name);
-            let Healed { repaired, answered, change, n_requests } = &healed;
+            let Healed { repaired, answered, change, n_requests, .. } = &healed;
             if row.is_negative {
                 if !repaired.is_empty() || *n_requests != 1 {
                     failures.push(format!("{name}: a negative was repaired by {repaired:?}: {change}"));

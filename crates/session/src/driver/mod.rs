@@ -300,6 +300,7 @@ impl Driver {
         message: Message,
         inbox: &mut UnboundedReceiver<Command>,
     ) -> Result<CommandOutcome, HintedError> {
+        self.active.change_recorder.stop();
         self.open_recorder(&message);
         let done = self.turn(message, inbox).await;
         if let Err(error) = self.stored_repairs.save(&self.active.session) {
@@ -433,8 +434,7 @@ impl Driver {
         }
         self.continuation = Continuation::Itself;
         let new = NewSession { id: self.new_id.take().filter(|_| stored.is_none()), ..new };
-        let session = &self.active.session;
-        SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())
+        SessionRecorder::open(store, stored, new, &self.active)
     }
 
     fn status(&self) -> Status {

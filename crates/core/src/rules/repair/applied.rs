@@ -44,7 +44,10 @@ impl AppliedRepair {
 
 /// Whether a repair is about keys that its details name.
 pub(super) fn needs_details(repair: Repair) -> bool {
-    matches!(repair, Repair::OmitParameter | Repair::MoveParameter | Repair::OmitMember | Repair::AddMember)
+    matches!(
+        repair,
+        Repair::SetParameter | Repair::OmitParameter | Repair::MoveParameter | Repair::OmitMember | Repair::AddMember
+    )
 }
 
 fn details_of(repair: Repair, row: &ErrorRow, message: &str) -> Vec<String> {
@@ -52,9 +55,10 @@ fn details_of(repair: Repair, row: &ErrorRow, message: &str) -> Vec<String> {
         Repair::NearestEffort => levels_in(message),
         Repair::SwitchMode => modes_in(message),
         Repair::DropParameters => sampling_in(message),
+        Repair::DropBudget => least_budget_in(message).into_iter().collect(),
         Repair::OmitParameter if row.repair == Repair::MoveParameter => moved_in(message).into_iter().take(1).collect(),
         Repair::MoveParameter => moved_in(message),
-        Repair::OmitParameter | Repair::OmitMember | Repair::AddMember => row.keys.clone(),
+        Repair::SetParameter | Repair::OmitParameter | Repair::OmitMember | Repair::AddMember => row.keys.clone(),
         Repair::DropBlock
         | Repair::StripForeign
         | Repair::DropOlder
@@ -73,7 +77,6 @@ fn details_of(repair: Repair, row: &ErrorRow, message: &str) -> Vec<String> {
         | Repair::DummySignature
         | Repair::DummyEverywhere
         | Repair::DropEffort
-        | Repair::DropBudget
         | Repair::OmitEmptyContent
         | Repair::ToolChoiceAuto
         | Repair::OmitIds
@@ -110,6 +113,16 @@ fn sampling_in(message: &str) -> Vec<String> {
     };
     SAMPLING.iter().filter(is_named).map(|name| (*name).to_owned()).collect()
 }
+
+/// The least budget that a message accepts.
+fn least_budget_in(message: &str) -> Option<String> {
+    let after = BUDGET_MARKS.iter().find_map(|mark| message.split_once(mark)).map(|(_, after)| after)?;
+    let digits: String = after.trim_start().chars().take_while(char::is_ascii_digit).collect();
+    (!digits.is_empty()).then_some(digits)
+}
+
+/// What comes before the least budget.
+const BUDGET_MARKS: [&str; 5] = ["greater than or equal to", "at least", "between", ">=", "minimum of"];
 
 /// The old and the new path of a parameter that has moved.
 fn moved_in(message: &str) -> Vec<String> {
@@ -198,5 +211,11 @@ mod tests {
         assert_eq!(moved_in("the endpoint has moved"), Vec::<String>::new());
         assert_eq!(sampling_in("`temperature` and `top_p` are deprecated"), ["temperature", "top_p"]);
         assert_eq!(sampling_in("a temperate answer"), Vec::<String>::new());
+        assert_eq!(
+            least_budget_in("budget_tokens: Input should be greater than or equal to 1024"),
+            Some("1024".into())
+        );
+        assert_eq!(least_budget_in("must be between 128 and 32768"), Some("128".into()));
+        assert_eq!(least_budget_in("must be greater than `thinking.budget_tokens`"), None);
     }
 }

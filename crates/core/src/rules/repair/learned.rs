@@ -138,6 +138,7 @@ fn is_about_endpoint(repair: Repair) -> bool {
         | Repair::DropParameters
         | Repair::OmitOff
         | Repair::PlainRequest
+        | Repair::SetParameter
         | Repair::OmitParameter
         | Repair::MoveParameter
         | Repair::OmitMember

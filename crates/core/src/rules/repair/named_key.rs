@@ -15,8 +15,46 @@ const MESSAGE_LISTS: [&str; 3] = ["messages", "input", "contents"];
 /// The lists of a message that hold blocks or parts.
 const BLOCK_LISTS: [&str; 2] = ["content", "parts"];
 /// Names that say where a key is, and never what is wrong with it.
-const PLACES: [&str; 11] =
-    ["model", "messages", "input", "contents", "content", "parts", "role", "type", "text", "body", "properties"];
+const PLACES: [&str; 12] = [
+    "model",
+    "messages",
+    "input",
+    "contents",
+    "content",
+    "parts",
+    "role",
+    "type",
+    "text",
+    "body",
+    "properties",
+    "tool_calls",
+];
+/// What comes before the keys that a server knows.
+const KNOWN_KEYS: [&str; 8] = [
+    "expected one of",
+    "known properties",
+    "known fields",
+    "allowed fields",
+    "allowed keys",
+    "allowed properties",
+    "valid fields",
+    "valid keys",
+];
+/// How a message says that a key must be there.
+const DEMANDS: [&str; 12] = [
+    "must include",
+    "must contain",
+    "must have",
+    "must be included",
+    "must be present",
+    "must carry",
+    "is required",
+    "are required",
+    "is mandatory",
+    "is missing",
+    "field required",
+    "without",
+];
 /// Kinds of blocks and items that are thinking.
 const THINKING_KINDS: [&str; 4] = ["thinking", "redacted_thinking", "reasoning", "reasoningContent"];
 /// Members that a thinking block must have. Leaving one out needs another repair.
@@ -38,10 +76,19 @@ pub(super) fn repairs_for_named_key(
     if let Some(member) = named_member(&mentions, refused) {
         return member;
     }
-    let is_named = |key: &&WrittenKey| names_key(&mentions, &message_words, key);
-    let named: Vec<&WrittenKey> = refused.written.iter().filter(is_named).collect();
-    if named.is_empty() || names_another_key(&mentions, refused) {
+    let named = named_keys(&mentions, &message_words, refused);
+    if named.is_empty() || names_another_key(message, refused) {
         return Vec::new();
+    }
+    let value = demanded_value(message, refused);
+    if !value.is_empty() {
+        return value;
+    }
+    if let Some(container) = named_container(&mentions, &named) {
+        return vec![
+            AppliedRepair { repair: Repair::OmitParameter, details: vec![container] },
+            Repair::PlainRequest.into(),
+        ];
     }
     let first = |rule: KeyRule| named.iter().copied().find(|key| key.rule == rule);
     // Of two parameters that exclude each other, the less important one goes.
@@ -60,9 +107,104 @@ pub(super) fn repairs_for_named_key(
         return vec![Repair::OmitOff.into(), Repair::PlainRequest.into()];
     }
     match named.first() {
-        Some(key) if key.rule == KeyRule::Carrier => vec![Repair::StripField.into(), Repair::OffForTurn.into()],
+        Some(key) if key.rule == KeyRule::Carrier => {
+            let lowered = message.to_lowercase();
+            let repairs = match DEMANDS.iter().any(|demand| lowered.contains(demand)) {
+                true => &[Repair::FillCalls, Repair::FillAll, Repair::OffForTurn][..],
+                false => &[Repair::StripField, Repair::OffForTurn],
+            };
+            repairs.iter().map(|repair| (*repair).into()).collect()
+        }
         Some(key) => ladder(Repair::OmitParameter, &[named_part(&mentions, &message_words, key)], &key.path),
         None => Vec::new(),
+    }
+}
+
+/// The written keys that a message names. A path that leads into the messages is
+/// about what they carry, not about a parameter of the same name.
+fn named_keys<'k>(
+    mentions: &[Mention<'_>],
+    message_words: &[String],
+    refused: &'k RefusedRequest,
+) -> Vec<&'k WrittenKey> {
+    let by = |closeness| {
+        let is_named = move |key: &&WrittenKey| names_key(mentions, message_words, key, closeness);
+        refused.written.iter().filter(is_named).collect::<Vec<_>>()
+    };
+    let mut named = by(Closeness::Last);
+    if named.is_empty() {
+        named = by(Closeness::LastButOne);
+    }
+    let is_in_messages = |mention: &Mention<'_>| {
+        !mention.indices.is_empty() && mention.names.first().is_some_and(|name| MESSAGE_LISTS.contains(name))
+    };
+    if mentions.iter().any(is_in_messages) && named.iter().any(|key| key.rule == KeyRule::Carrier) {
+        named.retain(|key| key.rule == KeyRule::Carrier);
+    }
+    named
+}
+
+/// The object that a message names, if it names none of the members that were
+/// written into it.
+fn named_container(mentions: &[Mention<'_>], named: &[&WrittenKey]) -> Option<String> {
+    let is_parameter = |key: &&&WrittenKey| !matches!(key.rule, KeyRule::Carrier | KeyRule::Off);
+    let key = named.iter().find(is_parameter).filter(|key| key.path.contains('.'))?;
+    let names: Vec<&str> = key.path.split('.').collect();
+    let is_last = |name: &str, mention: &Mention<'_>| {
+        mention.marked && mention.names.last().is_some_and(|last| words(last) == words(name))
+    };
+    let at = names.iter().position(|name| is_own(name) && mentions.iter().any(|mention| is_last(name, mention)))?;
+    let container = names.get(..=at)?.join(".");
+    let below = format!("{container}.");
+    let names_member = named.iter().filter(|key| key.path.starts_with(&below)).any(|key| {
+        let leaf = key.path.rsplit('.').next().unwrap_or_default();
+        let value = key.value.as_deref().filter(|_| key.rule == KeyRule::Effort);
+        let is_mentioned = |mention: &Mention<'_>| {
+            let last = mention.names.last().map(|last| words(last));
+            last.as_ref().is_some_and(|last| *last == words(leaf) || value.is_some_and(|value| *last == words(value)))
+        };
+        mentions.iter().any(is_mentioned)
+    });
+    (at + 1 < names.len() && !names_member).then_some(container)
+}
+
+/// The value that a message asks for: "`x` must be set to true". Empty if it
+/// asks for none, or the request does not have that key. Switches, levels and
+/// budgets have repairs of their own.
+pub(super) fn demanded_value(message: &str, refused: &RefusedRequest) -> Vec<AppliedRepair> {
+    let asked = ["must be set to", "must be", "should be set to"].iter().find_map(|mark| message.split_once(mark));
+    let Some((before, after)) = asked else { return Vec::new() };
+    let Some(json) = literal(after.trim_start()) else { return Vec::new() };
+    let is_noun = |mention: &&Mention<'_>| !matches!(mention.names.as_slice(), ["parameter" | "field" | "value"]);
+    let found = mentions(before);
+    let Some(subject) = found.iter().rev().find(is_noun).and_then(|mention| mention.names.last()) else {
+        return Vec::new();
+    };
+    let is_subject = |key: &&WrittenKey| {
+        matches!(key.rule, KeyRule::Extra | KeyRule::Show | KeyRule::Flag)
+            && key.path.rsplit('.').next().is_some_and(|leaf| words(leaf) == words(subject))
+    };
+    match refused.written.iter().find(is_subject) {
+        Some(key) if key.value.as_deref() != Some(json.trim_matches('"')) => {
+            vec![AppliedRepair { repair: Repair::SetParameter, details: vec![key.path.clone(), json] }]
+        }
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// The JSON value at the start of a text: a quoted word, a number or a boolean.
+fn literal(text: &str) -> Option<String> {
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'));
+    let word: String = match quote {
+        Some(quote) => text.get(1..)?.split(quote).next()?.to_owned(),
+        None => text.chars().take_while(|c| c.is_ascii_alphanumeric()).collect(),
+    };
+    let is_plain = matches!(word.to_ascii_lowercase().as_str(), "true" | "false")
+        || (!word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()));
+    match (is_plain, quote) {
+        (true, _) => Some(word.to_ascii_lowercase()),
+        (false, Some(_)) if !word.is_empty() && word.len() < 40 => Some(serde_json::Value::from(word).to_string()),
+        (false, _) => None,
     }
 }
 
@@ -109,9 +251,17 @@ fn named_part(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenK
     }
 }
 
+/// How near the end of a path a name must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closeness {
+    Last,
+    /// Validators add names to a path, such as the type that they expected.
+    LastButOne,
+}
+
 /// Whether a message names a key: as a path, as a marked word, or in words that
 /// are enough to recognise it.
-fn names_key(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKey) -> bool {
+fn names_key(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKey, closeness: Closeness) -> bool {
     let names: Vec<&str> = key.path.split('.').collect();
     let same = |a: &str, b: &str| words(a) == words(b);
     let is_phrase = |name: &&&str| is_own(name) && words(name).len() > 1;
@@ -130,39 +280,46 @@ fn names_key(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKe
         [only] => {
             value.is_some_and(|value| same(only, value)) || names.iter().any(|name| is_own(name) && same(only, name))
         }
-        path => path.iter().rev().take(2).any(|part| names.iter().any(|name| is_own(name) && same(part, name))),
+        path => path
+            .iter()
+            .rev()
+            .take(if closeness == Closeness::Last { 1 } else { 2 })
+            .any(|part| names.iter().any(|name| is_own(name) && same(part, name))),
     })
 }
 
 /// Containers that hold other parameters too are not named on their own.
 fn is_own(name: &str) -> bool {
-    const SHARED: [&str; 8] = [
+    const SHARED: [&str; 7] = [
         "generationConfig",
         "inferenceConfig",
         "additionalModelRequestFields",
         "options",
         "extra_body",
         "type",
-        "chat_template_kwargs",
         "text",
     ];
     !SHARED.contains(&name)
 }
 
 /// Whether a message also names a key of the request that has nothing to do with
-/// thinking.
-fn names_another_key(mentions: &[Mention<'_>], refused: &RefusedRequest) -> bool {
+/// thinking. The keys that a server lists as known do not count.
+fn names_another_key(message: &str, refused: &RefusedRequest) -> bool {
+    let lowered = message.to_ascii_lowercase();
+    let end = KNOWN_KEYS.iter().filter_map(|mark| lowered.find(mark)).min().unwrap_or(message.len());
+    let mentions = mentions(message.get(..end).unwrap_or(message));
     let own: BTreeSet<Vec<String>> =
         refused.written.iter().flat_map(|key| key.path.split('.').map(words).collect::<Vec<_>>()).collect();
     let others = other_keys(&refused.body);
     mentions.iter().any(|mention| {
-        let is_other = |name: &&str| {
+        let is_other = |name: &str| {
             let name_words = words(name);
             let recognised = mention.marked || name_words.len() > 1;
             recognised && !own.contains(&name_words) && others.contains(&name_words)
         };
         let has_own = mention.names.iter().any(|name| own.contains(&words(name)));
-        !has_own && mention.names.last().is_some_and(is_other)
+        let leads_elsewhere = mention.names.len() > 1 && mention.names.first().is_some_and(|name| is_other(name));
+        leads_elsewhere || (!has_own && mention.names.last().is_some_and(|name| is_other(name)))
     })
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::mentions::words;
-use crate::json_text::{remove_value, set_value};
+use crate::json_text::{remove_value, set_value, value_at};
 use crate::rules::RequestPreferences;
 
 /// Objects of a body that hold parameters.
@@ -14,6 +14,11 @@ pub(crate) fn change_parameters(parameters: &mut Map<String, Value>, preferences
     for (from, to) in &preferences.moved_parameters {
         if let Some(value) = remove_value(parameters, from) {
             set_value(parameters, to, value);
+        }
+    }
+    for (path, json) in &preferences.set_parameters {
+        if let (Some(_), Ok(value)) = (value_at(parameters, path), serde_json::from_str(json)) {
+            set_value(parameters, path, value);
         }
     }
     for path in &preferences.omitted_parameters {

@@ -1,0 +1,75 @@
+//! Recognises clients by their `User-Agent`.
+
+/// The client of a request, as it names itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Client {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// From a fixed list, so that clients cannot make up labels of metrics.
+    pub(crate) label: &'static str,
+}
+
+/// The longest name or version in a receipt.
+const MAX_CHARS: usize = 80;
+
+/// Parts of a `User-Agent`, in lower case, and what they stand for. The first that occurs counts.
+const KNOWN: [(&str, &str); 26] = [
+    ("claude-cli", "claude-code"),
+    ("claude-code", "claude-code"),
+    ("codex", "codex"),
+    ("geminicli", "gemini-cli"),
+    ("gemini-cli", "gemini-cli"),
+    ("opencode", "opencode"),
+    ("qwen-code", "qwen-code"),
+    ("kimi-cli", "kimi-cli"),
+    ("goose", "goose"),
+    ("cursor", "cursor"),
+    ("cline", "cline"),
+    ("githubcopilot", "github-copilot"),
+    ("zed", "zed"),
+    ("open-webui", "open-webui"),
+    ("librechat", "librechat"),
+    ("aider", "aider"),
+    ("litellm", "litellm"),
+    ("langchain", "langchain"),
+    ("pydantic-ai", "pydantic-ai"),
+    ("ai-sdk", "ai-sdk"),
+    ("google-genai-sdk", "google-genai"),
+    ("openai/", "openai-sdk"),
+    ("anthropic/", "anthropic-sdk"),
+    ("ollama-", "ollama-sdk"),
+    ("aside", "aside"),
+    ("curl", "curl"),
+];
+
+impl Client {
+    pub(crate) fn of(user_agent: &str) -> Client {
+        let product = user_agent.split_whitespace().next().unwrap_or_default();
+        let (name, version) = product.split_once('/').unwrap_or((product, ""));
+        let lower: String = user_agent.chars().take(400).collect::<String>().to_ascii_lowercase();
+        let label = KNOWN.iter().find(|(part, _)| lower.contains(part)).map_or("other", |(_, label)| label);
+        let short = |text: &str| text.chars().filter(|one| !one.is_control()).take(MAX_CHARS).collect();
+        Client { name: short(name), version: short(version), label }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_known_by_name() {
+        #[rustfmt::skip]
+        let cases = [
+            ("claude-cli/2.1.3 (external, cli)", "claude-cli", "2.1.3", "claude-code"),
+            ("codex_exec/0.166.0 (Linux)",       "codex_exec", "0.166.0", "codex"),
+            ("OpenAI/Python 2.1.0",              "OpenAI", "Python", "openai-sdk"),
+            ("made-up/1",                        "made-up", "1", "other"),
+            ("",                                 "", "", "other"),
+        ];
+        for (agent, name, version, label) in cases {
+            let expected = Client { name: name.to_owned(), version: version.to_owned(), label };
+            assert_eq!(Client::of(agent), expected, "{agent}");
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! The state that all requests share, and the way of a request to its answer.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use aside_core::block::Time;
+use aside_core::protocol::Protocol;
+use aside_core::rules::{AppliedRepair, LearnedRepair, LearnedRepairs};
+use aside_engine::Exchange;
+use aside_memory::{Memory, ReceiptFilter, RepairCounts, StoreError, StoreState};
+use aside_session::HintedError;
+use aside_session::log::{self, LogLevel};
+use aside_session::serve_table::ServeKey;
+use aside_sim::RunningSimulator;
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Request};
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use crate::authentication::{self, Caller};
+use crate::client::Client;
+use crate::config::{Config, GatewayOptions, Target, no_keys};
+use crate::error_response::{
+    ErrorKind, GatewayError, GatewayResponse, json_response, set_header, text_response, value_response,
+};
+use crate::host_check::AllowedHosts;
+use crate::ids::IdSource;
+use crate::key_admin;
+use crate::limits::Limits;
+use crate::memory_setup;
+use crate::metrics::{Metrics, StoreGauges};
+use crate::recall::LossCounts;
+use crate::receipt::{LIST_LENGTH, Receipt, ReceiptLog, ReceiptModel, Timing, stored_summary};
+use crate::request_body::{BodyMemory, RequestBody, read_body};
+use crate::route::{Route, RouteHints, percent_decode};
+
+/// How often the store is asked whether it changed.
+const STORE_POLL: Duration = Duration::from_secs(2);
+
+/// How often expired rows are deleted.
+const EXPIRE_EVERY: Duration = Duration::from_secs(3600);
+
+/// A running gateway, without its sockets.
+#[derive(Debug)]
+pub struct Gateway {
+    pub(crate) options: GatewayOptions,
+    config: RwLock<Arc<Config>>,
+    pub(crate) simulator: OnceCell<Arc<RunningSimulator>>,
+    pub(crate) receipts: ReceiptLog,
+    pub(crate) metrics: Metrics,
+    pub(crate) limits: Limits,
+    pub(crate) ids: IdSource,
+    pub(crate) learned: RwLock<LearnedRepairs>,
+    pub(crate) memory: Memory,
+    /// The keys in the store. They are read again when they change.
+    stored_keys: RwLock<Vec<Arc<ServeKey>>>,
+    /// Whether there was ever a key. A gateway whose last key is revoked stays closed.
+    had_keys: AtomicBool,
+    draining: AtomicBool,
+    body_memory: BodyMemory,
+}
+
+/// A request with everything that is known before its body is read.
+#[derive(Debug)]
+pub(crate) struct RequestContext {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) id: String,
+    pub(crate) at: Time,
+    pub(crate) began: Instant,
+    pub(crate) caller: Caller,
+    pub(crate) client: Client,
+    pub(crate) method: String,
+    pub(crate) query: String,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Gateway {
+    /// Reads the config, checks it and opens the memory.
+    pub async fn open(options: GatewayOptions) -> Result<Gateway, HintedError> {
+        let config = Config::load(&options)?;
+        let memory = memory_setup::open(&options, &config).await?;
+        let gateway = Gateway {
+            options,
+            config: RwLock::new(Arc::new(config)),
+            simulator: OnceCell::new(),
+            receipts: ReceiptLog::default(),
+            metrics: Metrics::default(),
+            limits: Limits::default(),
+            ids: IdSource::default(),
+            learned: RwLock::default(),
+            memory,
+            stored_keys: RwLock::default(),
+            had_keys: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            body_memory: BodyMemory::default(),
+        };
+        gateway.read_store().await?;
+        let config = gateway.config();
+        if !config.serve.listen.ip().is_loopback() && gateway.keys(&config).is_empty() {
+            return Err(no_keys(config.serve.listen));
+        }
+        Ok(gateway)
+    }
+
+    /// Reads keys and learned repairs from the store.
+    async fn read_store(&self) -> Result<(), HintedError> {
+        let failed = |error: StoreError| HintedError::new(error.to_string());
+        let rows = self.memory.client_keys().await.map_err(failed)?;
+        let keys: Vec<Arc<ServeKey>> = rows.iter().filter_map(key_admin::stored_key).map(Arc::new).collect();
+        if !rows.is_empty() {
+            self.had_keys.store(true, Ordering::Relaxed);
+        }
+        *self.stored_keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        let learned = self.memory.learned(now()).await.map_err(failed)?;
+        self.learned.write().unwrap_or_else(PoisonError::into_inner).extend(learned);
+        self.memory.refresh_tenants().await.map_err(failed)
+    }
+
+    /// Keeps up with the store: keys that other processes add or revoke, and rows that expire. Runs until it is
+    /// dropped.
+    pub async fn follow_store(&self) {
+        let mut known = self.memory.revision().await.ok();
+        let mut expired = Instant::now();
+        loop {
+            tokio::time::sleep(STORE_POLL).await;
+            let revision = self.memory.revision().await.ok();
+            if revision.is_some() && revision != known && self.read_store().await.is_ok() {
+                known = revision;
+            }
+            if expired.elapsed() > EXPIRE_EVERY {
+                expired = Instant::now();
+                if let Err(error) = self.memory.expire(now()).await {
+                    log::write(LogLevel::Warn, || error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Waits until everything is stored.
+    pub async fn flush(&self) {
+        self.memory.flush().await;
+    }
+
+    /// What an endpoint is known to need.
+    pub(crate) fn learned_repairs(&self, target: &Target) -> Vec<AppliedRepair> {
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        learned.of(&target.endpoint.repair_key()).to_vec()
+    }
+
+    /// Remembers what an endpoint needs, here and in the store.
+    pub(crate) fn learn(self: &Arc<Gateway>, target: &Target, repairs: Vec<AppliedRepair>) {
+        if repairs.is_empty() {
+            return;
+        }
+        let new: Vec<LearnedRepair> = {
+            let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+            let known: Vec<LearnedRepair> = learned.lasting().collect();
+            for repair in repairs {
+                learned.learn(&target.endpoint.repair_key(), repair);
+            }
+            learned.lasting().filter(|repair| !known.contains(repair)).collect()
+        };
+        // An endpoint with another URL in every run is not stored.
+        if !new.is_empty() && target.endpoint.origin_url.is_some() {
+            let gateway = Arc::clone(self);
+            tokio::spawn(async move {
+                if let Err(error) = gateway.memory.learn(&new, now()).await {
+                    log::write(LogLevel::Warn, || error.to_string());
+                }
+            });
+        }
+    }
+
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the config again. A broken one is refused and the old one stays; so do the addresses, which need a
+    /// restart.
+    pub fn reload(&self) -> Result<(), HintedError> {
+        let config = Config::load(&self.options)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        Ok(())
+    }
+
+    /// From now on, new requests are refused.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    fn keys(&self, config: &Config) -> Vec<Arc<ServeKey>> {
+        let stored = self.stored_keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys: Vec<Arc<ServeKey>> =
+            config.serve.keys.iter().cloned().map(Arc::new).chain(stored.iter().cloned()).collect();
+        if !keys.is_empty() {
+            self.had_keys.store(true, Ordering::Relaxed);
+        }
+        keys
+    }
+
+    pub(crate) fn exchange(&self, config: &Config, target: &Target) -> Exchange {
+        Exchange {
+            dialects: Arc::clone(&config.dialects),
+            http: config.http.clone(),
+            redactor: target.redactor.clone(),
+        }
+    }
+
+    /// Answers a request. `local` is the address that the client connected to.
+    pub async fn respond(self: &Arc<Gateway>, request: Request<Body>, local: IpAddr) -> GatewayResponse {
+        let id = self.ids.request_id();
+        let (head, body) = request.into_parts();
+        let query = head.uri.query().unwrap_or("");
+        let hints = RouteHints {
+            query,
+            has_anthropic_version: head.headers.contains_key("anthropic-version"),
+            wants_web_socket: is_web_socket(&head.headers),
+        };
+        let route = Route::of(head.method.as_str(), head.uri.path(), hints);
+        let shape = route.error_shape();
+        let answer = self.answer(&id, route, head, body, local).await;
+        let mut response = answer.unwrap_or_else(|error| {
+            if error.kind == ErrorKind::Unauthorized {
+                log::write(LogLevel::Warn, || format!("{id} refused: {error}"));
+            }
+            error.response(shape)
+        });
+        set_header(&mut response, "aside-request", &id);
+        response
+    }
+
+    async fn answer(
+        self: &Arc<Gateway>,
+        id: &str,
+        route: Route,
+        head: Parts,
+        body: Body,
+        local: IpAddr,
+    ) -> Result<GatewayResponse, GatewayError> {
+        let config = self.config();
+        let authority = head.uri.authority().map(|authority| authority.as_str());
+        let allowed = AllowedHosts { origins: &config.serve.origins, hosts: &config.serve.hosts, local };
+        allowed.check(&head.headers, authority)?;
+        if let Some(response) = self.public_page(&config, &route) {
+            return Ok(response);
+        }
+        let query = head.uri.query().unwrap_or("").to_owned();
+        let keys = self.keys(&config);
+        let access = if !self.had_keys.load(Ordering::Relaxed) && local.is_loopback() {
+            authentication::Access::Open
+        } else {
+            authentication::Access::KeyNeeded
+        };
+        let caller = authentication::authenticate(&head.headers, &query, &keys, access)?;
+        let agent = head.headers.get("user-agent").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let context = RequestContext {
+            gateway: Arc::clone(self),
+            config,
+            id: id.to_owned(),
+            at: now(),
+            began: Instant::now(),
+            caller,
+            client: Client::of(agent.as_deref().unwrap_or_default()),
+            method: head.method.as_str().to_owned(),
+            query,
+            headers: head.headers,
+        };
+        context.route(route, body).await
+    }
+
+    /// Pages that need no key.
+    fn public_page(&self, config: &Config, route: &Route) -> Option<GatewayResponse> {
+        match route {
+            Route::Root => Some(text_response(200, "Ollama is running: aside gateway; see /v1/models\n")),
+            Route::Hello => Some(text_response(200, "")),
+            Route::Alive => Some(text_response(200, "ok\n")),
+            Route::Ready if self.is_draining() => Some(text_response(503, "draining\n")),
+            Route::Ready => Some(text_response(200, format!("ready\nstore: {}\n", self.store_word()))),
+            Route::Metrics if config.serve.metrics.is_none() && config.serve.listen.ip().is_loopback() => {
+                Some(self.metrics_page())
+            }
+            Route::WebSocket => {
+                let error = GatewayError::bad_request("use HTTP; this gateway has no WebSocket");
+                let mut response = error.response(Protocol::OpenaiResponses);
+                *response.status_mut() = axum::http::StatusCode::UPGRADE_REQUIRED;
+                set_header(&mut response, "upgrade", "HTTP/1.1");
+                Some(response)
+            }
+            Route::Generate { .. }
+            | Route::CountTokens { .. }
+            | Route::Models(_)
+            | Route::Model(..)
+            | Route::OllamaModel
+            | Route::OllamaVersion
+            | Route::Response(..)
+            | Route::Pass { .. }
+            | Route::Receipts
+            | Route::Receipt(_)
+            | Route::Metrics
+            | Route::Unknown(_) => None,
+        }
+    }
+
+    pub(crate) fn store_word(&self) -> &'static str {
+        self.memory.health().state.as_str()
+    }
+
+    pub(crate) fn metrics_page(&self) -> GatewayResponse {
+        let health = self.memory.health();
+        let gauges = StoreGauges { is_up: health.state == StoreState::Ok, lag_rows: health.lag_rows };
+        text_response(200, self.metrics.text(gauges))
+    }
+
+    /// Records a finished request.
+    pub(crate) fn record(&self, receipt: &Receipt) {
+        let dialect = receipt.model.dialect.as_deref().unwrap_or("none");
+        self.metrics.request(receipt.client.label, receipt.protocol.as_str(), dialect, receipt.status);
+        let labels = [("client", receipt.client.label), ("dialect", dialect)];
+        self.metrics.add("aside_filler_total", &labels, u64::from(receipt.counts.filler));
+        self.metrics.add("aside_ambiguous_total", &labels, u64::from(receipt.counts.ambiguous));
+        for (evidence, count) in &receipt.losses.restored {
+            let evidence = evidence.to_string();
+            let labels = [("client", receipt.client.label), ("dialect", dialect), ("evidence", evidence.as_str())];
+            self.metrics.add("aside_restored_total", &labels, *count);
+        }
+        for (kind, count) in [("refused", receipt.losses.refused), ("silent", receipt.losses.silent)] {
+            let labels = [("client", receipt.client.label), ("dialect", dialect), ("kind", kind)];
+            self.metrics.add("aside_lost_total", &labels, count);
+        }
+        for attempt in &receipt.upstream {
+            if let Some(rule) = &attempt.rule {
+                self.metrics.add("aside_repairs_total", &[("dialect", dialect), ("rule", rule)], 1);
+            }
+        }
+        if let Some(usage) = receipt.usage {
+            let first = receipt.timing.first_byte.map(|at| at.duration_since(receipt.began).as_secs_f64());
+            self.metrics.reply(dialect, usage, receipt.began.elapsed().as_secs_f64(), first);
+        }
+        log::write(LogLevel::Info, || receipt.log_line());
+        self.receipts.add(receipt);
+        if let Some(tenant) = &receipt.stored_for {
+            self.memory.put_receipt(tenant, receipt.to_row());
+        }
+    }
+}
+
+impl RequestContext {
+    async fn route(self, route: Route, body: Body) -> Result<GatewayResponse, GatewayError> {
+        if self.gateway.is_draining() {
+            return Err(GatewayError::new(ErrorKind::Draining, "this gateway is shutting down; try again"));
+        }
+        match route {
+            Route::Generate { protocol, model, delivery } => self.generate(protocol, model, delivery, body).await,
+            Route::CountTokens { protocol, model } => self.count_tokens(protocol, model, body).await,
+            Route::Models(shape) => Ok(self.model_list(shape).await),
+            Route::Model(shape, name) => self.model_page(shape, &name).await,
+            Route::OllamaModel => self.ollama_model(body).await,
+            Route::OllamaVersion => Ok(value_response(200, &json!({ "version": "0.12.0" }))),
+            Route::Response(action, id) => self.stored_response(action, &id).await,
+            Route::Pass { provider, rest } => self.pass(&provider, &rest, body).await,
+            Route::Receipts => Ok(self.receipt_list().await),
+            Route::Receipt(id) => self.find_receipt(&id).await,
+            Route::Metrics => Ok(self.gateway.metrics_page()),
+            Route::Unknown(_) => {
+                let message = "nothing is served at this path; /pass/PROVIDER/… reaches everything else of a provider";
+                Err(GatewayError::new(ErrorKind::NotFound, message))
+            }
+            Route::Root | Route::Hello | Route::Alive | Route::Ready | Route::WebSocket => Ok(text_response(200, "")),
+        }
+    }
+
+    async fn receipt_list(&self) -> GatewayResponse {
+        let client = self.query.split('&').find_map(|pair| pair.strip_prefix("client=")).map(percent_decode);
+        let mut requests = self.gateway.receipts.list(&self.caller.tenant, client.as_deref());
+        // After a restart, and those of other replicas.
+        if requests.len() < LIST_LENGTH
+            && let Some(tenant) = self.tenant().await
+        {
+            let filter = ReceiptFilter { client, before: None, limit: LIST_LENGTH };
+            let stored = self.gateway.memory.receipts(&tenant, filter).await.unwrap_or_default();
+            let known: HashSet<String> =
+                requests.iter().filter_map(|known| Some(known.get("id")?.as_str()?.to_owned())).collect();
+            requests.extend(stored.iter().filter(|row| !known.contains(&row.id)).map(stored_summary));
+            requests.truncate(LIST_LENGTH);
+        }
+        value_response(200, &json!({ "requests": requests, "next": null }))
+    }
+
+    async fn find_receipt(&self, id: &str) -> Result<GatewayResponse, GatewayError> {
+        if let Some(receipt) = self.gateway.receipts.find(&self.caller.tenant, id) {
+            return Ok(value_response(200, &receipt));
+        }
+        let stored = match self.tenant().await {
+            Some(tenant) => self.gateway.memory.receipt(&tenant, id).await.ok().flatten(),
+            None => None,
+        };
+        let missing = || GatewayError::new(ErrorKind::NotFound, "there is no such receipt; see /aside/requests");
+        stored.map(|row| json_response(200, row.body)).ok_or_else(missing)
+    }
+
+    pub(crate) async fn read(&self, body: Body) -> Result<RequestBody, GatewayError> {
+        read_body(body, &self.headers, self.config.serve.max_body, &self.gateway.body_memory).await
+    }
+
+    /// The targets of a model's name, those that exist and that the caller may use.
+    pub(crate) async fn targets(&self, asked: &str) -> Result<Vec<Arc<Target>>, GatewayError> {
+        let names = self.config.names_for(asked);
+        let (mut targets, mut problem) = (Vec::new(), None);
+        for name in &names {
+            match self.config.target(name, &self.gateway.simulator).await {
+                Ok(target) if self.caller.may_use(asked, &target.name()) => targets.push(target),
+                Ok(_) => {
+                    let message = format!("the key may not use the model `{asked}`");
+                    problem = problem.or(Some(GatewayError::new(ErrorKind::UnknownModel, message)));
+                }
+                Err(error) => problem = problem.or(Some(error)),
+            }
+        }
+        match (targets.is_empty(), problem) {
+            (true, Some(problem)) => Err(problem),
+            (true, None) => Err(GatewayError::new(ErrorKind::UnknownModel, format!("no model is called `{asked}`"))),
+            (false, _) => Ok(targets),
+        }
+    }
+
+    /// A receipt of this request, to be completed.
+    pub(crate) fn receipt(&self, protocol: Protocol, asked: &str) -> Receipt {
+        Receipt {
+            id: self.id.clone(),
+            at: self.at,
+            began: self.began,
+            tenant: self.caller.tenant.clone(),
+            client: self.client.clone(),
+            protocol,
+            model: ReceiptModel { asked: asked.to_owned(), ..ReceiptModel::default() },
+            status: 0,
+            shadow: self.gateway.options.shadow,
+            store: self.gateway.store_word(),
+            upstream: Vec::new(),
+            decisions: Vec::new(),
+            judge_before: Vec::new(),
+            judge_after: Vec::new(),
+            left_out: Vec::new(),
+            counts: RepairCounts::default(),
+            losses: LossCounts::default(),
+            stored_for: None,
+            usage: None,
+            timing: Timing::default(),
+        }
+    }
+
+    /// What the client sets by the header `aside-set`.
+    pub(crate) fn wanted_settings(&self) -> Vec<String> {
+        let values = self.headers.get_all("aside-set").iter().filter_map(|value| value.to_str().ok());
+        values
+            .flat_map(|value| value.split(';'))
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect()
+    }
+}
+
+fn is_web_socket(headers: &HeaderMap) -> bool {
+    headers.get("upgrade").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// The time now. A clock before 1970 counts as 1970.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

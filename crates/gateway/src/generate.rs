@@ -1,0 +1,185 @@
+//! One request for a reply: finds the model, tries its targets in order, and sends
+//! the request as it is or translated.
+
+use std::sync::Arc;
+
+use aside_core::json_text::short_members;
+use aside_core::protocol::Protocol;
+use aside_core::rules::AppliedRepair;
+use aside_core::settings::Settings;
+use axum::body::Body;
+
+use crate::config::Target;
+use crate::error_response::{GatewayError, GatewayResponse, set_header};
+use crate::gateway::RequestContext;
+use crate::recall::ReadRequest;
+use crate::receipt::Receipt;
+use crate::request_body::RequestBody;
+use crate::route::ReplyDelivery;
+
+/// The longest JSON value considered when looking for a switch.
+const MAX_SWITCH_BYTES: usize = 64 << 10;
+
+/// A request that is ready to be sent to one target.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) context: Arc<RequestContext>,
+    pub(crate) target: Arc<Target>,
+    /// The client's.
+    pub(crate) protocol: Protocol,
+    pub(crate) delivery: ReplyDelivery,
+    /// The model's name as the client wrote it.
+    pub(crate) asked: Arc<str>,
+    pub(crate) body: Arc<RequestBody>,
+    pub(crate) settings: Arc<Settings>,
+    /// What this endpoint is known to need, or was found to need a moment ago.
+    pub(crate) repairs: Vec<AppliedRepair>,
+    /// None if the body is not a request of its protocol.
+    pub(crate) read: Option<Arc<ReadRequest>>,
+}
+
+/// The result of an attempt.
+pub(crate) enum Attempted {
+    /// The answer for the client, good or bad.
+    Answered(GatewayResponse),
+    /// The target failed before its first byte; another may do better.
+    Failed(Box<FailedAttempt>),
+}
+
+pub(crate) struct FailedAttempt {
+    pub(crate) response: GatewayResponse,
+    pub(crate) receipt: Receipt,
+}
+
+impl Attempted {
+    pub(crate) fn failed(response: GatewayResponse, receipt: Receipt) -> Attempted {
+        Attempted::Failed(Box::new(FailedAttempt { response, receipt }))
+    }
+}
+
+impl RequestContext {
+    pub(crate) async fn generate(
+        self,
+        protocol: Protocol,
+        model: Option<String>,
+        delivery: ReplyDelivery,
+        body: Body,
+    ) -> Result<GatewayResponse, GatewayError> {
+        if let Some(key) = &self.caller.key {
+            self.gateway.limits.admit(key, self.at.0 / 1000)?;
+        }
+        let body = Arc::new(self.read(body).await?);
+        let members = short_members(&body.text, &["model", "stream"], MAX_SWITCH_BYTES)
+            .map_err(|error| GatewayError::bad_request(format!("the body is {error}")))?;
+        let in_body = || members.get("model")?.as_str().map(str::to_owned);
+        let Some(asked) = model.or_else(in_body) else {
+            return Err(GatewayError::bad_request("no model is named; see /v1/models"));
+        };
+        let delivery = match (delivery, members.get("stream").and_then(serde_json::Value::as_bool)) {
+            (ReplyDelivery::AsAsked, Some(true)) => ReplyDelivery::Streamed,
+            (ReplyDelivery::AsAsked, None) if protocol == Protocol::Ollama => ReplyDelivery::Streamed,
+            (ReplyDelivery::AsAsked, _) => ReplyDelivery::Whole,
+            (by_path, _) => by_path,
+        };
+        let mut receipt = self.receipt(protocol, &asked);
+        let targets = match self.targets(&asked).await {
+            Ok(targets) => targets,
+            Err(error) => {
+                receipt.status = error.kind.status();
+                self.gateway.record(&receipt);
+                return Err(error);
+            }
+        };
+        let context = Arc::new(self);
+        let asked: Arc<str> = asked.into();
+        let n_targets = targets.len();
+        for (at, target) in targets.into_iter().enumerate() {
+            let call = Call::new(&context, target, protocol, delivery, &asked, &body).await?;
+            receipt.set_target(&call.target);
+            if let Some(read) = &call.read {
+                receipt.note_recalled(read, context.changes());
+            }
+            match call.attempt(receipt).await {
+                Attempted::Answered(response) => return Ok(response),
+                Attempted::Failed(failed) if at + 1 == n_targets => {
+                    context.gateway.record(&failed.receipt);
+                    return Ok(failed.response);
+                }
+                Attempted::Failed(failed) => receipt = failed.receipt,
+            }
+        }
+        Err(GatewayError::bad_request("the model has no target"))
+    }
+}
+
+impl Receipt {
+    fn set_target(&mut self, target: &Target) {
+        self.model.resolved = Some(target.name());
+        self.model.provider = Some(target.endpoint.provider.clone());
+        self.model.dialect = Some(target.endpoint.dialect.id.clone());
+    }
+}
+
+impl Call {
+    async fn new(
+        context: &Arc<RequestContext>,
+        target: Arc<Target>,
+        protocol: Protocol,
+        delivery: ReplyDelivery,
+        asked: &Arc<str>,
+        body: &Arc<RequestBody>,
+    ) -> Result<Call, GatewayError> {
+        let settings = context.config.settings_for(&target, &context.wanted_settings())?;
+        let is_same = target.protocol() == protocol;
+        let read = match context.recall(protocol, &target, &settings, &body.text).await {
+            Ok(read) => Some(Arc::new(read)),
+            // The provider of the same protocol says it better.
+            Err(_) if is_same => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Call {
+            repairs: context.gateway.learned_repairs(&target),
+            read,
+            context: Arc::clone(context),
+            target,
+            protocol,
+            delivery,
+            asked: Arc::clone(asked),
+            body: Arc::clone(body),
+            settings: Arc::new(settings),
+        })
+    }
+
+    /// Sends the client's own bytes if the provider speaks its protocol and nothing needs to change.
+    async fn attempt(self, receipt: Receipt) -> Attempted {
+        let changes = !self.repairs.is_empty() || !self.context.wanted_settings().is_empty();
+        if self.is_same_protocol() && !changes {
+            self.pass_through(receipt).await
+        } else {
+            self.translate(receipt).await
+        }
+    }
+
+    pub(crate) fn is_same_protocol(&self) -> bool {
+        self.target.protocol() == self.protocol
+    }
+
+    /// An error of the gateway, as the answer to this call.
+    pub(crate) fn error(&self, error: &GatewayError, mut receipt: Receipt) -> Attempted {
+        receipt.status = error.kind.status();
+        let mut response = error.response(self.protocol);
+        set_header(&mut response, "aside-repaired", &receipt.counts.to_string());
+        Attempted::failed(response, receipt)
+    }
+
+    /// The same for an error that another target would have too.
+    pub(crate) fn final_error(&self, error: &GatewayError, receipt: Receipt) -> Attempted {
+        match self.error(error, receipt) {
+            Attempted::Failed(failed) => {
+                self.context.gateway.record(&failed.receipt);
+                Attempted::Answered(failed.response)
+            }
+            answered @ Attempted::Answered(_) => answered,
+        }
+    }
+}

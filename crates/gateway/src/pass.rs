@@ -1,0 +1,110 @@
+//! Everything of a provider that the gateway does not understand: bytes in, bytes
+//! out, with the provider's key.
+
+use aside_core::wire::{Destination, http_get};
+use aside_engine::http::ForwardedRequest;
+use axum::body::Body;
+use bytes::Bytes;
+
+use crate::error_response::{ErrorKind, GatewayError, GatewayResponse};
+use crate::gateway::RequestContext;
+use crate::relay::{RelayFraming, relay};
+use crate::request_body::read_bytes;
+use crate::route::ResponseAction;
+use crate::same_protocol::{forwarded_headers, reply_headers, with_query};
+
+/// The ends of paths that are served elsewhere, and where.
+const SERVED: [(&str, &str); 6] = [
+    ("/chat/completions", "/v1/chat/completions"),
+    ("/responses", "/v1/responses"),
+    ("/messages", "/v1/messages"),
+    (":generateContent", "/v1beta/models/MODEL:generateContent"),
+    (":streamGenerateContent", "/v1beta/models/MODEL:streamGenerateContent"),
+    ("/api/chat", "/api/chat"),
+];
+
+impl RequestContext {
+    pub(crate) async fn pass(&self, provider: &str, rest: &str, body: Body) -> Result<GatewayResponse, GatewayError> {
+        if let Some((_, served)) = SERVED.iter().find(|(end, _)| rest.ends_with(end)) {
+            let message = format!("replies are not served below /pass; use {served}");
+            return Err(GatewayError::new(ErrorKind::NotFound, message));
+        }
+        if !self.caller.may_pass_to(provider) {
+            let message = format!("the key has no pass = [\"{provider}\"]");
+            return Err(GatewayError::new(ErrorKind::NotFound, message));
+        }
+        let target = self.config.target(&format!("{provider}/*"), &self.gateway.simulator).await?;
+        let endpoint = &target.endpoint;
+        let root = root_of(&endpoint.base_url).ok_or_else(|| GatewayError::bad_request("the provider has no URL"))?;
+        let to = Destination {
+            base_url: root,
+            access: &endpoint.access,
+            key: endpoint.key.as_ref().map(|key| key.expose()),
+            headers: &endpoint.headers,
+            extra_body: &endpoint.extra_body,
+        };
+        let (url, own) = http_get(&with_query(rest, &self.query), &to);
+        let mut headers = forwarded_headers(&self.headers);
+        headers.retain(|(name, _)| !own.iter().any(|(known, _)| known == name));
+        headers.extend(own);
+        if let Some(encoding) = self.headers.get("content-encoding").and_then(|value| value.to_str().ok()) {
+            headers.push(("content-encoding".to_owned(), encoding.to_owned()));
+        }
+        let bytes = read_bytes(body, &self.headers, self.config.serve.max_body).await?;
+        let request = ForwardedRequest { method: &self.method, url: &url, headers: &headers, body: Bytes::from(bytes) };
+        let failed = |error: aside_engine::http::CallError| {
+            let what = target.redactor.clean(&error.to_string()).into_owned();
+            GatewayError::new(ErrorKind::UpstreamUnreachable, what)
+        };
+        let mut reply = self.config.http.forward(request).await.map_err(failed)?;
+        let (mut relay, body) = relay(RelayFraming::Plain);
+        let mut answer = GatewayResponse::new(body);
+        *answer.status_mut() = reply.status().try_into().unwrap_or(axum::http::StatusCode::BAD_GATEWAY);
+        answer.headers_mut().extend(reply_headers(&reply));
+        let http = self.config.http.clone();
+        let keep_alive = self.config.serve.keep_alive;
+        tokio::spawn(async move {
+            loop {
+                match relay.wait_for(reply.next_bytes(&http), keep_alive).await {
+                    Ok(Ok(Some(bytes))) => {
+                        if relay.send(bytes).await.is_err() {
+                            return;
+                        }
+                    }
+                    Ok(Ok(None)) | Err(_) => return,
+                    Ok(Err(error)) => return relay.abort(&error.what).await,
+                }
+            }
+        });
+        Ok(answer)
+    }
+
+    /// Responses that a provider or the gateway stored.
+    pub(crate) async fn stored_response(
+        &self,
+        action: ResponseAction,
+        id: &str,
+    ) -> Result<GatewayResponse, GatewayError> {
+        let _ = action;
+        Err(GatewayError::new(ErrorKind::NotFound, format!("Response with id '{id}' not found.")))
+    }
+}
+
+/// Scheme, host and port of a URL.
+fn root_of(url: &str) -> Option<&str> {
+    let start = url.find("://")? + 3;
+    let end = url.get(start..)?.find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    url.get(..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g4_a_pass_path_starts_at_the_host() {
+        assert_eq!(root_of("https://api.example:8443/v1?x=1"), Some("https://api.example:8443"));
+        assert_eq!(root_of("http://127.0.0.1:1"), Some("http://127.0.0.1:1"));
+        assert_eq!(root_of("nothing"), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! What was done to a request, for the client's user: a receipt without any text of
+//! the conversation.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use aside_core::block::Time;
+use aside_core::event::Usage;
+use aside_core::protocol::Protocol;
+use aside_core::rules::{BrokenRule, LeftOut};
+use aside_core::wire::Encoded;
+use aside_memory::{ReceiptRow, RepairCounts, Tenant, decisions};
+use aside_session::times::rfc3339;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::recall::{Changes, LossCounts, ReadRequest};
+
+/// How many receipts are kept in memory.
+const MAX_RECEIPTS: usize = 10_000;
+
+/// How many receipts a list contains.
+pub(crate) const LIST_LENGTH: usize = 100;
+
+/// How many decisions and broken rules a receipt contains.
+const MAX_ROWS: usize = 1000;
+
+/// The longest text of a client in a receipt.
+const MAX_TEXT_CHARS: usize = 200;
+
+/// The model of a request: its name as the client wrote it, and what it stands for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReceiptModel {
+    pub(crate) asked: String,
+    pub(crate) resolved: Option<String>,
+    pub(crate) provider: Option<String>,
+    pub(crate) dialect: Option<String>,
+}
+
+/// One attempt to get an answer from a provider.
+#[derive(Debug, Clone)]
+pub(crate) struct UpstreamAttempt {
+    /// None if there was no answer.
+    pub(crate) status: Option<u16>,
+    pub(crate) ms: u64,
+    /// The repair that was made because of this answer.
+    pub(crate) rule: Option<String>,
+}
+
+/// When the first parts of a reply arrived.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timing {
+    pub(crate) first_byte: Option<Instant>,
+    pub(crate) first_thought: Option<Instant>,
+    pub(crate) first_answer: Option<Instant>,
+}
+
+/// The record of one request, complete once the reply has ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Receipt {
+    pub(crate) id: String,
+    pub(crate) at: Time,
+    pub(crate) began: Instant,
+    pub(crate) tenant: String,
+    pub(crate) client: Client,
+    pub(crate) protocol: Protocol,
+    pub(crate) model: ReceiptModel,
+    pub(crate) status: u16,
+    pub(crate) shadow: bool,
+    pub(crate) store: &'static str,
+    pub(crate) upstream: Vec<UpstreamAttempt>,
+    pub(crate) decisions: Vec<Value>,
+    pub(crate) judge_before: Vec<Value>,
+    pub(crate) judge_after: Vec<Value>,
+    pub(crate) left_out: Vec<Value>,
+    pub(crate) counts: RepairCounts,
+    pub(crate) losses: LossCounts,
+    /// Whose receipts it is stored with. None if the store does not answer.
+    pub(crate) stored_for: Option<Arc<Tenant>>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) timing: Timing,
+}
+
+impl Receipt {
+    fn set_left_out(&mut self, left_out: &[LeftOut]) {
+        let row = |loss: &LeftOut| json!({ "path": loss.path, "why": loss.reason.to_string() });
+        self.left_out = left_out.iter().take(MAX_ROWS).map(row).collect();
+    }
+
+    /// Notes what an encoded request contains, and why.
+    pub(crate) fn note_encoded(&mut self, read: &ReadRequest, encoded: &Encoded) {
+        let messages = read.messages(Changes::Allowed);
+        if let Some(recalled) = &read.recalled {
+            let refused = self.counts.refused;
+            self.counts = recalled.restored.counts().with_encoded(&messages, encoded);
+            self.counts.refused = refused;
+            let rows = decisions(&recalled.restored, &messages, encoded);
+            let rows = rows.iter().take(MAX_ROWS).filter_map(|row| serde_json::to_value(row).ok());
+            self.decisions = rows.collect();
+        } else {
+            self.counts = RepairCounts::default().with_encoded(&messages, encoded);
+        }
+        self.set_left_out(&encoded.left_out);
+    }
+
+    /// The members that every list entry has.
+    fn summary(&self) -> Value {
+        let Client { name, version, .. } = &self.client;
+        let ReceiptModel { asked, resolved, provider, dialect } = &self.model;
+        json!({
+            "id": self.id,
+            "at": rfc3339(self.at),
+            "client": { "name": name, "version": version, "protocol": self.protocol.as_str() },
+            "model": { "asked": short(asked), "resolved": resolved, "provider": provider, "dialect": dialect },
+            "status": self.status,
+            "repaired": self.counts.to_string(),
+        })
+    }
+
+    /// The whole receipt.
+    pub(crate) fn to_json(&self) -> Value {
+        let since = |at: Option<Instant>| at.map(|at| milliseconds(at.duration_since(self.began)));
+        let usage = self.usage.map(|usage| {
+            json!({
+                "input": usage.input,
+                "output": usage.output,
+                "reasoning": usage.reasoning,
+                "cached": usage.cached,
+                "cacheWrite": usage.cache_write,
+            })
+        });
+        let attempt =
+            |attempt: &UpstreamAttempt| json!({ "status": attempt.status, "ms": attempt.ms, "rule": attempt.rule });
+        let rest = json!({
+            "tenant": self.tenant,
+            "shadow": self.shadow,
+            "store": self.store,
+            "upstream": self.upstream.iter().map(attempt).collect::<Vec<_>>(),
+            "decisions": self.decisions,
+            "judge": { "before": self.judge_before, "after": self.judge_after },
+            "leftOut": self.left_out,
+            "usage": usage,
+            "timing": {
+                "firstByteMs": since(self.timing.first_byte),
+                "firstThoughtMs": since(self.timing.first_thought),
+                "firstAnswerMs": since(self.timing.first_answer),
+                "totalMs": milliseconds(self.began.elapsed()),
+            },
+        });
+        let mut receipt = self.summary();
+        if let (Value::Object(receipt), Value::Object(rest)) = (&mut receipt, rest) {
+            receipt.extend(rest);
+        }
+        receipt
+    }
+
+    /// The receipt as it is stored.
+    pub(crate) fn to_row(&self) -> ReceiptRow {
+        ReceiptRow {
+            id: self.id.clone(),
+            at: self.at,
+            client: self.client.name.clone(),
+            model: short(&self.model.asked),
+            status: self.status,
+            repaired: self.counts.to_string(),
+            body: self.to_json().to_string(),
+        }
+    }
+
+    /// One line for the log: nothing of the conversation.
+    pub(crate) fn log_line(&self) -> String {
+        let resolved = self.model.resolved.as_deref().unwrap_or("no model");
+        let client = if self.client.name.is_empty() { "unknown client" } else { &self.client.name };
+        format!(
+            "{} {} {client} {} {resolved}: {}; {}; {} ms",
+            self.id,
+            self.status,
+            self.protocol,
+            self.tenant,
+            self.counts,
+            milliseconds(self.began.elapsed())
+        )
+    }
+}
+
+/// The rules that a body breaks, for a receipt.
+pub(crate) fn broken_rules(broken: &[BrokenRule]) -> Vec<Value> {
+    let row = |rule: &BrokenRule| json!({ "rule": rule.rule, "path": rule.path, "message": rule.message });
+    broken.iter().take(MAX_ROWS).map(row).collect()
+}
+
+/// An entry of a list, from the store.
+pub(crate) fn stored_summary(row: &ReceiptRow) -> Value {
+    json!({
+        "id": row.id,
+        "at": rfc3339(row.at),
+        "client": { "name": row.client },
+        "model": { "asked": row.model },
+        "status": row.status,
+        "repaired": row.repaired,
+    })
+}
+
+fn milliseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(MAX_TEXT_CHARS).collect()
+}
+
+/// The newest receipts of all tenants.
+#[derive(Debug, Default)]
+pub(crate) struct ReceiptLog(Mutex<VecDeque<StoredReceipt>>);
+
+#[derive(Debug)]
+struct StoredReceipt {
+    id: String,
+    tenant: String,
+    client: String,
+    summary: Value,
+    whole: Value,
+}
+
+impl ReceiptLog {
+    pub(crate) fn add(&self, receipt: &Receipt) {
+        let mut receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if receipts.len() >= MAX_RECEIPTS {
+            receipts.pop_front();
+        }
+        receipts.push_back(StoredReceipt {
+            id: receipt.id.clone(),
+            tenant: receipt.tenant.clone(),
+            client: receipt.client.name.clone(),
+            summary: receipt.summary(),
+            whole: receipt.to_json(),
+        });
+    }
+
+    pub(crate) fn find(&self, tenant: &str, id: &str) -> Option<Value> {
+        let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = receipts.iter().rev().find(|receipt| receipt.id == id && receipt.tenant == tenant);
+        found.map(|receipt| receipt.whole.clone())
+    }
+
+    /// The newest of a tenant, of one client or of all.
+    pub(crate) fn list(&self, tenant: &str, client: Option<&str>) -> Vec<Value> {
+        let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits =
+            |receipt: &&StoredReceipt| receipt.tenant == tenant && client.is_none_or(|client| receipt.client == client);
+        receipts.iter().rev().filter(fits).take(LIST_LENGTH).map(|receipt| receipt.summary.clone()).collect()
+    }
+}

@@ -1,0 +1,158 @@
+//! Sends a reply to a client while it arrives: bounded buffers, signs of life, and
+//! the end of the reply held back until it is recorded.
+
+use std::io;
+use std::time::Duration;
+
+use aside_core::protocol::Protocol;
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::sync::mpsc;
+
+/// How many chunks may wait for a slow client. A chunk has at most 64 KiB.
+const MAX_WAITING: usize = 4;
+
+/// The client closed its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClientGone;
+
+/// The sending side of a reply.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    chunks: mpsc::Sender<io::Result<Bytes>>,
+    framing: RelayFraming,
+    /// The last byte sent was the end of a frame.
+    between_frames: bool,
+}
+
+/// How the parts of a reply are separated, and so where a sign of life may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RelayFraming {
+    /// Events; Anthropic's clients expect its ping.
+    Events { ping: bool },
+    /// Lines or one body, which can contain nothing else.
+    Plain,
+}
+
+impl RelayFraming {
+    pub(crate) fn of(protocol: Protocol, content_type: &str) -> RelayFraming {
+        match content_type.starts_with("text/event-stream") {
+            true => RelayFraming::Events { ping: protocol == Protocol::Anthropic },
+            false => RelayFraming::Plain,
+        }
+    }
+
+    fn sign_of_life(self) -> Option<&'static [u8]> {
+        match self {
+            RelayFraming::Events { ping: true } => Some(b"event: ping\ndata: {\"type\": \"ping\"}\n\n"),
+            RelayFraming::Events { ping: false } => Some(b": keep-alive\n\n"),
+            RelayFraming::Plain => None,
+        }
+    }
+}
+
+/// A body, and the relay that feeds it.
+pub(crate) fn relay(framing: RelayFraming) -> (Relay, Body) {
+    let (chunks, received) = mpsc::channel(MAX_WAITING);
+    let body = stream::unfold(received, |mut received: mpsc::Receiver<io::Result<Bytes>>| async {
+        received.recv().await.map(|chunk| (chunk, received))
+    });
+    (Relay { chunks, framing, between_frames: true }, Body::from_stream(body))
+}
+
+impl Relay {
+    /// Sends bytes, and waits while the client is slow.
+    pub(crate) async fn send(&mut self, bytes: Bytes) -> Result<(), ClientGone> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.between_frames = bytes.ends_with(b"\n\n") || bytes.ends_with(b"\r\n\r\n");
+        self.chunks.send(Ok(bytes)).await.map_err(|_| ClientGone)
+    }
+
+    /// Breaks the connection, as the provider did.
+    pub(crate) async fn abort(&mut self, why: &str) {
+        // A client that is gone needs no abort.
+        let _gone = self.chunks.send(Err(io::Error::other(why.to_owned()))).await;
+    }
+
+    /// Tells a silent stream's client that the gateway is there, if that is possible now.
+    pub(crate) async fn sign_of_life(&mut self) -> Result<(), ClientGone> {
+        match self.framing.sign_of_life().filter(|_| self.between_frames) {
+            Some(bytes) => self.chunks.send(Ok(Bytes::from_static(bytes))).await.map_err(|_| ClientGone),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the client is gone.
+    pub(crate) async fn closed(&self) {
+        self.chunks.closed().await;
+    }
+
+    /// Waits for `work`, with signs of life in between.
+    pub(crate) async fn wait_for<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        keep_alive: Duration,
+    ) -> Result<T, ClientGone> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                () = self.chunks.closed() => return Err(ClientGone),
+                () = tokio::time::sleep(keep_alive) => self.sign_of_life().await?,
+            }
+        }
+    }
+}
+
+/// Where the last frame of a reply begins in a chunk, if the chunk seems to have it. A wrong guess only delays
+/// the rest of the chunk until the next one arrives.
+pub(crate) fn terminal_frame(protocol: Protocol, chunk: &[u8]) -> Option<usize> {
+    let markers: &[&[u8]] = match protocol {
+        Protocol::OpenaiChat => &[b"data: [DONE]", b"data:[DONE]"],
+        Protocol::OpenaiResponses => &[b"response.completed", b"response.incomplete", b"response.failed"],
+        Protocol::Anthropic => &[b"message_stop"],
+        Protocol::Gemini => &[b"\"finishReason\""],
+        Protocol::Ollama => &[b"\"done\":true", b"\"done\": true"],
+        Protocol::Bedrock => &[b"messageStop"],
+        Protocol::Cohere => &[b"message-end"],
+    };
+    let at = markers.iter().filter_map(|marker| find(chunk, marker)).min()?;
+    let before = chunk.get(..at)?;
+    // The frame begins after the last empty line before the marker, or after the last line.
+    let separator: &[u8] = if protocol == Protocol::Ollama { b"\n" } else { b"\n\n" };
+    Some(rfind(before, separator).map_or(0, |found| found + separator.len()))
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    memchr::memmem::find(bytes, wanted)
+}
+
+fn rfind(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    memchr::memmem::rfind(bytes, wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g7_the_last_frame_is_found_in_a_chunk() {
+        #[rustfmt::skip]
+        let cases: [(&str, Protocol, &str, Option<&str>); 6] = [
+            ("chat",      Protocol::OpenaiChat, "data: {}\n\ndata: [DONE]\n\n", Some("data: [DONE]\n\n")),
+            ("messages",  Protocol::Anthropic, "event: a\ndata: {}\n\nevent: message_stop\ndata: {}\n\n", Some("event: message_stop\ndata: {}\n\n")),
+            ("ollama",    Protocol::Ollama, "{\"done\":false}\n{\"done\":true}\n", Some("{\"done\":true}\n")),
+            ("alone",     Protocol::OpenaiChat, "data: [DONE]\n\n", Some("data: [DONE]\n\n")),
+            ("none",      Protocol::OpenaiChat, "data: {}\n\n", None),
+            ("responses", Protocol::OpenaiResponses, "x\n\nevent: response.completed\n\n", Some("event: response.completed\n\n")),
+        ];
+        for (name, protocol, chunk, expected) in cases {
+            let at = terminal_frame(protocol, chunk.as_bytes());
+            assert_eq!(at.and_then(|at| chunk.get(at..)), expected, "{name}");
+        }
+    }
+}

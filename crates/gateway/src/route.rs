@@ -1,0 +1,278 @@
+//! Which path belongs to which protocol.
+
+use aside_core::protocol::Protocol;
+
+/// The target of a request, from its method and path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    Generate {
+        protocol: Protocol,
+        /// Set if the path names the model.
+        model: Option<String>,
+        delivery: ReplyDelivery,
+    },
+    CountTokens {
+        protocol: Protocol,
+        model: Option<String>,
+    },
+    Models(ListShape),
+    Model(ListShape, String),
+    /// The body names the model.
+    OllamaModel,
+    OllamaVersion,
+    Response(ResponseAction, String),
+    /// A WebSocket, which clients replace with HTTP after a 426.
+    WebSocket,
+    /// Anything else of a provider, as it is.
+    Pass {
+        provider: String,
+        rest: String,
+    },
+    Receipts,
+    Receipt(String),
+    Alive,
+    Ready,
+    Metrics,
+    /// `GET /`, which Ollama's clients send first.
+    Root,
+    /// `HEAD /api/hello`
+    Hello,
+    Unknown(Protocol),
+}
+
+/// How the reply is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReplyDelivery {
+    /// The body decides.
+    AsAsked,
+    Streamed,
+    Whole,
+    /// One body: a list with the whole reply as its only element.
+    WholeInList,
+}
+
+/// The formats of model lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListShape {
+    Openai,
+    Anthropic,
+    Gemini,
+    Ollama,
+    Codex,
+}
+
+/// What to do with a stored response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResponseAction {
+    Fetch,
+    FetchInput,
+    Delete,
+    Cancel,
+}
+
+/// What a route depends on besides method and path.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RouteHints<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) has_anthropic_version: bool,
+    pub(crate) wants_web_socket: bool,
+}
+
+impl Route {
+    pub(crate) fn of(method: &str, path: &str, hints: RouteHints<'_>) -> Route {
+        let path = percent_decode(path);
+        let path = path.trim_end_matches('/');
+        let found = match method {
+            _ if path.starts_with("/pass/") => pass(path),
+            "GET" | "HEAD" if hints.wants_web_socket && path == "/v1/responses" => Some(Route::WebSocket),
+            "GET" | "HEAD" => get(path, hints),
+            "POST" => post(path, hints),
+            "DELETE" => stored_response(path).map(|id| Route::Response(ResponseAction::Delete, id)),
+            _ => None,
+        };
+        found.unwrap_or(Route::Unknown(error_shape(path, hints)))
+    }
+
+    /// The protocol whose error format the client understands.
+    pub(crate) fn error_shape(&self) -> Protocol {
+        match self {
+            Route::Generate { protocol, .. } | Route::CountTokens { protocol, .. } | Route::Unknown(protocol) => {
+                *protocol
+            }
+            Route::Models(shape) | Route::Model(shape, _) => match shape {
+                ListShape::Openai | ListShape::Codex => Protocol::OpenaiChat,
+                ListShape::Anthropic => Protocol::Anthropic,
+                ListShape::Gemini => Protocol::Gemini,
+                ListShape::Ollama => Protocol::Ollama,
+            },
+            Route::OllamaModel | Route::OllamaVersion => Protocol::Ollama,
+            Route::Response(..) | Route::WebSocket => Protocol::OpenaiResponses,
+            Route::Pass { .. }
+            | Route::Receipts
+            | Route::Receipt(_)
+            | Route::Alive
+            | Route::Ready
+            | Route::Metrics
+            | Route::Root
+            | Route::Hello => Protocol::OpenaiChat,
+        }
+    }
+}
+
+fn error_shape(path: &str, hints: RouteHints<'_>) -> Protocol {
+    match () {
+        () if path.starts_with("/v1/messages") || hints.has_anthropic_version => Protocol::Anthropic,
+        () if path.starts_with("/v1beta/") => Protocol::Gemini,
+        () if path.starts_with("/api/") => Protocol::Ollama,
+        () if path.starts_with("/v1/responses") => Protocol::OpenaiResponses,
+        () => Protocol::OpenaiChat,
+    }
+}
+
+fn get(path: &str, hints: RouteHints<'_>) -> Option<Route> {
+    let v1_shape = match () {
+        () if hints.has_anthropic_version => ListShape::Anthropic,
+        () if hints.query.split('&').any(|pair| pair.starts_with("client_version=")) => ListShape::Codex,
+        () => ListShape::Openai,
+    };
+    match path {
+        "" => Some(Route::Root),
+        "/healthz" => Some(Route::Alive),
+        "/readyz" => Some(Route::Ready),
+        "/metrics" => Some(Route::Metrics),
+        "/aside/requests" => Some(Route::Receipts),
+        "/v1/models" => Some(Route::Models(v1_shape)),
+        "/v1beta/models" => Some(Route::Models(ListShape::Gemini)),
+        "/api/tags" | "/api/ps" => Some(Route::Models(ListShape::Ollama)),
+        "/api/version" => Some(Route::OllamaVersion),
+        "/api/hello" => Some(Route::Hello),
+        _ => {
+            let named = |prefix: &str| path.strip_prefix(prefix).map(str::to_owned);
+            let receipt = named("/aside/requests/").map(Route::Receipt);
+            let gemini = || named("/v1beta/models/").map(|name| Route::Model(ListShape::Gemini, name));
+            let openai = || named("/v1/models/").map(|name| Route::Model(v1_shape, name));
+            let input = || {
+                let id = stored_response(path.strip_suffix("/input_items")?)?;
+                Some(Route::Response(ResponseAction::FetchInput, id))
+            };
+            let whole = || stored_response(path).map(|id| Route::Response(ResponseAction::Fetch, id));
+            receipt.or_else(gemini).or_else(openai).or_else(input).or_else(whole)
+        }
+    }
+}
+
+fn post(path: &str, hints: RouteHints<'_>) -> Option<Route> {
+    let generate = |protocol| Some(Route::Generate { protocol, model: None, delivery: ReplyDelivery::AsAsked });
+    match path {
+        "/v1/chat/completions" => generate(Protocol::OpenaiChat),
+        "/v1/responses" => generate(Protocol::OpenaiResponses),
+        "/v1/messages" => generate(Protocol::Anthropic),
+        "/api/chat" => generate(Protocol::Ollama),
+        "/v1/messages/count_tokens" => Some(Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
+        "/api/show" => Some(Route::OllamaModel),
+        _ => {
+            let cancelled = path.strip_suffix("/cancel").and_then(stored_response);
+            let cancel = cancelled.map(|id| Route::Response(ResponseAction::Cancel, id));
+            cancel.or_else(|| gemini_verb(path, hints))
+        }
+    }
+}
+
+/// `/v1beta/models/MODEL:VERB`, also below `/v1`. The model may contain slashes and colons.
+fn gemini_verb(path: &str, hints: RouteHints<'_>) -> Option<Route> {
+    let rest = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
+    let (model, verb) = rest.rsplit_once(':').filter(|(model, _)| !model.is_empty())?;
+    let model = Some(model.to_owned());
+    let generate = |delivery| Route::Generate { protocol: Protocol::Gemini, model: model.clone(), delivery };
+    match verb {
+        "generateContent" => Some(generate(ReplyDelivery::Whole)),
+        "streamGenerateContent" if hints.query.split('&').any(|pair| pair == "alt=sse") => {
+            Some(generate(ReplyDelivery::Streamed))
+        }
+        "streamGenerateContent" => Some(generate(ReplyDelivery::WholeInList)),
+        "countTokens" => Some(Route::CountTokens { protocol: Protocol::Gemini, model }),
+        _ => None,
+    }
+}
+
+/// The id in `/v1/responses/ID`.
+fn stored_response(path: &str) -> Option<String> {
+    let id = path.strip_prefix("/v1/responses/")?;
+    (!id.is_empty() && !id.contains('/')).then(|| id.to_owned())
+}
+
+fn pass(path: &str) -> Option<Route> {
+    let (provider, rest) = path.strip_prefix("/pass/")?.split_once('/')?;
+    (!provider.is_empty()).then(|| Route::Pass { provider: provider.to_owned(), rest: format!("/{rest}") })
+}
+
+/// Decodes `%2F` and the like, which clients write in model names.
+pub(crate) fn percent_decode(path: &str) -> String {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                out.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g1_every_client_protocol_has_its_paths() {
+        let generate = |protocol| Route::Generate { protocol, model: None, delivery: ReplyDelivery::AsAsked };
+        let gemini = |model: &str, delivery| Route::Generate {
+            protocol: Protocol::Gemini,
+            model: Some(model.to_owned()),
+            delivery,
+        };
+        #[rustfmt::skip]
+        let cases = [
+            ("POST", "/v1/chat/completions", "", generate(Protocol::OpenaiChat)),
+            ("POST", "/v1/responses", "", generate(Protocol::OpenaiResponses)),
+            ("POST", "/v1/messages", "beta=true", generate(Protocol::Anthropic)),
+            ("POST", "/api/chat", "", generate(Protocol::Ollama)),
+            ("POST", "/v1beta/models/sim/gemini:streamGenerateContent", "alt=sse", gemini("sim/gemini", ReplyDelivery::Streamed)),
+            ("POST", "/v1beta/models/sim%2Fgemini:tool-loop:streamGenerateContent", "", gemini("sim/gemini:tool-loop", ReplyDelivery::WholeInList)),
+            ("POST", "/v1/models/gemini-3:generateContent", "", gemini("gemini-3", ReplyDelivery::Whole)),
+            ("POST", "/v1beta/models/g:countTokens", "", Route::CountTokens { protocol: Protocol::Gemini, model: Some("g".into()) }),
+            ("POST", "/v1/messages/count_tokens", "", Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
+            ("POST", "/v1/embeddings", "", Route::Unknown(Protocol::OpenaiChat)),
+            ("POST", "/v1beta/models/g:embedContent", "", Route::Unknown(Protocol::Gemini)),
+            ("POST", "/api/generate", "", Route::Unknown(Protocol::Ollama)),
+            ("POST", "/v1/messages/batches", "", Route::Unknown(Protocol::Anthropic)),
+            ("POST", "/v1/responses/resp_1/cancel", "", Route::Response(ResponseAction::Cancel, "resp_1".into())),
+            ("GET",  "/v1/models", "", Route::Models(ListShape::Openai)),
+            ("GET",  "/v1/models", "client_version=0.166", Route::Models(ListShape::Codex)),
+            ("GET",  "/v1/models/openai/gpt-5", "", Route::Model(ListShape::Openai, "openai/gpt-5".into())),
+            ("GET",  "/v1beta/models", "", Route::Models(ListShape::Gemini)),
+            ("GET",  "/api/tags", "", Route::Models(ListShape::Ollama)),
+            ("GET",  "/v1/responses/resp_1", "", Route::Response(ResponseAction::Fetch, "resp_1".into())),
+            ("GET",  "/v1/responses/resp_1/input_items", "", Route::Response(ResponseAction::FetchInput, "resp_1".into())),
+            ("DELETE", "/v1/responses/resp_1", "", Route::Response(ResponseAction::Delete, "resp_1".into())),
+            ("GET",  "/aside/requests/req_1", "", Route::Receipt("req_1".into())),
+            ("PUT",  "/pass/openai/v1/files", "", Route::Pass { provider: "openai".into(), rest: "/v1/files".into() }),
+            ("HEAD", "/", "", Route::Root),
+        ];
+        for (method, path, query, route) in cases {
+            let hints = RouteHints { query, ..RouteHints::default() };
+            assert_eq!(Route::of(method, path, hints), route, "{method} {path}");
+        }
+        let anthropic = RouteHints { has_anthropic_version: true, ..RouteHints::default() };
+        assert_eq!(Route::of("GET", "/v1/models", anthropic), Route::Models(ListShape::Anthropic));
+        let socket = RouteHints { wants_web_socket: true, ..RouteHints::default() };
+        assert_eq!(Route::of("GET", "/v1/responses", socket), Route::WebSocket);
+    }
+}

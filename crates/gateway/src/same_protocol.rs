@@ -1,0 +1,475 @@
+//! Passes a request on to a provider that speaks the client's protocol. Bytes change
+//! only where the provider would refuse them; the decoder watches the reply.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aside_core::block::Reply;
+use aside_core::event::{BlockOpening, Event, ProseKind, Sink};
+use aside_core::fold::Fold;
+use aside_core::protocol::Protocol;
+use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
+use aside_core::wire::{Decoder, Destination, Encoded, http_get, merge_body, request_path, with_model, with_turns_of};
+use aside_engine::ConnectionFailure;
+use aside_engine::exchange::read_refusal;
+use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply};
+use aside_memory::ReplyDraft;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+
+use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, response, set_header};
+use crate::gateway::now;
+use crate::generate::{Attempted, Call};
+use crate::limits::Spent;
+use crate::recall::{Changes, ReadRequest, remember};
+use crate::receipt::{Receipt, Timing, UpstreamAttempt, broken_rules};
+use crate::relay::{ClientGone, Relay, RelayFraming, relay, terminal_frame};
+use crate::route::ReplyDelivery;
+
+/// How long the last frame waits for the end of the body.
+const MAX_HOLD: Duration = Duration::from_millis(50);
+
+/// Headers of a request or reply that concern one connection only.
+const HOP_BY_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-connection",
+];
+
+/// Headers of a client that the provider does not get: its key, and what does not fit the body that is sent.
+const NOT_FORWARDED: [&str; 10] = [
+    "host",
+    "content-length",
+    "content-encoding",
+    "accept-encoding",
+    "authorization",
+    "x-api-key",
+    "x-goog-api-key",
+    "api-key",
+    "cookie",
+    "expect",
+];
+
+/// What is sent to the provider.
+enum Prepared<'a> {
+    /// This body.
+    Body(Cow<'a, str>),
+    /// The request must be encoded anew.
+    Encode,
+    /// The provider would refuse it, and nothing helps.
+    Refuse(Box<BrokenRule>),
+}
+
+impl Call {
+    pub(crate) async fn pass_through(&self, mut receipt: Receipt) -> Attempted {
+        let endpoint = &self.target.endpoint;
+        let named = match with_model(&self.body.text, &endpoint.model) {
+            Ok(named) => named,
+            Err(error) => return self.final_error(&GatewayError::bad_request(format!("the body is {error}")), receipt),
+        };
+        let body = match self.prepare(&named, &mut receipt) {
+            Prepared::Body(body) => merge_body(&Arc::new(body.into_owned()), &endpoint.extra_body),
+            Prepared::Encode => return self.clone().translate(receipt).await,
+            Prepared::Refuse(broken) => return self.refuse(&broken, receipt),
+        };
+        let (url, headers) = self.destination();
+        let bytes = Bytes::copy_from_slice(body.as_bytes());
+        let request = ForwardedRequest { method: "POST", url: &url, headers: &headers, body: bytes };
+        let sent = Instant::now();
+        match self.context.config.http.forward(request).await {
+            Ok(reply) if reply.status() == 200 => {
+                receipt.upstream.push(attempt(Some(200), sent, None));
+                Attempted::Answered(self.clone().relay_reply(reply, receipt))
+            }
+            Ok(reply) => self.refused(reply, sent, receipt).await,
+            Err(error) => {
+                receipt.upstream.push(attempt(None, sent, None));
+                self.error(&self.unreachable(&error), receipt)
+            }
+        }
+    }
+
+    /// Decides what to send: the client's bytes, unless thinking is put back or the provider would refuse them.
+    fn prepare<'a>(&self, body: &'a str, receipt: &mut Receipt) -> Prepared<'a> {
+        let endpoint = &self.target.endpoint;
+        let judged = |body: &str| judge(&endpoint.dialect, &endpoint.model, &[], body, IssuedThinking::Unknown);
+        // What cannot be read here is for the provider to refuse.
+        let (Some(read), Ok(before)) = (self.read.as_deref(), judged(body)) else {
+            return Prepared::Body(Cow::Borrowed(body));
+        };
+        receipt.judge_before = broken_rules(&before.broken);
+        let restored = read.recalled.as_ref().is_some_and(|recalled| recalled.restored.changes_anything());
+        if self.context.changes() == Changes::OnlyReported || (before.is_ok() && !restored) {
+            return Prepared::Body(Cow::Borrowed(body));
+        }
+        let encoded = self.encode(read, &self.repairs);
+        receipt.note_encoded(read, &encoded);
+        if let Some(spliced) = self.splice(body, read, &encoded)
+            && judged(&spliced).is_ok_and(|verdict| verdict.is_ok())
+        {
+            return Prepared::Body(Cow::Owned(spliced));
+        }
+        match judged(&encoded.body).map(|verdict| verdict.broken) {
+            Ok(broken) if !broken.is_empty() => {
+                receipt.judge_after = broken_rules(&broken);
+                match broken.into_iter().next() {
+                    Some(first) => Prepared::Refuse(Box::new(first)),
+                    None => Prepared::Encode,
+                }
+            }
+            Ok(_) | Err(_) => Prepared::Encode,
+        }
+    }
+
+    /// The client's bytes with the turns that must change. None if more than such turns change.
+    fn splice(&self, body: &str, read: &ReadRequest, encoded: &Encoded) -> Option<String> {
+        let is_filled = |message: &usize| {
+            encoded.decisions.iter().any(|made| made.message == *message && made.action == rules::EgressAction::Filler)
+        };
+        let turns = read.turns();
+        let mut touched = read.restored_turns()?;
+        touched.extend(turns.iter().enumerate().filter(|(_, message)| is_filled(message)).map(|(turn, _)| turn));
+        with_turns_of(self.protocol, body, &encoded.body, &touched)
+    }
+
+    /// The request in our own encoding, with the thinking that was put back.
+    fn encode(&self, read: &ReadRequest, repairs: &[rules::AppliedRepair]) -> Encoded {
+        let endpoint = &self.target.endpoint;
+        let origin = endpoint.origin();
+        let messages = read.messages(self.context.changes());
+        let dialects = &self.context.config.dialects;
+        let request = aside_core::Request::new(dialects, &endpoint.dialect, &endpoint.model, &origin, &self.settings)
+            .with_messages(&messages)
+            .with_tools(&read.request.tools)
+            .with_parameters(&read.request.parameters)
+            .with_repairs(repairs);
+        aside_core::encode(&request)
+    }
+
+    /// The provider's own error, without asking the provider.
+    pub(crate) fn refuse(&self, broken: &BrokenRule, mut receipt: Receipt) -> Attempted {
+        receipt.status = broken.status;
+        let mut answer = response(broken.status, "application/json", broken.body.clone());
+        set_header(&mut answer, "aside-error", "judge");
+        set_header(&mut answer, "aside-rule", &broken.rule);
+        set_header(&mut answer, "aside-repaired", &receipt.counts.to_string());
+        self.context.gateway.record(&receipt);
+        Attempted::Answered(answer)
+    }
+
+    /// The URL and the headers: the client's, with the provider's key.
+    fn destination(&self) -> (String, Vec<(String, String)>) {
+        let endpoint = &self.target.endpoint;
+        let to = Destination {
+            base_url: &endpoint.base_url,
+            access: &endpoint.access,
+            key: endpoint.key.as_ref().map(|key| key.expose()),
+            headers: &endpoint.headers,
+            extra_body: &endpoint.extra_body,
+        };
+        let path = match (self.protocol, self.delivery) {
+            (Protocol::Gemini, ReplyDelivery::Whole | ReplyDelivery::AsAsked) => {
+                format!("/v1beta/models/{}:generateContent", endpoint.model)
+            }
+            (Protocol::Gemini, ReplyDelivery::Streamed | ReplyDelivery::WholeInList) => {
+                format!("/v1beta/models/{}:streamGenerateContent", endpoint.model)
+            }
+            (protocol, _) => request_path(protocol, &endpoint.model),
+        };
+        let path = with_query(&path, &self.context.query);
+        let (url, own) = http_get(&path, &to);
+        let mut headers = forwarded_headers(&self.context.headers);
+        for (name, value) in own {
+            let is_default = endpoint.access.headers.contains_key(&name)
+                && !endpoint.headers.iter().any(|(known, _)| *known == name);
+            match headers.iter_mut().find(|(known, _)| *known == name) {
+                // The client's version and betas are part of its request.
+                Some(_) if is_default => (),
+                Some((_, known)) => *known = value,
+                None => headers.push((name, value)),
+            }
+        }
+        (url, headers)
+    }
+
+    pub(crate) fn unreachable(&self, error: &CallError) -> GatewayError {
+        let what = self.target.redactor.clean(&error.to_string()).into_owned();
+        let kind = match error {
+            CallError::Unreachable(unreachable) => match unreachable.failure {
+                ConnectionFailure::ConnectTimeout
+                | ConnectionFailure::IdleTimeout
+                | ConnectionFailure::TotalTimeout => ErrorKind::UpstreamTimeout,
+                ConnectionFailure::Dns
+                | ConnectionFailure::Refused
+                | ConnectionFailure::Tls
+                | ConnectionFailure::Closed
+                | ConnectionFailure::Other => ErrorKind::UpstreamUnreachable,
+            },
+            CallError::Invalid(_) | CallError::Refused(_) => ErrorKind::UpstreamUnreachable,
+        };
+        GatewayError::new(kind, what)
+    }
+
+    /// A refusal is repaired if that is possible, or else passed on as it is.
+    async fn refused(&self, reply: HttpReply, sent: Instant, mut receipt: Receipt) -> Attempted {
+        let status = reply.status();
+        let headers = reply_headers(&reply);
+        let refusal = reply.into_refusal().await;
+        if !self.context.gateway.options.shadow
+            && let Some((repairs, rule)) = self.repair(&refusal)
+        {
+            receipt.upstream.push(attempt(Some(status), sent, Some(rule)));
+            receipt.counts.refused += 1;
+            return Call { repairs, ..self.clone() }.translate(receipt).await;
+        }
+        receipt.upstream.push(attempt(Some(status), sent, None));
+        receipt.status = status;
+        let text = String::from_utf8_lossy(&refusal.body);
+        let cleaned = match self.target.redactor.clean(&text) {
+            // Not even the bytes that are not UTF-8 change.
+            Cow::Borrowed(_) => refusal.body.clone(),
+            Cow::Owned(cleaned) => cleaned.into_bytes(),
+        };
+        let mut answer = GatewayResponse::new(cleaned.into());
+        *answer.status_mut() = status.try_into().unwrap_or(axum::http::StatusCode::BAD_GATEWAY);
+        answer.headers_mut().extend(headers);
+        set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
+        if matches!(status, 408 | 429 | 500..) {
+            return Attempted::failed(answer, receipt);
+        }
+        self.context.gateway.record(&receipt);
+        Attempted::Answered(answer)
+    }
+
+    /// The repairs with which to try again, and the rule that asked for the last one.
+    fn repair(&self, refusal: &HttpRefusal) -> Option<(Vec<rules::AppliedRepair>, String)> {
+        let read = self.read.as_deref()?;
+        let refused = self.encode(read, &self.repairs).to_refused();
+        let error = read_refusal(self.decoder(), refusal);
+        let mut repair_loop = RepairLoop::new(&self.context.config.dialects, &self.repairs);
+        let notice = repair_loop.refused(&error, &refused, |repairs| self.encode(read, repairs).body)?;
+        Some((repair_loop.repairs().to_vec(), notice.row))
+    }
+
+    pub(crate) fn decoder(&self) -> Decoder {
+        let endpoint = &self.target.endpoint;
+        let rules = endpoint.dialect.rules(Some(&endpoint.model));
+        let rules = rules::rules_with_tags(&self.context.config.dialects, rules, self.settings.tags());
+        Decoder::bounded(endpoint.dialect.protocol, &rules, self.settings.max_reply_bytes())
+    }
+
+    pub(crate) fn repaired_header(&self) -> &'static str {
+        if self.context.gateway.options.shadow { "aside-shadow" } else { "aside-repaired" }
+    }
+
+    /// Passes a reply on while it arrives.
+    fn relay_reply(self, reply: HttpReply, mut receipt: Receipt) -> GatewayResponse {
+        receipt.status = 200;
+        let headers = reply_headers(&reply);
+        let framing = RelayFraming::of(self.protocol, reply.content_type().unwrap_or_default());
+        let (relay, body) = relay(framing);
+        let mut answer = GatewayResponse::new(body);
+        answer.headers_mut().extend(headers);
+        set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
+        tokio::spawn(self.watch(reply, relay, receipt));
+        answer
+    }
+
+    async fn watch(self, mut reply: HttpReply, mut relay: Relay, mut receipt: Receipt) {
+        let _stream = self.context.gateway.metrics.stream();
+        let mut watched = WatchedReply::new(self.decoder());
+        let draft = self.context.draft(self.read.as_deref());
+        let mut held = None;
+        let result = self.watch_bytes(&mut reply, &mut relay, &mut watched, &mut held).await;
+        // This closes the socket of an incomplete reply, so the provider stops generating.
+        drop(reply);
+        let (ended, timing) = watched.finish();
+        receipt.timing = timing;
+        self.finish(ended, receipt, draft).await;
+        if let Some(bytes) = held {
+            // Without the client, nothing is left to do.
+            let _gone = relay.send(bytes).await;
+        }
+        if let Ok(Err(why)) = result {
+            relay.abort(&why).await;
+        }
+    }
+
+    /// Reads and sends until the end. The last bytes stay in `held`.
+    async fn watch_bytes(
+        &self,
+        reply: &mut HttpReply,
+        relay: &mut Relay,
+        watched: &mut WatchedReply,
+        held: &mut Option<Bytes>,
+    ) -> Result<Result<(), String>, ClientGone> {
+        let http = &self.context.config.http;
+        let keep_alive = self.context.config.serve.keep_alive;
+        loop {
+            let next = match held.is_some() && self.delivery == ReplyDelivery::Streamed {
+                false => relay.wait_for(reply.next_bytes(http), keep_alive).await?,
+                true => match tokio::time::timeout(MAX_HOLD, reply.next_bytes(http)).await {
+                    Ok(next) => next,
+                    Err(_) => {
+                        relay.send(held.take().unwrap_or_default()).await?;
+                        continue;
+                    }
+                },
+            };
+            let bytes = match next {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return Ok(Ok(())),
+                Err(error) => return Ok(Err(self.target.redactor.clean(&error.what).into_owned())),
+            };
+            if let Some(before) = held.take() {
+                relay.send(before).await?;
+            }
+            watched.push(&bytes);
+            let split = match self.delivery {
+                ReplyDelivery::Streamed => terminal_frame(self.protocol, &bytes),
+                ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked => Some(0),
+            };
+            match split {
+                Some(at) => {
+                    relay.send(bytes.slice(..at)).await?;
+                    *held = Some(bytes.slice(at..));
+                }
+                None => relay.send(bytes).await?,
+            }
+        }
+    }
+
+    /// Remembers a reply that has ended, and records its request.
+    pub(crate) async fn finish(&self, reply: Reply, mut receipt: Receipt, draft: Option<ReplyDraft>) {
+        receipt.usage = Some(reply.usage);
+        if let Some(key) = &self.context.caller.key {
+            let spent = Spent::of(reply.usage, &self.target);
+            self.context.gateway.limits.spend(key, &spent, now().0 / 1000);
+        }
+        if let Some(state) = remember(draft, reply, &self.target).await {
+            receipt.store = state;
+        }
+        self.context.gateway.record(&receipt);
+    }
+}
+
+/// A reply that passes by.
+struct WatchedReply {
+    decoder: Decoder,
+    fold: Fold,
+    timing: Timing,
+}
+
+impl WatchedReply {
+    fn new(decoder: Decoder) -> WatchedReply {
+        WatchedReply { decoder, fold: Fold::new(), timing: Timing::default() }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.timing.first_byte.get_or_insert_with(Instant::now);
+        self.fold.set_now(now());
+        self.decoder.push(bytes, &mut TimedSink { fold: &mut self.fold, timing: &mut self.timing });
+    }
+
+    fn finish(self) -> (Reply, Timing) {
+        let WatchedReply { decoder, mut fold, mut timing } = self;
+        // A body that is not understood has passed all the same; its receipt lacks the usage.
+        let _not_understood = decoder.finish(&mut TimedSink { fold: &mut fold, timing: &mut timing });
+        (fold.finish(), timing)
+    }
+}
+
+/// Notes when thinking and the answer begin.
+pub(crate) struct TimedSink<'a> {
+    pub(crate) fold: &'a mut Fold,
+    pub(crate) timing: &'a mut Timing,
+}
+
+impl Sink for TimedSink<'_> {
+    fn take(&mut self, event: Event<'_>) {
+        note_time(event, self.timing);
+        self.fold.take(event);
+    }
+}
+
+pub(crate) fn note_time(event: Event<'_>, timing: &mut Timing) {
+    match event {
+        Event::Opened { opening: BlockOpening::Thinking { .. }, .. }
+        | Event::Refiled { to: ProseKind::Thinking, .. } => {
+            timing.first_thought.get_or_insert_with(Instant::now);
+        }
+        Event::Opened { opening: BlockOpening::Text | BlockOpening::ToolCall { .. }, .. } => {
+            timing.first_answer.get_or_insert_with(Instant::now);
+        }
+        Event::Opened { opening: BlockOpening::Unmodelled, .. }
+        | Event::Refiled { to: ProseKind::Text, .. }
+        | Event::Started { .. }
+        | Event::Item { .. }
+        | Event::Grew { .. }
+        | Event::Sealed { .. }
+        | Event::Identified { .. }
+        | Event::Restated { .. }
+        | Event::NativeItem { .. }
+        | Event::Closed { .. }
+        | Event::Extra { .. }
+        | Event::EmptyThinkingField { .. }
+        | Event::Usage(_)
+        | Event::Noted(_)
+        | Event::Ended(_) => (),
+    }
+}
+
+pub(crate) fn attempt(status: Option<u16>, sent: Instant, rule: Option<String>) -> UpstreamAttempt {
+    UpstreamAttempt { status, ms: u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX), rule }
+}
+
+/// The client's headers that the provider gets, names in lower case.
+pub(crate) fn forwarded_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = Vec::with_capacity(headers.len());
+    for (name, value) in headers {
+        let name = name.as_str();
+        let is_ours = name.starts_with("aside-");
+        if is_ours || HOP_BY_HOP.contains(&name) || NOT_FORWARDED.contains(&name) {
+            continue;
+        }
+        let Ok(value) = value.to_str() else { continue };
+        match out.iter_mut().find(|(known, _)| known == name) {
+            // A header may come in several lines.
+            Some((_, known)) => {
+                known.push_str(", ");
+                known.push_str(value);
+            }
+            None => out.push((name.to_owned(), value.to_owned())),
+        }
+    }
+    out
+}
+
+/// The provider's headers that the client gets.
+pub(crate) fn reply_headers(reply: &HttpReply) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in reply.headers() {
+        let is_dropped = HOP_BY_HOP.contains(&name)
+            || matches!(name, "content-length" | "set-cookie" | "alt-svc" | "strict-transport-security")
+            || name.starts_with("aside-");
+        if let (false, Ok(name), Ok(value)) =
+            (is_dropped, HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value))
+        {
+            headers.append(name, value);
+        }
+    }
+    headers
+}
+
+/// The path with the client's query, without its key.
+pub(crate) fn with_query(path: &str, query: &str) -> String {
+    let kept: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("key=")).collect();
+    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+}

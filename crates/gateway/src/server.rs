@@ -1,0 +1,180 @@
+//! Serves the gateway over HTTP, and drains it.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aside_session::HintedError;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::error_response::{GatewayResponse, text_response};
+use crate::gateway::Gateway;
+
+/// Bytes of the headers of one request.
+const MAX_HEADER_BYTES: usize = 64 << 10;
+const MAX_HEADERS: usize = 100;
+
+/// How long a client may take to send the headers.
+const HEADER_TIME: Duration = Duration::from_secs(30);
+
+/// How long to wait after `accept` failed for lack of resources.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The sockets of a gateway, bound but not served yet.
+#[derive(Debug)]
+pub struct Listening {
+    main: TcpListener,
+    metrics: Option<TcpListener>,
+}
+
+impl Listening {
+    pub async fn bind(gateway: &Gateway) -> Result<Listening, HintedError> {
+        let config = gateway.config();
+        let main = bind(config.serve.listen).await?;
+        let metrics = match config.serve.metrics {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        Ok(Listening { main, metrics })
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.main.local_addr()
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, HintedError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        HintedError::new(format!("cannot listen on {address}: {error}"))
+            .hint("--listen ADDR takes another address; port 0 is any free port")
+    })
+}
+
+/// Which part of the gateway a socket serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    Everything,
+    Metrics,
+}
+
+/// Serves until `stop` is cancelled, then lets running replies end, at most as long as the config says or until
+/// `stop_now` is cancelled.
+pub async fn serve(gateway: Arc<Gateway>, listening: Listening, stop: CancellationToken, stop_now: CancellationToken) {
+    let connections = TaskTracker::new();
+    let n_open = Arc::new(AtomicUsize::new(0));
+    let Listening { main, metrics } = listening;
+    let accept = |listener, served| {
+        accept(Arc::clone(&gateway), listener, served, stop.clone(), connections.clone(), Arc::clone(&n_open))
+    };
+    match metrics {
+        Some(metrics) => drop(tokio::join!(accept(main, Served::Everything), accept(metrics, Served::Metrics))),
+        None => accept(main, Served::Everything).await,
+    }
+    connections.close();
+    let drain = gateway.config().serve.drain;
+    tokio::select! {
+        () = connections.wait() => (),
+        () = tokio::time::sleep(drain) => (),
+        () = stop_now.cancelled() => (),
+    }
+}
+
+async fn accept(
+    gateway: Arc<Gateway>,
+    listener: TcpListener,
+    served: Served,
+    stop: CancellationToken,
+    connections: TaskTracker,
+    n_open: Arc<AtomicUsize>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((socket, _)) => {
+                let connection = OpenConnection::new(&n_open);
+                if connection.n_open > gateway.config().serve.connections {
+                    // The client may already have disconnected.
+                    let _ignored = socket.try_write(TOO_MANY.as_bytes());
+                    continue;
+                }
+                let (gateway, stop) = (Arc::clone(&gateway), stop.clone());
+                connections.spawn(async move {
+                    serve_connection(gateway, socket, served, stop).await;
+                    drop(connection);
+                });
+            }
+            // The client disconnected early, or resources are short; spinning would not help.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+const TOO_MANY: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close\r\n\
+    retry-after: 1\r\naside-error: draining\r\ncontent-length: 58\r\n\r\n\
+    {\"error\":{\"message\":\"too many connections\",\"code\":\"busy\"}}\n";
+
+/// Counts a connection until it is dropped.
+struct OpenConnection {
+    count: Arc<AtomicUsize>,
+    n_open: usize,
+}
+
+impl OpenConnection {
+    fn new(count: &Arc<AtomicUsize>) -> OpenConnection {
+        let n_open = count.fetch_add(1, Ordering::Relaxed) + 1;
+        OpenConnection { count: Arc::clone(count), n_open }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn serve_connection(gateway: Arc<Gateway>, socket: TcpStream, served: Served, stop: CancellationToken) {
+    // Send each chunk at once. If this fails, only timing suffers.
+    let _ignored = socket.set_nodelay(true);
+    let Ok(local) = socket.local_addr() else { return };
+    let service = service_fn(move |request: Request<Incoming>| {
+        let gateway = Arc::clone(&gateway);
+        async move {
+            let request = request.map(Body::new);
+            Ok::<GatewayResponse, Infallible>(match served {
+                Served::Everything => gateway.respond(request, local.ip()).await,
+                Served::Metrics if request.uri().path() == "/metrics" => gateway.metrics_page(),
+                Served::Metrics => text_response(404, "only /metrics is served at this address\n"),
+            })
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(TokioIo::new(socket), service);
+    let mut connection = std::pin::pin!(connection);
+    // A client that disconnects affects only its own connection.
+    tokio::select! {
+        _ended = &mut connection => (),
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _ended = connection.await;
+        }
+    }
+}

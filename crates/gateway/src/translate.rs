@@ -1,0 +1,424 @@
+//! Answers a client with the reply of a provider that speaks another protocol, or
+//! that needs another request than the client's bytes.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use aside_core::block::Reply;
+use aside_core::event::{Ending, Event, ProviderError, ReplyEnd};
+use aside_core::fold::Fold;
+use aside_core::json_text::short_members;
+use aside_core::protocol::Protocol;
+use aside_core::rules::AnswerMode;
+use aside_core::wire::{Encoder, ReplyHead, StreamWriter, emit_reply, error_reply, whole_reply};
+use aside_engine::exchange::{
+    ExchangeError, ExchangeOutcome, ExchangeRequest, ExchangeSink, ExchangeUpdate, ProviderRefusal, StopSignals,
+};
+use aside_engine::http::CallError;
+use aside_memory::ReplyDraft;
+use bytes::Bytes;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, json_response, response, set_header};
+use crate::generate::{Attempted, Call};
+use crate::recall::{ReadRequest, StreamMarks};
+use crate::receipt::{Receipt, Timing};
+use crate::relay::{Relay, RelayFraming, relay, terminal_frame};
+use crate::reply_shape::ReplyShaper;
+use crate::route::ReplyDelivery;
+use crate::same_protocol::{attempt, note_time};
+
+/// What the client is answered, decided when the reply begins or fails.
+enum Verdict {
+    /// A reply has begun. Its bytes follow.
+    Begun(Box<Receipt>),
+    /// The whole reply.
+    Whole(String, Box<Receipt>),
+    Failed(Box<(GatewayError, Receipt)>),
+    Refused(Box<(ProviderRefusal, Receipt)>),
+}
+
+impl Call {
+    pub(crate) async fn translate(self, receipt: Receipt) -> Attempted {
+        let Some(read) = self.read.clone() else {
+            let error = GatewayError::bad_request("the body is not a request of its protocol");
+            return self.final_error(&error, receipt);
+        };
+        if !self.is_same_protocol() && self.continues_response() {
+            return self.previous_response_not_found(receipt);
+        }
+        let content_type = match (self.delivery, self.protocol) {
+            (ReplyDelivery::Streamed, Protocol::Ollama) => "application/x-ndjson",
+            (ReplyDelivery::Streamed, _) => "text/event-stream",
+            (ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked, _) => "application/json",
+        };
+        let (relay, body) = relay(RelayFraming::of(self.protocol, content_type));
+        let (tell, told) = oneshot::channel();
+        let header = self.repaired_header();
+        let call = self.clone();
+        tokio::spawn(async move { call.run_exchange(&read, relay, tell, receipt).await });
+        let with_counts = |mut answer: GatewayResponse, receipt: &Receipt| {
+            set_header(&mut answer, header, &receipt.counts.to_string());
+            answer
+        };
+        match told.await {
+            Ok(Verdict::Begun(receipt)) => {
+                let mut answer = response(200, content_type, body);
+                set_header(&mut answer, "cache-control", "no-cache");
+                Attempted::Answered(with_counts(answer, &receipt))
+            }
+            Ok(Verdict::Whole(body, receipt)) => Attempted::Answered(with_counts(json_response(200, body), &receipt)),
+            Ok(Verdict::Failed(failed)) => self.error(&failed.0, failed.1),
+            Ok(Verdict::Refused(refused)) => self.refused_translated(&refused.0, refused.1),
+            Err(_) => {
+                // The task has ended without a verdict, which only a panic explains.
+                let error = GatewayError::new(ErrorKind::UpstreamUnreachable, "the request could not be completed");
+                Attempted::Answered(error.response(self.protocol))
+            }
+        }
+    }
+
+    fn continues_response(&self) -> bool {
+        let members = short_members(&self.body.text, &["previous_response_id"], 1 << 12).unwrap_or_default();
+        self.protocol == Protocol::OpenaiResponses
+            && members.get("previous_response_id").is_some_and(|id| id.is_string())
+    }
+
+    /// A translated response is not stored as a whole; with this error, clients send the whole conversation.
+    fn previous_response_not_found(&self, mut receipt: Receipt) -> Attempted {
+        receipt.status = 400;
+        self.context.gateway.record(&receipt);
+        let error = json!({
+            "message": "Previous response not found; send the whole conversation.",
+            "type": "invalid_request_error",
+            "param": "previous_response_id",
+            "code": "previous_response_not_found",
+        });
+        let mut answer = json_response(400, json!({ "error": error }).to_string());
+        set_header(&mut answer, "aside-error", "bad_request");
+        Attempted::Answered(answer)
+    }
+
+    async fn run_exchange(&self, read: &ReadRequest, relay: Relay, tell: oneshot::Sender<Verdict>, receipt: Receipt) {
+        let _stream = self.context.gateway.metrics.stream();
+        let draft = self.context.draft(Some(read));
+        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft);
+        let reply_id = marks.reply_id();
+        let head = ReplyHead { id: &reply_id, model: &self.asked, created: self.context.at.0 / 1000 };
+        let output = match (self.delivery, self.is_same_protocol()) {
+            (ReplyDelivery::Streamed, true) => {
+                ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new() }
+            }
+            (ReplyDelivery::Streamed, false) => ReplyOutput::Shaped {
+                writer: Box::new(StreamWriter::new(self.protocol, &read.shape.rules, &head)),
+                shaper: Box::new(ReplyShaper::new(&read.shape, &read.tools, marks)),
+            },
+            (ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked, _) => {
+                ReplyOutput::Whole { marks }
+            }
+        };
+        let cancel = CancellationToken::new();
+        let mut sink = TranslatingSink {
+            output,
+            read,
+            relay,
+            tell: Some(tell),
+            receipt,
+            cancel: cancel.clone(),
+            keep_alive: self.context.config.serve.keep_alive,
+            sent: Instant::now(),
+            first_bytes: None,
+            unsent: Vec::new(),
+            ended: None,
+            timing: Timing::default(),
+        };
+        let exchange = self.context.gateway.exchange(&self.context.config, &self.target);
+        let mut encoder = Encoder::new();
+        let outcome = {
+            let exchange_request = ExchangeRequest {
+                endpoint: &self.target.endpoint,
+                messages: read.messages(self.context.changes()),
+                entries: Vec::new(),
+                tools: &read.request.tools,
+                settings: &self.settings,
+                parameters: &read.request.parameters,
+                answer_mode: AnswerMode::Normal,
+                repairs: &self.repairs,
+            };
+            let stop = StopSignals { cancel: &cancel, answer_now: None };
+            exchange.run(&exchange_request, &mut encoder, stop, &mut sink).await
+        };
+        self.learn(&outcome);
+        self.end(outcome, sink, &head).await;
+    }
+
+    /// Remembers what the endpoint needs.
+    fn learn(&self, outcome: &ExchangeOutcome) {
+        // The call's own repairs were found by sending the client's bytes.
+        let new = self.repairs.iter().chain(&outcome.repairs);
+        if outcome.is_accepted() {
+            self.context.gateway.learn(&self.target, new.cloned().collect());
+        }
+    }
+
+    /// Remembers the reply, then sends its end.
+    async fn end(&self, outcome: ExchangeOutcome, mut sink: TranslatingSink<'_>, head: &ReplyHead<'_>) {
+        let ExchangeOutcome { result, reply, .. } = outcome;
+        sink.receipt.timing = sink.timing;
+        sink.note_attempt(match &result {
+            Ok(()) => Some(200),
+            Err(ExchangeError::Refused(refusal)) => refusal.error.status,
+            Err(_) => None,
+        });
+        if let (Err(error), true) = (&result, sink.tell.is_some()) {
+            return self.tell_failure(error, sink);
+        }
+        let mut receipt = sink.receipt.clone();
+        receipt.status = 200;
+        if !sink.is_stream() {
+            let Some(tell) = sink.tell.take() else { return };
+            let (whole, draft) = self.whole(&reply, sink, head);
+            self.finish(reply, receipt.clone(), draft).await;
+            // The client may be gone.
+            let _gone = tell.send(Verdict::Whole(whole, Box::new(receipt)));
+            return;
+        }
+        // A stream without any content begins at its end.
+        sink.begin();
+        let end = end_of(sink.ended.take(), &result);
+        sink.write_end(&end);
+        let TranslatingSink { output, mut relay, unsent, .. } = sink;
+        self.finish(reply, receipt, output.into_draft()).await;
+        let _gone = relay.send(Bytes::from(unsent)).await;
+    }
+
+    fn tell_failure(&self, error: &ExchangeError, mut sink: TranslatingSink<'_>) {
+        let Some(tell) = sink.tell.take() else { return };
+        let receipt = sink.receipt;
+        let verdict = match error {
+            ExchangeError::Refused(refusal) => Verdict::Refused(Box::new(((**refusal).clone(), receipt))),
+            ExchangeError::Unreachable(unreachable) => {
+                let error = self.unreachable(&CallError::Unreachable(unreachable.clone()));
+                Verdict::Failed(Box::new((error, receipt)))
+            }
+            ExchangeError::Cancelled => return,
+            ExchangeError::Invalid(_)
+            | ExchangeError::Unreadable { .. }
+            | ExchangeError::Oversized { .. }
+            | ExchangeError::AnswerNow => {
+                let error = GatewayError::new(ErrorKind::UpstreamUnreachable, error.to_string());
+                Verdict::Failed(Box::new((error, receipt)))
+            }
+        };
+        // The client may be gone.
+        let _gone = tell.send(verdict);
+    }
+
+    /// A provider's refusal in the words of the provider and the shape of the client.
+    fn refused_translated(&self, refusal: &ProviderRefusal, mut receipt: Receipt) -> Attempted {
+        let status = refusal.error.status.unwrap_or(502);
+        receipt.status = status;
+        let error = ProviderError::new(refusal.error.message.clone()).with_status(status);
+        let mut answer = json_response(status, error_reply(self.protocol, &error));
+        if let Some(pause) = refusal.response.as_ref().and_then(|response| response.retry_after) {
+            set_header(&mut answer, "retry-after", &pause.as_secs().max(1).to_string());
+        }
+        set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
+        if matches!(status, 408 | 429 | 500..) {
+            return Attempted::failed(answer, receipt);
+        }
+        self.context.gateway.record(&receipt);
+        Attempted::Answered(answer)
+    }
+
+    fn whole(&self, reply: &Reply, sink: TranslatingSink<'_>, head: &ReplyHead<'_>) -> (String, Option<ReplyDraft>) {
+        let (read, marks) = (sink.read, sink.output.into_marks());
+        let endpoint = &self.target.endpoint;
+        let (body, draft) = match self.is_same_protocol() {
+            true => {
+                let rules = endpoint.dialect.rules(Some(&endpoint.model));
+                (whole_reply(self.protocol, rules, head, reply), marks.draft)
+            }
+            false => {
+                let mut shaper = ReplyShaper::new(&read.shape, &read.tools, marks);
+                let mut fold = Fold::new();
+                emit_reply(reply, &mut |event: Event<'_>| shaper.take(event, &mut fold));
+                (whole_reply(self.protocol, &read.shape.rules, head, &fold.finish()), shaper.into_marks().draft)
+            }
+        };
+        let body = if self.delivery == ReplyDelivery::WholeInList { format!("[{body}]") } else { body };
+        (body, draft)
+    }
+}
+
+/// How the reply ends for the client. A connection that broke off is an error, because the client would wait.
+fn end_of(ended: Option<ReplyEnd>, result: &Result<(), ExchangeError>) -> ReplyEnd {
+    let end = ended.unwrap_or_default();
+    match result {
+        Ok(()) => end,
+        Err(_) if end.error.is_some() => end,
+        Err(error) => {
+            let error = ProviderError::new(error.to_string()).with_status(502);
+            ReplyEnd { ending: Ending::Error, error: Some(error) }
+        }
+    }
+}
+
+/// How the reply gets to the client.
+enum ReplyOutput<'a> {
+    /// Written anew in the client's protocol.
+    Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks<'a>>> },
+    /// The provider's bytes. The last frame is held.
+    Unchanged { marks: StreamMarks<'a>, protocol: Protocol, held: Vec<u8> },
+    /// As one body at the end.
+    Whole { marks: StreamMarks<'a> },
+}
+
+impl<'a> ReplyOutput<'a> {
+    fn into_marks(self) -> StreamMarks<'a> {
+        match self {
+            ReplyOutput::Shaped { shaper, .. } => shaper.into_marks(),
+            ReplyOutput::Unchanged { marks, .. } | ReplyOutput::Whole { marks } => marks,
+        }
+    }
+
+    fn into_draft(self) -> Option<ReplyDraft> {
+        self.into_marks().draft
+    }
+}
+
+/// Writes a reply to the client while it arrives.
+struct TranslatingSink<'a> {
+    output: ReplyOutput<'a>,
+    read: &'a ReadRequest,
+    relay: Relay,
+    /// Present until the client has been answered.
+    tell: Option<oneshot::Sender<Verdict>>,
+    receipt: Receipt,
+    cancel: CancellationToken,
+    keep_alive: Duration,
+    /// When the last request was sent.
+    sent: Instant,
+    first_bytes: Option<Instant>,
+    /// Bytes that wait for the client.
+    unsent: Vec<u8>,
+    ended: Option<ReplyEnd>,
+    timing: Timing,
+}
+
+impl TranslatingSink<'_> {
+    fn is_stream(&self) -> bool {
+        !matches!(self.output, ReplyOutput::Whole { .. })
+    }
+
+    fn write_event(&mut self, event: Event<'_>) {
+        if let ReplyOutput::Shaped { writer, shaper } = &mut self.output {
+            shaper.take(event, writer.as_mut());
+            self.unsent.extend(writer.drain());
+        }
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) {
+        if let ReplyOutput::Unchanged { protocol, held, .. } = &mut self.output {
+            self.unsent.append(held);
+            let at = terminal_frame(*protocol, bytes).unwrap_or(bytes.len());
+            let (now, later) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
+            self.unsent.extend_from_slice(now);
+            held.extend_from_slice(later);
+        }
+    }
+
+    fn write_end(&mut self, end: &ReplyEnd) {
+        if let ReplyOutput::Unchanged { held, .. } = &mut self.output {
+            self.unsent.append(held);
+        }
+        self.write_event(Event::Ended(end));
+    }
+
+    /// The client is answered; from here on it gets a stream.
+    fn begin(&mut self) {
+        if !self.is_stream() {
+            return;
+        }
+        if let Some(tell) = self.tell.take() {
+            // A client that is gone is noticed when bytes are sent.
+            let _gone = tell.send(Verdict::Begun(Box::new(self.receipt.clone())));
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), crate::relay::ClientGone> {
+        let bytes = Bytes::from(std::mem::take(&mut self.unsent));
+        self.relay.send(bytes).await
+    }
+
+    fn note_attempt(&mut self, status: Option<u16>) {
+        self.receipt.upstream.push(attempt(status, self.sent, None));
+    }
+}
+
+impl ExchangeSink for TranslatingSink<'_> {
+    fn on_update(&mut self, update: ExchangeUpdate<'_>) {
+        match update {
+            ExchangeUpdate::Sending { encoded, .. } => {
+                self.sent = Instant::now();
+                self.receipt.note_encoded(self.read, encoded);
+            }
+            ExchangeUpdate::Received(bytes) => {
+                self.first_bytes.get_or_insert_with(Instant::now);
+                self.timing.first_byte.get_or_insert_with(Instant::now);
+                self.write_bytes(bytes);
+            }
+            ExchangeUpdate::Event { event: Event::Ended(end), .. } => self.ended = Some(end.clone()),
+            ExchangeUpdate::Event { event, .. } => {
+                note_time(event, &mut self.timing);
+                if matches!(event, Event::Opened { .. }) {
+                    self.begin();
+                }
+                self.write_event(event);
+            }
+            ExchangeUpdate::Retrying { .. } => self.note_attempt(None),
+            ExchangeUpdate::Repaired(notice) => {
+                self.receipt.upstream.push(attempt(None, self.sent, Some(notice.row.clone())));
+                self.receipt.counts.refused += 1;
+                if self.tell.is_some() {
+                    // The refusal inside a stream is not part of the answer.
+                    self.unsent.clear();
+                    self.ended = None;
+                    if let ReplyOutput::Unchanged { held, .. } = &mut self.output {
+                        held.clear();
+                    }
+                }
+            }
+        }
+    }
+
+    async fn ready(&mut self) {
+        if self.tell.is_none() && self.is_stream() && self.flush().await.is_err() {
+            self.cancel.cancel();
+        }
+    }
+
+    async fn while_waiting(&mut self) -> Infallible {
+        loop {
+            let is_answered = self.tell.is_none();
+            tokio::select! {
+                biased;
+                () = self.relay.closed() => {
+                    self.cancel.cancel();
+                    std::future::pending::<()>().await;
+                }
+                () = tokio::time::sleep(self.keep_alive) => {
+                    // Once bytes have come, the status is known well enough to answer the client.
+                    if !is_answered && self.first_bytes.is_some() {
+                        self.begin();
+                    }
+                    if self.tell.is_none() && self.is_stream() && self.relay.sign_of_life().await.is_err() {
+                        self.cancel.cancel();
+                    }
+                }
+            }
+        }
+    }
+}

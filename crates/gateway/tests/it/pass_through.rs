@@ -1,0 +1,126 @@
+//! Requests to a provider of the same protocol: bytes in, bytes out.
+
+use super::support::{Provider, Scripted, Setup};
+
+const KEY: &str = "sk-upstream-0123456789abcdef";
+
+fn config(provider: &Provider, protocol: &str) -> String {
+    let command = format!("printf {KEY}");
+    format!(
+        "[providers.up]\nprotocol = \"{protocol}\"\nbase_url = \"http://{}/base\"\napi_key_cmd = \"{command}\"\n",
+        provider.address
+    )
+}
+
+#[tokio::test]
+async fn g4_a_stream_passes_byte_for_byte_with_its_headers() {
+    let stream = "event: message_start\r\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3},\"x-new\":[1.0]}}\r\n\r\n\
+        : a comment\n\nevent: ping\ndata: {\"type\": \"ping\"}\n\n\
+        event: unknown_event\ndata: {\"type\":\"unknown_event\",\"a\" : 1e2}\n\n\
+        event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
+        event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"h\\u00e9\"}}\n\n\
+        event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":5}}\n\n\
+        event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+    let provider = Provider::start(move |_| Scripted {
+        headers: vec![("request-id", "req_up".to_owned()), ("set-cookie", "secret=1".to_owned())],
+        pieces: stream.as_bytes().chunks(41).map(<[u8]>::to_vec).collect(),
+        ..Scripted::stream("")
+    })
+    .await;
+    let running = Setup::new(config(&provider, "anthropic")).start().await;
+    let body = "{ \"model\" : \"up/claude-x\",\n  \"max_tokens\": 1e2, \"new_member\": {\"model\":\"y\"}, \"stream\":true,\
+        \"system\":[{\"type\":\"text\",\"text\":\"a\",\"cache_control\":{\"type\":\"ephemeral\"}}], \"messages\" : [ {\"role\":\"user\",\"content\":\"\\u0068i\"} ] }";
+    let headers = [
+        ("anthropic-beta", "one-2026,two"),
+        ("anthropic-version", "2023-06-01"),
+        ("x-api-key", "whatever"),
+        ("x-custom", "stays"),
+        ("user-agent", "claude-cli/9.9 (external, cli)"),
+    ];
+    let answer = running.post("/v1/messages?beta=true", &headers, body).await;
+    assert_eq!(answer.text(), stream);
+    assert_eq!(answer.header("request-id"), Some("req_up"));
+    assert_eq!(answer.header("set-cookie"), None);
+    let id = answer.header("aside-request").expect("an id");
+    assert!(id.starts_with("req_") && id.len() == 30, "{id}");
+    let received = provider.received().pop().expect("a request");
+    assert_eq!(received.body, body.replace("up/claude-x", "claude-x"));
+    assert_eq!(received.path, "/base/v1/messages?beta=true");
+    assert_eq!(received.header("x-api-key"), Some(KEY));
+    assert_eq!(received.header("anthropic-beta"), Some("one-2026,two"));
+    assert_eq!(received.header("x-custom"), Some("stays"));
+    assert!(!received.head.contains("whatever"), "the client's key stays here: {}", received.head);
+    let receipt = running.receipt(&answer).await;
+    assert_eq!(receipt["client"]["name"], "claude-cli", "{receipt}");
+    assert_eq!(receipt["usage"]["output"], 5, "{receipt}");
+    assert_eq!(receipt["upstream"][0]["status"], 200, "{receipt}");
+}
+
+#[tokio::test]
+async fn g4_error_bodies_pass_with_our_key_replaced() {
+    let provider = Provider::start(|received| Scripted {
+        status: if received.body.contains("overload") { 529 } else { 400 },
+        content_type: "application/json",
+        headers: vec![("retry-after", "7".to_owned())],
+        pieces: vec![format!("{{\"error\" : {{\"message\":\"bad key {KEY}\",  \"x\":1}}}}").into_bytes()],
+        breaks_off: false,
+    })
+    .await;
+    let running = Setup::new(config(&provider, "openai-chat")).start().await;
+    for (word, status) in [("plain", 400), ("overload", 529)] {
+        let body = format!("{{\"model\":\"up/m\",\"messages\":[{{\"role\":\"user\",\"content\":\"{word}\"}}]}}");
+        let answer = running.post("/v1/chat/completions", &[], body).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (status, Some("7")));
+        assert_eq!(answer.text(), "{\"error\" : {\"message\":\"bad key ***\",  \"x\":1}}");
+        assert_eq!(answer.header("aside-error"), None, "it is the provider's error");
+        assert!(!running.receipt(&answer).await.to_string().contains(KEY));
+    }
+    assert_eq!(provider.received().len(), 2, "nothing was sent twice");
+}
+
+#[tokio::test]
+async fn g4_a_broken_stream_breaks_for_the_client_too() {
+    let piece = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n".to_vec();
+    let provider =
+        Provider::start(move |_| Scripted { pieces: vec![piece.clone()], breaks_off: true, ..Scripted::stream("") })
+            .await;
+    let config = config(&provider, "openai-chat");
+    let running = Setup::new(config.clone()).start().await;
+    let body = r#"{"model":"up/m","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
+    let same = running.post("/v1/chat/completions", &[], body).await;
+    assert!(same.broke_off && same.text().contains("half"), "{same:?}");
+    let body = r#"{"model":"up/m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
+    let translated = running.post("/v1/messages", &[], body).await;
+    assert!(translated.text().contains("half"), "{translated:?}");
+    assert!(translated.text().contains("event: error"), "the client is told: {}", translated.text());
+    assert!(!translated.text().contains("message_stop"), "{}", translated.text());
+}
+
+#[tokio::test]
+async fn g6_a_silent_stream_gets_signs_of_life_between_its_frames() {
+    let provider = Provider::start(|_| Scripted::stream("data: {\"choices\":[]}\n\n")).await;
+    // A provider that accepts and then says nothing for a while.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let silent = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (mut socket, _) = listener.accept().await.expect("a client");
+        let mut bytes = [0; 4096];
+        let _n = socket.read(&mut bytes).await;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: {\"a\":1}\n\n";
+        socket.write_all(head.as_bytes()).await.expect("a client");
+        tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+        socket.write_all(b"data: [DONE]\n\n").await.expect("a client");
+    });
+    let config = format!(
+        "[serve]\nkeep_alive = \"50ms\"\n[providers.quiet]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}\"\n"
+    );
+    let running = Setup::new(config).start().await;
+    let body = r#"{"model":"quiet/m","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
+    let answer = running.post("/v1/chat/completions", &[], body).await;
+    let text = answer.text();
+    assert!(text.matches(": keep-alive\n\n").count() >= 2, "{text}");
+    assert_eq!(text.replace(": keep-alive\n\n", ""), "data: {\"a\":1}\n\ndata: [DONE]\n\n");
+    silent.await.expect("no panic");
+    drop(provider);
+}

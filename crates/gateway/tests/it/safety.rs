@@ -1,0 +1,149 @@
+//! Keys, tenants, limits, errors and the end of a gateway.
+
+use std::time::Duration;
+
+use aside_gateway::hash_text;
+
+use super::support::Setup;
+
+const CHAT: &str = r#"{"model":"sim/deepseek","messages":[{"role":"user","content":"hi"}]}"#;
+
+fn keys() -> String {
+    format!(
+        "[[serve.keys]]\nname = \"a\"\nhash = \"{}\"\ntenant = \"one\"\n\
+         [[serve.keys]]\nname = \"b\"\nhash = \"{}\"\nmodels = [\"sim/kimi*\"]\nlimit = {{ requests = \"1/day\" }}\n",
+        hash_text("key-a"),
+        hash_text("key-b")
+    )
+}
+
+#[tokio::test]
+async fn g8_without_the_right_key_nothing_is_served_and_receipts_stay_with_their_tenant() {
+    let running = Setup::new(keys()).start().await;
+    #[rustfmt::skip]
+    let cases = [
+        ("/v1/chat/completions", "authentication_error"),
+        ("/v1/messages",         "\"type\":\"error\""),
+        ("/v1beta/models/m:generateContent", "UNAUTHENTICATED"),
+        ("/api/chat",            "{\"error\":\""),
+    ];
+    for (path, expected) in cases {
+        for headers in [&[][..], &[("authorization", "Bearer wrong")][..]] {
+            let answer = running.post(path, headers, CHAT).await;
+            assert_eq!((answer.status, answer.header("aside-error")), (401, Some("unauthorized")), "{path}");
+            assert!(answer.text().contains(expected), "{path}: {}", answer.text());
+        }
+    }
+    let answer = running.post("/v1/chat/completions", &[("authorization", "Bearer key-a")], CHAT).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let path = format!("/aside/requests/{}", answer.header("aside-request").expect("an id"));
+    let own = running.send("GET", &path, &[("x-api-key", "key-a")], Vec::new()).await;
+    assert_eq!((own.status, own.json()["tenant"].as_str()), (200, Some("one")));
+    let foreign = running.send("GET", &path, &[("x-api-key", "key-b")], Vec::new()).await;
+    assert_eq!(foreign.status, 404);
+    let list = running.send("GET", "/aside/requests", &[("x-api-key", "key-b")], Vec::new()).await;
+    assert_eq!(list.json()["requests"].as_array().map(Vec::len), Some(0));
+}
+
+#[tokio::test]
+async fn g11_a_key_has_its_models_and_limits() {
+    let running = Setup::new(keys()).start().await;
+    let key = [("x-api-key", "key-b")];
+    let kimi = CHAT.replace("deepseek", "kimi");
+    assert_eq!(running.post("/v1/chat/completions", &key, kimi.clone()).await.status, 200);
+    let limited = running.post("/v1/chat/completions", &key, kimi).await;
+    assert_eq!((limited.status, limited.header("aside-error")), (429, Some("limit")), "{}", limited.text());
+    assert!(limited.header("retry-after").is_some());
+    let list = running.send("GET", "/v1/models", &key, Vec::new()).await;
+    let ids = list.json()["data"].to_string();
+    assert!(ids.contains("sim/kimi") && !ids.contains("sim/deepseek"), "{ids}");
+}
+
+#[tokio::test]
+async fn g1_unknown_models_and_paths_are_answered_in_the_client_s_shape() {
+    let running = Setup::new("").start().await;
+    #[rustfmt::skip]
+    let cases = [
+        ("/v1/chat/completions", "\"code\":\"model_not_found\""),
+        ("/v1/responses",        "\"code\":\"model_not_found\""),
+        ("/v1/messages",         "\"type\":\"not_found_error\""),
+        ("/v1beta/models/none/such:generateContent", "\"status\":\"NOT_FOUND\""),
+        ("/api/chat",            "{\"error\":\""),
+    ];
+    for (path, expected) in cases {
+        let answer = running.post(path, &[], r#"{"model":"none/such","messages":[]}"#).await;
+        assert_eq!((answer.status, answer.header("aside-error")), (404, Some("unknown_model")), "{path}");
+        assert!(answer.text().contains(expected), "{path}: {}", answer.text());
+        assert!(answer.header("aside-request").is_some(), "{path}");
+    }
+    let other = running.post("/v1/embeddings", &[], "{}").await;
+    assert!(other.status == 404 && other.text().contains("/pass"), "{}", other.text());
+    let web_socket = running.send("GET", "/v1/responses", &[("upgrade", "websocket")], Vec::new()).await;
+    assert_eq!(web_socket.status, 426);
+    let page = running.post("/v1/chat/completions", &[("origin", "http://evil.example")], CHAT).await;
+    assert_eq!(page.status, 403);
+    let host = running.post("/v1/chat/completions", &[("host", "evil.example")], CHAT).await;
+    assert_eq!(host.status, 421);
+}
+
+#[tokio::test]
+async fn g1_models_are_listed_in_every_shape() {
+    let running = Setup::new("[serve.models]\n\"best\" = \"sim/kimi\"\n").start().await;
+    #[rustfmt::skip]
+    let cases = [
+        ("/v1/models",      "", "/data/0/id",     "best"),
+        ("/v1/models",      "anthropic-version", "/data/1/id", "claude-via-aside/best"),
+        ("/v1beta/models",  "", "/models/0/name", "models/best"),
+        ("/api/tags",       "", "/models/0/model", "best"),
+    ];
+    for (path, header, pointer, expected) in cases {
+        let headers = if header.is_empty() { Vec::new() } else { vec![(header, "2023-06-01")] };
+        let list = running.send("GET", path, &headers, Vec::new()).await.json();
+        assert_eq!(list.pointer(pointer).and_then(serde_json::Value::as_str), Some(expected), "{path}: {list}");
+    }
+    let answer = running.post("/v1/chat/completions", &[], CHAT.replace("sim/deepseek", "claude-via-aside/best")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(running.receipt(&answer).await["model"]["resolved"], "sim/kimi");
+    let counted = running.post("/v1/messages/count_tokens", &[], CHAT).await;
+    assert_eq!((counted.status, counted.header("aside-estimated")), (200, Some("true")), "{}", counted.text());
+    assert!(counted.json()["input_tokens"].as_u64().is_some_and(|count| count > 0));
+}
+
+#[tokio::test]
+async fn g8_large_bodies_are_refused_and_a_changed_config_applies() {
+    let running = Setup::new("[serve]\nmax_body = 1000\n").start().await;
+    let long = CHAT.replace("hi", &"x".repeat(2000));
+    let answer = running.post("/v1/chat/completions", &[], long.clone()).await;
+    assert_eq!((answer.status, answer.header("aside-error")), (413, Some("too_large")));
+    running.write_config("[serve]\nmax_body = \"much\"\n");
+    assert!(running.gateway.reload().is_err(), "a broken config is refused");
+    assert_eq!(running.post("/v1/chat/completions", &[], long.clone()).await.status, 413, "and the old one stays");
+    running.write_config("");
+    running.gateway.reload().expect("a valid config");
+    assert_eq!(running.post("/v1/chat/completions", &[], long).await.status, 200);
+}
+
+#[tokio::test]
+async fn g8_a_draining_gateway_refuses_new_requests_and_ends() {
+    let mut running = Setup::new("").start().await;
+    assert_eq!(running.get("/readyz").await.status, 200);
+    assert_eq!(running.get("/healthz").await.status, 200);
+    running.gateway.drain();
+    assert_eq!(running.get("/readyz").await.status, 503);
+    let answer = running.post("/v1/messages", &[], CHAT).await;
+    assert_eq!((answer.status, answer.header("aside-error")), (503, Some("draining")));
+    running.stop.cancel();
+    let ended = tokio::time::timeout(Duration::from_secs(60), &mut running.task).await;
+    assert!(ended.is_ok(), "it ends once nothing runs");
+}
+
+#[tokio::test]
+async fn g8_metrics_count_requests_without_names_of_clients() {
+    let running = Setup::new("").start().await;
+    let headers = [("user-agent", "made-up-by-someone/1")];
+    assert_eq!(running.post("/v1/messages", &headers, CHAT).await.status, 200);
+    let metrics = running.get("/metrics").await.text();
+    let line = "aside_requests_total{client=\"other\",protocol=\"anthropic\",dialect=\"deepseek\",code=\"200\"} 1";
+    assert!(metrics.lines().any(|found| found == line), "{metrics}");
+    assert!(!metrics.contains("made-up"), "{metrics}");
+}
