@@ -236,6 +236,10 @@ fn serve(arguments: &StartArguments, options: GatewayOptions) -> anyhow::Result<
             report::print_notice("the config is fine");
             return Ok(());
         }
+        if let Some(path) = gateway.new_key_file() {
+            let text = format!("made {}, the key that seals the memory; keep it private", path.display());
+            report::print_notice(&text);
+        }
         let listening = Listening::bind(&gateway).await?;
         print_address(listening.address()?);
         let (stop, stop_now) = (CancellationToken::new(), CancellationToken::new());

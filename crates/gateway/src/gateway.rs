@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -31,7 +32,7 @@ use crate::host_check::AllowedHosts;
 use crate::ids::IdSource;
 use crate::key_admin;
 use crate::limits::Limits;
-use crate::memory_setup;
+use crate::memory_setup::{self, OpenedMemory};
 use crate::metrics::{Metrics, StoreGauges};
 use crate::recall::LossCounts;
 use crate::receipt::{LIST_LENGTH, Receipt, ReceiptLog, ReceiptModel, Timing, stored_summary};
@@ -56,6 +57,7 @@ pub struct Gateway {
     pub(crate) ids: IdSource,
     pub(crate) learned: RwLock<LearnedRepairs>,
     pub(crate) memory: Memory,
+    new_key_file: Option<PathBuf>,
     /// The keys in the store. They are read again when they change.
     stored_keys: RwLock<Vec<Arc<ServeKey>>>,
     /// Whether there was ever a key. A gateway whose last key is revoked stays closed.
@@ -83,7 +85,7 @@ impl Gateway {
     /// Reads the config, checks it and opens the memory.
     pub async fn open(options: GatewayOptions) -> Result<Gateway, HintedError> {
         let config = Config::load(&options)?;
-        let memory = memory_setup::open(&options, &config).await?;
+        let OpenedMemory { memory, new_key_file } = memory_setup::open(&options, &config).await?;
         let gateway = Gateway {
             options,
             config: RwLock::new(Arc::new(config)),
@@ -94,6 +96,7 @@ impl Gateway {
             ids: IdSource::default(),
             learned: RwLock::default(),
             memory,
+            new_key_file,
             stored_keys: RwLock::default(),
             had_keys: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -105,6 +108,11 @@ impl Gateway {
             return Err(no_keys(config.serve.listen));
         }
         Ok(gateway)
+    }
+
+    /// The file with the key of the store, if it was made just now. Whoever has it can read the memory.
+    pub fn new_key_file(&self) -> Option<&Path> {
+        self.new_key_file.as_deref()
     }
 
     /// Reads keys and learned repairs from the store.
@@ -301,7 +309,7 @@ impl Gateway {
             | Route::Model(..)
             | Route::OllamaModel
             | Route::OllamaVersion
-            | Route::Response(..)
+            | Route::StoredResponse(_)
             | Route::Pass { .. }
             | Route::Receipts
             | Route::Receipt(_)
@@ -365,7 +373,10 @@ impl RequestContext {
             Route::Model(shape, name) => self.model_page(shape, &name).await,
             Route::OllamaModel => self.ollama_model(body).await,
             Route::OllamaVersion => Ok(value_response(200, &json!({ "version": "0.12.0" }))),
-            Route::Response(action, id) => self.stored_response(action, &id).await,
+            Route::StoredResponse(id) => {
+                let message = format!("Response with id '{id}' not found; the gateway stores no whole responses.");
+                Err(GatewayError::new(ErrorKind::NotFound, message))
+            }
             Route::Pass { provider, rest } => self.pass(&provider, &rest, body).await,
             Route::Receipts => Ok(self.receipt_list().await),
             Route::Receipt(id) => self.find_receipt(&id).await,
@@ -397,7 +408,7 @@ impl RequestContext {
 
     async fn find_receipt(&self, id: &str) -> Result<GatewayResponse, GatewayError> {
         if let Some(receipt) = self.gateway.receipts.find(&self.caller.tenant, id) {
-            return Ok(value_response(200, &receipt));
+            return Ok(json_response(200, receipt));
         }
         let stored = match self.tenant().await {
             Some(tenant) => self.gateway.memory.receipt(&tenant, id).await.ok().flatten(),

@@ -90,6 +90,7 @@ impl RequestContext {
                 return Err(error);
             }
         };
+        let targets = self.pinned_first(targets, protocol, &body.text).await;
         let context = Arc::new(self);
         let asked: Arc<str> = asked.into();
         let n_targets = targets.len();
@@ -109,6 +110,22 @@ impl RequestContext {
             }
         }
         Err(GatewayError::bad_request("the model has no target"))
+    }
+}
+
+impl RequestContext {
+    /// Puts the target first that can continue the open tool loop: only its issuer can read opaque thinking.
+    async fn pinned_first(&self, mut targets: Vec<Arc<Target>>, protocol: Protocol, body: &str) -> Vec<Arc<Target>> {
+        let Some(first) = targets.first().filter(|_| targets.len() > 1) else { return targets };
+        let read = self.recall(protocol, first, &first.settings, body).await.ok();
+        let pinned = read.as_ref().and_then(|read| read.recalled.as_ref()?.restored.pinned());
+        let is_issuer = |target: &Arc<Target>| {
+            pinned.is_some_and(|issuer| issuer.provider.as_deref() == Some(target.endpoint.provider.as_str()))
+        };
+        if let Some(at) = targets.iter().position(is_issuer) {
+            targets.get_mut(..=at).unwrap_or_default().rotate_right(1);
+        }
+        targets
     }
 }
 

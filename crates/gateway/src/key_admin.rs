@@ -57,7 +57,7 @@ pub struct KeyListing {
 impl KeyAdmin {
     pub async fn open(options: &GatewayOptions) -> Result<KeyAdmin, HintedError> {
         let config = Config::load(options)?;
-        let memory = memory_setup::open(options, &config).await?;
+        let memory = memory_setup::open(options, &config).await?.memory;
         Ok(KeyAdmin { memory, serve: config.serve.clone() })
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use aside_memory::{Durability, Memory, MemoryOptions, StoreKey, StoreLocation};
+use aside_memory::{Durability, KeyFile, Memory, MemoryOptions, StoreKey, StoreLocation};
 use aside_session::serve_table::{self, StoreChoice};
 use aside_session::{HintedError, keyring};
 
@@ -14,22 +14,29 @@ use crate::gateway::now;
 const KEY_VARIABLE: &str = "ASIDE_STORE_KEY";
 const KEYRING_ENTRY: &str = "gateway-store";
 
-pub(crate) async fn open(options: &GatewayOptions, config: &Config) -> Result<Memory, HintedError> {
+/// The memory, and the key file if it was made just now.
+pub(crate) struct OpenedMemory {
+    pub(crate) memory: Memory,
+    pub(crate) new_key_file: Option<PathBuf>,
+}
+
+pub(crate) async fn open(options: &GatewayOptions, config: &Config) -> Result<OpenedMemory, HintedError> {
     let serve = &config.serve;
     let location = match &serve.store {
         StoreChoice::None => StoreLocation::None,
         StoreChoice::Sqlite => StoreLocation::Sqlite(database(options)?),
         StoreChoice::Postgres(url) => StoreLocation::Postgres(url.clone()),
     };
-    let key = store_key(options, &serve.store)?;
+    let (key, new_key_file) = store_key(options, &serve.store)?;
     let durability = match serve.durability {
         serve_table::Durability::Process => Durability::Process,
         serve_table::Durability::Power => Durability::Power,
     };
     let memory = MemoryOptions::new(location, key).with_retention(serve.retention).with_durability(durability);
-    Memory::open(memory, Arc::clone(&config.dialects), now()).await.map_err(|error| {
+    let memory = Memory::open(memory, Arc::clone(&config.dialects), now()).await.map_err(|error| {
         HintedError::new(error.to_string()).hint("--store none runs without a memory; nothing lost is then restored")
-    })
+    })?;
+    Ok(OpenedMemory { memory, new_key_file })
 }
 
 fn database(options: &GatewayOptions) -> Result<PathBuf, HintedError> {
@@ -42,20 +49,20 @@ fn database(options: &GatewayOptions) -> Result<PathBuf, HintedError> {
 }
 
 /// From the environment, the keyring, or a file next to the database.
-fn store_key(options: &GatewayOptions, store: &StoreChoice) -> Result<StoreKey, HintedError> {
+fn store_key(options: &GatewayOptions, store: &StoreChoice) -> Result<(StoreKey, Option<PathBuf>), HintedError> {
     let invalid = |error: aside_memory::StoreKeyError| HintedError::new(error.to_string());
     let given = std::env::var(KEY_VARIABLE).ok().filter(|key| !key.trim().is_empty());
     if let Some(key) = given.or_else(|| keyring::find(KEYRING_ENTRY)) {
-        return StoreKey::parse(key.trim()).map_err(invalid);
+        return Ok((StoreKey::parse(key.trim()).map_err(invalid)?, None));
     }
     match store {
-        StoreChoice::None => Ok(StoreKey::generate()),
+        StoreChoice::None => Ok((StoreKey::generate(), None)),
         StoreChoice::Postgres(_) => Err(HintedError::new("a shared store needs a key that all replicas have")
             .hint(format!("export {KEY_VARIABLE}=… with 64 hexadecimal digits"))),
         StoreChoice::Sqlite => {
             let path = database(options)?.with_extension("key");
-            let (key, _) = StoreKey::load_or_create_file(&path).map_err(invalid)?;
-            Ok(key)
+            let (key, file) = StoreKey::load_or_create_file(&path).map_err(invalid)?;
+            Ok((key, (file == KeyFile::Created).then_some(path)))
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the conversation.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use aside_core::block::Time;
@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::recall::{Changes, LossCounts, ReadRequest};
 
-/// How many receipts are kept in memory.
+/// How many receipts are kept in memory, and how many bytes of them. The store keeps them for a week.
 const MAX_RECEIPTS: usize = 10_000;
+const MAX_RECEIPT_BYTES: usize = 32 << 20;
 
 /// How many receipts a list contains.
 pub(crate) const LIST_LENGTH: usize = 100;
@@ -212,7 +213,13 @@ fn short(text: &str) -> String {
 
 /// The newest receipts of all tenants.
 #[derive(Debug, Default)]
-pub(crate) struct ReceiptLog(Mutex<VecDeque<StoredReceipt>>);
+pub(crate) struct ReceiptLog(Mutex<NewestReceipts>);
+
+#[derive(Debug, Default)]
+struct NewestReceipts {
+    newest_last: VecDeque<StoredReceipt>,
+    n_bytes: usize,
+}
 
 #[derive(Debug)]
 struct StoredReceipt {
@@ -220,27 +227,36 @@ struct StoredReceipt {
     tenant: String,
     client: String,
     summary: Value,
-    whole: Value,
+    /// JSON.
+    whole: String,
 }
 
 impl ReceiptLog {
     pub(crate) fn add(&self, receipt: &Receipt) {
-        let mut receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if receipts.len() >= MAX_RECEIPTS {
-            receipts.pop_front();
-        }
-        receipts.push_back(StoredReceipt {
+        let mut receipts = self.receipts();
+        let whole = receipt.to_json().to_string();
+        receipts.n_bytes += whole.len();
+        receipts.newest_last.push_back(StoredReceipt {
             id: receipt.id.clone(),
             tenant: receipt.tenant.clone(),
             client: receipt.client.name.clone(),
             summary: receipt.summary(),
-            whole: receipt.to_json(),
+            whole,
         });
+        while receipts.newest_last.len() > MAX_RECEIPTS || receipts.n_bytes > MAX_RECEIPT_BYTES {
+            let Some(oldest) = receipts.newest_last.pop_front() else { break };
+            receipts.n_bytes = receipts.n_bytes.saturating_sub(oldest.whole.len());
+        }
     }
 
-    pub(crate) fn find(&self, tenant: &str, id: &str) -> Option<Value> {
-        let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = receipts.iter().rev().find(|receipt| receipt.id == id && receipt.tenant == tenant);
+    fn receipts(&self) -> MutexGuard<'_, NewestReceipts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A receipt of a tenant, as JSON.
+    pub(crate) fn find(&self, tenant: &str, id: &str) -> Option<String> {
+        let receipts = self.receipts();
+        let found = receipts.newest_last.iter().rev().find(|receipt| receipt.id == id && receipt.tenant == tenant);
         found.map(|receipt| receipt.whole.clone())
     }
 
@@ -249,6 +265,13 @@ impl ReceiptLog {
         let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits =
             |receipt: &&StoredReceipt| receipt.tenant == tenant && client.is_none_or(|client| receipt.client == client);
-        receipts.iter().rev().filter(fits).take(LIST_LENGTH).map(|receipt| receipt.summary.clone()).collect()
+        receipts
+            .newest_last
+            .iter()
+            .rev()
+            .filter(fits)
+            .take(LIST_LENGTH)
+            .map(|receipt| receipt.summary.clone())
+            .collect()
     }
 }
