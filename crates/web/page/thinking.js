@@ -143,7 +143,8 @@ export class Thinking {
     if (!this.isRendered) this.append(more.text);
     this.view.title = more.title;
     this.view.tokens = more.tokens;
-    this.draw();
+    // Many of these may come in one frame, and drawing needs a layout.
+    this.transcript.drawLater(this);
   }
 
   /** @param {ThinkingView} view */
