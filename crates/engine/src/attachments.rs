@@ -68,6 +68,22 @@ pub fn attach(typed: &str, piped: Option<&str>, root: &Path) -> Result<AttachedP
     Ok(attached)
 }
 
+/// A file that a front end attaches by its path, as a block and the size of the file.
+pub fn attach_file(name: &str, path: &Path) -> Result<(Block, u64), AttachError> {
+    read_block(name, path).map_err(|why| AttachError { name: name.to_owned(), why })
+}
+
+/// A text that a front end attaches under a name, such as a file that the user has not saved yet.
+pub fn attach_text(name: &str, content: &str) -> Block {
+    let mut bounded = BoundedOutput::new(MAX_TEXT);
+    bounded.push(content.as_bytes());
+    file_block(name, &bounded.text())
+}
+
+fn file_block(name: &str, content: &str) -> Block {
+    text(format!("<file path=\"{name}\">\n{}\n</file>", content.trim_end_matches('\n')))
+}
+
 /// The file that a mention refers to; `None` if it is an ordinary word. Punctuation at the end may belong to
 /// the sentence instead of the name.
 fn resolve_mention<'a>(mention: Mention<'a>, root: &Path) -> Result<Option<(&'a str, PathBuf)>, AttachError> {
@@ -112,8 +128,7 @@ fn read_block(name: &str, path: &Path) -> Result<(Block, u64), String> {
             }
             let mut bounded = BoundedOutput::new(MAX_TEXT);
             bounded.push(&bytes);
-            let content = bounded.text();
-            text(format!("<file path=\"{name}\">\n{}\n</file>", content.trim_end_matches('\n')))
+            file_block(name, &bounded.text())
         }
     };
     Ok((block, size))
@@ -124,6 +139,17 @@ fn read(path: &Path, max: u64) -> Result<Vec<u8>, String> {
     let read = File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes));
     read.map_err(|error: io::Error| format!("cannot be read: {error}"))?;
     Ok(bytes)
+}
+
+/// An image in Base64 from an untrusted source, or why it cannot be sent.
+pub fn checked_image(base64: &str) -> Result<Media, String> {
+    let size = base64.len() as u64 / 4 * 3;
+    if size > MAX_IMAGE {
+        return Err(format!("it has {size} bytes; at most {MAX_IMAGE}"));
+    }
+    let bytes = STANDARD.decode(base64).map_err(|_| "it is not valid Base64".to_owned())?;
+    let media_type = sniff_image_type(&bytes).ok_or("it is not a PNG, JPEG, GIF or WebP image")?;
+    Ok(Media::image(media_type.to_owned(), base64.to_owned()))
 }
 
 /// Detects the type by the first bytes, because the file name may be wrong.

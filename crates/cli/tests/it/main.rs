@@ -9,6 +9,8 @@
     reason = "a test that fails should fail loudly"
 )]
 
+#[cfg(target_os = "linux")]
+mod acp;
 mod ask;
 mod ask_outcome;
 mod completions;
@@ -38,6 +40,7 @@ mod providers;
 #[cfg(target_os = "linux")]
 mod pty;
 mod sandbox;
+mod serve;
 mod sessions;
 #[cfg(target_os = "linux")]
 mod signals;

@@ -16,7 +16,7 @@ use super::file_changes::ChangeObserver;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::working_dir::{ResolvedPath, WorkingDir};
 use super::write::write_if_unchanged;
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, ProposedChange, Risk, Tool, ToolOutcome, ToolOutput};
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "edit",
@@ -108,6 +108,12 @@ impl PlannedCall for EditCall {
         })
     }
 
+    fn change(&self) -> Option<ProposedChange> {
+        let PlannedEdit { before, after, .. } = self.change.as_ref()?;
+        let path = self.resolved.path.display().to_string();
+        Some(ProposedChange { path, before: Some(before.text.clone()), after: after.clone() })
+    }
+
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
             let Some(change) = self.change else { return Err("the file was not previewed first".to_owned()) };
@@ -118,6 +124,7 @@ impl PlannedCall for EditCall {
                 Ok(format!("edited `{}` in {places}\n{}", resolved.name, change.diff_for_model))
             })
             .await
+            .map(ToolOutput::from)
         })
     }
 }

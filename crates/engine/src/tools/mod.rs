@@ -25,8 +25,9 @@ mod walk;
 mod working_dir;
 mod write;
 
+use aside_core::block::Media;
 use aside_core::conversation::ToolSpec;
-pub use aside_core::permission_question::{Confinement, PermissionAnswer, PermissionQuestion, Risk};
+pub use aside_core::permission_question::{Confinement, PermissionAnswer, PermissionQuestion, ProposedChange, Risk};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
@@ -61,8 +62,26 @@ impl Asker for NobodyToAsk {
     }
 }
 
-/// The text of a tool result, for the model.
-pub type ToolOutcome = Result<String, String>;
+/// What a tool returned, for the model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolOutput {
+    pub text: String,
+    /// Images and documents, which follow the text.
+    pub media: Vec<Media>,
+}
+
+/// Output without images.
+impl From<String> for ToolOutput {
+    fn from(text: String) -> ToolOutput {
+        ToolOutput { text, media: Vec::new() }
+    }
+}
+
+/// What a tool returned, or why it failed, for the model.
+pub type ToolOutcome = Result<ToolOutput, String>;
+
+/// The same for a tool that returns only text.
+pub(crate) type TextOutcome = Result<String, String>;
 
 /// A tool that the model can call.
 pub trait Tool: Send + Sync {
@@ -110,6 +129,11 @@ pub trait PlannedCall: Send {
     /// What would happen, shown with the permission question.
     fn preview(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// The whole change of the file that was previewed; `None` if the call changes no file.
+    fn change(&self) -> Option<ProposedChange> {
+        None
     }
 
     /// Runs the call. Ends soon after `cancel` is triggered.
