@@ -19,7 +19,7 @@ use crate::clock::now;
 use crate::compaction::CompactionResult;
 use crate::exchange::{Exchange, ExchangeError, ExchangeOutcome, ExchangeRequest, StopSignals};
 use crate::front_sink::{FrontSink, with_ticks};
-use crate::question_updates::ReportingAsker;
+use crate::running_updates::ReportingAsker;
 use crate::session::Session;
 use crate::tools::{Asker, RecordedCall};
 use crate::update::{Front, Update};

@@ -124,11 +124,12 @@ impl LineFrontEnd {
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
             Update::ClosedAsStreamed { .. } | Update::QuestionWithdrawn(_) | Update::CompletionLists(_) => (),
-            Update::NotSteered { .. } | Update::SessionStored(_) | Update::PromptHistory(_) | Update::Sending(_) => (),
-            Update::MessageStored(_) | Update::Refiled { .. } | Update::Emptied { .. } | Update::Sealed { .. } => (),
-            Update::Closed { .. } | Update::ReplyEnded(_) | Update::ToolEnded(_) | Update::Grew { .. } => (),
-            Update::Item { .. } | Update::Recorded(_) | Update::Restored(_) | Update::GoTo { .. } | Update::Quit => (),
-            Update::Status(_) | Update::Interrupt | Update::Usage(_) | Update::Suspend | Update::Ready => (),
+            Update::ToolOutput { .. } | Update::NotSteered { .. } | Update::MessageStored(_) | Update::Usage(_) => (),
+            Update::PromptHistory(_) | Update::SessionStored(_) | Update::Refiled { .. } | Update::ToolEnded(_) => (),
+            Update::Emptied { .. } | Update::Closed { .. } | Update::ReplyEnded(_) | Update::Sealed { .. } => (),
+            Update::Recorded(_) | Update::Grew { .. } | Update::GoTo { .. } | Update::Item { .. } => (),
+            Update::Restored(_) | Update::Sending(_) | Update::Status(_) | Update::Interrupt | Update::Suspend => (),
+            Update::Ready | Update::Quit => (),
         }
         Ok(())
     }
