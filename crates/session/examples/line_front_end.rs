@@ -123,13 +123,12 @@ impl LineFrontEnd {
             Update::Noted(note) => self.print(&format!("note: {}", note.message))?,
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
-            Update::ClosedAsStreamed { .. } | Update::QuestionWithdrawn(_) | Update::CompletionLists(_) => (),
-            Update::ToolOutput { .. } | Update::NotSteered { .. } | Update::MessageStored(_) | Update::Usage(_) => (),
-            Update::PromptHistory(_) | Update::SessionStored(_) | Update::Refiled { .. } | Update::ToolEnded(_) => (),
-            Update::Emptied { .. } | Update::Closed { .. } | Update::ReplyEnded(_) | Update::Sealed { .. } => (),
-            Update::Recorded(_) | Update::Grew { .. } | Update::GoTo { .. } | Update::Item { .. } => (),
-            Update::Restored(_) | Update::Sending(_) | Update::Status(_) | Update::Interrupt | Update::Suspend => (),
-            Update::Ready | Update::Quit => (),
+            Update::Closed { .. } | Update::ToolEnded(_) | Update::MessageStored(_) | Update::CompletionLists(_) => (),
+            Update::Restored(_) | Update::Recorded(_) | Update::ToolOutput { .. } | Update::Quit | Update::Ready => (),
+            Update::Sending(_) | Update::GoTo { .. } | Update::ClosedAsStreamed { .. } | Update::SessionStored(_) => (),
+            Update::Suspend | Update::Sealed { .. } | Update::Item { .. } | Update::Usage(_) | Update::Status(_) => (),
+            Update::QuestionWithdrawn(_) | Update::Grew { .. } | Update::PromptHistory(_) | Update::Interrupt => (),
+            Update::NotSteered { .. } | Update::Refiled { .. } | Update::Emptied { .. } | Update::ReplyEnded(_) => (),
         }
         Ok(())
     }
