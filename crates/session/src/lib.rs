@@ -48,6 +48,7 @@ pub use aside_confine::hide_this_process;
 pub use aside_confine::supervisor::run_if_helper;
 pub use aside_engine::tools::{Asker, PermissionMode};
 pub use aside_store::SessionId;
+pub use atomic::private_folder as create_private_folder;
 pub use atomic::write as write_atomically;
 pub use driver::{Driver, decision_action};
 pub use error::HintedError;

@@ -47,5 +47,7 @@ mod support;
 mod terminal;
 #[cfg(unix)]
 mod unwritable_data_folder;
+#[cfg(unix)]
+mod web;
 #[cfg(target_os = "linux")]
 mod what_is_sent;
