@@ -326,8 +326,7 @@ impl App {
         };
         let silence = self.silence();
         let passed = passed.filter(|_| silence.is_none() && !matches!(self.activity, TurnActivity::Retrying { .. }));
-        let rest: Vec<String> =
-            silence.into_iter().chain(passed.map(duration)).into_iter().chain(how.map(str::to_owned)).collect();
+        let rest: Vec<String> = silence.into_iter().chain(passed.map(duration)).chain(how.map(str::to_owned)).collect();
         let mut rest = rest.join(" · ");
         let spinner = self.transcript.render_context(self.theme.motion).spinner();
         let room_for = |rest: &str| room.saturating_sub(width_of(spinner) + width_of(rest) + 4);
