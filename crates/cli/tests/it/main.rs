@@ -38,6 +38,7 @@ mod providers;
 #[cfg(target_os = "linux")]
 mod pty;
 mod sandbox;
+mod serve;
 mod sessions;
 #[cfg(target_os = "linux")]
 mod signals;

@@ -16,7 +16,7 @@ use super::file_changes::ChangeObserver;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::working_dir::{ResolvedPath, WorkingDir};
 use super::write::write_if_unchanged;
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, ToolOutput};
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "edit",
@@ -118,6 +118,7 @@ impl PlannedCall for EditCall {
                 Ok(format!("edited `{}` in {places}\n{}", resolved.name, change.diff_for_model))
             })
             .await
+            .map(ToolOutput::from)
         })
     }
 }

@@ -26,6 +26,7 @@ mod walk;
 mod working_dir;
 mod write;
 
+use aside_core::block::Media;
 use aside_core::conversation::ToolSpec;
 pub use aside_core::permission_question::{Confinement, PermissionAnswer, PermissionQuestion, Risk};
 use futures_util::future::BoxFuture;
@@ -68,8 +69,26 @@ impl Asker for NobodyToAsk {
     }
 }
 
-/// The text of a tool result, for the model.
-pub type ToolOutcome = Result<String, String>;
+/// What a tool returned, for the model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolOutput {
+    pub text: String,
+    /// Images and documents, which follow the text.
+    pub media: Vec<Media>,
+}
+
+/// Output without images.
+impl From<String> for ToolOutput {
+    fn from(text: String) -> ToolOutput {
+        ToolOutput { text, media: Vec::new() }
+    }
+}
+
+/// What a tool returned, or why it failed, for the model.
+pub type ToolOutcome = Result<ToolOutput, String>;
+
+/// The same for a tool that returns only text.
+pub(crate) type TextOutcome = Result<String, String>;
 
 /// A tool that the model can call.
 pub trait Tool: Send + Sync {

@@ -16,7 +16,7 @@ use super::file_changes::{ChangeObserver, FileChange};
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::permissions::PermissionRules;
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, ToolOutput};
 use crate::dir::FileMode;
 
 const DEFINITION: ToolDefinition = ToolDefinition {
@@ -106,6 +106,7 @@ impl PlannedCall for WriteCall {
                 Ok(seen.result)
             })
             .await
+            .map(ToolOutput::from)
         })
     }
 }
