@@ -433,8 +433,10 @@ impl Driver {
         }
         self.continuation = Continuation::Itself;
         let new = NewSession { id: self.new_id.take().filter(|_| stored.is_none()), ..new };
-        let session = &self.active.session;
-        SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())
+        let session = &mut self.active.session;
+        let recorder = SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())?;
+        session.parameters.cache_key = Some(recorder.id().to_string());
+        Ok(recorder)
     }
 
     fn status(&self) -> Status {
