@@ -16,12 +16,14 @@ use serde_json::{Value, json};
 use crate::ExitStatus;
 use crate::output;
 use crate::request_arguments::RequestArguments;
+use crate::request_receipt::{self, ReceiptArguments};
 
 /// Show what the next request would send, block by block, and why
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside explain -m deepseek/deepseek-v4-pro examples/conversation.jsonl
-  aside explain -m anthropic/claude-sonnet-5 --json examples/conversation.jsonl")]
+  aside explain -m anthropic/claude-sonnet-5 --json examples/conversation.jsonl
+  aside explain --request req_… (of a running `aside serve`)")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     request: RequestArguments,
@@ -29,9 +31,15 @@ pub(crate) struct Arguments {
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    receipt: ReceiptArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    if let Some(id) = arguments.receipt.id() {
+        return request_receipt::run(&arguments.receipt, id, arguments.json);
+    }
     let preview = arguments.request.build(TokenCounting::Exact)?;
     let branch: Vec<&Message> = preview.conversation.history.branch().into_iter().map(|(_, message)| message).collect();
     let decisions = preview.encoded.decisions.iter();

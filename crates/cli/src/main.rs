@@ -2,6 +2,7 @@
 
 mod ask;
 mod chat;
+mod client_setup;
 mod completions;
 mod config;
 mod configured_models;
@@ -22,6 +23,7 @@ mod profile;
 mod replay;
 mod report;
 mod request_arguments;
+mod request_receipt;
 mod sandbox;
 mod search;
 mod serve;
@@ -30,6 +32,7 @@ mod sessions;
 mod sim;
 mod trust;
 mod usage;
+mod web;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -84,6 +87,7 @@ enum CliCommand {
     Sim(sim::Arguments),
     Trust(trust::Arguments),
     Usage(usage::Arguments),
+    Web(web::Arguments),
 }
 
 /// The exit code of the process.
@@ -153,6 +157,7 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitStatus> {
         Some(CliCommand::Serve(arguments)) => serve::run(&arguments),
         Some(CliCommand::Sessions(arguments)) => sessions::run(&arguments),
         Some(CliCommand::Usage(arguments)) => usage::run(&arguments),
+        Some(CliCommand::Web(arguments)) => web::run(&arguments),
         Some(CliCommand::Sim(arguments)) => sim::run(&arguments),
         Some(CliCommand::Trust(arguments)) => trust::run(&arguments),
     }

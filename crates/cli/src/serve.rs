@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use aside_gateway::{Gateway, GatewayOptions, Listening};
+use aside_gateway::{Gateway, GatewayOptions, KeyAdmin, KeyOrigin, KeyRights, Listening};
 use aside_session::UserFolders;
-use aside_session::serve_table::StoreChoice;
+use aside_session::serve_table::{Limit, StoreChoice};
 use tokio_util::sync::CancellationToken;
 
 use crate::ExitStatus;
+use crate::client_setup::{self, SetupClient};
+use crate::output;
 use crate::override_arguments::OverrideArguments;
 use crate::report;
 
@@ -25,6 +27,10 @@ const CONFIG_POLL: Duration = Duration::from_secs(2);
 /// the model's name and the key, unless the provider would refuse them; others are
 /// translated. What was done is in the headers `aside-request` and `aside-repaired`
 /// of each answer, and at GET /aside/requests.
+///
+/// Thinking that a client lost is put back where the provider wants it: the gateway
+/// remembers every reply in gateway.db of the data folder, sealed with gateway.key
+/// next to it or with ASIDE_STORE_KEY.
 ///
 /// Models are PROVIDER/MODEL, the names in [serve.models] of config.toml, or the
 /// bare name of a model whose provider has a key. sim/DIALECT[:BEHAVIOUR] is the
@@ -46,6 +52,74 @@ Examples:
     '{\"model\":\"sim/deepseek\",\"max_tokens\":500,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}'"
 )]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<ServeCommand>,
+
+    #[command(flatten)]
+    start: StartArguments,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ServeCommand {
+    /// Print what a client needs to use the gateway
+    Setup {
+        #[arg(value_enum)]
+        client: SetupClient,
+        /// The model to use
+        #[arg(long, default_value = "sim/deepseek")]
+        model: String,
+        /// The gateway's address, if it is not the one in the config
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+    },
+    /// Make, list or revoke the keys of clients
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Delete what is remembered of a tenant
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum KeyCommand {
+    /// Make a key and print it, once; only its hash is kept
+    New {
+        /// Its name, which is unique
+        name: String,
+        /// Whose memory it uses; the name by default
+        #[arg(long, value_name = "T")]
+        tenant: Option<String>,
+        /// The models it may use, as patterns separated by commas
+        #[arg(long, value_name = "G,…", value_delimiter = ',')]
+        models: Vec<String>,
+        /// A limit such as requests=60/m, tokens=2M/day, thinking=500k/day or money=20/day
+        #[arg(long = "limit", value_name = "K=V", value_parser = limit)]
+        limits: Vec<Limit>,
+        /// A provider that it may reach below /pass
+        #[arg(long = "pass", value_name = "PROVIDER")]
+        pass: Vec<String>,
+        /// Print one JSON object with the key and its hash
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the keys, without the keys themselves
+    List,
+    /// Revoke a key of the store; it stops working within two seconds
+    Revoke { name: String },
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum TenantCommand {
+    /// Delete all replies and receipts of a tenant
+    Forget { name: String },
+}
+
+fn limit(word: &str) -> Result<Limit, String> {
+    Limit::parse_pair(word).ok_or_else(|| "expected KIND=NUMBER/WINDOW, such as requests=60/m".to_owned())
+}
+
+#[derive(Debug, clap::Args)]
+struct StartArguments {
     /// Where to listen: an address with a port, or only a port for 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
@@ -75,30 +149,109 @@ fn store(word: &str) -> Result<StoreChoice, String> {
     StoreChoice::parse(word).ok_or_else(|| "expected sqlite, none or postgres://…".to_owned())
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let options = GatewayOptions {
-        folders: UserFolders::from_environment(),
-        overrides: arguments.overrides.overrides(),
-        listen: arguments.listen,
-        store: arguments.store.clone(),
-        shadow: arguments.shadow,
-    };
-    let config = options.folders.config.as_ref().map(|folder| folder.join("config.toml"));
-    let gateway = Arc::new(Gateway::new(options)?);
-    if arguments.check_config {
-        report::print_notice("the config is fine");
-        return Ok(ExitStatus::Done);
+impl StartArguments {
+    fn options(&self) -> GatewayOptions {
+        GatewayOptions {
+            folders: UserFolders::from_environment(),
+            overrides: self.overrides.overrides(),
+            listen: self.listen,
+            store: self.store.clone(),
+            shadow: self.shadow,
+        }
     }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let options = arguments.start.options();
+    match &arguments.command {
+        None => serve(&arguments.start, options),
+        Some(ServeCommand::Setup { client, model, url }) => {
+            let loaded = options.overrides.load(&options.folders)?;
+            let url = url.clone().unwrap_or_else(|| format!("http://{}", loaded.serve.listen));
+            write!(output::stdout(), "{}", client_setup::text(*client, &url, model))?;
+            Ok(ExitStatus::Done)
+        }
+        Some(ServeCommand::Key(command)) => administer(&options, |admin| async move { run_key(&admin, command).await }),
+        Some(ServeCommand::Tenant(TenantCommand::Forget { name })) => administer(&options, |admin| async move {
+            admin.forget_tenant(name).await?;
+            report::print_notice(&format!("everything of `{name}` is forgotten"));
+            Ok(())
+        }),
+    }
+}
+
+fn administer<F: Future<Output = anyhow::Result<()>>>(
+    options: &GatewayOptions,
+    work: impl FnOnce(KeyAdmin) -> F,
+) -> anyhow::Result<ExitStatus> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { work(KeyAdmin::open(options).await?).await })?;
+    Ok(ExitStatus::Done)
+}
+
+async fn run_key(admin: &KeyAdmin, command: &KeyCommand) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    match command {
+        KeyCommand::New { name, tenant, models, limits, pass, json } => {
+            let rights = KeyRights {
+                tenant: tenant.clone(),
+                models: models.clone(),
+                limits: limits.clone(),
+                pass: pass.clone(),
+            };
+            let made = admin.add(name, &rights).await?;
+            if *json {
+                writeln!(out, "{}", serde_json::json!({ "name": name, "key": made.key, "hash": made.hash }))?;
+            } else {
+                writeln!(out, "{}", made.key)?;
+            }
+            match made.toml {
+                Some(toml) => report::print_notice(&format!("there is no store; add this to config.toml:\n\n{toml}")),
+                None => report::print_notice("this key is shown only now; clients send it as their API key"),
+            }
+        }
+        KeyCommand::List => {
+            for key in admin.list().await? {
+                let origin = match key.origin {
+                    KeyOrigin::Config => "config",
+                    KeyOrigin::Store => "store",
+                };
+                writeln!(out, "{}\t{}\t{origin}", key.name, key.tenant)?;
+            }
+        }
+        KeyCommand::Revoke { name } => {
+            admin.revoke(name).await?;
+            report::print_notice(&format!("the key `{name}` is revoked"));
+        }
+    }
+    Ok(())
+}
+
+fn serve(arguments: &StartArguments, options: GatewayOptions) -> anyhow::Result<ExitStatus> {
+    let config = options.folders.config.as_ref().map(|folder| folder.join("config.toml"));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served: anyhow::Result<()> = runtime.block_on(async {
+        let gateway = Arc::new(Gateway::open(options).await?);
+        if arguments.check_config {
+            report::print_notice("the config is fine");
+            return Ok(());
+        }
+        if let Some(path) = gateway.new_key_file() {
+            let text = format!("made {}, the key that seals the memory; keep it private", path.display());
+            report::print_notice(&text);
+        }
         let listening = Listening::bind(&gateway).await?;
         print_address(listening.address()?);
         let (stop, stop_now) = (CancellationToken::new(), CancellationToken::new());
         let signals = tokio::spawn(wait_for_signals(Arc::clone(&gateway), stop.clone(), stop_now.clone()));
         let reloads = tokio::spawn(watch_config(Arc::clone(&gateway), config));
+        let follower = Arc::clone(&gateway);
+        let follows = tokio::spawn(async move { follower.follow_store().await });
         aside_gateway::serve(Arc::clone(&gateway), listening, stop, stop_now).await;
+        gateway.flush().await;
         signals.abort();
         reloads.abort();
+        follows.abort();
         Ok(())
     });
     // Replies that may not end any more are cut off.

@@ -343,12 +343,17 @@ impl Media {
 impl ToolResult {
     /// The text, followed by a line for each image and document.
     pub fn described(&self) -> Cow<'_, str> {
-        if self.media.is_empty() {
+        self.described_without(|_| false)
+    }
+
+    /// The text, followed by a line for each image and document that is not shown beside it.
+    pub(crate) fn described_without(&self, is_shown: impl Fn(&Media) -> bool) -> Cow<'_, str> {
+        let mut described = self.media.iter().filter(|media| !is_shown(media)).map(Media::describe).peekable();
+        if described.peek().is_none() {
             return Cow::Borrowed(&self.content);
         }
         let text = Some(self.content.clone()).filter(|text| !text.is_empty());
-        let lines: Vec<String> = text.into_iter().chain(self.media.iter().map(Media::describe)).collect();
-        Cow::Owned(lines.join("\n"))
+        Cow::Owned(text.into_iter().chain(described).collect::<Vec<_>>().join("\n"))
     }
 }
 

@@ -126,6 +126,17 @@ fn read(path: &Path, max: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// An image in Base64 from an untrusted source, or why it cannot be sent.
+pub fn checked_image(base64: &str) -> Result<Media, String> {
+    let size = base64.len() as u64 / 4 * 3;
+    if size > MAX_IMAGE {
+        return Err(format!("it has {size} bytes; at most {MAX_IMAGE}"));
+    }
+    let bytes = STANDARD.decode(base64).map_err(|_| "it is not valid Base64".to_owned())?;
+    let media_type = sniff_image_type(&bytes).ok_or("it is not a PNG, JPEG, GIF or WebP image")?;
+    Ok(Media::image(media_type.to_owned(), base64.to_owned()))
+}
+
 /// Detects the type by the first bytes, because the file name may be wrong.
 fn sniff_image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {

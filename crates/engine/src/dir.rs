@@ -148,6 +148,11 @@ impl Dir {
         Ok(())
     }
 
+    /// Removes a file. A symlink is removed, not followed.
+    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
     fn create(&self, name: &OsStr, bytes: &[u8], mode: FileMode) -> io::Result<()> {
         let bits = match mode {
             FileMode::Private | FileMode::SameAs(_) => 0o600,

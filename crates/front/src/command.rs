@@ -41,7 +41,17 @@ pub enum Command {
     /// Summarise the older turns.
     Compact,
     Fork,
+    /// Undo the last turn; if it changed files, ask whether they go back too.
     Undo,
+    /// Undo a part without a question. With `force`, files that changed since go back too.
+    UndoOnly {
+        part: UndoPart,
+        force: bool,
+    },
+    /// Do again what was undone last.
+    Redo,
+    /// Show what this session's tools changed, in one file or in all.
+    Diff(Option<String>),
     Retry,
     Export(Option<String>),
     /// A command that only the session knows, with its arguments.
@@ -64,6 +74,16 @@ pub enum TerminalAction {
     Mouse(MouseMode),
     /// Open this text in the user's editor.
     Edit(String),
+}
+
+/// What to undo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum UndoPart {
+    /// The files of the last turn that changed any.
+    Files,
+    /// The last turn of the conversation.
+    Talk,
 }
 
 /// Whether the program or the terminal handles clicks and the wheel.

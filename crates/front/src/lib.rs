@@ -21,7 +21,7 @@ pub use aside_core::event::BlockId;
 pub use aside_core::permission_question::{PermissionAnswer, Tier};
 pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 pub use aside_core::tool_mode::ToolMode;
-pub use command::{Command, MouseMode, ProfileAction, TerminalAction};
+pub use command::{Command, MouseMode, ProfileAction, TerminalAction, UndoPart};
 pub use delta_joiner::DeltaJoiner;
 pub use delta_text::DeltaText;
 pub use output::CommandOutput;

@@ -3,7 +3,7 @@
 use aside_core::settings::{Effort, SettingChange, SettingKey, ThinkingDisplay};
 use aside_core::tool_mode::{ToolMode, UnknownToolMode};
 
-use crate::command::{Command, MouseMode, ProfileAction, TerminalAction};
+use crate::command::{Command, MouseMode, ProfileAction, TerminalAction, UndoPart};
 
 pub struct CommandEntry {
     pub name: &'static str,
@@ -37,7 +37,9 @@ table! {
     "profile", "[load|save|delete NAME]", "load, save or delete a settings profile";
     "compact", "", "summarise older turns now";
     "fork", "", "continue in a copy of this session";
-    "undo", "", "undo the last turn";
+    "undo", "[files|talk] [force]", "undo the last turn, or only its files or only the conversation; force: also files that changed since";
+    "redo", "", "do again what was undone";
+    "diff", "[FILE]", "show what tools changed in this session";
     "retry", "", "ask the last question again";
     "export", "[FILE]", "export the session to a file";
     "sessions", "", "list earlier sessions";
@@ -160,7 +162,9 @@ fn parse_known(name: &str, rest: &str) -> ParsedLine {
         "profile" => profile(rest),
         "compact" => command(Command::Compact),
         "fork" => command(Command::Fork),
-        "undo" => command(Command::Undo),
+        "undo" => undo(rest),
+        "redo" => command(Command::Redo),
+        "diff" => command(Command::Diff(given)),
         "retry" => command(Command::Retry),
         "export" => command(Command::Export(given)),
         "quit" => command(Command::Quit),
@@ -200,6 +204,17 @@ fn set(rest: &str) -> ParsedLine {
     match SettingChange::parse(key.trim(), value.trim()) {
         Ok(_) => ParsedLine::Command(Command::Set { key: key.trim().to_owned(), value: value.trim().to_owned() }),
         Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
+    }
+}
+
+fn undo(rest: &str) -> ParsedLine {
+    let part = |part, force| ParsedLine::Command(Command::UndoOnly { part, force });
+    match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
+        [] => ParsedLine::Command(Command::Undo),
+        ["files"] => part(UndoPart::Files, false),
+        ["files", "force"] => part(UndoPart::Files, true),
+        ["talk"] | ["talk", "force"] => part(UndoPart::Talk, false),
+        _ => invalid(format!("cannot undo `{rest}`"), "/undo, /undo files, /undo files force, /undo talk"),
     }
 }
 
@@ -260,6 +275,7 @@ pub fn argument_words(name: &str) -> &'static [&'static str] {
         "tools" => &["on", "off"],
         "permissions" => &["forget"],
         "record" => &["off"],
+        "undo" => &["files", "talk"],
         _ => &[],
     }
 }

@@ -91,9 +91,6 @@ impl Config {
         let mut serve = loaded.serve;
         serve.listen = options.listen.unwrap_or(serve.listen);
         serve.store = options.store.clone().unwrap_or(serve.store);
-        if !serve.listen.ip().is_loopback() && serve.keys.is_empty() && serve.store == StoreChoice::None {
-            return Err(no_keys(serve.listen));
-        }
         Ok(Config {
             http: Http::new(Timeouts::of(&loaded.settings)),
             redactor: Redactor::new(secrets),

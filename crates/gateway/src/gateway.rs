@@ -1,14 +1,17 @@
 //! The state that all requests share, and the way of a request to its answer.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use aside_core::block::Time;
 use aside_core::protocol::Protocol;
-use aside_core::rules::LearnedRepairs;
+use aside_core::rules::{AppliedRepair, LearnedRepair, LearnedRepairs};
 use aside_engine::Exchange;
+use aside_memory::{Memory, ReceiptFilter, RepairCounts, StoreError, StoreState};
 use aside_session::HintedError;
 use aside_session::log::{self, LogLevel};
 use aside_session::serve_table::ServeKey;
@@ -21,20 +24,26 @@ use tokio::sync::OnceCell;
 
 use crate::authentication::{self, Caller};
 use crate::client::Client;
-use crate::config::{Config, GatewayOptions, Target};
+use crate::config::{Config, GatewayOptions, Target, no_keys};
 use crate::error_response::{
     ErrorKind, GatewayError, GatewayResponse, json_response, set_header, text_response, value_response,
 };
 use crate::host_check::AllowedHosts;
 use crate::ids::IdSource;
+use crate::key_admin;
 use crate::limits::Limits;
+use crate::memory_setup::{self, OpenedMemory};
 use crate::metrics::{Metrics, StoreGauges};
-use crate::receipt::{Receipt, ReceiptLog, ReceiptModel, RepairCounts, Timing};
+use crate::recall::LossCounts;
+use crate::receipt::{LIST_LENGTH, Receipt, ReceiptLog, ReceiptModel, Timing, stored_summary};
 use crate::request_body::{BodyMemory, RequestBody, read_body};
-use crate::route::{Route, RouteHints};
+use crate::route::{Route, RouteHints, percent_decode};
 
-/// Why the gateway does not start.
-pub type StartError = HintedError;
+/// How often the store is asked whether it changed.
+const STORE_POLL: Duration = Duration::from_secs(2);
+
+/// How often expired rows are deleted.
+const EXPIRE_EVERY: Duration = Duration::from_secs(3600);
 
 /// A running gateway, without its sockets.
 #[derive(Debug)]
@@ -47,6 +56,12 @@ pub struct Gateway {
     pub(crate) limits: Limits,
     pub(crate) ids: IdSource,
     pub(crate) learned: RwLock<LearnedRepairs>,
+    pub(crate) memory: Memory,
+    new_key_file: Option<PathBuf>,
+    /// The keys in the store. They are read again when they change.
+    stored_keys: RwLock<Vec<Arc<ServeKey>>>,
+    /// Whether there was ever a key. A gateway whose last key is revoked stays closed.
+    had_keys: AtomicBool,
     draining: AtomicBool,
     body_memory: BodyMemory,
 }
@@ -67,10 +82,11 @@ pub(crate) struct RequestContext {
 }
 
 impl Gateway {
-    /// Reads the config and checks it.
-    pub fn new(options: GatewayOptions) -> Result<Gateway, StartError> {
+    /// Reads the config, checks it and opens the memory.
+    pub async fn open(options: GatewayOptions) -> Result<Gateway, HintedError> {
         let config = Config::load(&options)?;
-        Ok(Gateway {
+        let OpenedMemory { memory, new_key_file } = memory_setup::open(&options, &config).await?;
+        let gateway = Gateway {
             options,
             config: RwLock::new(Arc::new(config)),
             simulator: OnceCell::new(),
@@ -79,9 +95,93 @@ impl Gateway {
             limits: Limits::default(),
             ids: IdSource::default(),
             learned: RwLock::default(),
+            memory,
+            new_key_file,
+            stored_keys: RwLock::default(),
+            had_keys: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             body_memory: BodyMemory::default(),
-        })
+        };
+        gateway.read_store().await?;
+        let config = gateway.config();
+        if !config.serve.listen.ip().is_loopback() && gateway.keys(&config).is_empty() {
+            return Err(no_keys(config.serve.listen));
+        }
+        Ok(gateway)
+    }
+
+    /// The file with the key of the store, if it was made just now. Whoever has it can read the memory.
+    pub fn new_key_file(&self) -> Option<&Path> {
+        self.new_key_file.as_deref()
+    }
+
+    /// Reads keys and learned repairs from the store.
+    async fn read_store(&self) -> Result<(), HintedError> {
+        let failed = |error: StoreError| HintedError::new(error.to_string());
+        let rows = self.memory.client_keys().await.map_err(failed)?;
+        let keys: Vec<Arc<ServeKey>> = rows.iter().filter_map(key_admin::stored_key).map(Arc::new).collect();
+        if !rows.is_empty() {
+            self.had_keys.store(true, Ordering::Relaxed);
+        }
+        *self.stored_keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        let learned = self.memory.learned(now()).await.map_err(failed)?;
+        self.learned.write().unwrap_or_else(PoisonError::into_inner).extend(learned);
+        self.memory.refresh_tenants().await.map_err(failed)
+    }
+
+    /// Keeps up with the store: keys that other processes add or revoke, and rows that expire. Runs until it is
+    /// dropped.
+    pub async fn follow_store(&self) {
+        let mut known = self.memory.revision().await.ok();
+        let mut expired = Instant::now();
+        loop {
+            tokio::time::sleep(STORE_POLL).await;
+            let revision = self.memory.revision().await.ok();
+            if revision.is_some() && revision != known && self.read_store().await.is_ok() {
+                known = revision;
+            }
+            if expired.elapsed() > EXPIRE_EVERY {
+                expired = Instant::now();
+                if let Err(error) = self.memory.expire(now()).await {
+                    log::write(LogLevel::Warn, || error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Waits until everything is stored.
+    pub async fn flush(&self) {
+        self.memory.flush().await;
+    }
+
+    /// What an endpoint is known to need.
+    pub(crate) fn learned_repairs(&self, target: &Target) -> Vec<AppliedRepair> {
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        learned.of(&target.endpoint.repair_key()).to_vec()
+    }
+
+    /// Remembers what an endpoint needs, here and in the store.
+    pub(crate) fn learn(self: &Arc<Gateway>, target: &Target, repairs: Vec<AppliedRepair>) {
+        if repairs.is_empty() {
+            return;
+        }
+        let new: Vec<LearnedRepair> = {
+            let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+            let known: Vec<LearnedRepair> = learned.lasting().collect();
+            for repair in repairs {
+                learned.learn(&target.endpoint.repair_key(), repair);
+            }
+            learned.lasting().filter(|repair| !known.contains(repair)).collect()
+        };
+        // An endpoint with another URL in every run is not stored.
+        if !new.is_empty() && target.endpoint.origin_url.is_some() {
+            let gateway = Arc::clone(self);
+            tokio::spawn(async move {
+                if let Err(error) = gateway.memory.learn(&new, now()).await {
+                    log::write(LogLevel::Warn, || error.to_string());
+                }
+            });
+        }
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {
@@ -90,7 +190,7 @@ impl Gateway {
 
     /// Reads the config again. A broken one is refused and the old one stays; so do the addresses, which need a
     /// restart.
-    pub fn reload(&self) -> Result<(), StartError> {
+    pub fn reload(&self) -> Result<(), HintedError> {
         let config = Config::load(&self.options)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         Ok(())
@@ -106,7 +206,13 @@ impl Gateway {
     }
 
     fn keys(&self, config: &Config) -> Vec<Arc<ServeKey>> {
-        config.serve.keys.iter().cloned().map(Arc::new).collect()
+        let stored = self.stored_keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys: Vec<Arc<ServeKey>> =
+            config.serve.keys.iter().cloned().map(Arc::new).chain(stored.iter().cloned()).collect();
+        if !keys.is_empty() {
+            self.had_keys.store(true, Ordering::Relaxed);
+        }
+        keys
     }
 
     pub(crate) fn exchange(&self, config: &Config, target: &Target) -> Exchange {
@@ -157,7 +263,7 @@ impl Gateway {
         }
         let query = head.uri.query().unwrap_or("").to_owned();
         let keys = self.keys(&config);
-        let access = if keys.is_empty() && local.is_loopback() {
+        let access = if !self.had_keys.load(Ordering::Relaxed) && local.is_loopback() {
             authentication::Access::Open
         } else {
             authentication::Access::KeyNeeded
@@ -203,7 +309,7 @@ impl Gateway {
             | Route::Model(..)
             | Route::OllamaModel
             | Route::OllamaVersion
-            | Route::Response(..)
+            | Route::StoredResponse(_)
             | Route::Pass { .. }
             | Route::Receipts
             | Route::Receipt(_)
@@ -213,11 +319,13 @@ impl Gateway {
     }
 
     pub(crate) fn store_word(&self) -> &'static str {
-        "none"
+        self.memory.health().state.as_str()
     }
 
     pub(crate) fn metrics_page(&self) -> GatewayResponse {
-        text_response(200, self.metrics.text(StoreGauges { is_up: false, lag_rows: 0 }))
+        let health = self.memory.health();
+        let gauges = StoreGauges { is_up: health.state == StoreState::Ok, lag_rows: health.lag_rows };
+        text_response(200, self.metrics.text(gauges))
     }
 
     /// Records a finished request.
@@ -227,6 +335,15 @@ impl Gateway {
         let labels = [("client", receipt.client.label), ("dialect", dialect)];
         self.metrics.add("aside_filler_total", &labels, u64::from(receipt.counts.filler));
         self.metrics.add("aside_ambiguous_total", &labels, u64::from(receipt.counts.ambiguous));
+        for (evidence, count) in &receipt.losses.restored {
+            let evidence = evidence.to_string();
+            let labels = [("client", receipt.client.label), ("dialect", dialect), ("evidence", evidence.as_str())];
+            self.metrics.add("aside_restored_total", &labels, *count);
+        }
+        for (kind, count) in [("refused", receipt.losses.refused), ("silent", receipt.losses.silent)] {
+            let labels = [("client", receipt.client.label), ("dialect", dialect), ("kind", kind)];
+            self.metrics.add("aside_lost_total", &labels, count);
+        }
         for attempt in &receipt.upstream {
             if let Some(rule) = &attempt.rule {
                 self.metrics.add("aside_repairs_total", &[("dialect", dialect), ("rule", rule)], 1);
@@ -238,6 +355,9 @@ impl Gateway {
         }
         log::write(LogLevel::Info, || receipt.log_line());
         self.receipts.add(receipt);
+        if let Some(tenant) = &receipt.stored_for {
+            self.memory.put_receipt(tenant, receipt.to_row());
+        }
     }
 }
 
@@ -253,18 +373,13 @@ impl RequestContext {
             Route::Model(shape, name) => self.model_page(shape, &name).await,
             Route::OllamaModel => self.ollama_model(body).await,
             Route::OllamaVersion => Ok(value_response(200, &json!({ "version": "0.12.0" }))),
-            Route::Response(action, id) => self.stored_response(action, &id).await,
+            Route::StoredResponse(id) => {
+                let message = format!("Response with id '{id}' not found; the gateway stores no whole responses.");
+                Err(GatewayError::new(ErrorKind::NotFound, message))
+            }
             Route::Pass { provider, rest } => self.pass(&provider, &rest, body).await,
-            Route::Receipts => {
-                let client = self.query.split('&').find_map(|pair| pair.strip_prefix("client="));
-                Ok(value_response(200, &self.gateway.receipts.list(&self.caller.tenant, client)))
-            }
-            Route::Receipt(id) => {
-                let found = self.gateway.receipts.find(&self.caller.tenant, &id);
-                let missing =
-                    || GatewayError::new(ErrorKind::NotFound, "there is no such receipt; see /aside/requests");
-                found.map(|receipt| json_response(200, receipt.to_string())).ok_or_else(missing)
-            }
+            Route::Receipts => Ok(self.receipt_list().await),
+            Route::Receipt(id) => self.find_receipt(&id).await,
             Route::Metrics => Ok(self.gateway.metrics_page()),
             Route::Unknown(_) => {
                 let message = "nothing is served at this path; /pass/PROVIDER/… reaches everything else of a provider";
@@ -272,6 +387,35 @@ impl RequestContext {
             }
             Route::Root | Route::Hello | Route::Alive | Route::Ready | Route::WebSocket => Ok(text_response(200, "")),
         }
+    }
+
+    async fn receipt_list(&self) -> GatewayResponse {
+        let client = self.query.split('&').find_map(|pair| pair.strip_prefix("client=")).map(percent_decode);
+        let mut requests = self.gateway.receipts.list(&self.caller.tenant, client.as_deref());
+        // After a restart, and those of other replicas.
+        if requests.len() < LIST_LENGTH
+            && let Some(tenant) = self.tenant().await
+        {
+            let filter = ReceiptFilter { client, before: None, limit: LIST_LENGTH };
+            let stored = self.gateway.memory.receipts(&tenant, filter).await.unwrap_or_default();
+            let known: HashSet<String> =
+                requests.iter().filter_map(|known| Some(known.get("id")?.as_str()?.to_owned())).collect();
+            requests.extend(stored.iter().filter(|row| !known.contains(&row.id)).map(stored_summary));
+            requests.truncate(LIST_LENGTH);
+        }
+        value_response(200, &json!({ "requests": requests, "next": null }))
+    }
+
+    async fn find_receipt(&self, id: &str) -> Result<GatewayResponse, GatewayError> {
+        if let Some(receipt) = self.gateway.receipts.find(&self.caller.tenant, id) {
+            return Ok(json_response(200, receipt));
+        }
+        let stored = match self.tenant().await {
+            Some(tenant) => self.gateway.memory.receipt(&tenant, id).await.ok().flatten(),
+            None => None,
+        };
+        let missing = || GatewayError::new(ErrorKind::NotFound, "there is no such receipt; see /aside/requests");
+        stored.map(|row| json_response(200, row.body)).ok_or_else(missing)
     }
 
     pub(crate) async fn read(&self, body: Body) -> Result<RequestBody, GatewayError> {
@@ -318,6 +462,8 @@ impl RequestContext {
             judge_after: Vec::new(),
             left_out: Vec::new(),
             counts: RepairCounts::default(),
+            losses: LossCounts::default(),
+            stored_for: None,
             usage: None,
             timing: Timing::default(),
         }

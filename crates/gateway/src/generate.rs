@@ -12,9 +12,10 @@ use axum::body::Body;
 use crate::config::Target;
 use crate::error_response::{GatewayError, GatewayResponse, set_header};
 use crate::gateway::RequestContext;
+use crate::recall::ReadRequest;
 use crate::receipt::Receipt;
 use crate::request_body::RequestBody;
-use crate::route::Delivery;
+use crate::route::ReplyDelivery;
 
 /// The longest JSON value considered when looking for a switch.
 const MAX_SWITCH_BYTES: usize = 64 << 10;
@@ -26,13 +27,15 @@ pub(crate) struct Call {
     pub(crate) target: Arc<Target>,
     /// The client's.
     pub(crate) protocol: Protocol,
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: ReplyDelivery,
     /// The model's name as the client wrote it.
     pub(crate) asked: Arc<str>,
     pub(crate) body: Arc<RequestBody>,
     pub(crate) settings: Arc<Settings>,
     /// What this endpoint is known to need, or was found to need a moment ago.
     pub(crate) repairs: Vec<AppliedRepair>,
+    /// None if the body is not a request of its protocol.
+    pub(crate) read: Option<Arc<ReadRequest>>,
 }
 
 /// The result of an attempt.
@@ -59,7 +62,7 @@ impl RequestContext {
         self,
         protocol: Protocol,
         model: Option<String>,
-        delivery: Delivery,
+        delivery: ReplyDelivery,
         body: Body,
     ) -> Result<GatewayResponse, GatewayError> {
         if let Some(key) = &self.caller.key {
@@ -73,9 +76,9 @@ impl RequestContext {
             return Err(GatewayError::bad_request("no model is named; see /v1/models"));
         };
         let delivery = match (delivery, members.get("stream").and_then(serde_json::Value::as_bool)) {
-            (Delivery::AsAsked, Some(true)) => Delivery::Streamed,
-            (Delivery::AsAsked, None) if protocol == Protocol::Ollama => Delivery::Streamed,
-            (Delivery::AsAsked, _) => Delivery::Whole,
+            (ReplyDelivery::AsAsked, Some(true)) => ReplyDelivery::Streamed,
+            (ReplyDelivery::AsAsked, None) if protocol == Protocol::Ollama => ReplyDelivery::Streamed,
+            (ReplyDelivery::AsAsked, _) => ReplyDelivery::Whole,
             (by_path, _) => by_path,
         };
         let mut receipt = self.receipt(protocol, &asked);
@@ -87,12 +90,16 @@ impl RequestContext {
                 return Err(error);
             }
         };
+        let targets = self.pinned_first(targets, protocol, &body.text).await;
         let context = Arc::new(self);
         let asked: Arc<str> = asked.into();
         let n_targets = targets.len();
         for (at, target) in targets.into_iter().enumerate() {
-            let call = Call::new(&context, target, protocol, delivery, &asked, &body)?;
+            let call = Call::new(&context, target, protocol, delivery, &asked, &body).await?;
             receipt.set_target(&call.target);
+            if let Some(read) = &call.read {
+                receipt.note_recalled(read, context.changes());
+            }
             match call.attempt(receipt).await {
                 Attempted::Answered(response) => return Ok(response),
                 Attempted::Failed(failed) if at + 1 == n_targets => {
@@ -106,6 +113,22 @@ impl RequestContext {
     }
 }
 
+impl RequestContext {
+    /// Puts the target first that can continue the open tool loop: only its issuer can read opaque thinking.
+    async fn pinned_first(&self, mut targets: Vec<Arc<Target>>, protocol: Protocol, body: &str) -> Vec<Arc<Target>> {
+        let Some(first) = targets.first().filter(|_| targets.len() > 1) else { return targets };
+        let read = self.recall(protocol, first, &first.settings, body).await.ok();
+        let pinned = read.as_ref().and_then(|read| read.recalled.as_ref()?.restored.pinned());
+        let is_issuer = |target: &Arc<Target>| {
+            pinned.is_some_and(|issuer| issuer.provider.as_deref() == Some(target.endpoint.provider.as_str()))
+        };
+        if let Some(at) = targets.iter().position(is_issuer) {
+            targets.get_mut(..=at).unwrap_or_default().rotate_right(1);
+        }
+        targets
+    }
+}
+
 impl Receipt {
     fn set_target(&mut self, target: &Target) {
         self.model.resolved = Some(target.name());
@@ -115,18 +138,25 @@ impl Receipt {
 }
 
 impl Call {
-    fn new(
+    async fn new(
         context: &Arc<RequestContext>,
         target: Arc<Target>,
         protocol: Protocol,
-        delivery: Delivery,
+        delivery: ReplyDelivery,
         asked: &Arc<str>,
         body: &Arc<RequestBody>,
     ) -> Result<Call, GatewayError> {
         let settings = context.config.settings_for(&target, &context.wanted_settings())?;
-        let learned = context.gateway.learned.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let is_same = target.protocol() == protocol;
+        let read = match context.recall(protocol, &target, &settings, &body.text).await {
+            Ok(read) => Some(Arc::new(read)),
+            // The provider of the same protocol says it better.
+            Err(_) if is_same => None,
+            Err(error) => return Err(error),
+        };
         Ok(Call {
-            repairs: learned.of(&target.endpoint.repair_key()).to_vec(),
+            repairs: context.gateway.learned_repairs(&target),
+            read,
             context: Arc::clone(context),
             target,
             protocol,
@@ -140,11 +170,15 @@ impl Call {
     /// Sends the client's own bytes if the provider speaks its protocol and nothing needs to change.
     async fn attempt(self, receipt: Receipt) -> Attempted {
         let changes = !self.repairs.is_empty() || !self.context.wanted_settings().is_empty();
-        if self.target.protocol() == self.protocol && !changes {
+        if self.is_same_protocol() && !changes {
             self.pass_through(receipt).await
         } else {
             self.translate(receipt).await
         }
+    }
+
+    pub(crate) fn is_same_protocol(&self) -> bool {
+        self.target.protocol() == self.protocol
     }
 
     /// An error of the gateway, as the answer to this call.

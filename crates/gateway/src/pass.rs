@@ -10,7 +10,6 @@ use crate::error_response::{ErrorKind, GatewayError, GatewayResponse};
 use crate::gateway::RequestContext;
 use crate::relay::{RelayFraming, relay};
 use crate::request_body::read_bytes;
-use crate::route::ResponseAction;
 use crate::same_protocol::{forwarded_headers, reply_headers, with_query};
 
 /// The ends of paths that are served elsewhere, and where.
@@ -77,16 +76,6 @@ impl RequestContext {
             }
         });
         Ok(answer)
-    }
-
-    /// Responses that a provider or the gateway stored.
-    pub(crate) async fn stored_response(
-        &self,
-        action: ResponseAction,
-        id: &str,
-    ) -> Result<GatewayResponse, GatewayError> {
-        let _ = action;
-        Err(GatewayError::new(ErrorKind::NotFound, format!("Response with id '{id}' not found.")))
     }
 }
 

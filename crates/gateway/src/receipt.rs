@@ -2,58 +2,33 @@
 //! the conversation.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use aside_core::block::Time;
 use aside_core::event::Usage;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{BrokenRule, LeftOut};
+use aside_core::wire::Encoded;
+use aside_memory::{ReceiptRow, RepairCounts, Tenant, decisions};
 use aside_session::times::rfc3339;
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::recall::{Changes, LossCounts, ReadRequest};
 
-/// How many receipts are kept in memory.
+/// How many receipts are kept in memory, and how many bytes of them. The store keeps them for a week.
 const MAX_RECEIPTS: usize = 10_000;
+const MAX_RECEIPT_BYTES: usize = 32 << 20;
 
 /// How many receipts a list contains.
-const LIST_LENGTH: usize = 100;
+pub(crate) const LIST_LENGTH: usize = 100;
 
 /// How many decisions and broken rules a receipt contains.
 const MAX_ROWS: usize = 1000;
 
 /// The longest text of a client in a receipt.
 const MAX_TEXT_CHARS: usize = 200;
-
-/// What was done with the thinking of a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct RepairCounts {
-    /// Thinking blocks put back.
-    pub(crate) restored: u32,
-    /// Messages that got a placeholder.
-    pub(crate) filler: u32,
-    /// Turns with several candidates, of which none was used.
-    pub(crate) ambiguous: u32,
-    /// Thinking blocks that are not sent.
-    pub(crate) dropped: u32,
-    /// Turns that the provider would have refused.
-    pub(crate) refused: u32,
-}
-
-impl std::fmt::Display for RepairCounts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RepairCounts { restored, filler, ambiguous, dropped, refused } = self;
-        write!(f, "{restored} restored, {filler} filler, {ambiguous} ambiguous")?;
-        if *dropped > 0 {
-            write!(f, ", {dropped} dropped")?;
-        }
-        if *refused > 0 {
-            write!(f, ", {refused} refused")?;
-        }
-        Ok(())
-    }
-}
 
 /// The model of a request: its name as the client wrote it, and what it stands for.
 #[derive(Debug, Clone, Default)]
@@ -101,14 +76,33 @@ pub(crate) struct Receipt {
     pub(crate) judge_after: Vec<Value>,
     pub(crate) left_out: Vec<Value>,
     pub(crate) counts: RepairCounts,
+    pub(crate) losses: LossCounts,
+    /// Whose receipts it is stored with. None if the store does not answer.
+    pub(crate) stored_for: Option<Arc<Tenant>>,
     pub(crate) usage: Option<Usage>,
     pub(crate) timing: Timing,
 }
 
 impl Receipt {
-    pub(crate) fn set_left_out(&mut self, left_out: &[LeftOut]) {
+    fn set_left_out(&mut self, left_out: &[LeftOut]) {
         let row = |loss: &LeftOut| json!({ "path": loss.path, "why": loss.reason.to_string() });
         self.left_out = left_out.iter().take(MAX_ROWS).map(row).collect();
+    }
+
+    /// Notes what an encoded request contains, and why.
+    pub(crate) fn note_encoded(&mut self, read: &ReadRequest, encoded: &Encoded) {
+        let messages = read.messages(Changes::Allowed);
+        if let Some(recalled) = &read.recalled {
+            let refused = self.counts.refused;
+            self.counts = recalled.restored.counts().with_encoded(&messages, encoded);
+            self.counts.refused = refused;
+            let rows = decisions(&recalled.restored, &messages, encoded);
+            let rows = rows.iter().take(MAX_ROWS).filter_map(|row| serde_json::to_value(row).ok());
+            self.decisions = rows.collect();
+        } else {
+            self.counts = RepairCounts::default().with_encoded(&messages, encoded);
+        }
+        self.set_left_out(&encoded.left_out);
     }
 
     /// The members that every list entry has.
@@ -162,6 +156,19 @@ impl Receipt {
         receipt
     }
 
+    /// The receipt as it is stored.
+    pub(crate) fn to_row(&self) -> ReceiptRow {
+        ReceiptRow {
+            id: self.id.clone(),
+            at: self.at,
+            client: self.client.name.clone(),
+            model: short(&self.model.asked),
+            status: self.status,
+            repaired: self.counts.to_string(),
+            body: self.to_json().to_string(),
+        }
+    }
+
     /// One line for the log: nothing of the conversation.
     pub(crate) fn log_line(&self) -> String {
         let resolved = self.model.resolved.as_deref().unwrap_or("no model");
@@ -184,6 +191,18 @@ pub(crate) fn broken_rules(broken: &[BrokenRule]) -> Vec<Value> {
     broken.iter().take(MAX_ROWS).map(row).collect()
 }
 
+/// An entry of a list, from the store.
+pub(crate) fn stored_summary(row: &ReceiptRow) -> Value {
+    json!({
+        "id": row.id,
+        "at": rfc3339(row.at),
+        "client": { "name": row.client },
+        "model": { "asked": row.model },
+        "status": row.status,
+        "repaired": row.repaired,
+    })
+}
+
 fn milliseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -194,7 +213,13 @@ fn short(text: &str) -> String {
 
 /// The newest receipts of all tenants.
 #[derive(Debug, Default)]
-pub(crate) struct ReceiptLog(Mutex<VecDeque<StoredReceipt>>);
+pub(crate) struct ReceiptLog(Mutex<NewestReceipts>);
+
+#[derive(Debug, Default)]
+struct NewestReceipts {
+    newest_last: VecDeque<StoredReceipt>,
+    n_bytes: usize,
+}
 
 #[derive(Debug)]
 struct StoredReceipt {
@@ -202,37 +227,51 @@ struct StoredReceipt {
     tenant: String,
     client: String,
     summary: Value,
-    whole: Value,
+    /// JSON.
+    whole: String,
 }
 
 impl ReceiptLog {
     pub(crate) fn add(&self, receipt: &Receipt) {
-        let mut receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if receipts.len() >= MAX_RECEIPTS {
-            receipts.pop_front();
-        }
-        receipts.push_back(StoredReceipt {
+        let mut receipts = self.receipts();
+        let whole = receipt.to_json().to_string();
+        receipts.n_bytes += whole.len();
+        receipts.newest_last.push_back(StoredReceipt {
             id: receipt.id.clone(),
             tenant: receipt.tenant.clone(),
             client: receipt.client.name.clone(),
             summary: receipt.summary(),
-            whole: receipt.to_json(),
+            whole,
         });
+        while receipts.newest_last.len() > MAX_RECEIPTS || receipts.n_bytes > MAX_RECEIPT_BYTES {
+            let Some(oldest) = receipts.newest_last.pop_front() else { break };
+            receipts.n_bytes = receipts.n_bytes.saturating_sub(oldest.whole.len());
+        }
     }
 
-    pub(crate) fn find(&self, tenant: &str, id: &str) -> Option<Value> {
-        let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = receipts.iter().rev().find(|receipt| receipt.id == id && receipt.tenant == tenant);
+    fn receipts(&self) -> MutexGuard<'_, NewestReceipts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A receipt of a tenant, as JSON.
+    pub(crate) fn find(&self, tenant: &str, id: &str) -> Option<String> {
+        let receipts = self.receipts();
+        let found = receipts.newest_last.iter().rev().find(|receipt| receipt.id == id && receipt.tenant == tenant);
         found.map(|receipt| receipt.whole.clone())
     }
 
     /// The newest of a tenant, of one client or of all.
-    pub(crate) fn list(&self, tenant: &str, client: Option<&str>) -> Value {
+    pub(crate) fn list(&self, tenant: &str, client: Option<&str>) -> Vec<Value> {
         let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits =
             |receipt: &&StoredReceipt| receipt.tenant == tenant && client.is_none_or(|client| receipt.client == client);
-        let found: Vec<&Value> =
-            receipts.iter().rev().filter(fits).take(LIST_LENGTH).map(|receipt| &receipt.summary).collect();
-        json!({ "requests": found, "next": null })
+        receipts
+            .newest_last
+            .iter()
+            .rev()
+            .filter(fits)
+            .take(LIST_LENGTH)
+            .map(|receipt| receipt.summary.clone())
+            .collect()
     }
 }

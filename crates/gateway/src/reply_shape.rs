@@ -2,9 +2,10 @@
 //! another protocol understands: thinking in the client's shape, calls under the
 //! client's names and ids, and nothing that only the provider can read.
 
-use aside_core::block::SealKind;
+use aside_core::block::{Block, SealKind};
 use aside_core::dialect::{Details, Dialects, Rules};
 use aside_core::event::{BlockId, BlockOpening, Event, ProseKind, RestatedPart, Sink};
+use aside_core::message::Message;
 use aside_core::protocol::Protocol;
 use aside_session::serve_table::ThinkingShape;
 use serde_json::json;
@@ -13,7 +14,7 @@ use crate::tool_names::{ClientTool, ToolNames, freeform_input};
 
 /// What stands before and after thinking inside an answer.
 const TAGS: (&str, &str) = ("<think>\n", "\n</think>\n\n");
-pub(crate) const DETAILS: (&str, &str) = ("<details>\n<summary>Thinking</summary>\n\n", "\n\n</details>\n\n");
+const DETAILS: (&str, &str) = ("<details>\n<summary>Thinking</summary>\n\n", "\n\n</details>\n\n");
 
 /// Gives the marks by which a reply is recognised when the client sends it back.
 pub(crate) trait ReplyMarks {
@@ -123,6 +124,10 @@ enum ShapedBlock {
 impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
     pub(crate) fn new(shape: &ClientShape, tools: &'a ToolNames, marks: M) -> ReplyShaper<'a, M> {
         ReplyShaper { form: shape.form, tools, marks, blocks: Vec::new(), n_out: 0 }
+    }
+
+    pub(crate) fn into_marks(self) -> M {
+        self.marks
     }
 
     pub(crate) fn take(&mut self, event: Event<'_>, out: &mut dyn Sink) {
@@ -305,4 +310,16 @@ fn write_collected(block: BlockId, call_id: &str, name: &str, tool: &ClientTool,
     out.take(Event::NativeItem { block, json: &native.to_string(), text_member: Some(member) });
     out.take(Event::Grew { block, text: &text });
     out.take(Event::Closed { block });
+}
+
+/// Removes thinking that was shown inside an answer.
+pub(crate) fn remove_details(message: &mut Message) {
+    for block in &mut message.blocks {
+        if let Block::Text(text) = block
+            && let Some(rest) = text.text.strip_prefix(DETAILS.0.trim_end())
+            && let Some((_, answer)) = rest.split_once(DETAILS.1.trim())
+        {
+            text.text = answer.trim_start().to_owned();
+        }
+    }
 }

@@ -9,7 +9,7 @@ pub(crate) enum Route {
         protocol: Protocol,
         /// Set if the path names the model.
         model: Option<String>,
-        delivery: Delivery,
+        delivery: ReplyDelivery,
     },
     CountTokens {
         protocol: Protocol,
@@ -20,7 +20,8 @@ pub(crate) enum Route {
     /// The body names the model.
     OllamaModel,
     OllamaVersion,
-    Response(ResponseAction, String),
+    /// A response of the Responses API, by its id.
+    StoredResponse(String),
     /// A WebSocket, which clients replace with HTTP after a 426.
     WebSocket,
     /// Anything else of a provider, as it is.
@@ -42,7 +43,7 @@ pub(crate) enum Route {
 
 /// How the reply is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivery {
+pub(crate) enum ReplyDelivery {
     /// The body decides.
     AsAsked,
     Streamed,
@@ -59,15 +60,6 @@ pub(crate) enum ListShape {
     Gemini,
     Ollama,
     Codex,
-}
-
-/// What to do with a stored response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResponseAction {
-    Fetch,
-    FetchInput,
-    Delete,
-    Cancel,
 }
 
 /// What a route depends on besides method and path.
@@ -87,7 +79,7 @@ impl Route {
             "GET" | "HEAD" if hints.wants_web_socket && path == "/v1/responses" => Some(Route::WebSocket),
             "GET" | "HEAD" => get(path, hints),
             "POST" => post(path, hints),
-            "DELETE" => stored_response(path).map(|id| Route::Response(ResponseAction::Delete, id)),
+            "DELETE" => stored_response(path).map(Route::StoredResponse),
             _ => None,
         };
         found.unwrap_or(Route::Unknown(error_shape(path, hints)))
@@ -106,7 +98,7 @@ impl Route {
                 ListShape::Ollama => Protocol::Ollama,
             },
             Route::OllamaModel | Route::OllamaVersion => Protocol::Ollama,
-            Route::Response(..) | Route::WebSocket => Protocol::OpenaiResponses,
+            Route::StoredResponse(_) | Route::WebSocket => Protocol::OpenaiResponses,
             Route::Pass { .. }
             | Route::Receipts
             | Route::Receipt(_)
@@ -151,18 +143,15 @@ fn get(path: &str, hints: RouteHints<'_>) -> Option<Route> {
             let receipt = named("/aside/requests/").map(Route::Receipt);
             let gemini = || named("/v1beta/models/").map(|name| Route::Model(ListShape::Gemini, name));
             let openai = || named("/v1/models/").map(|name| Route::Model(v1_shape, name));
-            let input = || {
-                let id = stored_response(path.strip_suffix("/input_items")?)?;
-                Some(Route::Response(ResponseAction::FetchInput, id))
-            };
-            let whole = || stored_response(path).map(|id| Route::Response(ResponseAction::Fetch, id));
-            receipt.or_else(gemini).or_else(openai).or_else(input).or_else(whole)
+            let response = path.strip_suffix("/input_items").unwrap_or(path);
+            let stored = || stored_response(response).map(Route::StoredResponse);
+            receipt.or_else(gemini).or_else(openai).or_else(stored)
         }
     }
 }
 
 fn post(path: &str, hints: RouteHints<'_>) -> Option<Route> {
-    let generate = |protocol| Some(Route::Generate { protocol, model: None, delivery: Delivery::AsAsked });
+    let generate = |protocol| Some(Route::Generate { protocol, model: None, delivery: ReplyDelivery::AsAsked });
     match path {
         "/v1/chat/completions" => generate(Protocol::OpenaiChat),
         "/v1/responses" => generate(Protocol::OpenaiResponses),
@@ -171,8 +160,7 @@ fn post(path: &str, hints: RouteHints<'_>) -> Option<Route> {
         "/v1/messages/count_tokens" => Some(Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
         "/api/show" => Some(Route::OllamaModel),
         _ => {
-            let cancelled = path.strip_suffix("/cancel").and_then(stored_response);
-            let cancel = cancelled.map(|id| Route::Response(ResponseAction::Cancel, id));
+            let cancel = path.strip_suffix("/cancel").and_then(stored_response).map(Route::StoredResponse);
             cancel.or_else(|| gemini_verb(path, hints))
         }
     }
@@ -185,11 +173,11 @@ fn gemini_verb(path: &str, hints: RouteHints<'_>) -> Option<Route> {
     let model = Some(model.to_owned());
     let generate = |delivery| Route::Generate { protocol: Protocol::Gemini, model: model.clone(), delivery };
     match verb {
-        "generateContent" => Some(generate(Delivery::Whole)),
+        "generateContent" => Some(generate(ReplyDelivery::Whole)),
         "streamGenerateContent" if hints.query.split('&').any(|pair| pair == "alt=sse") => {
-            Some(generate(Delivery::Streamed))
+            Some(generate(ReplyDelivery::Streamed))
         }
-        "streamGenerateContent" => Some(generate(Delivery::WholeInList)),
+        "streamGenerateContent" => Some(generate(ReplyDelivery::WholeInList)),
         "countTokens" => Some(Route::CountTokens { protocol: Protocol::Gemini, model }),
         _ => None,
     }
@@ -232,7 +220,7 @@ mod tests {
 
     #[test]
     fn g1_every_client_protocol_has_its_paths() {
-        let generate = |protocol| Route::Generate { protocol, model: None, delivery: Delivery::AsAsked };
+        let generate = |protocol| Route::Generate { protocol, model: None, delivery: ReplyDelivery::AsAsked };
         let gemini = |model: &str, delivery| Route::Generate {
             protocol: Protocol::Gemini,
             model: Some(model.to_owned()),
@@ -244,24 +232,24 @@ mod tests {
             ("POST", "/v1/responses", "", generate(Protocol::OpenaiResponses)),
             ("POST", "/v1/messages", "beta=true", generate(Protocol::Anthropic)),
             ("POST", "/api/chat", "", generate(Protocol::Ollama)),
-            ("POST", "/v1beta/models/sim/gemini:streamGenerateContent", "alt=sse", gemini("sim/gemini", Delivery::Streamed)),
-            ("POST", "/v1beta/models/sim%2Fgemini:tool-loop:streamGenerateContent", "", gemini("sim/gemini:tool-loop", Delivery::WholeInList)),
-            ("POST", "/v1/models/gemini-3:generateContent", "", gemini("gemini-3", Delivery::Whole)),
+            ("POST", "/v1beta/models/sim/gemini:streamGenerateContent", "alt=sse", gemini("sim/gemini", ReplyDelivery::Streamed)),
+            ("POST", "/v1beta/models/sim%2Fgemini:tool-loop:streamGenerateContent", "", gemini("sim/gemini:tool-loop", ReplyDelivery::WholeInList)),
+            ("POST", "/v1/models/gemini-3:generateContent", "", gemini("gemini-3", ReplyDelivery::Whole)),
             ("POST", "/v1beta/models/g:countTokens", "", Route::CountTokens { protocol: Protocol::Gemini, model: Some("g".into()) }),
             ("POST", "/v1/messages/count_tokens", "", Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
             ("POST", "/v1/embeddings", "", Route::Unknown(Protocol::OpenaiChat)),
             ("POST", "/v1beta/models/g:embedContent", "", Route::Unknown(Protocol::Gemini)),
             ("POST", "/api/generate", "", Route::Unknown(Protocol::Ollama)),
             ("POST", "/v1/messages/batches", "", Route::Unknown(Protocol::Anthropic)),
-            ("POST", "/v1/responses/resp_1/cancel", "", Route::Response(ResponseAction::Cancel, "resp_1".into())),
+            ("POST", "/v1/responses/resp_1/cancel", "", Route::StoredResponse("resp_1".into())),
             ("GET",  "/v1/models", "", Route::Models(ListShape::Openai)),
             ("GET",  "/v1/models", "client_version=0.166", Route::Models(ListShape::Codex)),
             ("GET",  "/v1/models/openai/gpt-5", "", Route::Model(ListShape::Openai, "openai/gpt-5".into())),
             ("GET",  "/v1beta/models", "", Route::Models(ListShape::Gemini)),
             ("GET",  "/api/tags", "", Route::Models(ListShape::Ollama)),
-            ("GET",  "/v1/responses/resp_1", "", Route::Response(ResponseAction::Fetch, "resp_1".into())),
-            ("GET",  "/v1/responses/resp_1/input_items", "", Route::Response(ResponseAction::FetchInput, "resp_1".into())),
-            ("DELETE", "/v1/responses/resp_1", "", Route::Response(ResponseAction::Delete, "resp_1".into())),
+            ("GET",  "/v1/responses/resp_1", "", Route::StoredResponse("resp_1".into())),
+            ("GET",  "/v1/responses/resp_1/input_items", "", Route::StoredResponse("resp_1".into())),
+            ("DELETE", "/v1/responses/resp_1", "", Route::StoredResponse("resp_1".into())),
             ("GET",  "/aside/requests/req_1", "", Route::Receipt("req_1".into())),
             ("PUT",  "/pass/openai/v1/files", "", Route::Pass { provider: "openai".into(), rest: "/v1/files".into() }),
             ("HEAD", "/", "", Route::Root),

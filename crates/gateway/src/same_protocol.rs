@@ -10,12 +10,11 @@ use aside_core::event::{BlockOpening, Event, ProseKind, Sink};
 use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
-use aside_core::wire::{
-    Decoder, Destination, Encoded, http_get, merge_body, read_request, request_path, with_model, with_turns_of,
-};
+use aside_core::wire::{Decoder, Destination, Encoded, http_get, merge_body, request_path, with_model, with_turns_of};
 use aside_engine::ConnectionFailure;
 use aside_engine::exchange::read_refusal;
 use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply};
+use aside_memory::ReplyDraft;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 
@@ -23,9 +22,10 @@ use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, response, 
 use crate::gateway::now;
 use crate::generate::{Attempted, Call};
 use crate::limits::Spent;
+use crate::recall::{Changes, ReadRequest, remember};
 use crate::receipt::{Receipt, Timing, UpstreamAttempt, broken_rules};
 use crate::relay::{ClientGone, Relay, RelayFraming, relay, terminal_frame};
-use crate::route::Delivery;
+use crate::route::ReplyDelivery;
 
 /// How long the last frame waits for the end of the body.
 const MAX_HOLD: Duration = Duration::from_millis(50);
@@ -88,7 +88,7 @@ impl Call {
                 receipt.upstream.push(attempt(Some(200), sent, None));
                 Attempted::Answered(self.clone().relay_reply(reply, receipt))
             }
-            Ok(reply) => self.refused(reply, &named, sent, receipt).await,
+            Ok(reply) => self.refused(reply, sent, receipt).await,
             Err(error) => {
                 receipt.upstream.push(attempt(None, sent, None));
                 self.error(&self.unreachable(&error), receipt)
@@ -96,26 +96,24 @@ impl Call {
         }
     }
 
-    /// Decides what to send: the client's bytes, unless the provider would refuse them.
+    /// Decides what to send: the client's bytes, unless thinking is put back or the provider would refuse them.
     fn prepare<'a>(&self, body: &'a str, receipt: &mut Receipt) -> Prepared<'a> {
         let endpoint = &self.target.endpoint;
         let judged = |body: &str| judge(&endpoint.dialect, &endpoint.model, &[], body, IssuedThinking::Unknown);
-        // What the judge cannot read is for the provider to refuse.
-        let Ok(before) = judged(body) else { return Prepared::Body(Cow::Borrowed(body)) };
-        if before.is_ok() {
+        // What cannot be read here is for the provider to refuse.
+        let (Some(read), Ok(before)) = (self.read.as_deref(), judged(body)) else {
             return Prepared::Body(Cow::Borrowed(body));
-        }
+        };
         receipt.judge_before = broken_rules(&before.broken);
-        if self.context.gateway.options.shadow {
+        let restored = read.recalled.as_ref().is_some_and(|recalled| recalled.restored.changes_anything());
+        if self.context.changes() == Changes::OnlyReported || (before.is_ok() && !restored) {
             return Prepared::Body(Cow::Borrowed(body));
         }
-        let Some(own) = self.encode_own(body, &self.repairs) else { return Prepared::Body(Cow::Borrowed(body)) };
-        let touched = own.filled_turns();
-        let encoded = own.encoded;
-        if let Some(spliced) = with_turns_of(self.protocol, body, &encoded.body, &touched)
+        let encoded = self.encode(read, &self.repairs);
+        receipt.note_encoded(read, &encoded);
+        if let Some(spliced) = self.splice(body, read, &encoded)
             && judged(&spliced).is_ok_and(|verdict| verdict.is_ok())
         {
-            receipt.counts.filler = u32::try_from(touched.len()).unwrap_or(u32::MAX);
             return Prepared::Body(Cow::Owned(spliced));
         }
         match judged(&encoded.body).map(|verdict| verdict.broken) {
@@ -130,22 +128,29 @@ impl Call {
         }
     }
 
-    /// The client's request in our own encoding.
-    fn encode_own(&self, body: &str, repairs: &[rules::AppliedRepair]) -> Option<OwnEncoding> {
+    /// The client's bytes with the turns that must change. None if more than such turns change.
+    fn splice(&self, body: &str, read: &ReadRequest, encoded: &Encoded) -> Option<String> {
+        let is_filled = |message: &usize| {
+            encoded.decisions.iter().any(|made| made.message == *message && made.action == rules::EgressAction::Filler)
+        };
+        let turns = read.turns();
+        let mut touched = read.restored_turns()?;
+        touched.extend(turns.iter().enumerate().filter(|(_, message)| is_filled(message)).map(|(turn, _)| turn));
+        with_turns_of(self.protocol, body, &encoded.body, &touched)
+    }
+
+    /// The request in our own encoding, with the thinking that was put back.
+    fn encode(&self, read: &ReadRequest, repairs: &[rules::AppliedRepair]) -> Encoded {
         let endpoint = &self.target.endpoint;
         let origin = endpoint.origin();
-        let rules = endpoint.dialect.rules(Some(&endpoint.model));
-        let request = read_request(self.protocol, rules, body).ok()?.with_origin(&origin);
-        let messages: Vec<_> = request.messages.iter().collect();
-        let is_of_model = |(_, message): &(usize, &aside_core::Message)| message.role == aside_core::Role::Assistant;
-        let turns = request.messages.iter().enumerate().filter(is_of_model).map(|(at, _)| at).collect();
+        let messages = read.messages(self.context.changes());
         let dialects = &self.context.config.dialects;
         let request = aside_core::Request::new(dialects, &endpoint.dialect, &endpoint.model, &origin, &self.settings)
             .with_messages(&messages)
-            .with_tools(&request.tools)
-            .with_parameters(&request.parameters)
+            .with_tools(&read.request.tools)
+            .with_parameters(&read.request.parameters)
             .with_repairs(repairs);
-        Some(OwnEncoding { encoded: aside_core::encode(&request), turns })
+        aside_core::encode(&request)
     }
 
     /// The provider's own error, without asking the provider.
@@ -170,10 +175,10 @@ impl Call {
             extra_body: &endpoint.extra_body,
         };
         let path = match (self.protocol, self.delivery) {
-            (Protocol::Gemini, Delivery::Whole | Delivery::AsAsked) => {
+            (Protocol::Gemini, ReplyDelivery::Whole | ReplyDelivery::AsAsked) => {
                 format!("/v1beta/models/{}:generateContent", endpoint.model)
             }
-            (Protocol::Gemini, Delivery::Streamed | Delivery::WholeInList) => {
+            (Protocol::Gemini, ReplyDelivery::Streamed | ReplyDelivery::WholeInList) => {
                 format!("/v1beta/models/{}:streamGenerateContent", endpoint.model)
             }
             (protocol, _) => request_path(protocol, &endpoint.model),
@@ -213,14 +218,15 @@ impl Call {
     }
 
     /// A refusal is repaired if that is possible, or else passed on as it is.
-    async fn refused(&self, reply: HttpReply, body: &str, sent: Instant, mut receipt: Receipt) -> Attempted {
+    async fn refused(&self, reply: HttpReply, sent: Instant, mut receipt: Receipt) -> Attempted {
         let status = reply.status();
         let headers = reply_headers(&reply);
         let refusal = reply.into_refusal().await;
         if !self.context.gateway.options.shadow
-            && let Some((repairs, rule)) = self.repair(&refusal, body)
+            && let Some((repairs, rule)) = self.repair(&refusal)
         {
             receipt.upstream.push(attempt(Some(status), sent, Some(rule)));
+            receipt.counts.refused += 1;
             return Call { repairs, ..self.clone() }.translate(receipt).await;
         }
         receipt.upstream.push(attempt(Some(status), sent, None));
@@ -243,14 +249,12 @@ impl Call {
     }
 
     /// The repairs with which to try again, and the rule that asked for the last one.
-    fn repair(&self, refusal: &HttpRefusal, body: &str) -> Option<(Vec<rules::AppliedRepair>, String)> {
-        let encoded = self.encode_own(body, &self.repairs)?.encoded;
+    fn repair(&self, refusal: &HttpRefusal) -> Option<(Vec<rules::AppliedRepair>, String)> {
+        let read = self.read.as_deref()?;
+        let refused = self.encode(read, &self.repairs).to_refused();
         let error = read_refusal(self.decoder(), refusal);
         let mut repair_loop = RepairLoop::new(&self.context.config.dialects, &self.repairs);
-        let refused = encoded.to_refused();
-        let notice = repair_loop.refused(&error, &refused, |repairs| {
-            self.encode_own(body, repairs).map(|own| own.encoded.body).unwrap_or_default()
-        })?;
+        let notice = repair_loop.refused(&error, &refused, |repairs| self.encode(read, repairs).body)?;
         Some((repair_loop.repairs().to_vec(), notice.row))
     }
 
@@ -281,13 +285,14 @@ impl Call {
     async fn watch(self, mut reply: HttpReply, mut relay: Relay, mut receipt: Receipt) {
         let _stream = self.context.gateway.metrics.stream();
         let mut watched = WatchedReply::new(self.decoder());
+        let draft = self.context.draft(self.read.as_deref());
         let mut held = None;
         let result = self.watch_bytes(&mut reply, &mut relay, &mut watched, &mut held).await;
         // This closes the socket of an incomplete reply, so the provider stops generating.
         drop(reply);
         let (ended, timing) = watched.finish();
         receipt.timing = timing;
-        self.finish(ended, receipt);
+        self.finish(ended, receipt, draft).await;
         if let Some(bytes) = held {
             // Without the client, nothing is left to do.
             let _gone = relay.send(bytes).await;
@@ -308,7 +313,7 @@ impl Call {
         let http = &self.context.config.http;
         let keep_alive = self.context.config.serve.keep_alive;
         loop {
-            let next = match held.is_some() && self.delivery == Delivery::Streamed {
+            let next = match held.is_some() && self.delivery == ReplyDelivery::Streamed {
                 false => relay.wait_for(reply.next_bytes(http), keep_alive).await?,
                 true => match tokio::time::timeout(MAX_HOLD, reply.next_bytes(http)).await {
                     Ok(next) => next,
@@ -328,8 +333,8 @@ impl Call {
             }
             watched.push(&bytes);
             let split = match self.delivery {
-                Delivery::Streamed => terminal_frame(self.protocol, &bytes),
-                Delivery::Whole | Delivery::WholeInList | Delivery::AsAsked => Some(0),
+                ReplyDelivery::Streamed => terminal_frame(self.protocol, &bytes),
+                ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked => Some(0),
             };
             match split {
                 Some(at) => {
@@ -341,32 +346,17 @@ impl Call {
         }
     }
 
-    /// Records a reply that has ended.
-    pub(crate) fn finish(&self, reply: Reply, mut receipt: Receipt) {
+    /// Remembers a reply that has ended, and records its request.
+    pub(crate) async fn finish(&self, reply: Reply, mut receipt: Receipt, draft: Option<ReplyDraft>) {
         receipt.usage = Some(reply.usage);
         if let Some(key) = &self.context.caller.key {
             let spent = Spent::of(reply.usage, &self.target);
             self.context.gateway.limits.spend(key, &spent, now().0 / 1000);
         }
+        if let Some(state) = remember(draft, reply, &self.target).await {
+            receipt.store = state;
+        }
         self.context.gateway.record(&receipt);
-    }
-}
-
-/// A client's request in our own encoding.
-struct OwnEncoding {
-    encoded: Encoded,
-    /// The positions of the model's messages.
-    turns: Vec<usize>,
-}
-
-impl OwnEncoding {
-    /// The turns of the model that get a filler, counted from 0.
-    fn filled_turns(&self) -> Vec<usize> {
-        let is_filled = |message: &usize| {
-            let decisions = &self.encoded.decisions;
-            decisions.iter().any(|made| made.message == *message && made.action == rules::EgressAction::Filler)
-        };
-        self.turns.iter().enumerate().filter(|(_, message)| is_filled(message)).map(|(turn, _)| turn).collect()
     }
 }
 

@@ -2,23 +2,20 @@
 //! that needs another request than the client's bytes.
 
 use std::convert::Infallible;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use aside_core::block::{Block, Reply, SealKind};
+use aside_core::block::Reply;
 use aside_core::event::{Ending, Event, ProviderError, ReplyEnd};
 use aside_core::fold::Fold;
-use aside_core::message::{Message, Role};
+use aside_core::json_text::short_members;
 use aside_core::protocol::Protocol;
-use aside_core::rules::{AnswerMode, EgressAction};
-use aside_core::wire::{
-    ClientRequest, Encoded, Encoder, ReplyHead, StreamWriter, emit_reply, error_reply, read_request, whole_reply,
-};
+use aside_core::rules::AnswerMode;
+use aside_core::wire::{Encoder, ReplyHead, StreamWriter, emit_reply, error_reply, whole_reply};
 use aside_engine::exchange::{
     ExchangeError, ExchangeOutcome, ExchangeRequest, ExchangeSink, ExchangeUpdate, ProviderRefusal, StopSignals,
 };
 use aside_engine::http::CallError;
-use aside_session::serve_table::ThinkingShape;
+use aside_memory::ReplyDraft;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -26,13 +23,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, json_response, response, set_header};
 use crate::generate::{Attempted, Call};
-use crate::ids::IdSource;
+use crate::recall::{ReadRequest, StreamMarks};
 use crate::receipt::{Receipt, Timing};
-use crate::relay::{Relay, RelayFraming, relay};
-use crate::reply_shape::{ClientShape, DETAILS, ReplyMarks, ReplyShaper};
-use crate::route::Delivery;
+use crate::relay::{Relay, RelayFraming, relay, terminal_frame};
+use crate::reply_shape::ReplyShaper;
+use crate::route::ReplyDelivery;
 use crate::same_protocol::{attempt, note_time};
-use crate::tool_names::ToolNames;
 
 /// What the client is answered, decided when the reply begins or fails.
 enum Verdict {
@@ -44,29 +40,25 @@ enum Verdict {
     Refused(Box<(ProviderRefusal, Receipt)>),
 }
 
-/// A client's request in neutral form.
-struct TranslatedRequest {
-    request: ClientRequest,
-    tools: ToolNames,
-    shape: ClientShape,
-}
-
 impl Call {
     pub(crate) async fn translate(self, receipt: Receipt) -> Attempted {
-        let translated = match self.read() {
-            Ok(translated) => translated,
-            Err(error) => return self.final_error(&error, receipt),
+        let Some(read) = self.read.clone() else {
+            let error = GatewayError::bad_request("the body is not a request of its protocol");
+            return self.final_error(&error, receipt);
         };
+        if !self.is_same_protocol() && self.continues_response() {
+            return self.previous_response_not_found(receipt);
+        }
         let content_type = match (self.delivery, self.protocol) {
-            (Delivery::Streamed, Protocol::Ollama) => "application/x-ndjson",
-            (Delivery::Streamed, _) => "text/event-stream",
-            (Delivery::Whole | Delivery::WholeInList | Delivery::AsAsked, _) => "application/json",
+            (ReplyDelivery::Streamed, Protocol::Ollama) => "application/x-ndjson",
+            (ReplyDelivery::Streamed, _) => "text/event-stream",
+            (ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked, _) => "application/json",
         };
         let (relay, body) = relay(RelayFraming::of(self.protocol, content_type));
         let (tell, told) = oneshot::channel();
         let header = self.repaired_header();
         let call = self.clone();
-        tokio::spawn(async move { call.run_exchange(translated, relay, tell, receipt).await });
+        tokio::spawn(async move { call.run_exchange(&read, relay, tell, receipt).await });
         let with_counts = |mut answer: GatewayResponse, receipt: &Receipt| {
             set_header(&mut answer, header, &receipt.counts.to_string());
             answer
@@ -88,54 +80,53 @@ impl Call {
         }
     }
 
-    fn read(&self) -> Result<TranslatedRequest, GatewayError> {
-        let dialects = &self.context.config.dialects;
-        let endpoint = &self.target.endpoint;
-        let is_same = self.target.protocol() == self.protocol;
-        let shape = ClientShape::of(dialects, self.protocol, self.thinking_shape());
-        let shape = shape.ok_or_else(|| GatewayError::bad_request("no dialect speaks this protocol"))?;
-        let rules = if is_same { endpoint.dialect.rules(Some(&endpoint.model)) } else { &shape.rules };
-        let mut request = read_request(self.protocol, rules, &self.body.text)
-            .map_err(|error| GatewayError::bad_request(error.to_string()))?;
-        let origin = endpoint.origin();
-        if is_same {
-            return Ok(TranslatedRequest { request: request.with_origin(&origin), tools: ToolNames::default(), shape });
-        }
-        let tools = ToolNames::replace(&mut request);
-        for message in request.messages.iter_mut().filter(|message| message.role == Role::Assistant) {
-            remove_details(message);
-            // A seal that is not ours was made by somebody else.
-            if !message.thinking().any(|thinking| thinking.seals().is_some()) {
-                message.origin = Some(origin.clone());
-            }
-        }
-        Ok(TranslatedRequest { request, tools, shape })
+    fn continues_response(&self) -> bool {
+        let members = short_members(&self.body.text, &["previous_response_id"], 1 << 12).unwrap_or_default();
+        self.protocol == Protocol::OpenaiResponses
+            && members.get("previous_response_id").is_some_and(|id| id.is_string())
     }
 
-    fn thinking_shape(&self) -> ThinkingShape {
-        self.context.config.serve.thinking
+    /// A translated response is not stored as a whole; with this error, clients send the whole conversation.
+    fn previous_response_not_found(&self, mut receipt: Receipt) -> Attempted {
+        receipt.status = 400;
+        self.context.gateway.record(&receipt);
+        let error = json!({
+            "message": "Previous response not found; send the whole conversation.",
+            "type": "invalid_request_error",
+            "param": "previous_response_id",
+            "code": "previous_response_not_found",
+        });
+        let mut answer = json_response(400, json!({ "error": error }).to_string());
+        set_header(&mut answer, "aside-error", "bad_request");
+        Attempted::Answered(answer)
     }
 
-    async fn run_exchange(
-        self,
-        translated: TranslatedRequest,
-        relay: Relay,
-        tell: oneshot::Sender<Verdict>,
-        receipt: Receipt,
-    ) {
+    async fn run_exchange(&self, read: &ReadRequest, relay: Relay, tell: oneshot::Sender<Verdict>, receipt: Receipt) {
         let _stream = self.context.gateway.metrics.stream();
-        let TranslatedRequest { request, tools, shape } = &translated;
-        let reply_id = self.context.gateway.ids.reply_id(reply_id_prefix(self.protocol));
+        let draft = self.context.draft(Some(read));
+        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft);
+        let reply_id = marks.reply_id();
         let head = ReplyHead { id: &reply_id, model: &self.asked, created: self.context.at.0 / 1000 };
+        let output = match (self.delivery, self.is_same_protocol()) {
+            (ReplyDelivery::Streamed, true) => {
+                ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new() }
+            }
+            (ReplyDelivery::Streamed, false) => ReplyOutput::Shaped {
+                writer: Box::new(StreamWriter::new(self.protocol, &read.shape.rules, &head)),
+                shaper: Box::new(ReplyShaper::new(&read.shape, &read.tools, marks)),
+            },
+            (ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked, _) => {
+                ReplyOutput::Whole { marks }
+            }
+        };
         let cancel = CancellationToken::new();
         let mut sink = TranslatingSink {
-            writer: StreamWriter::new(self.protocol, &shape.rules, &head),
-            shaper: ReplyShaper::new(shape, tools, PlainMarks::new(&self.context.gateway.ids)),
+            output,
+            read,
             relay,
             tell: Some(tell),
             receipt,
             cancel: cancel.clone(),
-            streams: self.delivery == Delivery::Streamed,
             keep_alive: self.context.config.serve.keep_alive,
             sent: Instant::now(),
             first_bytes: None,
@@ -148,11 +139,11 @@ impl Call {
         let outcome = {
             let exchange_request = ExchangeRequest {
                 endpoint: &self.target.endpoint,
-                messages: request.messages.iter().collect(),
+                messages: read.messages(self.context.changes()),
                 entries: Vec::new(),
-                tools: &request.tools,
+                tools: &read.request.tools,
                 settings: &self.settings,
-                parameters: &request.parameters,
+                parameters: &read.request.parameters,
                 answer_mode: AnswerMode::Normal,
                 repairs: &self.repairs,
             };
@@ -160,28 +151,20 @@ impl Call {
             exchange.run(&exchange_request, &mut encoder, stop, &mut sink).await
         };
         self.learn(&outcome);
-        self.end(outcome, sink, shape, tools, &head).await;
+        self.end(outcome, sink, &head).await;
     }
 
     /// Remembers what the endpoint needs.
     fn learn(&self, outcome: &ExchangeOutcome) {
-        if outcome.is_accepted() && !outcome.repairs.is_empty() {
-            let mut learned = self.context.gateway.learned.write().unwrap_or_else(PoisonError::into_inner);
-            for repair in &outcome.repairs {
-                learned.learn(&self.target.endpoint.repair_key(), repair.clone());
-            }
+        // The call's own repairs were found by sending the client's bytes.
+        let new = self.repairs.iter().chain(&outcome.repairs);
+        if outcome.is_accepted() {
+            self.context.gateway.learn(&self.target, new.cloned().collect());
         }
     }
 
-    /// Records the reply, then sends its end.
-    async fn end(
-        &self,
-        outcome: ExchangeOutcome,
-        mut sink: TranslatingSink<'_>,
-        shape: &ClientShape,
-        tools: &ToolNames,
-        head: &ReplyHead<'_>,
-    ) {
+    /// Remembers the reply, then sends its end.
+    async fn end(&self, outcome: ExchangeOutcome, mut sink: TranslatingSink<'_>, head: &ReplyHead<'_>) {
         let ExchangeOutcome { result, reply, .. } = outcome;
         sink.receipt.timing = sink.timing;
         sink.note_attempt(match &result {
@@ -194,22 +177,21 @@ impl Call {
         }
         let mut receipt = sink.receipt.clone();
         receipt.status = 200;
-        match sink.tell.take() {
-            Some(tell) if !sink.streams => {
-                let whole = self.whole(&reply, shape, tools, head);
-                self.finish(reply, receipt.clone());
-                // The client may be gone.
-                let _gone = tell.send(Verdict::Whole(whole, Box::new(receipt)));
-            }
-            tell => {
-                // A stream without any content begins at its end.
-                let _gone = tell.map(|tell| tell.send(Verdict::Begun(Box::new(receipt.clone()))));
-                let end = end_of(sink.ended.take(), &result);
-                sink.write(Event::Ended(&end));
-                self.finish(reply, receipt);
-                let _gone = sink.flush().await;
-            }
+        if !sink.is_stream() {
+            let Some(tell) = sink.tell.take() else { return };
+            let (whole, draft) = self.whole(&reply, sink, head);
+            self.finish(reply, receipt.clone(), draft).await;
+            // The client may be gone.
+            let _gone = tell.send(Verdict::Whole(whole, Box::new(receipt)));
+            return;
         }
+        // A stream without any content begins at its end.
+        sink.begin();
+        let end = end_of(sink.ended.take(), &result);
+        sink.write_end(&end);
+        let TranslatingSink { output, mut relay, unsent, .. } = sink;
+        self.finish(reply, receipt, output.into_draft()).await;
+        let _gone = relay.send(Bytes::from(unsent)).await;
     }
 
     fn tell_failure(&self, error: &ExchangeError, mut sink: TranslatingSink<'_>) {
@@ -251,12 +233,23 @@ impl Call {
         Attempted::Answered(answer)
     }
 
-    fn whole(&self, reply: &Reply, shape: &ClientShape, tools: &ToolNames, head: &ReplyHead<'_>) -> String {
-        let mut shaper = ReplyShaper::new(shape, tools, PlainMarks::new(&self.context.gateway.ids));
-        let mut fold = Fold::new();
-        emit_reply(reply, &mut |event: Event<'_>| shaper.take(event, &mut fold));
-        let body = whole_reply(self.protocol, &shape.rules, head, &fold.finish());
-        if self.delivery == Delivery::WholeInList { format!("[{body}]") } else { body }
+    fn whole(&self, reply: &Reply, sink: TranslatingSink<'_>, head: &ReplyHead<'_>) -> (String, Option<ReplyDraft>) {
+        let (read, marks) = (sink.read, sink.output.into_marks());
+        let endpoint = &self.target.endpoint;
+        let (body, draft) = match self.is_same_protocol() {
+            true => {
+                let rules = endpoint.dialect.rules(Some(&endpoint.model));
+                (whole_reply(self.protocol, rules, head, reply), marks.draft)
+            }
+            false => {
+                let mut shaper = ReplyShaper::new(&read.shape, &read.tools, marks);
+                let mut fold = Fold::new();
+                emit_reply(reply, &mut |event: Event<'_>| shaper.take(event, &mut fold));
+                (whole_reply(self.protocol, &read.shape.rules, head, &fold.finish()), shaper.into_marks().draft)
+            }
+        };
+        let body = if self.delivery == ReplyDelivery::WholeInList { format!("[{body}]") } else { body };
+        (body, draft)
     }
 }
 
@@ -273,62 +266,38 @@ fn end_of(ended: Option<ReplyEnd>, result: &Result<(), ExchangeError>) -> ReplyE
     }
 }
 
-fn reply_id_prefix(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::OpenaiChat => "chatcmpl-",
-        Protocol::OpenaiResponses => "resp_",
-        Protocol::Anthropic => "msg_",
-        Protocol::Gemini | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => "",
-    }
+/// How the reply gets to the client.
+enum ReplyOutput<'a> {
+    /// Written anew in the client's protocol.
+    Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks<'a>>> },
+    /// The provider's bytes. The last frame is held.
+    Unchanged { marks: StreamMarks<'a>, protocol: Protocol, held: Vec<u8> },
+    /// As one body at the end.
+    Whole { marks: StreamMarks<'a> },
 }
 
-/// Removes thinking that was shown inside an answer.
-fn remove_details(message: &mut Message) {
-    for block in &mut message.blocks {
-        if let Block::Text(text) = block
-            && let Some(rest) = text.text.strip_prefix(DETAILS.0.trim_end())
-            && let Some((_, answer)) = rest.split_once(DETAILS.1.trim())
-        {
-            text.text = answer.trim_start().to_owned();
+impl<'a> ReplyOutput<'a> {
+    fn into_marks(self) -> StreamMarks<'a> {
+        match self {
+            ReplyOutput::Shaped { shaper, .. } => shaper.into_marks(),
+            ReplyOutput::Unchanged { marks, .. } | ReplyOutput::Whole { marks } => marks,
         }
     }
-}
 
-/// Ids without a memory: the provider's, or new ones where it has none.
-pub(crate) struct PlainMarks<'a> {
-    ids: &'a IdSource,
-}
-
-impl PlainMarks<'_> {
-    fn new(ids: &IdSource) -> PlainMarks<'_> {
-        PlainMarks { ids }
+    fn into_draft(self) -> Option<ReplyDraft> {
+        self.into_marks().draft
     }
 }
 
-impl ReplyMarks for PlainMarks<'_> {
-    fn call_id(&mut self, given: Option<&str>) -> String {
-        given.filter(|id| !id.is_empty()).map_or_else(|| self.ids.reply_id("call_"), str::to_owned)
-    }
-
-    fn seal(&mut self, _block: u32, _has_text: bool) -> Option<(SealKind, String)> {
-        None
-    }
-
-    fn item_id(&mut self, _block: u32) -> Option<String> {
-        Some(self.ids.reply_id("rs_"))
-    }
-}
-
-/// Writes the events of a reply to the client.
+/// Writes a reply to the client while it arrives.
 struct TranslatingSink<'a> {
-    writer: StreamWriter,
-    shaper: ReplyShaper<'a, PlainMarks<'a>>,
+    output: ReplyOutput<'a>,
+    read: &'a ReadRequest,
     relay: Relay,
     /// Present until the client has been answered.
     tell: Option<oneshot::Sender<Verdict>>,
     receipt: Receipt,
     cancel: CancellationToken,
-    streams: bool,
     keep_alive: Duration,
     /// When the last request was sent.
     sent: Instant,
@@ -340,16 +309,37 @@ struct TranslatingSink<'a> {
 }
 
 impl TranslatingSink<'_> {
-    fn write(&mut self, event: Event<'_>) {
-        if self.streams {
-            self.shaper.take(event, &mut self.writer);
-            self.unsent.extend(self.writer.drain());
+    fn is_stream(&self) -> bool {
+        !matches!(self.output, ReplyOutput::Whole { .. })
+    }
+
+    fn write_event(&mut self, event: Event<'_>) {
+        if let ReplyOutput::Shaped { writer, shaper } = &mut self.output {
+            shaper.take(event, writer.as_mut());
+            self.unsent.extend(writer.drain());
         }
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) {
+        if let ReplyOutput::Unchanged { protocol, held, .. } = &mut self.output {
+            self.unsent.append(held);
+            let at = terminal_frame(*protocol, bytes).unwrap_or(bytes.len());
+            let (now, later) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
+            self.unsent.extend_from_slice(now);
+            held.extend_from_slice(later);
+        }
+    }
+
+    fn write_end(&mut self, end: &ReplyEnd) {
+        if let ReplyOutput::Unchanged { held, .. } = &mut self.output {
+            self.unsent.append(held);
+        }
+        self.write_event(Event::Ended(end));
     }
 
     /// The client is answered; from here on it gets a stream.
     fn begin(&mut self) {
-        if !self.streams {
+        if !self.is_stream() {
             return;
         }
         if let Some(tell) = self.tell.take() {
@@ -363,32 +353,6 @@ impl TranslatingSink<'_> {
         self.relay.send(bytes).await
     }
 
-    fn note_encoded(&mut self, encoded: &Encoded) {
-        let fillers = encoded.decisions.iter().filter(|made| made.action == EgressAction::Filler).count();
-        self.receipt.counts.filler = u32::try_from(fillers).unwrap_or(u32::MAX);
-        self.receipt.set_left_out(&encoded.left_out);
-        self.receipt.decisions = encoded
-            .decisions
-            .iter()
-            .filter(|made| made.block.is_none() || made.action == EgressAction::Dropped)
-            .take(1000)
-            .map(|made| {
-                json!({
-                    "message": made.message,
-                    "block": made.block,
-                    "kind": if made.block.is_none() { "filler" } else { "block" },
-                    "action": aside_session::decision_action(made.action),
-                    "as": made.field,
-                    "rule": made.reason.rule(),
-                    "evidence": null,
-                    "reply": null,
-                    "bytes": null,
-                    "hash": null,
-                })
-            })
-            .collect();
-    }
-
     fn note_attempt(&mut self, status: Option<u16>) {
         self.receipt.upstream.push(attempt(status, self.sent, None));
     }
@@ -399,11 +363,12 @@ impl ExchangeSink for TranslatingSink<'_> {
         match update {
             ExchangeUpdate::Sending { encoded, .. } => {
                 self.sent = Instant::now();
-                self.note_encoded(encoded);
+                self.receipt.note_encoded(self.read, encoded);
             }
-            ExchangeUpdate::Received(_) => {
+            ExchangeUpdate::Received(bytes) => {
                 self.first_bytes.get_or_insert_with(Instant::now);
                 self.timing.first_byte.get_or_insert_with(Instant::now);
+                self.write_bytes(bytes);
             }
             ExchangeUpdate::Event { event: Event::Ended(end), .. } => self.ended = Some(end.clone()),
             ExchangeUpdate::Event { event, .. } => {
@@ -411,17 +376,26 @@ impl ExchangeSink for TranslatingSink<'_> {
                 if matches!(event, Event::Opened { .. }) {
                     self.begin();
                 }
-                self.write(event);
+                self.write_event(event);
             }
             ExchangeUpdate::Retrying { .. } => self.note_attempt(None),
             ExchangeUpdate::Repaired(notice) => {
                 self.receipt.upstream.push(attempt(None, self.sent, Some(notice.row.clone())));
+                self.receipt.counts.refused += 1;
+                if self.tell.is_some() {
+                    // The refusal inside a stream is not part of the answer.
+                    self.unsent.clear();
+                    self.ended = None;
+                    if let ReplyOutput::Unchanged { held, .. } = &mut self.output {
+                        held.clear();
+                    }
+                }
             }
         }
     }
 
     async fn ready(&mut self) {
-        if self.tell.is_none() && self.streams && self.flush().await.is_err() {
+        if self.tell.is_none() && self.is_stream() && self.flush().await.is_err() {
             self.cancel.cancel();
         }
     }
@@ -440,7 +414,7 @@ impl ExchangeSink for TranslatingSink<'_> {
                     if !is_answered && self.first_bytes.is_some() {
                         self.begin();
                     }
-                    if self.tell.is_none() && self.streams && self.relay.sign_of_life().await.is_err() {
+                    if self.tell.is_none() && self.is_stream() && self.relay.sign_of_life().await.is_err() {
                         self.cancel.cancel();
                     }
                 }

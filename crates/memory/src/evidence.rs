@@ -26,7 +26,7 @@ pub enum Evidence {
     L2,
     /// What it shows, and what came before it.
     L3,
-    /// What it shows, and the session.
+    /// What it shows, which no other reply shows, and the session.
     L4,
     /// What it shows.
     L5,
@@ -116,9 +116,17 @@ pub(crate) struct TurnToFind<'a> {
     pub(crate) references: &'a [ReplyId],
 }
 
+impl TurnToFind<'_> {
+    /// The replies of its key of this kind. None if there are too many to read.
+    fn of(&self, candidates: &Candidates, kind: KeyKind) -> Option<Vec<SharedReply>> {
+        let key = self.lookup.iter().find(|(known, _)| *known == kind);
+        key.map_or(Some(Vec::new()), |(_, key)| candidates.of(*key, kind))
+    }
+}
+
 /// Applies the ladder to one turn. Replies that `may_use` rejects do not count.
 pub(crate) fn find_turn(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
-    let steps: [LadderStep; 7] = [by_reference, by_minted_ids, by_call_ids, by_chain, by_head, by_session, by_turn];
+    let steps: [LadderStep; 6] = [by_reference, by_minted_ids, by_call_ids, by_chain, by_session, by_turn];
     for step in steps {
         match step(turn, candidates, may_use) {
             Resolution::Unknown => (),
@@ -174,27 +182,42 @@ fn by_call_ids(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<
 }
 
 /// The first turn of a history may have had others before it, so only what was
-/// asked is compared there.
+/// asked is compared there. A client that interrupted a reply has only its
+/// beginning, which another reply may show as a whole.
 fn by_chain(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let kind = if turn.keys.is_first { KeyKind::Question } else { KeyKind::Chain };
-    by_kind(turn, candidates, may_use, kind, Evidence::L3)
-}
-
-/// A client that interrupted a reply has only its beginning.
-fn by_head(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
-    if turn.keys.is_first && turn.keys.head.is_none() {
-        return Resolution::Unknown;
-    }
+    let (Some(shown), Some(interrupted)) = (turn.of(candidates, kind), turn.of(candidates, KeyKind::Interrupted))
+    else {
+        return Resolution::Ambiguous(Vec::new());
+    };
+    let mut replies: Vec<SharedReply> = shown.into_iter().filter(|reply| may_use(reply)).collect();
     let text = normal_form::answer_text(&turn.message.blocks);
     let begins_with = |reply: &SharedReply| {
+        let same_chain = turn.keys.is_first || reply.chain == turn.keys.chain;
         let whole = normal_form::answer_text(&reply.message.blocks);
-        reply.message.interrupted && whole.starts_with(&*text)
+        let calls = || calls_of(&turn.message.blocks).map(|call| &call.name);
+        let own_calls = calls_of(&reply.message.blocks).map(|call| &call.name);
+        same_chain && whole.starts_with(&*text) && own_calls.take(calls().count()).eq(calls())
     };
-    by_kind(turn, candidates, &|reply| may_use(reply) && begins_with(reply), KeyKind::Head, Evidence::L3)
+    for reply in interrupted.into_iter().filter(|reply| may_use(reply) && begins_with(reply)) {
+        if !replies.iter().any(|known| known.id == reply.id) {
+            replies.push(reply);
+        }
+    }
+    only_one(replies, Evidence::L3)
 }
 
+/// A client may use the session of another conversation. Therefore the session
+/// only confirms a reply that is the only one in the tenant to show this.
 fn by_session(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
-    by_kind(turn, candidates, may_use, KeyKind::Session, Evidence::L4)
+    let Resolution::Found(in_session) = by_kind(turn, candidates, may_use, KeyKind::Session, Evidence::L4) else {
+        return Resolution::Unknown;
+    };
+    match by_kind(turn, candidates, may_use, KeyKind::Turn, Evidence::L4) {
+        Resolution::Found(only) if only.equals.contains(&in_session.reply.id) => Resolution::Found(only),
+        Resolution::Ambiguous(replies) => Resolution::Ambiguous(replies),
+        Resolution::Found(_) | Resolution::Unknown => Resolution::Unknown,
+    }
 }
 
 /// The last resort, and never for opaque data: if it is wrong, the provider
@@ -211,8 +234,7 @@ fn by_kind(
     kind: KeyKind,
     evidence: Evidence,
 ) -> Resolution {
-    let Some((_, key)) = turn.lookup.iter().find(|(known, _)| *known == kind) else { return Resolution::Unknown };
-    match candidates.of(*key, kind) {
+    match turn.of(candidates, kind) {
         Some(replies) => only_one(replies.into_iter().filter(|reply| may_use(reply)).collect(), evidence),
         None => Resolution::Ambiguous(Vec::new()),
     }
@@ -237,7 +259,7 @@ fn found(reply: &SharedReply, evidence: Evidence) -> Resolution {
 
 /// A turn between its neighbours.
 pub(crate) struct TurnInOrder<'a> {
-    pub(crate) keys: &'a TurnKeys,
+    pub(crate) lookup: &'a [(KeyKind, Key)],
     pub(crate) may_use: &'a MayUse<'a>,
 }
 
@@ -294,6 +316,7 @@ fn parent_named_after(resolutions: &BTreeMap<usize, Resolution>, at: usize) -> O
 
 /// Whether a reply shows the same, and followed the same.
 fn fits(turn: &TurnInOrder<'_>, reply: &SharedReply) -> bool {
-    let same_chain = reply.chain == turn.keys.chain || turn.keys.is_first;
-    reply.turn == turn.keys.turn && same_chain && (turn.may_use)(reply)
+    let is_context = |kind: KeyKind| matches!(kind, KeyKind::Chain | KeyKind::Question);
+    let mut shown = reply.keys.iter().filter(|(kind, _)| is_context(*kind));
+    shown.any(|key| turn.lookup.contains(key)) && (turn.may_use)(reply)
 }

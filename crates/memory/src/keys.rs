@@ -13,8 +13,6 @@ use crate::tenant::Tenant;
 const DISTINCTIVE_TEXT: usize = 64;
 /// So is one whose arguments have at least this many bytes.
 const DISTINCTIVE_ARGUMENTS: usize = 16;
-/// How much of an interrupted reply's text identifies it.
-const HEAD_BYTES: usize = 64;
 /// The ids that we mint: this prefix and this many letters and digits.
 const MINTED_PREFIX: &str = "call_";
 const MINTED_DIGITS: usize = 20;
@@ -36,18 +34,27 @@ pub enum KeyKind {
     Session = 4,
     /// The turn alone, if it is distinctive.
     Turn = 5,
-    /// The beginning of an interrupted turn, and the previous turn with everything
-    /// between.
-    Head = 6,
+    /// What an interrupted reply answered, whatever it shows.
+    Interrupted = 6,
     /// The turn and the messages since the previous turn, whatever that was.
     Question = 7,
 }
 
 impl KeyKind {
     pub(crate) fn of_number(number: i64) -> Option<KeyKind> {
-        use KeyKind::{CallIds, Chain, Head, MintedId, Question, Session, Turn};
-        [MintedId, CallIds, Chain, Session, Turn, Head, Question].into_iter().find(|kind| *kind as i64 == number)
+        use KeyKind::{CallIds, Chain, Interrupted, MintedId, Question, Session, Turn};
+        [MintedId, CallIds, Chain, Session, Turn, Interrupted, Question].into_iter().find(|kind| *kind as i64 == number)
     }
+}
+
+/// Whether a turn is unlikely to be equal to another by chance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Distinctive {
+    No,
+    /// Because of its text.
+    WithText,
+    /// Because of its arguments, even without its text.
+    Always,
 }
 
 /// The keys of one assistant turn.
@@ -57,6 +64,9 @@ pub(crate) struct TurnKeys {
     pub(crate) message: usize,
     /// What the user could see of it.
     pub(crate) turn: Key,
+    /// The same without the text, if there are calls beside it. Some clients drop
+    /// such text.
+    bare_turn: Option<Key>,
     /// The previous turn and everything between.
     pub(crate) chain: Key,
     /// Everything since the previous turn.
@@ -70,37 +80,67 @@ pub(crate) struct TurnKeys {
     pub(crate) n_calls: usize,
     /// The ids of its calls cannot belong to another turn.
     pub(crate) has_unique_ids: bool,
-    /// Unlikely to be equal to another turn by chance.
-    pub(crate) is_distinctive: bool,
-    /// The beginning of its text and the names of its calls. None if the text is
-    /// shorter.
-    pub(crate) head: Option<Key>,
+    distinctive: Distinctive,
 }
 
 impl TurnKeys {
-    /// The keys to store for a reply, or to look up for a turn of a request.
+    /// The keys to look up for a turn of a request.
     pub(crate) fn lookup(&self, tenant: &Tenant, session: Option<&str>) -> Vec<(KeyKind, Key)> {
-        let two = |kind: &str, a: Key, b: Key| {
+        let mut keys = self.keys_of_ids();
+        keys.extend(self.keys_of_turn(tenant, self.turn, self.distinctive != Distinctive::No, session));
+        keys.push((KeyKind::Interrupted, self.interrupted_key(tenant)));
+        // The first turn of a history may have had others before it.
+        let other = if self.is_first { KeyKind::Chain } else { KeyKind::Question };
+        keys.retain(|(kind, _)| *kind != other);
+        keys
+    }
+
+    /// The keys to store for a reply, apart from those of minted ids.
+    pub(crate) fn to_store(&self, tenant: &Tenant, session: Option<&str>, is_interrupted: bool) -> Vec<(KeyKind, Key)> {
+        let mut keys: Vec<(KeyKind, Key)> = self.call_ids.map(|key| (KeyKind::CallIds, key)).into_iter().collect();
+        keys.extend(self.keys_of_turn(tenant, self.turn, self.distinctive != Distinctive::No, session));
+        if let Some(bare) = self.bare_turn {
+            keys.extend(self.keys_of_turn(tenant, bare, self.distinctive == Distinctive::Always, session));
+        }
+        if is_interrupted {
+            keys.push((KeyKind::Interrupted, self.interrupted_key(tenant)));
+        }
+        keys
+    }
+
+    fn keys_of_ids(&self) -> Vec<(KeyKind, Key)> {
+        let minted = self.minted.iter().map(|key| (KeyKind::MintedId, *key));
+        minted.chain(self.call_ids.map(|key| (KeyKind::CallIds, key))).collect()
+    }
+
+    fn keys_of_turn(
+        &self,
+        tenant: &Tenant,
+        turn: Key,
+        is_distinctive: bool,
+        session: Option<&str>,
+    ) -> Vec<(KeyKind, Key)> {
+        let with = |kind: &str, other: &[u8]| {
             let mut hasher = KeyHasher::new(tenant, kind);
-            hasher.piece(&a.0);
-            hasher.piece(&b.0);
+            hasher.piece(&turn.0);
+            hasher.piece(other);
             hasher.finish()
         };
-        let mut keys: Vec<(KeyKind, Key)> = self.minted.iter().map(|key| (KeyKind::MintedId, *key)).collect();
-        keys.extend(self.call_ids.map(|key| (KeyKind::CallIds, key)));
-        keys.push((KeyKind::Chain, two("turn and chain", self.turn, self.chain)));
-        keys.push((KeyKind::Question, two("turn and question", self.turn, self.question)));
-        if let Some(session) = session {
-            let mut hasher = KeyHasher::new(tenant, "turn and session");
-            hasher.piece(&self.turn.0);
-            hasher.piece(session.as_bytes());
-            keys.push((KeyKind::Session, hasher.finish()));
+        let mut keys = vec![
+            (KeyKind::Chain, with("turn and chain", &self.chain.0)),
+            (KeyKind::Question, with("turn and question", &self.question.0)),
+        ];
+        keys.extend(session.map(|session| (KeyKind::Session, with("turn and session", session.as_bytes()))));
+        if is_distinctive {
+            keys.push((KeyKind::Turn, turn));
         }
-        if self.is_distinctive {
-            keys.push((KeyKind::Turn, self.turn));
-        }
-        keys.extend(self.head.map(|head| (KeyKind::Head, two("head and chain", head, self.chain))));
         keys
+    }
+
+    fn interrupted_key(&self, tenant: &Tenant) -> Key {
+        let mut hasher = KeyHasher::new(tenant, "interrupted");
+        hasher.piece(&self.question.0);
+        hasher.finish()
     }
 }
 
@@ -159,15 +199,16 @@ pub(crate) fn turn_keys(tenant: &Tenant, at: usize, message: &Message, before: &
     let mut turn = KeyHasher::new(tenant, "turn");
     turn.piece(text.as_bytes());
     let mut ids = KeyHasher::new(tenant, "call ids");
-    let mut head = KeyHasher::new(tenant, "head");
-    head.piece(prefix(&text, HEAD_BYTES).as_bytes());
+    let mut bare = KeyHasher::new(tenant, "turn");
+    bare.piece(b"");
     for (call, arguments) in &calls {
-        turn.piece(call.name.as_bytes());
-        turn.piece(arguments.as_bytes());
+        for hasher in [&mut turn, &mut bare] {
+            hasher.piece(call.name.as_bytes());
+            hasher.piece(arguments.as_bytes());
+        }
         ids.piece(call.id.as_str().as_bytes());
         ids.piece(call.name.as_bytes());
         ids.piece(arguments.as_bytes());
-        head.piece(call.name.as_bytes());
     }
     let mut chain = KeyHasher::new(tenant, "chain");
     chain.piece(before.previous.as_ref().map_or(b"".as_slice(), |key| key.0.as_slice()));
@@ -176,6 +217,7 @@ pub(crate) fn turn_keys(tenant: &Tenant, at: usize, message: &Message, before: &
     TurnKeys {
         message: at,
         turn: turn.finish(),
+        bare_turn: (!calls.is_empty() && !text.is_empty()).then(|| bare.finish()),
         chain: chain.finish(),
         question: before.question,
         is_first: before.previous.is_none(),
@@ -183,8 +225,11 @@ pub(crate) fn turn_keys(tenant: &Tenant, at: usize, message: &Message, before: &
         minted: calls.iter().filter_map(|(call, _)| minted_key(tenant, call.id.as_str())).collect(),
         n_calls: calls.len(),
         has_unique_ids: calls.iter().all(|(call, _)| is_unique_id(call.id.as_str())),
-        is_distinctive: text.len() >= DISTINCTIVE_TEXT || argument_bytes >= DISTINCTIVE_ARGUMENTS,
-        head: (text.len() >= HEAD_BYTES).then(|| head.finish()),
+        distinctive: match (argument_bytes >= DISTINCTIVE_ARGUMENTS, text.len() >= DISTINCTIVE_TEXT) {
+            (true, _) => Distinctive::Always,
+            (false, true) => Distinctive::WithText,
+            (false, false) => Distinctive::No,
+        },
     }
 }
 
@@ -225,17 +270,11 @@ pub(crate) fn minted_key(tenant: &Tenant, id: &str) -> Option<Key> {
 }
 
 /// Whether an id is random, as opposed to a counter (`call_1`, `functions.ls:0`).
-/// Its last part must have both letters and digits.
+/// Its last part must be long, or have both letters and digits.
 fn is_unique_id(id: &str) -> bool {
     let last = id.rsplit(['_', ':', '-', '.']).next().unwrap_or("");
     let has = |is: fn(&u8) -> bool| last.bytes().any(|byte| is(&byte));
-    last.len() >= 8 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
-}
-
-/// The longest beginning of a text with at most this many bytes.
-pub(crate) fn prefix(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.get(..end).unwrap_or("")
+    last.len() >= 16 || (last.len() >= 8 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic))
 }
 
 /// A keyed hash of several pieces, each with its length.
@@ -287,7 +326,7 @@ mod tests {
         let cases = [
             ("call_1", false), ("functions.bash:0", false), ("aside_call_3", false), ("call_0_0", false), ("", false),
             ("toolu_01A09q90qw90lq917835lq9", true), ("call_00_x8Bq2LmVf3kZ", true), ("D681PevKs", true),
-            ("chatcmpl-tool-0b7f4a3c9d2e4f1aa7c6", true), ("call_12345678", false), ("call_abcdefgh", false),
+            ("chatcmpl-tool-0b7f4a3c9d2e4f1aa7c6", true), ("call_12345678", false), ("call_abcdefgh", false), ("call_00_lrFbLOrrIfbvGqPzHrMq", true),
         ];
         for (id, unique) in cases {
             assert_eq!(is_unique_id(id), unique, "{id}");

@@ -80,16 +80,10 @@ impl ReplyDraft {
     fn to_stored(&self, reply: &Message, now: Time) -> (StoredReply, Vec<crate::keys::Key>) {
         let message = without_sentinels(reply, &self.dialects);
         let turn = turn_keys(&self.tenant, 0, &message, &self.before);
-        let mut keys = turn.lookup(&self.tenant, self.session.as_deref());
-        // Only an interrupted reply is found by its beginning.
-        keys.retain(|(kind, _)| match kind {
-            KeyKind::Head => message.interrupted,
-            KeyKind::MintedId => false,
-            KeyKind::CallIds | KeyKind::Chain | KeyKind::Session | KeyKind::Turn | KeyKind::Question => true,
-        });
+        let mut keys = turn.to_store(&self.tenant, self.session.as_deref(), message.interrupted);
         let minted = self.call_ids.iter().filter_map(|(id, _)| minted_key(&self.tenant, id));
         keys.extend(minted.map(|key| (KeyKind::MintedId, key)));
-        let unique = keys.iter().filter(|(kind, _)| is_unique(*kind, &turn)).map(|(_, key)| *key).collect();
+        let unique = keys.iter().filter(|(kind, _)| is_unique(*kind)).map(|(_, key)| *key).collect();
         let lifetime = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
         let stored = StoredReply {
             id: self.id,

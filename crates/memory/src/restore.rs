@@ -181,13 +181,7 @@ impl<'a> RestorePlan<'a> {
             if !(is_wanted(at) || follows_one || at + 1 == n_turns) || n_keys > MAX_KEYS {
                 continue;
             }
-            let useful = |kind: KeyKind| match kind {
-                KeyKind::Question => keys.is_first,
-                KeyKind::Chain => !keys.is_first,
-                KeyKind::MintedId | KeyKind::CallIds | KeyKind::Session | KeyKind::Turn | KeyKind::Head => true,
-            };
             turn.lookup = keys.lookup(self.tenant, self.session);
-            turn.lookup.retain(|(kind, _)| useful(*kind));
             n_keys += turn.lookup.len();
         }
     }
@@ -195,11 +189,11 @@ impl<'a> RestorePlan<'a> {
     /// What to look up.
     pub(crate) fn wanted(&self) -> (Vec<WantedKey>, Vec<ReplyId>) {
         let mut keys = Vec::new();
-        for (turn, own) in self.turns.iter().zip(&self.keys.turns) {
+        for turn in &self.turns {
             keys.extend(turn.lookup.iter().map(|(kind, key)| WantedKey {
                 kind: *kind,
                 key: *key,
-                is_unique: is_unique(*kind, own),
+                is_unique: is_unique(*kind),
             }));
         }
         (keys, self.turns.iter().flat_map(|turn| turn.references.iter().copied()).collect())
@@ -243,7 +237,7 @@ impl<'a> RestorePlan<'a> {
             })
             .collect();
         let in_order: Vec<TurnInOrder<'_>> =
-            self.keys.turns.iter().zip(&uses).map(|(keys, may_use)| TurnInOrder { keys, may_use }).collect();
+            self.turns.iter().zip(&uses).map(|(turn, may_use)| TurnInOrder { lookup: &turn.lookup, may_use }).collect();
         evidence::use_neighbours(&in_order, &mut resolutions, candidates);
         resolutions
     }
@@ -354,12 +348,17 @@ impl<'a> RestorePlan<'a> {
     }
 }
 
-/// Whether only one reply can have a key of this kind.
-pub(crate) fn is_unique(kind: KeyKind, keys: &TurnKeys) -> bool {
+/// Whether only one reply can have a key of this kind. A provider may give two
+/// calls the same id, however random it looks.
+pub(crate) fn is_unique(kind: KeyKind) -> bool {
     match kind {
         KeyKind::MintedId => true,
-        KeyKind::CallIds => keys.has_unique_ids,
-        KeyKind::Chain | KeyKind::Session | KeyKind::Turn | KeyKind::Head | KeyKind::Question => false,
+        KeyKind::CallIds
+        | KeyKind::Chain
+        | KeyKind::Session
+        | KeyKind::Turn
+        | KeyKind::Interrupted
+        | KeyKind::Question => false,
     }
 }
 

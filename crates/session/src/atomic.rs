@@ -33,7 +33,8 @@ fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.open(path)
 }
 
-pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+/// Makes a folder that only its owner can read.
+pub fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -10,12 +10,11 @@ use crate::error::HintedError;
 use crate::provider_tables::TableReader;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 15] = [
     "listen",
     "store",
     "retention",
     "thinking",
-    "record",
     "keys",
     "models",
     "sim",
@@ -23,7 +22,6 @@ const KEYS: [&str; 17] = [
     "hosts",
     "metrics",
     "drain",
-    "receipts",
     "durability",
     "keep_alive",
     "max_body",
@@ -45,8 +43,6 @@ pub struct ServeTable {
     /// How long a reply is kept after its last use.
     pub retention: Duration,
     pub thinking: ThinkingShape,
-    /// Whose conversations become sessions.
-    pub record: Recorded,
     pub keys: Vec<ServeKey>,
     /// In the order of the file; the first that matches applies.
     pub models: Vec<ModelAlias>,
@@ -60,7 +56,6 @@ pub struct ServeTable {
     pub metrics: Option<SocketAddr>,
     /// How long running streams may continue after the first SIGTERM.
     pub drain: Duration,
-    pub receipts: ReceiptDetail,
     pub durability: Durability,
     /// Silence on a stream after which the client gets a sign of life.
     pub keep_alive: Duration,
@@ -77,7 +72,6 @@ impl Default for ServeTable {
             store: StoreChoice::Sqlite,
             retention: Duration::from_secs(30 * 86_400),
             thinking: ThinkingShape::Auto,
-            record: Recorded::Nobody,
             keys: Vec::new(),
             models: Vec::new(),
             sim: true,
@@ -85,7 +79,6 @@ impl Default for ServeTable {
             hosts: Vec::new(),
             metrics: None,
             drain: Duration::from_secs(600),
-            receipts: ReceiptDetail::WithoutText,
             durability: Durability::Process,
             keep_alive: Duration::from_secs(10),
             max_body: 64 << 20,
@@ -146,22 +139,6 @@ impl ThinkingShape {
         ("details", ThinkingShape::Details),
         ("none", ThinkingShape::None),
     ];
-}
-
-/// Whose conversations become sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recorded {
-    Nobody,
-    /// There is only one tenant.
-    Everybody,
-    Tenants(Vec<String>),
-}
-
-/// What receipts contain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReceiptDetail {
-    WithoutText,
-    Full,
 }
 
 /// What a stored reply survives.
@@ -299,7 +276,6 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ServeTable, HintedError
             "auto, native, reasoning_content, reasoning, reasoning_details, tags, details or none",
         )?
         .unwrap_or(usual.thinking),
-        record: recorded(&reader)?,
         keys: keys(&reader)?,
         models: aliases(&reader)?,
         sim: flag(&reader, "sim")?.unwrap_or(usual.sim),
@@ -307,8 +283,6 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ServeTable, HintedError
         hosts: words(&reader, "hosts")?,
         metrics: address(&reader, "metrics")?,
         drain: time(&reader, "drain")?.unwrap_or(usual.drain),
-        receipts: choice(&reader, "receipts", |word| (word == "full").then_some(ReceiptDetail::Full), "\"full\"")?
-            .unwrap_or(usual.receipts),
         durability: choice(&reader, "durability", |word| (word == "power").then_some(Durability::Power), "\"power\"")?
             .unwrap_or(usual.durability),
         keep_alive: time(&reader, "keep_alive")?.unwrap_or(usual.keep_alive),
@@ -377,16 +351,6 @@ fn words(reader: &TableReader<'_>, key: &str) -> Result<Vec<String>, HintedError
 
 fn word_list(item: &Item) -> Option<Vec<String>> {
     item.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect()
-}
-
-fn recorded(reader: &TableReader<'_>) -> Result<Recorded, HintedError> {
-    let Some(item) = reader.table.get("record") else { return Ok(Recorded::Nobody) };
-    match (item.as_bool(), word_list(item)) {
-        (Some(true), _) => Ok(Recorded::Everybody),
-        (Some(false), _) => Ok(Recorded::Nobody),
-        (None, Some(tenants)) => Ok(Recorded::Tenants(tenants)),
-        (None, None) => Err(reader.error_at("record", "expected true, false or a list of tenants")),
-    }
 }
 
 fn aliases(reader: &TableReader<'_>) -> Result<Vec<ModelAlias>, HintedError> {

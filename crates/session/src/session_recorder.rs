@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aside_core::block::{Origin, Time};
 use aside_core::event::{Event, Sink};
-use aside_core::history::{EntryId, History};
+use aside_core::history::EntryId;
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, Settings};
 use aside_engine::{Front, Update};
@@ -17,7 +17,9 @@ use aside_store::session::{NewReply, NewSession, Parent, SessionChange, title_of
 use aside_store::{MessageId, ReplyRecorder, SessionId, SqliteStore, Store, StoreError, WriteLock};
 
 use crate::error::HintedError;
+use crate::file_changes::ChangeRecorder;
 use crate::log;
+use crate::start::ActiveSession;
 use crate::stored_session::{SessionAccess, StoredSession, session_folder};
 use crate::user_files::UserFolders;
 
@@ -67,6 +69,8 @@ pub struct SessionRecorder {
     reply_recorder: Option<ReplyRecorder>,
     /// The stored id of each history entry, in order.
     ids: Vec<MessageId>,
+    /// Told which turn the changes of files belong to.
+    changes: Arc<ChangeRecorder>,
     now: Option<Time>,
     failure: SaveFailure,
     /// A front end that is told the ids of the session and its messages.
@@ -79,9 +83,9 @@ impl SessionRecorder {
         store: Arc<SqliteStore>,
         stored: Option<StoredSession>,
         new: NewSession,
-        history: &History,
-        origin: Origin,
+        active: &ActiveSession,
     ) -> Result<SessionRecorder, StoreError> {
+        let (history, origin) = (&active.session.history, active.session.endpoint.origin());
         let is_new = stored.is_none();
         let (id, mut ids, write_lock) = match stored {
             None => {
@@ -112,6 +116,7 @@ impl SessionRecorder {
             origin,
             reply_recorder: None,
             ids,
+            changes: Arc::clone(&active.change_recorder),
             now: None,
             failure: SaveFailure::None,
             updates: None,
@@ -137,6 +142,16 @@ impl SessionRecorder {
     /// The session's id; none if a write failed.
     pub fn saved_id(&self) -> Option<&SessionId> {
         (self.failure == SaveFailure::None).then_some(&self.id)
+    }
+
+    /// The stored id of a history entry.
+    pub(crate) fn stored_id(&self, EntryId(at): EntryId) -> Option<MessageId> {
+        self.ids.get(at).copied()
+    }
+
+    /// The history entry with this stored id.
+    pub(crate) fn entry_of(&self, id: MessageId) -> Option<EntryId> {
+        self.ids.iter().position(|stored| *stored == id).map(EntryId)
     }
 
     /// Sets the origin and model of the replies that follow.
@@ -211,6 +226,11 @@ impl SessionRecorder {
     }
 
     fn record_message(&mut self, message: &Message) {
+        if let Some(at) = message.at.filter(|_| message.begins_turn()) {
+            let forgotten = self.store.forget_undone(&self.id);
+            self.check(forgotten);
+            self.changes.begin_turn(&self.store, &self.id, at);
+        }
         let recorder = self.reply_recorder.take().filter(|_| message.role == Role::Assistant);
         let is_announced = recorder.is_some();
         let finished = match recorder {

@@ -215,7 +215,7 @@ impl SingleTurn {
             stored = Some(copy);
         }
         let new = session_recorder::new_session(model.clone(), &session.settings, &self.message, folder);
-        let recorder = SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())?;
+        let recorder = SessionRecorder::open(store, stored, new, &self.active)?;
         self.active.session.parameters.cache_key = Some(recorder.id().to_string());
         Ok(recorder)
     }

@@ -14,12 +14,15 @@ use aside_core::tokens::TokenCounter;
 use aside_core::tool_mode::ToolMode;
 use aside_engine::attachments::AttachedPrompt;
 use aside_engine::project_files::ProjectFiles;
-use aside_engine::tools::{PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir};
+use aside_engine::tools::{
+    ChangeObserver, FileRestorer, PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir,
+};
 use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Timeouts, Vocabularies, prompt};
 use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
 use aside_store::SessionId;
 
 use crate::error::{self, HintedError};
+use crate::file_changes::ChangeRecorder;
 use crate::log::{self, LogLevel};
 use crate::mcp_tables::McpTable;
 use crate::model_choice::{self, NamedModels};
@@ -110,6 +113,10 @@ pub struct ActiveSession {
     /// The names of the enabled MCP servers.
     pub server_names: Vec<String>,
     confine: Arc<Confine>,
+    /// Records the files that tools change.
+    pub(crate) change_recorder: Arc<ChangeRecorder>,
+    /// Puts them back; none without tools.
+    pub(crate) restorer: Option<FileRestorer>,
 }
 
 impl ActiveSession {
@@ -241,11 +248,16 @@ pub async fn start_session(
     session.redactor = redactor;
     session.price = price;
     session.vocabularies = Some(Arc::new(LoggedVocabularies));
+    let change_recorder = Arc::new(ChangeRecorder::default());
+    let mut restorer = None;
     if let Some(mode) = options.tools {
         let instructions = session.settings.project_files().to_vec();
         let permissions = Permissions::new(loaded.permissions, mode);
         let permissions = permissions.with_tool_mode(options.tool_mode.unwrap_or(loaded.tools.mode));
-        session.tools = toolbox(options, permissions, Arc::clone(&confine), keys, instructions)?;
+        let work = working_dir(options, Arc::clone(&confine), keys, instructions)?;
+        let work = work.with_change_observer(Arc::clone(&change_recorder) as Arc<dyn ChangeObserver>);
+        restorer = Some(FileRestorer::new(work.clone()));
+        session.tools = Toolbox::standard(&work, with_memory(options, permissions)?);
     }
     if let Some(tools) = servers.tools() {
         session.expect_tools(tools);
@@ -271,6 +283,8 @@ pub async fn start_session(
         servers,
         server_names,
         confine,
+        change_recorder,
+        restorer,
     })
 }
 
@@ -342,24 +356,27 @@ pub fn key_variables(dialects: &Dialects, tables: &[ProviderTable]) -> Vec<Strin
     known.chain(tables.iter().filter_map(|table| table.api_key_env.clone())).collect()
 }
 
-/// The built-in tools, with the permissions remembered for this folder.
-fn toolbox(
+/// The folder in which the built-in tools work.
+fn working_dir(
     options: &SessionOptions,
-    mut permissions: Permissions,
     confine: Arc<Confine>,
     keys: Vec<String>,
     instructions: Vec<String>,
-) -> Result<Toolbox, HintedError> {
+) -> Result<WorkingDir, HintedError> {
     let SessionOptions { folder: here, user_folders, .. } = options;
     let opened = WorkingDir::open(here);
     let work = opened.map_err(|error| HintedError::new(format!("cannot work in {}: {error}", here.display())))?;
-    let work =
-        work.with_hidden_variables(keys).with_confinement(confine).with_protected(user_folders.iter(), instructions);
+    Ok(work.with_hidden_variables(keys).with_confinement(confine).with_protected(user_folders.iter(), instructions))
+}
+
+/// Adds the permissions remembered for this folder.
+fn with_memory(options: &SessionOptions, permissions: Permissions) -> Result<Permissions, HintedError> {
+    let SessionOptions { folder: here, user_folders, .. } = options;
     if let Some(folder) = &user_folders.data {
         let memory = ProjectMemory::open(&folder.join("permissions.json"), here);
-        permissions = permissions.with_memory(memory.map_err(|error| HintedError::new(error.to_string()))?);
+        return Ok(permissions.with_memory(memory.map_err(|error| HintedError::new(error.to_string()))?));
     }
-    Ok(Toolbox::standard(&work, permissions))
+    Ok(permissions)
 }
 
 /// What the system prompt depends on.

@@ -53,7 +53,7 @@ impl<S: UpdateSink> UpdateSink for &mut S {
 
 /// How updates reach the front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Delivery {
+enum UpdateDelivery {
     /// Deltas that follow each other closely are joined, and the asker sends the questions.
     Channel,
     /// The deltas of one read are joined. The asker uses the terminal itself, so the front end is told
@@ -64,7 +64,7 @@ enum Delivery {
 /// Forwards the engine's updates to a front end.
 pub struct UpdateFront<S> {
     sink: S,
-    delivery: Delivery,
+    delivery: UpdateDelivery,
     joiner: DeltaJoiner,
     questions_asked: u64,
     pub(crate) limit: Option<u64>,
@@ -79,10 +79,10 @@ pub struct UpdateFront<S> {
 impl<S: UpdateSink> UpdateFront<S> {
     /// For a front end on the thread of the session that prints everything at once.
     pub fn direct(sink: S) -> UpdateFront<S> {
-        UpdateFront::new(sink, Delivery::Direct)
+        UpdateFront::new(sink, UpdateDelivery::Direct)
     }
 
-    fn new(sink: S, delivery: Delivery) -> UpdateFront<S> {
+    fn new(sink: S, delivery: UpdateDelivery) -> UpdateFront<S> {
         UpdateFront {
             sink,
             delivery,
@@ -103,7 +103,7 @@ impl<S: UpdateSink> UpdateFront<S> {
 impl UpdateFront<Sender<front::Update>> {
     /// For a front end on another thread.
     pub(crate) fn channel(updates: Sender<front::Update>) -> UpdateFront<Sender<front::Update>> {
-        UpdateFront::new(updates, Delivery::Channel)
+        UpdateFront::new(updates, UpdateDelivery::Channel)
     }
 
     /// Another sender for the same front end.
@@ -128,8 +128,8 @@ impl<S: UpdateSink> Front for UpdateFront<S> {
 
     fn flush(&mut self) {
         match self.delivery {
-            Delivery::Channel => self.joiner.flush_if_due(Instant::now(), |update| self.sink.take(update)),
-            Delivery::Direct => self.flush_deltas(),
+            UpdateDelivery::Channel => self.joiner.flush_if_due(Instant::now(), |update| self.sink.take(update)),
+            UpdateDelivery::Direct => self.flush_deltas(),
         }
         self.sink.flush();
     }
@@ -169,7 +169,7 @@ impl<S: UpdateSink> UpdateFront<S> {
             Update::Noted(note) => front::Update::CommandOutput(front::CommandOutput::Line(note.to_owned())),
             Update::ToolStarted(call) => front::Update::ToolStarted(Box::new(call.clone())),
             Update::ToolEnded { result, .. } => front::Update::ToolEnded(Box::new(result.clone())),
-            Update::Asked(_) | Update::Answered { .. } if self.delivery == Delivery::Channel => return,
+            Update::Asked(_) | Update::Answered { .. } if self.delivery == UpdateDelivery::Channel => return,
             Update::Asked(question) => {
                 self.questions_asked += 1;
                 let id = QuestionId(self.questions_asked);

@@ -31,6 +31,7 @@
 //! everything received is stored.
 
 pub mod error;
+pub mod file_changes;
 mod files;
 pub mod foreign_database;
 pub mod journal;

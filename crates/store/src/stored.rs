@@ -478,15 +478,19 @@ impl<'a> StoredText<'a> {
     }
 
     pub(crate) fn decompress(bytes: &[u8]) -> Result<String, Unreadable> {
-        // The length may be corrupt; reject one that no compression can reach.
-        let most = bytes.len().saturating_mul(MAX_RATIO);
-        let length = bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
-        if length > most {
-            return Err(Unreadable("a packed value has a wrong length".to_owned()));
-        }
-        let unpacked = lz4_flex::decompress_size_prepended(bytes).map_err(|error| Unreadable(error.to_string()))?;
-        String::from_utf8(unpacked).map_err(|error| Unreadable(error.to_string()))
+        String::from_utf8(decompress_bytes(bytes)?).map_err(|error| Unreadable(error.to_string()))
     }
+}
+
+/// Unpacks a value after its length.
+pub(crate) fn decompress_bytes(bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    // The length may be corrupt; reject one that no compression can reach.
+    let most = bytes.len().saturating_mul(MAX_RATIO);
+    let length = bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
+    if length > most {
+        return Err(Unreadable("a packed value has a wrong length".to_owned()));
+    }
+    lz4_flex::decompress_size_prepended(bytes).map_err(|error| Unreadable(error.to_string()))
 }
 
 /// Compresses a text after its length, if that saves enough.

@@ -38,6 +38,7 @@ mod providers;
 #[cfg(target_os = "linux")]
 mod pty;
 mod sandbox;
+mod serve;
 mod sessions;
 #[cfg(target_os = "linux")]
 mod signals;
@@ -47,5 +48,7 @@ mod support;
 mod terminal;
 #[cfg(unix)]
 mod unwritable_data_folder;
+#[cfg(unix)]
+mod web;
 #[cfg(target_os = "linux")]
 mod what_is_sent;

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use super::EgressReason;
 use super::block_carrier::{block_carrier, field_name};
-use super::left_out::{LeftOut, LeftOutReason, lost_media, lost_member, no_place};
+use super::left_out::{LeftOut, LeftOutReason, lost_media, lost_member, no_place, unread_members};
 use super::request_preferences::{FillerScope, OmittedThinking, RequestPreferences};
 use crate::block::{Block, Origin, Thinking, Unmodelled};
 use crate::dialect::{BindModel, Carrier, Dedupe, Duty, FillEmpty, Removal, Rules, TurnsIf};
@@ -136,6 +136,9 @@ pub(crate) fn plan_egress(messages: &[&Message], target: EgressTarget<'_>, prefe
     };
     let mut loop_has_begun = false;
     for (at, message) in messages.iter().enumerate() {
+        for (member, lost) in unread_members(message) {
+            egress.left_out.push(LeftOut::new(format!("messages[{at}].{member}"), lost));
+        }
         let status = turns.status_of.get(at).copied().unwrap_or(TurnStatus::Past);
         let turn = turns.turn_of.get(at).copied().unwrap_or(0);
         let in_last_thinking_turn = Some(turn) == last_thinking_turn;

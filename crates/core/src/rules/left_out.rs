@@ -1,10 +1,11 @@
 //! What of a request cannot be sent, and why. Thinking is not listed here: its
 //! decisions say what happens to it.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use crate::block::{Arguments, Block, Media, MediaKind, MediaSource};
-use crate::message::Role;
+use crate::block::{Arguments, Block, Media, MediaKind, MediaSource, ToolResult};
+use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 
 /// A part of a request that the body does not contain.
@@ -76,6 +77,8 @@ pub enum LeftOutReason {
     NoTools,
     /// Something else in the request determines the value.
     AlreadySet,
+    /// A client sent it, and it has no neutral form.
+    NoNeutralForm,
 }
 
 impl LeftOut {
@@ -136,6 +139,7 @@ impl fmt::Display for LeftOutReason {
             LeftOutReason::NoBlock => f.write_str("its block is not sent, or cannot be marked"),
             LeftOutReason::NoTools => f.write_str("the request has no tools"),
             LeftOutReason::AlreadySet => f.write_str("another part of the request determines it"),
+            LeftOutReason::NoNeutralForm => f.write_str("it has no neutral form"),
         }
     }
 }
@@ -250,6 +254,19 @@ pub(crate) fn fits_in_result(protocol: Protocol, media: &Media) -> bool {
         Protocol::Gemini => media.data().is_some(),
         Protocol::OpenaiChat | Protocol::Ollama | Protocol::Cohere => false,
     }
+}
+
+/// What a client sent in a message beyond its neutral form: the member, and why it is not sent on. Such
+/// members of a reply are not meant to be sent back.
+pub(super) fn unread_members(message: &Message) -> impl Iterator<Item = (&str, LeftOutReason)> {
+    let is_reply = message.role == Role::Assistant;
+    message.extra.iter().filter(move |_| !is_reply).map(|(name, _)| (name, LeftOutReason::NoNeutralForm))
+}
+
+/// The text of a tool result as it is sent: media that the protocol cannot hold there are described, so
+/// that the model knows of them.
+pub(crate) fn result_text(protocol: Protocol, result: &ToolResult) -> Cow<'_, str> {
+    result.described_without(|media| fits_in_result(protocol, media))
 }
 
 /// What a block loses although it is sent: the member, and why.

@@ -25,8 +25,8 @@ pub use judge::{
     BrokenRule, IssuedThinking, JudgeVerdict, NotARequest, ReplayedSeal, RequestedThinking, SealCarrier, judge,
     requested_thinking,
 };
-pub(crate) use left_out::fits_in_result;
 pub use left_out::{LeftOut, LeftOutReason};
+pub(crate) use left_out::{fits_in_result, result_text};
 pub use reason::EgressReason;
 pub use repair::{AppliedRepair, LearnedRepair, LearnedRepairs, RepairKey, classify, next_repair, repair_ladder};
 pub(crate) use repair::{apply_repair, change_parameters};

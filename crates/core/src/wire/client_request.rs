@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::cache_points::CACHE_CONTROL;
 use super::media_in::read_media_part;
 use super::parameters_in::read_parameters;
+use super::unread_members::{keep_unread, keep_unread_in_parts};
 use super::{Decoder, chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::{Block, CallId, Media, Native, Origin, Text, ToolResult, Unmodelled};
 use crate::conversation::ToolSpec;
@@ -135,6 +136,21 @@ impl ClientRequestReader {
         }
     }
 
+    /// Keeps what was not read of the message that was added last: the members besides `known`, and those of
+    /// the parts in its member `content`.
+    pub(super) fn keep_unread(&mut self, message: Raw<'_>, content: &str, known: &[&str]) {
+        if let Some(last) = self.request.messages.last_mut() {
+            keep_unread(self.protocol, message, content, known, &mut last.extra);
+        }
+    }
+
+    /// The same for instructions that are a list of parts.
+    pub(super) fn keep_unread_in_parts(&mut self, parts: Option<Raw<'_>>, path: &str) {
+        if let Some(last) = self.request.messages.last_mut() {
+            keep_unread_in_parts(self.protocol, parts, path, &mut last.extra);
+        }
+    }
+
     /// Splits a user turn: tool results first, as every protocol requires, then
     /// the rest.
     pub(super) fn push_user_turn(&mut self, blocks: Vec<Block>) {
@@ -172,7 +188,9 @@ impl ClientRequestReader {
         for CacheMark { block, ttl } in marks {
             let after = match role {
                 Role::System if block + 1 == n_blocks => CachePosition::System,
-                Role::System | Role::User | Role::Assistant | Role::Tool => {
+                // The result that was added last.
+                Role::Tool => CachePosition::Block { message: at, block: n_blocks.saturating_sub(1) },
+                Role::System | Role::User | Role::Assistant => {
                     CachePosition::Block { message: at, block: block.min(n_blocks.saturating_sub(1)) }
                 }
             };
@@ -196,6 +214,7 @@ impl ClientRequestReader {
         let reply = fold.finish();
         let mut message = Message::new(Role::Assistant, reply.blocks);
         message.empty_thinking_field = reply.empty_thinking_field;
+        message.extra = reply.extra;
         for block in &mut message.blocks {
             if let Block::ToolCall(call) = block
                 && let CallId::Invented(id) = &mut call.id

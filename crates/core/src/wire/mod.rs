@@ -39,6 +39,7 @@ mod stream_parts;
 mod thinking_demand;
 mod token_breakdown;
 mod tool_markup;
+mod unread_members;
 mod usage_in;
 
 use std::borrow::Cow;

@@ -150,14 +150,17 @@ fn e17_media_of_a_tool_result_is_read_back_or_left_out() {
                 });
                 let case = format!("{protocol} {name}: {:?}\n{}", encoded.left_out, encoded.body);
                 let found = found.unwrap_or_else(|| panic!("no result: {case}"));
-                assert_eq!(found.content, words, "{case}");
                 match found.media.as_slice() {
                     [] => {
+                        // The model is told of it.
+                        let described = [words, &media.describe()].join(if words.is_empty() { "" } else { "\n" });
+                        assert_eq!(found.content, described, "{case}");
                         let [loss] = encoded.left_out.as_slice() else { panic!("{case}") };
                         assert_eq!(loss.path, "messages[2].blocks[0].media[0]", "{case}");
                     }
-                    [found] => {
-                        assert_same_media(found.clone(), media.clone(), &encoded.left_out, &case);
+                    [read] => {
+                        assert_eq!(found.content, words, "{case}");
+                        assert_same_media(read.clone(), media.clone(), &encoded.left_out, &case);
                     }
                     _ => panic!("{case}"),
                 }

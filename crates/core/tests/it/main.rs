@@ -37,6 +37,7 @@ mod repetition;
 mod reply_round_trip;
 mod reply_size_limit;
 mod request_bodies;
+mod request_media;
 mod request_messages;
 mod request_parameters;
 mod requirements;

@@ -18,7 +18,7 @@ const MAX_FOR_MODEL: usize = 24 * 1024;
 
 /// A complete unified diff, empty if nothing changes. The time is bounded, and the memory is a small multiple
 /// of both texts.
-pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
+pub fn unified(name: &str, before: &str, after: &str) -> String {
     if before == after {
         return String::new();
     }

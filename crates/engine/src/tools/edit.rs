@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::blocking::blocking;
 use super::definition::ToolDefinition;
 use super::diff;
+use super::file_changes::ChangeObserver;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::working_dir::{ResolvedPath, WorkingDir};
 use super::write::write_if_unchanged;
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, ToolOutput};
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "edit",
@@ -65,6 +66,10 @@ impl Tool for EditTool {
         DEFINITION.spec()
     }
 
+    fn notices(&self) -> Vec<String> {
+        self.0.change_observer().map(ChangeObserver::take_notices).unwrap_or_default()
+    }
+
     fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
         let Arguments { path, old, new, replace_all } = DEFINITION.parse_arguments(arguments)?;
         if old.is_empty() {
@@ -106,13 +111,14 @@ impl PlannedCall for EditCall {
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
             let Some(change) = self.change else { return Err("the file was not previewed first".to_owned()) };
-            let resolved = self.resolved;
+            let (resolved, work) = (self.resolved, self.work);
             blocking(&cancel, move |_| {
-                write_if_unchanged(&resolved, &ExistingFile::Text(change.before), &change.after)?;
+                write_if_unchanged(&work, &resolved, &ExistingFile::Text(change.before), &change.after)?;
                 let places = counted(change.count as u64, "place");
                 Ok(format!("edited `{}` in {places}\n{}", resolved.name, change.diff_for_model))
             })
             .await
+            .map(ToolOutput::from)
         })
     }
 }

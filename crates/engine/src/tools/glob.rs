@@ -12,7 +12,7 @@ use super::blocking::blocking;
 use super::definition::ToolDefinition;
 use super::walk::{self, PathPattern, WalkSkips};
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 
 const MAX_FILES: usize = 500;
 const MAX_BYTES: usize = 48 * 1024;
@@ -60,11 +60,13 @@ impl PlannedCall for GlobCall {
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
-        Box::pin(async move { blocking(&cancel, move |stop| find(&self.resolved, &self.pattern, stop)).await })
+        Box::pin(async move {
+            blocking(&cancel, move |stop| find(&self.resolved, &self.pattern, stop)).await.map(ToolOutput::from)
+        })
     }
 }
 
-fn find(resolved: &ResolvedPath, pattern: &PathPattern, stop: &CancellationToken) -> ToolOutcome {
+fn find(resolved: &ResolvedPath, pattern: &PathPattern, stop: &CancellationToken) -> TextOutcome {
     let (mut found, mut bytes, mut more) = (Vec::new(), 0, 0);
     let skips: WalkSkips = walk::files(resolved, stop, &mut |relative| {
         if pattern.matches(resolved, relative) {

@@ -19,7 +19,7 @@ use super::files::is_process_secret;
 use super::permissions::PermissionRules;
 use super::walk::{self, PathPattern, WalkSkips};
 use super::working_dir::{PathScope, ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 use crate::dir::OpenedPath;
 
 const MAX_MATCHES: usize = 200;
@@ -88,7 +88,7 @@ impl PlannedCall for GrepCall {
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
-        Box::pin(async move { blocking(&cancel, move |stop| self.search(stop)).await })
+        Box::pin(async move { blocking(&cancel, move |stop| self.search(stop)).await.map(ToolOutput::from) })
     }
 }
 
@@ -103,7 +103,7 @@ fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, String> {
 }
 
 impl GrepCall {
-    fn search(&self, stop: &CancellationToken) -> ToolOutcome {
+    fn search(&self, stop: &CancellationToken) -> TextOutcome {
         let mut searcher = SearcherBuilder::new()
             .line_number(true)
             .binary_detection(BinaryDetection::quit(0))

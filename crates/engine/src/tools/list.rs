@@ -12,7 +12,7 @@ use super::blocking::{STOPPED, blocking};
 use super::definition::ToolDefinition;
 use super::files;
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 use crate::dir::{Dir, DirEntry, EntryKind};
 
 const MAX_ENTRIES: usize = 1000;
@@ -58,12 +58,12 @@ impl PlannedCall for ListCall {
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
-        Box::pin(async move { blocking(&cancel, move |stop| list(&self.resolved, stop)).await })
+        Box::pin(async move { blocking(&cancel, move |stop| list(&self.resolved, stop)).await.map(ToolOutput::from) })
     }
 }
 
 /// Shows the first names of the folder, in bounded memory.
-fn list(resolved: &ResolvedPath, stop: &CancellationToken) -> ToolOutcome {
+fn list(resolved: &ResolvedPath, stop: &CancellationToken) -> TextOutcome {
     let fail = |error: std::io::Error| files::describe_error(resolved, &error);
     let folder = resolved.base.open_folder(&resolved.relative).map_err(fail)?;
     let (mut first, mut more) = (BinaryHeap::new(), 0);

@@ -8,6 +8,7 @@ mod bounded_output;
 mod definition;
 mod diff;
 mod edit;
+mod file_changes;
 mod files;
 mod gitignore;
 mod glob;
@@ -24,12 +25,15 @@ mod walk;
 mod working_dir;
 mod write;
 
+use aside_core::block::Media;
 use aside_core::conversation::ToolSpec;
 pub use aside_core::permission_question::{Confinement, PermissionAnswer, PermissionQuestion, Risk};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use bounded_output::BoundedOutput;
+pub use diff::unified as unified_diff;
+pub use file_changes::{ChangeObserver, FileChange, FileContent, FileRestorer, PriorFile};
 pub(crate) use files::image_type;
 pub use permissions::{
     ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,
@@ -58,8 +62,26 @@ impl Asker for NobodyToAsk {
     }
 }
 
-/// The text of a tool result, for the model.
-pub type ToolOutcome = Result<String, String>;
+/// What a tool returned, for the model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolOutput {
+    pub text: String,
+    /// Images and documents, which follow the text.
+    pub media: Vec<Media>,
+}
+
+/// Output without images.
+impl From<String> for ToolOutput {
+    fn from(text: String) -> ToolOutput {
+        ToolOutput { text, media: Vec::new() }
+    }
+}
+
+/// What a tool returned, or why it failed, for the model.
+pub type ToolOutcome = Result<ToolOutput, String>;
+
+/// The same for a tool that returns only text.
+pub(crate) type TextOutcome = Result<String, String>;
 
 /// A tool that the model can call.
 pub trait Tool: Send + Sync {

@@ -11,7 +11,7 @@ use super::blocking::{CancellableFile, STOPPED, blocking};
 use super::definition::ToolDefinition;
 use super::files::{self, SNIFF_BYTES};
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolEffect, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 
 const MAX_LINES: usize = 2000;
 const MAX_BYTES: usize = 64 * 1024;
@@ -68,12 +68,13 @@ impl PlannedCall for ReadCall {
                 if stop.is_cancelled() { Err(STOPPED.to_owned()) } else { read }
             })
             .await
+            .map(ToolOutput::from)
         })
     }
 }
 
 impl ReadCall {
-    fn read(&self, stop: &CancellationToken) -> ToolOutcome {
+    fn read(&self, stop: &CancellationToken) -> TextOutcome {
         let (mut file, metadata) = files::open(&self.resolved)?;
         let size = metadata.len();
         let fail = |error: std::io::Error| files::describe_error(&self.resolved, &error);
@@ -92,7 +93,7 @@ impl ReadCall {
         self.lines(&mut BufReader::new(CancellableFile { file, stop }))
     }
 
-    fn lines(&self, file: &mut impl BufRead) -> ToolOutcome {
+    fn lines(&self, file: &mut impl BufRead) -> TextOutcome {
         let mut shown = String::new();
         let mut has_invalid_utf8 = false;
         for number in 1.. {

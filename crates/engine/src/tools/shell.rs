@@ -16,7 +16,9 @@ use super::definition::ToolDefinition;
 use super::permissions::PermissionRules;
 use super::process::{self, CommandRun, RunEnd};
 use super::working_dir::WorkingDir;
-use super::{AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, Tool, ToolOutcome};
+use super::{
+    AnswerScope, CallTarget, Confinement, PlannedCall, PriorApproval, Risk, TextOutcome, Tool, ToolOutcome, ToolOutput,
+};
 
 const DEFAULT_SECONDS: u64 = 120;
 const MAX_SECONDS: u64 = 600;
@@ -203,7 +205,7 @@ impl PlannedCall for ShellCall {
             };
             let limit = Duration::from_secs(self.seconds);
             match process::run(helper, &launch, limit, MAX_OUTPUT, &cancel).await {
-                Ok(ran) => self.tool_outcome(&ran),
+                Ok(ran) => self.tool_outcome(&ran).map(ToolOutput::from),
                 Err(error) => Err(format!("the command could not be run: {error}")),
             }
         })
@@ -211,7 +213,7 @@ impl PlannedCall for ShellCall {
 }
 
 impl ShellCall {
-    fn tool_outcome(&self, ran: &CommandRun) -> ToolOutcome {
+    fn tool_outcome(&self, ran: &CommandRun) -> TextOutcome {
         let mut text = ran.output.text();
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');

@@ -22,7 +22,7 @@ use super::read::ReadTool;
 use super::shell::ShellTool;
 use super::working_dir::WorkingDir;
 use super::write::WriteTool;
-use super::{Asker, PermissionQuestion, PlannedCall, Tool, ToolEffect, ToolOutcome};
+use super::{Asker, PermissionQuestion, PlannedCall, Tool, ToolEffect, ToolOutcome, ToolOutput};
 
 pub struct Toolbox {
     tools: Vec<RegisteredTool>,
@@ -214,10 +214,8 @@ impl Toolbox {
     ) -> ToolResult {
         let outcome = self.execute(call, recorded, asker, cancel).await;
         let is_error = outcome.is_err();
-        let content = match outcome {
-            Ok(content) | Err(content) => content,
-        };
-        ToolResult { id: call.id.as_str().to_owned(), name: call.name.clone(), content, is_error, media: Vec::new() }
+        let ToolOutput { text: content, media } = outcome.unwrap_or_else(ToolOutput::from);
+        ToolResult { id: call.id.as_str().to_owned(), name: call.name.clone(), content, is_error, media }
     }
 
     async fn execute(

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use aside_confine::{Confine, ConfineSetting, Helper, PolicyPaths};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
+use super::file_changes::ChangeObserver;
 use super::protected::ProtectedPaths;
 use super::{AnswerScope, CallTarget, Risk};
 use crate::dir::Dir;
@@ -29,6 +30,7 @@ pub struct WorkingDir {
     hidden_variables: Vec<String>,
     locks: Arc<Mutex<Locks>>,
     confine: Arc<Confine>,
+    changes: Option<Arc<dyn ChangeObserver>>,
 }
 
 type Locks = HashMap<PathBuf, Weak<AsyncMutex<()>>>;
@@ -69,6 +71,7 @@ impl WorkingDir {
             hidden_variables: Vec::new(),
             locks: Arc::default(),
             confine: Arc::new(confine),
+            changes: None,
         })
     }
 
@@ -76,6 +79,16 @@ impl WorkingDir {
     pub fn with_confinement(mut self, confine: Arc<Confine>) -> WorkingDir {
         self.confine = confine;
         self
+    }
+
+    /// Tells this observer about every change of a file by `write` and `edit`.
+    pub fn with_change_observer(mut self, changes: Arc<dyn ChangeObserver>) -> WorkingDir {
+        self.changes = Some(changes);
+        self
+    }
+
+    pub(crate) fn change_observer(&self) -> Option<&dyn ChangeObserver> {
+        self.changes.as_deref()
     }
 
     /// Adds folders and file names that need permission to change, in addition to the built-in ones.

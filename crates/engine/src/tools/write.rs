@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::blocking::blocking;
 use super::definition::ToolDefinition;
 use super::diff;
+use super::file_changes::{ChangeObserver, FileChange};
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::permissions::PermissionRules;
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome};
+use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, ToolOutput};
 use crate::dir::FileMode;
 
 const DEFINITION: ToolDefinition = ToolDefinition {
@@ -58,6 +59,10 @@ impl Tool for WriteTool {
         DEFINITION.spec()
     }
 
+    fn notices(&self) -> Vec<String> {
+        self.work.change_observer().map(ChangeObserver::take_notices).unwrap_or_default()
+    }
+
     fn plan(&self, arguments: &str) -> Result<Box<dyn PlannedCall>, String> {
         let Arguments { path, content } = DEFINITION.parse_arguments(arguments)?;
         if content.len() > MAX_BYTES {
@@ -95,12 +100,13 @@ impl PlannedCall for WriteCall {
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
             let Some(seen) = self.seen else { return Err("the file was not previewed first".to_owned()) };
-            let (resolved, content) = (self.resolved, self.content);
+            let (resolved, content, work) = (self.resolved, self.content, self.work);
             blocking(&cancel, move |_| {
-                write_if_unchanged(&resolved, &seen.found, &content)?;
+                write_if_unchanged(&work, &resolved, &seen.found, &content)?;
                 Ok(seen.result)
             })
             .await
+            .map(ToolOutput::from)
         })
     }
 }
@@ -133,7 +139,12 @@ fn result_text(resolved: &ResolvedPath, before: &ExistingFile, content: &str, di
 }
 
 /// Writes only if the file has not changed since the preview.
-pub(crate) fn write_if_unchanged(resolved: &ResolvedPath, seen: &ExistingFile, content: &str) -> Result<(), String> {
+pub(crate) fn write_if_unchanged(
+    work: &WorkingDir,
+    resolved: &ResolvedPath,
+    seen: &ExistingFile,
+    content: &str,
+) -> Result<(), String> {
     let now = files::read_existing(resolved)?;
     let mode = match (seen, now) {
         (ExistingFile::Missing, ExistingFile::Missing) => FileMode::Default,
@@ -156,6 +167,10 @@ pub(crate) fn write_if_unchanged(resolved: &ResolvedPath, seen: &ExistingFile, c
     let (Some(folder), Some(name)) = (resolved.relative.parent(), resolved.relative.file_name()) else {
         return Err(format!("`{}` is a folder; use `list`", resolved.name));
     };
+    // Before the change, so that it can be taken back even if the program is killed in between.
+    if let (Some(observer), Some(change)) = (work.change_observer(), FileChange::new(resolved, seen, content)) {
+        observer.before_change(&change);
+    }
     let folder = resolved.base.make_folders(folder).map_err(fail)?;
     folder.replace(name, content.as_bytes(), mode).map_err(fail)
 }

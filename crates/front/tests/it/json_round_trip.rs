@@ -15,7 +15,7 @@ use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 use aside_front::{
     Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, MouseMode, OpenedBlock, PendingQuestion,
     PermissionAnswer, ProfileAction, QuestionId, Sending, SessionCompletion, Status, SteeringError, TerminalAction,
-    Tier, ToolMode, Update,
+    Tier, ToolMode, UndoPart, Update,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -81,6 +81,9 @@ fn command_name(command: &Command) -> &'static str {
         Command::Compact => "compact",
         Command::Fork => "fork",
         Command::Undo => "undo",
+        Command::UndoOnly { .. } => "undoOnly",
+        Command::Redo => "redo",
+        Command::Diff(_) => "diff",
         Command::Retry => "retry",
         Command::Export(_) => "export",
         Command::Other { .. } => "other",
@@ -89,7 +92,7 @@ fn command_name(command: &Command) -> &'static str {
     }
 }
 
-const N_COMMANDS: usize = 21;
+const N_COMMANDS: usize = 24;
 
 fn seal(kind: SealKind) -> Option<Seal> {
     Some(Seal { kind, payload: "bytes+/=\u{2028}".to_owned() })
@@ -320,6 +323,10 @@ fn commands() -> Vec<Command> {
         Command::Compact,
         Command::Fork,
         Command::Undo,
+        Command::UndoOnly { part: UndoPart::Files, force: true },
+        Command::UndoOnly { part: UndoPart::Talk, force: false },
+        Command::Redo,
+        Command::Diff(None),
         Command::Retry,
         Command::Export(Some(text("out.md"))),
         Command::Other { name: text("search"), rest: text("a walrus") },

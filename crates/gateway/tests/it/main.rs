@@ -10,6 +10,7 @@
 )]
 
 mod matrix;
+mod memory;
 mod pass_through;
 mod safety;
 mod support;

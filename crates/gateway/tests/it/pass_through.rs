@@ -124,3 +124,101 @@ async fn g6_a_silent_stream_gets_signs_of_life_between_its_frames() {
     silent.await.expect("no panic");
     drop(provider);
 }
+
+#[tokio::test]
+async fn g6_a_client_that_is_gone_cancels_the_request() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    // A provider that never ends, and says when its client has gone.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let endless = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("a client");
+        let mut bytes = [0; 4096];
+        let _n = socket.read(&mut bytes).await;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        socket.write_all(head.as_bytes()).await.expect("a client");
+        while socket.write_all(b"data: {\"choices\":[]}\n\n").await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    });
+    let config = format!("[providers.endless]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}\"\n");
+    let running = Setup::new(config).start().await;
+    let body = r#"{"model":"endless/m","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut client = tokio::net::TcpStream::connect(running.address).await.expect("the gateway");
+    client.write_all(head.as_bytes()).await.expect("the gateway");
+    let mut bytes = [0; 1024];
+    assert!(client.read(&mut bytes).await.expect("bytes") > 0);
+    drop(client);
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(60), endless).await;
+    assert!(ended.is_ok(), "the provider's connection is closed");
+}
+
+#[tokio::test]
+async fn g11_targets_are_tried_in_order_until_one_answers() {
+    let broken = Provider::start(|_| Scripted {
+        status: 503,
+        content_type: "application/json",
+        pieces: vec![b"{\"error\":\"down\"}".to_vec()],
+        ..Scripted::stream("")
+    })
+    .await;
+    let good = Provider::start(|_| Scripted {
+        content_type: "application/json",
+        pieces: vec![
+            br#"{"choices":[{"message":{"role":"assistant","content":"here"},"finish_reason":"stop"}]}"#.to_vec(),
+        ],
+        ..Scripted::stream("")
+    })
+    .await;
+    let provider = |name: &str, address: std::net::SocketAddr| {
+        format!("[providers.{name}]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}\"\n")
+    };
+    let config = format!(
+        "{}{}[providers.nowhere]\nprotocol = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1\"\n\
+         [serve.models]\n\"best\" = [\"nowhere/a\", \"broken/b\", \"good/c\"]\n\"bad\" = [\"nowhere/a\", \"broken/b\"]\n",
+        provider("broken", broken.address),
+        provider("good", good.address)
+    );
+    let running = Setup::new(config).start().await;
+    let body = |model: &str| format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"x"}}]}}"#);
+    let answer = running.post("/v1/chat/completions", &[], body("best")).await;
+    assert_eq!((answer.status, answer.text().contains("here")), (200, true), "{}", answer.text());
+    let receipt = running.receipt(&answer).await;
+    let statuses: Vec<_> =
+        receipt["upstream"].as_array().expect("attempts").iter().map(|row| row["status"].clone()).collect();
+    assert_eq!(statuses, [serde_json::Value::Null, 503.into(), 200.into()], "{receipt}");
+    assert_eq!(receipt["model"]["resolved"], "good/c");
+    let last = running.post("/v1/chat/completions", &[], body("bad")).await;
+    assert_eq!((last.status, last.text().as_str()), (503, "{\"error\":\"down\"}"), "the last answer passes");
+    let passed = running.send("PUT", "/pass/good/v9/files?x=1", &[], b"raw".to_vec()).await;
+    assert_eq!(passed.status, 200);
+    let received = good.received().pop().expect("a request");
+    assert_eq!((received.path.as_str(), received.body.as_str()), ("/v9/files?x=1", "raw"));
+    assert!(received.head.starts_with("PUT "), "{}", received.head);
+    let inference = running.post("/pass/good/v1/chat/completions", &[], "{}").await;
+    assert_eq!(inference.status, 404, "{}", inference.text());
+}
+
+#[tokio::test]
+async fn g4_compressed_requests_reach_the_provider_in_plain_bytes() {
+    let provider = Provider::start(|_| Scripted {
+        content_type: "application/json",
+        pieces: vec![b"{\"choices\":[]}".to_vec()],
+        ..Scripted::stream("")
+    })
+    .await;
+    let running = Setup::new(config(&provider, "openai-chat")).start().await;
+    let body = r#"{"model":"up/m","messages":[{"role":"user","content":"squeezed"}]}"#;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut encoder, body.as_bytes()).expect("memory");
+    let squeezed = encoder.finish().expect("memory");
+    let answer = running.post("/v1/chat/completions", &[("content-encoding", "gzip")], squeezed).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let received = provider.received().pop().expect("a request");
+    assert_eq!(received.body, body.replace("up/m", "m"));
+    assert_eq!(received.header("content-encoding"), None);
+}

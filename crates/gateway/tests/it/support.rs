@@ -131,7 +131,8 @@ pub struct Running {
     pub stop: CancellationToken,
     pub stop_now: CancellationToken,
     pub task: tokio::task::JoinHandle<()>,
-    folder: PathBuf,
+    folder: Option<PathBuf>,
+    setup: Setup,
 }
 
 impl Drop for Running {
@@ -139,13 +140,16 @@ impl Drop for Running {
         self.stop.cancel();
         self.stop_now.cancel();
         self.task.abort();
-        let _gone = std::fs::remove_dir_all(&self.folder);
+        if let Some(folder) = &self.folder {
+            let _gone = std::fs::remove_dir_all(folder);
+        }
     }
 }
 
 static N_FOLDERS: AtomicUsize = AtomicUsize::new(0);
 
 /// How a gateway is started in a test.
+#[derive(Clone)]
 pub struct Setup {
     pub config: String,
     pub shadow: bool,
@@ -162,6 +166,11 @@ impl Setup {
         let folder = std::env::temp_dir().join(format!("aside-gateway-test-{}-{nth}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         std::fs::write(folder.join("config.toml"), &self.config).expect("a config");
+        self.start_in(folder).await
+    }
+
+    async fn start_in(self, folder: PathBuf) -> Running {
+        let setup = self.clone();
         let folders = UserFolders {
             config: Some(folder.clone()),
             data: Some(folder.join("data")),
@@ -174,18 +183,28 @@ impl Setup {
             store: Some(self.store),
             shadow: self.shadow,
         };
-        let gateway = Arc::new(Gateway::new(options).expect("a valid config"));
+        let gateway = Arc::new(Gateway::open(options).await.expect("a valid config"));
         let listening = Listening::bind(&gateway).await.expect("a port");
         let address = listening.address().expect("an address");
         let (stop, stop_now) = (CancellationToken::new(), CancellationToken::new());
         let task = tokio::spawn(aside_gateway::serve(Arc::clone(&gateway), listening, stop.clone(), stop_now.clone()));
-        Running { address, gateway, stop, stop_now, task, folder }
+        Running { address, gateway, stop, stop_now, task, folder: Some(folder), setup }
     }
 }
 
 impl Running {
     pub fn write_config(&self, text: &str) {
-        std::fs::write(self.folder.join("config.toml"), text).expect("a config");
+        std::fs::write(self.folder.as_ref().expect("a folder").join("config.toml"), text).expect("a config");
+    }
+
+    /// Ends the gateway and starts another on the same folders.
+    pub async fn restart(mut self) -> Running {
+        self.stop.cancel();
+        self.stop_now.cancel();
+        let _ended = (&mut self.task).await;
+        self.gateway.flush().await;
+        let folder = self.folder.take().expect("a folder");
+        self.setup.clone().start_in(folder).await
     }
 
     pub async fn post(&self, path: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Answer {

@@ -4,7 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use aside_confine::RequestedAccess;
+use aside_core::block::{Arguments, Block, CallId, Origin, ToolCall};
+use aside_core::dialect::Dialects;
+use aside_core::message::{Message, Role};
 use aside_core::permission_question::Tier;
+use aside_core::settings::Settings;
+use aside_core::wire::{Request, encode};
 use aside_engine::tools::{PermissionAnswer, PermissionMode, PermissionRules, Permissions, Toolbox};
 use aside_mcp::{McpServers, McpTransport, ServerConfig, ServerEnvironment, check_servers};
 use serde_json::{Value, json};
@@ -51,7 +56,7 @@ async fn l2_a_call_returns_the_servers_result() {
         ("list_things", json!({ "of": "ours" }),             false, "things of ours"),
         ("write_thing", json!({}),                           false, "written"),
         ("fail",        json!({}),                           true,  "the disk is full"),
-        ("picture",     json!({}),                           false, "[image, image/png, 6 bytes; a tool result holds only text]"),
+        ("picture",     json!({}),                           false, "[image, 9 bytes, image/png]"),
         ("refuse",      json!({}),                           true,  "the MCP server `play` says: not today"),
         ("write_thing", json!([1]),                          true,  r#"play__write_thing takes a JSON object: {"properties":{},"type":"object"}"#),
         ("env",         json!({ "name": "CARGO_PKG_NAME" }), false, "not set"),
@@ -60,9 +65,44 @@ async fn l2_a_call_returns_the_servers_result() {
     ];
     for (tool, arguments, is_error, content) in cases {
         let result = call(&tools, &format!("play__{tool}"), arguments).await;
-        assert_eq!((result.content.as_str(), result.is_error), (content, is_error), "{tool}");
+        assert_eq!((&*result.described(), result.is_error), (content, is_error), "{tool}");
     }
     servers.close().await;
+}
+
+#[tokio::test]
+async fn l2_an_image_reaches_the_model_as_an_image_where_the_protocol_takes_it() {
+    let log = ServerLog::new("picture");
+    let mut servers = McpServers::start(vec![test_server_config("play", "plain", &log)], environment(STARTUP_TIMEOUT));
+    let (tools, _) = tools(&mut servers, PermissionMode::AllowAll).await;
+    let result = call(&tools, "play__picture", json!({})).await;
+    servers.close().await;
+    let calling = Message::new(
+        Role::Assistant,
+        vec![Block::ToolCall(ToolCall {
+            id: CallId::Given(result.id.clone()),
+            name: result.name.clone(),
+            arguments: Arguments::default(),
+            seal: None,
+            native: None,
+            extra: Default::default(),
+        })],
+    );
+    let messages = [calling, Message::new(Role::Tool, vec![Block::ToolResult(result)])];
+    let messages: Vec<&Message> = messages.iter().collect();
+    let (dialects, target, settings) = (Dialects::builtin().unwrap(), Origin::default(), Settings::new());
+    #[rustfmt::skip]
+    let cases = [
+        ("anthropic", r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}"#),
+        ("openai",    r#"{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}"#),
+        // Tool results of this protocol hold only text, so the model learns that there is an image.
+        ("deepseek",  r#""content":"[image, 9 bytes, image/png]""#),
+    ];
+    for (dialect, expected) in cases {
+        let request = Request::new(&dialects, dialects.get(dialect).unwrap(), "m", &target, &settings);
+        let body = encode(&request.with_messages(&messages)).body;
+        assert!(body.contains(expected), "{dialect}: {body}");
+    }
 }
 
 #[tokio::test]

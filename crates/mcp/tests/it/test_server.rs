@@ -96,6 +96,9 @@ pub(crate) fn answer(behaviour: &str, message: &Value) -> Option<Value> {
     Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }
 
+/// The first bytes of a PNG.
+const PNG: &str = "iVBORw0KGgo=";
+
 fn refusal(id: &Value, code: i64, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }
@@ -140,7 +143,7 @@ fn call(id: &Value, message: &Value) -> Option<Value> {
             }
         }
         "fail" => json!({ "content": [{ "type": "text", "text": "the disk is full" }], "isError": true }),
-        "picture" => json!({ "content": [{ "type": "image", "data": "AAAAAAAA", "mimeType": "image/png" }] }),
+        "picture" => json!({ "content": [{ "type": "image", "data": PNG, "mimeType": "image/png" }] }),
         "env" => text(std::env::var(arguments["name"].as_str().unwrap()).unwrap_or_else(|_| "not set".to_owned())),
         "slow" => {
             note("slow");

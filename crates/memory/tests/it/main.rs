@@ -1,5 +1,8 @@
 //! Tests of the memory as a whole.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+#![expect(clippy::print_stdout, reason = "a property prints how often it restored something")]
 
+mod never_wrong;
+mod recorded;
 mod restoring;
 mod support;

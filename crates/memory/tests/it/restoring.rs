@@ -40,7 +40,7 @@ async fn g2_lost_thinking_is_put_back_exactly_and_the_receipt_says_so() {
     let turn = &restored.turns[0];
     assert_eq!((turn.outcome, turn.evidence, turn.blocks), (Outcome::Restored, Some(Evidence::L2), 1));
     let dialect = target.dialects.get("deepseek").unwrap();
-    let request = aside_core::Request::new(&target.dialects, dialect, target.model, &target.origin, &target.settings)
+    let request = aside_core::Request::new(&target.dialects, dialect, &target.model, &target.origin, &target.settings)
         .with_messages(&view)
         .with_tools(&target.tools);
     let encoded = aside_core::encode(&request);

@@ -51,27 +51,31 @@ pub(super) async fn open(folder: &Folder, key: &StoreKey) -> Memory {
 /// Where requests go.
 pub(super) struct Target {
     pub(super) dialects: Arc<Dialects>,
-    pub(super) dialect: &'static str,
-    pub(super) model: &'static str,
+    pub(super) dialect: String,
+    pub(super) model: String,
     pub(super) origin: Origin,
     pub(super) settings: Settings,
     pub(super) tools: Vec<ToolSpec>,
 }
 
 impl Target {
-    pub(super) fn new(dialect: &'static str, model: &'static str) -> Target {
+    pub(super) fn new(dialect: &str, model: &str) -> Target {
         let origin = Origin::default()
             .with_provider(dialect.to_owned())
             .with_dialect(dialect.to_owned())
             .with_model(model.to_owned());
         Target {
             dialects: dialects(),
-            dialect,
-            model,
+            dialect: dialect.to_owned(),
+            model: model.to_owned(),
             origin,
             settings: Settings::new(),
-            tools: vec![ToolSpec::new("depth", "", "{}"), ToolSpec::new("ls", "", "{}")],
+            tools: Target::tools(),
         }
+    }
+
+    pub(super) fn tools() -> Vec<ToolSpec> {
+        vec![ToolSpec::new("depth", "", "{}"), ToolSpec::new("ls", "", "{}")]
     }
 
     pub(super) async fn restore(
@@ -82,8 +86,8 @@ impl Target {
         session: Option<&str>,
     ) -> Restored {
         let refs: Vec<&Message> = messages.iter().collect();
-        let dialect = self.dialects.get(self.dialect).unwrap();
-        let request = Request::new(&self.dialects, dialect, self.model, &self.origin, &self.settings)
+        let dialect = self.dialects.get(&self.dialect).unwrap();
+        let request = Request::new(&self.dialects, dialect, &self.model, &self.origin, &self.settings)
             .with_messages(&refs)
             .with_tools(&self.tools);
         memory.restore(tenant, &request, session, NOW).await

@@ -39,7 +39,9 @@ impl ChannelAsker {
             front::Command::Effort(_) => "effort",
             front::Command::Compact => "compact",
             front::Command::Fork => "fork",
-            front::Command::Undo => "undo",
+            front::Command::Undo | front::Command::UndoOnly { .. } => "undo",
+            front::Command::Redo => "redo",
+            front::Command::Diff(_) => "diff",
             front::Command::Retry => "retry",
             front::Command::Export(_) => "export",
             // A front end queues prompts itself and changes its view at once.

@@ -300,6 +300,7 @@ impl Driver {
         message: Message,
         inbox: &mut UnboundedReceiver<Command>,
     ) -> Result<CommandOutcome, HintedError> {
+        self.active.change_recorder.stop();
         self.open_recorder(&message);
         let done = self.turn(message, inbox).await;
         if let Err(error) = self.stored_repairs.save(&self.active.session) {
@@ -433,9 +434,8 @@ impl Driver {
         }
         self.continuation = Continuation::Itself;
         let new = NewSession { id: self.new_id.take().filter(|_| stored.is_none()), ..new };
-        let session = &mut self.active.session;
-        let recorder = SessionRecorder::open(store, stored, new, &session.history, session.endpoint.origin())?;
-        session.parameters.cache_key = Some(recorder.id().to_string());
+        let recorder = SessionRecorder::open(store, stored, new, &self.active)?;
+        self.active.session.parameters.cache_key = Some(recorder.id().to_string());
         Ok(recorder)
     }
 

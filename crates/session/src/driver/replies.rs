@@ -28,6 +28,8 @@ pub(super) fn title(command: &Command) -> Option<String> {
     match command {
         Command::Other { name, rest } => Some(format!("/{name} {rest}").trim_end().to_owned()),
         Command::Query(None) => Some("/set".to_owned()),
+        Command::Diff(None) => Some("/diff".to_owned()),
+        Command::Diff(Some(file)) => Some(format!("/diff {file}")),
         // The reply is a self-explanatory line, or there is none.
         Command::Query(Some(_))
         | Command::Prompt(_)
@@ -45,6 +47,8 @@ pub(super) fn title(command: &Command) -> Option<String> {
         | Command::Compact
         | Command::Fork
         | Command::Undo
+        | Command::UndoOnly { .. }
+        | Command::Redo
         | Command::Retry
         | Command::Export(_)
         | Command::Terminal(_)

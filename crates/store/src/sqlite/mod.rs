@@ -8,6 +8,7 @@
 
 mod connect;
 mod error;
+mod file_changes;
 mod learned_repairs;
 mod messages;
 mod prompt_history;
@@ -31,6 +32,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 pub(crate) use self::connect::open_foreign;
 use self::error::DbError;
 use crate::error::{Result, StoreError};
+use crate::file_changes::{ChangeKept, ContentId, FileChange, FileChangeId, NewFileChange, UndoStep, UndoStepId};
 use crate::journal::EventBatch;
 use crate::search::{HitList, SearchQuery};
 use crate::session::{
@@ -144,6 +146,43 @@ impl SqliteStore {
             let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
             Ok(lines.into_iter().filter(|line| line != "ok").collect())
         })
+    }
+
+    /// Records a change of a file before it is made.
+    pub fn record_file_change(&self, id: &SessionId, change: &NewFileChange<'_>, most: u64) -> Result<ChangeKept> {
+        self.write(|db| file_changes::record(db, id, change, most))
+    }
+
+    /// The recorded changes of a session, the oldest first.
+    pub fn file_changes(&self, id: &SessionId) -> Result<Vec<FileChange>> {
+        self.read(|db| file_changes::changes(db, id))
+    }
+
+    pub fn file_content(&self, content: ContentId) -> Result<Vec<u8>> {
+        self.read(|db| file_changes::content(db, content))
+    }
+
+    /// Records what was undone: the head of the conversation before, if it moved, and changes of files.
+    pub fn record_undo(&self, id: &SessionId, head: Option<MessageId>, undone: &[FileChangeId]) -> Result<()> {
+        self.write(|db| file_changes::record_undo(db, id, head, undone))
+    }
+
+    /// What was undone last and can be done again.
+    pub fn last_undo(&self, id: &SessionId) -> Result<Option<UndoStep>> {
+        self.read(|db| file_changes::last_undo(db, id))
+    }
+
+    pub fn record_redo(&self, step: UndoStepId) -> Result<()> {
+        self.write(|db| file_changes::record_redo(db, step))
+    }
+
+    /// What was undone cannot be done again from here on.
+    pub fn forget_undone(&self, id: &SessionId) -> Result<()> {
+        // Nearly always there is nothing to forget, and a write would cost a commit.
+        if self.last_undo(id)?.is_none() {
+            return Ok(());
+        }
+        self.write(|db| file_changes::forget_undone(db, id))
     }
 
     /// Runs a write transaction.

@@ -13,7 +13,7 @@ pub(super) const APPLICATION: i64 = 0x6173_6964;
 /// Rows are long texts, and on small pages each of them wastes space.
 pub(super) const PAGE_SIZE: i64 = 16384;
 
-const MIGRATIONS: [&str; 5] = [FIRST, EXTRA, FOLDER, REPLY_EXTRA, LEARNED];
+const MIGRATIONS: [&str; 6] = [FIRST, EXTRA, FOLDER, REPLY_EXTRA, LEARNED, FILE_CHANGES];
 
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
 
@@ -26,6 +26,37 @@ CREATE TABLE learned_repair (
   learned INTEGER NOT NULL,
   PRIMARY KEY (base_url, dialect, model, repair)
 );";
+
+/// Files that tools changed, and what was undone.
+const FILE_CHANGES: &str = "
+CREATE TABLE file_content (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL REFERENCES session,
+  -- How long it is, unpacked.
+  n_bytes INTEGER NOT NULL,
+  is_packed INTEGER NOT NULL,
+  bytes BLOB NOT NULL
+);
+CREATE INDEX file_content_session ON file_content (session);
+CREATE TABLE file_change (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session INTEGER NOT NULL REFERENCES session,
+  -- The time of the prompt.
+  turn INTEGER NOT NULL,
+  path TEXT NOT NULL,
+  -- Rows of file_content; no `before` means that there was no file.
+  before INTEGER, before_mode INTEGER,
+  after INTEGER NOT NULL, after_mode INTEGER,
+  undone_by INTEGER
+);
+CREATE INDEX file_change_session ON file_change (session, path);
+CREATE TABLE undo_step (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session INTEGER NOT NULL REFERENCES session,
+  -- The head of the conversation before, if it was undone.
+  head INTEGER
+);
+CREATE INDEX undo_step_session ON undo_step (session);";
 
 /// Unknown header members of an imported conversation.
 const EXTRA: &str = "ALTER TABLE session ADD COLUMN extra TEXT;";

@@ -237,6 +237,9 @@ pub(super) fn delete(db: &Connection, id: &SessionId) -> Result<(), DbError> {
         "DELETE FROM block WHERE message IN (SELECT id FROM message WHERE session = ?1)",
         "DELETE FROM journal WHERE message IN (SELECT id FROM message WHERE session = ?1)",
         "DELETE FROM message WHERE session = ?1",
+        "DELETE FROM file_change WHERE session = ?1",
+        "DELETE FROM file_content WHERE session = ?1",
+        "DELETE FROM undo_step WHERE session = ?1",
         "DELETE FROM session WHERE id = ?1",
     ] {
         db.prepare_cached(sql)?.execute([session])?;

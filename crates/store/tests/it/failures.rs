@@ -156,7 +156,7 @@ fn a_newer_file_and_a_foreign_one_are_left_untouched() {
             let error = result.unwrap_err();
             match name {
                 &"newer" => {
-                    assert!(matches!(error, StoreError::NewerThanUs { found: 99, supported: 5, .. }), "{name}: {error}")
+                    assert!(matches!(error, StoreError::NewerThanUs { found: 99, supported: 6, .. }), "{name}: {error}")
                 }
                 _ => assert!(matches!(error, StoreError::NotOurs { .. }), "{name}: {error}"),
             }

@@ -225,7 +225,11 @@ impl App {
             }
             PromptOutcome::AnswerAndStop(command) => {
                 // Stop first: after a denial alone, the model would get another request.
-                let mut commands = self.stop();
+                let mut commands = match self.turn {
+                    // A command asked outside a turn; it is given up.
+                    TurnState::Idle => vec![Command::Interrupt],
+                    TurnState::Running { .. } | TurnState::Stopping { .. } => self.stop(),
+                };
                 commands.push(command);
                 commands
             }

@@ -17,6 +17,7 @@ mod sessions;
 mod steering_and_modes;
 mod stopping_and_leaving;
 mod thinking;
+mod undo;
 
 use std::io::{ErrorKind, Read, Write};
 use std::process::{Child, ExitStatus};

@@ -7,7 +7,8 @@ use crate::block::{Block, Thinking, ToolCall};
 use crate::dialect::{Carrier, EmptyContent};
 use crate::json_text::{ListWriter, NestedObject, quote};
 use crate::message::{Message, Role};
-use crate::rules::{EgressAction, MessagePlan, block_carrier, field_name};
+use crate::protocol::Protocol;
+use crate::rules::{EgressAction, MessagePlan, block_carrier, field_name, result_text};
 use crate::wire::media_out::chat_part;
 use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, sent_blocks, texts};
 
@@ -38,7 +39,7 @@ fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
                     list.object(|out| {
                         out.push_raw("role", "\"tool\"");
                         out.push_text("tool_call_id", draft.call_id(&result.id, plan));
-                        out.push_text("content", &result.content);
+                        out.push_text("content", &result_text(Protocol::OpenaiChat, result));
                     });
                 }
             }

@@ -11,8 +11,10 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
     for (path, message) in list_with_paths(body, "messages")? {
         let blocks = || content_blocks(member(message, "content"), typed_part);
         match text_member(message, "role").as_deref() {
-            Some("system") => reader.push_message(Role::System, blocks()),
-            Some("user") => reader.push_message(Role::User, blocks()),
+            Some(role @ ("system" | "user")) => {
+                reader.push_message(if role == "user" { Role::User } else { Role::System }, blocks());
+                reader.keep_unread(message, "content", &["role", "content"]);
+            }
             Some("assistant") => reader.push_assistant(&format!(r#"{{"message":{}}}"#, listed_content(message))),
             Some("tool") => {
                 let content = tool_output(member(message, "content"));
@@ -20,6 +22,7 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
                     Role::Tool,
                     vec![tool_result(text_member(message, "tool_call_id"), None, content, false)],
                 );
+                reader.keep_unread(message, "content", &["role", "content", "tool_call_id"]);
             }
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }

@@ -4,7 +4,8 @@
 use crate::block::Block;
 use crate::json_text::{ListWriter, NestedObject, Raw, text_member};
 use crate::message::{Message, Role};
-use crate::rules::{EgressAction, MessagePlan};
+use crate::protocol::Protocol;
+use crate::rules::{EgressAction, MessagePlan, result_text};
 use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, sent_blocks, texts};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
@@ -34,7 +35,9 @@ fn message(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &m
                         out.list("content", |content| {
                             content.object(|part| {
                                 part.push_raw("type", "\"document\"");
-                                part.object("document", |document| document.push_text("data", &result.content));
+                                part.object("document", |document| {
+                                    document.push_text("data", &result_text(Protocol::Cohere, result))
+                                });
                             });
                         });
                     });

@@ -14,11 +14,13 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
     let (system, marks) = without_cache_points(member(body, "system"));
     reader.push_message(Role::System, system.into_iter().map(block).collect());
     reader.mark_last_message(marks);
+    reader.keep_unread_in_parts(member(body, "system"), "system");
     for (path, message) in list_with_paths(body, "messages")? {
         match text_member(message, "role").as_deref() {
             Some("user") => {
                 let (content, marks) = without_cache_points(member(message, "content"));
                 reader.push_marked_user_turn(content.into_iter().map(block).collect(), marks);
+                reader.keep_unread(message, "content", &["role", "content"]);
             }
             Some("assistant") => reader.push_assistant(&format!(r#"{{"output":{{"message":{}}}}}"#, message.get())),
             role => return Err(unknown_role(&path, role.map(str::to_owned))),

@@ -6,7 +6,7 @@ use crate::block::{Block, Thinking};
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
-use crate::rules::{CacheMark, MessagePlan, fits_in_result};
+use crate::rules::{CacheMark, MessagePlan, fits_in_result, result_text};
 use crate::wire::cache_points::cache_point;
 use crate::wire::media_out::bedrock_block;
 use crate::wire::request_draft::{
@@ -86,8 +86,9 @@ fn content_block(block: &Block, plan: &MessagePlan, out: &mut NestedObject<'_>) 
             out.push_text("toolUseId", &call_id(&result.id, plan));
             out.list("content", |content| {
                 let media = || result.media.iter().filter(|media| fits_in_result(Protocol::Bedrock, media));
-                if !result.content.is_empty() || media().next().is_none() {
-                    content.object(|part| part.push_text("text", &result.content));
+                let text = result_text(Protocol::Bedrock, result);
+                if !text.is_empty() || media().next().is_none() {
+                    content.object(|part| part.push_text("text", &text));
                 }
                 media().for_each(|media| content.object(|part| bedrock_block(media, part)));
             });

@@ -12,13 +12,18 @@ use crate::wire::media_in::read_media_part;
 
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     let system = either(body, "systemInstruction", "system_instruction");
-    reader.push_message(Role::System, content_blocks(system.and_then(|system| member(system, "parts")), block));
+    let instructions = system.and_then(|system| member(system, "parts"));
+    reader.push_message(Role::System, content_blocks(instructions, block));
+    reader.keep_unread_in_parts(instructions, "parts");
     for (path, message) in list_with_paths(body, "contents")? {
         let parts = member(message, "parts");
         match text_member(message, "role").as_deref() {
             // A single question needs no role; tool results may have the role
             // `function`.
-            None | Some("user" | "function") => reader.push_user_turn(content_blocks(parts, block)),
+            None | Some("user" | "function") => {
+                reader.push_user_turn(content_blocks(parts, block));
+                reader.keep_unread(message, "parts", &["role", "parts"]);
+            }
             Some("model") => reader.push_assistant(&answer(parts)),
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }

@@ -5,7 +5,7 @@ use crate::block::{Block, CallId};
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
-use crate::rules::{MessagePlan, fits_in_result};
+use crate::rules::{MessagePlan, fits_in_result, result_text};
 use crate::wire::media_out::gemini_part;
 use crate::wire::request_draft::{RequestDraft, ToolLevel, arguments_object, push_tool, sent_blocks, signature};
 
@@ -99,7 +99,7 @@ fn part(
             }
             response.push_text("name", &result.name);
             let member = if result.is_error { "error" } else { "result" };
-            response.object("response", |inner| inner.push_text(member, &result.content));
+            response.object("response", |inner| inner.push_text(member, &result_text(Protocol::Gemini, result)));
             let media = || result.media.iter().filter(|media| fits_in_result(Protocol::Gemini, media));
             if media().next().is_some() {
                 response.list("parts", |parts| {

@@ -13,17 +13,20 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
     let system = member(body, "system");
     reader.push_message(Role::System, content_blocks(system, typed_part));
     reader.mark_last_message(marked_elements(system));
+    reader.keep_unread_in_parts(system, "system");
     for (path, message) in list_with_paths(body, "messages")? {
         match text_member(message, "role").as_deref() {
             Some("user") => {
                 let content = member(message, "content");
                 reader.push_marked_user_turn(content_blocks(content, block), marked_elements(content));
+                reader.keep_unread(message, "content", &["role", "content"]);
             }
             // Newer models accept further instructions in the middle.
             Some("system") => {
                 let content = member(message, "content");
                 reader.push_message(Role::System, content_blocks(content, typed_part));
                 reader.mark_last_message(marked_elements(content));
+                reader.keep_unread(message, "content", &["role", "content"]);
             }
             Some("assistant") => {
                 let content = member(message, "content");

@@ -12,8 +12,11 @@ use crate::wire::client_request::{
 pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
     for (path, message) in list_with_paths(body, "messages")? {
         match text_member(message, "role").as_deref() {
-            Some("system") => reader.push_message(Role::System, system_or_user(message)),
-            Some("user") => reader.push_message(Role::User, system_or_user(message)),
+            Some(role @ ("system" | "user")) => {
+                let role = if role == "user" { Role::User } else { Role::System };
+                reader.push_message(role, system_or_user(message));
+                reader.keep_unread(message, "content", &["role", "content", "images"]);
+            }
             Some("assistant") => reader.push_assistant(&format!(r#"{{"message":{},"done":true}}"#, message.get())),
             Some("tool") => {
                 let (id, name) = (text_member(message, "tool_call_id"), text_member(message, "tool_name"));
@@ -21,6 +24,7 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
                     Role::Tool,
                     vec![tool_result(id, name, tool_output(member(message, "content")), false)],
                 );
+                reader.keep_unread(message, "content", &["role", "content", "tool_call_id", "tool_name"]);
             }
             role => return Err(unknown_role(&path, role.map(str::to_owned))),
         }

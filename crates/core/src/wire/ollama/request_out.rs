@@ -3,7 +3,8 @@
 use crate::block::Block;
 use crate::json_text::ListWriter;
 use crate::message::{Message, Role};
-use crate::rules::MessagePlan;
+use crate::protocol::Protocol;
+use crate::rules::{MessagePlan, result_text};
 use crate::wire::request_draft::{RequestDraft, arguments_object, sent_blocks, texts};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
@@ -24,7 +25,7 @@ fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
                     list.object(|out| {
                         out.push_raw("role", "\"tool\"");
                         out.push_text("tool_name", &result.name);
-                        out.push_text("content", &result.content);
+                        out.push_text("content", &result_text(Protocol::Ollama, result));
                     });
                 }
             }

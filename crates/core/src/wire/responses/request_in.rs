@@ -35,12 +35,14 @@ fn items(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), Unreadab
                 flush(&mut run, reader);
                 let role = if role == "user" { Role::User } else { Role::System };
                 reader.push_message(role, content_blocks(member(item, "content"), typed_part));
+                reader.keep_unread(item, "content", &["type", "role", "content"]);
             }
             ("message", _) => return Err(unknown_role(&path, role)),
             ("function_call_output" | "custom_tool_call_output", _) => {
                 flush(&mut run, reader);
                 let given = tool_output(member(item, "output"));
                 reader.push_message(Role::Tool, vec![tool_result(text_member(item, "call_id"), None, given, false)]);
+                reader.keep_unread(item, "output", &["type", "call_id", "output"]);
             }
             ("reasoning", _) if reader.item_text() == ItemText::Encrypted => run.push(with_plain_text(item)),
             _ => run.push(item.get().to_owned()),

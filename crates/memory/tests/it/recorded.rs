@@ -1,0 +1,160 @@
+//! Recorded conversations: what real clients sent back, and what real providers
+//! had sent. The recordings are in the folder that `ASIDE_CORPUS` names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use aside_core::dialect::Dialect;
+use aside_core::{
+    Arguments, Block, Decoder, Dialects, Fold, Message, Origin, Protocol, Role, Settings, ToolCall, read_request,
+};
+use aside_memory::{Memory, StoreKey};
+
+use super::never_wrong::{CHANGES, Sent, Tally, check, print, truth_of};
+use super::support::*;
+
+/// One recorded exchange.
+struct Exchange {
+    asked: Vec<Message>,
+    reply: Message,
+}
+
+/// One recorded conversation, with the dialect of its provider.
+struct Recording {
+    name: String,
+    target: Target,
+    exchanges: Vec<Exchange>,
+}
+
+fn dialect_of<'d>(dialects: &'d Dialects, provider: &str, protocol: Protocol) -> Option<&'d Dialect> {
+    let own = dialects.get(provider).filter(|dialect| dialect.protocol == protocol);
+    own.or_else(|| dialects.generic(protocol))
+}
+
+fn read(folder: &Path) -> Option<Recording> {
+    let meta: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("meta.json")).ok()?).ok()?;
+    let protocol = match meta["protocol"].as_str()? {
+        "openai-chat" => Protocol::OpenaiChat,
+        "openai-responses" => Protocol::OpenaiResponses,
+        "anthropic" => Protocol::Anthropic,
+        "gemini" => Protocol::Gemini,
+        "ollama" => Protocol::Ollama,
+        "bedrock" => Protocol::Bedrock,
+        "cohere" => Protocol::Cohere,
+        _ => return None,
+    };
+    let (provider, model) = (meta["provider"].as_str()?.to_owned(), meta["model"].as_str()?.to_owned());
+    let dialects = dialects();
+    let dialect = dialect_of(&dialects, &provider, protocol)?;
+    let id = dialect.id.clone();
+    let origin = Origin::default().with_provider(provider).with_dialect(id.clone()).with_model(model.clone());
+    let mut exchanges = Vec::new();
+    for turn in 1.. {
+        let Ok(body) = std::fs::read_to_string(folder.join(format!("turn{turn}.request.json"))) else { break };
+        let rules = dialect.rules(Some(&model));
+        let Ok(request) = read_request(protocol, rules, &body) else { break };
+        let response = ["sse", "json", "ndjson", "eventstream"]
+            .iter()
+            .find_map(|end| std::fs::read(folder.join(format!("turn{turn}.response.{end}"))).ok());
+        let Some(response) = response else { break };
+        let (mut decoder, mut fold) = (Decoder::new(protocol, rules), Fold::new());
+        decoder.push(&response, &mut fold);
+        if decoder.finish(&mut fold).is_err() {
+            break;
+        }
+        let reply = Message::from_reply(fold.finish(), Some(origin.clone()));
+        exchanges.push(Exchange { asked: request.messages, reply });
+    }
+    let target = Target { dialects, dialect: id, model, origin, settings: Settings::new(), tools: Target::tools() };
+    Some(Recording { name: folder.file_name()?.to_string_lossy().into_owned(), target, exchanges })
+}
+
+/// The history that the client of an exchange sent, and the thinking that each of
+/// its replies had.
+fn sent(recording: &Recording, at: usize) -> Sent {
+    let exchange = &recording.exchanges[at];
+    let mut sent = Sent::lost(&exchange.asked);
+    let mut next = 0;
+    for (message, truth) in exchange.asked.iter().zip(&mut sent.truth) {
+        *truth = None;
+        let earlier = (next..at).find(|reply| is_same(message, &recording.exchanges[*reply].reply));
+        if let Some(earlier) = earlier.filter(|_| message.role == Role::Assistant) {
+            next = earlier + 1;
+            *truth = Some(truth_of(&recording.exchanges[earlier].reply));
+        }
+    }
+    sent
+}
+
+/// Whether a client's message is this reply: it has its calls, or its text.
+fn is_same(sent: &Message, reply: &Message) -> bool {
+    let shown = |message: &Message| {
+        let (mut calls, mut words) = (Vec::new(), String::new());
+        for block in &message.blocks {
+            match block {
+                Block::ToolCall(call) => calls.push((call.id.as_str().to_owned(), call_value(call))),
+                Block::Text(text) => words.push_str(text.text.trim()),
+                Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
+            }
+        }
+        (calls, words)
+    };
+    let ((sent_calls, sent_words), (calls, words)) = (shown(sent), shown(reply));
+    if calls.is_empty() {
+        return sent_calls.is_empty() && sent_words == words;
+    }
+    // Some protocols have no ids.
+    let same_id = calls.iter().any(|(id, _)| sent_calls.iter().any(|(sent, _)| sent == id));
+    same_id || calls.iter().map(|(_, call)| call).eq(sent_calls.iter().map(|(_, call)| call))
+}
+
+fn call_value(call: &ToolCall) -> (String, serde_json::Value) {
+    let arguments = match &call.arguments {
+        Arguments::Json(json) => serde_json::from_str(json).unwrap(),
+        Arguments::Broken(text) => text.clone().into(),
+    };
+    (call.name.clone(), arguments)
+}
+
+async fn remember(memory: &Memory, recording: &Recording) {
+    let tenant = memory.tenant("local", NOW).await.unwrap();
+    for exchange in &recording.exchanges {
+        let asked = all_without_thinking(&exchange.asked);
+        let restored = recording.target.restore(memory, &tenant, &asked, None).await;
+        memory.begin(&tenant, &restored).finish(&exchange.reply, NOW).durable().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn g2_never_a_wrong_thought_in_recorded_conversations() {
+    let Some(folder) = std::env::var_os("ASIDE_CORPUS").map(PathBuf::from) else {
+        println!("ASIDE_CORPUS is not set: nothing to check");
+        return;
+    };
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(folder.join("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let recordings: Vec<Recording> = folders.iter().filter_map(|folder| read(folder)).collect();
+    let recordings: Vec<Recording> = recordings.into_iter().filter(|each| each.exchanges.len() > 1).collect();
+    assert!(recordings.len() > 50, "only {} conversations", recordings.len());
+    let (place, key) = (Folder::new("recorded"), StoreKey::generate());
+    let memory = open(&place, &key).await;
+    for recording in &recordings {
+        remember(&memory, recording).await;
+    }
+    let tenant = memory.tenant("local", NOW).await.unwrap();
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    for recording in &recordings {
+        for at in 1..recording.exchanges.len() {
+            for (name, change) in CHANGES {
+                let mut sent = sent(recording, at);
+                change(&mut sent);
+                let name_of_case = format!("{}, turn {}, {name}", recording.name, at + 1);
+                let tally = tallies.entry(name).or_default();
+                check(&recording.target, &memory, &tenant, &sent, None, &name_of_case, tally).await;
+            }
+        }
+    }
+    print(&format!("{} recorded conversations", recordings.len()), &tallies);
+}

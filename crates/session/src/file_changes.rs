@@ -1,0 +1,256 @@
+//! The files that a session's tools changed: records each change before it is made, takes changes back, and
+//! makes them again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aside_core::block::Time;
+use aside_core::counted::counted;
+use aside_engine::tools::{self, ChangeObserver, FileContent, FileRestorer, PriorFile};
+use aside_store::file_changes::{
+    ChangeKept, FileChange, FileChangeId, FileVersion, MAX_CONTENT_BYTES, NewFileChange, StoredVersion,
+};
+use aside_store::{SessionId, SqliteStore, StoreError};
+
+/// Records the changes of the running turn in the store. Without a stored session, changes cannot be undone.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeRecorder(Mutex<RecorderState>);
+
+#[derive(Debug, Default)]
+struct RecorderState {
+    target: Option<RecordingTarget>,
+    notices: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct RecordingTarget {
+    store: Arc<SqliteStore>,
+    session: SessionId,
+    turn: Time,
+}
+
+impl ChangeRecorder {
+    /// The changes that follow belong to this turn.
+    pub(crate) fn begin_turn(&self, store: &Arc<SqliteStore>, session: &SessionId, turn: Time) {
+        let target = RecordingTarget { store: Arc::clone(store), session: session.clone(), turn };
+        self.lock().target = Some(target);
+    }
+
+    /// The changes that follow are not recorded.
+    pub(crate) fn stop(&self) {
+        self.lock().target = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RecorderState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChangeObserver for ChangeRecorder {
+    fn before_change(&self, change: &tools::FileChange<'_>) {
+        let Some(RecordingTarget { store, session, turn }) = self.lock().target.clone() else { return };
+        let name = change.name;
+        let before = match &change.before {
+            PriorFile::Missing => None,
+            PriorFile::File { content, mode } => Some(FileVersion { content, mode: Some(*mode) }),
+            PriorFile::TooLarge => {
+                return self.lock().notices.push(format!("{name} is too large to be kept; /undo cannot put it back"));
+            }
+        };
+        let Some(path) = change.path.to_str() else {
+            return self.lock().notices.push(format!("the path of {name} is not UTF-8; /undo cannot put it back"));
+        };
+        let after = FileVersion { content: change.after, mode: before.and_then(|before| before.mode) };
+        let new = NewFileChange { turn, path, before, after };
+        let notice = match store.record_file_change(&session, &new, MAX_CONTENT_BYTES) {
+            Ok(ChangeKept::Kept { n_dropped: 0 }) => return,
+            Ok(ChangeKept::Kept { n_dropped }) => {
+                let changes = counted(n_dropped as u64, "file change");
+                format!("the oldest {changes} cannot be undone any more; {} MiB are kept", MAX_CONTENT_BYTES >> 20)
+            }
+            Ok(ChangeKept::TooLarge) => format!("{name} is too large to be kept; /undo cannot put it back"),
+            Err(error) => format!("/undo cannot put {name} back: {error}"),
+        };
+        self.lock().notices.push(notice);
+    }
+
+    fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().notices)
+    }
+}
+
+/// Whether changes are taken back or made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Undo,
+    Redo,
+}
+
+/// What happens to files that somebody else changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChangedSince {
+    Skip,
+    Overwrite,
+}
+
+/// One file with the changes to take back or to make again.
+#[derive(Debug)]
+pub(crate) struct FilePlan {
+    path: String,
+    /// As the user sees it.
+    pub(crate) name: String,
+    /// What is to be there; none for no file.
+    target: Option<StoredVersion>,
+    pub(crate) state: FileState,
+    pub(crate) changes: Vec<FileChangeId>,
+}
+
+/// The file on the disk, compared with the changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FileState {
+    /// It is as a change left it or found it.
+    AsRecorded,
+    /// It is already what it is to be.
+    AtTarget,
+    ChangedSince,
+    /// It cannot be read or compared.
+    Unknown(String),
+}
+
+impl FilePlan {
+    /// What would happen to the file, in a few words.
+    pub(crate) fn describe(&self, direction: Direction) -> String {
+        self.describe_state(&self.state, direction)
+    }
+
+    fn describe_state(&self, state: &FileState, direction: Direction) -> String {
+        let name = &self.name;
+        match (state, &self.target, direction) {
+            (FileState::AsRecorded, None, _) => format!("{name}: removed"),
+            (FileState::AsRecorded, Some(_), Direction::Undo) => format!("{name}: back as it was"),
+            (FileState::AsRecorded, Some(_), Direction::Redo) => format!("{name}: changed again"),
+            (FileState::AtTarget, ..) => format!("{name}: is already as it was"),
+            (FileState::ChangedSince, ..) => format!("{name}: changed since, so it stays"),
+            (FileState::Unknown(why), ..) => format!("{name}: stays, because {why}"),
+        }
+    }
+}
+
+/// The files of a session that were changed.
+pub(crate) struct ChangedFiles<'a> {
+    pub(crate) store: &'a SqliteStore,
+    pub(crate) restorer: &'a FileRestorer,
+}
+
+impl ChangedFiles<'_> {
+    /// Compares each file of these changes, the oldest first, with the disk.
+    pub(crate) fn plan(&self, changes: &[FileChange], direction: Direction) -> Result<Vec<FilePlan>, StoreError> {
+        let mut order: Vec<&str> = Vec::new();
+        let mut by_path: HashMap<&str, Vec<&FileChange>> = HashMap::new();
+        for change in changes {
+            let of_path = by_path.entry(&change.path).or_default();
+            if of_path.is_empty() {
+                order.push(&change.path);
+            }
+            of_path.push(change);
+        }
+        let plan = |path: &str| {
+            let changes = by_path.get(path).map(Vec::as_slice).unwrap_or_default();
+            let target = match direction {
+                Direction::Undo => changes.first().and_then(|first| first.before),
+                Direction::Redo => changes.last().map(|last| last.after),
+            };
+            let versions = changes.iter().flat_map(|change| [change.before, Some(change.after)]);
+            Ok(FilePlan {
+                path: path.to_owned(),
+                name: self.restorer.name(path),
+                target,
+                state: self.state(path, target, versions)?,
+                changes: changes.iter().map(|change| change.id).collect(),
+            })
+        };
+        order.into_iter().map(plan).collect()
+    }
+
+    fn state(
+        &self,
+        path: &str,
+        target: Option<StoredVersion>,
+        versions: impl Iterator<Item = Option<StoredVersion>>,
+    ) -> Result<FileState, StoreError> {
+        let now = match self.restorer.read(path) {
+            Ok(now) => now,
+            Err(why) => return Ok(FileState::Unknown(why)),
+        };
+        if self.is_same(now.as_ref(), target)? {
+            return Ok(FileState::AtTarget);
+        }
+        for version in versions {
+            if self.is_same(now.as_ref(), version)? {
+                return Ok(FileState::AsRecorded);
+            }
+        }
+        Ok(FileState::ChangedSince)
+    }
+
+    fn is_same(&self, now: Option<&FileContent>, version: Option<StoredVersion>) -> Result<bool, StoreError> {
+        let (Some(now), Some(version)) = (now, version) else { return Ok(now.is_none() && version.is_none()) };
+        let same_mode = now.mode.zip(version.mode).is_none_or(|(now, then)| now == then);
+        if !same_mode || now.content.len() as u64 != version.n_bytes {
+            return Ok(false);
+        }
+        Ok(self.store.file_content(version.content)? == now.content)
+    }
+
+    /// Restores the files, and returns the changes that are dealt with and a line for each file.
+    pub(crate) fn restore(
+        &self,
+        plans: &[FilePlan],
+        direction: Direction,
+        changed_since: ChangedSince,
+    ) -> Result<(Vec<FileChangeId>, Vec<String>), StoreError> {
+        let (mut done, mut lines) = (Vec::new(), Vec::new());
+        for plan in plans {
+            let writes = match (&plan.state, changed_since) {
+                (FileState::AsRecorded, _) | (FileState::ChangedSince, ChangedSince::Overwrite) => true,
+                (FileState::AtTarget, _) => false,
+                (FileState::ChangedSince, ChangedSince::Skip) => {
+                    lines.push(format!("{} (/undo files force puts it back anyway)", plan.describe(direction)));
+                    continue;
+                }
+                (FileState::Unknown(_), _) => {
+                    lines.push(plan.describe(direction));
+                    continue;
+                }
+            };
+            let content = match plan.target.filter(|_| writes) {
+                Some(version) => {
+                    let content = self.store.file_content(version.content)?;
+                    Some(FileContent { content, mode: version.mode })
+                }
+                None => None,
+            };
+            let restored = if writes { self.restorer.restore(&plan.path, content.as_ref()) } else { Ok(()) };
+            match restored {
+                Ok(()) => {
+                    done.extend(&plan.changes);
+                    let state = if writes { FileState::AsRecorded } else { FileState::AtTarget };
+                    lines.push(plan.describe_state(&state, direction));
+                }
+                Err(why) => lines.push(format!("{}: stays, because {why}", plan.name)),
+            }
+        }
+        Ok((done, lines))
+    }
+}
+
+/// The changes since the turn that began then: its own and all later ones that are not undone.
+pub(crate) fn changes_since(changes: Vec<FileChange>, turn: Time) -> Vec<FileChange> {
+    let first = changes.iter().position(|change| change.turn == turn);
+    let Some(first) = first else { return Vec::new() };
+    changes.into_iter().skip(first).filter(|change| change.undone_by.is_none()).collect()
+}
+
+#[cfg(test)]
+#[path = "file_changes_tests.rs"]
+mod tests;
