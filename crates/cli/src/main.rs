@@ -1,5 +1,6 @@
 //! The `aside` binary: arguments, files, exit codes. Wire formats are the library's concern.
 
+mod acp;
 mod ask;
 mod chat;
 mod client_setup;
@@ -67,6 +68,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
+    Acp(acp::Arguments),
     Ask(ask::Arguments),
     Completions(completions::CompletionsArguments),
     Config(config::Arguments),
@@ -139,6 +141,7 @@ fn main() -> ExitCode {
 fn run_command(arguments: Arguments) -> anyhow::Result<ExitStatus> {
     match arguments.command {
         None => chat::run(&arguments.chat),
+        Some(CliCommand::Acp(arguments)) => acp::run(&arguments),
         Some(CliCommand::Ask(arguments)) => ask::run(&arguments),
         Some(CliCommand::Completions(arguments)) => completions::print_completions(&arguments),
         Some(CliCommand::Config(arguments)) => config::run(&arguments),

@@ -585,7 +585,7 @@ pub(crate) fn parse_rfc3339(text: &str) -> Option<Time> {
 }
 
 /// `2026-11-15T09:30:00.250Z`
-pub(crate) fn rfc3339(time: Time) -> String {
+pub fn rfc3339(time: Time) -> String {
     let (seconds, millis) = (time.0 / 1000, time.0 % 1000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Days since 0000-03-01, in eras of 400 years. A year that begins in March

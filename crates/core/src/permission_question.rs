@@ -35,6 +35,21 @@ pub struct PermissionQuestion {
     pub confinement: Option<Confinement>,
     /// The protected path that the action would change.
     pub protected: Option<String>,
+    /// The whole change of a file, for front ends that show diffs themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<ProposedChange>,
+}
+
+/// A file before and after an action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposedChange {
+    /// The absolute path.
+    pub path: String,
+    /// The text before. None if there is no such file, or it is not text.
+    pub before: Option<String>,
+    /// The text afterwards.
+    pub after: String,
 }
 
 /// The kind of access that an action needs.
@@ -152,6 +167,7 @@ impl PermissionQuestion {
             covers: None,
             confinement: None,
             protected: None,
+            change: None,
         }
     }
 

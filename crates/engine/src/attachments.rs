@@ -68,6 +68,22 @@ pub fn attach(typed: &str, piped: Option<&str>, root: &Path) -> Result<AttachedP
     Ok(attached)
 }
 
+/// A file that a front end attaches by its path, as a block and the size of the file.
+pub fn attach_file(name: &str, path: &Path) -> Result<(Block, u64), AttachError> {
+    read_block(name, path).map_err(|why| AttachError { name: name.to_owned(), why })
+}
+
+/// A text that a front end attaches under a name, such as a file that the user has not saved yet.
+pub fn attach_text(name: &str, content: &str) -> Block {
+    let mut bounded = BoundedOutput::new(MAX_TEXT);
+    bounded.push(content.as_bytes());
+    file_block(name, &bounded.text())
+}
+
+fn file_block(name: &str, content: &str) -> Block {
+    text(format!("<file path=\"{name}\">\n{}\n</file>", content.trim_end_matches('\n')))
+}
+
 /// The file that a mention refers to; `None` if it is an ordinary word. Punctuation at the end may belong to
 /// the sentence instead of the name.
 fn resolve_mention<'a>(mention: Mention<'a>, root: &Path) -> Result<Option<(&'a str, PathBuf)>, AttachError> {
@@ -112,8 +128,7 @@ fn read_block(name: &str, path: &Path) -> Result<(Block, u64), String> {
             }
             let mut bounded = BoundedOutput::new(MAX_TEXT);
             bounded.push(&bytes);
-            let content = bounded.text();
-            text(format!("<file path=\"{name}\">\n{}\n</file>", content.trim_end_matches('\n')))
+            file_block(name, &bounded.text())
         }
     };
     Ok((block, size))

@@ -1,5 +1,7 @@
 //! From the front end to the session.
 
+use std::path::PathBuf;
+
 use aside_core::permission_question::PermissionAnswer;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::tool_mode::ToolMode;
@@ -13,6 +15,11 @@ use crate::question::QuestionId;
 pub enum Command {
     /// Begins a turn. During a turn, it waits for the end of it.
     Prompt(String),
+    /// A prompt whose attachments the front end names. Its text is literal: an `@` in it attaches nothing.
+    PromptWith {
+        text: String,
+        attachments: Vec<Attachment>,
+    },
     /// A message for the running turn: it goes in after the current step. Without a turn, the same as a prompt.
     Steer(String),
     Interrupt,
@@ -62,6 +69,18 @@ pub enum Command {
     /// Carried out by the owner of the terminal; never reaches the session.
     Terminal(TerminalAction),
     Quit,
+}
+
+/// What a front end attaches to a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Attachment {
+    /// A file, read when the prompt is sent.
+    File { path: PathBuf },
+    /// A text with a name, such as a file that is not saved yet.
+    Text { name: String, text: String },
+    /// A picture in Base64.
+    Image { media_type: String, data: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

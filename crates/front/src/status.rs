@@ -17,6 +17,12 @@ pub struct Status {
     pub effort: Option<String>,
     /// Computed from `reasoning.display` and `reasoning.includeInResponse`.
     pub view: ThinkingDisplay,
+    /// The effort levels that the model accepts; empty if it has none, or they are not known.
+    #[serde(default)]
+    pub efforts: Vec<String>,
+    /// The user switched thinking off.
+    #[serde(default)]
+    pub thinking_is_off: bool,
     /// How strongly commands are confined; `None` if the user switched confinement off.
     pub tier: Option<Tier>,
     /// What tools may do without a question; `None` if there are no tools.

@@ -13,6 +13,8 @@ pub enum HintStyle {
     CommandLine,
     /// `/set KEY=VALUE`, for a front end that stays open.
     SlashCommands,
+    /// Where models and effort levels are chosen in menus, and slash commands can be typed.
+    Menus,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +88,7 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
     let hint = match style {
         HintStyle::CommandLine => command_line_hint(end),
         HintStyle::SlashCommands => slash_command_hint(end),
+        HintStyle::Menus => menu_hint(end),
     };
     Some(EndNotice { severity, what, hint: hint.map(str::to_owned) })
 }
@@ -124,6 +127,31 @@ fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::Unreachable(_) => "/retry asks again",
         TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
     })
+}
+
+fn menu_hint(end: &TurnEnd) -> Option<&'static str> {
+    match end {
+        TurnEnd::Failed(error) => Some(match error.status {
+            Some(401 | 403) => "check the key: `aside doctor` in a terminal says which variable it is read from",
+            Some(402) => "the account has no credit, or the model is not in its plan; choose another model",
+            Some(404) => "choose another model, or check the provider's base_url",
+            Some(413) => "send /compact, or begin a new session",
+            Some(429) => "the provider limits how often it is asked; wait and send /retry, or choose another model",
+            Some(status) if status >= 500 => "the fault is the provider's; send /retry later, or choose another model",
+            _ => "send /retry, or choose another model",
+        }),
+        TurnEnd::Declined(_) => Some("put it differently, or choose another model"),
+        TurnEnd::Unreachable(_) => Some("check the network and the provider's base_url, then send /retry"),
+        TurnEnd::Empty => Some("send /retry, or choose another model"),
+        other @ (TurnEnd::Answered
+        | TurnEnd::ThinkingOnly { .. }
+        | TurnEnd::Length
+        | TurnEnd::CutOff
+        | TurnEnd::Oversized { .. }
+        | TurnEnd::Interrupted
+        | TurnEnd::OutOfSteps(_)
+        | TurnEnd::OutOfMoney { .. }) => slash_command_hint(other),
+    }
 }
 
 fn hint_for_status(status: Option<u16>) -> &'static str {

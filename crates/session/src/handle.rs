@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use aside_core::message::Message;
 use aside_front::{Command, CompletionLists, Status, Update};
-use aside_store::SessionId;
+use aside_store::{MessageId, SessionId};
 
 use crate::driver::Driver;
 use crate::error::HintedError;
@@ -21,6 +21,17 @@ pub struct SessionSetup {
     pub keys: Vec<KeyEntry>,
     /// The messages of a resumed session.
     pub restored: Vec<Arc<Message>>,
+    /// The stored id of each restored message, in the same order.
+    pub restored_ids: Vec<MessageId>,
+    pub access: SetupAccess,
+}
+
+/// Whether the session can be continued itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetupAccess {
+    Writable,
+    /// Another process has it open: what is sent goes on in a copy.
+    OpenElsewhere,
 }
 
 /// A running session with its channels.

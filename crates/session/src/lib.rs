@@ -52,7 +52,7 @@ pub use atomic::private_folder as create_private_folder;
 pub use atomic::write as write_atomically;
 pub use driver::{Driver, decision_action};
 pub use error::HintedError;
-pub use handle::{RunningSession, SessionHandle, SessionSetup, spawn, spawn_with_updates};
+pub use handle::{RunningSession, SessionHandle, SessionSetup, SetupAccess, spawn, spawn_with_updates};
 pub use settings::Overrides;
 pub use start::{Saving, SessionOptions};
 pub use stored_session::{Continuation, SessionChoice};

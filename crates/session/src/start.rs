@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aside_confine::{Confine, ConfineSetting};
+use aside_core::block::{Block, Media, Text};
 use aside_core::conversation::Conversation;
 use aside_core::dialect::{Dialects, Tokenizer};
 use aside_core::history::History;
@@ -12,12 +13,13 @@ use aside_core::permission_question::Tier;
 use aside_core::settings::{Layer, SettingKey};
 use aside_core::tokens::TokenCounter;
 use aside_core::tool_mode::ToolMode;
-use aside_engine::attachments::AttachedPrompt;
+use aside_engine::attachments::{self, AttachedPrompt};
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{
     ChangeObserver, FileRestorer, PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir,
 };
 use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Timeouts, Vocabularies, prompt};
+use aside_front::Attachment;
 use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
 use aside_store::SessionId;
 
@@ -55,6 +57,8 @@ pub struct SessionOptions {
     pub trust: Trust,
     pub overrides: Overrides,
     pub saving: Saving,
+    /// MCP servers besides those of config.toml, such as those of an editor.
+    pub mcp_servers: Vec<McpTable>,
     /// How many tokens per second the built-in simulator sends; none for no limit.
     pub simulator_rate: Option<f64>,
 }
@@ -82,6 +86,7 @@ impl SessionOptions {
             trust: Trust::AsBefore,
             overrides: Overrides::default(),
             saving: Saving::On,
+            mcp_servers: Vec::new(),
             simulator_rate: None,
         }
     }
@@ -102,6 +107,8 @@ pub struct ActiveSession {
     pub user_folders: UserFolders,
     /// The active profile.
     pub profile: Option<ProfileName>,
+    /// The effort levels that the model accepts, as far as they are known.
+    pub efforts: Vec<String>,
     /// The `[keys]` table, for a front end that has keys.
     pub keys: Vec<KeyEntry>,
     /// The configured providers, for `switch`.
@@ -150,6 +157,7 @@ impl ActiveSession {
         let mut settings = self.session.settings.clone();
         provider.apply_defaults(&mut settings);
         let (full_name, price) = (provider.full_name(), provider.facts.price.clone().map(|price| price.value));
+        let efforts = efforts(&provider);
         let endpoint = endpoint(provider, self.simulator.as_ref())?;
         self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
         error::redact(&self.session.redactor);
@@ -157,6 +165,7 @@ impl ActiveSession {
         self.session.price = price;
         self.session.settings = settings;
         self.model = full_name;
+        self.efforts = efforts;
         Ok(())
     }
 
@@ -191,7 +200,8 @@ pub async fn start_session(
 ) -> Result<ActiveSession, HintedError> {
     let SessionOptions { folder: here, user_folders, overrides, .. } = options;
     let dialects = Arc::new(user_folders.dialects()?);
-    let loaded = overrides.load(user_folders)?;
+    let mut loaded = overrides.load(user_folders)?;
+    add_servers(&mut loaded.mcp, &options.mcp_servers);
     let keys = key_variables(&dialects, &loaded.providers);
     // Servers start in the background while the model is chosen.
     let tables = options.tools.map_or(&[][..], |_| &loaded.mcp);
@@ -240,6 +250,7 @@ pub async fn start_session(
         ProviderEndpoint::At(_) | ProviderEndpoint::Missing { .. } => None,
     };
     let price = provider.facts.price.clone().map(|price| price.value);
+    let efforts = efforts(&provider);
     let endpoint = endpoint(provider, simulator.as_ref())?;
     let redactor = Redactor::new(secrets(&keys, &loaded, &endpoint));
     error::redact(&redactor);
@@ -276,6 +287,7 @@ pub async fn start_session(
         folder: here.clone(),
         user_folders: user_folders.clone(),
         profile: loaded.profile.map(|(name, _)| name),
+        efforts,
         keys: loaded.keys,
         tables: loaded.providers,
         simulator_rate: options.simulator_rate,
@@ -286,6 +298,15 @@ pub async fn start_session(
         change_recorder,
         restorer,
     })
+}
+
+/// Adds the servers of a front end. The user's own server of the same name counts.
+fn add_servers(tables: &mut Vec<McpTable>, servers: &[McpTable]) {
+    for server in servers {
+        if tables.iter().all(|table| table.name != server.name) {
+            tables.push(server.clone());
+        }
+    }
 }
 
 /// The vocabularies of `aside-tokens`.
@@ -300,6 +321,11 @@ impl Vocabularies for LoggedVocabularies {
     fn on_failure(&self, why: &str) {
         log::write(LogLevel::Warn, || why.to_owned());
     }
+}
+
+/// The effort levels that the provider's model accepts.
+fn efforts(provider: &Provider) -> Vec<String> {
+    provider.facts.efforts.as_ref().map(|efforts| efforts.value.clone()).unwrap_or_default()
 }
 
 /// All known keys, to be redacted wherever they appear.
@@ -426,6 +452,27 @@ fn today() -> String {
 pub fn attach(typed: &str, piped: Option<&str>, here: &Path) -> Result<AttachedPrompt, HintedError> {
     let attached = aside_engine::attachments::attach(typed, piped, here);
     attached.map_err(|error| HintedError::new(error.to_string()).hint(error.hint()))
+}
+
+/// A literal prompt with the attachments that a front end names.
+pub(crate) fn attach_named(text: &str, attachments: &[Attachment], here: &Path) -> Result<AttachedPrompt, HintedError> {
+    let text = Block::Text(Text { text: text.to_owned(), ..Text::default() });
+    let mut attached = AttachedPrompt { blocks: vec![text], descriptions: Vec::new() };
+    for attachment in attachments {
+        let block = match attachment {
+            Attachment::File { path } => {
+                let name = path.strip_prefix(here).unwrap_or(path).display().to_string();
+                let read = attachments::attach_file(&name, &here.join(path));
+                let (block, size) = read.map_err(|error| HintedError::new(format!("`{name}` {}", error.why)))?;
+                attached.descriptions.push(format!("attached {name} ({size} bytes)"));
+                block
+            }
+            Attachment::Text { name, text } => attachments::attach_text(name, text),
+            Attachment::Image { media_type, data } => Block::Media(Media::image(media_type.clone(), data.clone())),
+        };
+        attached.blocks.push(block);
+    }
+    Ok(attached)
 }
 
 /// Names of project files that can be attached.

@@ -2,6 +2,7 @@
 
 use aside_core::block::Time;
 use aside_front::StreamedTokens;
+pub use aside_front::format_count;
 
 /// The token rate: over the last seconds while streaming, over the whole reply afterwards.
 #[derive(Debug, Default)]
@@ -79,22 +80,6 @@ impl TokenRate {
     /// Whether the rate uses the provider's count rather than an estimate.
     pub fn is_exact(&self) -> bool {
         self.exact
-    }
-}
-
-/// Formats a count: `950`, `12.3k`, `200k`, `1.2M`.
-pub fn format_count(tokens: u64) -> String {
-    let tenth = |unit: u64, letter: char| {
-        let tenths = (tokens * 10 + unit / 2) / unit;
-        match tenths % 10 {
-            0 => format!("{}{letter}", tenths / 10),
-            part => format!("{}.{part}{letter}", tenths / 10),
-        }
-    };
-    match tokens {
-        0..=999 => tokens.to_string(),
-        1_000..=999_949 => tenth(1_000, 'k'),
-        _ => tenth(1_000_000, 'M'),
     }
 }
 

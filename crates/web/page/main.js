@@ -400,6 +400,9 @@ byId("new").addEventListener("click", () => {
 byId("latest").addEventListener("click", () => transcript.toEnd());
 byId("earlier").addEventListener("click", () => transcript.loadEarlier());
 window.addEventListener("popstate", openFromAddress);
+// A page that slept has a dead connection.
+document.addEventListener("resume", () => stream?.restart());
+window.addEventListener("online", () => stream?.restart());
 setInterval(() => {
   if (turn.running) write(() => {
     transcript.tick();

@@ -89,6 +89,11 @@ export class EventStream {
     this.controller.abort();
   }
 
+  /** Connects again at once. */
+  restart() {
+    this.controller.abort();
+  }
+
   async run() {
     while (!this.isClosed) {
       try {

@@ -109,33 +109,33 @@ export class Thinking {
   mount(text) {
     this.body.replaceChildren();
     this.text = "";
-    this.isMounted = true;
     this.isRendered = false;
-    for (let at = 0; at < text.length; ) {
-      const cut = text.indexOf("\n", at + SECTION);
-      const end = cut < 0 || cut - at > 4 * SECTION ? Math.min(text.length, at + 2 * SECTION) : cut + 1;
-      this.append(text.slice(at, end));
-      at = end;
-    }
+    this.append(text);
   }
 
   /**
-   * Appends to the last text node: nothing before it is touched.
+   * Appends to the last text node, or to new sections after it: nothing before it is touched.
    * @param {string} text
    */
   append(text) {
     this.isMounted = true;
     this.text += text;
-    const last = this.body.lastElementChild;
-    const node = last?.lastChild;
-    if (node instanceof Text && node.length < SECTION) return node.appendData(text);
-    // A section ends at a line end, so that no line is cut in two.
-    const end = node instanceof Text && !node.data.endsWith("\n") ? text.indexOf("\n") : -1;
-    if (node instanceof Text && !node.data.endsWith("\n") && end < 0 && node.length < 4 * SECTION) return node.appendData(text);
-    const before = node instanceof Text ? text.slice(0, end + 1) : "";
-    if (before && node instanceof Text) node.appendData(before);
-    const rest = text.slice(before.length);
-    if (rest) this.body.append(el("div", { class: "section" }, rest));
+    let node = this.body.lastElementChild?.lastChild;
+    for (let rest = text; rest !== ""; ) {
+      const isFull = !(node instanceof Text) || node.length >= SECTION && (node.data.endsWith("\n") || node.length >= 4 * SECTION);
+      if (isFull) {
+        node = document.createTextNode("");
+        this.body.append(el("div", { class: "section" }, node));
+      }
+      const current = /** @type {Text} */ (node);
+      // A section ends at a line end, so that no line is cut in two, unless the line is very long.
+      const room = Math.max(0, SECTION - current.length);
+      const cut = rest.indexOf("\n", room);
+      let end = Math.min(cut < 0 ? rest.length : cut + 1, room + 3 * SECTION);
+      if (end < rest.length && isHighSurrogate(rest.charCodeAt(end - 1))) end += 1;
+      current.appendData(rest.slice(0, end));
+      rest = rest.slice(end);
+    }
   }
 
   /** @param {{text: string, title: string | null, tokens: number}} more */
@@ -143,7 +143,8 @@ export class Thinking {
     if (!this.isRendered) this.append(more.text);
     this.view.title = more.title;
     this.view.tokens = more.tokens;
-    this.draw();
+    // Many of these may come in one frame, and drawing needs a layout.
+    this.transcript.drawLater(this);
   }
 
   /** @param {ThinkingView} view */
@@ -223,6 +224,9 @@ export class Thinking {
     copyText(text, this.copy);
   }
 }
+
+/** The first half of a character that takes two units. @param {number} unit */
+const isHighSurrogate = (unit) => unit >= 0xd800 && unit < 0xdc00;
 
 /** What the last request did with the thinking. @param {string} action */
 function sentNote(action) {

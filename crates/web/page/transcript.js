@@ -43,6 +43,8 @@ export class Transcript {
     /** A write has set the place itself. */
     this.isPlaced = false;
     this.isHeld = false;
+    /** What grew in this frame. @type {Set<Thinking>} */
+    this.undrawn = new Set();
     /** @type {Record<string, "open" | "folded">} */
     this.choices = {};
     try {
@@ -96,6 +98,8 @@ export class Transcript {
     const { isFollowing, isHeld } = this;
     this.isPlaced = this.isHeld = false;
     return () => {
+      for (const thinking of this.undrawn) thinking.draw();
+      this.undrawn.clear();
       if (this.isPlaced) return;
       const grown = this.timeline.offsetHeight - before;
       if (grown === 0) return;
@@ -109,6 +113,11 @@ export class Transcript {
       this.setSpacer(top > 0 ? room : 0);
       this.scroller.scrollTop = follows && room === 0 ? this.scroller.scrollHeight : top;
     };
+  }
+
+  /** Draws it once, after all writes of this frame. @param {Thinking} thinking */
+  drawLater(thinking) {
+    this.undrawn.add(thinking);
   }
 
   /** The reader changes something: the page must not follow the text now. */

@@ -237,7 +237,10 @@ impl Hub {
             let frame = state.answer(*id, answer)?;
             self.send([frame]);
         }
-        if matches!(command, Command::Prompt(_) | Command::Steer(_) | Command::Retry | Command::Compact) {
+        if matches!(
+            command,
+            Command::Prompt(_) | Command::PromptWith { .. } | Command::Steer(_) | Command::Retry | Command::Compact
+        ) {
             state.turn.is_running = true;
             state.turn.since.get_or_insert_with(now_ms);
             let frame = state.turn_frame();

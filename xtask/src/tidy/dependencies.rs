@@ -7,10 +7,11 @@ use std::process::Command;
 use super::Source;
 
 /// The crates of aside that a crate may depend on, where that is limited.
-const ALLOWED: [(&str, &[&str]); 3] = [
+const ALLOWED: [(&str, &[&str]); 4] = [
     ("aside-front", &["aside-core"]),
     ("aside-markdown", &[]),
     ("aside-tui", &["aside-core", "aside-front", "aside-markdown"]),
+    ("aside-acp", &["aside-core", "aside-front"]),
 ];
 
 /// What a session must not depend on: it parses no arguments and shows nothing.

@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let session = spawn_with_updates(arguments.session_options()?, updates.clone(), move || ended.stop());
     // Errors in the config are reported before the screen takes over the terminal.
     let (commands, setup, session) = session?;
-    let SessionSetup { status, lists, keys, restored } = setup;
+    let SessionSetup { status, lists, keys, restored, .. } = setup;
     let keys = key_bindings::parse(&keys)?;
     drop(updates);
     let restored = (!restored.is_empty()).then_some(Update::Restored(restored));

@@ -9,6 +9,8 @@
     reason = "a test that fails should fail loudly"
 )]
 
+#[cfg(target_os = "linux")]
+mod acp;
 mod ask;
 mod ask_outcome;
 mod completions;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{TestConfig, aside};
 
 #[path = "../../../mcp/tests/it/test_server.rs"]
-mod test_server;
+pub(crate) mod test_server;
 
 /// Not a test: the entry point of a server process that a test starts.
 #[test]
@@ -32,14 +32,14 @@ fn table(name: &str, part: &str, diary: &Path) -> String {
     )
 }
 
-fn diary(name: &str) -> PathBuf {
+pub(crate) fn diary(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("aside-test-diary-{name}-{}", std::process::id()));
     drop(fs::remove_file(&path));
     path
 }
 
 /// Asserts that every server in the diary started and has ended.
-fn assert_all_ended(diary: &Path) {
+pub(crate) fn assert_all_ended(diary: &Path) {
     let lines = fs::read_to_string(diary).unwrap();
     let processes: Vec<&str> = lines.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     assert!(lines.starts_with("started "), "{lines}");
@@ -53,7 +53,7 @@ fn assert_all_ended(diary: &Path) {
 }
 
 /// A provider that requests one tool call and then answers. Returns its requests.
-fn provider(tool: &'static str, arguments: &'static str) -> (String, std::thread::JoinHandle<Vec<Value>>) {
+pub(crate) fn provider(tool: &'static str, arguments: &'static str) -> (String, std::thread::JoinHandle<Vec<Value>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let requests = std::thread::spawn(move || {

@@ -16,7 +16,7 @@ use super::file_changes::ChangeObserver;
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::working_dir::{ResolvedPath, WorkingDir};
 use super::write::write_if_unchanged;
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, ToolOutput};
+use super::{CallTarget, PlannedCall, ProposedChange, Risk, Tool, ToolOutcome, ToolOutput};
 
 const DEFINITION: ToolDefinition = ToolDefinition {
     name: "edit",
@@ -106,6 +106,12 @@ impl PlannedCall for EditCall {
                 Some(PlannedEdit { before, after, count, diff_for_model: diff::for_model(&whole), _lock: lock });
             Ok(Some(whole))
         })
+    }
+
+    fn change(&self) -> Option<ProposedChange> {
+        let PlannedEdit { before, after, .. } = self.change.as_ref()?;
+        let path = self.resolved.path.display().to_string();
+        Some(ProposedChange { path, before: Some(before.text.clone()), after: after.clone() })
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {

@@ -27,7 +27,7 @@ mod write;
 
 use aside_core::block::Media;
 use aside_core::conversation::ToolSpec;
-pub use aside_core::permission_question::{Confinement, PermissionAnswer, PermissionQuestion, Risk};
+pub use aside_core::permission_question::{Confinement, PermissionAnswer, PermissionQuestion, ProposedChange, Risk};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
@@ -129,6 +129,11 @@ pub trait PlannedCall: Send {
     /// What would happen, shown with the permission question.
     fn preview(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// The whole change of the file that was previewed; `None` if the call changes no file.
+    fn change(&self) -> Option<ProposedChange> {
+        None
     }
 
     /// Runs the call. Ends soon after `cancel` is triggered.

@@ -269,6 +269,7 @@ impl Toolbox {
             covers: None,
             confinement: planned.confinement(),
             protected: target.protected.clone(),
+            change: planned.change(),
         };
         let ask = async |preview| {
             let asked = self.permissions.ask(&target, question(preview), asker).await;

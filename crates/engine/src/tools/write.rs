@@ -16,7 +16,7 @@ use super::file_changes::{ChangeObserver, FileChange};
 use super::files::{self, ExistingFile, MAX_BYTES, TextFile};
 use super::permissions::PermissionRules;
 use super::working_dir::{ResolvedPath, WorkingDir};
-use super::{CallTarget, PlannedCall, Risk, Tool, ToolOutcome, ToolOutput};
+use super::{CallTarget, PlannedCall, ProposedChange, Risk, Tool, ToolOutcome, ToolOutput};
 use crate::dir::FileMode;
 
 const DEFINITION: ToolDefinition = ToolDefinition {
@@ -95,6 +95,15 @@ impl PlannedCall for WriteCall {
             self.seen = Some(PreviewedFile { found, result, _lock: lock });
             Ok(Some(preview))
         })
+    }
+
+    fn change(&self) -> Option<ProposedChange> {
+        let before = match &self.seen.as_ref()?.found {
+            ExistingFile::Text(before) => Some(before.text.clone()),
+            ExistingFile::Missing | ExistingFile::Other { .. } => None,
+        };
+        let path = self.resolved.path.display().to_string();
+        Some(ProposedChange { path, before, after: String::clone(&self.content) })
     }
 
     fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use aside_core::permission_question::{Confinement, Network, Tier};
+use aside_core::permission_question::{Confinement, Network, ProposedChange, Tier};
 use aside_engine::tools::{
     PermissionAnswer, PermissionMode, PermissionQuestion, PermissionRules, Permissions, ProjectMemory, Risk, Toolbox,
 };
@@ -69,6 +69,11 @@ async fn l3_a_question_shows_what_would_happen_and_what_an_answer_covers() {
             warnings: vec![],
         }),
         protected: None,
+        change: (tool == "write").then(|| ProposedChange {
+            path: test_dir.root().join("a.txt").display().to_string(),
+            before: None,
+            after: "x".to_owned(),
+        }),
     };
     let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n";
     let expected = [

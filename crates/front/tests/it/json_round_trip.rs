@@ -9,13 +9,13 @@ use aside_core::block::{
 use aside_core::dialect::Repair;
 use aside_core::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
 use aside_core::message::{Message, Role};
-use aside_core::permission_question::{Confinement, Network, PermissionQuestion, Risk};
+use aside_core::permission_question::{Confinement, Network, PermissionQuestion, ProposedChange, Risk};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 use aside_front::{
-    Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, MouseMode, OpenedBlock, PendingQuestion,
-    PermissionAnswer, ProfileAction, QuestionId, Sending, SessionCompletion, Status, SteeringError, TerminalAction,
-    Tier, ToolMode, UndoPart, Update,
+    Attachment, Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, MouseMode, OpenedBlock,
+    PendingQuestion, PermissionAnswer, ProfileAction, QuestionId, Sending, SessionCompletion, Status, SteeringError,
+    TerminalAction, Tier, ToolMode, UndoPart, Update,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -66,6 +66,7 @@ const N_UPDATES: usize = 35;
 fn command_name(command: &Command) -> &'static str {
     match command {
         Command::Prompt(_) => "prompt",
+        Command::PromptWith { .. } => "promptWith",
         Command::Steer(_) => "steer",
         Command::Mode(_) => "mode",
         Command::Interrupt => "interrupt",
@@ -92,7 +93,7 @@ fn command_name(command: &Command) -> &'static str {
     }
 }
 
-const N_COMMANDS: usize = 24;
+const N_COMMANDS: usize = 25;
 
 fn seal(kind: SealKind) -> Option<Seal> {
     Some(Seal { kind, payload: "bytes+/=\u{2028}".to_owned() })
@@ -184,6 +185,7 @@ fn question() -> PermissionQuestion {
         covers: Some("shell:make".to_owned()),
         confinement: Some(confinement),
         protected: Some(".git".to_owned()),
+        change: Some(ProposedChange { path: "/p/a.txt".to_owned(), before: None, after: "x\n".to_owned() }),
         ..PermissionQuestion::new("shell", "make", Risk::Runs)
     }
 }
@@ -309,6 +311,14 @@ fn commands() -> Vec<Command> {
     let text = |text: &str| text.to_owned();
     let mut commands = vec![
         Command::Prompt(text("what is @src/main.rs?")),
+        Command::PromptWith {
+            text: text("look"),
+            attachments: vec![
+                Attachment::File { path: "src/main.rs".into() },
+                Attachment::Text { name: text("a.txt"), text: text("unsaved") },
+                Attachment::Image { media_type: text("image/png"), data: text("AAAA") },
+            ],
+        },
         Command::Steer(text("only the tests")),
         Command::Mode(ToolMode::AcceptEdits),
         Command::Interrupt,

@@ -46,6 +46,7 @@ impl ChannelAsker {
             front::Command::Export(_) => "export",
             // A front end queues prompts itself and changes its view at once.
             front::Command::Prompt(_)
+            | front::Command::PromptWith { .. }
             | front::Command::Steer(_)
             | front::Command::View(_)
             | front::Command::Mode(_)

@@ -25,6 +25,7 @@ impl Driver {
         let reply = |output: CommandOutput| Ok(CommandOutcome::Reply(output));
         match command {
             Command::Prompt(text) | Command::Steer(text) => self.send_prompt(&text, inbox).await,
+            Command::PromptWith { text, attachments } => self.send_prompt_with(text, &attachments, inbox).await,
             Command::Retry => self.retry(inbox).await,
             Command::Set { key, value } => {
                 self.set(&key, &value)?;

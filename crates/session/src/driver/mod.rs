@@ -17,16 +17,18 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use aside_core::dialect::Dialects;
+use aside_core::mention::escape_mentions;
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
-use aside_front::{Command, CommandOutput, CompletionLists, CostSoFar, Status, Update};
+use aside_engine::attachments::AttachedPrompt;
+use aside_front::{Attachment, Command, CommandOutput, CompletionLists, CostSoFar, Status, Update};
 use aside_store::session::NewSession;
-use aside_store::{SessionId, SqliteStore, Store, StoreError};
+use aside_store::{MessageId, SessionId, SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HintedError;
-use crate::handle::SessionSetup;
+use crate::handle::{SessionSetup, SetupAccess};
 use crate::learned_repairs::StoredRepairs;
 use crate::recording::{Recording, RecordingFront};
 use crate::session_recorder::{self, SessionRecorder, StoringFront};
@@ -177,6 +179,10 @@ impl Driver {
         let saved_to = store.clone().filter(|_| options.saving == Saving::On);
         let stored_repairs = StoredRepairs::load(saved_to, &mut active.session);
         let stored_repairs = stored_repairs.map_err(|error| session_recorder::store_error(&error))?;
+        let access = match &resumed {
+            Some(resumed) if resumed.stored.is_open_elsewhere() => SetupAccess::OpenElsewhere,
+            Some(_) | None => SetupAccess::Writable,
+        };
         let driver = Driver {
             active,
             stored_repairs,
@@ -201,7 +207,8 @@ impl Driver {
         if let Some(error) = unsaved {
             driver.front.send(Update::CommandOutput(replies::error(&error.prefixed("this session is not saved"))));
         }
-        let setup = SessionSetup { status: driver.status(), lists, keys, restored };
+        let setup =
+            SessionSetup { status: driver.status(), lists, keys, restored, restored_ids: driver.branch_ids(), access };
         Ok((driver, setup))
     }
 
@@ -242,7 +249,7 @@ impl Driver {
             let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
             // Profile names are offered for completion.
             let changes_lists = matches!(command, Command::Profile(_));
-            let begins_a_turn = matches!(command, Command::Prompt(_) | Command::Steer(_));
+            let begins_a_turn = matches!(command, Command::Prompt(_) | Command::PromptWith { .. } | Command::Steer(_));
             let title = replies::title(&command);
             match self.run_command(command, inbox).await {
                 Ok(CommandOutcome::Silent) => (),
@@ -287,8 +294,35 @@ impl Driver {
                 return Ok(CommandOutcome::Silent);
             }
         };
+        self.send_attached(text.to_owned(), attached, inbox).await
+    }
+
+    /// Sends a prompt whose attachments the front end names.
+    async fn send_prompt_with(
+        &mut self,
+        text: String,
+        attachments: &[Attachment],
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<CommandOutcome, HintedError> {
+        match start::attach_named(&text, attachments, &self.active.folder) {
+            Ok(attached) => self.send_attached(escape_mentions(&text).into_owned(), attached, inbox).await,
+            Err(error) => {
+                let (what, hint) = (error.to_string(), error.hint_text().map(str::to_owned));
+                self.front.send(Update::NotSent { text, what, hint });
+                Ok(CommandOutcome::Silent)
+            }
+        }
+    }
+
+    /// `typed` is the prompt as the user would type it again.
+    async fn send_attached(
+        &mut self,
+        typed: String,
+        attached: AttachedPrompt,
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<CommandOutcome, HintedError> {
         self.undone_prompt = None;
-        self.typed_prompts.push(text.to_owned());
+        self.typed_prompts.push(typed);
         for description in attached.descriptions {
             self.front.send(Update::CommandOutput(replies::line(description)));
         }
@@ -389,6 +423,13 @@ impl Driver {
         branch(&self.active)
     }
 
+    /// The stored id of each message of the resumed session's branch.
+    fn branch_ids(&self) -> Vec<MessageId> {
+        let Some(stored) = &self.resumed else { return Vec::new() };
+        let branch = self.active.session.history.branch();
+        branch.iter().filter_map(|(entry, _)| stored.ids.get(entry.0).copied()).collect()
+    }
+
     /// Opens the recorder when the first prompt is sent.
     fn open_recorder(&mut self, first: &Message) {
         let mut new = {
@@ -448,6 +489,8 @@ impl Driver {
             limit: settings.context_limit(),
             effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
             view: settings.display(),
+            efforts: self.active.efforts.clone(),
+            thinking_is_off: !settings.enabled().0,
             tier: self.active.tier(),
             mode: self.active.tool_mode(),
             cost: self.cost(),

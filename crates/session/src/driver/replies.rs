@@ -33,6 +33,7 @@ pub(super) fn title(command: &Command) -> Option<String> {
         // The reply is a self-explanatory line, or there is none.
         Command::Query(Some(_))
         | Command::Prompt(_)
+        | Command::PromptWith { .. }
         | Command::Steer(_)
         | Command::Mode(_)
         | Command::Interrupt

@@ -58,6 +58,7 @@ impl Driver {
             covers: None,
             confinement: None,
             protected: None,
+            change: None,
         };
         match self.ask_user(question, inbox).await {
             Asked::Answered(PermissionAnswer::Once | PermissionAnswer::Session | PermissionAnswer::Project) => {

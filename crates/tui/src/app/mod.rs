@@ -24,11 +24,12 @@ use crate::text::highlight_jobs::HighlightResult;
 use crate::text::width_of;
 use crate::text::wrap::ellipsize;
 use crate::theme::{ColourScheme, Theme};
-use crate::token_estimate::{TokenRate, format_count};
+use crate::token_estimate::TokenRate;
 use crate::transcript::Transcript;
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::thinking::duration;
 use crate::view::reader::ReaderView;
+pub(crate) use aside_front::sent_report;
 use aside_front::slash_commands::{self, LocalCommand, ParsedLine};
 use aside_front::{Command, CommandOutput, CompletionLists, Sending, Status, TerminalAction, Update};
 use permission_prompt::PermissionPrompt;
@@ -480,24 +481,6 @@ impl App {
             }
         }
     }
-}
-
-/// The decision table of the last request, with its model, effort and size.
-pub(crate) fn sent_report(sending: Option<&Sending>) -> Vec<CommandOutput> {
-    let Some(sending) = sending else { return vec![CommandOutput::Line("nothing was sent yet".to_owned())] };
-    let Sending { step, model, effort, tokens, notes, decisions, .. } = sending;
-    let effort = effort.as_ref().map(|effort| format!(" · effort {effort}")).unwrap_or_default();
-    let head = format!("to {} · step {step}{effort} · ~{} tokens", terminal_safe_line(model), format_count(*tokens));
-    let lines: Vec<&str> = std::iter::once(head.as_str()).chain(notes.iter().map(String::as_str)).collect();
-    let table = match Some(decisions).filter(|rows| !rows.is_empty()) {
-        None => CommandOutput::Line("no stored thought was part of it".to_owned()),
-        Some(rows) => {
-            let row = |row: &aside_front::DecisionRow| vec![row.what.clone(), row.action.clone(), row.why.clone()];
-            let head = ["what", "sent as", "why"].map(str::to_owned).to_vec();
-            CommandOutput::Table { head, rows: rows.iter().map(row).collect() }
-        }
-    };
-    vec![CommandOutput::Line(lines.join("\n")), table]
 }
 
 fn copy(text: String) -> Command {

@@ -441,6 +441,7 @@ fn t11_the_status_line_shows_what_is_sent_and_reported() {
         tier: None,
         mode: None,
         cost: None,
+        ..Status::default()
     };
     term.update(Update::Status(Box::new(status)));
     let last = |term: &mut TestTerminal| term.rows().pop().unwrap();

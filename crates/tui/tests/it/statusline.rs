@@ -39,6 +39,7 @@ fn t11_the_most_important_parts_come_first() {
             tier: Some(Tier::Kernel),
             mode: Some(ToolMode::Ask),
             cost: None,
+            ..Status::default()
         };
         term.update(Update::Status(Box::new(status_now)));
         request_thinking(&mut term);

@@ -73,6 +73,7 @@ fn status(term: &mut TestTerminal, model: &str, profile: &str, title: &str) {
         tier: None,
         mode: None,
         cost: None,
+        ..Status::default()
     })));
     let sending = Sending {
         step: 1,
