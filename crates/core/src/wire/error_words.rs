@@ -33,9 +33,9 @@ pub fn error_words(body: &str) -> String {
 
 /// Everything that a value says about its cause, if it is an error.
 pub(super) fn all_words(value: &Value) -> Option<String> {
-    let words = match value {
-        Value::String(text) => unquoted(text, 0),
-        value => of_value(value, 0)?,
+    let words = match value.as_str() {
+        Some(text) => unquoted(text, 0),
+        None => of_value(value, 0)?,
     };
     Some(bounded(words)).filter(|words| !words.trim().is_empty())
 }
