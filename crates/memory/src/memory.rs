@@ -85,6 +85,9 @@ impl Memory {
                 let store = open.await.map_err(|error| StoreError::Down(error.to_string()))??;
                 Some(Arc::new(store))
             }
+            #[cfg(feature = "postgres")]
+            StoreLocation::Postgres(url) => Some(Arc::new(crate::store::PostgresStore::open(url).await?)),
+            #[cfg(not(feature = "postgres"))]
             StoreLocation::Postgres(_) => return Err(StoreError::NotBuiltIn),
         };
         Memory::with_store(store, options, dialects, now).await

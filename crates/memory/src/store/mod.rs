@@ -4,6 +4,8 @@
 //! without harm, so a caller that does not know whether one succeeded tries
 //! again.
 
+#[cfg(feature = "postgres")]
+mod postgres;
 mod sqlite;
 
 use std::future::Future;
@@ -17,6 +19,8 @@ use crate::keys::{Key, KeyKind};
 use crate::reply_id::ReplyId;
 use crate::stored_reply::DAY;
 use crate::tenant::TenantId;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use sqlite::{Durability, SqliteStore};
 
 /// A result that arrives later.
