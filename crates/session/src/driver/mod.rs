@@ -475,7 +475,9 @@ impl Driver {
         }
         self.continuation = Continuation::Itself;
         let new = NewSession { id: self.new_id.take().filter(|_| stored.is_none()), ..new };
-        SessionRecorder::open(store, stored, new, &self.active)
+        let recorder = SessionRecorder::open(store, stored, new, &self.active)?;
+        self.active.session.parameters.cache_key = Some(recorder.id().to_string());
+        Ok(recorder)
     }
 
     fn status(&self) -> Status {
