@@ -197,6 +197,7 @@ impl Translator {
             | Update::Ready
             | Update::Interrupt
             | Update::Quit
+            | Update::ToolOutput { .. }
             | Update::Suspend => (),
         }
     }

@@ -5,6 +5,7 @@ use std::io::Write;
 use aside_core::block::{Block, Media, MediaKind};
 use aside_core::json_text::split_within;
 use aside_core::message::{Message, Role};
+use aside_core::parameters::CachePosition;
 use aside_core::rules::{Decision, EgressAction};
 use aside_core::safe_json;
 use aside_core::tokens::{self, TokenCount};
@@ -117,6 +118,7 @@ fn as_json(preview: &RequestPreview, rows: &[ExplainRow]) -> Value {
         "decisions": decisions,
         "notices": notices(preview),
         "leftOut": left_out(preview),
+        "cachePoints": cache_points(preview),
     })
 }
 
@@ -144,6 +146,10 @@ fn as_table(preview: &RequestPreview, rows: &[ExplainRow]) -> String {
             out.push_str(&format!("      {field}because: {}{by}\n", row.rule));
         }
     }
+    let points = cache_points(preview);
+    if !points.is_empty() {
+        out.push_str(&format!("\ncached up to: {}\n", points.join(", ")));
+    }
     for note in notices(preview) {
         out.push_str(&format!("\nnote: {note}\n"));
     }
@@ -151,6 +157,17 @@ fn as_table(preview: &RequestPreview, rows: &[ExplainRow]) -> String {
         out.push_str(&format!("\nnot sent: {}: {}\n", loss.path, loss.reason));
     }
     out
+}
+
+/// Up to where the provider is asked to store the request.
+fn cache_points(preview: &RequestPreview) -> Vec<String> {
+    let name = |point: &CachePosition| match point {
+        CachePosition::Tools => "tools".to_owned(),
+        CachePosition::System => "system prompt".to_owned(),
+        CachePosition::Block { message, block } => format!("message {message} block {block}"),
+        _ => "another point".to_owned(),
+    };
+    preview.encoded.cache_points.iter().map(name).collect()
 }
 
 fn left_out(preview: &RequestPreview) -> Vec<Value> {

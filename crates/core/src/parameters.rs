@@ -39,6 +39,9 @@ pub struct Parameters {
     pub thinking: ThinkingParameters,
     /// Up to where the provider should store the request for later ones.
     pub cache_hints: Vec<CacheHint>,
+    /// Names the conversation to the provider's cache, where the dialect has a
+    /// parameter for it.
+    pub cache_key: Option<String>,
     /// Tools that the provider runs itself, as JSON of one protocol.
     pub native_tools: Vec<NativeTool>,
     /// Members without a neutral form.
@@ -292,6 +295,7 @@ pub(crate) static NO_PARAMETERS: Parameters = Parameters {
     user: None,
     thinking: ThinkingParameters { enabled: None, effort: None, budget: None, summary: None },
     cache_hints: Vec::new(),
+    cache_key: None,
     native_tools: Vec::new(),
     extra: None,
 };

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
 use crate::tools::NobodyToAsk;
+use crate::turn_loop::TooLong;
 use crate::update::{Front, Update};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl Session {
         let encoder = std::mem::take(&mut self.encoder);
         let (tools, expected) = (std::mem::take(&mut self.tools), self.expected_tools.take());
         let parameters = std::mem::take(&mut self.parameters);
-        let end = self.run_steps(question, &mut SilentFront, &NobodyToAsk, cancel).await;
+        let end = self.run_steps(question, TooLong::Report, &mut SilentFront, &NobodyToAsk, cancel).await;
         let summary_history = std::mem::replace(&mut self.history, history);
         (self.encoder, self.tools, self.expected_tools) = (encoder, tools, expected);
         self.parameters = parameters;

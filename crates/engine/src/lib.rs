@@ -18,9 +18,9 @@ pub mod model_list;
 pub mod probe;
 pub mod project_files;
 pub mod prompt;
-mod question_updates;
 pub mod redact;
 mod retry;
+mod running_updates;
 pub mod session;
 mod steering;
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub struct Session {
     pub settings: Settings,
     /// What every request of this session asks for, besides its settings.
     pub parameters: Parameters,
+    /// The same for the request that is being sent, with its cache points.
+    pub(crate) request_parameters: Parameters,
     pub endpoint: Endpoint,
     pub tools: Toolbox,
     pub max_steps: u32,
@@ -68,6 +70,7 @@ impl Session {
             history: History::new(),
             settings,
             parameters: Parameters::new(),
+            request_parameters: Parameters::new(),
             endpoint,
             tools: Toolbox::empty(),
             max_steps: MAX_STEPS,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use aside_core::block::{Block, ToolCall, ToolResult};
 use aside_core::compaction::CompactionTrigger;
+use aside_core::history::EntryId;
 use aside_core::message::Message;
 use aside_core::model_table::UsageCounting;
-use aside_core::rules::{AnswerMode, AppliedRepair};
+use aside_core::rules::{self, AnswerMode, AppliedRepair};
 use aside_core::tokens::CalibrationKey;
 use aside_core::turn::{Action, Input, Turn, TurnEnd};
 use aside_core::wire::{Encoded, Encoder, TokenBreakdown};
@@ -19,13 +20,21 @@ use crate::clock::now;
 use crate::compaction::CompactionResult;
 use crate::exchange::{Exchange, ExchangeError, ExchangeOutcome, ExchangeRequest, StopSignals};
 use crate::front_sink::{FrontSink, with_ticks};
-use crate::question_updates::ReportingAsker;
+use crate::running_updates::ReportingAsker;
 use crate::session::Session;
 use crate::tools::{Asker, RecordedCall};
 use crate::update::{Front, Update};
 
 /// How long cancelled tools may take to end by themselves.
 const TOOL_GRACE: Duration = Duration::from_secs(2);
+
+/// What to do when the provider says that the conversation is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooLong {
+    /// Summarise the older turns and send the request again, once a turn.
+    Compact,
+    Report,
+}
 
 impl Session {
     /// Sends a message to the model and runs the turn to its end.
@@ -39,12 +48,13 @@ impl Session {
         if let CompactionResult::Failed(why) = self.compact(CompactionTrigger::Full, front, cancel).await {
             front.on_update(Update::Noted(&format!("older turns could not be summarised: {why}")));
         }
-        self.run_steps(message, front, asker, cancel).await
+        self.run_steps(message, TooLong::Compact, front, asker, cancel).await
     }
 
     pub(crate) async fn run_steps(
         &mut self,
         message: Message,
+        mut too_long: TooLong,
         front: &mut dyn Front,
         asker: &dyn Asker,
         cancel: &CancellationToken,
@@ -65,8 +75,16 @@ impl Session {
                     Action::Record(message) => self.record(*message, front),
                     Action::Notify(notice) => front.on_update(Update::TurnNotice(&notice)),
                     Action::Send { step, answer_mode } => {
-                        let outcome = self.exchange(step, answer_mode, &repairs, front, cancel).await;
+                        let mut outcome = self.exchange(step, answer_mode, &repairs, front, cancel).await;
                         repairs.extend(outcome.repairs.iter().cloned());
+                        if too_long == TooLong::Compact && self.is_too_long(&outcome) {
+                            too_long = TooLong::Report;
+                            if self.shorten(front, cancel).await {
+                                let _refused = self.learn_from(outcome);
+                                outcome = self.exchange(step, answer_mode, &repairs, front, cancel).await;
+                                repairs.extend(outcome.repairs.iter().cloned());
+                            }
+                        }
                         next = Some(self.learn_from(outcome));
                         if let Some(end) = self.cost_limit_reached(spent_before) {
                             turn.end_before_next_request(end);
@@ -87,6 +105,26 @@ impl Session {
             // The machine always ends, sends or runs tools; if it ever did none of them, the turn would stop
             // here.
             input = next.unwrap_or(Input::Cancelled { partial: None, ran: Vec::new() });
+        }
+    }
+
+    /// Whether the provider refused the conversation because it does not fit.
+    fn is_too_long(&self, outcome: &ExchangeOutcome) -> bool {
+        let Err(ExchangeError::Refused(refusal)) = &outcome.result else { return false };
+        let code = refusal.error.code.as_deref().unwrap_or_default();
+        self.dialects.is_too_long(&format!("{} {code}", refusal.error.message))
+    }
+
+    /// Summarises the older turns, whatever our own count says. The turn that is running stays as it is.
+    async fn shorten(&mut self, front: &mut dyn Front, cancel: &CancellationToken) -> bool {
+        // Boxed, because a summary is made by the same steps.
+        match Box::pin(self.compact(CompactionTrigger::Manual, front, cancel)).await {
+            CompactionResult::Done(_) => true,
+            CompactionResult::Skipped(_) => false,
+            CompactionResult::Failed(why) => {
+                front.on_update(Update::Noted(&format!("older turns could not be summarised: {why}")));
+                false
+            }
         }
     }
 
@@ -145,14 +183,20 @@ impl Session {
         answer_mode: AnswerMode,
         repairs: &'a [AppliedRepair],
     ) -> (ExchangeRequest<'a>, &'a mut Encoder) {
-        let (entries, messages) = self.history.branch().into_iter().unzip();
+        let (entries, messages): (Vec<EntryId>, Vec<&Message>) = self.history.branch().into_iter().unzip();
+        let rules = self.endpoint.dialect.rules(Some(&self.endpoint.model));
+        self.request_parameters = self.parameters.clone();
+        // The program that uses the engine may place its own.
+        if self.parameters.cache_hints.is_empty() {
+            self.request_parameters.cache_hints = rules::cache_hints(&rules.ask.cache, &messages, self.tools.specs());
+        }
         let request = ExchangeRequest {
             endpoint: &self.endpoint,
             messages,
             entries,
             tools: self.tools.specs(),
             settings: &self.settings,
-            parameters: &self.parameters,
+            parameters: &self.request_parameters,
             answer_mode,
             repairs,
         };

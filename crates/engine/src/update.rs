@@ -40,6 +40,15 @@ pub enum Update<'a> {
     /// A notice that does not stop the turn.
     Noted(&'a str),
     ToolStarted(&'a ToolCall),
+    /// The newest output of a running command, at most every 100 ms.
+    ToolOutput {
+        /// The id of the call.
+        call: &'a str,
+        /// The last lines; the first of them may be cut.
+        tail: &'a str,
+        /// How many lines it wrote so far.
+        n_lines: u64,
+    },
     ToolEnded {
         call: &'a ToolCall,
         result: &'a ToolResult,

@@ -61,6 +61,9 @@ pub struct CompletionLists {
     pub tools: Vec<String>,
     /// Permissions that can be revoked.
     pub rules: Vec<String>,
+    /// The effort levels of the model; empty if unknown.
+    #[serde(default)]
+    pub efforts: Vec<String>,
 }
 
 /// A session id with a description, because ids say little.

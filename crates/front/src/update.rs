@@ -83,6 +83,15 @@ pub enum Update {
     TurnNotice(TurnNotice),
     #[serde(with = "aside_core::json_value")]
     ToolStarted(Box<ToolCall>),
+    /// The newest output of a running command. `tail` replaces the one before.
+    ToolOutput {
+        /// The id of the call.
+        call: String,
+        /// The last lines; the first of them may be cut.
+        tail: String,
+        /// How many lines it wrote so far.
+        n_lines: u64,
+    },
     #[serde(with = "aside_core::json_value")]
     ToolEnded(Box<ToolResult>),
     /// A message was added to the history. Anything already shown live stays.

@@ -114,19 +114,29 @@ fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
 
 fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
     Some(match end {
-        TurnEnd::Answered
-        | TurnEnd::ThinkingOnly { for_length: false }
-        | TurnEnd::Declined(_)
-        | TurnEnd::Failed(_)
-        | TurnEnd::Interrupted => return None,
+        TurnEnd::Answered | TurnEnd::ThinkingOnly { for_length: false } | TurnEnd::Interrupted => return None,
+        TurnEnd::Declined(_) => "put it differently, or ask another /model",
+        TurnEnd::Failed(error) => screen_hint_for_status(error.status),
         TurnEnd::ThinkingOnly { for_length: true } => AT_OUTPUT_LIMIT,
         TurnEnd::Length => "raise it with /set request.maxTokens=N, or ask it to continue",
         TurnEnd::Empty => "/retry, or another /model",
         TurnEnd::CutOff => "what came is kept; /retry asks again",
         TurnEnd::Oversized { .. } => "what came is kept; raise it with /set reply.maxBytes=N, 0 for no limit",
-        TurnEnd::Unreachable(_) => "/retry asks again",
+        TurnEnd::Unreachable(_) => "/retry asks again; if it stays so, check the network and the provider's base_url",
         TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
     })
+}
+
+fn screen_hint_for_status(status: Option<u16>) -> &'static str {
+    match status {
+        Some(401 | 403) => "check the key: aside doctor says which variable it is read from",
+        Some(402) => "the account has no credit, or the model is not in its plan; /model switches to another",
+        Some(404) => "check the model's name; /model switches to another",
+        Some(413) => "the conversation is too long for this model: /compact summarises older turns",
+        Some(429) => "the provider limits how often it is asked; wait and /retry, or switch with /model",
+        Some(status) if status >= 500 => "the fault is the provider's; /retry asks again, /model switches to another",
+        _ => "/sent shows what was sent; /retry asks again, /undo takes the message back",
+    }
 }
 
 fn menu_hint(end: &TurnEnd) -> Option<&'static str> {

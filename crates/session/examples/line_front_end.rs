@@ -123,12 +123,12 @@ impl LineFrontEnd {
             Update::Noted(note) => self.print(&format!("note: {}", note.message))?,
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
-            Update::ClosedAsStreamed { .. } | Update::QuestionWithdrawn(_) | Update::CompletionLists(_) => (),
-            Update::NotSteered { .. } | Update::SessionStored(_) | Update::PromptHistory(_) | Update::Sending(_) => (),
-            Update::MessageStored(_) | Update::Refiled { .. } | Update::Emptied { .. } | Update::Sealed { .. } => (),
-            Update::Closed { .. } | Update::ReplyEnded(_) | Update::ToolEnded(_) | Update::Grew { .. } => (),
-            Update::Item { .. } | Update::Recorded(_) | Update::Restored(_) | Update::GoTo { .. } | Update::Quit => (),
-            Update::Status(_) | Update::Interrupt | Update::Usage(_) | Update::Suspend | Update::Ready => (),
+            Update::Closed { .. } | Update::ToolEnded(_) | Update::MessageStored(_) | Update::CompletionLists(_) => (),
+            Update::Restored(_) | Update::Recorded(_) | Update::ToolOutput { .. } | Update::Quit | Update::Ready => (),
+            Update::Sending(_) | Update::GoTo { .. } | Update::ClosedAsStreamed { .. } | Update::SessionStored(_) => (),
+            Update::Suspend | Update::Sealed { .. } | Update::Item { .. } | Update::Usage(_) | Update::Status(_) => (),
+            Update::QuestionWithdrawn(_) | Update::Grew { .. } | Update::PromptHistory(_) | Update::Interrupt => (),
+            Update::NotSteered { .. } | Update::Refiled { .. } | Update::Emptied { .. } | Update::ReplyEnded(_) => (),
         }
         Ok(())
     }

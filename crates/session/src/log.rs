@@ -126,6 +126,8 @@ pub fn write_update(update: &Update<'_>) {
         Update::ToolStarted(call) => {
             write(LogLevel::Info, || format!("tool {} begins, {}", call.name, call.id.as_str()))
         }
+        // Its result is logged when it ends.
+        Update::ToolOutput { .. } => (),
         Update::ToolEnded { call, result } => {
             let how = if result.is_error { "failed" } else { "done" };
             write(LogLevel::Info, || format!("tool {} {how}, {}", call.name, call.id.as_str()));

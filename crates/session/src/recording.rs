@@ -126,6 +126,7 @@ impl Front for RecordingFront<'_> {
                 | Update::Noted(_)
                 | Update::LeftOut(_)
                 | Update::ToolStarted(_)
+                | Update::ToolOutput { .. }
                 | Update::ToolEnded { .. }
                 | Update::Asked(_)
                 | Update::Answered { .. }

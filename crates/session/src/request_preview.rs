@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use aside_core::conversation::Conversation;
 use aside_core::message::Message;
+use aside_core::parameters::Parameters;
+use aside_core::rules;
 use aside_core::settings::{Layer, Settings};
 use aside_core::tokens::{self, EstimateCounter, TokenCounter};
 use aside_core::wire::{Encoded, Encoder, Request};
@@ -66,9 +68,12 @@ impl RequestPreview {
             TokenCounting::Exact => aside_tokens::counter(ask.tokenizer),
         };
         let target = provider.origin();
+        let mut parameters = Parameters::new();
+        parameters.cache_hints = rules::cache_hints(&ask.cache, &messages, &conversation.tools);
         let request = Request::new(&dialects, &provider.dialect, &provider.model, &target, &settings)
             .with_messages(&messages)
-            .with_tools(&conversation.tools);
+            .with_tools(&conversation.tools)
+            .with_parameters(&parameters);
         let encoded = Encoder::counting_with(Arc::clone(&counter)).encode(&request, &[]);
         Ok(RequestPreview { provider, settings, encoded, conversation, counter, limit })
     }

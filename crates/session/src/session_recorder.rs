@@ -268,6 +268,7 @@ impl Front for StoringFront<'_> {
                 | Update::Noted(_)
                 | Update::LeftOut(_)
                 | Update::ToolStarted(_)
+                | Update::ToolOutput { .. }
                 | Update::ToolEnded { .. }
                 | Update::Asked(_)
                 | Update::Answered { .. } => (),

@@ -215,7 +215,9 @@ impl SingleTurn {
             stored = Some(copy);
         }
         let new = session_recorder::new_session(model.clone(), &session.settings, &self.message, folder);
-        SessionRecorder::open(store, stored, new, &self.active)
+        let recorder = SessionRecorder::open(store, stored, new, &self.active)?;
+        self.active.session.parameters.cache_key = Some(recorder.id().to_string());
+        Ok(recorder)
     }
 
     /// Warns about a prompt larger than the context window, and refuses one far

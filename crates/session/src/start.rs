@@ -140,6 +140,19 @@ impl ActiveSession {
         }
     }
 
+    /// The effort levels that the model is known to have.
+    pub(crate) fn efforts(&self) -> Vec<String> {
+        let dialects = self.session.dialects();
+        let providers = Providers { dialects: &dialects, tables: &self.tables, env: &env_var };
+        let found = providers.resolve(&self.model, None).ok();
+        found.and_then(|provider| provider.facts.efforts).map(|efforts| efforts.value).unwrap_or_default()
+    }
+
+    /// Whether requests to this provider have a key.
+    pub(crate) fn has_key(&self, dialect: &aside_core::dialect::Dialect) -> bool {
+        dialect.api_key_env.as_deref().is_some_and(|name| env_var(name).is_some())
+    }
+
     /// What tools may do without a question; none if there are no tools.
     pub fn tool_mode(&self) -> Option<ToolMode> {
         let tools = &self.session.tools;

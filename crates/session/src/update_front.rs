@@ -168,6 +168,9 @@ impl<S: UpdateSink> UpdateFront<S> {
             Update::LeftOut(loss) => front::Update::CommandOutput(front::CommandOutput::Line(loss.to_string())),
             Update::Noted(note) => front::Update::CommandOutput(front::CommandOutput::Line(note.to_owned())),
             Update::ToolStarted(call) => front::Update::ToolStarted(Box::new(call.clone())),
+            Update::ToolOutput { call, tail, n_lines } => {
+                front::Update::ToolOutput { call: call.to_owned(), tail: tail.to_owned(), n_lines }
+            }
             Update::ToolEnded { result, .. } => front::Update::ToolEnded(Box::new(result.clone())),
             Update::Asked(_) | Update::Answered { .. } if self.delivery == UpdateDelivery::Channel => return,
             Update::Asked(question) => {

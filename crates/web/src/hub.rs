@@ -405,6 +405,8 @@ impl HubState {
             }
             Update::Noted(note) => one(self.note("notice", json!({"what": note.message}))),
             Update::ToolStarted(call) => optional(self.transcript.tool_started(&call, now_ms())),
+            // The page shows the output when the call has ended.
+            Update::ToolOutput { .. } => Vec::new(),
             Update::ToolEnded(result) => self.transcript.tool_ended(&result, now_ms()),
             Update::Recorded(message) => optional(self.transcript.recorded(&message)),
             Update::TurnEnded(end) => self.turn_ended(&end),

@@ -364,6 +364,7 @@ impl OpenSession {
             | Update::Retrying { .. }
             | Update::TurnNotice(_)
             | Update::ToolStarted(_)
+            | Update::ToolOutput { .. }
             | Update::ToolEnded(_)
             | Update::Recorded(_)
             | Update::QuestionAsked(_)

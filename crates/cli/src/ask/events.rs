@@ -180,6 +180,8 @@ impl<O: Write> Front for JsonEvents<O> {
                     arguments: &arguments,
                 });
             }
+            // The result has all of it.
+            Update::ToolOutput { .. } => (),
             Update::ToolEnded { result, .. } => {
                 let (id, content) = (&result.id, result.described());
                 self.write_value(

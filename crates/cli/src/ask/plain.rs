@@ -463,6 +463,8 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             Update::QuestionAsked(_) => self.pause_for_question(),
             Update::QuestionWithdrawn(_) => self.resume_after_question(),
             Update::ToolStarted(call) => self.tool_started(&call),
+            // The result shows it.
+            Update::ToolOutput { .. } => (),
             Update::ToolEnded(result) => self.tool_ended(&result),
             // The exit code and its message tell how the turn ended.
             Update::TurnEnded(_) | Update::Sealed { .. } | Update::Usage(_) | Update::Recorded(_) => (),

@@ -50,7 +50,7 @@ fn a_broken_config_is_found() {
 fn invalid_key_bindings_are_reported_with_valid_ones() {
     #[rustfmt::skip]
     let cases = [
-        ("unknown action", "toggle_thought = \"ctrl+t\"", "keys.toggle_thought: unknown action `toggle_thought`", "the actions are: send, new_line, stop,"),
+        ("unknown action", "toggle_thought = \"ctrl+t\"", "keys.toggle_thought: unknown action `toggle_thought`", "the actions are: send, queue, new_line, stop,"),
         ("unknown key",    "editor = \"ctrl+hyper\"",     "keys.editor: unknown key `ctrl+hyper`",                "ctrl+, alt+ or shift+ before a letter or one of: enter, tab,"),
         ("a letter",       "editor = [\"f2\", \"x\"]",    "keys.editor: `x` alone cannot be bound",                   "ctrl+, alt+"),
         ("no key at all",  "editor = 3",                  "keys.editor: expected a key, or a list of them",        "\"ctrl+t\", or [] for none"),

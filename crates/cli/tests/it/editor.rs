@@ -65,8 +65,8 @@ fn t10_prompts_of_other_sessions_are_recalled_with_the_arrow_key() {
     let mut terminal = Terminal::run(&SCREEN, &config, &[]);
     terminal.wait_for("/help");
     // Replies arrive in order, so the prompt history has arrived before this one.
-    terminal.types("/model\r");
-    terminal.wait_for("model:");
+    terminal.types("/profile list\r");
+    terminal.wait_for("there are none yet");
     terminal.types("\u{1b}[A\u{1b}[A\u{1b}[A\r");
     terminal.wait_for(DONE);
     // The config binds F9 to quit; Ctrl+D no longer quits.

@@ -106,6 +106,8 @@ pub struct AskRules {
     pub inline_system: bool,
     /// How the output limit is sent.
     pub max_tokens: MaxTokensRules,
+    /// How the provider's prompt cache is used.
+    pub cache: CacheRules,
     /// The context window: the input that fits.
     pub context_limit: Option<u64>,
     /// Who says so. The table of models knows better than a whole dialect, and a model's own rules know better than it.
@@ -149,6 +151,17 @@ pub struct MaxTokensRules {
     pub default: Option<u64>,
 }
 
+/// How the provider's prompt cache is used. Providers without rules cache by
+/// themselves or not at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheRules {
+    /// How many points of a request may be marked.
+    pub markers: usize,
+    /// The parameter for the name of the conversation. Empty if there is none.
+    pub key: String,
+}
+
 table!(Ask {
     on: Patch,
     off: Off,
@@ -167,6 +180,7 @@ table!(Ask {
     effort: Effort,
     budget: Budget,
     max_tokens: MaxTokens,
+    cache: Cache,
 });
 
 table!(Effort { path: String, values: Vec<String>, map: BTreeMap<String, String> });
@@ -174,6 +188,8 @@ table!(Effort { path: String, values: Vec<String>, map: BTreeMap<String, String>
 table!(Budget { path: String, range: (u64, u64), with: Patch });
 
 table!(MaxTokens { path: String, default: u64 });
+
+table!(Cache { markers: usize, key: String });
 
 impl Ask {
     pub(super) fn sets_context_limit(&self) -> bool {
@@ -205,6 +221,10 @@ impl Ask {
             max_tokens: MaxTokensRules {
                 path: self.max_tokens.path.unwrap_or_default(),
                 default: self.max_tokens.default.filter(|limit| *limit > 0),
+            },
+            cache: CacheRules {
+                markers: self.cache.markers.unwrap_or_default(),
+                key: self.cache.key.unwrap_or_default(),
             },
             context_limit: self.context_limit,
             context_limit_level: LimitLevel::Dialect,

@@ -30,7 +30,8 @@ use crate::protocol::Protocol;
 use crate::tags::TagRules;
 pub use access::{Access, Auth};
 pub use ask::{
-    AskDefault, AskRules, BudgetRules, EFFORT_LEVELS, EffortRules, LimitLevel, MaxTokensRules, Off, Tokenizer,
+    AskDefault, AskRules, BudgetRules, CacheRules, EFFORT_LEVELS, EffortRules, LimitLevel, MaxTokensRules, Off,
+    Tokenizer,
 };
 pub use echo::{
     BindModel, BindRules, CallIdShape, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign,

@@ -2,6 +2,7 @@
 
 mod answer_now;
 mod block_carrier;
+mod cache_plan;
 mod dialect_layer;
 mod egress;
 mod judge;
@@ -16,6 +17,7 @@ mod written_keys;
 
 pub use answer_now::{AnswerMode, apply_answer_now};
 pub(crate) use block_carrier::{block_carrier, field_name};
+pub use cache_plan::cache_hints;
 pub use dialect_layer::{dialect_defaults, rules_with_tags};
 pub(crate) use egress::{CacheMark, Egress, EgressTarget, MessagePlan, ThinkingPlan, plan_egress};
 pub use egress::{Decision, EgressAction};

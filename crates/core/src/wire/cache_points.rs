@@ -14,8 +14,8 @@ use super::client_request::elements;
 /// The member that marks a block.
 pub(super) const CACHE_CONTROL: &str = "cache_control";
 
-/// Puts the hints into the plans of their messages, and returns the one after the
-/// tools.
+/// Puts the hints into the plans of their messages. Returns the one after the
+/// tools, and where all of them are.
 pub(super) fn place_hints<'h>(
     hints: &'h [CacheHint],
     protocol: Protocol,
@@ -23,8 +23,8 @@ pub(super) fn place_hints<'h>(
     plans: &mut [MessagePlan],
     tools: &[ToolSpec],
     left_out: &mut Vec<LeftOut>,
-) -> Option<&'h CacheHint> {
-    let mut after_tools = None;
+) -> (Option<&'h CacheHint>, Vec<CachePosition>) {
+    let (mut after_tools, mut points) = (None, Vec::new());
     for (at, hint) in hints.iter().enumerate() {
         let placed = match protocol {
             Protocol::Anthropic | Protocol::Bedrock => match hint.after {
@@ -42,11 +42,12 @@ pub(super) fn place_hints<'h>(
             | Protocol::Ollama
             | Protocol::Cohere => Err(LeftOutReason::NoParameter { protocol }),
         };
-        if let Err(reason) = placed {
-            left_out.push(LeftOut::new(format!("cache_hints[{at}]"), reason));
+        match placed {
+            Ok(()) => points.push(hint.after),
+            Err(reason) => left_out.push(LeftOut::new(format!("cache_hints[{at}]"), reason)),
         }
     }
-    after_tools
+    (after_tools, points)
 }
 
 /// Marks a block that is sent and may be marked.

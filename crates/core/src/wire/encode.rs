@@ -15,8 +15,9 @@ use crate::block::Origin;
 use crate::conversation::ToolSpec;
 use crate::dialect::{Dialect, Dialects, Duty, Rules};
 use crate::history::EntryId;
+use crate::json_text::set_value;
 use crate::message::Message;
-use crate::parameters::{NO_PARAMETERS, Parameters};
+use crate::parameters::{CachePosition, NO_PARAMETERS, Parameters};
 use crate::protocol::Protocol;
 use crate::rules::{
     self, AppliedRepair, Decision, EgressReason, EgressTarget, LeftOut, LeftOutReason, RefusedRequest, RequestParams,
@@ -128,6 +129,8 @@ pub struct Encoded {
     /// The keys that were written for the sake of thinking, with the rule that
     /// wrote each.
     pub written: Vec<WrittenKey>,
+    /// Up to where the provider is asked to store the request.
+    pub cache_points: Vec<CachePosition>,
 }
 
 impl Encoded {
@@ -246,7 +249,7 @@ impl Encoder {
             unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
         }
         let mut left_out = std::mem::take(&mut egress.left_out);
-        let cache_after_tools = place_hints(
+        let (cache_after_tools, cache_points) = place_hints(
             &request.parameters.cache_hints,
             protocol,
             request.messages,
@@ -270,6 +273,9 @@ impl Encoder {
             left_out: &mut left_out,
         };
         parameters_out.write(request.parameters, preferences.temperature, request.tools);
+        if let Some(key) = request.parameters.cache_key.as_deref().filter(|_| !rules.ask.cache.key.is_empty()) {
+            set_value(&mut params.parameters, &rules.ask.cache.key, key.into());
+        }
         rules::change_parameters(&mut params.parameters, &preferences);
         let mut written = rules::written_parameters(&rules, &params.parameters);
         written.extend(rules::written_members(&rules, protocol, &egress.decisions));
@@ -312,6 +318,7 @@ impl Encoder {
             notes,
             left_out,
             written,
+            cache_points,
         }
     }
 }

@@ -10,12 +10,14 @@ pub struct BoundedOutput {
     /// The limit for each of the two.
     max: usize,
     omitted: u64,
+    /// The line ends among the omitted bytes.
+    omitted_lines: u64,
 }
 
 impl BoundedOutput {
     /// Keeps at most this many bytes.
     pub fn new(max: usize) -> BoundedOutput {
-        BoundedOutput { head: Vec::new(), tail: VecDeque::new(), max: max / 2, omitted: 0 }
+        BoundedOutput { head: Vec::new(), tail: VecDeque::new(), max: max / 2, omitted: 0, omitted_lines: 0 }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -25,7 +27,8 @@ impl BoundedOutput {
         // Skip bytes that would be dropped again at once.
         let (passed, rest) = rest.split_at_checked(rest.len().saturating_sub(self.max)).unwrap_or((&[], rest));
         let over = (self.tail.len() + rest.len()).saturating_sub(self.max);
-        self.tail.drain(..over);
+        let line_ends = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.omitted_lines += line_ends(passed) + self.tail.drain(..over).filter(|byte| *byte == b'\n').count() as u64;
         self.tail.extend(rest);
         self.omitted += passed.len() as u64 + over as u64;
     }
@@ -39,7 +42,12 @@ impl BoundedOutput {
         let (head, broken_head) = until_whole_character(&self.head);
         let (broken_tail, tail) = from_whole_character(&tail);
         let omitted = self.omitted + broken_head as u64 + broken_tail as u64;
-        format!("{}\n[… {omitted} bytes left out …]\n{}", lossy(head), lossy(tail))
+        // Front ends read the number of line ends to count the lines of the whole output.
+        let lines = match self.omitted_lines {
+            0 => String::new(),
+            lines => format!(" with {lines} line ends"),
+        };
+        format!("{}\n[… {omitted} bytes{lines} left out …]\n{}", lossy(head), lossy(tail))
     }
 }
 

@@ -14,6 +14,7 @@ mod gitignore;
 mod glob;
 mod grep;
 mod list;
+mod live_output;
 pub mod permissions;
 mod process;
 mod protected;
@@ -35,6 +36,7 @@ pub use bounded_output::BoundedOutput;
 pub use diff::unified as unified_diff;
 pub use file_changes::{ChangeObserver, FileChange, FileContent, FileRestorer, PriorFile};
 pub(crate) use files::image_type;
+pub use live_output::LiveOutput;
 pub use permissions::{
     ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,
     RuleVerdict, ToolModeSwitch, server_pattern,
@@ -47,6 +49,11 @@ pub use working_dir::WorkingDir;
 /// Asks the user for permission. Dropping the future counts as a denial.
 pub trait Asker: Sync {
     fn ask(&self, question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer>;
+
+    /// Where a running call reports its output, if anybody wants to see it.
+    fn live_output(&self, _call: &str) -> Option<LiveOutput> {
+        None
+    }
 
     /// Shows a warning, for example that an answer could not be stored.
     fn warn(&self, _what: &str) {}
@@ -125,6 +132,9 @@ pub trait PlannedCall: Send {
 
     /// Records that the user approved this very call.
     fn set_approved(&mut self) {}
+
+    /// Reports output while the call runs.
+    fn set_live_output(&mut self, _live: LiveOutput) {}
 
     /// What would happen, shown with the permission question.
     fn preview(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {

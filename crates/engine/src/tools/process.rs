@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::bounded_output::BoundedOutput;
+use super::live_output::CollectedOutput;
 use super::supervisor_handle::SupervisorHandle;
 
 /// How long the helper may take to end everything: it sends SIGTERM, then SIGKILL, then waits for the
@@ -60,7 +61,7 @@ pub(crate) async fn run(
     mut command: Command,
     launch: &Launch,
     limit: Duration,
-    max_output: usize,
+    mut output: CollectedOutput,
     cancel: &CancellationToken,
 ) -> io::Result<CommandRun> {
     // One pipe for stdout and stderr, so that their lines stay in order.
@@ -76,7 +77,6 @@ pub(crate) async fn run(
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(writer.try_clone()?).stderr(writer);
     // This drops `command` with its write ends of the pipe; otherwise the pipe would never close.
     let (mut child, mut helper) = SupervisorHandle::start(command)?;
-    let mut output = BoundedOutput::new(max_output);
     let (report, early) = {
         let mut reporting = pin!(read_report(from_helper, &mut pipe, &mut output));
         let launched = async {
@@ -107,7 +107,7 @@ pub(crate) async fn run(
         None => report_lost_helper(&mut child, &mut helper).await,
     };
     drain(&mut pipe, &mut output).await;
-    Ok(command_run(output, report, early))
+    Ok(command_run(output.all, report, early))
 }
 
 fn command_run(output: BoundedOutput, report: LaunchReport, early: Option<RunEnd>) -> CommandRun {
@@ -140,7 +140,7 @@ async fn report_lost_helper(child: &mut Child, helper: &mut SupervisorHandle) ->
 async fn read_report(
     mut from_helper: OwnedReadHalf,
     pipe: &mut Receiver,
-    output: &mut BoundedOutput,
+    output: &mut CollectedOutput,
 ) -> io::Result<LaunchReport> {
     let report = async {
         let length = from_helper.read_u32().await?;
@@ -158,12 +158,18 @@ async fn read_report(
 }
 
 /// Reads output until it is dropped.
-async fn read_forever(pipe: &mut Receiver, output: &mut BoundedOutput) -> std::convert::Infallible {
-    while read_chunk(pipe, output).await {}
+async fn read_forever(pipe: &mut Receiver, output: &mut CollectedOutput) -> std::convert::Infallible {
+    loop {
+        let due = output.due_at();
+        tokio::select! {
+            more = read_chunk(pipe, output) => if !more { break },
+            () = CollectedOutput::due(due) => output.report(),
+        }
+    }
     std::future::pending().await
 }
 
-async fn drain(pipe: &mut Receiver, output: &mut BoundedOutput) {
+async fn drain(pipe: &mut Receiver, output: &mut CollectedOutput) {
     let deadline = Instant::now() + DRAIN_TIMEOUT;
     loop {
         tokio::select! {
@@ -174,7 +180,7 @@ async fn drain(pipe: &mut Receiver, output: &mut BoundedOutput) {
 }
 
 /// Reads one chunk; returns false at the end.
-async fn read_chunk(pipe: &mut Receiver, output: &mut BoundedOutput) -> bool {
+async fn read_chunk(pipe: &mut Receiver, output: &mut CollectedOutput) -> bool {
     let mut buffer = [0; 16 * 1024];
     match pipe.read(&mut buffer).await {
         Ok(0) | Err(_) => false,

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::definition::ToolDefinition;
+use super::live_output::{CollectedOutput, LiveOutput};
 use super::permissions::PermissionRules;
 use super::process::{self, CommandRun, RunEnd};
 use super::working_dir::WorkingDir;
@@ -77,6 +78,7 @@ struct ShellCall {
     confinement: Confinement,
     prior_approval: PriorApproval,
     approval: Approval,
+    live: Option<LiveOutput>,
 }
 
 impl ShellTool {
@@ -163,6 +165,7 @@ impl Tool for ShellTool {
             requested,
             confinement,
             approval: Approval::Automatic,
+            live: None,
         }))
     }
 }
@@ -181,12 +184,17 @@ impl PlannedCall for ShellCall {
         self.approval = Approval::ByUser;
     }
 
+    fn set_live_output(&mut self, live: LiveOutput) {
+        self.live = Some(live);
+    }
+
     fn preview(&mut self) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async { Ok(Some(self.command.clone())) })
     }
 
-    fn run(self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
+    fn run(mut self: Box<Self>, cancel: CancellationToken) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
+            let output = CollectedOutput::new(MAX_OUTPUT, self.live.take());
             let confine = self.work.confine();
             let arguments = ["-c", self.command.as_str()];
             let launch = confine
@@ -204,7 +212,7 @@ impl PlannedCall for ShellCall {
                 () = cancel.cancelled() => return Err("[ended by the user before it began]".to_owned()),
             };
             let limit = Duration::from_secs(self.seconds);
-            match process::run(helper, &launch, limit, MAX_OUTPUT, &cancel).await {
+            match process::run(helper, &launch, limit, output, &cancel).await {
                 Ok(ran) => self.tool_outcome(&ran).map(ToolOutput::from),
                 Err(error) => Err(format!("the command could not be run: {error}")),
             }

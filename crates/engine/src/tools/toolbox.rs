@@ -239,11 +239,14 @@ impl Toolbox {
             let planned = blocking(cancel, plan).await?;
             self.authorize(call, planned, asker, in_order).await
         };
-        let planned = tokio::select! {
+        let mut planned = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Denial::Interrupted.to_string()),
             authorized = authorized => authorized?,
         };
+        if let Some(live) = asker.live_output(call.id.as_str()) {
+            planned.set_live_output(live);
+        }
         let outcome = planned.run(cancel.clone()).await;
         tool.notices().iter().for_each(|notice| asker.warn(notice));
         outcome

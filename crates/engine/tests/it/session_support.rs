@@ -45,6 +45,8 @@ impl Front for TestFront {
             Update::LeftOut(loss) => format!("left out {loss}"),
             Update::Noted(note) => format!("noted {note}"),
             Update::ToolStarted(call) => format!("started {}", call.name),
+            // How often it comes depends on time.
+            Update::ToolOutput { .. } => return,
             Update::ToolEnded { call, result } => format!("ended {} {}", call.name, result.is_error),
             Update::Asked(question) => format!("asked {}", question.tool),
             Update::Answered { permit, .. } => format!("answered {}", permit.as_str()),

@@ -307,3 +307,44 @@ async fn l2_tools_still_loading_when_a_turn_is_cancelled_are_not_lost() {
     assert_eq!(end, TurnEnd::Answered);
     assert_eq!(server.requests()[0]["tools"][0]["function"]["name"], "late");
 }
+
+/// A refusal because of the window, in the words of a provider.
+fn too_long() -> Vec<ServerStep> {
+    let body = r#"{"error":{"message":"This model's maximum context length is 1000 tokens. However, you requested 1200 tokens (reasoning_content included).","code":"invalid_request_error"}}"#;
+    answer("400 Bad Request", "", body)
+}
+
+#[tokio::test]
+async fn t18_a_conversation_that_is_too_long_is_compacted_and_sent_once_more() {
+    let summary = chat(&[r#"{"content":"They added numbers."}"#], "stop");
+    let steps = vec![stream(&thinking_answer()), too_long(), stream(&summary), stream(&thinking_answer())];
+    let server = ScriptedServer::start(steps).await;
+    let mut session = session(&server.url, "deepseek", MODEL);
+    assert_eq!(send(&mut session, "2+2?").await.0, TurnEnd::Answered);
+    let (end, recorded) = send(&mut session, "3+1?").await;
+    assert_eq!(end, TurnEnd::Answered, "{:?}", recorded.lines);
+    assert!(recorded.lines.iter().any(|line| line.starts_with("compacted ")), "{:?}", recorded.lines);
+    assert!(!recorded.lines.iter().any(|line| line.contains("repair")), "{:?}", recorded.lines);
+    let bodies = server.bodies();
+    let [_, refused, _, last] = bodies.as_slice() else { panic!("{bodies:?}") };
+    assert!(refused.contains("2+2?") && !last.contains("2+2?"), "{last}");
+    assert!(last.contains("They added numbers.") && last.contains("3+1?"), "{last}");
+    assert_eq!(session.totals.repairs, 0);
+}
+
+#[tokio::test]
+async fn t18_a_conversation_is_compacted_once_a_turn_and_only_if_there_is_an_older_turn() {
+    let server = ScriptedServer::start(vec![too_long()]).await;
+    let mut only_turn = session(&server.url, "deepseek", MODEL);
+    let (end, recorded) = send(&mut only_turn, "2+2?").await;
+    assert!(matches!(end, TurnEnd::Failed(_)), "{:?}", recorded.lines);
+    assert_eq!(server.requests().len(), 1);
+    let summary = chat(&[r#"{"content":"They added numbers."}"#], "stop");
+    let steps = vec![stream(&thinking_answer()), too_long(), stream(&summary), too_long()];
+    let server = ScriptedServer::start(steps).await;
+    let mut session = session(&server.url, "deepseek", MODEL);
+    assert_eq!(send(&mut session, "2+2?").await.0, TurnEnd::Answered);
+    let (end, recorded) = send(&mut session, "3+1?").await;
+    assert!(matches!(end, TurnEnd::Failed(error) if error.status == Some(400)), "{:?}", recorded.lines);
+    assert_eq!(server.requests().len(), 4);
+}

@@ -39,6 +39,7 @@ impl Front for OrderFront {
             Update::Noted(_) => "noted",
             Update::LeftOut(_) => "left-out",
             Update::ToolStarted(_) => "tool-started",
+            Update::ToolOutput { .. } => "tool-output",
             Update::ToolEnded { .. } => "tool-ended",
             Update::Asked(_) => "asked",
             Update::Answered { .. } => "answered",

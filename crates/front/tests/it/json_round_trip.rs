@@ -38,6 +38,7 @@ fn update_name(update: &Update) -> &'static str {
         Update::Retrying { .. } => "retrying",
         Update::TurnNotice(_) => "turnNotice",
         Update::ToolStarted(_) => "toolStarted",
+        Update::ToolOutput { .. } => "toolOutput",
         Update::ToolEnded(_) => "toolEnded",
         Update::Recorded(_) => "recorded",
         Update::TurnEnded(_) => "turnEnded",
@@ -61,7 +62,7 @@ fn update_name(update: &Update) -> &'static str {
     }
 }
 
-const N_UPDATES: usize = 35;
+const N_UPDATES: usize = 36;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
@@ -257,6 +258,7 @@ fn updates() -> Vec<Update> {
         Update::TurnNotice(TurnNotice::Repaired { row: text("r1"), repair: Repair::DropField, refusal: text("no") }),
         Update::TurnNotice(TurnNotice::BrokenCall { name: text("read") }),
         Update::ToolStarted(Box::new(call)),
+        Update::ToolOutput { call: text("c1"), tail: text("a\nb"), n_lines: 12 },
         Update::ToolEnded(Box::new(result())),
         Update::Recorded(Arc::new(message())),
         Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(4), about: question() })),

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use aside_core::dialect::Dialects;
+use aside_core::dialect::{Dialect, Dialects};
 use aside_core::mention::escape_mentions;
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
@@ -475,7 +475,9 @@ impl Driver {
         }
         self.continuation = Continuation::Itself;
         let new = NewSession { id: self.new_id.take().filter(|_| stored.is_none()), ..new };
-        SessionRecorder::open(store, stored, new, &self.active)
+        let recorder = SessionRecorder::open(store, stored, new, &self.active)?;
+        self.active.session.parameters.cache_key = Some(recorder.id().to_string());
+        Ok(recorder)
     }
 
     fn status(&self) -> Status {
@@ -505,9 +507,13 @@ impl Driver {
     async fn lists(&self) -> Result<CompletionLists, HintedError> {
         let dialects = self.dialects();
         let simulated = dialects.iter().map(|dialect| format!("sim/{}", dialect.id));
-        let presets = dialects
-            .iter()
-            .filter_map(|dialect| dialect.access.default_model.as_ref().map(|model| format!("{}/{model}", dialect.id)));
+        let preset =
+            |dialect: &Dialect| dialect.access.default_model.as_ref().map(|model| format!("{}/{model}", dialect.id));
+        // Models that can be used come first.
+        let (with_key, without_key): (Vec<&Dialect>, Vec<&Dialect>) =
+            dialects.iter().partition(|dialect| self.active.has_key(dialect));
+        let (with_key, without_key) =
+            (with_key.into_iter().filter_map(preset), without_key.into_iter().filter_map(preset));
         let (store, config) = (self.store.clone(), self.active.user_folders.config.clone());
         let folder = self.active.folder.clone();
         let root = stored_session::session_folder(&folder).root;
@@ -523,7 +529,8 @@ impl Driver {
             })
         });
         Ok(CompletionLists {
-            models: self.active.configured_models().chain(presets).chain(simulated).collect(),
+            models: self.active.configured_models().chain(with_key).chain(simulated).chain(without_key).collect(),
+            efforts: self.active.efforts(),
             tools: self.tool_names(),
             rules: self.forgettable_rules(),
             ..listed.await?

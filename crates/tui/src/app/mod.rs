@@ -96,6 +96,8 @@ pub struct App {
     /// Whether the provider honoured the request for thinking.
     pub(crate) thinking_request: ThinkingRequest,
     now: Option<Time>,
+    /// When the provider was heard last, or a wait for it began.
+    heard_at: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     quit_armed_at: Option<Time>,
     /// A view that the engine has not confirmed yet. Older status updates do not override it.
@@ -146,9 +148,17 @@ enum TurnActivity {
     Writing,
     Calling(String),
     Running(String),
+    /// The request is sent again at this time.
+    Retrying {
+        at: Option<Time>,
+        attempt: u32,
+        why: String,
+    },
 }
 
 const QUIT_WINDOW_MS: u64 = 3000;
+/// From here on the user is told that the provider sends nothing.
+const SILENCE_MS: u64 = 10_000;
 const TOAST_MS: u64 = 3000;
 
 impl App {
@@ -174,6 +184,7 @@ impl App {
             answer_requested: false,
             thinking_request: ThinkingRequest::None,
             now: None,
+            heard_at: None,
             quit_armed_at: None,
             requested_view: None,
             toast: None,
@@ -312,8 +323,11 @@ impl App {
             TurnActivity::Writing => Some("writing".to_owned()),
             TurnActivity::Calling(name) => Some(format!("calling {}", terminal_safe_line(name))),
             TurnActivity::Running(name) => Some(format!("running {}", terminal_safe_line(name))),
+            TurnActivity::Retrying { at, attempt, why } => Some(self.retry_text(*at, *attempt, why)),
         };
-        let rest: Vec<String> = passed.map(duration).into_iter().chain(how.map(str::to_owned)).collect();
+        let silence = self.silence();
+        let passed = passed.filter(|_| silence.is_none() && !matches!(self.activity, TurnActivity::Retrying { .. }));
+        let rest: Vec<String> = silence.into_iter().chain(passed.map(duration)).chain(how.map(str::to_owned)).collect();
         let mut rest = rest.join(" · ");
         let spinner = self.transcript.render_context(self.theme.motion).spinner();
         let room_for = |rest: &str| room.saturating_sub(width_of(spinner) + width_of(rest) + 4);
@@ -333,6 +347,26 @@ impl App {
         Some(format!("{spinner} {}", parts.join(" · ")))
     }
 
+    /// The wait counts down; the reason comes last, because it may be long.
+    fn retry_text(&self, at: Option<Time>, attempt: u32, why: &str) -> String {
+        let left = at.zip(self.now).map_or(0, |(at, now)| at.0.saturating_sub(now.0).div_ceil(1000));
+        match left {
+            0 => format!("trying again, attempt {attempt}: {why}"),
+            left => format!("trying again in {left}s, attempt {attempt}: {why}"),
+        }
+    }
+
+    /// How long the provider has sent nothing, once that is long.
+    fn silence(&self) -> Option<String> {
+        let waits = match &self.activity {
+            TurnActivity::Waiting | TurnActivity::Thinking | TurnActivity::Writing | TurnActivity::Calling(_) => true,
+            TurnActivity::None | TurnActivity::Running(_) | TurnActivity::Retrying { .. } => false,
+        };
+        let silent = self.heard_at.zip(self.now).map(|(heard, now)| now.0.saturating_sub(heard.0))?;
+        let is_long = waits && silent >= SILENCE_MS && !self.permission_prompt.is_waiting();
+        is_long.then(|| format!("nothing came for {}", duration(silent)))
+    }
+
     /// Handles a submitted line: a command or a prompt.
     fn submit(&mut self, text: &str, during_turn: DuringTurn) -> Vec<Command> {
         if text.trim().is_empty() {
@@ -342,6 +376,7 @@ impl App {
         match slash_commands::parse(text) {
             ParsedLine::Text => self.prompt(text.to_owned(), during_turn),
             ParsedLine::Local(local) => self.run_local(local),
+            ParsedLine::Command(command) if self.composer.pick(text, is_choice(&command)) => Vec::new(),
             ParsedLine::Command(command) => {
                 self.transcript.follow();
                 vec![command]
@@ -485,6 +520,12 @@ impl App {
 
 fn copy(text: String) -> Command {
     Command::Terminal(TerminalAction::Copy(text))
+}
+
+/// Whether the command lets the user choose among values if it has none.
+fn is_choice(command: &Command) -> bool {
+    let is_resume = matches!(command, Command::Other { name, rest } if name == "resume" && rest.is_empty());
+    is_resume || matches!(command, Command::Model(None) | Command::Effort(None))
 }
 
 /// What a tool mode means.

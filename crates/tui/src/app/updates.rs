@@ -1,5 +1,6 @@
 //! Applies updates from the engine.
 
+use aside_core::block::Time;
 use aside_core::event::{ProseKind, Usage};
 use aside_core::terminal_text::terminal_safe_line;
 use aside_core::turn::TurnEnd;
@@ -8,11 +9,13 @@ use super::{App, ThinkingRequest, TurnActivity, TurnState};
 use crate::text::TextRole;
 use crate::text::wrap::ellipsize;
 use crate::transcript::item::TranscriptItem;
-use crate::transcript::thinking::duration;
 use aside_front::{Command, CommandOutput, OpenedBlock, Status, SteeringError, TerminalAction, Update};
 
 impl App {
     pub(super) fn apply_update(&mut self, update: Update) -> Vec<Command> {
+        if is_from_provider(&update) {
+            self.heard_at = self.now;
+        }
         match update {
             Update::Sending(sending) => {
                 self.mark_running();
@@ -70,15 +73,17 @@ impl App {
                 self.transcript.reply_ended(&end);
             }
             Update::Retrying { after, attempt, why } => {
-                let wait = duration(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-                let text = format!("{why}\ntrying again in {wait} (attempt {attempt})");
-                self.transcript.push(TranscriptItem::notice(TextRole::Warning, &text));
+                self.mark_running();
+                let wait = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                let at = self.now.map(|now| Time(now.0.saturating_add(wait)));
+                self.activity = TurnActivity::Retrying { at, attempt, why: terminal_safe_line(&why) };
             }
             Update::TurnNotice(notice) => self.transcript.push_notice(&notice),
             Update::ToolStarted(call) => {
                 self.transcript.tool_started(call.id.as_str());
                 self.activity = TurnActivity::Running(call.name);
             }
+            Update::ToolOutput { call, tail, n_lines } => self.transcript.tool_output(&call, &tail, n_lines),
             Update::ToolEnded(result) => self.transcript.tool_ended(&result),
             Update::Recorded(message) => {
                 if message.begins_turn() && !self.transcript.awaits_recording() {
@@ -230,6 +235,22 @@ impl App {
         self.composer.editor.fill(&texts.join("\n"));
         self.transcript.push_output(&CommandOutput::Line("queued messages are back in the input".to_owned()));
     }
+}
+
+/// Whether the update shows that the provider is alive, or that a wait for it begins.
+fn is_from_provider(update: &Update) -> bool {
+    matches!(
+        update,
+        Update::Sending(_)
+            | Update::Opened { .. }
+            | Update::Item { .. }
+            | Update::Grew { .. }
+            | Update::Sealed { .. }
+            | Update::ClosedAsStreamed { .. }
+            | Update::Closed { .. }
+            | Update::Usage(_)
+            | Update::Retrying { .. }
+    )
 }
 
 /// How much of a prompt is quoted, in columns.

@@ -47,7 +47,12 @@ pub fn popup(text: &str, cursor: usize, lists: &CompletionLists) -> Option<Compl
     };
     let typed = head.get(from..)?;
     let is_done = options.iter().any(|option| option.text.trim_end() == typed);
-    (!options.is_empty() && !is_done).then_some(CompletionPopup { from, options, selected: 0 })
+    let selected = match head.starts_with("/resume ") {
+        // The newest session is nearest to the input.
+        true => options.len().saturating_sub(1),
+        false => 0,
+    };
+    (!options.is_empty() && !is_done).then_some(CompletionPopup { from, options, selected })
 }
 
 fn commands(typed: &str) -> Vec<Completion> {
@@ -72,6 +77,7 @@ fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (us
         }
         "unset" => (at, settings::complete(typed).into_iter().map(setting).collect()),
         "model" => (at, plain(matching(&lists.models, typed))),
+        "effort" if !lists.efforts.is_empty() => (at, plain(with_prefix(&words(&lists.efforts), typed))),
         "resume" => (at, matching_sessions(&lists.sessions, typed)),
         "tools" | "permissions" => match typed.split_once(' ') {
             Some((act, begun)) => {
@@ -89,6 +95,10 @@ fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (us
     }
 }
 
+fn words(list: &[String]) -> Vec<&str> {
+    list.iter().map(String::as_str).collect()
+}
+
 fn setting(text: String) -> Completion {
     let name = text.split_once('=').map_or(text.as_str(), |(name, _)| name);
     let doc = name.parse::<SettingKey>().map(|key| key.info().doc.to_owned()).unwrap_or_default();
@@ -104,7 +114,9 @@ fn matching_sessions(all: &[SessionCompletion], typed: &str) -> Vec<Completion> 
     let wanted = typed.to_lowercase();
     let fits = |one: &&SessionCompletion| one.name.starts_with(typed) || one.about.to_lowercase().contains(&wanted);
     let candidate = |one: &SessionCompletion| Completion { text: one.name.clone(), doc: one.about.clone() };
-    all.iter().filter(fits).take(MAX_OPTIONS).map(candidate).collect()
+    let mut found: Vec<Completion> = all.iter().filter(fits).take(MAX_OPTIONS).map(candidate).collect();
+    found.reverse();
+    found
 }
 
 /// Prefix matches first, then matches inside the word.
@@ -112,7 +124,10 @@ fn matching(words: &[String], typed: &str) -> Vec<String> {
     let wanted = typed.to_lowercase();
     let position = |word: &String| word.to_lowercase().find(&wanted);
     let mut found: Vec<(usize, &String)> = words.iter().filter_map(|word| Some((position(word)?, word))).collect();
-    found.sort_by_key(|(at, word)| (*at != 0, word.len()));
+    // Without a filter, the order of the list says which ones are most useful.
+    if !wanted.is_empty() {
+        found.sort_by_key(|(at, word)| (*at != 0, word.len()));
+    }
     found.into_iter().take(MAX_OPTIONS).map(|(_, word)| word.clone()).collect()
 }
 
@@ -142,12 +157,13 @@ mod tests {
             sessions: vec![SessionCompletion { name: "k3f9".into(), about: "Parsing headers".into() }],
             tools: words(&["read", "shell"]),
             rules: words(&["shell:make"]),
+            efforts: words(&["low", "high"]),
         };
         #[rustfmt::skip]
         let cases: &[(&str, &[&str])] = &[
             ("/thi",                     &["thinking "]),
             (":thi",                     &["thinking "]),
-            ("/un",                      &["undo", "unset "]),
+            ("/un",                      &["undo ", "unset "]),
             ("/set reasoning.eff",       &["reasoning.effort"]),
             ("/set reasoning.display=l", &["reasoning.display=live"]),
             ("/set reasoning.display l", &["reasoning.display=live"]),
@@ -160,6 +176,7 @@ mod tests {
             ("/tools off sh",            &["shell"]),
             ("/permissions f",           &["forget"]),
             ("/permissions forget ",     &["shell:make"]),
+            ("/effort ",                 &["low", "high"]),
             ("/record o",                &["off"]),
             ("look at @lib",             &["src/lib.rs"]),
             ("mail me@lib",              &[]),

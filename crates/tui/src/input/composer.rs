@@ -41,6 +41,20 @@ impl Composer {
         self.popup = completion::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
     }
 
+    /// Opens the list of values for a command without one. Typing filters it. Returns false if there is
+    /// nothing to choose.
+    pub fn pick(&mut self, command: &str, is_choice: bool) -> bool {
+        if !is_choice {
+            return false;
+        }
+        self.editor.fill(&format!("{} ", command.trim()));
+        self.complete();
+        if self.popup.is_none() {
+            self.editor.take();
+        }
+        self.popup.is_some()
+    }
+
     pub fn edit(&mut self, key: KeyEvent, width: usize) {
         match (self.editor.key(key, width), key.code) {
             (KeyHandled::Yes, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) => self.complete(),

@@ -205,6 +205,8 @@ impl PlainSession {
             }
             Update::TurnNotice(written) => self.output.line(&notice_text(&written)),
             Update::ToolStarted(call) => self.output.line(&wording::call(&call)),
+            // Printed when the call has ended.
+            Update::ToolOutput { .. } => (),
             Update::ToolEnded(result) => self.output.line(&wording::result(&result)),
             Update::TurnEnded(end) => self.turn_ended(&end),
             Update::QuestionAsked(question) => return self.question_asked(*question),

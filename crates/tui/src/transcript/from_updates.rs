@@ -278,6 +278,12 @@ impl Transcript {
         }
     }
 
+    pub fn tool_output(&mut self, call: &str, tail: &str, n_lines: u64) {
+        if let Some(TranscriptItem::Tool(tool)) = self.calls.get(call).and_then(|index| self.items.get_mut(*index)) {
+            tool.set_live_output(tail, n_lines);
+        }
+    }
+
     pub fn tool_ended(&mut self, result: &ToolResult) {
         let now = self.now;
         match self.calls.get(&result.id).and_then(|index| self.items.get_mut(*index)) {

@@ -5,6 +5,7 @@ pub mod diff;
 mod from_updates;
 pub mod item;
 mod loop_notice;
+mod partial_arguments;
 pub mod plain_text;
 mod scroll;
 pub mod thinking;

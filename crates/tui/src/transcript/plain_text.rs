@@ -37,6 +37,8 @@ pub struct PlainText {
     source: String,
     kind: PlainTextKind,
     lines: usize,
+    /// Lines shown of a partial view.
+    part_lines: usize,
     layout: Option<PlainLayout>,
     highlights: Highlights,
 }
@@ -53,7 +55,8 @@ impl PlainText {
     pub fn new(text: &str, kind: PlainTextKind) -> PlainText {
         let source = terminal_safe(text).into_owned();
         let lines = source.lines().count();
-        PlainText { source, kind, lines, layout: None, highlights: Highlights::default() }
+        let part_lines = if kind == PlainTextKind::User { PART_LINES_OF_PROMPT } else { PART_LINES };
+        PlainText { source, kind, lines, part_lines, layout: None, highlights: Highlights::default() }
     }
 
     /// A tool result.
@@ -81,11 +84,12 @@ impl PlainText {
     pub fn is_long(&self) -> bool {
         // A tool result may be one long line of data; a prompt should take no more than a screen.
         let bytes_of_a_line = if self.kind == PlainTextKind::User { 240 } else { 1000 };
-        self.lines > self.part_lines() + 1 || self.source.len() > self.part_lines() * bytes_of_a_line
+        self.lines > self.part_lines + 1 || self.source.len() > self.part_lines * bytes_of_a_line
     }
 
-    fn part_lines(&self) -> usize {
-        if self.kind == PlainTextKind::User { PART_LINES_OF_PROMPT } else { PART_LINES }
+    /// Shows this many lines in a partial view.
+    pub fn with_part_lines(self, part_lines: usize) -> PlainText {
+        PlainText { part_lines, ..self }
     }
 
     pub fn forget_rows(&mut self) {
@@ -107,15 +111,15 @@ impl PlainText {
     fn lay_out(&self, width: usize, extent: Extent) -> PlainLayout {
         let most = match extent {
             Extent::All => usize::MAX,
-            Extent::Part => self.part_lines(),
+            Extent::Part => self.part_lines,
         };
         let (mut rows, codes) = lay_out_lines(&self.source, self.kind, width, most);
         let cut = extent == Extent::Part && rows.len() > MAX_PART_ROWS;
         if cut {
             rows.truncate(MAX_PART_ROWS);
         }
-        if extent == Extent::Part && (cut || self.lines > self.part_lines()) {
-            let more = match self.lines.saturating_sub(self.part_lines()) {
+        if extent == Extent::Part && (cut || self.lines > self.part_lines) {
+            let more = match self.lines.saturating_sub(self.part_lines) {
                 0 => "… more of this (click to expand)".to_owned(),
                 1 => "… 1 more line (click to expand)".to_owned(),
                 more => format!("… {more} more lines (click to expand)"),

@@ -1,16 +1,18 @@
 //! A tool call with its result.
 
 use aside_core::block::{Arguments, Time, ToolCall, ToolResult};
+use aside_core::counted::counted;
 use aside_core::permission_question::escape_unsafe;
-use aside_core::terminal_text::terminal_safe_line;
+use aside_core::terminal_text::{terminal_safe, terminal_safe_line};
 use serde_json::Value;
 
 use super::RenderContext;
+use super::partial_arguments::PartialArguments;
 use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::thinking::duration;
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
-use crate::text::{HighlightedRows, Row, Span, TextRole, width_of};
+use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
 use aside_front::diff_lines::changed;
 
 /// Arguments that describe a call, the most useful first.
@@ -23,6 +25,22 @@ const SYNTHETIC_RESULTS: [(&str, ToolState); 3] = [
     ("stopped by the user", ToolState::Stopped),
     ("interrupted before it was allowed", ToolState::NotRun),
 ];
+
+/// How the lines begin that follow the output of a command.
+const OUR_LINES: [&str; 9] = [
+    "[exit code ",
+    "[ended by ",
+    "[timed out after ",
+    "[not run: ",
+    "[the supervisor process died",
+    "[background processes were killed",
+    "[still running, because",
+    "[protected, and ",
+    "[may be the sandbox: ",
+];
+
+/// Lines shown of a command that runs or has succeeded.
+const COMMAND_LINES: usize = 5;
 
 /// At least this much of a name is shown.
 const MIN_NAME: usize = 8;
@@ -65,10 +83,31 @@ pub struct ToolBlock {
     output: Option<PlainText>,
     /// The arguments, shown until there is output.
     arguments_text: Option<PlainText>,
+    /// How many lines a command wrote, without what we add.
+    n_output_lines: Option<usize>,
     /// The user's choice.
     choice: Option<ToolShape>,
     /// Lines added and removed by its change.
     changed: (usize, usize),
+    /// What is known of the arguments while they stream.
+    partial: Option<Box<PartialArguments>>,
+    streamed_rows: Vec<Row>,
+    /// The newest output while it runs, and how many lines there are so far.
+    live: Option<(PlainText, u64)>,
+    /// What the call does, as far as its size and display depend on it.
+    purpose: ToolPurpose,
+}
+
+/// What a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ToolPurpose {
+    /// Runs a command.
+    Command,
+    /// Writes a file with this many lines.
+    Write {
+        n_lines: usize,
+    },
+    Other,
 }
 
 impl ToolBlock {
@@ -82,8 +121,13 @@ impl ToolBlock {
             duration_ms: None,
             output: None,
             arguments_text: None,
+            n_output_lines: None,
             choice: None,
             changed: (0, 0),
+            partial: Some(Box::default()),
+            streamed_rows: Vec::new(),
+            live: None,
+            purpose: ToolPurpose::Other,
         }
     }
 
@@ -95,6 +139,14 @@ impl ToolBlock {
 
     pub fn push(&mut self, text: &str) {
         self.arguments.push_str(text);
+        if let Some(partial) = &mut self.partial {
+            partial.push(text);
+            if self.subject.is_empty()
+                && let Some(subject) = &partial.subject
+            {
+                self.subject = terminal_safe_line(&escape_unsafe(subject));
+            }
+        }
     }
 
     pub fn close(&mut self, call: &ToolCall) {
@@ -105,6 +157,8 @@ impl ToolBlock {
         // Escaped, so that no encoding can hide what a call does.
         self.subject = terminal_safe_line(&escape_unsafe(&subject(text)));
         self.arguments = escape_unsafe(text);
+        self.purpose = purpose(text);
+        (self.partial, self.streamed_rows) = (None, Vec::new());
         if self.state == ToolState::Streaming {
             self.state = ToolState::Waiting;
         }
@@ -138,7 +192,19 @@ impl ToolBlock {
             (true, None) => ToolState::Failed,
             (true, Some((_, state))) => *state,
         };
-        let output = PlainText::output(&result.described());
+        self.live = None;
+        let described = result.described();
+        let shown = match self.purpose {
+            ToolPurpose::Command if self.state == ToolState::Done => without_status(&described),
+            ToolPurpose::Command | ToolPurpose::Write { .. } | ToolPurpose::Other => &described,
+        };
+        let mut output = PlainText::output(shown);
+        if self.purpose == ToolPurpose::Command {
+            self.n_output_lines = Some(command_lines(&described));
+            if self.state == ToolState::Done {
+                output = output.with_part_lines(COMMAND_LINES);
+            }
+        }
         if output.kind() == PlainTextKind::Diff {
             self.changed = changed(output.source());
         }
@@ -162,6 +228,29 @@ impl ToolBlock {
         self.output.as_ref().filter(|output| !output.is_blank())
     }
 
+    /// Shows the newest output of the running call.
+    pub fn set_live_output(&mut self, tail: &str, n_lines: u64) {
+        let lines: Vec<&str> = tail.lines().collect();
+        let shown = lines.get(lines.len().saturating_sub(COMMAND_LINES)..).unwrap_or_default();
+        let hidden = n_lines.saturating_sub(shown.len() as u64);
+        let more = if hidden > 0 { format!("… {} above\n", counted(hidden, "more line")) } else { String::new() };
+        self.live = Some((PlainText::new(&format!("{more}{}", shown.join("\n")), PlainTextKind::Output), n_lines));
+    }
+
+    /// Whether there is something to see before the call has ended.
+    fn shows_progress(&self) -> bool {
+        match self.state {
+            ToolState::Streaming => self.partial.as_ref().is_some_and(|partial| !partial.is_empty()),
+            ToolState::Running => self.live.is_some(),
+            ToolState::Waiting
+            | ToolState::Done
+            | ToolState::Failed
+            | ToolState::Denied
+            | ToolState::Stopped
+            | ToolState::NotRun => false,
+        }
+    }
+
     fn is_long(&self) -> bool {
         self.visible_output().is_some_and(PlainText::is_long)
     }
@@ -172,8 +261,10 @@ impl ToolBlock {
             // Changes and failures open by themselves.
             None => {
                 let is_bad = matches!(self.state, ToolState::Failed | ToolState::Denied);
-                let is_seen = self.visible_output().is_some_and(|out| is_bad || out.kind() == PlainTextKind::Diff);
-                if is_seen { ToolShape::Part } else { ToolShape::Header }
+                let is_command = self.purpose == ToolPurpose::Command && self.state == ToolState::Done;
+                let is_seen =
+                    self.visible_output().is_some_and(|out| is_bad || is_command || out.kind() == PlainTextKind::Diff);
+                if is_seen || self.shows_progress() { ToolShape::Part } else { ToolShape::Header }
             }
         };
         if shape == ToolShape::Part && !self.is_long() { ToolShape::Open } else { shape }
@@ -238,10 +329,22 @@ impl ToolBlock {
 
     /// The size of the output.
     fn size_text(&self) -> String {
+        let so_far = match (self.state, &self.partial, &self.live) {
+            (ToolState::Streaming, Some(partial), _) if !partial.is_empty() => Some(partial.n_lines() as u64),
+            (ToolState::Running, _, Some((_, n_lines))) => Some(*n_lines),
+            _ => None,
+        };
+        if let Some(n_lines) = so_far {
+            return format!(" · {}", counted(n_lines, "line"));
+        }
         let is_real_output = matches!(self.state, ToolState::Done | ToolState::Failed);
         let Some(output) = self.output.as_ref().filter(|_| is_real_output) else { return String::new() };
         let (added, removed) = self.changed;
-        match (added + removed, output.lines()) {
+        let n_lines = match self.purpose {
+            ToolPurpose::Write { n_lines } => n_lines,
+            ToolPurpose::Command | ToolPurpose::Other => self.n_output_lines.unwrap_or(output.lines()),
+        };
+        match (added + removed, n_lines) {
             (0, 0) => " · no output".to_owned(),
             (0, 1) => " · 1 line".to_owned(),
             (0, lines) => format!(" · {lines} lines"),
@@ -270,6 +373,9 @@ impl ToolBlock {
             ToolShape::Part => Extent::Part,
             ToolShape::Open => Extent::All,
         };
+        if self.choice != Some(ToolShape::Open) && self.shows_progress() {
+            return self.progress_rows(width);
+        }
         if let Some(output) = self.output.as_mut().filter(|output| !output.is_blank()) {
             return output.body(width, extent);
         }
@@ -282,6 +388,21 @@ impl ToolBlock {
         self.arguments_text
             .get_or_insert_with(|| PlainText::new(arguments, PlainTextKind::Output))
             .body(width, Extent::All)
+    }
+
+    /// The newest lines of the arguments or of the output.
+    fn progress_rows(&mut self, width: usize) -> HighlightedRows<'_> {
+        if let (ToolState::Running, Some((live, _))) = (self.state, &mut self.live) {
+            return live.body(width, Extent::All);
+        }
+        self.streamed_rows.clear();
+        if let Some(partial) = &self.partial {
+            for (role, line) in partial.last_lines(COMMAND_LINES) {
+                let spans = [Span::new(role, terminal_safe(line))];
+                wrap(&spans, width, Break::Anywhere, &Margin::default(), RowBackground::None, &mut self.streamed_rows);
+            }
+        }
+        HighlightedRows::plain(&self.streamed_rows)
     }
 
     pub fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
@@ -298,6 +419,44 @@ impl ToolBlock {
             output.forget_rows();
         }
     }
+}
+
+fn purpose(arguments: &str) -> ToolPurpose {
+    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return ToolPurpose::Other };
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    match (text("command"), text("path"), text("content")) {
+        (Some(_), ..) => ToolPurpose::Command,
+        (None, Some(_), Some(content)) => ToolPurpose::Write { n_lines: content.lines().count() },
+        (None, ..) => ToolPurpose::Other,
+    }
+}
+
+/// The output of a command without the lines about it that follow.
+fn without_status(result: &str) -> &str {
+    let ours = |line: &str| {
+        line.starts_with('[') && line.ends_with(']') && OUR_LINES.iter().any(|begins| line.starts_with(begins))
+    };
+    let mut output = result;
+    loop {
+        let end = output.trim_end_matches('\n');
+        let (before, last) = end.rsplit_once('\n').map_or(("", end), |(before, last)| (before, last));
+        if !ours(last) {
+            return output;
+        }
+        output = before;
+    }
+}
+
+/// How many lines a command wrote, including those that were left out of the result.
+fn command_lines(result: &str) -> usize {
+    let output = without_status(result);
+    let Some((head, rest)) = output.split_once("\n[… ") else { return output.lines().count() };
+    let Some((marker, tail)) = rest.split_once(" left out …]\n") else { return output.lines().count() };
+    let left_out =
+        marker.split_once(" with ").and_then(|(_, lines)| lines.split(' ').next()?.parse().ok()).unwrap_or(0);
+    let line_ends = |text: &str| text.matches('\n').count();
+    let last = usize::from(!tail.is_empty() && !tail.ends_with('\n'));
+    line_ends(head) + left_out + line_ends(tail) + last
 }
 
 /// What a call is about, from its arguments.
@@ -321,6 +480,22 @@ pub(crate) fn subject(arguments: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t17_lines_are_counted_as_the_command_wrote_them() {
+        #[rustfmt::skip]
+        let cases = [
+            ("three lines",       "a\nb\nc\n[exit code 0]", 3),
+            ("no output",         "[exit code 0]", 0),
+            ("a remark of ours",  "a\n[background processes were killed]\n[exit code 1]", 1),
+            ("brackets of its own", "[a]\n[exit code 0]", 1),
+            ("left out",          "a\nb\n[… 900 bytes with 40 line ends left out …]\nc\nd\n[exit code 0]", 43),
+            ("nothing of ours",   "a\nb", 2),
+        ];
+        for (name, result, expected) in cases {
+            assert_eq!(command_lines(result), expected, "{name}");
+        }
+    }
 
     #[test]
     fn a_call_shows_its_subject() {

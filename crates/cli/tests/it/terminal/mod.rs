@@ -13,6 +13,7 @@ mod input;
 mod permission_questions;
 mod picture;
 mod resizing;
+mod running_tools;
 mod sessions;
 mod steering_and_modes;
 mod stopping_and_leaving;

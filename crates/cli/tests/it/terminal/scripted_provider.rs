@@ -20,6 +20,14 @@ pub(crate) enum ScriptedStep {
         name: &'static str,
         arguments: Value,
     },
+    /// The beginning of a call.
+    CallPart {
+        id: &'static str,
+        name: &'static str,
+        arguments: &'static str,
+    },
+    /// More arguments of the last call.
+    MoreArguments(&'static str),
     Pause(Duration),
     /// Wait for `resume_reply`.
     Hold,
@@ -110,6 +118,15 @@ fn answer(mut stream: TcpStream, beats: &[ScriptedStep], held: &Receiver<()>) ->
                 calls += 1;
                 let function = json!({"name": name, "arguments": arguments.to_string()});
                 json!({"tool_calls": [{"index": calls - 1, "id": id, "type": "function", "function": function}]})
+            }
+            ScriptedStep::CallPart { id, name, arguments } => {
+                finish = "tool_calls";
+                calls += 1;
+                let function = json!({"name": name, "arguments": arguments});
+                json!({"tool_calls": [{"index": calls - 1, "id": id, "type": "function", "function": function}]})
+            }
+            ScriptedStep::MoreArguments(arguments) => {
+                json!({"tool_calls": [{"index": calls - 1, "function": {"arguments": arguments}}]})
             }
             ScriptedStep::Pause(time) => {
                 sleep(*time);
