@@ -204,6 +204,6 @@ mod tests {
         let whole = unified("f", &before, &after);
         assert_eq!((whole.matches("-old\n").count(), whole.matches("+new\n").count()), (40_000, 40_000));
         let cut = for_model(&whole);
-        assert!(cut.len() < MAX_FOR_MODEL + 100 && cut.contains("bytes left out"), "{}", cut.len());
+        assert!(cut.len() < MAX_FOR_MODEL + 100 && cut.contains(" left out …]"), "{}", cut.len());
     }
 }

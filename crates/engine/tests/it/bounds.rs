@@ -114,7 +114,7 @@ async fn l4_the_diff_in_the_question_is_complete_and_the_models_copy_is_cut() {
     }
     assert_eq!(preview.lines().count(), 120_003);
     let result = run(&tools, &asker, "edit", json!({"path": "big.txt", "old": after, "new": before})).await;
-    assert!(!result.is_error && result.content.len() < 30_000 && result.content.contains("bytes left out"));
+    assert!(!result.is_error && result.content.len() < 30_000 && result.content.contains(" line ends left out …]"));
     assert_eq!(asker.questions()[1].preview.clone().unwrap().lines().count(), 120_003);
     assert_eq!(test_dir.text("big.txt"), before);
 }

@@ -38,7 +38,7 @@ async fn l4_huge_output_keeps_its_head_and_tail_and_says_so() {
     let output = ok(&tools, "shell", json!({"command": "echo first; yes | head -c 50000000; echo last"})).await;
     assert!(output.starts_with("first\ny\n") && output.ends_with("y\nlast\n[exit code 0]"));
     assert!(
-        output.contains("\n[… 49967243 bytes left out …]\n"),
+        output.contains("\n[… 49967243 bytes with 24983621 line ends left out …]\n"),
         "{:?}",
         output.lines().find(|line| line.contains("left"))
     );
