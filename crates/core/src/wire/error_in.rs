@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::Understood;
-use super::error_words::all_words;
 use crate::event::ProviderError;
 use crate::json_text::Raw;
 
@@ -30,8 +29,7 @@ pub(super) fn read_error(body: Raw<'_>) -> Option<ProviderError> {
 
 fn from_value(body: &Value) -> Option<ProviderError> {
     if let Value::String(message) = body {
-        let message = all_words(body).unwrap_or_else(|| message.clone());
-        return Some(ProviderError { message, ..ProviderError::default() });
+        return Some(ProviderError { message: message.clone(), ..ProviderError::default() });
     }
     let error = body.get("error").filter(|error| !error.is_null());
     let first = |list: &str| body.get(list).and_then(|list| list.get(0));
@@ -48,8 +46,6 @@ fn from_value(body: &Value) -> Option<ProviderError> {
         (None, Some(error)) => error.to_string(),
         (None, None) => return None,
     };
-    // Gateways put the provider's own words into other members.
-    let message = all_words(body).unwrap_or(message);
     let code = error.and_then(|error| error.get("code").or_else(|| error.get("type"))).or_else(|| body.get("code"));
     let code = match code {
         Some(Value::String(code)) if !code.is_empty() => Some(code.clone()),
@@ -93,9 +89,6 @@ mod tests {
             ("message",       r#"{"message":"m"}"#,                                        ("m", None, None)),
             ("Message",       r#"{"Message":"m"}"#,                                        ("m", None, None)),
             ("bare string",   r#""m""#,                                                    ("m", None, None)),
-            ("wrapped twice", r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"m\"}}"}}}"#, ("Provider returned error: m", Some("400"), Some(400))),
-            ("parameter",     r#"{"error":{"message":"m","param":"thinking","type":"t"}}"#, ("m (parameter `thinking`)", Some("t"), None)),
-            ("place",         r#"{"detail":[{"loc":["body","thinking"],"msg":"m"}]}"#,      ("body.thinking: m", None, None)),
             ("unreadable",    r#"{"error":{"x":1}}"#,                                      (r#"{"x":1}"#, None, None)),
         ];
         for (name, body, (message, code, status)) in cases {

@@ -31,15 +31,6 @@ pub fn error_words(body: &str) -> String {
     }
 }
 
-/// Everything that a value says about its cause, if it is an error.
-pub(super) fn all_words(value: &Value) -> Option<String> {
-    let words = match value.as_str() {
-        Some(text) => unquoted(text, 0),
-        None => of_value(value, 0)?,
-    };
-    Some(bounded(words)).filter(|words| !words.trim().is_empty())
-}
-
 /// The text of an HTML page.
 fn without_markup(page: &str) -> String {
     let mut text = String::new();

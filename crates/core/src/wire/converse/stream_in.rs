@@ -13,7 +13,6 @@ use crate::json_text::{
     is_empty_value, member, parse, read, string_of, text_member, text_of,
 };
 use crate::wire::error_in::read_error;
-use crate::wire::error_words::error_words;
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
 use crate::wire::messages::MessagesDecoder;
@@ -200,7 +199,7 @@ impl ConverseDecoder {
             "chunk" => return self.chunk(body.raw()?, sink),
             _ if name.ends_with("Exception") => {
                 let body = body.raw()?;
-                let message = error_words(body.get());
+                let message = text_member(body, "message").unwrap_or_else(|| body.get().to_owned());
                 self.error = Some(ProviderError { message, code: Some(name.to_owned()), status: None });
             }
             _ => {
