@@ -13,7 +13,57 @@ pub(super) const APPLICATION: i64 = 0x6173_6964;
 /// Rows are long texts, and on small pages each of them wastes space.
 pub(super) const PAGE_SIZE: i64 = 16384;
 
-const MIGRATIONS: [&str; 6] = [FIRST, EXTRA, FOLDER, REPLY_EXTRA, LEARNED, FILE_CHANGES];
+const MIGRATIONS: [Migration; 6] = [
+    Migration::Statements(FIRST),
+    Migration::Columns(&EXTRA),
+    Migration::Columns(&FOLDER),
+    Migration::Columns(&REPLY_EXTRA),
+    Migration::Statements(LEARNED),
+    Migration::Statements(FILE_CHANGES),
+];
+
+enum Migration {
+    Statements(&'static str),
+    /// Columns that tables get, with the table's name. In a new file the tables
+    /// have them from the start: changing a table is slow.
+    Columns(&'static [(&'static str, &'static str)]),
+}
+
+impl Migration {
+    fn sql(&self) -> String {
+        match self {
+            Migration::Statements(sql) => (*sql).to_owned(),
+            Migration::Columns(columns) => {
+                let add = |(table, column): &(&str, &str)| format!("ALTER TABLE {table} ADD COLUMN {column};\n");
+                columns.iter().map(add).collect()
+            }
+        }
+    }
+}
+
+/// The statements that make a new file of the newest version.
+fn newest_schema() -> String {
+    let mut sql = String::new();
+    for migration in &MIGRATIONS {
+        match migration {
+            Migration::Statements(statements) => sql.push_str(statements),
+            Migration::Columns(columns) => {
+                columns.iter().for_each(|(table, column)| add_column(&mut sql, table, column))
+            }
+        }
+    }
+    sql
+}
+
+/// Writes a column into the statement that creates its table.
+fn add_column(sql: &mut String, table: &str, column: &str) {
+    let begin = sql.find(&format!("CREATE TABLE {table} (\n"));
+    let end = begin.and_then(|begin| Some(begin + sql[begin..].find("\n);")?));
+    match end {
+        Some(end) => sql.insert_str(end, &format!(",\n  {column}")),
+        None => sql.push_str(&format!("ALTER TABLE {table} ADD COLUMN {column};\n")),
+    }
+}
 
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
 
@@ -59,21 +109,15 @@ CREATE TABLE undo_step (
 CREATE INDEX undo_step_session ON undo_step (session);";
 
 /// Unknown header members of an imported conversation.
-const EXTRA: &str = "ALTER TABLE session ADD COLUMN extra TEXT;";
+const EXTRA: [(&str, &str); 1] = [("session", "extra TEXT")];
 
 /// The folder that a session belongs to, and the root of its repository.
-const FOLDER: &str = "
-ALTER TABLE session ADD COLUMN folder TEXT;
-ALTER TABLE session ADD COLUMN root TEXT;
-";
+const FOLDER: [(&str, &str); 2] = [("session", "folder TEXT"), ("session", "root TEXT")];
 
 /// Tokens written to the provider's cache, and the members of a reply that have
 /// no neutral form. From this version on, blocks may be documents or refer to
 /// media elsewhere, and tool results may hold both.
-const REPLY_EXTRA: &str = "
-ALTER TABLE message ADD COLUMN cache_write INTEGER;
-ALTER TABLE message ADD COLUMN reply_extra TEXT;
-";
+const REPLY_EXTRA: [(&str, &str); 2] = [("message", "cache_write INTEGER"), ("message", "reply_extra TEXT")];
 
 const FIRST: &str = "
 CREATE TABLE session (
@@ -183,11 +227,44 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), DbError> {
         FileStatus::Ours { version } => version,
         FileStatus::Empty | FileStatus::Foreign => 0,
     };
-    for (step, sql) in MIGRATIONS.iter().enumerate().skip(usize::try_from(version).unwrap_or(0)) {
-        transaction.execute_batch(sql)?;
-        transaction.pragma_update(None, "user_version", step as i64 + 1)?;
+    if version == 0 {
+        transaction.execute_batch(&newest_schema())?;
+    }
+    let done = if version == 0 { MIGRATIONS.len() } else { usize::try_from(version).unwrap_or(0) };
+    for migration in MIGRATIONS.iter().skip(done) {
+        transaction.execute_batch(&migration.sql())?;
+    }
+    if version < NEWEST {
+        transaction.pragma_update(None, "user_version", NEWEST)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.commit()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every column of every table, and every index.
+    fn columns(connection: &Connection) -> Vec<String> {
+        let sql = "SELECT t.name || ' ' || t.type || ' ' || ifnull(c.cid || ' ' || c.name || ' ' || c.type || ' ' || c.\"notnull\", '')
+             FROM sqlite_schema t LEFT JOIN pragma_table_xinfo(t.name) c ORDER BY t.name, c.cid";
+        let mut statement = connection.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_new_file_has_the_tables_of_one_that_was_migrated_through_all_versions() {
+        let stepwise = Connection::open_in_memory().unwrap();
+        for migration in &MIGRATIONS {
+            stepwise.execute_batch(&migration.sql()).unwrap();
+        }
+        let mut new = Connection::open_in_memory().unwrap();
+        migrate(&mut new).unwrap();
+        assert_eq!(columns(&new), columns(&stepwise));
+        assert_eq!(file_status(&new).unwrap(), FileStatus::Ours { version: NEWEST });
+        let changes = newest_schema().matches("ALTER TABLE").count();
+        assert_eq!(changes, 0, "no table is changed after it was made");
+    }
 }
