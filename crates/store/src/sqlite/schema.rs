@@ -58,7 +58,7 @@ fn newest_schema() -> String {
 /// Writes a column into the statement that creates its table.
 fn add_column(sql: &mut String, table: &str, column: &str) {
     let begin = sql.find(&format!("CREATE TABLE {table} (\n"));
-    let end = begin.and_then(|begin| Some(begin + sql[begin..].find("\n);")?));
+    let end = begin.and_then(|begin| Some(begin + sql.get(begin..)?.find("\n);")?));
     match end {
         Some(end) => sql.insert_str(end, &format!(",\n  {column}")),
         None => sql.push_str(&format!("ALTER TABLE {table} ADD COLUMN {column};\n")),
