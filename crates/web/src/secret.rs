@@ -74,7 +74,6 @@ impl WebSecret {
             }
         };
         let written = path.as_ref().and_then(written_at);
-        // A token of the same second as the start may have been made just before it.
         let started = SystemTime::now();
         Ok(WebSecret { path, key: Mutex::new((written, key)), used: Mutex::default(), started })
     }
@@ -113,7 +112,9 @@ impl WebSecret {
     pub fn login_token(&self) -> io::Result<String> {
         let mut payload = vec![0; NONCE_BYTES];
         random(&mut payload)?;
-        payload.extend(millis(SystemTime::now()).to_be_bytes());
+        // Later than the start even on a coarse clock, so that it is not taken for a token of an earlier run.
+        let made = nanos(SystemTime::now()).max(nanos(self.started).saturating_add(1));
+        payload.extend(made.to_be_bytes());
         Ok(self.sign("login", payload))
     }
 
@@ -124,7 +125,7 @@ impl WebSecret {
             return false;
         };
         let now = SystemTime::now();
-        let is_current = made + TOKEN_LIFE >= now && millis(made) >= millis(self.started);
+        let is_current = made + TOKEN_LIFE >= now && nanos(made) > nanos(self.started);
         let mut used = lock(&self.used);
         used.retain(|_, made| *made + TOKEN_LIFE >= now);
         is_current && used.insert(nonce.to_vec(), made).is_none()
@@ -132,7 +133,7 @@ impl WebSecret {
 
     /// The value of a cookie that is valid for a month.
     pub(crate) fn cookie(&self) -> String {
-        self.sign("cookie", millis(SystemTime::now() + COOKIE_LIFE).to_be_bytes().to_vec())
+        self.sign("cookie", nanos(SystemTime::now() + COOKIE_LIFE).to_be_bytes().to_vec())
     }
 
     pub(crate) fn is_cookie(&self, value: &str) -> bool {
@@ -165,13 +166,13 @@ fn message(purpose: &str, payload: &[u8]) -> Vec<u8> {
     [purpose.as_bytes(), b":", payload].concat()
 }
 
-fn millis(time: SystemTime) -> u64 {
-    u64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+fn nanos(time: SystemTime) -> u64 {
+    u64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn time_at(payload: &[u8], at: usize) -> Option<SystemTime> {
     let bytes: [u8; TIME_BYTES] = payload.get(at..at + TIME_BYTES)?.try_into().ok()?;
-    UNIX_EPOCH.checked_add(Duration::from_millis(u64::from_be_bytes(bytes)))
+    UNIX_EPOCH.checked_add(Duration::from_nanos(u64::from_be_bytes(bytes)))
 }
 
 fn random(bytes: &mut [u8]) -> io::Result<()> {
