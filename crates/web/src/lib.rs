@@ -10,6 +10,7 @@ mod frames;
 mod guard;
 mod hub;
 mod page_files;
+mod peer_user;
 mod secret;
 mod server;
 mod sessions;
@@ -78,7 +79,7 @@ impl WebServer {
             }
         };
         let served = tokio::select! {
-            served = async { axum::serve(listener, routes).await } => served,
+            served = async { axum::serve(listener, routes.into_make_service_with_connect_info::<SocketAddr>()).await } => served,
             () = close_idle => Ok(()),
             () = stop => Ok(()),
         };

@@ -9,7 +9,7 @@ use aside_front::slash_commands::{LocalCommand, ParsedLine, parse};
 use aside_front::{Command, slash_commands};
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, SET_COOKIE,
     X_CONTENT_TYPE_OPTIONS,
@@ -27,6 +27,7 @@ use crate::frames::{Frame, Position};
 use crate::guard::{self, Refusal};
 use crate::hub::{CommandRefusal, Tab};
 use crate::page_files;
+use crate::peer_user::is_other_user;
 use crate::secret::{COOKIE_LIFE, WebSecret};
 use crate::sessions::{OpenError, Sessions};
 
@@ -118,7 +119,11 @@ async fn json_body(request: Request) -> Result<Bytes, Response> {
     body.map_err(|_| error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))
 }
 
-async fn login(State(server): State<Arc<Server>>, request: Request) -> Response {
+async fn login(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
     let body = match json_body(request).await {
         Ok(body) => body,
         Err(response) => return response,
@@ -126,7 +131,11 @@ async fn login(State(server): State<Arc<Server>>, request: Request) -> Response 
     let value: Value = serde_json::from_slice(&body).unwrap_or_default();
     let token = value.get("token").and_then(Value::as_str).unwrap_or_default();
     let is_fixed = server.fixed_token.as_ref().is_some_and(|fixed| server.secret.is_same(fixed, token));
-    if !is_fixed && !server.secret.use_login_token(token) {
+    let listen = server.listen;
+    let is_accepted = is_fixed
+        || (matches!(blocking(move || is_other_user(peer, listen)).await, Ok(false))
+            && server.secret.use_login_token(token));
+    if !is_accepted {
         return error(StatusCode::UNAUTHORIZED, "unauthorized");
     }
     let (name, value) = (guard::cookie_name(server.listen.port()), server.secret.cookie());
