@@ -20,7 +20,7 @@ pub(crate) fn is_other_user(peer: SocketAddr, listen: SocketAddr) -> bool {
     if tables.is_empty() {
         return false;
     }
-    // A connection that is not in the tables is closed, and nobody reads the answer.
+    // A connection that is not in the tables is closed, and its answer is not read.
     let user = tables.iter().find_map(|table| owner(table, peer, listen.port()));
     user.is_none_or(|user| user != own && user != ROOT)
 }
@@ -91,6 +91,6 @@ mod tests {
         let client = TcpStream::connect(listen).unwrap();
         assert!(!is_other_user(client.local_addr().unwrap(), listen));
         let closed = SocketAddr::from(([127, 0, 0, 1], 1));
-        assert!(is_other_user(closed, listen), "a connection that does not exist is nobody's");
+        assert!(is_other_user(closed, listen), "a connection that does not exist has no owner");
     }
 }
