@@ -112,7 +112,7 @@ fn key_location(provider: &Provider) -> Option<String> {
         match source {
             KeySource::Env(name) if env_var(name).is_some() => return Some(name.clone()),
             KeySource::Env(name) => unset_variable = Some(name.clone()),
-            KeySource::Command(_) => commands = true,
+            KeySource::Command { .. } => commands = true,
         }
     }
     if keyring::find(&provider.id).is_some() {

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use anyhow::Context;
 use aside_core::dialect::{
     AskDefault, AskRules, Auth, BindModel, BindRules, Carrier, Details, Dialect, Duty, EchoField, EchoRules, FillEmpty,
-    Foreign, Off, Patch, PrefixCheck, ReadRules, Removal, Rules, Tokenizer, TurnsIf,
+    Foreign, Off, Patch, PrefixCheck, ReadRules, Removal, Rules, ThinkingWithTools, Tokenizer, TurnsIf,
 };
 use aside_core::safe_json;
 use aside_core::tags::TagStart;
@@ -295,7 +295,12 @@ fn also_sends(ask: &AskRules) -> String {
 fn rejects(ask: &AskRules) -> String {
     let forced = (!ask.forced_tools_ok).then(|| "a forced tool while thinking".to_owned());
     let thinking = ask.forbid_when_on.iter().map(|name| format!("{name} while thinking"));
-    let all: Vec<String> = ask.forbid.iter().cloned().chain(thinking).chain(forced).collect();
+    let tools = match ask.tools {
+        ThinkingWithTools::Ok => None,
+        ThinkingWithTools::WithOff => Some("tools while thinking".to_owned()),
+        ThinkingWithTools::ResponsesOnly => Some("tools".to_owned()),
+    };
+    let all: Vec<String> = ask.forbid.iter().cloned().chain(thinking).chain(forced).chain(tools).collect();
     if all.is_empty() { "nothing known".to_owned() } else { all.join(", ") }
 }
 
@@ -390,7 +395,10 @@ fn as_json(dialect: &Dialect) -> Value {
         object.insert("api_key_env".to_owned(), json!(dialect.api_key_env));
         object.insert("auth".to_owned(), json!(dialect.access.auth.as_str()));
         object.insert("headers".to_owned(), json!(dialect.access.headers));
-        object.insert("region_env".to_owned(), json!(dialect.access.region_env));
+        object
+            .insert("region_env".to_owned(), json!(dialect.access.vars_env.get("region").cloned().unwrap_or_default()));
+        object.insert("vars_env".to_owned(), json!(dialect.access.vars_env));
+        object.insert("path".to_owned(), json!(dialect.access.path));
         object.insert("default_model".to_owned(), json!(dialect.access.default_model));
         object.insert("order".to_owned(), json!(dialect.access.order));
         object.insert("unknown".to_owned(), json!(dialect.unknown));
@@ -445,7 +453,7 @@ fn ask_json(ask: &AskRules) -> Value {
         "effort": { "path": ask.effort.path, "values": ask.effort.values, "map": ask.effort.map },
         "budget": { "path": ask.budget.path, "range": ask.budget.range, "with": ask.budget.with },
         "exclusive": ask.exclusive, "show": ask.show, "extra": ask.extra, "headers": ask.headers,
-        "forbid": ask.forbid, "forbid_when_on": ask.forbid_when_on, "forced_tools_ok": ask.forced_tools_ok,
+        "forbid": ask.forbid, "forbid_when_on": ask.forbid_when_on, "forced_tools_ok": ask.forced_tools_ok, "tools": ask.tools.as_str(),
         "max_tokens": { "path": ask.max_tokens.path, "default": ask.max_tokens.default },
         "context_limit": ask.context_limit, "tokenizer": ask.tokenizer.as_str(),
     })

@@ -291,8 +291,11 @@ pub enum Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ProviderError {
-    /// The provider's words.
+    /// The provider's message.
     pub message: String,
+    /// Everything that was said about the cause, if that is more than the
+    /// message: gateways put the words of the provider behind them elsewhere.
+    pub words: Option<String>,
     /// The provider's machine-readable code.
     pub code: Option<String>,
     /// The HTTP status, or the one given inside the stream.
@@ -302,10 +305,22 @@ pub struct ProviderError {
 impl ProviderError {
     /// An error with neither a code nor a status.
     pub fn new(message: impl Into<String>) -> ProviderError {
-        ProviderError { message: message.into(), code: None, status: None }
+        ProviderError { message: message.into(), ..ProviderError::default() }
     }
 
-    /// Replaces the provider's words.
+    /// Everything that is known about the cause.
+    pub fn all_words(&self) -> &str {
+        self.words.as_deref().unwrap_or(&self.message)
+    }
+
+    /// Sets everything that was said, if it is more than the message.
+    #[must_use]
+    pub fn with_words(mut self, words: impl Into<Option<String>>) -> ProviderError {
+        self.words = words.into().filter(|words| *words != self.message);
+        self
+    }
+
+    /// Replaces the message.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> ProviderError {
         self.message = message.into();

@@ -324,6 +324,8 @@ struct UsageView {
 #[derive(Serialize)]
 struct ErrorView<'a> {
     message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    words: Option<&'a str>,
     code: Option<&'a str>,
     status: Option<u16>,
 }
@@ -490,7 +492,8 @@ impl UsageView {
 
 impl<'a> ErrorView<'a> {
     fn of(error: &'a ProviderError) -> ErrorView<'a> {
-        ErrorView { message: &error.message, code: error.code.as_deref(), status: error.status }
+        let ProviderError { message, words, code, status } = error;
+        ErrorView { message, words: words.as_deref(), code: code.as_deref(), status: *status }
     }
 }
 

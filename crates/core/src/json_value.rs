@@ -219,17 +219,20 @@ impl JsonValue for Note {
 #[derive(Serialize, Deserialize)]
 struct ErrorMembers {
     message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words: Option<String>,
     code: Option<String>,
     status: Option<u16>,
 }
 
 impl ErrorMembers {
     fn of(error: &ProviderError) -> ErrorMembers {
-        ErrorMembers { message: error.message.clone(), code: error.code.clone(), status: error.status }
+        let ProviderError { message, words, code, status } = error.clone();
+        ErrorMembers { message, words, code, status }
     }
 
     fn into_error(self) -> ProviderError {
-        ProviderError { message: self.message, code: self.code, status: self.status }
+        ProviderError { message: self.message, words: self.words, code: self.code, status: self.status }
     }
 }
 

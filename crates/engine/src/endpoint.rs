@@ -1,11 +1,12 @@
 //! The provider and model that requests go to.
 
-use std::fmt;
-
 use aside_core::block::Origin;
 use aside_core::dialect::{Access, Dialect};
 use aside_core::rules::RepairKey;
 use aside_core::wire::{Destination, Encoded, HttpCall, http_call};
+
+use crate::api_key::{ApiKey, Secret};
+use crate::http::InvalidCall;
 
 /// One model of one provider, ready to be called.
 #[derive(Debug, Clone)]
@@ -21,34 +22,13 @@ pub struct Endpoint {
     pub origin_url: Option<String>,
     /// How the host authenticates requests, independent of the dialect.
     pub access: Access,
-    pub key: Option<Secret>,
+    pub key: Option<ApiKey>,
     /// The user's own headers.
     pub headers: Vec<(String, String)>,
     /// Members that the user adds to the body or replaces in it.
     pub extra_body: serde_json::Map<String, serde_json::Value>,
     /// A fingerprint of the key, which identifies the account.
     pub account: Option<String>,
-}
-
-/// A key. Its `Debug` output does not show it.
-#[derive(Clone)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(secret: String) -> Secret {
-        Secret(secret)
-    }
-
-    /// The key itself, for example to redact it from output.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
 }
 
 impl Endpoint {
@@ -68,16 +48,35 @@ impl Endpoint {
         RepairKey { base_url: without_secrets(&self.base_url), dialect, model }
     }
 
-    /// The request with its URL and headers.
-    pub(crate) fn http_call(&self, encoded: &Encoded) -> HttpCall {
-        let to = Destination {
+    /// The key for a request that is about to be sent.
+    pub async fn valid_key(&self) -> Result<Option<Secret>, InvalidCall> {
+        match &self.key {
+            Some(key) => key.valid().await.map(Some).map_err(InvalidCall::NoKey),
+            None => Ok(None),
+        }
+    }
+
+    /// Another key after this one was refused. None if there is no other.
+    pub async fn key_after_refusal(&self, refused: Option<&Secret>) -> Result<Option<Secret>, InvalidCall> {
+        let (Some(key), Some(refused)) = (&self.key, refused) else { return Ok(None) };
+        let renewed = key.renewed_after(refused).await.map_err(InvalidCall::NoKey)?;
+        Ok((renewed != *refused).then_some(renewed))
+    }
+
+    /// Where requests go, with this key.
+    pub fn destination<'a>(&'a self, key: Option<&'a Secret>) -> Destination<'a> {
+        Destination {
             base_url: &self.base_url,
             access: &self.access,
-            key: self.key.as_ref().map(|Secret(key)| key.as_str()),
+            key: key.map(Secret::expose),
             headers: &self.headers,
             extra_body: &self.extra_body,
-        };
-        http_call(encoded, &to)
+        }
+    }
+
+    /// The request with its URL and headers.
+    pub(crate) fn http_call(&self, encoded: &Encoded, key: Option<&Secret>) -> HttpCall {
+        http_call(encoded, &self.destination(key))
     }
 }
 

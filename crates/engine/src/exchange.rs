@@ -80,14 +80,26 @@ impl Exchange {
         sink: &mut S,
     ) -> Result<HttpReply, ExchangeError> {
         let phase = ReplyPhase::default();
-        let call = request.endpoint.http_call(&encoded);
+        let endpoint = request.endpoint;
+        let key = wait_for(endpoint.valid_key(), phase, stop, sink).await?.map_err(|error| self.invalid(error))?;
+        let call = endpoint.http_call(&encoded, key.as_ref());
         sink.on_update(ExchangeUpdate::Sending { encoded: &encoded, body: &call.body });
         wait_for_sink(phase, stop, sink).await?;
-        let call = PreparedCall::new(&call).map_err(|error| self.invalid(error))?;
-        let mut attempt = 1;
+        let mut call = PreparedCall::new(&call).map_err(|error| self.invalid(error))?;
+        let (mut attempt, mut may_renew) = (1, true);
         loop {
             let (retry, error) = match wait_for(self.http.post(&call), phase, stop, sink).await? {
                 Ok(http_reply) => return Ok(http_reply),
+                Err(CallError::Refused(response)) if response.status == 401 && may_renew => {
+                    may_renew = false;
+                    let renewed = wait_for(endpoint.key_after_refusal(key.as_ref()), phase, stop, sink).await?;
+                    if let Some(key) = renewed.map_err(|error| self.invalid(error))? {
+                        let renewed = endpoint.http_call(&encoded, Some(&key));
+                        call = PreparedCall::new(&renewed).map_err(|error| self.invalid(error))?;
+                        continue;
+                    }
+                    self.retry_or_fail(CallError::Refused(response), request, refusable, repair_loop, attempt)
+                }
                 Err(error) => self.retry_or_fail(error, request, refusable, repair_loop, attempt),
             };
             let Retry::After(after) = retry else { return Err(error) };
@@ -139,6 +151,7 @@ impl Exchange {
             InvalidCall::BadUrl(url) => InvalidCall::BadUrl(clean(url)),
             InvalidCall::BadHeader(name) => InvalidCall::BadHeader(clean(name)),
             InvalidCall::NoClient(why) => InvalidCall::NoClient(clean(why)),
+            InvalidCall::NoKey(why) => InvalidCall::NoKey(clean(why)),
         })
     }
 

@@ -70,6 +70,8 @@ pub enum InvalidCall {
     BadHeader(String),
     #[error("no HTTP client could be made: {0}")]
     NoClient(String),
+    #[error("the provider's key has expired and no new one could be obtained: {0}")]
+    NoKey(String),
 }
 
 /// Why a request got no reply.

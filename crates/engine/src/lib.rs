@@ -3,6 +3,7 @@
 //! Reading order: [`update`], [`session`], `turn_loop`, [`exchange`], [`http`], [`tools`], [`prompt`].
 
 mod answer_now;
+mod api_key;
 pub mod atomic;
 pub mod attachments;
 mod clock;
@@ -32,8 +33,9 @@ mod turn_loop;
 pub mod update;
 
 pub use answer_now::AnswerNowSignal;
+pub use api_key::{ApiKey, ObtainKey, Secret};
 pub use connection_failure::ConnectionFailure;
-pub use endpoint::{Endpoint, Secret};
+pub use endpoint::Endpoint;
 pub use exact_tokens::Vocabularies;
 pub use exchange::Exchange;
 pub use http::{Http, Timeouts};

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use aside_core::event::{Note, ProviderError, ReplyEnd};
 use memchr::memmem;
 
+use crate::api_key::ApiKey;
+
 /// Shorter values could match ordinary text.
 const MIN_SECRET_LEN: usize = 16;
 const REPLACEMENT: &str = "***";
@@ -17,38 +19,59 @@ const REPLACEMENT: &str = "***";
 pub struct Redactor {
     /// Longest first, in case one value contains another.
     values: Arc<[String]>,
+    /// Keys that may change.
+    keys: Vec<ApiKey>,
 }
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactor of {} values", self.values.len())
+        write!(f, "Redactor of {} values", self.values().len())
     }
 }
 
 impl Redactor {
     pub fn new(values: impl IntoIterator<Item = String>) -> Redactor {
-        let long =
-            values.into_iter().map(|value| value.trim().to_owned()).filter(|value| value.len() >= MIN_SECRET_LEN);
-        let mut values: Vec<String> = long.collect();
-        values.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        values.dedup();
-        Redactor { values: values.into() }
+        Redactor { values: longest_first(values).into(), keys: Vec::new() }
     }
 
     /// A redactor with additional values.
     pub fn with(&self, more: impl IntoIterator<Item = String>) -> Redactor {
-        Redactor::new(self.values.iter().cloned().chain(more))
+        Redactor { keys: self.keys.clone(), ..Redactor::new(self.values.iter().cloned().chain(more)) }
+    }
+
+    /// A redactor that also replaces a key, whatever it will be.
+    pub fn with_key(&self, key: Option<&ApiKey>) -> Redactor {
+        match key {
+            Some(key) if key.is_renewable() => {
+                let keys = self.keys.iter().chain([key]).cloned().collect();
+                Redactor { values: Arc::clone(&self.values), keys }
+            }
+            Some(key) => self.with([key.current().expose().to_owned()]),
+            None => self.clone(),
+        }
+    }
+
+    /// All values as they are now, longest first.
+    fn values(&self) -> Cow<'_, [String]> {
+        if self.keys.is_empty() {
+            return Cow::Borrowed(&self.values);
+        }
+        let secrets = self.keys.iter().flat_map(ApiKey::secrets);
+        let now = secrets.map(|secret| secret.expose().to_owned());
+        Cow::Owned(longest_first(self.values.iter().cloned().chain(now)))
     }
 
     /// A redactor with the values of both.
     pub fn and(&self, other: &Redactor) -> Redactor {
-        self.with(other.values.iter().cloned())
+        let mut both = self.with(other.values.iter().cloned());
+        both.keys.extend(other.keys.iter().cloned());
+        both
     }
 
     /// Replaces all keys in a text. A text without keys is not copied.
     pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut cleaned = Cow::Borrowed(text);
-        for value in self.values.iter() {
+        for value in self.values().iter() {
             if memmem::find(cleaned.as_bytes(), value.as_bytes()).is_some() {
                 cleaned = Cow::Owned(cleaned.replace(value.as_str(), REPLACEMENT));
             }
@@ -59,7 +82,8 @@ impl Redactor {
     pub(crate) fn error(&self, error: ProviderError) -> ProviderError {
         let message = self.clean(&error.message).into_owned();
         let code = error.code.as_deref().map(|code| self.clean(code).into_owned());
-        error.with_message(message).with_code(code)
+        let words = error.words.as_deref().map(|words| self.clean(words).into_owned());
+        error.with_message(message).with_words(words).with_code(code)
     }
 
     pub(crate) fn end(&self, end: &ReplyEnd) -> ReplyEnd {
@@ -78,7 +102,7 @@ impl Redactor {
     }
 
     fn clean_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        self.values.iter().fold(bytes, |bytes, value| {
+        self.values().iter().fold(bytes, |bytes, value| {
             let value = value.as_bytes();
             if memmem::find(&bytes, value).is_none() {
                 return bytes;
@@ -97,13 +121,23 @@ impl Redactor {
 
     /// How many bytes at the end may be the beginning of a key.
     fn partial_match_len(&self, bytes: &[u8]) -> usize {
-        let longest = self.values.first().map_or(0, |value| value.len() - 1).min(bytes.len());
+        let values = self.values();
+        let longest = values.first().map_or(0, |value| value.len() - 1).min(bytes.len());
         let is_open = |length: &usize| {
             let end = bytes.len().checked_sub(*length).and_then(|from| bytes.get(from..)).unwrap_or_default();
-            self.values.iter().any(|value| value.as_bytes().starts_with(end))
+            values.iter().any(|value| value.as_bytes().starts_with(end))
         };
         (1..=longest).rev().find(is_open).unwrap_or(0)
     }
+}
+
+/// The values that are long enough to be recognised.
+fn longest_first(values: impl IntoIterator<Item = String>) -> Vec<String> {
+    let long = values.into_iter().map(|value| value.trim().to_owned()).filter(|value| value.len() >= MIN_SECRET_LEN);
+    let mut values: Vec<String> = long.collect();
+    values.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    values.dedup();
+    values
 }
 
 fn split_at<'a>(bytes: &'a [u8], value: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
@@ -121,7 +155,7 @@ pub struct RedactedStream {
 impl RedactedStream {
     /// Returns all bytes that can be written already.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        if self.redactor.values.is_empty() {
+        if self.redactor.values().is_empty() {
             return bytes.to_vec();
         }
         let mut whole = std::mem::take(&mut self.held);

@@ -112,7 +112,7 @@ impl Session {
     fn is_too_long(&self, outcome: &ExchangeOutcome) -> bool {
         let Err(ExchangeError::Refused(refusal)) = &outcome.result else { return false };
         let code = refusal.error.code.as_deref().unwrap_or_default();
-        self.dialects.is_too_long(&format!("{} {code}", refusal.error.message))
+        self.dialects.is_too_long(&format!("{} {code}", refusal.error.all_words()))
     }
 
     /// Summarises the older turns, whatever our own count says. The turn that is running stays as it is.

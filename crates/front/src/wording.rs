@@ -73,7 +73,7 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
         }
         TurnEnd::Failed(error) => {
             let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
-            (Severity::Error, format!("the provider failed{status}: {}", error.message))
+            (Severity::Error, format!("the provider failed{status}: {}", error.all_words()))
         }
         TurnEnd::Unreachable(what) => (Severity::Error, what.clone()),
         TurnEnd::Interrupted => (Severity::Warning, "interrupted".to_owned()),

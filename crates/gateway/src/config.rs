@@ -154,7 +154,7 @@ impl Config {
             Ok(Err(error)) => return Err(GatewayError::new(ErrorKind::NoProviderKey, with_hint(&error))),
             Err(_) => return Err(GatewayError::new(ErrorKind::NoProviderKey, "the provider's key cannot be read")),
         };
-        let redactor = self.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
+        let redactor = self.redactor.with_key(endpoint.key.as_ref());
         let target = Arc::new(Target { endpoint, settings, price, redactor });
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if targets.len() >= MAX_TARGETS {

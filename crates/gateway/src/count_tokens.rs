@@ -2,7 +2,7 @@
 
 use aside_core::json_text::short_members;
 use aside_core::protocol::Protocol;
-use aside_core::wire::{Destination, http_get, read_request, with_model};
+use aside_core::wire::{http_get, read_request, with_model};
 use aside_engine::http::ForwardedRequest;
 use axum::body::Body;
 use bytes::Bytes;
@@ -50,6 +50,10 @@ impl RequestContext {
     /// None if the provider has no such count.
     async fn provider_count(&self, protocol: Protocol, target: &Target, body: &str) -> Option<GatewayResponse> {
         let endpoint = &target.endpoint;
+        // A path of the provider's own has no place for this request.
+        if endpoint.access.path.is_some() {
+            return None;
+        }
         let path = match protocol {
             Protocol::Anthropic => "/v1/messages/count_tokens".to_owned(),
             Protocol::Gemini => format!("/v1beta/models/{}:countTokens", endpoint.model),
@@ -59,14 +63,8 @@ impl RequestContext {
             | Protocol::Bedrock
             | Protocol::Cohere => return None,
         };
-        let to = Destination {
-            base_url: &endpoint.base_url,
-            access: &endpoint.access,
-            key: endpoint.key.as_ref().map(|key| key.expose()),
-            headers: &endpoint.headers,
-            extra_body: &endpoint.extra_body,
-        };
-        let (url, own) = http_get(&with_query(&path, &self.query), &to);
+        let key = endpoint.valid_key().await.ok()?;
+        let (url, own) = http_get(&with_query(&path, &self.query), &endpoint.destination(key.as_ref()));
         let mut headers = forwarded_headers(&self.headers);
         headers.retain(|(name, _)| !own.iter().any(|(known, _)| known == name));
         headers.extend(own);

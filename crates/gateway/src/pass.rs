@@ -10,7 +10,7 @@ use crate::error_response::{ErrorKind, GatewayError, GatewayResponse};
 use crate::gateway::RequestContext;
 use crate::relay::{RelayFraming, relay};
 use crate::request_body::read_bytes;
-use crate::same_protocol::{forwarded_headers, reply_headers, with_query};
+use crate::same_protocol::{forwarded_headers, no_key, reply_headers, with_query};
 
 /// The ends of paths that are served elsewhere, and where.
 const SERVED: [(&str, &str); 6] = [
@@ -35,13 +35,8 @@ impl RequestContext {
         let target = self.config.target(&format!("{provider}/*"), &self.gateway.simulator).await?;
         let endpoint = &target.endpoint;
         let root = root_of(&endpoint.base_url).ok_or_else(|| GatewayError::bad_request("the provider has no URL"))?;
-        let to = Destination {
-            base_url: root,
-            access: &endpoint.access,
-            key: endpoint.key.as_ref().map(|key| key.expose()),
-            headers: &endpoint.headers,
-            extra_body: &endpoint.extra_body,
-        };
+        let key = endpoint.valid_key().await.map_err(|error| no_key(&target, &error))?;
+        let to = Destination { base_url: root, ..endpoint.destination(key.as_ref()) };
         let (url, own) = http_get(&with_query(rest, &self.query), &to);
         let mut headers = forwarded_headers(&self.headers);
         headers.retain(|(name, _)| !own.iter().any(|(known, _)| known == name));

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aside_core::block::Reply;
+use aside_core::dialect::PathVerb;
 use aside_core::event::{BlockOpening, Event, ProseKind, Sink};
 use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
-use aside_core::wire::{Decoder, Destination, Encoded, http_get, merge_body, request_path, with_model, with_turns_of};
-use aside_engine::ConnectionFailure;
+use aside_core::wire::{Decoder, Destination, Encoded, http_get, request_path, with_model, with_turns_of};
 use aside_engine::exchange::read_refusal;
-use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply};
+use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply, InvalidCall};
+use aside_engine::{ConnectionFailure, Secret};
 use aside_memory::ReplyDraft;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 
+use crate::config::Target;
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, response, set_header};
 use crate::gateway::now;
 use crate::generate::{Attempted, Call};
@@ -75,15 +77,16 @@ impl Call {
             Err(error) => return self.final_error(&GatewayError::bad_request(format!("the body is {error}")), receipt),
         };
         let body = match self.prepare(&named, &mut receipt) {
-            Prepared::Body(body) => merge_body(&Arc::new(body.into_owned()), &endpoint.extra_body),
+            Prepared::Body(body) => Arc::new(body.into_owned()),
             Prepared::Encode => return self.clone().translate(receipt).await,
             Prepared::Refuse(broken) => return self.refuse(&broken, receipt),
         };
-        let (url, headers) = self.destination();
-        let bytes = Bytes::copy_from_slice(body.as_bytes());
-        let request = ForwardedRequest { method: "POST", url: &url, headers: &headers, body: bytes };
         let sent = Instant::now();
-        match self.context.config.http.forward(request).await {
+        let replied = match self.forward_with_key(&body).await {
+            Ok(replied) => replied,
+            Err(error) => return self.error(&error, receipt),
+        };
+        match replied {
             Ok(reply) if reply.status() == 200 => {
                 receipt.upstream.push(attempt(Some(200), sent, None));
                 Attempted::Answered(self.clone().relay_reply(reply, receipt))
@@ -164,16 +167,32 @@ impl Call {
         Attempted::Answered(answer)
     }
 
-    /// The URL and the headers: the client's, with the provider's key.
-    fn destination(&self) -> (String, Vec<(String, String)>) {
+    /// Sends a body, once more with another key if the provider refuses one that can be renewed.
+    async fn forward_with_key(&self, body: &Arc<String>) -> Result<Result<HttpReply, CallError>, GatewayError> {
         let endpoint = &self.target.endpoint;
-        let to = Destination {
-            base_url: &endpoint.base_url,
-            access: &endpoint.access,
-            key: endpoint.key.as_ref().map(|key| key.expose()),
-            headers: &endpoint.headers,
-            extra_body: &endpoint.extra_body,
-        };
+        let key = endpoint.valid_key().await.map_err(|error| no_key(&self.target, &error))?;
+        let replied = self.forward(body, key.as_ref()).await;
+        if !replied.as_ref().is_ok_and(|reply| reply.status() == 401) {
+            return Ok(replied);
+        }
+        let renewed = endpoint.key_after_refusal(key.as_ref()).await.map_err(|error| no_key(&self.target, &error))?;
+        match renewed {
+            Some(key) => Ok(self.forward(body, Some(&key)).await),
+            None => Ok(replied),
+        }
+    }
+
+    async fn forward(&self, body: &Arc<String>, key: Option<&Secret>) -> Result<HttpReply, CallError> {
+        let to = self.target.endpoint.destination(key);
+        let (url, headers) = self.destination(&to);
+        let bytes = Bytes::copy_from_slice(to.finish_body(body).as_bytes());
+        let request = ForwardedRequest { method: "POST", url: &url, headers: &headers, body: bytes };
+        self.context.config.http.forward(request).await
+    }
+
+    /// The URL and the headers: the client's, with the provider's key.
+    fn destination(&self, to: &Destination<'_>) -> (String, Vec<(String, String)>) {
+        let endpoint = &self.target.endpoint;
         let path = match (self.protocol, self.delivery) {
             (Protocol::Gemini, ReplyDelivery::Whole | ReplyDelivery::AsAsked) => {
                 format!("/v1beta/models/{}:generateContent", endpoint.model)
@@ -183,8 +202,13 @@ impl Call {
             }
             (protocol, _) => request_path(protocol, &endpoint.model),
         };
+        let verb = match self.delivery {
+            ReplyDelivery::Streamed => PathVerb::Stream,
+            ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked => PathVerb::Whole,
+        };
+        let path = endpoint.access.request_path(&path, &endpoint.model, verb);
         let path = with_query(&path, &self.context.query);
-        let (url, own) = http_get(&path, &to);
+        let (url, own) = http_get(&path, to);
         let mut headers = forwarded_headers(&self.context.headers);
         for (name, value) in own {
             let is_default = endpoint.access.headers.contains_key(&name)
@@ -468,8 +492,17 @@ pub(crate) fn reply_headers(reply: &HttpReply) -> HeaderMap {
     headers
 }
 
+/// The provider's key could not be obtained again.
+pub(crate) fn no_key(target: &Target, error: &InvalidCall) -> GatewayError {
+    GatewayError::new(ErrorKind::NoProviderKey, target.redactor.clean(&error.to_string()).into_owned())
+}
+
 /// The path with the client's query, without its key.
 pub(crate) fn with_query(path: &str, query: &str) -> String {
     let kept: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("key=")).collect();
-    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+    if kept.is_empty() {
+        return path.to_owned();
+    }
+    let separator = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{separator}{}", kept.join("&"))
 }

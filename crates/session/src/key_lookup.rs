@@ -2,58 +2,114 @@
 //! with a command that prints it. Keys are never printed or written to a file.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use aside_engine::ApiKey;
 
 use crate::error::HintedError;
 use crate::keyring;
-use crate::providers::{KeySource, Provider, env_var};
+use crate::providers::{KeySource, Provider, ProviderEndpoint, env_var};
+
+/// A key, and the command that printed it.
+pub struct FoundKey {
+    key: String,
+    command: Option<KeyCommand>,
+}
+
+/// A command that prints a key.
+#[derive(Clone)]
+struct KeyCommand {
+    command: String,
+    /// The provider.
+    id: String,
+    ttl: Option<Duration>,
+}
+
+impl FoundKey {
+    fn fixed(key: &str) -> FoundKey {
+        FoundKey { key: key.trim().to_owned(), command: None }
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.key
+    }
+
+    /// Recognises the account. A token that expires is another one each time, so its command stands for it.
+    pub fn account(&self) -> String {
+        match &self.command {
+            Some(KeyCommand { command, ttl: Some(_), .. }) => fingerprint(command),
+            Some(_) | None => fingerprint(&self.key),
+        }
+    }
+
+    /// The key for requests, which runs its command again when needed.
+    pub fn into_api_key(self) -> ApiKey {
+        let FoundKey { key, command } = self;
+        let Some(command) = command else { return ApiKey::fixed(&key) };
+        let ttl = command.ttl;
+        let obtain = move || command.run(Stdio::piped()).map_err(|error| error.to_string());
+        ApiKey::renewable(&key, ttl, Box::new(obtain))
+    }
+}
 
 /// The provider's key; none if the provider takes none.
-pub fn find(provider: &Provider) -> Result<Option<String>, HintedError> {
+pub fn find(provider: &Provider) -> Result<Option<FoundKey>, HintedError> {
     let variable = provider.keys.iter().find_map(|source| match source {
         KeySource::Env(name) => env_var(name),
-        KeySource::Command(_) => None,
+        KeySource::Command { .. } => None,
     });
     if let Some(key) = variable {
-        return Ok(Some(key.trim().to_owned()));
+        return Ok(Some(FoundKey::fixed(&key)));
     }
     if !provider.keys.is_empty()
         && let Some(key) = keyring::find(&provider.id)
     {
-        return Ok(Some(key));
+        return Ok(Some(FoundKey::fixed(&key)));
     }
     for source in &provider.keys {
-        if let KeySource::Command(command) = source {
-            return Ok(Some(run_key_command(command, &provider.id)?.trim().to_owned()));
+        if let KeySource::Command { command, ttl } = source {
+            let command = KeyCommand { command: command.clone(), id: provider.id.clone(), ttl: *ttl };
+            let key = command.run(Stdio::inherit())?;
+            return Ok(Some(FoundKey { key: key.trim().to_owned(), command: Some(command) }));
         }
     }
     match provider.keys.first() {
         None => Ok(None),
         Some(KeySource::Env(name)) => Err(HintedError::new(format!("`{}` needs a key", provider.id))
             .hint(format!("export {name}=…, or aside key set {}", provider.id))),
-        Some(KeySource::Command(_)) => Err(HintedError::new(format!("`{}` needs a key", provider.id))),
+        Some(KeySource::Command { .. }) => Err(HintedError::new(format!("`{}` needs a key", provider.id))),
     }
 }
 
 /// Whether a key is available. Does not run `api_key_cmd`.
 pub fn has_key(provider: &Provider, env: &dyn Fn(&str) -> Option<String>) -> bool {
+    let is_complete = !matches!(provider.endpoint, ProviderEndpoint::Missing { .. });
     provider.keys.iter().any(|source| match source {
         KeySource::Env(name) => env(name).is_some(),
-        KeySource::Command(_) => true,
+        // A preset's command works once its account is set up, as the URL shows.
+        KeySource::Command { .. } => is_complete,
     }) || (!provider.keys.is_empty() && keyring::find(&provider.id).is_some())
 }
 
-fn run_key_command(command: &str, id: &str) -> Result<String, HintedError> {
-    let failed = |why: String| {
-        let what = format!("the api_key_cmd of `{id}` failed: {why}");
-        HintedError::new(what).hint("run it by hand; it prints the key and nothing else")
-    };
-    let output = Command::new("sh").arg("-c").arg(command).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(output.status.to_string()));
+impl KeyCommand {
+    fn run(&self, stderr: Stdio) -> Result<String, HintedError> {
+        let failed = |why: String| {
+            let what = format!("the api_key_cmd of `{}` failed: {why}", self.id);
+            HintedError::new(what).hint("run it by hand; it prints the key and nothing else")
+        };
+        let output = Command::new("sh").arg("-c").arg(&self.command).stdin(Stdio::null()).stderr(stderr).output();
+        let output = output.map_err(|error| failed(error.to_string()))?;
+        if !output.status.success() {
+            let words = String::from_utf8_lossy(&output.stderr);
+            let last = words.lines().rev().find(|line| !line.trim().is_empty());
+            return Err(failed(match last {
+                Some(line) => format!("{}: {}", output.status, line.trim()),
+                None => output.status.to_string(),
+            }));
+        }
+        let key = String::from_utf8(output.stdout).map_err(|_| failed("it did not print text".to_owned()))?;
+        if key.trim().is_empty() { Err(failed("it printed nothing".to_owned())) } else { Ok(key) }
     }
-    let key = String::from_utf8(output.stdout).map_err(|_| failed("it did not print text".to_owned()))?;
-    if key.trim().is_empty() { Err(failed("it printed nothing".to_owned())) } else { Ok(key) }
 }
 
 /// A short hash to recognise a key without revealing it. FNV-1a, because it must

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::Map;
 
 use crate::error::HintedError;
-use crate::key_lookup;
+use crate::key_lookup::{self, FoundKey};
 use crate::model_facts::{ModelFacts, Sourced};
 use crate::providers::{Provider, ProviderEndpoint, Providers};
 
@@ -212,7 +212,7 @@ async fn ask_provider(provider: &Provider) -> Result<Vec<ListedModel>, HintedErr
     let to = Destination {
         base_url,
         access: &provider.access,
-        key: key.as_deref(),
+        key: key.as_ref().map(FoundKey::expose),
         headers: &provider.headers,
         extra_body: &Map::new(),
     };

@@ -1,18 +1,33 @@
 //! Parses and checks `[providers.NAME]` of config.toml: the user's own providers
 //! and changes to built-in ones.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use aside_core::model_table::Price;
 use aside_core::protocol::Protocol;
 use serde_json::{Map, Value as Json};
 use toml_edit::{Item, Table, TableLike, Value};
 
 use crate::error::HintedError;
+use crate::serve_table::parse_time;
 use crate::settings_file::SettingsFile;
 
 /// The provider id of the built-in simulator. It is reserved.
 pub const SIMULATOR: &str = "sim";
 
-const PROVIDER_KEYS: [&str; 7] = ["protocol", "base_url", "dialect", "api_key_env", "api_key_cmd", "headers", "models"];
+const PROVIDER_KEYS: [&str; 10] = [
+    "protocol",
+    "base_url",
+    "path",
+    "vars",
+    "dialect",
+    "api_key_env",
+    "api_key_cmd",
+    "api_key_ttl",
+    "headers",
+    "models",
+];
 
 const MODEL_KEYS: [&str; 5] = ["dialect", "extra_body", "headers", "context_limit", "price"];
 
@@ -26,9 +41,15 @@ pub struct ProviderTable {
     pub location: String,
     pub protocol: Option<Protocol>,
     pub base_url: Option<String>,
+    /// The path after the base URL, with `{model}`, `{verb}` and the names of `vars`.
+    pub path: Option<String>,
+    /// What stands for the names in braces in the URL and the path.
+    pub vars: BTreeMap<String, String>,
     pub dialect: Option<String>,
     pub api_key_env: Option<String>,
     pub api_key_cmd: Option<String>,
+    /// How long a key that the command printed is valid.
+    pub api_key_ttl: Option<Duration>,
     pub headers: Vec<(String, String)>,
     /// The first whose pattern matches the model applies.
     pub models: Vec<ModelTable>,
@@ -69,12 +90,53 @@ fn provider(name: &str, reader: &TableReader<'_>) -> Result<ProviderTable, Hinte
         location: reader.location(),
         protocol: protocol.transpose().map_err(|problem| reader.error_at("protocol", &problem))?,
         base_url: reader.url("base_url")?,
+        path: path(reader)?,
+        vars: vars(reader)?,
         dialect: reader.string("dialect")?,
         api_key_env: reader.string("api_key_env")?,
         api_key_cmd: reader.string("api_key_cmd")?,
+        api_key_ttl: ttl(reader)?,
         headers: reader.headers()?,
         models: models?,
     })
+}
+
+fn path(reader: &TableReader<'_>) -> Result<Option<String>, HintedError> {
+    let Some(path) = reader.string("path")? else { return Ok(None) };
+    let is_path = path.starts_with('/') && !path.contains(|one: char| one.is_whitespace() || one.is_control());
+    match is_path && path.matches('{').count() == path.matches('}').count() {
+        true => Ok(Some(path)),
+        false => Err(reader
+            .error_at("path", &format!("`{path}` is not a path"))
+            .hint("such as \"/v1/projects/{project}/models/{model}:{verb}\", with the value of {project} in vars")),
+    }
+}
+
+fn vars(reader: &TableReader<'_>) -> Result<BTreeMap<String, String>, HintedError> {
+    let Some(subtable) = reader.subtable("vars")? else { return Ok(BTreeMap::new()) };
+    let mut vars = BTreeMap::new();
+    for (name, _) in subtable.table.iter() {
+        // A value is a part of a URL: it may not begin another one.
+        let is_part = |value: &String| {
+            value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)) && value != ".."
+        };
+        if matches!(name, "model" | "verb") {
+            return Err(subtable.error_at(name, "this name is filled in for each request"));
+        }
+        match subtable.string(name)?.filter(is_part) {
+            Some(value) => drop(vars.insert(name.to_owned(), value)),
+            None => return Err(subtable.error_at(name, "expected letters, digits, `-`, `.`, `_` or `~`")),
+        }
+    }
+    Ok(vars)
+}
+
+fn ttl(reader: &TableReader<'_>) -> Result<Option<Duration>, HintedError> {
+    let Some(text) = reader.string("api_key_ttl")? else { return Ok(None) };
+    match parse_time(&text).filter(|ttl| !ttl.is_zero()) {
+        Some(ttl) => Ok(Some(ttl)),
+        None => Err(reader.error_at("api_key_ttl", &format!("`{text}` is not a time")).hint("such as \"50m\"")),
+    }
 }
 
 fn model(pattern: &str, reader: &TableReader<'_>) -> Result<ModelTable, HintedError> {

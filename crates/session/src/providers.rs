@@ -1,6 +1,9 @@
 //! Resolves `PROVIDER/MODEL`: built-in presets, the user's changes to them, and
 //! the user's own providers.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use aside_core::block::Origin;
 use aside_core::dialect::{Access, Dialect, Dialects, matches_pattern};
 use aside_core::rules::dialect_defaults;
@@ -11,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::error::HintedError;
 use crate::model_facts::{ModelFacts, Prices};
 use crate::provider_tables::{ModelTable, ProviderTable, SIMULATOR};
+use crate::serve_table::parse_time;
 
 /// A provider with one of its models.
 #[derive(Debug, Clone)]
@@ -44,8 +48,8 @@ pub enum ProviderEndpoint {
 pub enum KeySource {
     /// An environment variable.
     Env(String),
-    /// A command that prints the key.
-    Command(String),
+    /// A command that prints the key, and how long that is valid.
+    Command { command: String, ttl: Option<Duration> },
 }
 
 impl Provider {
@@ -156,7 +160,9 @@ impl Providers<'_> {
         };
         // The simulator's models have their dialect's window, and no price.
         let facts = ModelFacts::gather(self.dialects, &dialect, model, &ModelTable::default(), Prices::Unknown);
-        Ok(Provider { endpoint: ProviderEndpoint::BuiltInSimulator, facts, ..with_dialect(SIMULATOR, model, dialect) })
+        let access = dialect.access.clone().at_the_protocols_path();
+        let endpoint = ProviderEndpoint::BuiltInSimulator;
+        Ok(Provider { endpoint, access, facts, ..with_dialect(SIMULATOR, model, dialect) })
     }
 
     fn resolve_preset(
@@ -172,10 +178,13 @@ impl Providers<'_> {
             .filter(|dialect_override| dialect_override.protocol != preset.protocol)
             .unwrap_or(&preset);
         let dialect = dialect_override.clone().unwrap_or_else(|| preset.clone());
+        let address = Address { id, base_url: home.base_url.as_deref(), path: None, vars: &BTreeMap::new() };
+        let (endpoint, access) = self.endpoint(&address, home, home.access.clone());
+        let env = home.api_key_env.iter().cloned().map(KeySource::Env);
         Ok(Provider {
-            endpoint: self.endpoint(id, home.base_url.as_deref(), home),
-            access: home.access.clone(),
-            keys: home.api_key_env.iter().cloned().map(KeySource::Env).collect(),
+            endpoint,
+            access,
+            keys: env.chain(preset_command(home)).collect(),
             facts: ModelFacts::gather(self.dialects, &dialect, model, &ModelTable::default(), Prices::Apply),
             ..with_dialect(id, model, dialect)
         })
@@ -217,10 +226,15 @@ impl Providers<'_> {
         let inherits = preset.is_some() || table.base_url.is_none();
         let known_key = template.filter(|_| inherits).and_then(|dialect| dialect.api_key_env.clone());
         let env = table.api_key_env.clone().or(known_key).map(KeySource::Env);
-        let command = table.api_key_cmd.clone().map(KeySource::Command);
+        let command = match &table.api_key_cmd {
+            Some(command) => Some(KeySource::Command { command: command.clone(), ttl: table.api_key_ttl }),
+            None => template.filter(|_| inherits).and_then(preset_command),
+        };
         let by_url = base_url.and_then(|url| self.dialects.by_url(dialect.protocol, url));
         let home = preset.filter(|preset| preset.protocol == dialect.protocol).or(by_url).unwrap_or(&dialect);
-        let access = home.access.clone();
+        let vars = &table.vars;
+        let address = Address { id: &table.name, base_url, path: table.path.as_deref(), vars };
+        let (endpoint, access) = self.endpoint(&address, template.unwrap_or(&dialect), home.access.clone());
         // A price belongs to a provider, not to a dialect that others speak too.
         let is_its_own = preset.is_some() || by_url.is_some_and(|known| known.table_id() == dialect.table_id());
         let prices = if is_its_own { Prices::Apply } else { Prices::Unknown };
@@ -229,7 +243,7 @@ impl Providers<'_> {
         headers.retain(|(name, _)| !models.headers.iter().any(|(other, _)| other == name));
         headers.extend(models.headers);
         Ok(Provider {
-            endpoint: self.endpoint(&table.name, base_url, template.unwrap_or(&dialect)),
+            endpoint,
             access,
             keys: env.into_iter().chain(command).collect(),
             headers,
@@ -268,25 +282,63 @@ impl Providers<'_> {
         known.or_else(stranger).ok_or_else(|| HintedError::new(format!("no dialect speaks {protocol}")))
     }
 
-    fn endpoint(&self, id: &str, base_url: Option<&str>, dialect: &Dialect) -> ProviderEndpoint {
+    /// The base URL and the access of a provider, with the variables of its URL and path filled in.
+    fn endpoint(&self, address: &Address<'_>, dialect: &Dialect, mut access: Access) -> (ProviderEndpoint, Access) {
+        let Address { id, base_url, path, vars } = address;
         let in_config = format!("[providers.{id}] base_url = \"https://…\" in config.toml");
         let Some(url) = base_url else {
             let what = format!("`{id}` has no base URL of its own");
-            return ProviderEndpoint::Missing { what, remedy: format!("give it one: {in_config}") };
+            return (ProviderEndpoint::Missing { what, remedy: format!("give it one: {in_config}") }, access);
         };
-        let url = url.trim_end_matches('/');
-        if !url.contains("{region}") {
-            return ProviderEndpoint::At(url.to_owned());
-        }
-        match dialect.access.region_env.iter().find_map(|name| (self.env)(name)) {
-            Some(region) => ProviderEndpoint::At(url.replace("{region}", region.trim())),
-            None => {
-                let names = dialect.access.region_env.join(" or ");
-                let what = format!("`{id}` needs a region");
-                ProviderEndpoint::Missing { what, remedy: format!("set {names}, or give it a URL: {in_config}") }
+        let value_of = |name: &str| {
+            let variables = dialect.access.vars_env.get(name).into_iter().flatten();
+            let from_env = || variables.clone().find_map(|variable| (self.env)(variable));
+            vars.get(name).cloned().or_else(from_env).map(|value| value.trim().to_owned())
+        };
+        let template = path.map(str::to_owned).or(access.path.take());
+        let fill = |text: &str| -> Result<String, String> {
+            let mut filled = text.to_owned();
+            for name in Access::variables(text) {
+                let value = value_of(name).ok_or_else(|| name.to_owned())?;
+                filled = filled.replace(&format!("{{{name}}}"), &value);
+            }
+            Ok(filled)
+        };
+        // A URL of the user's own is taken as it is.
+        let is_preset_url = dialect.base_url.as_deref() == Some(*url);
+        let region = value_of("region").filter(|_| is_preset_url);
+        let url = region.and_then(|region| access.region_urls.get(&region)).map_or(*url, String::as_str);
+        match (fill(url.trim_end_matches('/')), template.as_deref().map(fill).transpose()) {
+            (Ok(url), Ok(path)) => {
+                access.path = path;
+                (ProviderEndpoint::At(url), access)
+            }
+            (Err(name), _) | (_, Err(name)) => {
+                let in_vars = format!("[providers.{id}.vars] {name} = \"…\" in config.toml");
+                let remedy = match dialect.access.vars_env.get(&name) {
+                    Some(variables) => format!("set {}, or {in_vars}", variables.join(" or ")),
+                    None => format!("give it one: {in_vars}"),
+                };
+                (ProviderEndpoint::Missing { what: format!("`{id}` needs a {name}"), remedy }, access)
             }
         }
     }
+}
+
+/// Where the config and the preset say that a provider is.
+struct Address<'a> {
+    id: &'a str,
+    base_url: Option<&'a str>,
+    /// The user's own path.
+    path: Option<&'a str>,
+    vars: &'a BTreeMap<String, String>,
+}
+
+/// The command of a preset that prints its key.
+fn preset_command(preset: &Dialect) -> Option<KeySource> {
+    let Access { api_key_cmd, api_key_ttl, .. } = &preset.access;
+    let ttl = api_key_ttl.as_deref().and_then(parse_time);
+    api_key_cmd.clone().map(|command| KeySource::Command { command, ttl })
 }
 
 fn with_dialect(id: &str, model: &str, dialect: Dialect) -> Provider {

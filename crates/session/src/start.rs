@@ -18,13 +18,14 @@ use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{
     ChangeObserver, FileRestorer, PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir,
 };
-use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Timeouts, Vocabularies, prompt};
+use aside_engine::{Endpoint, Http, Redactor, Session, Timeouts, Vocabularies, prompt};
 use aside_front::Attachment;
 use aside_sim::{RunningSimulator, ScriptOptions, Service, Simulator};
 use aside_store::SessionId;
 
 use crate::error::{self, HintedError};
 use crate::file_changes::ChangeRecorder;
+use crate::key_lookup::FoundKey;
 use crate::log::{self, LogLevel};
 use crate::mcp_tables::McpTable;
 use crate::model_choice::{self, NamedModels};
@@ -172,7 +173,7 @@ impl ActiveSession {
         let (full_name, price) = (provider.full_name(), provider.facts.price.clone().map(|price| price.value));
         let efforts = efforts(&provider);
         let endpoint = endpoint(provider, self.simulator.as_ref())?;
-        self.session.redactor = self.session.redactor.with(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
+        self.session.redactor = self.session.redactor.with_key(endpoint.key.as_ref());
         error::redact(&self.session.redactor);
         self.session.endpoint = endpoint;
         self.session.price = price;
@@ -265,7 +266,7 @@ pub async fn start_session(
     let price = provider.facts.price.clone().map(|price| price.value);
     let efforts = efforts(&provider);
     let endpoint = endpoint(provider, simulator.as_ref())?;
-    let redactor = Redactor::new(secrets(&keys, &loaded, &endpoint));
+    let redactor = Redactor::new(secrets(&keys, &loaded, &endpoint)).with_key(endpoint.key.as_ref());
     error::redact(&redactor);
     let http = Http::new(Timeouts::of(&settings));
     let mut session = Session::new(Arc::clone(&dialects), endpoint, settings, http);
@@ -341,14 +342,13 @@ fn efforts(provider: &Provider) -> Vec<String> {
     provider.facts.efforts.as_ref().map(|efforts| efforts.value.clone()).unwrap_or_default()
 }
 
-/// All known keys, to be redacted wherever they appear.
+/// All known keys except the endpoint's own, to be redacted wherever they appear.
 pub fn secrets(variables: &[String], loaded: &LoadedSettings, endpoint: &Endpoint) -> Vec<String> {
     let is_secret = |name: &str| {
         let name = name.to_ascii_lowercase();
         ["key", "token", "secret", "password", "authorization", "cookie"].iter().any(|word| name.contains(word))
     };
     let mut secrets: Vec<String> = variables.iter().filter_map(|name| env_var(name)).collect();
-    secrets.extend(endpoint.key.as_ref().map(|key| key.expose().to_owned()));
     let servers = loaded.mcp.iter().flat_map(McpTable::values);
     let named = endpoint.headers.iter().chain(servers).filter(|(name, _)| is_secret(name));
     secrets.extend(named.flat_map(|(_, value)| secrets_in_value(value)));
@@ -376,8 +376,8 @@ pub fn endpoint(provider: Provider, simulator: Option<&RunningSimulator>) -> Res
         (ProviderEndpoint::Missing { what, remedy }, _) => return Err(HintedError::new(what).hint(remedy)),
     };
     let Provider { id, dialect, model, access, headers, extra_body, .. } = provider;
-    let account = key.as_deref().map(key_lookup::fingerprint);
-    let key = key.map(Secret::new);
+    let account = key.as_ref().map(FoundKey::account);
+    let key = key.map(FoundKey::into_api_key);
     Ok(Endpoint { provider: id, dialect, model, base_url, origin_url, access, key, headers, extra_body, account })
 }
 

@@ -34,11 +34,13 @@ mod permission_questions;
 #[cfg(target_os = "linux")]
 mod plain;
 mod profile;
+mod prompt_caching;
 #[cfg(target_os = "linux")]
 mod protected_paths;
 mod providers;
 #[cfg(target_os = "linux")]
 mod pty;
+mod recording_server;
 mod sandbox;
 mod serve;
 mod sessions;
@@ -50,6 +52,7 @@ mod support;
 mod terminal;
 #[cfg(unix)]
 mod unwritable_data_folder;
+mod vertex;
 #[cfg(unix)]
 mod web;
 #[cfg(target_os = "linux")]

@@ -187,7 +187,7 @@ fn missing_values_are_reported_only_where_they_are_needed() {
 fn an_error_in_a_table_names_file_line_and_key_and_lists_the_valid_values() {
     #[rustfmt::skip]
     let cases = [
-        ("unknown key",     "[providers.a]\nprotocol = \"openai-chat\"\nbase = \"x\"\n",                ":3: providers.a.base: unknown key",                 "protocol, base_url, dialect, api_key_env, api_key_cmd, headers, models"),
+        ("unknown key",     "[providers.a]\nprotocol = \"openai-chat\"\nbase = \"x\"\n",                ":3: providers.a.base: unknown key",                 "protocol, base_url, path, vars, dialect, api_key_env, api_key_cmd, api_key_ttl, headers, models"),
         ("a key",           "[providers.a]\napi_key = \"sk-1\"\n",                                      ":2: providers.a.api_key: unknown key",              "api_key_env"),
         ("no table",        "[providers]\na = 1\n",                                                     ":2: providers.a: expected a table",                 ""),
         ("no table at all", "providers = 1\n",                                                          ":1: providers: expected a table",                   ""),

@@ -46,6 +46,20 @@ choices!(
     }
 );
 
+choices!(
+    /// Whether a model thinks in a request with tools.
+    #[derive(Default)]
+    ThinkingWithTools {
+        /// It does.
+        #[default]
+        Ok = "ok",
+        /// Only with thinking switched off, by an explicit switch.
+        WithOff = "with_off",
+        /// This API takes no tools; the provider's Responses API does.
+        ResponsesOnly = "responses_only",
+    }
+);
+
 /// Whether a limit was written for a model or for all models of a dialect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LimitLevel {
@@ -101,6 +115,8 @@ pub struct AskRules {
     pub forbid_when_on: Vec<String>,
     /// A tool may be forced while thinking is on.
     pub forced_tools_ok: bool,
+    /// Whether the model thinks in a request with tools.
+    pub tools: ThinkingWithTools,
     /// A message with the role `system` may stand among the others, where the
     /// protocol has a separate place for the system prompt.
     pub inline_system: bool,
@@ -173,6 +189,7 @@ table!(Ask {
     forbid: Vec<String>,
     forbid_when_on: Vec<String>,
     forced_tools_ok: bool,
+    tools: ThinkingWithTools,
     inline_system: bool,
     context_limit: u64,
     tokenizer: Tokenizer,
@@ -217,6 +234,7 @@ impl Ask {
             forbid: self.forbid.unwrap_or_default(),
             forbid_when_on: self.forbid_when_on.unwrap_or_default(),
             forced_tools_ok: self.forced_tools_ok.unwrap_or(true),
+            tools: self.tools.unwrap_or_default(),
             inline_system: self.inline_system.unwrap_or(true),
             max_tokens: MaxTokensRules {
                 path: self.max_tokens.path.unwrap_or_default(),

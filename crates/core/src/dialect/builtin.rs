@@ -35,6 +35,6 @@ pub(super) const FILES: &[DialectSource<'static>] = files! {
     "mistral" "nebius" "novita" "nvidia" "ollama" "ollama-anthropic" "ollama-cloud" "ollama-openai"
     "ollama-responses" "openai" "openai-chat" "opencode-zen" "openrouter" "openrouter-responses" "perplexity" "poe"
     "qianfan" "qwen" "qwen-anthropic" "qwen-plan" "qwen-responses" "sglang" "sglang-anthropic" "sglang-responses"
-    "siliconflow" "snowflake" "stepfun" "tencent" "together" "venice" "vercel" "vllm" "vllm-anthropic"
-    "vllm-responses" "xai" "xai-responses" "xiaomi" "zai" "zai-anthropic" "zai-coding"
+    "siliconflow" "snowflake" "stepfun" "tencent" "together" "venice" "vercel" "vertex" "vertex-anthropic" "vllm"
+    "vllm-anthropic" "vllm-responses" "xai" "xai-responses" "xiaomi" "zai" "zai-anthropic" "zai-coding"
 };

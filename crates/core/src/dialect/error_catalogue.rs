@@ -101,6 +101,9 @@ choices!(
         BudgetLimit = "budget_limit",
         /// A tool is forced while thinking is on.
         ForcedTool = "forced_tool",
+        /// Tools in a request to a model that thinks, where it has only one of
+        /// them.
+        ToolsWithThinking = "tools_with_thinking",
         /// A message with empty content.
         EmptyContent = "empty_content",
         /// An id that is longer than the provider accepts.
@@ -144,6 +147,7 @@ impl Fault {
             Fault::BudgetRange => &[Fault::BudgetRange],
             Fault::BudgetLimit => &[Fault::BudgetLimit],
             Fault::ForcedTool => &[Fault::ForcedTool],
+            Fault::ToolsWithThinking => &[Fault::ToolsWithThinking],
             Fault::EmptyContent => &[Fault::EmptyContent],
             Fault::LongId => &[Fault::LongId],
             Fault::Parameter => &[Fault::Parameter],
@@ -242,6 +246,14 @@ choices!(
         FillLoop = "fill_loop",
         /// Add the field to every message with tool calls.
         FillCalls = "fill_calls",
+        /// Put a space into the field where it is empty.
+        FillSpace = "fill_space",
+        /// Write seals in the standard alphabet of base64.
+        StandardBase64 = "standard_base64",
+        /// Leave out thinking that has only a seal and no text.
+        DropHidden = "drop_hidden",
+        /// Leave out thinking without a seal.
+        DropUnsealed = "drop_unsealed",
         /// Put the documented dummy on tool calls without a seal.
         DummySignature = "dummy_signature",
         /// Put the documented dummy in place of every seal.

@@ -66,7 +66,14 @@ struct DialectTable {
     api_key_env: Option<String>,
     auth: Option<Auth>,
     headers: Option<BTreeMap<String, String>>,
-    region_env: Option<Vec<String>>,
+    path: Option<String>,
+    verbs: Option<BTreeMap<String, String>>,
+    vars_env: Option<BTreeMap<String, Vec<String>>>,
+    region_urls: Option<BTreeMap<String, String>>,
+    body: Option<BTreeMap<String, String>>,
+    no_model_in_body: Option<bool>,
+    api_key_cmd: Option<String>,
+    api_key_ttl: Option<String>,
     default_model: Option<String>,
     order: Option<u32>,
     #[serde(default)]
@@ -145,8 +152,22 @@ impl From<DialectTable> for DialectFile {
     fn from(table: DialectTable) -> DialectFile {
         let DialectTable { id, protocol, base_url, api_key_env, generic, unknown, makes, hosts, errors, model, .. } =
             table;
-        let DialectTable { auth, headers, region_env, default_model, order, models_of, like, .. } = table;
-        let access = AccessTable::new(auth, headers, region_env, default_model, order);
+        let DialectTable { auth, headers, path, verbs, vars_env, region_urls, body, no_model_in_body, .. } = table;
+        let DialectTable { api_key_cmd, api_key_ttl, default_model, order, models_of, like, .. } = table;
+        let access = AccessTable {
+            auth,
+            headers,
+            path,
+            verbs,
+            vars_env,
+            region_urls,
+            body,
+            no_model_in_body,
+            api_key_cmd,
+            api_key_ttl,
+            default_model,
+            order,
+        };
         let DialectTable { read, echo, bind, ask, usage, finish, .. } = table;
         let rules = RuleTables { read, echo, bind, ask, usage, finish, errors };
         let models = model.into_iter().flat_map(ModelTable::into_rules).collect();

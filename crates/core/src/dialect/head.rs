@@ -7,11 +7,11 @@ use super::access::{AccessTable, Auth};
 use super::file::DialectFile;
 
 /// The head of a file, without its errors. None if it is not in the usual form: keys with strings without escapes,
-/// numbers, flags, lists of strings and inline tables of strings.
+/// numbers, flags, lists of strings and inline tables of strings or lists.
 pub(super) fn read(head: &str) -> Option<DialectFile> {
     let mut cursor = Cursor(head);
     let mut file = DialectFile::default();
-    let (mut auth, mut headers, mut region_env, mut default_model, mut order) = (None, None, None, None, None);
+    let mut access = AccessTable::default();
     while let Some(key) = cursor.key()? {
         match (key, cursor.value()?) {
             ("id", HeadValue::Text(id)) => file.id = id.to_owned(),
@@ -20,29 +20,40 @@ pub(super) fn read(head: &str) -> Option<DialectFile> {
             ("api_key_env", HeadValue::Text(name)) => file.api_key_env = Some(name.to_owned()),
             ("models_of", HeadValue::Text(id)) => file.models_of = Some(id.to_owned()),
             ("like", HeadValue::Text(id)) => file.like = Some(id.to_owned()),
-            ("default_model", HeadValue::Text(model)) => default_model = Some(model.to_owned()),
-            ("auth", HeadValue::Text(word)) => auth = Some(Auth::from_word(word)?),
-            ("order", HeadValue::Number(number)) => order = Some(number),
+            ("default_model", HeadValue::Text(model)) => access.default_model = Some(model.to_owned()),
+            ("auth", HeadValue::Text(word)) => access.auth = Some(Auth::from_word(word)?),
+            ("order", HeadValue::Number(number)) => access.order = Some(number),
             ("generic", HeadValue::Flag(flag)) => file.generic = flag,
             ("unknown", HeadValue::Flag(flag)) => file.unknown = flag,
             ("makes", HeadValue::List(patterns)) => file.makes = owned(&patterns),
             ("hosts", HeadValue::List(patterns)) => file.hosts = owned(&patterns),
-            ("region_env", HeadValue::List(names)) => region_env = Some(owned(&names)),
-            ("headers", HeadValue::Table(pairs)) => {
-                let pairs = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-                headers = Some(pairs.collect::<BTreeMap<String, String>>());
+            ("path", HeadValue::Text(path)) => access.path = Some(path.to_owned()),
+            ("api_key_cmd", HeadValue::Text(command)) => access.api_key_cmd = Some(command.to_owned()),
+            ("api_key_ttl", HeadValue::Text(ttl)) => access.api_key_ttl = Some(ttl.to_owned()),
+            ("no_model_in_body", HeadValue::Flag(flag)) => access.no_model_in_body = Some(flag),
+            ("headers", HeadValue::Table(pairs)) => access.headers = Some(texts(pairs)),
+            ("verbs", HeadValue::Table(pairs)) => access.verbs = Some(texts(pairs)),
+            ("region_urls", HeadValue::Table(pairs)) => access.region_urls = Some(texts(pairs)),
+            ("body", HeadValue::Table(pairs)) => access.body = Some(texts(pairs)),
+            ("vars_env", HeadValue::Lists(pairs)) => {
+                let lists = pairs.into_iter().map(|(name, words)| (name.to_owned(), owned(&words)));
+                access.vars_env = Some(lists.collect());
             }
             // Part of the rules, which are parsed when they are first used.
             ("errors", HeadValue::List(_)) => (),
             _ => return None,
         }
     }
-    file.access = AccessTable::new(auth, headers, region_env, default_model, order);
+    file.access = access;
     (!file.id.is_empty()).then_some(file)
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn texts(pairs: Vec<(&str, &str)>) -> BTreeMap<String, String> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 enum HeadValue<'a> {
@@ -51,6 +62,7 @@ enum HeadValue<'a> {
     Flag(bool),
     List(Vec<&'a str>),
     Table(Vec<(&'a str, &'a str)>),
+    Lists(Vec<(&'a str, Vec<&'a str>)>),
 }
 
 /// What is left of the head.
@@ -102,7 +114,13 @@ impl<'a> Cursor<'a> {
         match self.0.chars().next()? {
             '"' => self.string().map(HeadValue::Text),
             '[' => self.list().map(HeadValue::List),
-            '{' => self.table().map(HeadValue::Table),
+            '{' => {
+                let start = self.0;
+                self.table(Cursor::string).map(HeadValue::Table).or_else(|| {
+                    self.0 = start;
+                    self.table(Cursor::list).map(HeadValue::Lists)
+                })
+            }
             _ => match self.word()? {
                 "true" => Some(HeadValue::Flag(true)),
                 "false" => Some(HeadValue::Flag(false)),
@@ -125,7 +143,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn table(&mut self) -> Option<Vec<(&'a str, &'a str)>> {
+    fn table<T>(&mut self, value: impl Fn(&mut Cursor<'a>) -> Option<T>) -> Option<Vec<(&'a str, T)>> {
         self.take('{')?;
         let mut pairs = Vec::new();
         loop {
@@ -133,7 +151,7 @@ impl<'a> Cursor<'a> {
                 return Some(pairs);
             }
             let key = self.key()??;
-            pairs.push((key, self.string()?));
+            pairs.push((key, value(self)?));
             if self.take(',').is_none() {
                 return self.take('}').map(|()| pairs);
             }

@@ -28,10 +28,10 @@ use std::collections::BTreeMap;
 use crate::model_table::{FoundModel, ModelTables, TableOrigin};
 use crate::protocol::Protocol;
 use crate::tags::TagRules;
-pub use access::{Access, Auth};
+pub use access::{Access, Auth, PathVerb};
 pub use ask::{
     AskDefault, AskRules, BudgetRules, CacheRules, EFFORT_LEVELS, EffortRules, LimitLevel, MaxTokensRules, Off,
-    Tokenizer,
+    ThinkingWithTools, Tokenizer,
 };
 pub use echo::{
     BindModel, BindRules, CallIdShape, Carrier, Dedupe, Duty, EchoField, EchoRules, EmptyContent, FillEmpty, Foreign,

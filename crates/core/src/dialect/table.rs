@@ -5,14 +5,14 @@
 /// table over it. Nested tables follow the `;`.
 macro_rules! table {
     ($(#[$meta:meta])* $name:ident {
-        $($(#[$field_meta:meta])* $key:ident: $kind:ty),* $(,)?
+        $($(#[$field_meta:meta])* $visible:vis $key:ident: $kind:ty),* $(,)?
         $(; $($inner:ident: $inner_kind:ty),* $(,)?)?
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Default, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct $name {
-            $($(#[$field_meta])* $key: Option<$kind>,)*
+            $($(#[$field_meta])* $visible $key: Option<$kind>,)*
             $($(#[serde(default)] $inner: $inner_kind,)*)?
         }
 

@@ -12,7 +12,7 @@ use super::EgressReason;
 use super::block_carrier::{block_carrier, field_name};
 use super::left_out::{LeftOut, LeftOutReason, lost_media, lost_member, no_place, unread_members};
 use super::request_preferences::{FillerScope, OmittedThinking, RequestPreferences};
-use crate::block::{Block, Origin, Thinking, Unmodelled};
+use crate::block::{Block, Origin, Thinking, ThinkingContent, Unmodelled};
 use crate::dialect::{BindModel, Carrier, Dedupe, Duty, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{TurnStatus, Turns};
 use crate::json_text::{Raw, member, text_member};
@@ -425,7 +425,7 @@ impl EgressContext<'_> {
         if let Some(maker) = self.foreign_origin(message, sealed || self.target.is_unknown) {
             return (EgressAction::Dropped, EgressReason::Foreign { maker: maker.into_owned() });
         }
-        if self.is_omitted(sealed) {
+        if self.is_omitted(thinking, sealed) {
             return (EgressAction::Dropped, EgressReason::Refused);
         }
         if message.interrupted && !sealed && rules.need_opaque {
@@ -461,8 +461,13 @@ impl EgressContext<'_> {
     }
 
     /// Whether it is omitted because this provider refused it before.
-    fn is_omitted(&self, sealed: bool) -> bool {
-        match self.preferences.repair_effect.omitted {
+    fn is_omitted(&self, thinking: &Thinking, sealed: bool) -> bool {
+        let effect = &self.preferences.repair_effect;
+        let is_hidden = matches!(thinking.content, ThinkingContent::Hidden { .. });
+        if (effect.omits_hidden && is_hidden) || (effect.omits_unsealed && !sealed) {
+            return true;
+        }
+        match effect.omitted {
             // The origin is checked elsewhere.
             OmittedThinking::Nothing | OmittedThinking::InexactOrigin => false,
             OmittedThinking::Past => self.status == TurnStatus::Past,

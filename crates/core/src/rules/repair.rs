@@ -9,7 +9,7 @@ mod mentions;
 mod named_key;
 mod parameters;
 
-use super::request_preferences::{BodyEdit, DummySeals, FillerScope, OmittedThinking};
+use super::request_preferences::{BodyEdit, DummySeals, FillerScope, OmittedThinking, SetWhen};
 use super::{RefusedRequest, RequestPreferences};
 use crate::dialect::{
     Carrier, Dedupe, Dialects, Duty, EmptyContent, ErrorRow, FillEmpty, Foreign, Ids, Off, Patch, Repair, RequestPart,
@@ -36,13 +36,22 @@ pub(super) struct Diagnosis {
 /// comes first; below it, a message that names one of our keys is enough.
 pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
     let message = match &error.code {
-        Some(code) => format!("{} {code}", error.message),
-        None => error.message.clone(),
+        Some(code) => format!("{} {code}", error.all_words()),
+        None => error.all_words().to_owned(),
     };
-    if let Some(row) =
-        matching_row(dialects.catalogue(), error.status, &message, |row| row.when.is_none_or(|part| refused.has(part)))
-    {
+    let applies = |row: &ErrorRow| match row.when {
+        None => true,
+        // Many things have a list of values. Levels are in the list of levels.
+        Some(RequestPart::Effort) if row.repair == Repair::NearestEffort => {
+            refused.has(RequestPart::Effort) && !applied::levels_in(&message).is_empty()
+        }
+        Some(part) => refused.has(part),
+    };
+    if let Some(row) = matching_row(dialects.catalogue(), error.status, &message, applies) {
         let mut ladder = AppliedRepair::ladder(row, &message);
+        if row.repair == Repair::OffForTurn {
+            ladder.splice(0..0, named_key::missing_value(error.all_words(), refused));
+        }
         // A level or a switch that turns thinking off is left out before another
         // one is tried.
         if refused.has(RequestPart::Off)
@@ -50,13 +59,13 @@ pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &Ref
         {
             ladder.insert(0, Repair::OmitOff.into());
         }
-        ladder.splice(0..0, named_key::demanded_value(&error.message, refused));
+        ladder.splice(0..0, named_key::demanded_value(error.all_words(), refused));
         return Some(Diagnosis { row: row.id.clone(), ladder });
     }
     if dialects.is_unrelated(&message) {
         return None;
     }
-    let ladder = named_key::repairs_for_named_key(error.status, &error.message, refused);
+    let ladder = named_key::repairs_for_named_key(error.status, error.all_words(), refused);
     (!ladder.is_empty()).then(|| Diagnosis { row: NAMED_KEY.to_owned(), ladder })
 }
 
@@ -101,18 +110,22 @@ pub fn repair_ladder(repair: Repair) -> &'static [Repair] {
         R::DropOrphan => &[R::DropOrphan, R::StripItems, R::OffForTurn],
         R::DropFollowerIds => &[R::DropFollowerIds, R::OmitIds, R::StripItems, R::OffForTurn],
         R::StripItems => &[R::StripItems, R::OmitIds, R::OffForTurn],
-        R::FullItems => &[R::FullItems, R::StripItems, R::OmitIds, R::OffForTurn],
+        R::FullItems => &[R::FullItems, R::OmitIds, R::StripItems, R::OffForTurn],
         R::Dedupe => &[R::Dedupe, R::StripItems, R::OffForTurn],
-        R::FillAll => &[R::FillAll, R::OffForTurn],
-        R::FillLoop => &[R::FillLoop, R::FillCalls, R::FillAll, R::OffForTurn],
-        R::FillCalls => &[R::FillCalls, R::FillAll, R::OffForTurn],
+        R::FillAll => &[R::FillAll, R::FillSpace, R::OffForTurn],
+        R::FillLoop => &[R::FillLoop, R::FillCalls, R::FillAll, R::FillSpace, R::OffForTurn],
+        R::FillCalls => &[R::FillCalls, R::FillAll, R::FillSpace, R::OffForTurn],
+        R::FillSpace => &[R::FillSpace, R::OffForTurn],
+        R::StandardBase64 => &[R::StandardBase64, R::DummyEverywhere, R::StripTurn, R::OffForTurn],
+        R::DropHidden => &[R::DropHidden, R::StripForeign, R::DropOlder, R::StripTurn, R::OffForTurn],
+        R::DropUnsealed => &[R::DropUnsealed, R::StripForeign, R::DropOlder, R::StripTurn, R::OffForTurn],
         R::DummySignature => &[R::DummySignature, R::DummyEverywhere, R::OffForTurn],
         R::DummyEverywhere => &[R::DummyEverywhere, R::StripTurn, R::OffForTurn],
         R::NearestEffort => &[R::NearestEffort, R::DropEffort, R::OffForTurn],
         R::DropEffort => &[R::DropEffort, R::OffForTurn],
         R::DropBudget => &[R::DropBudget, R::OffForTurn],
-        R::OmitEmptyContent => &[R::OmitEmptyContent],
-        R::ToolChoiceAuto => &[R::ToolChoiceAuto],
+        R::OmitEmptyContent => &[R::OmitEmptyContent, R::DropEmptied],
+        R::ToolChoiceAuto => &[R::ToolChoiceAuto, R::DropToolChoice],
         R::OmitIds => &[R::OmitIds, R::StripItems, R::OffForTurn],
         R::DropParameters => &[R::DropParameters],
         R::OmitOff => &[R::OmitOff, R::PlainRequest],
@@ -139,6 +152,17 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
             fill(FillEmpty::WithToolCalls, rules, preferences);
             preferences.repair_effect.filler_scope = FillerScope::OpenLoop;
         }
+        Repair::FillSpace => {
+            let scope = match rules.echo.fill_empty {
+                FillEmpty::None | FillEmpty::WithToolCalls => FillEmpty::WithToolCalls,
+                FillEmpty::All => FillEmpty::All,
+            };
+            fill(scope, rules, preferences);
+            preferences.filler = Some(" ".to_owned());
+        }
+        Repair::StandardBase64 => preferences.body_edits.push(BodyEdit::StandardBase64),
+        Repair::DropHidden => preferences.repair_effect.omits_hidden = true,
+        Repair::DropUnsealed => preferences.repair_effect.omits_unsealed = true,
         Repair::StripForeign => omit(OmittedThinking::InexactOrigin, preferences),
         Repair::DropOlder => omit(OmittedThinking::Past, preferences),
         Repair::DropBlock => omit(OmittedThinking::Sealed, preferences),
@@ -148,7 +172,7 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
         Repair::OmitIds => rules.echo.ids = Ids::Omit,
         Repair::FullItems => rules.echo.need_opaque = true,
         Repair::DropField => drop_field(rules, preferences),
-        // We never force a tool ourselves, so thinking is switched off.
+        // A forced tool is what the request wants, so thinking is switched off.
         Repair::OffForTurn | Repair::ToolChoiceAuto => preferences.repair_effect.thinking_paused = true,
         Repair::SwitchMode => switch_mode(applied, rules),
         Repair::BindingHeader => {
@@ -178,8 +202,9 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
         Repair::PlainRequest => plain_request(rules, preferences),
         Repair::OmitParameter => preferences.omitted_parameters.extend(applied.details.iter().cloned()),
         Repair::SetParameter => {
-            if let [path, json, ..] = applied.details.as_slice() {
-                preferences.set_parameters.push((path.clone(), json.clone()));
+            if let [path, json, rest @ ..] = applied.details.as_slice() {
+                let when = if rest.is_empty() { SetWhen::Present } else { SetWhen::Always };
+                preferences.set_parameters.push((path.clone(), json.clone(), when));
             }
         }
         Repair::MoveParameter => {
@@ -211,7 +236,10 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
         }
         Repair::ThinkingFirst => preferences.body_edits.push(BodyEdit::ThinkingFirst),
         Repair::EffortNone => effort::send_none(rules, preferences),
-        Repair::DropToolChoice => preferences.omitted_parameters.push("tool_choice".to_owned()),
+        Repair::DropToolChoice => {
+            preferences.drops_tool_choice = true;
+            preferences.omitted_parameters.push("tool_choice".to_owned());
+        }
     }
 }
 
@@ -287,6 +315,9 @@ fn switch_mode(applied: &AppliedRepair, rules: &mut Rules) {
     }
     let least = rules.ask.budget.range.map_or(DEFAULT_BUDGET, |(least, _)| least.max(DEFAULT_BUDGET));
     let Some(thinking) = thinking_object(&mut rules.ask.on) else { return };
+    // A message that names no mode means the one that was sent.
+    let sent = thinking.get("type").and_then(serde_json::Value::as_str).map(str::to_owned);
+    let refused = |word: &str| refused(word) || (applied.details.is_empty() && sent.as_deref() == Some(word));
     if refused("adaptive") {
         thinking.insert("type".to_owned(), "enabled".into());
         thinking.insert("budget_tokens".to_owned(), least.into());

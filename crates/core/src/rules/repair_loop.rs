@@ -74,7 +74,7 @@ impl<'a> RepairLoop<'a> {
             let repairs: Vec<AppliedRepair> = self.repairs.iter().chain([applied]).cloned().collect();
             encode(&repairs) != refused.body
         })?;
-        let notice = RepairNotice { row, repair: applied.repair, refusal: error.message.clone() };
+        let notice = RepairNotice { row, repair: applied.repair, refusal: error.all_words().to_owned() };
         self.repairs.push(applied);
         Some(notice)
     }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     fn error(message: &str) -> ProviderError {
-        ProviderError { message: message.to_owned(), code: None, status: Some(400) }
+        ProviderError::new(message).with_status(400)
     }
 
     /// The message of the row with this id.

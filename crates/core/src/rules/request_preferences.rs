@@ -29,11 +29,21 @@ pub(crate) struct RequestPreferences {
     /// Parameters that the provider refused.
     pub omitted_parameters: Vec<String>,
     /// Paths of parameters, each with the JSON that a provider asked for.
-    pub set_parameters: Vec<(String, String)>,
+    pub set_parameters: Vec<(String, String, SetWhen)>,
     /// Parameters that the provider wants under another path.
     pub moved_parameters: Vec<(String, String)>,
+    /// The model may choose whether to call a tool, whatever the request asks for.
+    pub drops_tool_choice: bool,
     /// Changes to the body after it is written.
     pub body_edits: Vec<BodyEdit>,
+}
+
+/// Which requests get a parameter that a provider asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SetWhen {
+    /// Those that have it with another value.
+    Present,
+    Always,
 }
 
 /// A change to a written body that a refusal asked for.
@@ -47,12 +57,18 @@ pub(crate) enum BodyEdit {
     DropEmptied,
     /// Put thinking before the other blocks of its message.
     ThinkingFirst,
+    /// Write the seals of parts in the standard alphabet of base64.
+    StandardBase64,
 }
 
 /// What repairs omit or add, beyond settings and dialect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RepairEffect {
     pub omitted: OmittedThinking,
+    /// Omit thinking that has only a seal.
+    pub omits_hidden: bool,
+    /// Omit thinking without a seal.
+    pub omits_unsealed: bool,
     /// Omit thinking that nothing follows, in any protocol.
     pub drop_orphans: bool,
     /// Send ids only on items that follow thinking which is sent.
@@ -136,6 +152,7 @@ impl RequestPreferences {
             omitted_parameters: Vec::new(),
             set_parameters: Vec::new(),
             moved_parameters: Vec::new(),
+            drops_tool_choice: false,
             body_edits: Vec::new(),
         }
     }

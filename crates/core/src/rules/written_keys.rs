@@ -86,7 +86,9 @@ impl RefusedRequest {
             RequestPart::Effort => wrote(KeyRule::Effort),
             RequestPart::Budget => wrote(KeyRule::Budget),
             RequestPart::Thinking => wrote(KeyRule::Carrier),
-            RequestPart::ToolChoice => self.body.contains("\"tool_choice\":"),
+            RequestPart::ToolChoice => ["\"tool_choice\":", "\"toolChoice\":", "\"functionCallingConfig\":"]
+                .iter()
+                .any(|key| self.body.contains(key)),
         }
     }
 }

@@ -50,6 +50,9 @@ fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) 
     };
     each_member(object, |name, value| match (name, value.kind()) {
         _ if omitted(name) => (),
+        ("thoughtSignature", JsonKind::Text) if edits.contains(&BodyEdit::StandardBase64) => {
+            out.push_raw(name, &value.get().replace('-', "+").replace('_', "/"));
+        }
         ("content" | "parts", JsonKind::Array) => out.list(name, |list| edit_blocks(value, edits, list)),
         _ => out.push_raw(name, value.get()),
     });

@@ -13,7 +13,7 @@ use super::request_draft::{BodyTokens, RequestDraft};
 use super::{chat, cohere, converse, gemini, messages, ollama, responses};
 use crate::block::Origin;
 use crate::conversation::ToolSpec;
-use crate::dialect::{Dialect, Dialects, Duty, Rules};
+use crate::dialect::{Dialect, Dialects, Duty, Rules, ThinkingWithTools};
 use crate::history::EntryId;
 use crate::json_text::set_value;
 use crate::message::Message;
@@ -105,8 +105,10 @@ impl<'a> Request<'a> {
 pub struct Encoded {
     /// JSON. The same conversation always gives the same bytes.
     pub body: Arc<String>,
-    /// The URL path, relative to the base URL.
+    /// The protocol's URL path, relative to the base URL.
     pub path: String,
+    /// The model, for providers with a path of their own.
+    pub model: String,
     /// Headers that the content needs, without authentication.
     pub headers: Vec<(String, String)>,
     /// One per stored block, and one per filler.
@@ -229,6 +231,13 @@ impl Encoder {
             }
             false => rules::request_params(&rules.ask, &preferences, protocol, flag),
         };
+        let has_tools = egress_target.has_tools;
+        let needs_responses = has_tools && rules.ask.tools == ThinkingWithTools::ResponsesOnly;
+        if has_tools && params.thinks && rules.ask.tools == ThinkingWithTools::WithOff {
+            params = rules::request_params(&rules.ask, &paused, protocol, None);
+            let note = format!("thinking is off: here this model takes tools only without it{}", elsewhere(request));
+            params.notes.push(note);
+        }
         // Some providers continue thinking only if the tool loop begins with a
         // thinking block. If there is none to send, thinking is off until the
         // turn ends.
@@ -247,6 +256,9 @@ impl Encoder {
             rules::unmet_duties(request.messages, &egress, &rules, &preferences, &params, egress_target.has_tools);
         if lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
             unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
+        }
+        if needs_responses {
+            unmet.push(format!("this model takes tools only over the Responses API{}", elsewhere(request)));
         }
         let mut left_out = std::mem::take(&mut egress.left_out);
         let (cache_after_tools, cache_points) = place_hints(
@@ -269,6 +281,7 @@ impl Encoder {
             protocol,
             rules: &rules.ask,
             thinks: params.thinks,
+            drops_tool_choice: preferences.drops_tool_choice,
             body: &mut params.parameters,
             left_out: &mut left_out,
         };
@@ -309,6 +322,7 @@ impl Encoder {
         Encoded {
             body: Arc::new(body),
             path,
+            model: request.model.to_owned(),
             headers,
             decisions: egress.decisions,
             tokens,
@@ -321,6 +335,15 @@ impl Encoder {
             cache_points,
         }
     }
+}
+
+/// Where the same model thinks and calls tools, in words.
+fn elsewhere(request: &Request<'_>) -> String {
+    let is_twin = |dialect: &&Dialect| {
+        dialect.protocol == Protocol::OpenaiResponses && dialect.table_id() == request.dialect.table_id()
+    };
+    let twin = request.dialects.iter().find(is_twin);
+    twin.map_or_else(String::new, |twin| format!("; choose {}/{} for both", twin.id, request.model))
 }
 
 /// The path of a streamed request, after the base URL.

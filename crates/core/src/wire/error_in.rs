@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Understood;
+use super::error_words::words_of;
 use crate::event::ProviderError;
 use crate::json_text::Raw;
 
@@ -29,7 +30,7 @@ pub(super) fn read_error(body: Raw<'_>) -> Option<ProviderError> {
 
 fn from_value(body: &Value) -> Option<ProviderError> {
     if let Value::String(message) = body {
-        return Some(ProviderError { message: message.clone(), ..ProviderError::default() });
+        return Some(ProviderError::new(message.clone()).with_words(words_of(body)));
     }
     let error = body.get("error").filter(|error| !error.is_null());
     let first = |list: &str| body.get(list).and_then(|list| list.get(0));
@@ -62,7 +63,7 @@ fn from_value(body: &Value) -> Option<ProviderError> {
     .find_map(Value::as_u64)
     .and_then(|status| u16::try_from(status).ok())
     .filter(|status| (100..600).contains(status));
-    Some(ProviderError { message, code, status })
+    Some(ProviderError { message, words: None, code, status }.with_words(words_of(body)))
 }
 
 fn text(value: Option<&Value>) -> Option<String> {

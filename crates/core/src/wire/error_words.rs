@@ -12,6 +12,10 @@ const MAX_BRACES: usize = 8;
 /// The longest message that is kept. Some hosts send the whole request back.
 const MAX_BYTES: usize = 16 * 1024;
 
+/// What hosts call a message besides `message`.
+const OTHER_NAMES: [&str; 7] =
+    ["Message", "msg", "error_msg", "error_message", "errorMessage", "status_msg", "description"];
+
 /// Everything that the body of a refusal says about its cause, for people and
 /// for finding a repair. Bounded, and never empty.
 pub fn error_words(body: &str) -> String {
@@ -29,6 +33,20 @@ pub fn error_words(body: &str) -> String {
         words if words.trim().is_empty() => "the provider refused and gave no reason".to_owned(),
         words => words,
     }
+}
+
+/// Everything that a value says about its cause, if it is an error.
+pub(super) fn words_of(value: &Value) -> Option<String> {
+    let words = match value.as_str() {
+        Some(text) => unquoted(text, 0),
+        None => of_value(value, 0)?,
+    };
+    Some(bounded(words)).filter(|words| !words.trim().is_empty())
+}
+
+/// The same for a body.
+pub(super) fn all_words(body: &str) -> Option<String> {
+    words_of(&serde_json::from_str(body).ok()?)
 }
 
 /// The text of an HTML page.
@@ -62,7 +80,8 @@ fn of_value(body: &Value, depth: usize) -> Option<String> {
         .or_else(|| body.get("errors").and_then(Value::as_array).and_then(|errors| of_list(errors, depth)))
         .or_else(|| body.get("detail").and_then(|detail| of_text_or_list(detail, depth)))
         .or_else(|| body.get("message").and_then(|message| of_message(message, depth)))
-        .or_else(|| body.get("Message").and_then(|message| of_message(message, depth)));
+        .or_else(|| OTHER_NAMES.iter().find_map(|name| of_message(body.get(name)?, depth)))
+        .or_else(|| body.get("base_resp").and_then(|below| of_value(below, depth + 1)));
     match (main, error) {
         // The parameter may be next to the message.
         (Some(main), None) => Some(with_param(main, body, depth)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::encode::Encoded;
-use crate::dialect::Access;
+use crate::dialect::{Access, PathVerb};
 use crate::json_text::{JsonKind, ObjectWriter, Raw, each_member};
 
 /// One HTTP request. The method is always POST.
@@ -44,8 +44,36 @@ pub fn http_call(encoded: &Encoded, to: &Destination<'_>) -> HttpCall {
     for (name, value) in encoded.headers.iter().chain(to.headers) {
         headers.set(name, value);
     }
-    let url = join_url(to.base_url, &encoded.path);
-    HttpCall { url, headers: headers.0, body: merge_body(&encoded.body, to.extra_body) }
+    let path = to.access.request_path(&encoded.path, &encoded.model, PathVerb::Stream);
+    let url = join_url(to.base_url, &path);
+    HttpCall { url, headers: headers.0, body: to.finish_body(&encoded.body) }
+}
+
+impl Destination<'_> {
+    /// The body that is sent: with what this provider wants in every body, and
+    /// with the user's members.
+    pub fn finish_body(&self, body: &Arc<String>) -> Arc<String> {
+        let Access { body: fixed, no_model_in_body, .. } = self.access;
+        let body = match Raw::of(body) {
+            Ok(object) if *no_model_in_body && object.kind() == JsonKind::Object => {
+                let mut out = ObjectWriter::default();
+                each_member(object, |name, value| {
+                    if name != "model" {
+                        out.push_raw(name, value.get());
+                    }
+                });
+                Arc::new(out.finish())
+            }
+            Ok(_) | Err(_) => Arc::clone(body),
+        };
+        if fixed.is_empty() {
+            return merge_body(&body, self.extra_body);
+        }
+        let mut members: Map<String, Value> =
+            fixed.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+        members.extend(self.extra_body.clone());
+        merge_body(&body, &members)
+    }
 }
 
 /// The URL and the headers of a GET request to the same endpoint.
@@ -161,6 +189,28 @@ mod tests {
         }
         assert_eq!(*merge_body(&shared("not JSON"), &extra(json!({"a": 1}))), "not JSON");
         assert_eq!(*merge_body(&shared("{}"), &extra(json!({"a": 1}))), r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn a_provider_may_name_the_model_in_its_path_only() {
+        let access = Access {
+            path: Some("/v1/projects/p/models/{model}:{verb}".to_owned()),
+            verbs: [("stream".to_owned(), "streamRawPredict".to_owned())].into(),
+            body: [("anthropic_version".to_owned(), "v".to_owned())].into(),
+            no_model_in_body: true,
+            ..Access::default()
+        };
+        let encoded = Encoded {
+            body: shared(r#"{"model":"m","max_tokens":1e2,"messages":[]}"#),
+            path: "/v1/messages".to_owned(),
+            model: "m".to_owned(),
+            ..Encoded::default()
+        };
+        let none = Map::new();
+        let to = Destination { base_url: "https://h", access: &access, key: None, headers: &[], extra_body: &none };
+        let call = http_call(&encoded, &to);
+        assert_eq!(call.url, "https://h/v1/projects/p/models/m:streamRawPredict");
+        assert_eq!(*call.body, r#"{"max_tokens":1e2,"anthropic_version":"v","messages":[]}"#);
     }
 
     #[test]

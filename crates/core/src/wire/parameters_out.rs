@@ -20,6 +20,8 @@ pub(super) struct ParametersOut<'a> {
     pub(super) rules: &'a AskRules,
     /// The model will or may think.
     pub(super) thinks: bool,
+    /// A provider refused the choice of tools before.
+    pub(super) drops_tool_choice: bool,
     /// The members of the body.
     pub(super) body: &'a mut Map<String, Value>,
     pub(super) left_out: &'a mut Vec<LeftOut>,
@@ -103,7 +105,11 @@ impl ParametersOut<'_> {
     }
 
     fn write_tool_choice(&mut self, parameters: &Parameters, no_tools: bool) {
-        let (choice, parallel) = (&parameters.tool_choice, parameters.parallel_tool_calls);
+        let (mut choice, parallel) = (&parameters.tool_choice, parameters.parallel_tool_calls);
+        if self.drops_tool_choice && choice.forces_a_call() {
+            self.leave_out("tool_choice", LeftOutReason::RefusedWhileThinking);
+            choice = &ToolChoice::Auto;
+        }
         let protocol = self.protocol;
         if no_tools {
             if *choice != ToolChoice::Auto {

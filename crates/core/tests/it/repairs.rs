@@ -11,9 +11,11 @@ use aside_core::rules::{AppliedRepair, IssuedThinking, classify, judge, next_rep
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoded, Request, encode};
 use expect_test::expect_file;
+use proptest::prelude::*;
+use proptest::sample::Index;
 use serde_json::Value;
 
-use crate::judge_accepts::{self, SECRET, SHAPES, headers, models, tools};
+use crate::judge_accepts::{self, HistoryShape, SECRET, SHAPES, headers, models, tools};
 use crate::judge_refuses::{
     answer_block, assistant_message, call, conversation, origin_of, result, thinking_block, user,
 };
@@ -43,6 +45,8 @@ enum HistoryVariant {
     Twice,
     /// A thinking block that only the provider's store can resolve.
     Unsealed,
+    /// The first thinking block has no text.
+    Hidden,
 }
 
 #[rustfmt::skip]
@@ -91,6 +95,11 @@ const CASES: &[RepairCase] = &[
     RepairCase { row: "thinking_kind",         dialect: "mistral",           model: "magistral-medium-latest", history: HistoryVariant::Usual, settings: &[], message: "messages[1]: unknown variant `thinking`, expected `text`" },
     RepairCase { row: "emptied_message",       dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Orphan,    settings: &[], message: "messages.1: all messages must have non-empty content except for the optional final assistant message" },
     RepairCase { row: "prefill",               dialect: "bedrock",           model: "anthropic.claude-sonnet-5", history: HistoryVariant::Orphan, settings: &[], message: "This model does not support assistant message prefill. The conversation must end with a user message." },
+    RepairCase { row: "tools_and_thinking",    dialect: "generic",           model: "m",                 history: HistoryVariant::Usual,     settings: &[], message: "reasoning models take no tool_choice" },
+    RepairCase { row: "bad_redacted",          dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Hidden,    settings: &[], message: "messages.1.content.0: Invalid `data` in `redacted_thinking` block" },
+    RepairCase { row: "no_signature",          dialect: "litellm",           model: "m",                 history: HistoryVariant::Usual,     settings: &[], message: "messages.1.content.0.thinking.signature: Field required" },
+    RepairCase { row: "seal_alphabet",         dialect: "gemini",            model: "gemini-3-pro",      history: HistoryVariant::Usual,     settings: &[], message: "Invalid value at 'contents[1].parts[0].thought_signature' (TYPE_BYTES), Base64 decoding failed" },
+    RepairCase { row: "encrypted_refused",     dialect: "vllm-responses",    model: "m",                 history: HistoryVariant::Usual,     settings: &[("reasoning.includeInContext", "true")], message: "Encrypted content is not supported." },
     RepairCase { row: "tool_choice_refused",   dialect: "deepseek",          model: "deepseek-v4-pro",   history: HistoryVariant::Usual,     settings: &[], message: "deepseek-reasoner does not support this tool_choice" },
     RepairCase { row: "effort_value",          dialect: "openai-chat",       model: "gpt-5.1",           history: HistoryVariant::Usual,     settings: &[("reasoning.effort", "high")], message: "level \"high\" not supported, valid levels: low, medium" },
     RepairCase { row: "conflicts_with_thinking", dialect: "qwen",            model: "qwen3-max",         history: HistoryVariant::Usual,     settings: &[], message: "Json mode response is not supported when thinking is enabled" },
@@ -110,6 +119,9 @@ impl RepairCase {
             HistoryVariant::Orphan => messages[1].blocks.reverse(),
             HistoryVariant::Lost => drop(messages[1].blocks.remove(0)),
             HistoryVariant::Twice => messages[3].blocks[0] = messages[1].blocks[0].clone(),
+            HistoryVariant::Hidden => {
+                messages[1].blocks[0] = judge_accepts::thinking_block(dialect, "", "seal1");
+            }
             HistoryVariant::Unsealed => {
                 if let Block::Thinking(thinking) = &mut messages[1].blocks[0] {
                     thinking.id = Some("rs_1".into());
@@ -297,6 +309,78 @@ fn e11_a_repaired_request_is_accepted_at_every_rung() {
     }
     println!("{n_requests} repaired requests judged");
     assert!(n_requests > 1000, "only {n_requests}");
+}
+
+/// A conversation: what each step holds, and whether the last turn is an open tool loop.
+fn generated_conversation(dialect: &Dialect, model: &str, shapes: &[HistoryShape]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for (n, shape) in shapes.iter().enumerate() {
+        messages.extend([user(&format!("q{n}")), judge_accepts::step(dialect, model, *shape, n)]);
+        if messages.last().is_some_and(Message::has_calls) {
+            messages.push(result(1));
+            let is_last = n + 1 == shapes.len();
+            messages
+                .extend((!is_last).then(|| judge_accepts::step(dialect, model, HistoryShape::ThinkingAndText, n + 10)));
+        }
+    }
+    for message in &mut messages {
+        for block in &mut message.blocks {
+            if let Block::ToolResult(result) = block {
+                result.id = "c1".to_owned();
+            }
+        }
+    }
+    messages
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever refusals of its own list a provider answers with, in whatever order, each repaired request is
+    /// accepted: no repair causes the next refusal.
+    #[test]
+    fn e11_no_combination_of_repairs_causes_the_next_refusal(
+        (dialect, model) in (any::<Index>(), any::<Index>()),
+        shapes in proptest::collection::vec(proptest::sample::select(&SHAPES[..]), 1..4),
+        setting in proptest::sample::select(&[None, Some(("reasoning.effort", "high")), Some(("reasoning.enabled", "false")), Some(("reasoning.maxTokens", "2000")), Some(("reasoning.includeInContext", "true"))][..]),
+        refusals in proptest::collection::vec((any::<Index>(), 0..3_usize), 1..4),
+    ) {
+        let all: Vec<&Dialect> = dialects().iter().collect();
+        let dialect = dialect.get(&all);
+        let models = models(dialect);
+        let model = model.get(&models);
+        let rows: Vec<_> = {
+            let listed = &dialect.rules(Some(model)).errors;
+            dialects().catalogue().iter().filter(|row| listed.contains(&row.id)).collect()
+        };
+        prop_assume!(!rows.is_empty());
+        let messages = generated_conversation(dialect, model, &shapes);
+        let issued: Vec<&Message> = messages.iter().filter(|message| message.role == Role::Assistant).collect();
+        let mut settings = Settings::new();
+        if let Some((key, value)) = setting {
+            settings.set(Layer::Session, key, value).unwrap();
+        }
+        let judged = |repairs: &[AppliedRepair]| {
+            let encoded = repaired(dialect, model, &messages, repairs, &settings);
+            let verdict = judge(dialect, model, &[], &encoded.body, IssuedThinking::Messages(&issued)).unwrap();
+            (verdict, encoded)
+        };
+        let (verdict, encoded) = judged(&[]);
+        // Some models have no way to do what is asked; the user is told.
+        prop_assume!(verdict.is_ok() && encoded.unmet.is_empty());
+        let mut repairs: Vec<AppliedRepair> = Vec::new();
+        for (row, rung) in &refusals {
+            let row = row.get(&rows);
+            let mut ladder = AppliedRepair::ladder(row, &row.says);
+            ladder.truncate(rung + 1);
+            repairs.extend(ladder.pop());
+            let (verdict, encoded) = judged(&repairs);
+            prop_assert!(
+                verdict.is_ok() || !encoded.unmet.is_empty(),
+                "{} {model} {} {repairs:?}: {:?}\n{}", dialect.id, row.id, verdict.broken, encoded.body
+            );
+        }
+    }
 }
 
 fn repaired(

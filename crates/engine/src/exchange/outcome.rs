@@ -71,7 +71,7 @@ pub struct ProviderRefusal {
 
 impl fmt::Display for ProviderRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.error.message)?;
+        f.write_str(self.error.all_words())?;
         self.error.status.map_or(Ok(()), |status| write!(f, " ({status})"))
     }
 }

@@ -14,5 +14,5 @@ pub fn read_refusal(mut decoder: Decoder, refusal: &HttpRefusal) -> ProviderErro
     let understood = decoder.finish(&mut fold).is_ok();
     let provider_error = fold.finish().end.error.filter(|_| understood).unwrap_or_default();
     let message = error_words(&String::from_utf8_lossy(&refusal.body));
-    provider_error.with_message(message).with_status(refusal.status)
+    provider_error.with_message(message).with_words(None).with_status(refusal.status)
 }

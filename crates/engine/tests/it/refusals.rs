@@ -20,7 +20,7 @@ use aside_core::conversation::ToolSpec;
 use aside_core::dialect::{DialectSource, Dialects};
 use aside_core::event::{Ending, ReplyEnd};
 use aside_core::message::Message;
-use aside_core::parameters::Parameters;
+use aside_core::parameters::{Parameters, ToolChoice};
 use aside_core::rules::AnswerMode;
 use aside_core::settings::{Layer, Settings};
 use aside_core::wire::{Encoder, ReplyHead, whole_reply};
@@ -147,7 +147,7 @@ async fn refuse_once(
     let server = ScriptedServer::start(vec![refused, answer("200 OK", "", &accepted)]).await;
     let endpoint = Endpoint {
         provider: id.clone(),
-        access: dialect.access.clone(),
+        access: dialect.access.clone().at_the_protocols_path(),
         dialect,
         model: model.clone(),
         base_url: server.url.clone(),
@@ -158,8 +158,12 @@ async fn refuse_once(
         account: None,
     };
     let mut settings = Settings::new();
+    let mut parameters = Parameters::new();
     for (name, value) in &setup.settings {
-        settings.set(Layer::Session, name, value).unwrap();
+        match name.as_str() {
+            "tool_choice" => parameters.tool_choice = ToolChoice::Required,
+            _ => settings.set(Layer::Session, name, value).unwrap(),
+        }
     }
     let messages = conversation(&endpoint, setup.history);
     let stored = messages.clone();
@@ -170,7 +174,7 @@ async fn refuse_once(
         entries: Vec::new(),
         tools: &tools,
         settings: &settings,
-        parameters: &Parameters::new(),
+        parameters: &parameters,
         answer_mode: AnswerMode::Normal,
         repairs: &[],
     };

@@ -82,7 +82,7 @@ pub(crate) fn endpoint(url: &str, dialect: &str, model: &str) -> Endpoint {
     let known = dialects.get(dialect).unwrap();
     Endpoint {
         provider: dialect.to_owned(),
-        access: known.access.clone(),
+        access: known.access.clone().at_the_protocols_path(),
         dialect: known.clone(),
         model: model.to_owned(),
         base_url: url.to_owned(),

@@ -2,7 +2,7 @@
 
 use super::Judge;
 use super::requested_thinking::{at_either_case, contains_patch, thinks};
-use crate::dialect::{Fault, Off};
+use crate::dialect::{Fault, Off, ThinkingWithTools};
 use crate::json_text::{JsonKind, at_path, each_element, member, text_member, text_of, value_at};
 use crate::protocol::Protocol;
 
@@ -12,6 +12,7 @@ impl Judge<'_> {
         self.check_budget();
         self.check_forbidden();
         self.check_forced_tool();
+        self.check_tools();
         self.check_mode();
         self.check_inline_system();
     }
@@ -135,6 +136,20 @@ impl Judge<'_> {
         }
         if let Some((path, word)) = self.forced_choice() {
             self.report("ask.forced_tools_ok = false", path, Fault::ForcedTool, &[("value", &word)]);
+        }
+    }
+
+    /// Checks for tools beside thinking, where the model has only one of them.
+    fn check_tools(&mut self) {
+        if self.rules.ask.tools == ThinkingWithTools::Ok || !self.thinks() {
+            return;
+        }
+        let mut has_tools = false;
+        if let Some(tools) = member(self.body, "tools").filter(|tools| tools.kind() == JsonKind::Array) {
+            each_element(tools, |_| has_tools = true);
+        }
+        if has_tools {
+            self.report("ask.tools", "tools", Fault::ToolsWithThinking, &[("name", self.model)]);
         }
     }
 

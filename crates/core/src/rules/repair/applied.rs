@@ -55,7 +55,7 @@ fn details_of(repair: Repair, row: &ErrorRow, message: &str) -> Vec<String> {
         Repair::NearestEffort => levels_in(message),
         Repair::SwitchMode => modes_in(message),
         Repair::DropParameters => sampling_in(message),
-        Repair::DropBudget => least_budget_in(message).into_iter().collect(),
+        Repair::DropBudget => accepted_budget_in(message).into_iter().collect(),
         Repair::OmitParameter if row.repair == Repair::MoveParameter => moved_in(message).into_iter().take(1).collect(),
         Repair::MoveParameter => moved_in(message),
         Repair::SetParameter | Repair::OmitParameter | Repair::OmitMember | Repair::AddMember => row.keys.clone(),
@@ -74,6 +74,10 @@ fn details_of(repair: Repair, row: &ErrorRow, message: &str) -> Vec<String> {
         | Repair::FillAll
         | Repair::FillLoop
         | Repair::FillCalls
+        | Repair::FillSpace
+        | Repair::StandardBase64
+        | Repair::DropHidden
+        | Repair::DropUnsealed
         | Repair::DummySignature
         | Repair::DummyEverywhere
         | Repair::DropEffort
@@ -114,11 +118,17 @@ fn sampling_in(message: &str) -> Vec<String> {
     SAMPLING.iter().filter(is_named).map(|name| (*name).to_owned()).collect()
 }
 
-/// The least budget that a message accepts.
-fn least_budget_in(message: &str) -> Option<String> {
-    let after = BUDGET_MARKS.iter().find_map(|mark| message.split_once(mark)).map(|(_, after)| after)?;
-    let digits: String = after.trim_start().chars().take_while(char::is_ascii_digit).collect();
-    (!digits.is_empty()).then_some(digits)
+/// A budget that a message accepts: the least, else the most.
+fn accepted_budget_in(message: &str) -> Option<String> {
+    let number = |mark: &str| {
+        let (_, after) = message.split_once(mark)?;
+        let digits: String = after.trim_start().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().ok()
+    };
+    let least = BUDGET_MARKS.iter().find_map(|mark| number(mark));
+    let most = || number("less than or equal to").or_else(|| number("at most"));
+    let below = || number("less than").and_then(|bound| bound.checked_sub(1));
+    least.or_else(most).or_else(below).map(|budget| budget.to_string())
 }
 
 /// What comes before the least budget.
@@ -151,8 +161,17 @@ pub(super) fn levels_in(message: &str) -> Vec<String> {
 }
 
 /// What comes before the supported levels, the clearest first.
-const LIST_MARKS: [&str; 16] = [
+const LIST_MARKS: [&str; 25] = [
     "supported values",
+    "supported types",
+    "supported reasoning",
+    "supported options",
+    "available values",
+    "available levels",
+    "available options",
+    "accepted values",
+    "valid options",
+    "valid efforts",
     "supported levels",
     "supported settings",
     "supported efforts",
@@ -176,6 +195,8 @@ const LIST_ENDS: [&str; 4] = ["received", "but got", "'input'", "\"input\""];
 fn modes_in(message: &str) -> Vec<String> {
     let refused = |switch: &&&str| {
         message.contains(&format!("type.{switch}\" is not supported"))
+            || message.contains(&format!("Input tag '{switch}'"))
+            || ["", "'", "\"", "`"].iter().any(|quote| message.contains(&format!("hinking type: {quote}{switch}")))
             || message.contains(&format!("{switch} thinking is not supported"))
             || (**switch == "between_tools" && message.contains("between_tools"))
     };
@@ -212,10 +233,11 @@ mod tests {
         assert_eq!(sampling_in("`temperature` and `top_p` are deprecated"), ["temperature", "top_p"]);
         assert_eq!(sampling_in("a temperate answer"), Vec::<String>::new());
         assert_eq!(
-            least_budget_in("budget_tokens: Input should be greater than or equal to 1024"),
+            accepted_budget_in("budget_tokens: Input should be greater than or equal to 1024"),
             Some("1024".into())
         );
-        assert_eq!(least_budget_in("must be between 128 and 32768"), Some("128".into()));
-        assert_eq!(least_budget_in("must be greater than `thinking.budget_tokens`"), None);
+        assert_eq!(accepted_budget_in("must be between 128 and 32768"), Some("128".into()));
+        assert_eq!(accepted_budget_in("budget_tokens: Input should be less than 4096"), Some("4095".into()));
+        assert_eq!(accepted_budget_in("must be greater than `thinking.budget_tokens`"), None);
     }
 }

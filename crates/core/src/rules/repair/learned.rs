@@ -131,6 +131,8 @@ fn is_about_endpoint(repair: Repair) -> bool {
         | Repair::FillAll
         | Repair::FillLoop
         | Repair::FillCalls
+        | Repair::FillSpace
+        | Repair::StandardBase64
         | Repair::NearestEffort
         | Repair::DropEffort
         | Repair::DropBudget
@@ -156,6 +158,8 @@ fn is_about_endpoint(repair: Repair) -> bool {
         | Repair::StripItems
         | Repair::FullItems
         | Repair::Dedupe
+        | Repair::DropHidden
+        | Repair::DropUnsealed
         | Repair::DummySignature
         | Repair::DummyEverywhere
         | Repair::ToolChoiceAuto

@@ -48,9 +48,15 @@ pub(super) fn mentions(message: &str) -> Vec<Mention<'_>> {
         let (names, indices) = split_path(text);
         let before = message.get(..*start).and_then(|before| before.chars().next_back());
         let after = message.get(*end..).and_then(|after| after.chars().next());
+        let before_space = message.get(..*start).and_then(|before| before.trim_end().chars().next_back());
+        let after_space = message.get(*end..).and_then(|after| after.trim_start().chars().next());
         let is_quote = |c: Option<char>| c.is_some_and(|c| matches!(c, '\'' | '"' | '`' | '\u{2018}' | '\u{201c}'));
         let quoted = is_quote(before) || is_quote(after);
+        // A Latin word in Chinese text is a name.
+        let is_in_other_script = |c: Option<char>| c.is_some_and(|c| c.is_alphabetic() && !c.is_ascii());
         let marked = quoted
+            || is_in_other_script(before_space)
+            || is_in_other_script(after_space)
             || after == Some(':')
             || names.len() > 1
             || is_one_of(&BEFORE, at.checked_sub(1))
@@ -151,6 +157,7 @@ mod tests {
             ("the reasoning field is illegal",             true),
             ("messages[3].reasoning: not supported",       true),
             ("with reasoning models",                      false),
+            ("该模型不支持reasoning参数",                    true),
         ];
         for (message, expected) in cases {
             let is_key = |mention: &Mention<'_>| {

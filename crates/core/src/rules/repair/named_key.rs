@@ -55,6 +55,21 @@ const DEMANDS: [&str; 12] = [
     "field required",
     "without",
 ];
+/// How a message says that it does not know a key, whatever its value.
+const UNKNOWN_KEY: [&str; 12] = [
+    "extra input",
+    "extra field",
+    "extra_forbidden",
+    "unknown parameter",
+    "unknown field",
+    "unknown name",
+    "unrecognized",
+    "unrecognised",
+    "unexpected keyword",
+    "additional propert",
+    "unsupported parameter",
+    "does not support parameter",
+];
 /// Kinds of blocks and items that are thinking.
 const THINKING_KINDS: [&str; 4] = ["thinking", "redacted_thinking", "reasoning", "reasoningContent"];
 /// Members that a thinking block must have. Leaving one out needs another repair.
@@ -97,14 +112,25 @@ pub(super) fn repairs_for_named_key(
     }
     if let Some(key) = first(KeyRule::Effort) {
         let listed = super::applied::levels_in(message);
+        let lowered = message.to_lowercase();
+        let is_unknown = listed.is_empty() && UNKNOWN_KEY.iter().any(|words| lowered.contains(words));
         let quotes_value = key.value.as_ref().is_some_and(|value| contains_phrase(&message_words, &words(value)));
-        return match listed.is_empty() && !quotes_value {
+        return match is_unknown || (listed.is_empty() && !quotes_value) {
             true => ladder(Repair::DropEffort, &[], &key.path),
             false => ladder(Repair::NearestEffort, &listed, &key.path),
         };
     }
-    if first(KeyRule::Off).is_some() {
-        return vec![Repair::OmitOff.into(), Repair::PlainRequest.into()];
+    if let Some(key) = first(KeyRule::Off) {
+        let omit_off = [Repair::OmitOff, Repair::PlainRequest].map(AppliedRepair::from);
+        // A switch may have a part that the provider knows no use for.
+        let is_named = |key: &WrittenKey| {
+            let leaf = key.path.rsplit('.').next().unwrap_or_default();
+            mentions.iter().any(|mention| mention.names.last().is_some_and(|last| words(last) == words(leaf)))
+        };
+        let has_other_part = refused.written.iter().any(|other| other.rule == KeyRule::Off && !is_named(other));
+        let part = AppliedRepair { repair: Repair::OmitParameter, details: vec![key.path.clone()] };
+        let omits_part = has_other_part && is_named(key);
+        return omits_part.then_some(part).into_iter().chain(omit_off).collect();
     }
     match named.first() {
         Some(key) if key.rule == KeyRule::Carrier => {
@@ -190,6 +216,23 @@ pub(super) fn demanded_value(message: &str, refused: &RefusedRequest) -> Vec<App
         }
         Some(_) | None => Vec::new(),
     }
+}
+
+/// The same for a key that the request lacks: "`x` must be "y" when thinking is
+/// on". It is added.
+pub(super) fn missing_value(message: &str, refused: &RefusedRequest) -> Vec<AppliedRepair> {
+    let Some((before, after)) = ["must be set to", "must be"].iter().find_map(|mark| message.split_once(mark)) else {
+        return Vec::new();
+    };
+    let Some(json) = literal(after.trim_start()) else { return Vec::new() };
+    let is_name = |name: &&str| name.contains('_') && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let found = mentions(before);
+    let named = found.iter().rev().filter_map(|mention| mention.names.last().copied()).find(is_name);
+    let Some(name) = named.filter(|name| Raw::of(&refused.body).ok().and_then(|body| member(body, name)).is_none())
+    else {
+        return Vec::new();
+    };
+    vec![AppliedRepair { repair: Repair::SetParameter, details: vec![name.to_owned(), json, "new".to_owned()] }]
 }
 
 /// The JSON value at the start of a text: a quoted word, a number or a boolean.

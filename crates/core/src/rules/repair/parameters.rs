@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::mentions::words;
 use crate::json_text::{remove_value, set_value, value_at};
 use crate::rules::RequestPreferences;
+use crate::rules::request_preferences::SetWhen;
 
 /// Objects of a body that hold parameters.
 const CONTAINERS: [&str; 4] = ["generationConfig", "inferenceConfig", "options", "additionalModelRequestFields"];
@@ -16,8 +17,9 @@ pub(crate) fn change_parameters(parameters: &mut Map<String, Value>, preferences
             set_value(parameters, to, value);
         }
     }
-    for (path, json) in &preferences.set_parameters {
-        if let (Some(_), Ok(value)) = (value_at(parameters, path), serde_json::from_str(json)) {
+    for (path, json, when) in &preferences.set_parameters {
+        let applies = *when == SetWhen::Always || value_at(parameters, path).is_some();
+        if let (true, Ok(value)) = (applies, serde_json::from_str(json)) {
             set_value(parameters, path, value);
         }
     }

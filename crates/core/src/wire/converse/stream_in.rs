@@ -13,6 +13,7 @@ use crate::json_text::{
     is_empty_value, member, parse, read, string_of, text_member, text_of,
 };
 use crate::wire::error_in::read_error;
+use crate::wire::error_words::all_words;
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
 use crate::wire::messages::MessagesDecoder;
@@ -200,7 +201,8 @@ impl ConverseDecoder {
             _ if name.ends_with("Exception") => {
                 let body = body.raw()?;
                 let message = text_member(body, "message").unwrap_or_else(|| body.get().to_owned());
-                self.error = Some(ProviderError { message, code: Some(name.to_owned()), status: None });
+                self.error =
+                    Some(ProviderError::new(message).with_words(all_words(body.get())).with_code(name.to_owned()));
             }
             _ => {
                 body.raw()?;

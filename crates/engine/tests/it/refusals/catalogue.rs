@@ -66,6 +66,18 @@ fn faulty_request(row: &ErrorRow, dialect: &Dialect) -> Setup {
         "summary_needs_verification" => {
             lines.push(r#"ask.show = { reasoning = { summary = "auto" } }"#.to_owned());
         }
+        "forced_tool" | "tools_and_thinking" | "tool_choice_refused" => {
+            settings.push(("tool_choice", "required"));
+            // Dialects that know better do not send it.
+            lines.push("ask.forced_tools_ok = true".to_owned());
+        }
+        "empty_content" => {
+            lines.push(r#"echo.empty_content = "empty""#.to_owned());
+            history = HistoryVariant::EmptyText;
+        }
+        "bad_redacted" => history = HistoryVariant::Redacted,
+        "no_signature" => history = HistoryVariant::Unsealed,
+        "seal_alphabet" => history = HistoryVariant::UrlSafeSeals,
         "summary_key" => history = HistoryVariant::NoSummary,
         "item_content" => history = HistoryVariant::ItemContent,
         "thinking_key" => history = HistoryVariant::NoText,

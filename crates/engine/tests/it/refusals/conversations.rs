@@ -40,6 +40,12 @@ pub(crate) enum HistoryVariant {
     TextFirst,
     /// Thinking came as an entry of `reasoning_details`.
     Details,
+    /// One thinking block has a payload and no text.
+    Redacted,
+    /// One thinking block has no seal.
+    Unsealed,
+    /// Seals are in the alphabet for URLs.
+    UrlSafeSeals,
 }
 
 impl FromStr for HistoryVariant {
@@ -59,6 +65,9 @@ impl FromStr for HistoryVariant {
             "empty text" => HistoryVariant::EmptyText,
             "text first" => HistoryVariant::TextFirst,
             "details" => HistoryVariant::Details,
+            "redacted" => HistoryVariant::Redacted,
+            "unsealed" => HistoryVariant::Unsealed,
+            "url-safe seals" => HistoryVariant::UrlSafeSeals,
             other => return Err(format!("unknown history `{other}`")),
         })
     }
@@ -102,6 +111,19 @@ fn thinking_block(endpoint: &Endpoint, variant: HistoryVariant, n: usize) -> Blo
     let detail = || native(format!(r#"{{"type":"reasoning.text","index":0,"signature":"{payload}"}}"#), Some("text"));
     let first_field = || endpoint.dialect.rules(None).read.text.first().cloned().unwrap_or_else(|| "thinking".into());
     let (content, native, source) = match (variant, echo.carrier) {
+        (HistoryVariant::Redacted, Carrier::Details) if n == 2 => {
+            let json = format!(r#"{{"type":"reasoning.encrypted","index":0,"data":"{payload}"}}"#);
+            (hidden(), native(json, None), "reasoning_details".to_owned())
+        }
+        (HistoryVariant::Redacted, Carrier::Block) if n == 2 => {
+            let json = format!(r#"{{"type":"redacted_thinking","data":"{payload}"}}"#);
+            (hidden(), native(json, None), first_field())
+        }
+        (HistoryVariant::Unsealed, Carrier::Details) if n == 2 => {
+            let json = r#"{"type":"thinking","signature":null}"#.to_owned();
+            (open(), native(json, Some("thinking")), "thinking_blocks".to_owned())
+        }
+        (HistoryVariant::Unsealed, Carrier::Block) if n == 2 => (open(), None, first_field()),
         (HistoryVariant::Details, _) => (signed(), detail(), "reasoning_details".to_owned()),
         (_, Carrier::Details) if endpoint.dialect.id == "litellm" => {
             let json = format!(r#"{{"type":"thinking","signature":"{payload}"}}"#);
@@ -142,7 +164,10 @@ fn thinking_block(endpoint: &Endpoint, variant: HistoryVariant, n: usize) -> Blo
 
 fn call(endpoint: &Endpoint, variant: HistoryVariant, n: usize) -> Block {
     let carrier = endpoint.dialect.rules(Some(&endpoint.model)).echo.carrier;
-    let payload = format!("seal{n}");
+    let payload = match variant {
+        HistoryVariant::UrlSafeSeals => format!("se-al_{n}"),
+        _ => format!("seal{n}"),
+    };
     let sealed = matches!(carrier, Carrier::Part | Carrier::CallExtra) && variant != HistoryVariant::UnsealedCall;
     let json = match endpoint.dialect.protocol {
         Protocol::OpenaiResponses => Some(format!(
