@@ -34,7 +34,6 @@ mod permission_questions;
 #[cfg(target_os = "linux")]
 mod plain;
 mod profile;
-mod prompt_caching;
 #[cfg(target_os = "linux")]
 mod protected_paths;
 mod providers;

@@ -140,8 +140,9 @@ impl Judge<'_> {
     }
 
     /// Checks for tools beside thinking, where the model has only one of them.
+    /// A model that takes no tools at all is for the provider to refuse.
     fn check_tools(&mut self) {
-        if self.rules.ask.tools == ThinkingWithTools::Ok || !self.thinks() {
+        if self.rules.ask.tools != ThinkingWithTools::WithOff || !self.thinks() {
             return;
         }
         let mut has_tools = false;
