@@ -315,9 +315,6 @@ fn switch_mode(applied: &AppliedRepair, rules: &mut Rules) {
     }
     let least = rules.ask.budget.range.map_or(DEFAULT_BUDGET, |(least, _)| least.max(DEFAULT_BUDGET));
     let Some(thinking) = thinking_object(&mut rules.ask.on) else { return };
-    // A message that names no mode means the one that was sent.
-    let sent = thinking.get("type").and_then(serde_json::Value::as_str).map(str::to_owned);
-    let refused = |word: &str| refused(word) || (applied.details.is_empty() && sent.as_deref() == Some(word));
     if refused("adaptive") {
         thinking.insert("type".to_owned(), "enabled".into());
         thinking.insert("budget_tokens".to_owned(), least.into());

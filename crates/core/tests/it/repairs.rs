@@ -323,6 +323,10 @@ fn generated_conversation(dialect: &Dialect, model: &str, shapes: &[HistoryShape
                 .extend((!is_last).then(|| judge_accepts::step(dialect, model, HistoryShape::ThinkingAndText, n + 10)));
         }
     }
+    // A request never ends with a finished answer.
+    if messages.last().is_some_and(|message| message.role == Role::Assistant) {
+        messages.push(user("last"));
+    }
     for message in &mut messages {
         for block in &mut message.blocks {
             if let Block::ToolResult(result) = block {

@@ -90,6 +90,10 @@ pub(crate) fn normalized(mut reply: Reply) -> Reply {
     };
     // No writer writes the members without a neutral form.
     reply.extra = Extra::default();
+    // Nor what a gateway says beside the message of an error.
+    if let Some(error) = &mut reply.end.error {
+        error.words = None;
+    }
     // One protocol requires this counter, so an unknown one is written as 0.
     reply.usage.cache_write = reply.usage.cache_write.filter(|count| *count > 0);
     for block in &mut reply.blocks {
