@@ -50,7 +50,11 @@ fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) 
     };
     each_member(object, |name, value| match (name, value.kind()) {
         _ if omitted(name) => (),
-        ("thoughtSignature", JsonKind::Text) if edits.contains(&BodyEdit::StandardBase64) => {
+        // The documented dummy is words, not base64.
+        ("thoughtSignature", JsonKind::Text)
+            if edits.contains(&BodyEdit::StandardBase64)
+                && value.get().bytes().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()) =>
+        {
             out.push_raw(name, &value.get().replace('-', "+").replace('_', "/"));
         }
         ("content" | "parts", JsonKind::Array) => out.list(name, |list| edit_blocks(value, edits, list)),

@@ -1,6 +1,6 @@
 //! Replaces a refused effort level with the nearest accepted one.
 
-use crate::dialect::{AskRules, EFFORT_LEVELS, Off, Patch, Rules};
+use crate::dialect::{AskRules, EFFORT_LEVELS, Off, Patch, Rules, ThinkingWithTools};
 use crate::json_text::{remove_value, set_value, value_at, value_at_mut};
 use crate::rules::RequestPreferences;
 use crate::rules::request_params::nearest;
@@ -74,8 +74,10 @@ fn off_patch(off: &mut Off) -> Option<&mut Patch> {
 /// Removes the parameter. A switch that is not a level stays.
 pub(super) fn drop_level(rules: &mut Rules, preferences: &mut RequestPreferences) {
     preferences.effort = None;
-    let AskRules { on, off, effort, .. } = &mut rules.ask;
-    for patch in [Some(on), off_patch(off)].into_iter().flatten() {
+    let AskRules { on, off, effort, tools, .. } = &mut rules.ask;
+    // Where tools need thinking off, the switch must stay.
+    let off = off_patch(off).filter(|_| *tools != ThinkingWithTools::WithOff);
+    for patch in [Some(on), off].into_iter().flatten() {
         if value_at(patch, &effort.path).is_some_and(serde_json::Value::is_string) {
             remove_value(patch, &effort.path);
         }
