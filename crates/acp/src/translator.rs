@@ -193,6 +193,7 @@ impl Translator {
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)
+            | Update::Models(_)
             | Update::PromptHistory(_)
             | Update::Ready
             | Update::Interrupt

@@ -17,6 +17,7 @@ const MAX_TEXT: usize = 128 * 1024;
 const MAX_READ: u64 = 16 * 1024 * 1024;
 /// The limit of the strictest provider.
 const MAX_IMAGE: u64 = 5 * 1024 * 1024;
+const PDF_START: &[u8] = b"%PDF-";
 
 /// A prompt with its attachments.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,7 +37,7 @@ pub struct AttachError {
 
 impl AttachError {
     pub fn hint(&self) -> String {
-        format!("nothing was sent; name a text file or an image, or write @@{} for the literal text", self.name)
+        format!("nothing was sent; name a text file, an image or a PDF, or write @@{} for the literal text", self.name)
     }
 }
 
@@ -111,7 +112,17 @@ fn read_block(name: &str, path: &Path) -> Result<(Block, u64), String> {
         (false, false) => return Err("is not a regular file".to_owned()),
     }
     let size = metadata.len();
+    let is_pdf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pdf"));
     let block = match image_type(path) {
+        None if is_pdf && size > MAX_READ => return Err(format!("is a PDF of {size} bytes; at most {MAX_READ}")),
+        None if is_pdf => {
+            let bytes = read(path, MAX_READ)?;
+            if !bytes.starts_with(PDF_START) {
+                return Err("is named like a PDF but is not one".to_owned());
+            }
+            let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            Block::Media(Media::document("application/pdf".to_owned(), STANDARD.encode(bytes), file_name))
+        }
         Some(_) if size > MAX_IMAGE => return Err(format!("is an image of {size} bytes; at most {MAX_IMAGE}")),
         Some(named) => {
             let bytes = read(path, MAX_IMAGE)?;
@@ -182,6 +193,8 @@ mod tests {
         fs::write(root.join("two words.txt"), "2").unwrap();
         fs::write(root.join("dot.pic.png"), PNG).unwrap();
         fs::write(root.join("false.png"), "not an image").unwrap();
+        fs::write(root.join("paper.PDF"), b"%PDF-1.7\n\0").unwrap();
+        fs::write(root.join("false.pdf"), "not a document").unwrap();
         fs::write(root.join("blob"), [b'a', 0]).unwrap();
         fs::write(root.join("latin1.txt"), [b'a', 0xe9]).unwrap();
         test_dir
@@ -194,6 +207,11 @@ mod tests {
         let file = |name: &str, content: &str| text(format!("<file path=\"{name}\">\n{content}\n</file>"));
         let a = || vec![file("src/a.rs", "fn a() {}")];
         let image = Block::Media(Media::image("image/png".to_owned(), STANDARD.encode(PNG)));
+        let pdf = Block::Media(Media::document(
+            "application/pdf".to_owned(),
+            STANDARD.encode(b"%PDF-1.7\n\0"),
+            Some("paper.PDF".to_owned()),
+        ));
         let outside = root.join("src/a.rs").display().to_string();
         #[rustfmt::skip]
         let cases = [
@@ -203,6 +221,7 @@ mod tests {
             ("absolute",      format!("@{outside}"),              vec![file(&outside, "fn a() {}")]),
             ("with a space",  "@\"two words.txt\" ok".to_owned(), vec![file("two words.txt", "2")]),
             ("an image",      "what is @dot.pic.png?".to_owned(), vec![image]),
+            ("a document",    "sum up @paper.PDF".to_owned(),     vec![pdf]),
             ("a word",        "ask @alice".to_owned(),            vec![]),
             ("an address",    "a@src/a.rs".to_owned(),            vec![]),
             ("nothing",       "@ and @".to_owned(),               vec![]),
@@ -236,6 +255,7 @@ mod tests {
             ("@blob",          "`@blob` is a binary file"),
             ("@latin1.txt",    "`@latin1.txt` is a binary file"),
             ("@false.png",     "`@false.png` is named like image/png but is not an image"),
+            ("@false.pdf",     "`@false.pdf` is named like a PDF but is not one"),
         ];
         for (prompt, expected) in cases {
             assert_eq!(attach(prompt, None, test_dir.path()).unwrap_err().to_string(), expected);

@@ -126,7 +126,12 @@ impl LineFrontEnd {
             Update::Closed { .. } | Update::ToolEnded(_) | Update::MessageStored(_) | Update::CompletionLists(_) => (),
             Update::Restored(_) | Update::Recorded(_) | Update::ToolOutput { .. } | Update::Quit | Update::Ready => (),
             Update::Sending(_) | Update::GoTo { .. } | Update::ClosedAsStreamed { .. } | Update::SessionStored(_) => (),
-            Update::Suspend | Update::Sealed { .. } | Update::Item { .. } | Update::Usage(_) | Update::Status(_) => (),
+            Update::Suspend
+            | Update::Models(_)
+            | Update::Sealed { .. }
+            | Update::Item { .. }
+            | Update::Usage(_)
+            | Update::Status(_) => (),
             Update::QuestionWithdrawn(_) | Update::Grew { .. } | Update::PromptHistory(_) | Update::Interrupt => (),
             Update::NotSteered { .. } | Update::Refiled { .. } | Update::Emptied { .. } | Update::ReplyEnded(_) => (),
         }

@@ -16,6 +16,7 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
         let mut term = TestTerminal::new(80, 30);
         term.line(name);
         assert!(term.screen().contains("nothing was sent yet"), "{}", term.screen());
+        term.key(KeyCode::Esc);
         let row = |what: &str, action: &str, why: &str| DecisionRow {
             what: what.into(),
             action: action.into(),
