@@ -124,14 +124,18 @@ impl LineFrontEnd {
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
             Update::Closed { .. } | Update::ToolEnded(_) | Update::MessageStored(_) | Update::CompletionLists(_) => (),
-            Update::Restored(_) | Update::Recorded(_) | Update::ToolOutput { .. } | Update::Quit | Update::Ready => (),
+            Update::Restored(_)
+            | Update::Recorded(_)
+            | Update::ToolOutput { .. }
+            | Update::Models(_)
+            | Update::Status(_) => (),
             Update::Sending(_) | Update::GoTo { .. } | Update::ClosedAsStreamed { .. } | Update::SessionStored(_) => (),
             Update::Suspend
-            | Update::Models(_)
+            | Update::Quit
+            | Update::Ready
             | Update::Sealed { .. }
             | Update::Item { .. }
-            | Update::Usage(_)
-            | Update::Status(_) => (),
+            | Update::Usage(_) => (),
             Update::QuestionWithdrawn(_) | Update::Grew { .. } | Update::PromptHistory(_) | Update::Interrupt => (),
             Update::NotSteered { .. } | Update::Refiled { .. } | Update::Emptied { .. } | Update::ReplyEnded(_) => (),
         }

@@ -526,7 +526,7 @@ fn is_page(output: &CommandOutput) -> bool {
 /// Output as Markdown; none for an error.
 pub(crate) fn output_markdown(output: &CommandOutput) -> Option<String> {
     match output {
-        CommandOutput::Line(text) => Some(escape_markdown(text)),
+        CommandOutput::Line(text) => Some(text.lines().map(escape_markdown).collect::<Vec<_>>().join("\n\n")),
         CommandOutput::Markdown(text) => Some(text.clone()),
         CommandOutput::Table { head, rows } => Some(markdown_table(head, rows)),
         CommandOutput::Titled { page, .. } => output_markdown(page),

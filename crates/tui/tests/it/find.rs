@@ -23,6 +23,7 @@ fn t24_every_kind_of_block_is_searched_and_the_newest_match_comes_first() {
     term.write(2, "the **nee**dle and a `needle` in the answer");
     term.end(TurnEnd::Answered);
     term.update(Update::CommandOutput(CommandOutput::Line("needle in a notice".into())));
+    term.screen();
     term.control('f');
     term.type_text("NEEDLE");
     let found = [
@@ -98,6 +99,7 @@ fn t24_own_commands_are_offered_and_explained() {
     term.line("/review src/a.rs");
     assert_eq!(term.sent, [Command::Own { name: "review".into(), arguments: "src/a.rs".into() }]);
     term.line("/help");
+    term.screen();
     term.type_text("G");
     assert!(term.screen().contains("/review"), "{}", term.screen());
     assert!(term.screen().contains("Review *a* file (yours)"), "{}", term.screen());
