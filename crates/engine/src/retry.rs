@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::connection_failure::ConnectionFailure;
+use aside_core::connection_failure::ConnectionFailure;
 use crate::http::HttpRefusal;
 
 /// How often a request is sent at most.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aside_core::block::{Block, ToolCall, ToolResult};
 use aside_core::compaction::CompactionTrigger;
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::history::EntryId;
 use aside_core::message::Message;
 use aside_core::model_table::UsageCounting;
@@ -257,8 +258,14 @@ impl Session {
             ExchangeError::Oversized { most } => Input::Oversized { partial: reply, most },
             ExchangeError::Cancelled => Input::Cancelled { partial: Some(reply), ran: Vec::new() },
             ExchangeError::AnswerNow => Input::AnswerNow { partial: Some(reply) },
-            error @ (ExchangeError::Invalid(_) | ExchangeError::Unreachable(_) | ExchangeError::Unreadable { .. }) => {
-                Input::ConnectionFailed { partial: reply, failure: error.to_string() }
+            ExchangeError::Unreachable(failure) => Input::ConnectionFailed { partial: reply, failure },
+            ExchangeError::Invalid(invalid) => {
+                let failure = ConnectionError::new(ConnectionFailure::InvalidRequest, invalid.to_string());
+                Input::ConnectionFailed { partial: reply, failure }
+            }
+            ExchangeError::Unreadable { what } => {
+                let failure = ConnectionError::new(ConnectionFailure::Unreadable, what);
+                Input::ConnectionFailed { partial: reply, failure }
             }
         }
     }

@@ -206,10 +206,14 @@ impl Call {
                 ConnectionFailure::ConnectTimeout
                 | ConnectionFailure::IdleTimeout
                 | ConnectionFailure::TotalTimeout => ErrorKind::UpstreamTimeout,
-                ConnectionFailure::Dns
+                ConnectionFailure::InvalidRequest
+                | ConnectionFailure::Dns
                 | ConnectionFailure::Refused
+                | ConnectionFailure::Proxy
+                | ConnectionFailure::UnknownAuthority
                 | ConnectionFailure::Tls
                 | ConnectionFailure::Closed
+                | ConnectionFailure::Unreadable
                 | ConnectionFailure::Other => ErrorKind::UpstreamUnreachable,
             },
             CallError::Invalid(_) | CallError::Refused(_) => ErrorKind::UpstreamUnreachable,
