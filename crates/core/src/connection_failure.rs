@@ -18,6 +18,8 @@ pub enum ConnectionFailure {
     Proxy,
     /// The certificate was issued by an authority that this machine does not know.
     UnknownAuthority,
+    /// The certificate is that of an authority, as some tools make self-signed ones. No server may use it.
+    SelfSigned,
     /// No secure connection for another reason, for example because the server has no TLS.
     Tls,
     /// No connection within the time limit.
@@ -43,6 +45,7 @@ impl ConnectionFailure {
             | ConnectionFailure::Refused
             | ConnectionFailure::Proxy
             | ConnectionFailure::UnknownAuthority
+            | ConnectionFailure::SelfSigned
             | ConnectionFailure::Tls
             | ConnectionFailure::ConnectTimeout
             | ConnectionFailure::IdleTimeout

@@ -399,7 +399,7 @@ fn turn_end(reply: &Reply) -> TurnEnd {
         Ending::Length => TurnEnd::Length,
         Ending::Error => {
             let message = "the provider ended the reply with an error and did not say which".to_owned();
-            TurnEnd::Failed(ProviderError { message, code: None, status: None })
+            TurnEnd::Failed(ProviderError::new(message))
         }
         Ending::Stop | Ending::ToolCalls | Ending::Pause | Ending::Unrecognized(_) | Ending::Unsaid => {
             TurnEnd::Answered

@@ -28,7 +28,8 @@ pub(crate) fn of(error: &reqwest::Error) -> ConnectionFailure {
 /// The address of the proxy that a connection to this URL goes through, if it can be to blame for the failure:
 /// once TLS speaks with the provider, the proxy did its part.
 pub(crate) fn proxy_in_the_way(url: &Url, failure: ConnectionFailure) -> Option<String> {
-    if matches!(failure, ConnectionFailure::Tls | ConnectionFailure::UnknownAuthority) {
+    use ConnectionFailure::{SelfSigned, Tls, UnknownAuthority};
+    if matches!(failure, Tls | UnknownAuthority | SelfSigned) {
         return None;
     }
     // The HTTP client reads the same variables in the same way.
@@ -49,6 +50,11 @@ fn failure_of(cause: &(dyn Error + 'static)) -> Option<ConnectionFailure> {
     if let Some(error) = cause.downcast_ref::<rustls::Error>() {
         return Some(match error {
             rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => ConnectionFailure::UnknownAuthority,
+            rustls::Error::InvalidCertificate(CertificateError::Other(other))
+                if other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity) =>
+            {
+                ConnectionFailure::SelfSigned
+            }
             _ => ConnectionFailure::Tls,
         });
     }

@@ -199,7 +199,9 @@ impl Http {
             && let Some(proxy) = connection_failure::proxy_in_the_way(url, failure)
         {
             let cause = match failure {
-                ConnectionFailure::ConnectTimeout => format!("no connection within {} s", self.timeouts.connect.as_secs()),
+                ConnectionFailure::ConnectTimeout => {
+                    format!("no connection within {} s", self.timeouts.connect.as_secs())
+                }
                 _ => root_cause(error),
             };
             return ConnectionError::new(
@@ -215,11 +217,16 @@ impl Http {
             ConnectionFailure::TotalTimeout => {
                 format!("the reply of {host} was not complete after {} s", self.timeouts.total.as_secs())
             }
+            ConnectionFailure::UnknownAuthority => {
+                format!("{host} cannot be trusted: an unknown authority issued its certificate")
+            }
+            ConnectionFailure::SelfSigned => {
+                format!("{host} cannot be trusted: its certificate is self-signed, and an authority's, not a server's")
+            }
             ConnectionFailure::InvalidRequest
             | ConnectionFailure::Dns
             | ConnectionFailure::Refused
             | ConnectionFailure::Proxy
-            | ConnectionFailure::UnknownAuthority
             | ConnectionFailure::Tls
             | ConnectionFailure::Closed
             | ConnectionFailure::Unreadable

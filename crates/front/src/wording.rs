@@ -99,7 +99,9 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
 /// everywhere.
 fn connection_hint(failure: ConnectionFailure, style: HintStyle) -> String {
     let remedy = match failure {
-        ConnectionFailure::InvalidRequest => "correct the provider in config.toml; `aside config path` says where it is",
+        ConnectionFailure::InvalidRequest => {
+            "correct the provider in config.toml; `aside config path` says where it is"
+        }
         ConnectionFailure::Dns => "check the host name in the provider's base_url, and the network",
         ConnectionFailure::Refused => "start the server, or check the host and port in the provider's base_url",
         ConnectionFailure::Proxy => {
@@ -108,6 +110,10 @@ fn connection_hint(failure: ConnectionFailure, style: HintStyle) -> String {
         ConnectionFailure::UnknownAuthority => {
             "if you trust this server, add its certificate authority to the system's, or name a PEM file of \
              certificates in SSL_CERT_FILE"
+        }
+        ConnectionFailure::SelfSigned => {
+            "give the server a certificate with CA:FALSE (openssl req -x509 -addext basicConstraints=CA:FALSE …), and \
+             name its PEM file in SSL_CERT_FILE if you trust it"
         }
         ConnectionFailure::Tls => {
             "check the certificate of the server and this machine's clock; a base_url of a server without TLS begins \
@@ -124,6 +130,9 @@ fn connection_hint(failure: ConnectionFailure, style: HintStyle) -> String {
         ConnectionFailure::Closed | ConnectionFailure::Other => "check the network and the provider's base_url",
     };
     match style {
+        HintStyle::CommandLine if failure == ConnectionFailure::Closed => {
+            format!("ask again; what came is kept; if it stays so, {remedy}")
+        }
         HintStyle::CommandLine => remedy.to_owned(),
         HintStyle::SlashCommands => format!("/retry asks again; if it stays so, {remedy}"),
         HintStyle::Menus => format!("{remedy}, then send /retry"),
@@ -132,6 +141,9 @@ fn connection_hint(failure: ConnectionFailure, style: HintStyle) -> String {
 
 const AT_OUTPUT_LIMIT: &str = "it stopped at the output limit: raise request.maxTokens or lower reasoning.effort";
 const CONTINUE: &str = "ask it to continue if it was making progress";
+const TOO_LONG: &str = "the conversation is too long for this model: send less, begin a new session, or ask a model with a \
+                        larger window with -m";
+const MENU_TOO_LONG: &str = "send /compact, or begin a new session";
 const OTHER_WORDS: &str = "put it differently, or ask another model with -m";
 
 fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
@@ -146,6 +158,7 @@ fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::Declined(Declined::ByModel | Declined::ByFilter) => OTHER_WORDS,
         TurnEnd::CutOff => "what came is above; ask again",
         TurnEnd::Oversized { .. } => "what came is kept; raise it with --set reply.maxBytes=N, 0 for no limit",
+        TurnEnd::Failed(error) if error.is_too_long => TOO_LONG,
         TurnEnd::Failed(error) => hint_for_status(error.status),
         TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
     })
@@ -158,6 +171,7 @@ fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
         | TurnEnd::Interrupted
         | TurnEnd::Unreachable(_) => return None,
         TurnEnd::Declined(_) => "put it differently, or ask another /model",
+        TurnEnd::Failed(error) if error.is_too_long => screen_hint_for_status(Some(413)),
         TurnEnd::Failed(error) => screen_hint_for_status(error.status),
         TurnEnd::ThinkingOnly { for_length: true } => AT_OUTPUT_LIMIT,
         TurnEnd::Length => "raise it with /set request.maxTokens=N, or ask it to continue",
@@ -183,10 +197,11 @@ fn screen_hint_for_status(status: Option<u16>) -> &'static str {
 fn menu_hint(end: &TurnEnd) -> Option<&'static str> {
     match end {
         TurnEnd::Failed(error) => Some(match error.status {
+            _ if error.is_too_long => MENU_TOO_LONG,
             Some(401 | 403) => "check the key: `aside doctor` in a terminal says which variable it is read from",
             Some(402) => "the account has no credit, or the model is not in its plan; choose another model",
             Some(404) => "choose another model, or check the provider's base_url",
-            Some(413) => "send /compact, or begin a new session",
+            Some(413) => MENU_TOO_LONG,
             Some(429) => "the provider limits how often it is asked; wait and send /retry, or choose another model",
             Some(status) if status >= 500 => "the fault is the provider's; send /retry later, or choose another model",
             _ => "send /retry, or choose another model",
@@ -210,7 +225,10 @@ fn hint_for_status(status: Option<u16>) -> &'static str {
         Some(401 | 403) => "check the key: aside doctor says which variable it is read from",
         Some(402) => "the account has no credit, or the model is not in its plan",
         Some(404) => "check the model's name and the provider's base_url",
-        Some(413) => "the conversation is too long for this model",
+        Some(300..=399) => {
+            "the provider redirects to another address: correct its base_url, http:// or https:// included"
+        }
+        Some(413) => TOO_LONG,
         Some(429) => "the provider limits how often it is asked; wait, or ask another model with -m",
         Some(status) if status >= 500 => "the fault is the provider's; try again later, or ask another model with -m",
         _ => "aside encode shows the request; --set changes what is sent",

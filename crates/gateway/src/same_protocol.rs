@@ -211,6 +211,7 @@ impl Call {
                 | ConnectionFailure::Refused
                 | ConnectionFailure::Proxy
                 | ConnectionFailure::UnknownAuthority
+                | ConnectionFailure::SelfSigned
                 | ConnectionFailure::Tls
                 | ConnectionFailure::Closed
                 | ConnectionFailure::Unreadable

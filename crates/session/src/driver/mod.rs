@@ -260,7 +260,10 @@ impl Driver {
                 Ok(CommandOutcome::Quit) => return,
                 // The front end is waiting for the turn to end.
                 Err(error) if begins_a_turn => {
-                    self.front.send(Update::TurnEnded(TurnEnd::Unreachable(ConnectionError::new(ConnectionFailure::Other, error.to_string()))));
+                    self.front.send(Update::TurnEnded(TurnEnd::Unreachable(ConnectionError::new(
+                        ConnectionFailure::Other,
+                        error.to_string(),
+                    ))));
                 }
                 Err(error) => self.front.send(Update::CommandOutput(replies::error(&error))),
             }

@@ -146,7 +146,15 @@ pub(super) const NOTICES: &[StateScene] = &[
     StateScene { name: "out of one step", play: |term| ended(term, TurnEnd::OutOfSteps(1)) },
     StateScene {
         name: "unreachable",
-        play: |term| ended(term, TurnEnd::Unreachable(ConnectionError::new(ConnectionFailure::Other, "cannot reach localhost:8080: connection refused"))),
+        play: |term| {
+            ended(
+                term,
+                TurnEnd::Unreachable(ConnectionError::new(
+                    ConnectionFailure::Other,
+                    "cannot reach localhost:8080: connection refused",
+                )),
+            )
+        },
     },
     StateScene {
         name: "failed",
