@@ -81,7 +81,7 @@ fn with_values(shell: Shell, script: &str) -> String {
             let script: String = script.lines().map(line).collect();
             format!("{FISH_VALUES}{script}{FISH_POSITIONALS}")
         }
-        _ => script.to_owned(),
+        Shell::Elvish | Shell::PowerShell | _ => script.to_owned(),
     }
 }
 

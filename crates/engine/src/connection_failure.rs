@@ -48,15 +48,7 @@ fn failure_of(cause: &(dyn Error + 'static)) -> Option<ConnectionFailure> {
         return Some(ConnectionFailure::Dns);
     }
     if let Some(error) = cause.downcast_ref::<rustls::Error>() {
-        return Some(match error {
-            rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => ConnectionFailure::UnknownAuthority,
-            rustls::Error::InvalidCertificate(CertificateError::Other(other))
-                if other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity) =>
-            {
-                ConnectionFailure::SelfSigned
-            }
-            _ => ConnectionFailure::Tls,
-        });
+        return Some(tls_failure(error));
     }
     if let Some(error) = cause.downcast_ref::<hyper::Error>()
         && (error.is_incomplete_message() || error.is_closed())
@@ -71,6 +63,19 @@ fn failure_of(cause: &(dyn Error + 'static)) -> Option<ConnectionFailure> {
         return Some(failure);
     }
     io_failure(error.kind())
+}
+
+fn tls_failure(error: &rustls::Error) -> ConnectionFailure {
+    let rustls::Error::InvalidCertificate(problem) = error else { return ConnectionFailure::Tls };
+    if *problem == CertificateError::UnknownIssuer {
+        return ConnectionFailure::UnknownAuthority;
+    }
+    if let CertificateError::Other(other) = problem
+        && other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+    {
+        return ConnectionFailure::SelfSigned;
+    }
+    ConnectionFailure::Tls
 }
 
 fn io_failure(kind: io::ErrorKind) -> Option<ConnectionFailure> {

@@ -198,11 +198,10 @@ impl Http {
         if error.is_connect()
             && let Some(proxy) = connection_failure::proxy_in_the_way(url, failure)
         {
-            let cause = match failure {
-                ConnectionFailure::ConnectTimeout => {
-                    format!("no connection within {} s", self.timeouts.connect.as_secs())
-                }
-                _ => root_cause(error),
+            let cause = if failure == ConnectionFailure::ConnectTimeout {
+                format!("no connection within {} s", self.timeouts.connect.as_secs())
+            } else {
+                root_cause(error)
             };
             return ConnectionError::new(
                 ConnectionFailure::Proxy,
