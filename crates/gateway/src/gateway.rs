@@ -86,14 +86,15 @@ impl Gateway {
     pub async fn open(options: GatewayOptions) -> Result<Gateway, HintedError> {
         let config = Config::load(&options)?;
         let OpenedMemory { memory, new_key_file } = memory_setup::open(&options, &config).await?;
+        let ids = IdSource::default();
         let gateway = Gateway {
             options,
             config: RwLock::new(Arc::new(config)),
             simulator: OnceCell::new(),
             receipts: ReceiptLog::default(),
             metrics: Metrics::default(),
-            limits: Limits::default(),
-            ids: IdSource::default(),
+            limits: Limits::new(ids.reply_id("replica_")),
+            ids,
             learned: RwLock::default(),
             memory,
             new_key_file,
@@ -103,6 +104,7 @@ impl Gateway {
             body_memory: BodyMemory::default(),
         };
         gateway.read_store().await?;
+        gateway.share_limits().await;
         let config = gateway.config();
         if !config.serve.listen.ip().is_loopback() && gateway.keys(&config).is_empty() {
             return Err(no_keys(config.serve.listen));
@@ -136,6 +138,7 @@ impl Gateway {
         let mut expired = Instant::now();
         loop {
             tokio::time::sleep(STORE_POLL).await;
+            self.share_limits().await;
             let revision = self.memory.revision().await.ok();
             if revision.is_some() && revision != known && self.read_store().await.is_ok() {
                 known = revision;
@@ -149,8 +152,21 @@ impl Gateway {
         }
     }
 
+    /// Tells the store what clients have used, and reads what they used elsewhere.
+    async fn share_limits(&self) {
+        let rows = self.limits.to_save();
+        if !rows.is_empty() && self.memory.put_spend(rows.clone()).await.is_err() {
+            self.limits.not_saved(&rows);
+            return;
+        }
+        if let Ok(rows) = self.memory.spend(Limits::oldest_window(now().0 / 1000)).await {
+            self.limits.set_others(&rows);
+        }
+    }
+
     /// Waits until everything is stored.
     pub async fn flush(&self) {
+        self.share_limits().await;
         self.memory.flush().await;
     }
 
@@ -309,7 +325,7 @@ impl Gateway {
             | Route::Model(..)
             | Route::OllamaModel
             | Route::OllamaVersion
-            | Route::StoredResponse(_)
+            | Route::StoredResponse { .. }
             | Route::Pass { .. }
             | Route::Receipts
             | Route::Receipt(_)
@@ -324,7 +340,11 @@ impl Gateway {
 
     pub(crate) fn metrics_page(&self) -> GatewayResponse {
         let health = self.memory.health();
-        let gauges = StoreGauges { is_up: health.state == StoreState::Ok, lag_rows: health.lag_rows };
+        let gauges = StoreGauges {
+            is_up: health.state == StoreState::Ok,
+            lag_rows: health.lag_rows,
+            lost_rows: health.lost_rows,
+        };
         text_response(200, self.metrics.text(gauges))
     }
 
@@ -373,10 +393,7 @@ impl RequestContext {
             Route::Model(shape, name) => self.model_page(shape, &name).await,
             Route::OllamaModel => self.ollama_model(body).await,
             Route::OllamaVersion => Ok(value_response(200, &json!({ "version": "0.12.0" }))),
-            Route::StoredResponse(id) => {
-                let message = format!("Response with id '{id}' not found; the gateway stores no whole responses.");
-                Err(GatewayError::new(ErrorKind::NotFound, message))
-            }
+            Route::StoredResponse { id, action } => self.stored_response(&id, action, body).await,
             Route::Pass { provider, rest } => self.pass(&provider, &rest, body).await,
             Route::Receipts => Ok(self.receipt_list().await),
             Route::Receipt(id) => self.find_receipt(&id).await,
@@ -416,6 +433,16 @@ impl RequestContext {
         };
         let missing = || GatewayError::new(ErrorKind::NotFound, "there is no such receipt; see /aside/requests");
         stored.map(|row| json_response(200, row.body)).ok_or_else(missing)
+    }
+
+    /// The bytes of all bodies in memory.
+    pub(crate) fn body_memory(&self) -> &BodyMemory {
+        &self.gateway.body_memory
+    }
+
+    /// The client wants its reply not to be remembered.
+    pub(crate) fn wants_no_store(&self) -> bool {
+        self.headers.get("aside-store").is_some_and(|value| value.as_bytes() == b"none")
     }
 
     pub(crate) async fn read(&self, body: Body) -> Result<RequestBody, GatewayError> {

@@ -27,6 +27,7 @@ mod receipt;
 mod relay;
 mod reply_shape;
 mod request_body;
+mod response_state;
 mod route;
 mod same_protocol;
 mod server;

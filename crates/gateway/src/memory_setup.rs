@@ -14,6 +14,10 @@ use crate::gateway::now;
 const KEY_VARIABLE: &str = "ASIDE_STORE_KEY";
 const KEYRING_ENTRY: &str = "gateway-store";
 
+/// Where replies wait while a shared store is down, and how many bytes of them.
+const SPILL_FILE: &str = "gateway-spill.db";
+const SPILL_BYTES: u64 = 64 << 20;
+
 /// The memory, and the key file if it was made just now.
 pub(crate) struct OpenedMemory {
     pub(crate) memory: Memory,
@@ -32,7 +36,14 @@ pub(crate) async fn open(options: &GatewayOptions, config: &Config) -> Result<Op
         serve_table::Durability::Process => Durability::Process,
         serve_table::Durability::Power => Durability::Power,
     };
-    let memory = MemoryOptions::new(location, key).with_retention(serve.retention).with_durability(durability);
+    let is_shared = matches!(location, StoreLocation::Postgres(_));
+    let mut memory = MemoryOptions::new(location, key).with_retention(serve.retention).with_durability(durability);
+    if let Some(wait) = serve.store_wait {
+        memory = memory.with_deadline(wait);
+    }
+    if is_shared {
+        memory = memory.with_spill(data_folder(options)?.join(SPILL_FILE), SPILL_BYTES);
+    }
     let memory = Memory::open(memory, Arc::clone(&config.dialects), now()).await.map_err(|error| {
         HintedError::new(error.to_string()).hint("--store none runs without a memory; nothing lost is then restored")
     })?;
@@ -40,12 +51,16 @@ pub(crate) async fn open(options: &GatewayOptions, config: &Config) -> Result<Op
 }
 
 fn database(options: &GatewayOptions) -> Result<PathBuf, HintedError> {
+    Ok(data_folder(options)?.join("gateway.db"))
+}
+
+fn data_folder(options: &GatewayOptions) -> Result<&PathBuf, HintedError> {
     let folder = options.folders.data.as_ref().ok_or_else(|| {
         HintedError::new("there is no data folder").hint("set HOME, or ASIDE_DATA_DIR to a folder, or --store none")
     })?;
     aside_session::create_private_folder(folder)
         .map_err(|error| HintedError::new(format!("cannot make {}: {error}", folder.display())))?;
-    Ok(folder.join("gateway.db"))
+    Ok(folder)
 }
 
 /// From the environment, the keyring, or a file next to the database.

@@ -1,5 +1,6 @@
 //! What the memory knows about a request, and what it remembers of the reply.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use aside_core::block::{CallId, Reply, SealKind};
@@ -140,8 +141,7 @@ impl RequestContext {
 
     /// A reply to be remembered. None if the client or the store does not want that.
     pub(crate) fn draft(&self, read: Option<&ReadRequest>) -> Option<ReplyDraft> {
-        let wants_none = self.headers.get("aside-store").is_some_and(|value| value.as_bytes() == b"none");
-        let recalled = read?.recalled.as_ref().filter(|_| !wants_none)?;
+        let recalled = read?.recalled.as_ref().filter(|_| !self.wants_no_store())?;
         Some(self.gateway.memory.begin(&recalled.tenant, &recalled.restored))
     }
 
@@ -223,11 +223,19 @@ pub(crate) struct StreamMarks<'a> {
     protocol: Protocol,
     pub(crate) draft: Option<ReplyDraft>,
     n_invented: u32,
+    /// The ids that calls have got already, when a reply is written once more.
+    known_ids: VecDeque<String>,
 }
 
 impl StreamMarks<'_> {
     pub(crate) fn new(ids: &IdSource, protocol: Protocol, draft: Option<ReplyDraft>) -> StreamMarks<'_> {
-        StreamMarks { ids, protocol, draft, n_invented: 0 }
+        StreamMarks { ids, protocol, draft, n_invented: 0, known_ids: VecDeque::new() }
+    }
+
+    /// The same marks for writing the same reply once more.
+    pub(crate) fn again(self) -> Self {
+        let known_ids = self.draft.iter().flat_map(|draft| draft.minted_ids()).map(str::to_owned).collect();
+        StreamMarks { n_invented: 0, known_ids, ..self }
     }
 
     /// The id of the whole reply.
@@ -244,6 +252,9 @@ impl StreamMarks<'_> {
 
 impl ReplyMarks for StreamMarks<'_> {
     fn call_id(&mut self, given: Option<&str>) -> String {
+        if let Some(known) = self.known_ids.pop_front() {
+            return known;
+        }
         let given = given.filter(|id| !id.is_empty());
         let Some(draft) = &mut self.draft else {
             return given.map_or_else(|| self.ids.reply_id("call_"), str::to_owned);

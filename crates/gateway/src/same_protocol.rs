@@ -25,6 +25,7 @@ use crate::limits::Spent;
 use crate::recall::{Changes, ReadRequest, remember};
 use crate::receipt::{Receipt, Timing, UpstreamAttempt, broken_rules};
 use crate::relay::{ClientGone, Relay, RelayFraming, relay, terminal_frame};
+use crate::response_state::ResponseIdFinder;
 use crate::route::ReplyDelivery;
 
 /// How long the last frame waits for the end of the body.
@@ -284,12 +285,15 @@ impl Call {
 
     async fn watch(self, mut reply: HttpReply, mut relay: Relay, mut receipt: Receipt) {
         let _stream = self.context.gateway.metrics.stream();
-        let mut watched = WatchedReply::new(self.decoder());
-        let draft = self.context.draft(self.read.as_deref());
+        let mut watched = WatchedReply::new(self.decoder(), self.protocol);
+        let mut draft = self.context.draft(self.read.as_deref());
         let mut held = None;
         let result = self.watch_bytes(&mut reply, &mut relay, &mut watched, &mut held).await;
         // This closes the socket of an incomplete reply, so the provider stops generating.
         drop(reply);
+        if let (Some(draft), Some(id)) = (&mut draft, watched.response_id.id()) {
+            draft.name_response(id);
+        }
         let (ended, timing) = watched.finish();
         receipt.timing = timing;
         self.finish(ended, receipt, draft).await;
@@ -365,21 +369,24 @@ struct WatchedReply {
     decoder: Decoder,
     fold: Fold,
     timing: Timing,
+    response_id: ResponseIdFinder,
 }
 
 impl WatchedReply {
-    fn new(decoder: Decoder) -> WatchedReply {
-        WatchedReply { decoder, fold: Fold::new(), timing: Timing::default() }
+    fn new(decoder: Decoder, protocol: Protocol) -> WatchedReply {
+        let response_id = ResponseIdFinder::new(protocol);
+        WatchedReply { decoder, fold: Fold::new(), timing: Timing::default(), response_id }
     }
 
     fn push(&mut self, bytes: &[u8]) {
         self.timing.first_byte.get_or_insert_with(Instant::now);
+        self.response_id.push(bytes);
         self.fold.set_now(now());
         self.decoder.push(bytes, &mut TimedSink { fold: &mut self.fold, timing: &mut self.timing });
     }
 
     fn finish(self) -> (Reply, Timing) {
-        let WatchedReply { decoder, mut fold, mut timing } = self;
+        let WatchedReply { decoder, mut fold, mut timing, .. } = self;
         // A body that is not understood has passed all the same; its receipt lacks the usage.
         let _not_understood = decoder.finish(&mut TimedSink { fold: &mut fold, timing: &mut timing });
         (fold.finish(), timing)

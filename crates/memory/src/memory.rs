@@ -1,7 +1,7 @@
 //! The running memory: a store, a cache and a writer.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,9 +11,10 @@ use aside_core::{Dialects, Request};
 use crate::cache::ReplyCache;
 use crate::error::StoreError;
 use crate::evidence::Candidates;
-use crate::keys::KeyKind;
+use crate::keys::{KeyKind, response_key};
 use crate::options::{MemoryOptions, StoreLocation};
 use crate::random;
+use crate::read_gate::ReadGate;
 use crate::reply_draft::ReplyDraft;
 use crate::reply_id::ReplyId;
 use crate::restore::{RestorePlan, Restored, WantedKey};
@@ -52,13 +53,13 @@ pub(crate) struct MemoryInner {
     cache: Arc<ReplyCache>,
     tenants: Mutex<HashMap<String, Arc<Tenant>>>,
     dialects: Arc<Dialects>,
-    /// The last look-up failed.
-    reads_fail: AtomicBool,
 }
 
 pub(crate) struct Backend {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) writer: Writer,
+    /// Everything that a request waits for goes through it.
+    pub(crate) reads: Arc<ReadGate>,
 }
 
 /// Whether the store works, for metrics and health checks.
@@ -104,7 +105,9 @@ impl Memory {
             Some(store) => {
                 check_key(store.as_ref(), &options.key, now).await?;
                 let spill = options.spill.as_ref().map(|(path, most)| Spill::open(path, *most)).transpose()?;
-                Some(Backend { writer: Writer::start(Arc::clone(&store), spill), store })
+                let reads = Arc::new(ReadGate::new(options.read_deadline));
+                let writer = Writer::start(Arc::clone(&store), spill, Arc::clone(&reads));
+                Some(Backend { store, writer, reads })
             }
             None => None,
         };
@@ -116,7 +119,6 @@ impl Memory {
             cache: Arc::new(ReplyCache::new(options.cache_bytes)),
             tenants: Mutex::default(),
             dialects,
-            reads_fail: AtomicBool::new(false),
         };
         Ok(Memory { inner: Arc::new(inner) })
     }
@@ -130,7 +132,7 @@ impl Memory {
         let tenant = match &self.inner.backend {
             None => Tenant::without_store(name, &key),
             Some(backend) => {
-                let row = backend.store.tenant(new_tenant(name, &key, now)).await?;
+                let row = backend.reads.ask(backend.store.tenant(new_tenant(name, &key, now))).await?;
                 Tenant::new(name, &open_tenant(&row, &key)?)
             }
         };
@@ -152,7 +154,7 @@ impl Memory {
             return StoreHealth { state: StoreState::None, lag_rows: 0, lost_rows: 0 };
         };
         let status = &backend.writer.status;
-        let is_down = status.is_down.load(Ordering::Relaxed) || self.inner.reads_fail.load(Ordering::Relaxed);
+        let is_down = status.is_down.load(Ordering::Relaxed) || backend.reads.is_down();
         StoreHealth {
             state: if is_down { StoreState::Down } else { StoreState::Ok },
             lag_rows: status.lag_rows(),
@@ -212,6 +214,8 @@ impl Memory {
             session: request.session.clone(),
             parent: request.parent,
             call_ids: Vec::new(),
+            response_id: None,
+            response: None,
             retention: self.inner.retention,
             deadline: self.inner.deadline,
             cache: Arc::clone(&self.inner.cache),
@@ -227,9 +231,50 @@ impl Memory {
         }
         let Some(backend) = &self.inner.backend else { return Ok(None) };
         let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
-        let found = backend.store.find(query).await?;
+        let found = backend.reads.ask(backend.store.find(query)).await?;
         let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
         Ok(rows.find(|reply| reply.id == id).map(Arc::new))
+    }
+
+    /// A reply that is in the store, or on its way there. Unlike
+    /// [`Memory::reply`], this notices what another process has deleted.
+    pub async fn stored_reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Result<Option<SharedReply>, StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(None) };
+        let cached = || self.inner.cache.by_id(tenant.id(), id);
+        let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
+        match backend.reads.ask(backend.store.find(query)).await {
+            Ok(found) => {
+                let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
+                let is_written = backend.writer.status.lag_rows() == 0;
+                Ok(rows.find(|reply| reply.id == id).map(Arc::new).or_else(|| cached().filter(|_| !is_written)))
+            }
+            Err(error) => cached().map(Some).ok_or(error),
+        }
+    }
+
+    /// The reply whose whole response the provider gave this id.
+    pub async fn reply_with_response_id(
+        &self,
+        tenant: &Arc<Tenant>,
+        provider_id: &str,
+    ) -> Result<Option<SharedReply>, StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(None) };
+        let key = response_key(tenant, provider_id);
+        let query = FindQuery { tenant: Some(tenant.id()), keys: vec![key], replies: Vec::new() };
+        let found = backend.reads.ask(backend.store.find(query)).await?;
+        let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
+        Ok(rows.next().map(Arc::new))
+    }
+
+    /// Deletes a reply.
+    pub async fn forget_reply(&self, tenant: &Arc<Tenant>, reply: &StoredReply) -> Result<(), StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(()) };
+        self.inner.cache.remove(tenant.id(), reply.id);
+        let keys = reply.keys.iter().map(|(_, key)| *key).collect();
+        let row = WriteRow::Forget { tenant: tenant.id(), reply: reply.id, keys };
+        // While the store is down, the deletion waits in the file like everything else.
+        let _queued = backend.writer.write(vec![row]).await;
+        Ok(())
     }
 
     /// Notes that the provider refused the seals of a reply. They are not sent
@@ -308,9 +353,8 @@ impl LookUp<'_> {
             return;
         }
         let unique: Vec<WantedKey> = keys.iter().filter(|wanted| wanted.is_unique).copied().collect();
-        match backend.store.find(query).await {
+        match backend.reads.ask(backend.store.find(query)).await {
             Ok(found) => {
-                self.memory.inner.reads_fail.store(false, Ordering::Relaxed);
                 for (key, kind, reply) in &found.matches {
                     self.candidates.add_match(*key, *kind, *reply);
                 }
@@ -322,10 +366,7 @@ impl LookUp<'_> {
                     self.candidates.add_reply(reply);
                 }
             }
-            Err(_) => {
-                self.memory.inner.reads_fail.store(true, Ordering::Relaxed);
-                self.state = StoreState::Down;
-            }
+            Err(_) => self.state = StoreState::Down,
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cache::ReplyCache;
-use crate::keys::{BeforeTurn, KeyKind, mint_call_id, minted_key, turn_keys};
+use crate::keys::{BeforeTurn, KeyKind, mint_call_id, minted_key, response_key, turn_keys};
 use crate::reference::{Reference, WHOLE_REPLY};
 use crate::reply_id::ReplyId;
 use crate::restore::is_unique;
@@ -28,6 +28,8 @@ pub struct ReplyDraft {
     pub(crate) session: Option<String>,
     pub(crate) parent: Option<(ReplyId, ReplyId)>,
     pub(crate) call_ids: Vec<(String, String)>,
+    pub(crate) response_id: Option<String>,
+    pub(crate) response: Option<String>,
     pub(crate) retention: Duration,
     pub(crate) deadline: Duration,
     pub(crate) cache: Arc<ReplyCache>,
@@ -65,6 +67,22 @@ impl ReplyDraft {
         id
     }
 
+    /// The ids that were minted so far, in order.
+    pub fn minted_ids(&self) -> impl Iterator<Item = &str> {
+        self.call_ids.iter().map(|(minted, _)| minted.as_str())
+    }
+
+    /// The id that the provider gave the whole response.
+    pub fn name_response(&mut self, provider_id: &str) {
+        self.response_id = Some(provider_id.to_owned());
+    }
+
+    /// Keeps a text with the reply: what is needed to give the whole response out
+    /// again.
+    pub fn keep_response(&mut self, state: String) {
+        self.response = Some(state);
+    }
+
     /// Remembers the reply, as the provider sent it. The write starts at once.
     pub fn finish(self, reply: &Message, now: Time) -> PendingWrite {
         let Some(writer) = self.writer.clone() else { return PendingWrite { state: Pending::NoStore } };
@@ -83,6 +101,7 @@ impl ReplyDraft {
         let mut keys = turn.to_store(&self.tenant, self.session.as_deref(), message.interrupted);
         let minted = self.call_ids.iter().filter_map(|(id, _)| minted_key(&self.tenant, id));
         keys.extend(minted.map(|key| (KeyKind::MintedId, key)));
+        keys.extend(self.response_id.iter().map(|id| (KeyKind::ResponseId, response_key(&self.tenant, id))));
         let unique = keys.iter().filter(|(kind, _)| is_unique(*kind)).map(|(_, key)| *key).collect();
         let lifetime = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
         let stored = StoredReply {
@@ -93,6 +112,7 @@ impl ReplyDraft {
             expires: Time(now.0.saturating_add(lifetime)),
             message,
             call_ids: self.call_ids.clone(),
+            response: self.response.clone(),
             is_rejected: false,
             turn: turn.turn,
             chain: turn.chain,

@@ -358,7 +358,8 @@ pub(crate) fn is_unique(kind: KeyKind) -> bool {
         | KeyKind::Session
         | KeyKind::Turn
         | KeyKind::Interrupted
-        | KeyKind::Question => false,
+        | KeyKind::Question
+        | KeyKind::ResponseId => false,
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+use crate::read_gate::ReadGate;
 use crate::spill::Spill;
 use crate::store::{Store, WriteRow};
 
@@ -62,10 +63,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(store: Arc<dyn Store>, spill: Option<Spill>) -> Writer {
+    pub(crate) fn start(store: Arc<dyn Store>, spill: Option<Spill>, reads: Arc<ReadGate>) -> Writer {
         let (jobs, queue) = mpsc::unbounded_channel();
         let status = Arc::new(WriterStatus::default());
-        let task = WriterTask { store, spill, queue, status: Arc::clone(&status), pause: FIRST_PAUSE };
+        let task = WriterTask { store, spill, reads, queue, status: Arc::clone(&status), pause: FIRST_PAUSE };
         drop(tokio::spawn(task.run()));
         Writer { jobs, status }
     }
@@ -102,6 +103,7 @@ impl Writer {
 struct WriterTask {
     store: Arc<dyn Store>,
     spill: Option<Spill>,
+    reads: Arc<ReadGate>,
     queue: mpsc::UnboundedReceiver<WriteJob>,
     status: Arc<WriterStatus>,
     pause: Duration,
@@ -206,6 +208,7 @@ impl WriterTask {
 
     fn came_up(&mut self) {
         self.status.is_down.store(false, Ordering::Relaxed);
+        self.reads.reopen();
         self.pause = FIRST_PAUSE;
     }
 

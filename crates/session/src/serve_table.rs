@@ -10,7 +10,7 @@ use crate::error::HintedError;
 use crate::provider_tables::TableReader;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "listen",
     "store",
     "retention",
@@ -23,6 +23,7 @@ const KEYS: [&str; 15] = [
     "metrics",
     "drain",
     "durability",
+    "store_wait",
     "keep_alive",
     "max_body",
     "connections",
@@ -57,6 +58,8 @@ pub struct ServeTable {
     /// How long running streams may continue after the first SIGTERM.
     pub drain: Duration,
     pub durability: Durability,
+    /// How long the end of a reply waits until the reply is stored. None is the usual time of the store.
+    pub store_wait: Option<Duration>,
     /// Silence on a stream after which the client gets a sign of life.
     pub keep_alive: Duration,
     /// Bytes of a request body after decompression.
@@ -80,6 +83,7 @@ impl Default for ServeTable {
             metrics: None,
             drain: Duration::from_secs(600),
             durability: Durability::Process,
+            store_wait: None,
             keep_alive: Duration::from_secs(10),
             max_body: 64 << 20,
             connections: 1024,
@@ -172,7 +176,7 @@ pub struct Limit {
     pub window: LimitWindow,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitKind {
     Requests,
     Tokens,
@@ -191,14 +195,14 @@ impl LimitKind {
         }
     }
 
-    fn parse(word: &str) -> Option<LimitKind> {
+    pub fn parse(word: &str) -> Option<LimitKind> {
         let all = [LimitKind::Requests, LimitKind::Tokens, LimitKind::Thinking, LimitKind::Money];
         all.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
 /// A window of the calendar, in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitWindow {
     Second,
     Minute,
@@ -216,7 +220,12 @@ impl LimitWindow {
         }
     }
 
-    pub fn seconds(self) -> u64 {
+    pub fn parse(word: &str) -> Option<LimitWindow> {
+        let all = [LimitWindow::Second, LimitWindow::Minute, LimitWindow::Hour, LimitWindow::Day];
+        all.into_iter().find(|window| window.as_str() == word)
+    }
+
+    pub const fn seconds(self) -> u64 {
         match self {
             LimitWindow::Second => 1,
             LimitWindow::Minute => 60,
@@ -235,13 +244,7 @@ impl Limit {
             None => amount.strip_suffix('M').map_or((amount, 1.0), |digits| (digits, 1e6)),
         };
         let amount = digits.parse::<f64>().ok()? * factor;
-        let window = match window {
-            "s" => LimitWindow::Second,
-            "m" => LimitWindow::Minute,
-            "h" => LimitWindow::Hour,
-            "day" => LimitWindow::Day,
-            _ => return None,
-        };
+        let window = LimitWindow::parse(window)?;
         (amount.is_finite() && amount >= 0.0).then_some(Limit { kind, amount, window })
     }
 
@@ -285,6 +288,7 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ServeTable, HintedError
         drain: time(&reader, "drain")?.unwrap_or(usual.drain),
         durability: choice(&reader, "durability", |word| (word == "power").then_some(Durability::Power), "\"power\"")?
             .unwrap_or(usual.durability),
+        store_wait: time(&reader, "store_wait")?,
         keep_alive: time(&reader, "keep_alive")?.unwrap_or(usual.keep_alive),
         max_body: count(&reader, "max_body")?.unwrap_or(usual.max_body),
         connections: count(&reader, "connections")?.unwrap_or(usual.connections),
