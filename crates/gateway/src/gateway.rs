@@ -11,7 +11,7 @@ use aside_core::block::Time;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{AppliedRepair, LearnedRepair, LearnedRepairs};
 use aside_engine::Exchange;
-use aside_memory::{Memory, ReceiptFilter, RepairCounts, StoreError, StoreState};
+use aside_memory::{KeyFile, Memory, ReceiptFilter, RepairCounts, StoreError, StoreState};
 use aside_session::HintedError;
 use aside_session::log::{self, LogLevel};
 use aside_session::serve_table::ServeKey;
@@ -32,7 +32,7 @@ use crate::host_check::AllowedHosts;
 use crate::ids::IdSource;
 use crate::key_admin;
 use crate::limits::Limits;
-use crate::memory_setup::{self, OpenedMemory};
+use crate::memory_setup::{self, KeySource, OpenedMemory};
 use crate::metrics::{Metrics, StoreGauges};
 use crate::recall::LossCounts;
 use crate::receipt::{LIST_LENGTH, Receipt, ReceiptLog, ReceiptModel, Timing, stored_summary};
@@ -85,7 +85,11 @@ impl Gateway {
     /// Reads the config, checks it and opens the memory.
     pub async fn open(options: GatewayOptions) -> Result<Gateway, HintedError> {
         let config = Config::load(&options)?;
-        let OpenedMemory { memory, new_key_file } = memory_setup::open(&options, &config).await?;
+        let OpenedMemory { memory, key_source } = memory_setup::open(&options, &config).await?;
+        let new_key_file = match key_source {
+            KeySource::File { path, file: KeyFile::Created } => Some(path),
+            KeySource::File { .. } | KeySource::Variable | KeySource::Keyring | KeySource::NotKept => None,
+        };
         let ids = IdSource::default();
         let gateway = Gateway {
             options,
@@ -128,6 +132,7 @@ impl Gateway {
         *self.stored_keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
         let learned = self.memory.learned(now()).await.map_err(failed)?;
         self.learned.write().unwrap_or_else(PoisonError::into_inner).extend(learned);
+        self.follow_rotation().await;
         self.memory.refresh_tenants().await.map_err(failed)
     }
 
@@ -149,6 +154,23 @@ impl Gateway {
                     log::write(LogLevel::Warn, || error.to_string());
                 }
             }
+        }
+    }
+
+    /// Takes the new key if another process has sealed the store with it. A key in the environment needs a restart;
+    /// until then, known tenants keep their memory and new ones have none.
+    async fn follow_rotation(&self) {
+        if !self.memory.has_another_key(now()).await.unwrap_or(false) {
+            return;
+        }
+        let used = match memory_setup::store_key(&self.options, &self.config().serve.store) {
+            Ok((key, _)) => self.memory.use_key(key, now()).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(problem) = used {
+            log::write(LogLevel::Warn, || {
+                format!("the key of the store has changed; restart with the new one: {problem}")
+            });
         }
     }
 

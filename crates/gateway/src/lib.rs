@@ -38,4 +38,5 @@ pub use config::GatewayOptions;
 pub use gateway::Gateway;
 pub use ids::{hash_text, new_client_key};
 pub use key_admin::{KeyAdmin, KeyListing, KeyOrigin, KeyRights, NewKey};
+pub use memory_setup::RotatedKey;
 pub use server::{Listening, serve};

@@ -132,7 +132,12 @@ impl Memory {
         let tenant = match &self.inner.backend {
             None => Tenant::without_store(name, &key),
             Some(backend) => {
-                let row = backend.reads.ask(backend.store.tenant(new_tenant(name, &key, now))).await?;
+                // After a rotation by another process, a new tenant must not be sealed with the old key.
+                let opened = async {
+                    check_key(backend.store.as_ref(), &key, now).await?;
+                    backend.store.tenant(new_tenant(name, &key, now)).await
+                };
+                let row = backend.reads.ask(opened).await?;
                 Tenant::new(name, &open_tenant(&row, &key)?)
             }
         };
@@ -308,6 +313,26 @@ impl Memory {
     pub(crate) fn forget_cached(&self, name: &str) {
         self.tenants().remove(name);
         self.inner.cache.remove_tenant(TenantId::of(name));
+    }
+
+    /// Whether the store was sealed with another key in the meantime.
+    pub async fn has_another_key(&self, now: Time) -> Result<bool, StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(false) };
+        match backend.reads.ask(check_key(backend.store.as_ref(), &self.key(), now)).await {
+            Ok(()) => Ok(false),
+            Err(StoreError::WrongKey) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Uses the key that another process has sealed the store with. Fails if it is
+    /// not that key.
+    pub async fn use_key(&self, key: StoreKey, now: Time) -> Result<(), StoreError> {
+        if let Some(backend) = &self.inner.backend {
+            check_key(backend.store.as_ref(), &key, now).await?;
+        }
+        self.set_key(key);
+        Ok(())
     }
 
     /// From now on, tenants are opened with this key.

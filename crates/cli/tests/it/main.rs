@@ -20,6 +20,8 @@ mod doctor;
 #[cfg(target_os = "linux")]
 mod editor;
 mod encode;
+#[cfg(target_os = "linux")]
+mod gateway_faults;
 mod gateway_process;
 mod hostile_text;
 mod import_by_program;

@@ -153,8 +153,8 @@ fn g7_a_database_that_is_slow_or_full_delays_only_the_write() {
     assert_eq!(replicas[0].post(CHAT, &question("sim/kimi", "hi")).status, 200);
     #[rustfmt::skip]
     let cases = [
-        ("full", "RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; RETURN NEW;", "down"),
-        ("slow", "PERFORM pg_sleep(1); RETURN NEW;", "late"),
+        ("disk_full", "RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; RETURN NEW;", "down"),
+        ("slow_disk", "PERFORM pg_sleep(1); RETURN NEW;", "late"),
     ];
     for (name, work, expected) in cases {
         cluster.sql(&format!("CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {work} END $$"));

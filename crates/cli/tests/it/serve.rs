@@ -62,3 +62,76 @@ fn g8_keys_are_printed_once_listed_without_the_key_and_revoked() {
     assert_eq!(post(&closed, body, key).status, 401, "without a key it stays closed");
     assert!(config.refused("serve --listen here").contains("expected ADDRESS:PORT or PORT"));
 }
+
+#[test]
+fn g7_the_key_of_the_store_is_replaced_while_a_gateway_runs() {
+    let config = TestConfig::with("serve-rotate", "[serve]\nstore_wait = \"10m\"\n");
+    let (first, second) = readme_requests();
+    let gateway = GatewayProcess::start(&config);
+    assert_eq!(post(&gateway, &first, "any").status, 200);
+    let old = config.read("data/gateway.key");
+    let rotated = config.run("serve key rotate-store");
+    assert_eq!((rotated.code, rotated.stdout.as_str()), (0, ""), "{}", rotated.stderr);
+    assert!(rotated.stderr.contains("the memory of 1 tenants has a new key"), "{}", rotated.stderr);
+    assert_ne!(config.read("data/gateway.key"), old);
+    let answer = post(&gateway, &second, "any");
+    assert_eq!((answer.status, answer.n_restored()), (200, 1), "the running gateway goes on");
+    gateway.kill();
+    let gateway = GatewayProcess::start(&config);
+    assert_eq!(post(&gateway, &second, "any").n_restored(), 1, "with the new key");
+    gateway.kill();
+    // A rotation that was interrupted between the store and the file is completed.
+    std::fs::rename(config.0.join("data/gateway.key"), config.0.join("data/gateway.key.new")).unwrap();
+    std::fs::write(config.0.join("data/gateway.key"), &old).unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(config.0.join("data/gateway.key"), private).unwrap();
+    let gateway = GatewayProcess::start(&config);
+    assert_eq!(post(&gateway, &second, "any").n_restored(), 1, "with the key that waited");
+    assert!(!config.0.join("data/gateway.key.new").exists());
+}
+
+#[test]
+fn g7_a_store_key_in_the_environment_is_changed_to_the_one_that_is_given() {
+    let config = TestConfig::new("serve-rotate-env");
+    let (old, new) = ("11".repeat(32), "22".repeat(32));
+    let run = |variables: &[(&str, &str)], arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_aside"));
+        command.args(arguments).envs(variables.iter().copied());
+        crate::support::run(&mut command, b"", Some(&config))
+    };
+    assert_eq!(run(&[("ASIDE_STORE_KEY", &old)], &["serve", "key", "new", "ci"]).code, 0);
+    let rotate = ["serve", "key", "rotate-store"];
+    let refused = run(&[("ASIDE_STORE_KEY", &old)], &rotate);
+    assert!(refused.code == 2 && refused.stderr.contains("ASIDE_STORE_KEY_NEW"), "{}", refused.stderr);
+    let rotated = run(&[("ASIDE_STORE_KEY", &old), ("ASIDE_STORE_KEY_NEW", &new)], &rotate);
+    assert!(rotated.code == 0 && rotated.stderr.contains("restart every gateway"), "{}", rotated.stderr);
+    let list = ["serve", "key", "list"];
+    let wrong = run(&[("ASIDE_STORE_KEY", &old)], &list);
+    assert!(wrong.code == 2 && wrong.stderr.contains("another key"), "{}", wrong.stderr);
+    assert_eq!(run(&[("ASIDE_STORE_KEY", &new)], &list).stdout, "ci\tci\tstore\n");
+}
+
+#[test]
+fn g11_a_limit_counts_over_processes_and_restarts() {
+    let config = TestConfig::new("serve-limits");
+    let key = config.stdout("serve key new ci --limit requests=3/day");
+    let key = key.trim_end();
+    let body = r#"{"model":"sim/kimi","messages":[{"role":"user","content":"hi"}]}"#;
+    let gateways = [GatewayProcess::start(&config), GatewayProcess::start(&config)];
+    assert_eq!(post(&gateways[0], body, key).status, 200);
+    assert_eq!(post(&gateways[1], body, key).status, 200);
+    // Both know of both requests after a moment: one more is allowed, by whichever is asked.
+    let refused = wait_for("the limit", || {
+        let answer = post(&gateways[0], body, key);
+        (answer.status == 429).then_some(answer)
+    });
+    assert_eq!(refused.header("aside-error"), Some("limit"), "{}", refused.text());
+    assert!(refused.header("retry-after").is_some(), "{}", refused.text());
+    wait_for("the limit in the other process", || (post(&gateways[1], body, key).status == 429).then_some(()));
+    for mut gateway in gateways {
+        gateway.terminate();
+        assert!(gateway.wait().success());
+    }
+    let gateway = GatewayProcess::start(&config);
+    assert_eq!(post(&gateway, body, key).status, 429, "a restart forgives nothing");
+}
