@@ -14,7 +14,7 @@ use aside_engine::Exchange;
 use aside_memory::{KeyFile, Memory, ReceiptFilter, RepairCounts, StoreError, StoreState};
 use aside_session::HintedError;
 use aside_session::log::{self, LogLevel};
-use aside_session::serve_table::ServeKey;
+use aside_session::serve_table::{RecordChoice, ServeKey, StoreChoice};
 use aside_sim::RunningSimulator;
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -25,6 +25,7 @@ use tokio::sync::OnceCell;
 use crate::authentication::{self, Caller};
 use crate::client::Client;
 use crate::config::{Config, GatewayOptions, Target, no_keys};
+use crate::conversation_recorder::ConversationRecorder;
 use crate::error_response::{
     ErrorKind, GatewayError, GatewayResponse, json_response, set_header, text_response, value_response,
 };
@@ -57,6 +58,8 @@ pub struct Gateway {
     pub(crate) ids: IdSource,
     pub(crate) learned: RwLock<LearnedRepairs>,
     pub(crate) memory: Memory,
+    /// None if no conversation becomes a session.
+    pub(crate) recorder: Option<ConversationRecorder>,
     new_key_file: Option<PathBuf>,
     /// The keys in the store. They are read again when they change.
     stored_keys: RwLock<Vec<Arc<ServeKey>>>,
@@ -90,6 +93,7 @@ impl Gateway {
             KeySource::File { path, file: KeyFile::Created } => Some(path),
             KeySource::File { .. } | KeySource::Variable | KeySource::Keyring | KeySource::NotKept => None,
         };
+        let recorder = open_recorder(&options, &config).await?;
         let ids = IdSource::default();
         let gateway = Gateway {
             options,
@@ -101,6 +105,7 @@ impl Gateway {
             ids,
             learned: RwLock::default(),
             memory,
+            recorder,
             new_key_file,
             stored_keys: RwLock::default(),
             had_keys: AtomicBool::new(false),
@@ -113,7 +118,20 @@ impl Gateway {
         if !config.serve.listen.ip().is_loopback() && gateway.keys(&config).is_empty() {
             return Err(no_keys(config.serve.listen));
         }
+        gateway.check_record(&config)?;
         Ok(gateway)
+    }
+
+    /// `record = true` is for one person: it must not mix what several tenants say.
+    fn check_record(&self, config: &Config) -> Result<(), HintedError> {
+        let tenants: HashSet<String> = self.keys(config).iter().map(|key| key.tenant.clone()).collect();
+        match (&config.serve.record, tenants.len()) {
+            (RecordChoice::TheOnlyTenant, 2..) => {
+                Err(HintedError::new("[serve] record = true is for one tenant, and there are several")
+                    .hint("name those to record: record = [\"team-a\"]"))
+            }
+            (RecordChoice::Nobody | RecordChoice::TheOnlyTenant | RecordChoice::Tenants(_), _) => Ok(()),
+        }
     }
 
     /// The file with the key of the store, if it was made just now. Whoever has it can read the memory.
@@ -190,6 +208,9 @@ impl Gateway {
     pub async fn flush(&self) {
         self.share_limits().await;
         self.memory.flush().await;
+        if let Some(recorder) = &self.recorder {
+            recorder.flush().await;
+        }
     }
 
     /// What an endpoint is known to need.
@@ -230,6 +251,7 @@ impl Gateway {
     /// restart.
     pub fn reload(&self) -> Result<(), HintedError> {
         let config = Config::load(&self.options)?;
+        self.check_record(&config)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         Ok(())
     }
@@ -429,20 +451,28 @@ impl RequestContext {
     }
 
     async fn receipt_list(&self) -> GatewayResponse {
-        let client = self.query.split('&').find_map(|pair| pair.strip_prefix("client=")).map(percent_decode);
-        let mut requests = self.gateway.receipts.list(&self.caller.tenant, client.as_deref());
+        let parameter = |name: &str| self.query.split('&').find_map(|pair| pair.strip_prefix(name)).map(percent_decode);
+        let (client, before) = (parameter("client="), parameter("before="));
+        let mut requests = self.gateway.receipts.list(&self.caller.tenant, client.as_deref(), before.as_deref());
         // After a restart, and those of other replicas.
         if requests.len() < LIST_LENGTH
             && let Some(tenant) = self.tenant().await
         {
-            let filter = ReceiptFilter { client, before: None, limit: LIST_LENGTH };
+            let last = requests.last().and_then(|last| Some(last.get("id")?.as_str()?.to_owned())).or(before);
+            let before = match &last {
+                Some(id) => self.gateway.memory.receipt(&tenant, id).await.ok().flatten().map(|row| (row.at, row.id)),
+                None => None,
+            };
+            let filter = ReceiptFilter { client, before, limit: LIST_LENGTH };
             let stored = self.gateway.memory.receipts(&tenant, filter).await.unwrap_or_default();
             let known: HashSet<String> =
                 requests.iter().filter_map(|known| Some(known.get("id")?.as_str()?.to_owned())).collect();
             requests.extend(stored.iter().filter(|row| !known.contains(&row.id)).map(stored_summary));
             requests.truncate(LIST_LENGTH);
         }
-        value_response(200, &json!({ "requests": requests, "next": null }))
+        let last = requests.last().filter(|_| requests.len() == LIST_LENGTH);
+        let next = last.and_then(|last| last.get("id").cloned());
+        value_response(200, &json!({ "requests": requests, "next": next }))
     }
 
     async fn find_receipt(&self, id: &str) -> Result<GatewayResponse, GatewayError> {
@@ -515,6 +545,7 @@ impl RequestContext {
             stored_for: None,
             usage: None,
             timing: Timing::default(),
+            texts: None,
         }
     }
 
@@ -527,6 +558,20 @@ impl RequestContext {
             .filter(|text| !text.is_empty())
             .collect()
     }
+}
+
+/// Opens the sessions if conversations are recorded there.
+async fn open_recorder(options: &GatewayOptions, config: &Config) -> Result<Option<ConversationRecorder>, HintedError> {
+    if config.serve.record == RecordChoice::Nobody {
+        return Ok(None);
+    }
+    if matches!(config.serve.store, StoreChoice::Postgres(_)) {
+        return Err(HintedError::new("[serve] record works with one gateway, and postgres:// is for several")
+            .hint("leave out record, or use store = \"sqlite\""));
+    }
+    let folder = memory_setup::data_folder(options)?.clone();
+    let opened = tokio::task::spawn_blocking(move || ConversationRecorder::open(&folder)).await;
+    opened.map_err(|error| HintedError::new(error.to_string()))?.map(Some)
 }
 
 fn is_web_socket(headers: &HeaderMap) -> bool {

@@ -7,13 +7,14 @@ use aside_core::json_text::short_members;
 use aside_core::protocol::Protocol;
 use aside_core::rules::AppliedRepair;
 use aside_core::settings::Settings;
+use aside_session::serve_table::ReceiptContent;
 use axum::body::Body;
 
 use crate::config::Target;
 use crate::error_response::{GatewayError, GatewayResponse, set_header};
 use crate::gateway::RequestContext;
 use crate::recall::ReadRequest;
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, RequestTexts};
 use crate::request_body::RequestBody;
 use crate::response_state::ResponseRequest;
 use crate::route::ReplyDelivery;
@@ -85,6 +86,9 @@ impl RequestContext {
             (by_path, _) => by_path,
         };
         let mut receipt = self.receipt(protocol, &asked);
+        if self.config.serve.receipts == ReceiptContent::Full {
+            receipt.texts = Some(RequestTexts::of_client(&body.text));
+        }
         let targets = match self.targets(&asked).await {
             Ok(targets) => targets,
             Err(error) => {

@@ -10,6 +10,7 @@
 mod authentication;
 mod client;
 mod config;
+mod conversation_recorder;
 mod count_tokens;
 mod error_response;
 mod gateway;

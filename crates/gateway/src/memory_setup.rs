@@ -91,7 +91,7 @@ fn database(options: &GatewayOptions) -> Result<PathBuf, HintedError> {
     Ok(data_folder(options)?.join("gateway.db"))
 }
 
-fn data_folder(options: &GatewayOptions) -> Result<&PathBuf, HintedError> {
+pub(crate) fn data_folder(options: &GatewayOptions) -> Result<&PathBuf, HintedError> {
     let folder = options.folders.data.as_ref().ok_or_else(|| {
         HintedError::new("there is no data folder").hint("set HOME, or ASIDE_DATA_DIR to a folder, or --store none")
     })?;

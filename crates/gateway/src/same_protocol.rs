@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use aside_core::block::Reply;
 use aside_core::event::{BlockOpening, Event, ProseKind, Sink};
 use aside_core::fold::Fold;
+use aside_core::message::Message;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
 use aside_core::wire::{Decoder, Destination, Encoded, http_get, merge_body, request_path, with_model, with_turns_of};
@@ -18,6 +19,7 @@ use aside_memory::ReplyDraft;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 
+use crate::conversation_recorder::RecordedTurn;
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, response, set_header};
 use crate::gateway::now;
 use crate::generate::{Attempted, Call};
@@ -81,6 +83,7 @@ impl Call {
             Prepared::Refuse(broken) => return self.refuse(&broken, receipt),
         };
         let (url, headers) = self.destination();
+        receipt.note_sent(&body);
         let bytes = Bytes::copy_from_slice(body.as_bytes());
         let request = ForwardedRequest { method: "POST", url: &url, headers: &headers, body: bytes };
         let sent = Instant::now();
@@ -357,10 +360,36 @@ impl Call {
             let spent = Spent::of(reply.usage, &self.target);
             self.context.gateway.limits.spend(key, &spent, now().0 / 1000);
         }
+        self.record_turn(draft.as_ref(), &reply);
         if let Some(state) = remember(draft, reply, &self.target).await {
             receipt.store = state;
         }
         self.context.gateway.record(&receipt);
+    }
+}
+
+impl Call {
+    /// Adds the reply to the session of its conversation, if conversations are recorded.
+    fn record_turn(&self, draft: Option<&ReplyDraft>, reply: &Reply) {
+        let tenant = &self.context.caller.tenant;
+        let (Some(recorder), Some(draft), Some(read)) = (&self.context.gateway.recorder, draft, &self.read) else {
+            return;
+        };
+        if reply.blocks.is_empty() || !self.context.config.serve.record.includes(tenant) {
+            return;
+        }
+        recorder.record(RecordedTurn {
+            conversation: draft.conversation().to_string(),
+            parent: draft.parent().map(|parent| parent.to_string()),
+            reply_id: draft.id().to_string(),
+            history: read.messages(Changes::Allowed).into_iter().cloned().collect(),
+            reply: Message {
+                at: Some(now()),
+                ..Message::from_reply(reply.clone(), Some(self.target.endpoint.origin()))
+            },
+            model: self.target.name(),
+            tools: read.request.tools.clone(),
+        });
     }
 }
 

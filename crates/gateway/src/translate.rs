@@ -402,8 +402,9 @@ impl TranslatingSink<'_> {
 impl ExchangeSink for TranslatingSink<'_> {
     fn on_update(&mut self, update: ExchangeUpdate<'_>) {
         match update {
-            ExchangeUpdate::Sending { encoded, .. } => {
+            ExchangeUpdate::Sending { encoded, body } => {
                 self.sent = Instant::now();
+                self.receipt.note_sent(body);
                 self.receipt.note_encoded(self.read, encoded);
             }
             ExchangeUpdate::Received(bytes) => {

@@ -50,6 +50,16 @@ impl ReplyDraft {
         self.id
     }
 
+    /// The reply before it in its conversation, if that is certain.
+    pub fn parent(&self) -> Option<ReplyId> {
+        self.parent.map(|(parent, _)| parent)
+    }
+
+    /// The first reply of its conversation.
+    pub fn conversation(&self) -> ReplyId {
+        self.parent.map_or(self.id, |(_, conversation)| conversation)
+    }
+
     /// A reference to a block, by its index among the reply's blocks.
     pub fn reference(&self, block: u16) -> Reference {
         self.tenant.refer_to(self.id, block)
@@ -106,8 +116,8 @@ impl ReplyDraft {
         let lifetime = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
         let stored = StoredReply {
             id: self.id,
-            parent: self.parent.map(|(parent, _)| parent),
-            conversation: self.parent.map_or(self.id, |(_, conversation)| conversation),
+            parent: self.parent(),
+            conversation: self.conversation(),
             created: now,
             expires: Time(now.0.saturating_add(lifetime)),
             message,

@@ -10,7 +10,7 @@ use crate::error::HintedError;
 use crate::provider_tables::TableReader;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "listen",
     "store",
     "retention",
@@ -24,6 +24,8 @@ const KEYS: [&str; 16] = [
     "drain",
     "durability",
     "store_wait",
+    "record",
+    "receipts",
     "keep_alive",
     "max_body",
     "connections",
@@ -60,6 +62,8 @@ pub struct ServeTable {
     pub durability: Durability,
     /// How long the end of a reply waits until the reply is stored. None is the usual time of the store.
     pub store_wait: Option<Duration>,
+    pub record: RecordChoice,
+    pub receipts: ReceiptContent,
     /// Silence on a stream after which the client gets a sign of life.
     pub keep_alive: Duration,
     /// Bytes of a request body after decompression.
@@ -84,6 +88,8 @@ impl Default for ServeTable {
             drain: Duration::from_secs(600),
             durability: Durability::Process,
             store_wait: None,
+            record: RecordChoice::Nobody,
+            receipts: ReceiptContent::Decisions,
             keep_alive: Duration::from_secs(10),
             max_body: 64 << 20,
             connections: 1024,
@@ -143,6 +149,34 @@ impl ThinkingShape {
         ("details", ThinkingShape::Details),
         ("none", ThinkingShape::None),
     ];
+}
+
+/// Whose conversations become sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordChoice {
+    Nobody,
+    /// The only tenant's.
+    TheOnlyTenant,
+    Tenants(Vec<String>),
+}
+
+impl RecordChoice {
+    pub fn includes(&self, tenant: &str) -> bool {
+        match self {
+            RecordChoice::Nobody => false,
+            RecordChoice::TheOnlyTenant => true,
+            RecordChoice::Tenants(tenants) => tenants.iter().any(|name| name == tenant),
+        }
+    }
+}
+
+/// What a receipt contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiptContent {
+    /// What was done and why, without any text of the conversation.
+    Decisions,
+    /// Also what the client sent and what the provider got.
+    Full,
 }
 
 /// What a stored reply survives.
@@ -289,6 +323,9 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ServeTable, HintedError
         durability: choice(&reader, "durability", |word| (word == "power").then_some(Durability::Power), "\"power\"")?
             .unwrap_or(usual.durability),
         store_wait: time(&reader, "store_wait")?,
+        record: record(&reader)?,
+        receipts: choice(&reader, "receipts", |word| (word == "full").then_some(ReceiptContent::Full), "\"full\"")?
+            .unwrap_or(usual.receipts),
         keep_alive: time(&reader, "keep_alive")?.unwrap_or(usual.keep_alive),
         max_body: count(&reader, "max_body")?.unwrap_or(usual.max_body),
         connections: count(&reader, "connections")?.unwrap_or(usual.connections),
@@ -340,6 +377,17 @@ pub fn parse_time(text: &str) -> Option<Duration> {
 fn flag(reader: &TableReader<'_>, key: &str) -> Result<Option<bool>, HintedError> {
     let Some(item) = reader.table.get(key) else { return Ok(None) };
     item.as_bool().map(Some).ok_or_else(|| reader.error_at(key, "expected true or false"))
+}
+
+fn record(reader: &TableReader<'_>) -> Result<RecordChoice, HintedError> {
+    let Some(item) = reader.table.get("record") else { return Ok(RecordChoice::Nobody) };
+    let expected = || reader.error_at("record", "expected true, false or a list of tenants");
+    match (item.as_bool(), word_list(item)) {
+        (Some(true), _) => Ok(RecordChoice::TheOnlyTenant),
+        (Some(false), _) => Ok(RecordChoice::Nobody),
+        (None, Some(tenants)) => Ok(RecordChoice::Tenants(tenants)),
+        (None, None) => Err(expected()),
+    }
 }
 
 fn count(reader: &TableReader<'_>, key: &str) -> Result<Option<usize>, HintedError> {

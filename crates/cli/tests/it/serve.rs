@@ -135,3 +135,51 @@ fn g11_a_limit_counts_over_processes_and_restarts() {
     let gateway = GatewayProcess::start(&config);
     assert_eq!(post(&gateway, body, key).status, 429, "a restart forgives nothing");
 }
+
+#[test]
+fn g3_recorded_conversations_are_sessions_and_full_receipts_have_the_requests() {
+    let settings = "[serve]\nstore_wait = \"10m\"\nrecord = true\nreceipts = \"full\"\n";
+    let config = TestConfig::with("serve-record", settings);
+    let (first, second) = readme_requests();
+    let mut gateway = GatewayProcess::start(&config);
+    assert_eq!(post(&gateway, &first, "any").status, 200);
+    let answer = post(&gateway, &second, "any");
+    assert_eq!((answer.status, answer.n_restored()), (200, 1));
+    let private = [("aside-store", "none")];
+    let hidden = r#"{"model":"sim/kimi","messages":[{"role":"user","content":"not for the record"}]}"#;
+    assert_eq!(gateway.send("POST", "/v1/chat/completions", &private, hidden.as_bytes()).status, 200);
+    let receipt = gateway.receipt(&answer);
+    assert_eq!(receipt["request"]["client"], second.as_str());
+    let sent = receipt["request"]["sent"].as_str().unwrap();
+    assert!(sent.contains("reasoning_content") && sent.contains("\"model\":\"deepseek\""), "{sent}");
+    let id = answer.header("aside-request").unwrap();
+    let explained = config.stdout(&format!("explain --request {id} --url http://{}", gateway.address));
+    assert!(explained.contains("provider got: {\"model\":\"deepseek\""), "{explained}");
+    gateway.terminate();
+    assert!(gateway.wait().success());
+
+    let list: serde_json::Value = serde_json::from_str(&config.stdout("sessions list --json")).unwrap();
+    let sessions = list.as_array().unwrap();
+    assert_eq!(sessions.len(), 1, "one conversation: {list}");
+    let id = sessions[0]["id"].as_str().unwrap();
+    let shown = config.stdout(&format!("sessions show {id}"));
+    assert!(shown.contains("README.md") && shown.contains("list"), "{shown}");
+    let exported = config.stdout(&format!("sessions export {id} --format jsonl"));
+    assert_eq!(exported.matches("\"role\":\"assistant\"").count(), 2, "{exported}");
+    assert!(exported.contains("\"thinking\""), "thinking is a part of it: {exported}");
+    let asked = config.stdout(&format!("ask -r {id} -m sim/deepseek --no-tools Thanks."));
+    assert!(!asked.is_empty(), "it can be continued");
+}
+
+#[test]
+fn g3_what_cannot_be_recorded_is_refused_at_the_start() {
+    let hash = "sha256:".to_owned() + &"0".repeat(64);
+    let key = |name: &str| format!("[[serve.keys]]\nname = \"{name}\"\nhash = \"{hash}\"\n");
+    let several = TestConfig::with("serve-record-keys", &format!("[serve]\nrecord = true\n{}{}", key("a"), key("b")));
+    assert!(several.refused("serve --check-config").contains("record = true is for one tenant"));
+    let shared =
+        TestConfig::with("serve-record-shared", "[serve]\nrecord = true\nstore = \"postgres://x@127.0.0.1:1/x\"\n");
+    assert!(shared.refused("serve --check-config").contains("ASIDE_STORE_KEY"));
+    let wrong = TestConfig::with("serve-record-wrong", "[serve]\nrecord = 3\n");
+    assert!(wrong.refused("serve --check-config").contains("expected true, false or a list of tenants"));
+}
