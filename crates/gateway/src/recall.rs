@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use aside_core::block::{CallId, Reply, SealKind};
+use aside_core::block::{CallId, Origin, Reply, SealKind};
+use aside_core::event::{BlockId, Event, Sink};
+use aside_core::fold::Fold;
 use aside_core::json_text::short_members;
 use aside_core::message::{Message, Role};
 use aside_core::protocol::Protocol;
@@ -11,6 +13,8 @@ use aside_core::settings::Settings;
 use aside_core::wire::{ClientRequest, read_request};
 use aside_memory::{Evidence, Outcome, ReplyDraft, Restored, Tenant};
 use axum::http::HeaderMap;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::config::Target;
@@ -225,11 +229,26 @@ pub(crate) struct StreamMarks<'a> {
     n_invented: u32,
     /// The ids that calls have got already, when a reply is written once more.
     known_ids: VecDeque<String>,
+    carried: Option<CarriedReply>,
+}
+
+/// Without a store, the client carries the thinking itself, in sealed form.
+#[derive(Debug)]
+struct CarriedReply {
+    fold: Fold,
+    origin: Origin,
 }
 
 impl StreamMarks<'_> {
-    pub(crate) fn new(ids: &IdSource, protocol: Protocol, draft: Option<ReplyDraft>) -> StreamMarks<'_> {
-        StreamMarks { ids, protocol, draft, n_invented: 0, known_ids: VecDeque::new() }
+    pub(crate) fn new<'i>(
+        ids: &'i IdSource,
+        protocol: Protocol,
+        draft: Option<ReplyDraft>,
+        target: &Target,
+    ) -> StreamMarks<'i> {
+        let is_carried = draft.as_ref().is_some_and(|draft| !draft.has_store());
+        let carried = is_carried.then(|| CarriedReply { fold: Fold::new(), origin: target.endpoint.origin() });
+        StreamMarks { ids, protocol, draft, n_invented: 0, known_ids: VecDeque::new(), carried }
     }
 
     /// The same marks for writing the same reply once more.
@@ -269,8 +288,24 @@ impl ReplyMarks for StreamMarks<'_> {
         }
     }
 
+    fn watch(&mut self, event: Event<'_>) {
+        if let Some(carried) = &mut self.carried {
+            carried.fold.take(event);
+        }
+    }
+
     fn seal(&mut self, block: u32, has_text: bool) -> Option<(SealKind, String)> {
-        let reference = self.draft.as_ref()?.reference(u16::try_from(block).ok()?);
+        let draft = self.draft.as_ref()?;
+        if let Some(CarriedReply { fold, origin }) = &self.carried {
+            let sealed = draft.seal_block(&fold.block(BlockId(block))?, origin);
+            return match self.protocol {
+                Protocol::Anthropic if has_text => Some((SealKind::Signature, sealed)),
+                Protocol::Anthropic | Protocol::OpenaiResponses => Some((SealKind::Encrypted, sealed)),
+                Protocol::Gemini => Some((SealKind::Signature, STANDARD.encode(sealed))),
+                Protocol::OpenaiChat | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => None,
+            };
+        }
+        let reference = draft.reference(u16::try_from(block).ok()?);
         match self.protocol {
             Protocol::Anthropic if has_text => Some((SealKind::Signature, reference.padded())),
             Protocol::Anthropic | Protocol::OpenaiResponses => Some((SealKind::Encrypted, reference.text())),

@@ -106,7 +106,7 @@ impl Call {
     async fn run_exchange(&self, read: &ReadRequest, relay: Relay, tell: oneshot::Sender<Verdict>, receipt: Receipt) {
         let _stream = self.context.gateway.metrics.stream();
         let draft = self.context.draft(Some(read));
-        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft);
+        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft, &self.target);
         let reply_id = marks.reply_id();
         let head = ReplyHead {
             previous: self.response.as_ref().and_then(|request| request.previous.as_deref()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aside_core::block::Time;
 use aside_core::{Dialects, Request};
+use tokio::time::timeout;
 
 use crate::cache::ReplyCache;
 use crate::error::StoreError;
@@ -50,6 +51,7 @@ pub(crate) struct MemoryInner {
     key: Mutex<StoreKey>,
     retention: Duration,
     deadline: Duration,
+    read_deadline: Duration,
     cache: Arc<ReplyCache>,
     tenants: Mutex<HashMap<String, Arc<Tenant>>>,
     dialects: Arc<Dialects>,
@@ -116,6 +118,7 @@ impl Memory {
             key: Mutex::new(options.key),
             retention: options.retention,
             deadline: options.deadline,
+            read_deadline: options.read_deadline,
             cache: Arc::new(ReplyCache::new(options.cache_bytes)),
             tenants: Mutex::default(),
             dialects,
@@ -196,6 +199,11 @@ impl Memory {
         let mut lookup = LookUp { memory: self, tenant, candidates: Candidates::default(), state: StoreState::None };
         lookup.find(&keys, &replies).await;
         let mut resolved = plan.resolve(&lookup.candidates);
+        // A reply of a moment ago may still be on its way.
+        if plan.is_missing_any(&resolved) && self.written_meanwhile().await {
+            lookup.find(&keys, &replies).await;
+            resolved = plan.resolve(&lookup.candidates);
+        }
         for _ in 0..MAX_PARENT_ROUNDS {
             let parents = resolved.unread_parents(&lookup.candidates);
             if parents.is_empty() {
@@ -208,6 +216,16 @@ impl Memory {
         let restored = plan.finish(&resolved, &candidates, state);
         self.extend_life(tenant, &restored.used, now);
         restored
+    }
+
+    /// Waits for the rows that are on their way to the store. False if there were
+    /// none, or if that takes too long.
+    async fn written_meanwhile(&self) -> bool {
+        let Some(backend) = &self.inner.backend else { return false };
+        if !backend.writer.status.has_queued() || backend.reads.is_down() {
+            return false;
+        }
+        timeout(self.inner.read_deadline, backend.writer.flush()).await.is_ok()
     }
 
     /// Begins a reply to a request.
@@ -244,17 +262,24 @@ impl Memory {
     /// A reply that is in the store, or on its way there. Unlike
     /// [`Memory::reply`], this notices what another process has deleted.
     pub async fn stored_reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Result<Option<SharedReply>, StoreError> {
-        let Some(backend) = &self.inner.backend else { return Ok(None) };
-        let cached = || self.inner.cache.by_id(tenant.id(), id);
         let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
-        match backend.reads.ask(backend.store.find(query)).await {
-            Ok(found) => {
-                let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
-                let is_written = backend.writer.status.lag_rows() == 0;
-                Ok(rows.find(|reply| reply.id == id).map(Arc::new).or_else(|| cached().filter(|_| !is_written)))
-            }
+        let cached = || self.inner.cache.by_id(tenant.id(), id);
+        match self.find_one(tenant, query).await {
+            Ok(None) if self.health().lag_rows > 0 => Ok(cached()),
+            Ok(found) => Ok(found),
             Err(error) => cached().map(Some).ok_or(error),
         }
+    }
+
+    /// The first reply of a query, if need be when everything queued is written.
+    async fn find_one(&self, tenant: &Arc<Tenant>, query: FindQuery) -> Result<Option<SharedReply>, StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(None) };
+        let mut found = backend.reads.ask(backend.store.find(query.clone())).await?;
+        if found.rows.is_empty() && self.written_meanwhile().await {
+            found = backend.reads.ask(backend.store.find(query)).await?;
+        }
+        let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
+        Ok(rows.next().map(Arc::new))
     }
 
     /// The reply whose whole response the provider gave this id.
@@ -263,12 +288,9 @@ impl Memory {
         tenant: &Arc<Tenant>,
         provider_id: &str,
     ) -> Result<Option<SharedReply>, StoreError> {
-        let Some(backend) = &self.inner.backend else { return Ok(None) };
         let key = response_key(tenant, provider_id);
         let query = FindQuery { tenant: Some(tenant.id()), keys: vec![key], replies: Vec::new() };
-        let found = backend.reads.ask(backend.store.find(query)).await?;
-        let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
-        Ok(rows.next().map(Arc::new))
+        self.find_one(tenant, query).await
     }
 
     /// Deletes a reply.

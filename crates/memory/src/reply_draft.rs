@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::Time;
-use aside_core::{Dialects, Message};
+use aside_core::{Block, Dialects, Message, Origin};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -63,6 +63,16 @@ impl ReplyDraft {
     /// A reference to a block, by its index among the reply's blocks.
     pub fn reference(&self, block: u16) -> Reference {
         self.tenant.refer_to(self.id, block)
+    }
+
+    /// Whether the reply is stored. If not, the client must carry its thinking.
+    pub fn has_store(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// A whole block as an opaque value that only this tenant's gateways can open.
+    pub fn seal_block(&self, block: &Block, origin: &Origin) -> String {
+        self.tenant.seal_block(block, origin)
     }
 
     /// An id for the whole response.

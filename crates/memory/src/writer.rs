@@ -50,6 +50,11 @@ pub(crate) struct WriterStatus {
 }
 
 impl WriterStatus {
+    /// Whether rows are on their way to a store that works, as far as is known.
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued_rows.load(Ordering::Relaxed) > 0 && !self.is_down.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn lag_rows(&self) -> u64 {
         self.queued_rows.load(Ordering::Relaxed) + self.spilled_rows.load(Ordering::Relaxed)
     }

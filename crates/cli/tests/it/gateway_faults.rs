@@ -195,7 +195,7 @@ fn g8_compressed_bombs_are_refused_without_being_unpacked() {
     assert_eq!(gateway.post(CHAT, &question("sim/kimi", "hi")).status, 200, "it still serves");
 }
 
-/// 512 MB of zeros, compressed. None if the program is not installed.
+/// 100 MB of zeros, compressed. None if the program is not installed.
 fn bomb(program: &str) -> Option<Vec<u8>> {
     let mut child = std::process::Command::new(program)
         .arg("-c")
@@ -204,7 +204,7 @@ fn bomb(program: &str) -> Option<Vec<u8>> {
         .spawn()
         .ok()?;
     let mut input = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || (0..512).try_for_each(|_| input.write_all(&vec![0; 1_000_000])));
+    let writer = std::thread::spawn(move || (0..100).try_for_each(|_| input.write_all(&vec![0; 1_000_000])));
     let mut bytes = Vec::new();
     child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
     child.wait().unwrap();
