@@ -158,10 +158,10 @@ fn g3_recorded_conversations_are_sessions_and_full_receipts_have_the_requests() 
     gateway.terminate();
     assert!(gateway.wait().success());
 
-    let list: serde_json::Value = serde_json::from_str(&config.stdout("sessions list --json")).unwrap();
-    let sessions = list.as_array().unwrap();
-    assert_eq!(sessions.len(), 1, "one conversation: {list}");
-    let id = sessions[0]["id"].as_str().unwrap();
+    let list = config.stdout("sessions list --json");
+    assert_eq!(list.lines().count(), 1, "one conversation: {list}");
+    let session: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let id = session["id"].as_str().unwrap();
     let shown = config.stdout(&format!("sessions show {id}"));
     assert!(shown.contains("README.md") && shown.contains("list"), "{shown}");
     let exported = config.stdout(&format!("sessions export {id} --format jsonl"));
