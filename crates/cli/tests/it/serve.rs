@@ -163,10 +163,10 @@ fn g3_recorded_conversations_are_sessions_and_full_receipts_have_the_requests() 
     let session: serde_json::Value = serde_json::from_str(&list).unwrap();
     let id = session["id"].as_str().unwrap();
     let shown = config.stdout(&format!("sessions show {id}"));
-    assert!(shown.contains("README.md") && shown.contains("list"), "{shown}");
+    assert!(shown.contains("→ list {}") && shown.contains("Thought"), "{shown}");
     let exported = config.stdout(&format!("sessions export {id} --format jsonl"));
     assert_eq!(exported.matches("\"role\":\"assistant\"").count(), 2, "{exported}");
-    assert!(exported.contains("\"thinking\""), "thinking is a part of it: {exported}");
+    assert!(exported.contains("\"thinking\"") && exported.contains("README.md"), "{exported}");
     let asked = config.stdout(&format!("ask -r {id} -m sim/deepseek --no-tools Thanks."));
     assert!(!asked.is_empty(), "it can be continued");
 }
