@@ -209,7 +209,7 @@ fn shows_the_same(stored: &Message, sent: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use aside_core::block::{Text, ThinkingContent};
+    use aside_core::block::Text;
 
     use super::*;
 
@@ -230,13 +230,9 @@ mod tests {
     }
 
     fn texts(store: &dyn Store) -> Vec<Vec<String>> {
-        let text = |message: &Message| match message.blocks.first() {
-            Some(Block::Text(text)) => text.text.clone(),
-            Some(Block::Thinking(thinking)) => match &thinking.content {
-                ThinkingContent::Open { text } => text.clone(),
-                other => format!("{other:?}"),
-            },
-            other => format!("{other:?}"),
+        let text = |message: &Message| match message.blocks.as_slice() {
+            [Block::Text(text)] => text.text.clone(),
+            blocks => format!("{blocks:?}"),
         };
         let sessions = store.sessions(10).expect("sessions");
         let page = |id: &SessionId| store.page(id, PageQuery { from: None, limit: 100 }).expect("a page").messages;

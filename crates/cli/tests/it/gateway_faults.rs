@@ -225,7 +225,8 @@ fn g8_wrong_keys_foreign_hosts_and_other_tenants_get_nothing() {
     };
     let answer = ask(&keys[0], &[]);
     assert_eq!(answer.status, 200, "{}", answer.text());
-    for wrong in ["", "aside-", &keys[0][..keys[0].len() - 1], &keys[0].to_uppercase()] {
+    let cut: String = keys[0].chars().take(48).collect();
+    for wrong in ["", "aside-", &cut, &keys[0].to_uppercase()] {
         let refused = ask(wrong, &[]);
         assert_eq!((refused.status, refused.header("aside-error")), (401, Some("unauthorized")), "{wrong}");
     }

@@ -216,4 +216,11 @@ fn g7_a_shared_store_needs_its_key_and_a_database() {
     let config = TestConfig::new("replicas-refused");
     let refused = config.refused("serve --listen 0 --store postgres://nobody@127.0.0.1:1/none");
     assert!(refused.contains("ASIDE_STORE_KEY"), "{refused}");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_aside"));
+    command.args(["serve", "--listen", "0", "--store", "postgres://nobody:secret@127.0.0.1:1/none"]);
+    let unreachable = crate::support::run(command.env("ASIDE_STORE_KEY", STORE_KEY), b"", Some(&config));
+    assert_eq!(unreachable.code, 2, "{}", unreachable.stderr);
+    let expected = "cannot open the memory store postgres://127.0.0.1/none";
+    assert!(unreachable.stderr.contains(expected), "{}", unreachable.stderr);
+    assert!(!unreachable.stderr.contains("secret"), "{}", unreachable.stderr);
 }
