@@ -162,7 +162,7 @@ pub(crate) async fn rotate(opened: &OpenedMemory) -> Result<RotatedKey, HintedEr
             let old = keyring::find(KEYRING_ENTRY).and_then(|key| StoreKey::parse(key.trim()).ok());
             let n_tenants = memory.rotate_store_key(new.clone()).await.map_err(failed)?;
             if let Err(error) = keyring::set(KEYRING_ENTRY, &new.to_text()) {
-                // A key that nobody has would make the store unreadable.
+                // With a key that is not kept anywhere, the store could not be read any more.
                 if let Some(old) = old {
                     memory.rotate_store_key(old).await.map_err(failed)?;
                 }

@@ -214,10 +214,10 @@ fn g7_what_could_not_be_stored_is_stored_by_the_next_process() {
 #[test]
 fn g7_a_shared_store_needs_its_key_and_a_database() {
     let config = TestConfig::new("replicas-refused");
-    let refused = config.refused("serve --listen 0 --store postgres://nobody@127.0.0.1:1/none");
+    let refused = config.refused("serve --listen 0 --store postgres://someone@127.0.0.1:1/none");
     assert!(refused.contains("ASIDE_STORE_KEY"), "{refused}");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_aside"));
-    command.args(["serve", "--listen", "0", "--store", "postgres://nobody:secret@127.0.0.1:1/none"]);
+    command.args(["serve", "--listen", "0", "--store", "postgres://someone:secret@127.0.0.1:1/none"]);
     let unreachable = crate::support::run(command.env("ASIDE_STORE_KEY", STORE_KEY), b"", Some(&config));
     assert_eq!(unreachable.code, 2, "{}", unreachable.stderr);
     let expected = "cannot open the memory store postgres://127.0.0.1/none";
