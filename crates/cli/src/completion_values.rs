@@ -189,7 +189,7 @@ fn value_kind(path: &[&str], argument: &Arg, positionals: &[&str]) -> Option<Val
         (_, "PROFILE") | (["profile", "load" | "show" | "delete"], "NAME") => Some(ValueKind::Profile),
         (_, "PROVIDER") => Some(ValueKind::Provider),
         (_, "D") => Some(ValueKind::Dialect),
-        // The id of a request of the gateway is no session's.
+        // A request of the gateway has an id too, but not a session's.
         (_, "ID") if argument.get_long() != Some("request") => Some(ValueKind::Session),
         _ => None,
     }

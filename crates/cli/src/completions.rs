@@ -74,7 +74,7 @@ fn with_values(shell: Shell, script: &str) -> String {
         Shell::Zsh => script.replacen("\n_aside() {\n", &format!("\n_aside() {{\n{ZSH_VALUES}"), 1),
         Shell::Fish => {
             let line = |line: &str| match line.strip_suffix(" -r") {
-                // The value of an option. Fish asks nobody else for it.
+                // The value of an option. Fish takes it from here alone.
                 Some(option) => format!("{option} -x -a \"(__aside_values)\"\n"),
                 None => format!("{line}\n"),
             };
