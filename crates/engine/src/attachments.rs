@@ -17,7 +17,9 @@ const MAX_TEXT: usize = 128 * 1024;
 const MAX_READ: u64 = 16 * 1024 * 1024;
 /// The limit of the strictest provider.
 const MAX_IMAGE: u64 = 5 * 1024 * 1024;
-const PDF_START: &[u8] = b"%PDF-";
+
+/// How a PDF begins, whatever its name.
+const PDF: &[u8] = b"%PDF-";
 
 /// A prompt with its attachments.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -112,17 +114,7 @@ fn read_block(name: &str, path: &Path) -> Result<(Block, u64), String> {
         (false, false) => return Err("is not a regular file".to_owned()),
     }
     let size = metadata.len();
-    let is_pdf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pdf"));
     let block = match image_type(path) {
-        None if is_pdf && size > MAX_READ => return Err(format!("is a PDF of {size} bytes; at most {MAX_READ}")),
-        None if is_pdf => {
-            let bytes = read(path, MAX_READ)?;
-            if !bytes.starts_with(PDF_START) {
-                return Err("is named like a PDF but is not one".to_owned());
-            }
-            let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            Block::Media(Media::document("application/pdf".to_owned(), STANDARD.encode(bytes), file_name))
-        }
         Some(_) if size > MAX_IMAGE => return Err(format!("is an image of {size} bytes; at most {MAX_IMAGE}")),
         Some(named) => {
             let bytes = read(path, MAX_IMAGE)?;
@@ -134,6 +126,11 @@ fn read_block(name: &str, path: &Path) -> Result<(Block, u64), String> {
         None if size > MAX_READ => return Err(format!("has {size} bytes; at most {MAX_READ}")),
         None => {
             let bytes = read(path, MAX_READ)?;
+            if bytes.starts_with(PDF) {
+                let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                let data = STANDARD.encode(bytes);
+                return Ok((Block::Media(Media::document("application/pdf".to_owned(), data, name)), size));
+            }
             if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() {
                 return Err("is a binary file".to_owned());
             }
@@ -192,9 +189,8 @@ mod tests {
         fs::write(root.join("src/a.rs"), "fn a() {}\n").unwrap();
         fs::write(root.join("two words.txt"), "2").unwrap();
         fs::write(root.join("dot.pic.png"), PNG).unwrap();
+        fs::write(root.join("paper.pdf"), b"%PDF-1.7\n\0\xff").unwrap();
         fs::write(root.join("false.png"), "not an image").unwrap();
-        fs::write(root.join("paper.PDF"), b"%PDF-1.7\n\0").unwrap();
-        fs::write(root.join("false.pdf"), "not a document").unwrap();
         fs::write(root.join("blob"), [b'a', 0]).unwrap();
         fs::write(root.join("latin1.txt"), [b'a', 0xe9]).unwrap();
         test_dir
@@ -207,11 +203,8 @@ mod tests {
         let file = |name: &str, content: &str| text(format!("<file path=\"{name}\">\n{content}\n</file>"));
         let a = || vec![file("src/a.rs", "fn a() {}")];
         let image = Block::Media(Media::image("image/png".to_owned(), STANDARD.encode(PNG)));
-        let pdf = Block::Media(Media::document(
-            "application/pdf".to_owned(),
-            STANDARD.encode(b"%PDF-1.7\n\0"),
-            Some("paper.PDF".to_owned()),
-        ));
+        let paper = STANDARD.encode(b"%PDF-1.7\n\0\xff");
+        let paper = Block::Media(Media::document("application/pdf".to_owned(), paper, Some("paper.pdf".to_owned())));
         let outside = root.join("src/a.rs").display().to_string();
         #[rustfmt::skip]
         let cases = [
@@ -221,7 +214,7 @@ mod tests {
             ("absolute",      format!("@{outside}"),              vec![file(&outside, "fn a() {}")]),
             ("with a space",  "@\"two words.txt\" ok".to_owned(), vec![file("two words.txt", "2")]),
             ("an image",      "what is @dot.pic.png?".to_owned(), vec![image]),
-            ("a document",    "sum up @paper.PDF".to_owned(),     vec![pdf]),
+            ("a document",    "sum up @paper.pdf.".to_owned(),    vec![paper]),
             ("a word",        "ask @alice".to_owned(),            vec![]),
             ("an address",    "a@src/a.rs".to_owned(),            vec![]),
             ("nothing",       "@ and @".to_owned(),               vec![]),
@@ -255,7 +248,6 @@ mod tests {
             ("@blob",          "`@blob` is a binary file"),
             ("@latin1.txt",    "`@latin1.txt` is a binary file"),
             ("@false.png",     "`@false.png` is named like image/png but is not an image"),
-            ("@false.pdf",     "`@false.pdf` is named like a PDF but is not one"),
         ];
         for (prompt, expected) in cases {
             assert_eq!(attach(prompt, None, test_dir.path()).unwrap_err().to_string(), expected);
