@@ -43,7 +43,7 @@ impl WorkingDir {
         }
         let (updates, mut outputs) = unbounded_channel();
         let collected = CollectedOutput::new(MAX_OUTPUT, Some(LiveOutput::new("", &updates)));
-        let mut run = std::pin::pin!(process::run(helper, &launch, LONGEST, collected, cancel));
+        let mut run = std::pin::pin!(process::run(helper, || Ok(launch), LONGEST, collected, cancel));
         let ran = loop {
             tokio::select! {
                 ran = &mut run => break ran,

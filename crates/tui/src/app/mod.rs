@@ -413,11 +413,11 @@ impl App {
         match slash_commands::parse(text) {
             ParsedLine::Text => self.prompt(text.to_owned(), during_turn),
             ParsedLine::Local(local) => self.run_local(local),
-            ParsedLine::Command(command) if self.composer.pick(text, is_choice(&command)) => match command {
+            ParsedLine::Command(command) if self.composer.pick(text, is_choice(&command)) => {
                 // The list grows while the user looks at it.
-                Command::Model(None) => vec![Command::ListModels],
-                _ => Vec::new(),
-            },
+                let lists_models = matches!(command, Command::Model(None));
+                lists_models.then_some(Command::ListModels).into_iter().collect()
+            }
             ParsedLine::Command(command) => {
                 self.transcript.follow();
                 self.apply_at_once(&command).into_iter().chain([command]).collect()
@@ -432,18 +432,13 @@ impl App {
 
     /// What the screen does at once, before the session has stored it.
     fn apply_at_once(&mut self, command: &Command) -> Option<Command> {
-        match command {
-            Command::Theme(Some(theme)) => {
-                self.status.screen.theme = *theme;
-                self.theme = self.detected_theme.chosen(*theme);
-                None
-            }
-            Command::Mouse(mouse) => {
-                self.status.screen.mouse = *mouse;
-                Some(Command::Terminal(TerminalAction::Mouse(*mouse)))
-            }
-            _ => None,
+        if let Command::Theme(Some(theme)) = command {
+            self.status.screen.theme = *theme;
+            self.theme = self.detected_theme.chosen(*theme);
         }
+        let Command::Mouse(mouse) = command else { return None };
+        self.status.screen.mouse = *mouse;
+        Some(Command::Terminal(TerminalAction::Mouse(*mouse)))
     }
 
     fn prompt(&mut self, text: String, during_turn: DuringTurn) -> Vec<Command> {

@@ -82,11 +82,11 @@ fn rule(app: &App, width: usize) -> Row {
 
 /// What Enter does with a command line in the input.
 fn shell_hint(app: &App) -> Option<&'static str> {
-    match slash_commands::parse_shell(app.composer.editor.raw())? {
-        Command::Shell { output: ShellOutput::User, .. } => Some("runs here, unconfined; the model does not see it"),
-        Command::Shell { output: ShellOutput::Model, .. } => Some("runs here, unconfined; the model gets the output"),
-        _ => None,
-    }
+    let Command::Shell { output, .. } = slash_commands::parse_shell(app.composer.editor.raw())? else { return None };
+    Some(match output {
+        ShellOutput::User => "runs here, unconfined; the model does not see it",
+        ShellOutput::Model => "runs here, unconfined; the model gets the output",
+    })
 }
 
 fn placeholder(app: &App) -> Cow<'static, str> {
