@@ -146,6 +146,14 @@ class Provider:
         else:
             yield from self.pieces("content", "Written.")
 
+    def reply_count(self, tools_done, lines=40, pause=0.1):
+        """A command that writes a line now and then."""
+        if tools_done == 0:
+            yield from self.pieces("reasoning_content", "A slow command.")
+            yield self.call("shell", {"command": f"for n in $(seq {int(lines)}); do echo \"line $n of {int(lines)}\"; sleep {pause}; done"})
+        else:
+            yield from self.pieces("content", "Counted.")
+
     def reply_lines(self, tools_done, count=100):
         yield from self.pieces("reasoning_content", "Short.", pause=0)
         yield from self.pieces("content", "\n\n".join(f"Paragraph {n} of an answer." for n in range(int(count))), 200, 0)

@@ -174,6 +174,7 @@ impl Translator {
                     }));
                 }
             }
+            Update::ToolOutput { call, tail, n_lines } => self.running_output(call, tail, *n_lines, out),
             Update::ToolEnded(result) => self.end_call(result, out),
             Update::Recorded(message) => {
                 self.recorded(message, out);
@@ -197,7 +198,6 @@ impl Translator {
             | Update::Ready
             | Update::Interrupt
             | Update::Quit
-            | Update::ToolOutput { .. }
             | Update::Suspend => (),
         }
     }
@@ -398,6 +398,19 @@ impl Translator {
         let target = ChunkTarget { kind, message_id: self.message_id(index), block: index, item: None };
         self.write(&target, HIDDEN_THOUGHT, None, out);
         self.growth.flush(out);
+    }
+
+    /// The newest output of a running command. Content replaces the content before, and the result replaces both.
+    fn running_output(&self, call: &str, tail: &str, n_lines: u64, out: &mut Vec<SessionUpdate>) {
+        let Some((tool_call_id, _)) = self.calls.get(call).filter(|_| !tail.is_empty()) else { return };
+        let meta = AsideMeta { lines: Some(n_lines), ..AsideMeta::default() };
+        out.push(SessionUpdate::ToolCallUpdate(ToolCallFields {
+            tool_call_id: tool_call_id.clone(),
+            status: Some(ToolStatus::InProgress),
+            content: vec![ToolContent::text(tail)],
+            meta: meta.meta(),
+            ..ToolCallFields::default()
+        }));
     }
 
     fn end_call(&mut self, result: &ToolResult, out: &mut Vec<SessionUpdate>) {

@@ -43,7 +43,7 @@ export class Transcript {
     /** A write has set the place itself. */
     this.isPlaced = false;
     this.isHeld = false;
-    /** What grew in this frame. @type {Set<Thinking>} */
+    /** What grew in this frame. @type {Set<Thinking | Tool>} */
     this.undrawn = new Set();
     /** @type {Record<string, "open" | "folded">} */
     this.choices = {};
@@ -98,7 +98,7 @@ export class Transcript {
     const { isFollowing, isHeld } = this;
     this.isPlaced = this.isHeld = false;
     return () => {
-      for (const thinking of this.undrawn) thinking.draw();
+      for (const grown of this.undrawn) grown.draw();
       this.undrawn.clear();
       if (this.isPlaced) return;
       const grown = this.timeline.offsetHeight - before;
@@ -115,9 +115,9 @@ export class Transcript {
     };
   }
 
-  /** Draws it once, after all writes of this frame. @param {Thinking} thinking */
-  drawLater(thinking) {
-    this.undrawn.add(thinking);
+  /** Draws it once, after all writes of this frame. @param {Thinking | Tool} grown */
+  drawLater(grown) {
+    this.undrawn.add(grown);
   }
 
   /** The reader changes something: the page must not follow the text now. */
@@ -282,6 +282,14 @@ export class Transcript {
     else this.results.set(result.call, { result, key });
   }
 
+  /** @param {{call: string, output: import("./tools.js").OutputView}} running */
+  setOutput({ call, output }) {
+    const tool = this.tools.get(call);
+    if (!tool) return;
+    tool.view.output = output;
+    this.drawLater(tool);
+  }
+
   /** @param {{entry: number, block: number, text: string, title: string | null, tokens: number}} more */
   grew(more) {
     this.entries.get(more.entry)?.blocks[more.block]?.thinking?.grew(more);
@@ -364,6 +372,7 @@ export class Transcript {
   /** The seconds of what runs. */
   tick() {
     for (const thinking of this.thinking()) if (thinking.view.state === "running") thinking.drawHead();
+    for (const tool of this.tools.values()) if (tool.view.state === "running") tool.drawHead();
   }
 
   // Notes, which are not part of the conversation.

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::frames::Position;
 use crate::transcript::WithText;
 use crate::view::{
-    BlockView, CallState, CallView, EntryView, Extent, Progress, Speaker, ThinkingView, UsageView, result, result_state,
+    BlockView, CallState, CallView, EntryView, Extent, OutputView, Progress, Speaker, ThinkingView, UsageView, result, result_state,
 };
 
 /// Arguments that describe a call, the most useful first.
@@ -149,6 +149,8 @@ pub(crate) struct CallBody {
     pub state: CallState,
     pub started: Option<u64>,
     pub ended: Option<u64>,
+    /// What it wrote so far, while it runs.
+    pub output: Option<OutputView>,
 }
 
 impl CallBody {
@@ -160,6 +162,7 @@ impl CallBody {
             state: CallState::Streaming,
             started: None,
             ended: None,
+            output: None,
         }
     }
 
@@ -172,6 +175,7 @@ impl CallBody {
             state: self.state,
             started_at: self.started,
             ended_at: self.ended,
+            output: self.output.clone(),
         }
     }
 }
@@ -376,6 +380,7 @@ impl Entry {
                 && matches!(call.state, CallState::Streaming | CallState::Waiting | CallState::Running)
             {
                 call.state = CallState::NotRun;
+                call.output = None;
                 has_changed = true;
             }
         }

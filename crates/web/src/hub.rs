@@ -18,7 +18,7 @@ use tokio::sync::broadcast;
 use crate::entry::{Body, Entry};
 use crate::frames::{Frame, Position};
 use crate::transcript::Transcript;
-use crate::view::QuestionView;
+use crate::view::{OutputView, QuestionView};
 
 /// Growth is sent this often: a tab draws a frame in half of the time.
 const FLUSH_AFTER: Duration = Duration::from_millis(30);
@@ -405,8 +405,9 @@ impl HubState {
             }
             Update::Noted(note) => one(self.note("notice", json!({"what": note.message}))),
             Update::ToolStarted(call) => optional(self.transcript.tool_started(&call, now_ms())),
-            // The page shows the output when the call has ended.
-            Update::ToolOutput { .. } => Vec::new(),
+            Update::ToolOutput { call, tail, n_lines } => {
+                optional(self.transcript.tool_output(&call, OutputView::new(&tail, n_lines)))
+            }
             Update::ToolEnded(result) => self.transcript.tool_ended(&result, now_ms()),
             Update::Recorded(message) => optional(self.transcript.recorded(&message)),
             Update::TurnEnded(end) => self.turn_ended(&end),

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::entry::{Body, CallBody, Entry, ThinkingBody};
 use crate::frames::{Frame, Position};
-use crate::view::{CallState, Extent, Progress, Speaker, result, result_state};
+use crate::view::{CallState, Extent, OutputView, Progress, Speaker, result, result_state};
 
 /// Folded thinking of this many bytes, the newest, is sent with its text, so that the browser's own search finds it.
 const MOUNTED_BYTES: usize = 2 << 20;
@@ -299,11 +299,19 @@ impl Transcript {
         self.block_frame(at, block, WithText::Yes)
     }
 
+    /// The newest output of a running command. Only the output is sent: the arguments may be long.
+    pub(crate) fn tool_output(&mut self, call: &str, output: OutputView) -> Option<Frame> {
+        let (at, block, shown) = self.call(call)?;
+        let data = json!({"call": call, "output": output});
+        shown.output = Some(output);
+        Some(self.frame(at, block, "output", &data))
+    }
+
     pub(crate) fn tool_ended(&mut self, ended: &ToolResult, now: u64) -> Vec<Frame> {
         let text = ended.described();
         let state = result_state(ended.is_error, &text);
         let Some((at, block, shown)) = self.call(&ended.id) else { return Vec::new() };
-        (shown.state, shown.ended) = (state, Some(now));
+        (shown.state, shown.ended, shown.output) = (state, Some(now), None);
         let facts = self.block_frame(at, block, WithText::Yes);
         let output = self.frame(at, block, "result", &json!(result(&ended.id, state, &text, Extent::First)));
         facts.into_iter().chain([output]).collect()
