@@ -35,6 +35,12 @@ pub(crate) enum SessionUpdate {
         #[serde(skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
     },
+    /// Only for clients that show compactions.
+    CompactionUpdate {
+        compaction_id: String,
+        status: &'static str,
+        summary: Vec<Content>,
+    },
     /// Only for clients that ask for notices.
     Notice {
         severity: NoticeSeverity,

@@ -58,7 +58,7 @@ fn reply(blocks: Vec<Block>) -> Arc<Message> {
 }
 
 fn translator() -> Translator {
-    let mut translator = Translator::new("/p".into(), Notices::NotShown);
+    let mut translator = Translator::new("/p".into(), ClientAbilities::default());
     translator.limit = Some(1000);
     translator
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 
 use aside_front::slash_commands::{ParsedLine, parse};
 use aside_front::terminal_safe;
-use aside_front::wording::{HintStyle, turn_end, turn_notice};
+use aside_front::wording::{HintStyle, compacted, turn_end, turn_notice};
 use aside_front::{BlockId, Command, OpenedBlock, PendingQuestion, PermissionAnswer, TerminalFilter, Update};
 use aside_session::{SessionHandle, SessionOptions, UserFolders, spawn};
 
@@ -113,6 +113,7 @@ impl LineFrontEnd {
             Update::ToolEnded(result) if result.is_error => self.print(&format!("failed: {}", result.content))?,
             Update::QuestionAsked(question) => self.answer(&question)?,
             Update::CommandOutput(output) => output.lines().iter().try_for_each(|line| self.print(line))?,
+            Update::Compacted { summarised, .. } => self.print(&compacted(summarised))?,
             Update::NotSent { what, .. } => self.print(&what)?,
             Update::Retrying { why, .. } => self.print(&format!("{why}; trying again"))?,
             Update::TurnNotice(notice) => self.print(&turn_notice(&notice).what)?,

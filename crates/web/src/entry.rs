@@ -12,7 +12,8 @@ use serde_json::json;
 use crate::frames::Position;
 use crate::transcript::WithText;
 use crate::view::{
-    BlockView, CallState, CallView, EntryView, Extent, OutputView, Progress, Speaker, ThinkingView, UsageView, result, result_state,
+    BlockView, CallState, CallView, EntryView, Extent, OutputView, Progress, Speaker, ThinkingView, UsageView, result,
+    result_state,
 };
 
 /// Arguments that describe a call, the most useful first.
@@ -235,10 +236,11 @@ impl Body {
         }
     }
 
-    /// How many bytes the next frame may need.
-    pub(crate) fn pending_bytes(&self) -> usize {
+    /// How many bytes of what a tab has already the next frame may send again.
+    pub(crate) fn resent_bytes(&self) -> usize {
         match self {
-            Body::Thinking(thinking) => thinking.text.len() - thinking.framed,
+            // Only what is new is sent.
+            Body::Thinking(_) => 0,
             Body::Call(call) => call.arguments.len(),
             Body::Answer(answer) => answer.0.source().len().min(1 << 10),
             Body::Prompt(_) | Body::Result { .. } | Body::Other(_) => 0,
