@@ -91,7 +91,12 @@ class Provider:
         tools_done = sum(m["role"] == "tool" for m in messages[messages.index(asked):])
         word, *numbers = prompt.split()
         numbers = [float(n) for n in numbers if n.replace(".", "").isdigit()]
-        return getattr(self, f"reply_{word}", self.reply_story)(tools_done, *numbers)
+        if "tools" not in body:
+            # A request for a summary.
+            return self.pieces("content", "The user asked for lines, and got them.")
+        if not hasattr(self, f"reply_{word}"):
+            return self.reply_story(tools_done)
+        return getattr(self, f"reply_{word}")(tools_done, *numbers)
 
     @staticmethod
     def pieces(field, text, size=12, pause=0.01):

@@ -11,6 +11,9 @@ import { get } from "./server.js";
 /** @typedef {{kind: string, root: HTMLElement, thinking?: Thinking, tool?: Tool}} ShownBlock */
 /** @typedef {{view: EntryView, root: HTMLElement, blocks: ShownBlock[]}} ShownEntry */
 
+/** What a message is called. @type {Record<string, string>} */
+const LABELS = { user: "You", aside: "Note of aside" };
+
 /** The page follows new text if its end was this close. */
 const NEAR_END = 48;
 
@@ -202,7 +205,7 @@ export class Transcript {
       return null;
     }
     if (view.role === "system") return null;
-    const label = view.role === "user" ? "You" : "Answer";
+    const label = LABELS[view.role] ?? "Answer";
     const root = el("article", { class: `entry ${view.role}`, "aria-label": label, "data-id": String(view.id), "data-state": view.state });
     const shown = { view, root, blocks: /** @type {ShownBlock[]} */ ([]) };
     this.entries.set(view.id, shown);
@@ -255,7 +258,10 @@ export class Transcript {
         this.adopt(tool);
         return { kind: value.kind, root: tool.root, tool };
       }
-      case "text": return { kind: value.kind, root: el("div", { class: "prose answer" }, ...value.nodes.map(markdownBlock)) };
+      case "text": {
+        const isAnswer = this.entries.get(id)?.view.role === "assistant";
+        return { kind: value.kind, root: el("div", { class: isAnswer ? "prose answer" : "prose" }, ...value.nodes.map(markdownBlock)) };
+      }
       case "prompt": return { kind: value.kind, root: el("div", { class: "prompt" }, value.text) };
       default: return { kind: value.kind, root: el("p", { class: "other" }, value.label ?? "") };
     }

@@ -1,6 +1,7 @@
 //! A message and its blocks, as the server keeps them for its tabs.
 
 use aside_core::block::{Arguments, Block, Thinking, ThinkingSpan, Time};
+use aside_core::compaction::is_summary;
 use aside_core::message::{Message, Role};
 use aside_core::permission_question::escape_unsafe;
 use aside_core::terminal_text::terminal_safe_line;
@@ -202,7 +203,7 @@ impl Body {
 
     pub(crate) fn of(block: &Block, role: Speaker) -> Body {
         match block {
-            Block::Text(text) if role == Speaker::Assistant => {
+            Block::Text(text) if matches!(role, Speaker::Assistant | Speaker::Aside) => {
                 Body::Answer(AnswerBody(MarkdownStream::finished(&text.text)))
             }
             Block::Text(text) => Body::Prompt(text.text.clone()),
@@ -285,6 +286,7 @@ impl Entry {
     pub(crate) fn of(id: i64, message: &Message) -> Entry {
         let role = match message.role {
             Role::System => Speaker::System,
+            Role::User if is_summary(message) || message.is_answer_now() => Speaker::Aside,
             Role::User => Speaker::User,
             Role::Assistant => Speaker::Assistant,
             Role::Tool => Speaker::Tool,

@@ -69,10 +69,11 @@ async fn guarded(State(server): State<Arc<Server>>, request: Request, next: Next
     let mut response = match checked {
         Err(refusal @ Refusal::ContentType) => error(StatusCode::UNSUPPORTED_MEDIA_TYPE, refusal.as_str()),
         Err(refusal) => error(StatusCode::FORBIDDEN, refusal.as_str()),
-        Ok(()) if is_open || guard::is_logged_in(&server.secret, server.listen.port(), request.headers()) => {
-            next.run(request).await
-        }
-        Ok(()) => error(StatusCode::UNAUTHORIZED, "unauthorized"),
+        Ok(()) if is_open => next.run(request).await,
+        Ok(()) => match is_let_in(&server, &request).await {
+            true => next.run(request).await,
+            false => error(StatusCode::UNAUTHORIZED, "unauthorized"),
+        },
     };
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -85,6 +86,24 @@ async fn guarded(State(server): State<Arc<Server>>, request: Request, next: Next
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     response
+}
+
+/// Whether the request has a cookie of ours, and comes from a user who may have one. Another user can take the port
+/// while this server does not run, and so get the cookie from the browser.
+async fn is_let_in(server: &Server, request: &Request) -> bool {
+    if !guard::is_logged_in(&server.secret, server.listen.port(), request.headers()) {
+        return false;
+    }
+    match (&server.fixed_token, request.extensions().get::<ConnectInfo<SocketAddr>>()) {
+        // Whoever has the token may log in, whichever user it is.
+        (Some(_), _) => true,
+        (None, Some(ConnectInfo(peer))) => is_own_user(*peer, server.listen).await,
+        (None, None) => false,
+    }
+}
+
+async fn is_own_user(peer: SocketAddr, listen: SocketAddr) -> bool {
+    matches!(blocking(move || is_other_user(peer, listen)).await, Ok(false))
 }
 
 fn answer(status: StatusCode, value: &Value) -> Response {
@@ -131,10 +150,7 @@ async fn login(
     let value: Value = serde_json::from_slice(&body).unwrap_or_default();
     let token = value.get("token").and_then(Value::as_str).unwrap_or_default();
     let is_fixed = server.fixed_token.as_ref().is_some_and(|fixed| server.secret.is_same(fixed, token));
-    let listen = server.listen;
-    let is_accepted = is_fixed
-        || (matches!(blocking(move || is_other_user(peer, listen)).await, Ok(false))
-            && server.secret.use_login_token(token));
+    let is_accepted = is_fixed || (is_own_user(peer, server.listen).await && server.secret.use_login_token(token));
     if !is_accepted {
         return error(StatusCode::UNAUTHORIZED, "unauthorized");
     }

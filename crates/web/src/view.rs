@@ -29,6 +29,8 @@ pub(crate) enum Speaker {
     User,
     Assistant,
     Tool,
+    /// aside itself: a summary of older turns, or a request for the answer.
+    Aside,
 }
 
 /// A message.
