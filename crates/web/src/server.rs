@@ -65,15 +65,16 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
 /// Refuses what does not come from the page, and adds the headers of every answer.
 async fn guarded(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
     let checked = guard::check(server.listen, request.method(), request.headers());
-    let is_open = !request.uri().path().starts_with("/api/") || request.uri().path() == "/api/login";
+    let is_let_in = match Admission::of(&server, &request) {
+        Admission::Granted => true,
+        Admission::IfOwnUser(peer) => checked.is_ok() && is_own_user(peer, server.listen).await,
+        Admission::Refused => false,
+    };
     let mut response = match checked {
         Err(refusal @ Refusal::ContentType) => error(StatusCode::UNSUPPORTED_MEDIA_TYPE, refusal.as_str()),
         Err(refusal) => error(StatusCode::FORBIDDEN, refusal.as_str()),
-        Ok(()) if is_open => next.run(request).await,
-        Ok(()) => match is_let_in(&server, &request).await {
-            true => next.run(request).await,
-            false => error(StatusCode::UNAUTHORIZED, "unauthorized"),
-        },
+        Ok(()) if is_let_in => next.run(request).await,
+        Ok(()) => error(StatusCode::UNAUTHORIZED, "unauthorized"),
     };
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -88,17 +89,29 @@ async fn guarded(State(server): State<Arc<Server>>, request: Request, next: Next
     response
 }
 
-/// Whether the request has a cookie of ours, and comes from a user who may have one. Another user can take the port
-/// while this server does not run, and so get the cookie from the browser.
-async fn is_let_in(server: &Server, request: &Request) -> bool {
-    if !guard::is_logged_in(&server.secret, server.listen.port(), request.headers()) {
-        return false;
-    }
-    match (&server.fixed_token, request.extensions().get::<ConnectInfo<SocketAddr>>()) {
-        // Whoever has the token may log in, whichever user it is.
-        (Some(_), _) => true,
-        (None, Some(ConnectInfo(peer))) => is_own_user(*peer, server.listen).await,
-        (None, None) => false,
+/// Who gets in. Another user can take the port while this server does not run, and so get the cookie from the browser.
+enum Admission {
+    Granted,
+    /// If this connection belongs to the user who started the server.
+    IfOwnUser(SocketAddr),
+    Refused,
+}
+
+impl Admission {
+    fn of(server: &Server, request: &Request) -> Admission {
+        let path = request.uri().path();
+        if !path.starts_with("/api/") || path == "/api/login" {
+            return Admission::Granted;
+        }
+        if !guard::is_logged_in(&server.secret, server.listen.port(), request.headers()) {
+            return Admission::Refused;
+        }
+        match (&server.fixed_token, request.extensions().get::<ConnectInfo<SocketAddr>>()) {
+            // Whoever has the token may log in, whichever user it is.
+            (Some(_), _) => Admission::Granted,
+            (None, Some(ConnectInfo(peer))) => Admission::IfOwnUser(*peer),
+            (None, None) => Admission::Refused,
+        }
     }
 }
 
