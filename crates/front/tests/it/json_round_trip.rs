@@ -63,7 +63,7 @@ fn update_name(update: &Update) -> &'static str {
     }
 }
 
-const N_UPDATES: usize = 36;
+const N_UPDATES: usize = 37;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
