@@ -1,6 +1,7 @@
 //! Which path belongs to which protocol.
 
 use aside_core::protocol::Protocol;
+use percent_encoding::percent_decode_str;
 
 /// The target of a request, from its method and path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +22,10 @@ pub(crate) enum Route {
     OllamaModel,
     OllamaVersion,
     /// A response of the Responses API, by its id.
-    StoredResponse(String),
+    StoredResponse {
+        id: String,
+        action: ResponseAction,
+    },
     /// A WebSocket, which clients replace with HTTP after a 426.
     WebSocket,
     /// Anything else of a provider, as it is.
@@ -39,6 +43,15 @@ pub(crate) enum Route {
     /// `HEAD /api/hello`
     Hello,
     Unknown(Protocol),
+}
+
+/// What to do with a response that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResponseAction {
+    Fetch,
+    Delete,
+    InputItems,
+    Cancel,
 }
 
 /// How the reply is sent.
@@ -79,7 +92,7 @@ impl Route {
             "GET" | "HEAD" if hints.wants_web_socket && path == "/v1/responses" => Some(Route::WebSocket),
             "GET" | "HEAD" => get(path, hints),
             "POST" => post(path, hints),
-            "DELETE" => stored_response(path).map(Route::StoredResponse),
+            "DELETE" => stored_response(path, ResponseAction::Delete),
             _ => None,
         };
         found.unwrap_or(Route::Unknown(error_shape(path, hints)))
@@ -98,7 +111,7 @@ impl Route {
                 ListShape::Ollama => Protocol::Ollama,
             },
             Route::OllamaModel | Route::OllamaVersion => Protocol::Ollama,
-            Route::StoredResponse(_) | Route::WebSocket => Protocol::OpenaiResponses,
+            Route::StoredResponse { .. } | Route::WebSocket => Protocol::OpenaiResponses,
             Route::Pass { .. }
             | Route::Receipts
             | Route::Receipt(_)
@@ -143,8 +156,10 @@ fn get(path: &str, hints: RouteHints<'_>) -> Option<Route> {
             let receipt = named("/aside/requests/").map(Route::Receipt);
             let gemini = || named("/v1beta/models/").map(|name| Route::Model(ListShape::Gemini, name));
             let openai = || named("/v1/models/").map(|name| Route::Model(v1_shape, name));
-            let response = path.strip_suffix("/input_items").unwrap_or(path);
-            let stored = || stored_response(response).map(Route::StoredResponse);
+            let stored = || match path.strip_suffix("/input_items") {
+                Some(path) => stored_response(path, ResponseAction::InputItems),
+                None => stored_response(path, ResponseAction::Fetch),
+            };
             receipt.or_else(gemini).or_else(openai).or_else(stored)
         }
     }
@@ -160,7 +175,7 @@ fn post(path: &str, hints: RouteHints<'_>) -> Option<Route> {
         "/v1/messages/count_tokens" => Some(Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
         "/api/show" => Some(Route::OllamaModel),
         _ => {
-            let cancel = path.strip_suffix("/cancel").and_then(stored_response).map(Route::StoredResponse);
+            let cancel = path.strip_suffix("/cancel").and_then(|path| stored_response(path, ResponseAction::Cancel));
             cancel.or_else(|| gemini_verb(path, hints))
         }
     }
@@ -183,10 +198,10 @@ fn gemini_verb(path: &str, hints: RouteHints<'_>) -> Option<Route> {
     }
 }
 
-/// The id in `/v1/responses/ID`.
-fn stored_response(path: &str) -> Option<String> {
+/// `/v1/responses/ID`
+fn stored_response(path: &str, action: ResponseAction) -> Option<Route> {
     let id = path.strip_prefix("/v1/responses/")?;
-    (!id.is_empty() && !id.contains('/')).then(|| id.to_owned())
+    (!id.is_empty() && !id.contains('/')).then(|| Route::StoredResponse { id: id.to_owned(), action })
 }
 
 fn pass(path: &str) -> Option<Route> {
@@ -194,24 +209,9 @@ fn pass(path: &str) -> Option<Route> {
     (!provider.is_empty()).then(|| Route::Pass { provider: provider.to_owned(), rest: format!("/{rest}") })
 }
 
-/// Decodes `%2F` and the like, which clients write in model names.
-pub(crate) fn percent_decode(path: &str) -> String {
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+/// Decodes `%2F` and the like, which clients write in model names. Broken escapes stay text.
+pub(crate) fn percent_decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -226,6 +226,7 @@ mod tests {
             model: Some(model.to_owned()),
             delivery,
         };
+        let response = |action| Route::StoredResponse { id: "resp_1".to_owned(), action };
         #[rustfmt::skip]
         let cases = [
             ("POST", "/v1/chat/completions", "", generate(Protocol::OpenaiChat)),
@@ -235,21 +236,22 @@ mod tests {
             ("POST", "/v1beta/models/sim/gemini:streamGenerateContent", "alt=sse", gemini("sim/gemini", ReplyDelivery::Streamed)),
             ("POST", "/v1beta/models/sim%2Fgemini:tool-loop:streamGenerateContent", "", gemini("sim/gemini:tool-loop", ReplyDelivery::WholeInList)),
             ("POST", "/v1/models/gemini-3:generateContent", "", gemini("gemini-3", ReplyDelivery::Whole)),
+            ("POST", "/v1beta/models/a%+1%zz%2:generateContent", "", gemini("a%+1%zz%2", ReplyDelivery::Whole)),
             ("POST", "/v1beta/models/g:countTokens", "", Route::CountTokens { protocol: Protocol::Gemini, model: Some("g".into()) }),
             ("POST", "/v1/messages/count_tokens", "", Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
             ("POST", "/v1/embeddings", "", Route::Unknown(Protocol::OpenaiChat)),
             ("POST", "/v1beta/models/g:embedContent", "", Route::Unknown(Protocol::Gemini)),
             ("POST", "/api/generate", "", Route::Unknown(Protocol::Ollama)),
             ("POST", "/v1/messages/batches", "", Route::Unknown(Protocol::Anthropic)),
-            ("POST", "/v1/responses/resp_1/cancel", "", Route::StoredResponse("resp_1".into())),
+            ("POST", "/v1/responses/resp_1/cancel", "", response(ResponseAction::Cancel)),
             ("GET",  "/v1/models", "", Route::Models(ListShape::Openai)),
             ("GET",  "/v1/models", "client_version=0.166", Route::Models(ListShape::Codex)),
             ("GET",  "/v1/models/openai/gpt-5", "", Route::Model(ListShape::Openai, "openai/gpt-5".into())),
             ("GET",  "/v1beta/models", "", Route::Models(ListShape::Gemini)),
             ("GET",  "/api/tags", "", Route::Models(ListShape::Ollama)),
-            ("GET",  "/v1/responses/resp_1", "", Route::StoredResponse("resp_1".into())),
-            ("GET",  "/v1/responses/resp_1/input_items", "", Route::StoredResponse("resp_1".into())),
-            ("DELETE", "/v1/responses/resp_1", "", Route::StoredResponse("resp_1".into())),
+            ("GET",  "/v1/responses/resp_1", "", response(ResponseAction::Fetch)),
+            ("GET",  "/v1/responses/resp_1/input_items", "", response(ResponseAction::InputItems)),
+            ("DELETE", "/v1/responses/resp_1", "", response(ResponseAction::Delete)),
             ("GET",  "/aside/requests/req_1", "", Route::Receipt("req_1".into())),
             ("PUT",  "/pass/openai/v1/files", "", Route::Pass { provider: "openai".into(), rest: "/v1/files".into() }),
             ("HEAD", "/", "", Route::Root),

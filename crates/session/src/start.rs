@@ -35,7 +35,7 @@ use crate::settings_file::KeyEntry;
 use crate::stored_session::{Continuation, SessionChoice};
 use crate::trust::Trust;
 use crate::user_files::UserFolders;
-use crate::{confinement, key_lookup, local_servers, mcp};
+use crate::{confinement, key_lookup, local_servers, mcp, permission_table};
 
 /// How to open a session.
 #[derive(Debug)]
@@ -223,6 +223,9 @@ pub async fn start_session(
     let mut loaded = overrides.load(user_folders)?;
     add_servers(&mut loaded.mcp, &options.mcp_servers);
     loaded.tools.directories.extend(options.additional_folders.iter().cloned());
+    if options.tools.is_some() {
+        permission_table::unmatched(&loaded.permissions, &loaded.mcp).iter().for_each(|line| notify(line));
+    }
     let keys = key_variables(&dialects, &loaded.providers);
     // Servers start in the background while the model is chosen.
     let tables = options.tools.map_or(&[][..], |_| &loaded.mcp);

@@ -12,5 +12,6 @@
 mod matrix;
 mod memory;
 mod pass_through;
+mod responses;
 mod safety;
 mod support;

@@ -62,7 +62,7 @@ fn scripted(dialects: &Dialects, received: &Received) -> Scripted {
         path => panic!("nobody asks for {path}"),
     };
     let rules = generic(dialects, protocol).rules(None);
-    let head = ReplyHead { id: "r1", model: "m", created: 0 };
+    let head = ReplyHead::new("r1", "m", 0);
     let mut writer = StreamWriter::new(protocol, rules, &head);
     emit_reply(&reply(), &mut writer);
     let content_type = writer.content_type();
