@@ -62,7 +62,7 @@ def test_seed_003_hidden_thinking_is_kept_and_sent_back(setup):
 def test_seed_004_titles_while_it_thinks_and_a_duration_when_it_is_done(setup):
     tab = setup.tab()
     use_model(tab, "sim/openai")
-    ask(tab, "sim: summaries 3 rate=12")
+    ask(tab, "sim: summaries 3 rate=8")
     seen = []
 
     def watch(shape, titles):
@@ -77,7 +77,9 @@ def test_seed_004_titles_while_it_thinks_and_a_duration_when_it_is_done(setup):
     # Generating and open: the title of the current item, and its text.
     watch("tail", 1)
     assert tab.run(f"{RUNNING}.querySelector('.thinking-body').textContent").count(seen[0]) >= 1
-    # Generating and folded: the title of the current item.
+    # Generating and folded: the title of the current item. The first click opens all of it, the second folds it.
+    tab.click(".thinking-head")
+    tab.wait(f"{RUNNING}?.dataset.shape === 'open'", what="open while it thinks")
     tab.click(".thinking-head")
     tab.wait(f"{RUNNING}?.dataset.shape === 'header'", what="folded while it thinks")
     watch("header", 2)
