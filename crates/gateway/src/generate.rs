@@ -163,7 +163,7 @@ impl Call {
             delivery,
             asked: Arc::clone(asked),
             body: Arc::clone(body),
-            settings: Arc::new(settings),
+            settings,
         })
     }
 

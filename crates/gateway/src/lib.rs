@@ -9,6 +9,7 @@
 
 mod authentication;
 mod client;
+mod codex_catalogue;
 mod config;
 mod count_tokens;
 mod error_response;

@@ -9,8 +9,10 @@
     reason = "a test fails loudly"
 )]
 
+mod byte_equality;
 mod matrix;
 mod memory;
 mod pass_through;
 mod safety;
 mod support;
+mod system_messages;
