@@ -10,7 +10,7 @@ use super::support::{Provider, Received, Running, Scripted, Setup, client_path};
 const CLIENTS: [Protocol; 5] =
     [Protocol::OpenaiChat, Protocol::OpenaiResponses, Protocol::Anthropic, Protocol::Gemini, Protocol::Ollama];
 
-/// A request with spaces, escapes, exponents, unknown members and a model's name where it is no model's name.
+/// A request with spaces, escapes, exponents, unknown members, and a second member named `model`.
 fn request(protocol: Protocol, model: &str, stream: bool) -> String {
     let odd = r#""x_new" : {"model":"other", "n": [1.0, 1e2, -0 ], "s":"\u00e9\/"} ,"#;
     match protocol {
@@ -33,7 +33,7 @@ fn request(protocol: Protocol, model: &str, stream: bool) -> String {
     }
 }
 
-/// A stream with line ends, comments, spaces, events and members that nobody sends, and no end.
+/// A stream with line ends, comments, spaces, events and members that no provider sends.
 fn odd_stream(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::OpenaiChat => {
