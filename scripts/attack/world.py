@@ -12,6 +12,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import threading
@@ -63,6 +64,14 @@ def encode(protocol, reply):
 PROTOCOLS = ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama", "bedrock", "cohere"]
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """A client that closes its connection early is expected here, and not worth a traceback among the results."""
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Provider:
     """Answers each request with the next reply and records the request bodies."""
 
@@ -92,7 +101,7 @@ class Provider:
                 self.end_headers()
                 self.wfile.write(body)
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = Server(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def config(self):

@@ -25,6 +25,7 @@ pub(crate) fn problems() -> Vec<String> {
     names::type_names(&sources, &mut out);
     listed_dialects(&root, &mut out);
     documents::architecture(&root, &mut out);
+    documents::library_example(&root, &mut out);
     documents::requirements(&root, &sources, &mut out);
     forgotten_tests(&root, &mut out);
     dependencies::core(&root, &mut out);

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     {
         helper.env_remove(variable);
     }
-    let report = spawn_supervisor::run_and_wait(helper, &launch)
+    let report = spawn_supervisor::run_and_wait(helper, launch)
         .map_err(|error| HintedError::new(format!("the helper that runs it failed: {error}")))?;
     if report.killed_background {
         crate::report::print_notice("background processes were killed");

@@ -15,9 +15,6 @@ use crate::policy::Policy;
 /// A policy has a few hundred paths at most.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Any socket or pipe buffers a frame of this length before it is read.
-pub const ALWAYS_BUFFERED: usize = 48 * 1024;
-
 /// One command and its confinement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -89,8 +90,13 @@ fn run_command(launch: Launch) -> LaunchReport {
         Ok(signals) => signals,
         Err(error) => return LaunchReport::not_started(format!("cannot install signal handlers: {error}")),
     };
-    let copies = ProtectedCopies::new(&launch.policy);
-    let child = match start_on_own_thread(&launch) {
+    let (copies, child) = match launch.mechanism {
+        Mechanism::Kernel { .. } => copy_and_start_confined(&launch),
+        Mechanism::None | Mechanism::Bubblewrap { .. } | Mechanism::Seatbelt => {
+            (ProtectedCopies::new(&launch.policy), start(&launch))
+        }
+    };
+    let child = match child {
         Ok(child) => child,
         Err(why) => return LaunchReport::not_started(why),
     };
@@ -312,13 +318,22 @@ impl Supervisor {
     }
 }
 
-/// Starts the command, from a separate thread if that thread must be confined.
-fn start_on_own_thread(launch: &Launch) -> Result<Pid, String> {
-    match launch.mechanism {
-        Mechanism::Kernel { .. } => std::thread::scope(|scope| scope.spawn(|| start(launch)).join())
-            .unwrap_or_else(|_| Err("its helper failed".to_owned())),
-        Mechanism::None | Mechanism::Bubblewrap { .. } | Mechanism::Seatbelt => start(launch),
-    }
+/// Copies the protected paths and starts the command from a thread that confines itself
+/// meanwhile. The command waits for the copies.
+fn copy_and_start_confined(launch: &Launch) -> (ProtectedCopies, Result<Pid, String>) {
+    std::thread::scope(|scope| {
+        let (copied, when_copied) = mpsc::channel();
+        let starter = scope.spawn(move || {
+            let command = prepare(launch)?;
+            when_copied.recv().map_err(|_| "its protected paths could not be copied".to_owned())?;
+            spawn(command, launch)
+        });
+        let copies = ProtectedCopies::new(&launch.policy);
+        // If the thread is gone, joining it says why.
+        let _ = copied.send(());
+        let child = starter.join().unwrap_or_else(|_| Err("its helper failed".to_owned()));
+        (copies, child)
+    })
 }
 
 fn command_end(status: WaitStatus) -> CommandEnd {
@@ -329,25 +344,33 @@ fn command_end(status: WaitStatus) -> CommandEnd {
     }
 }
 
-/// Confines this thread and starts the command from it.
+/// Confines this thread if it must be, and starts the command from it.
 fn start(launch: &Launch) -> Result<Pid, String> {
+    spawn(prepare(launch)?, launch)
+}
+
+/// The command to start; for the kernel tier this confines the thread.
+fn prepare(launch: &Launch) -> Result<Command, String> {
     let program = launch.program.to_os();
     let arguments: Vec<OsString> = launch.arguments.iter().map(|argument| argument.to_os()).collect();
-    let mut command = match &launch.mechanism {
-        Mechanism::None => direct_command(&program, &arguments),
+    match &launch.mechanism {
+        Mechanism::None => Ok(direct_command(&program, &arguments)),
         Mechanism::Kernel { abi } => {
             crate::apply::kernel(&launch.policy, *abi)?;
-            direct_command(&program, &arguments)
+            Ok(direct_command(&program, &arguments))
         }
         Mechanism::Bubblewrap { program: wrapper } => {
-            crate::apply::bubblewrap(launch, &wrapper.to_os(), &program, &arguments)?
+            crate::apply::bubblewrap(launch, &wrapper.to_os(), &program, &arguments)
         }
         Mechanism::Seatbelt => {
             let mut command = Command::new("/usr/bin/sandbox-exec");
             command.arg("-p").arg(crate::seatbelt::profile(&launch.policy)).arg(&program).args(&arguments);
-            command
+            Ok(command)
         }
-    };
+    }
+}
+
+fn spawn(mut command: Command, launch: &Launch) -> Result<Pid, String> {
     let folder = launch.folder.to_path();
     command.current_dir(&folder).process_group(0).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     command.stdin(match launch.input {
@@ -355,7 +378,7 @@ fn start(launch: &Launch) -> Result<Pid, String> {
         CommandInput::Forwarded => Stdio::inherit(),
     });
     let child = command.spawn().map_err(|error| match folder.is_dir() {
-        true => format!("{} cannot be started: {error}", program.to_string_lossy()),
+        true => format!("{} cannot be started: {error}", launch.program.to_os().to_string_lossy()),
         false => format!("{} is not there", folder.display()),
     })?;
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| "it has no process id".to_owned())

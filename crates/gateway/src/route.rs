@@ -1,6 +1,7 @@
 //! Which path belongs to which protocol.
 
 use aside_core::protocol::Protocol;
+use percent_encoding::percent_decode_str;
 
 /// The target of a request, from its method and path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,24 +195,9 @@ fn pass(path: &str) -> Option<Route> {
     (!provider.is_empty()).then(|| Route::Pass { provider: provider.to_owned(), rest: format!("/{rest}") })
 }
 
-/// Decodes `%2F` and the like, which clients write in model names.
-pub(crate) fn percent_decode(path: &str) -> String {
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+/// Decodes `%2F` and the like, which clients write in model names. Broken escapes stay text.
+pub(crate) fn percent_decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -235,6 +221,7 @@ mod tests {
             ("POST", "/v1beta/models/sim/gemini:streamGenerateContent", "alt=sse", gemini("sim/gemini", ReplyDelivery::Streamed)),
             ("POST", "/v1beta/models/sim%2Fgemini:tool-loop:streamGenerateContent", "", gemini("sim/gemini:tool-loop", ReplyDelivery::WholeInList)),
             ("POST", "/v1/models/gemini-3:generateContent", "", gemini("gemini-3", ReplyDelivery::Whole)),
+            ("POST", "/v1beta/models/a%+1%zz%2:generateContent", "", gemini("a%+1%zz%2", ReplyDelivery::Whole)),
             ("POST", "/v1beta/models/g:countTokens", "", Route::CountTokens { protocol: Protocol::Gemini, model: Some("g".into()) }),
             ("POST", "/v1/messages/count_tokens", "", Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
             ("POST", "/v1/embeddings", "", Route::Unknown(Protocol::OpenaiChat)),

@@ -1,6 +1,7 @@
 //! Maps paths to protocols. Any prefix before the known part of a path is allowed.
 
 use aside_core::protocol::Protocol;
+use percent_encoding::percent_decode_str;
 
 /// The target of a request, from its method and path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +106,8 @@ pub(crate) fn path(protocol: Protocol) -> &'static str {
 
 impl Route {
     pub(crate) fn of(method: &str, path: &str, query: &str, client: ClientHeaders) -> Route {
-        let path = percent_decode(path);
+        // Clients write `%3A` and the like in model names. Broken escapes stay text.
+        let path = percent_decode_str(path).decode_utf8_lossy();
         let path = path.trim_end_matches('/');
         let route = match method {
             "GET" if client.upgrade => Some(Route::WebSocket),
@@ -209,26 +211,6 @@ fn route_post(path: &str, query: &str) -> Option<Route> {
     }
 }
 
-/// Decodes `%3A` and the like, which clients write in model names.
-fn percent_decode(path: &str) -> String {
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +237,7 @@ mod tests {
             ("POST", "/v1beta/models/gemini:streamGenerateContent",           "",        named(Protocol::Gemini, "gemini", Delivery::WholeInList)),
             ("POST", "/v1beta/models/gemini:generateContent",                 "",        named(Protocol::Gemini, "gemini", Delivery::Whole)),
             ("POST", "/model/bedrock%3Athoughts%203/converse-stream",         "",        named(Protocol::Bedrock, "bedrock:thoughts 3", Delivery::Streamed)),
+            ("POST", "/model/a%+1%zz%2/converse",                             "",        named(Protocol::Bedrock, "a%+1%zz%2", Delivery::Whole)),
             ("POST", "/model/bedrock/converse",                               "",        named(Protocol::Bedrock, "bedrock", Delivery::Whole)),
             ("POST", "/v1/embeddings",                                        "",        Route::Unknown(Protocol::OpenaiChat)),
             ("GET",  "/",                                                     "",        Route::About),

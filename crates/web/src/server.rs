@@ -20,6 +20,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::stream;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -333,26 +334,12 @@ async fn search(State(server): State<Arc<Server>>, request: Request) -> Response
 /// A value of the query.
 fn query_value(request: &Request, name: &str) -> Option<String> {
     let pairs = request.uri().query()?.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| percent_decoded(value))
+    pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| query_decoded(value))
 }
 
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'+' => bytes.push(b' '),
-            b'%' => {
-                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-                match (digit(rest.next()), digit(rest.next())) {
-                    (Some(high), Some(low)) => bytes.push(u8::try_from(high * 16 + low).unwrap_or(b'?')),
-                    _ => bytes.push(b'%'),
-                }
-            }
-            byte => bytes.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Browsers write spaces in a query as `+`. Broken escapes stay text.
+fn query_decoded(text: &str) -> String {
+    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 async fn page_file(request: Request) -> Response {
@@ -378,6 +365,9 @@ mod tests {
 
     #[test]
     fn a_query_is_decoded_and_broken_escapes_stay_text() {
-        assert_eq!(percent_decoded("a+b%20c%C3%A4%2"), "a b cä%");
+        let rows = [("a+b%20c%C3%A4%2", "a b cä%2"), ("%+1", "% 1"), ("%zz%", "%zz%"), ("%2B%25", "+%")];
+        for (query, expected) in rows {
+            assert_eq!(query_decoded(query), expected, "{query}");
+        }
     }
 }

@@ -28,6 +28,20 @@ pub(super) fn architecture(root: &Path, out: &mut Vec<String>) {
     }
 }
 
+/// The README shows the library's first doctest, without its imports and hidden lines.
+pub(super) fn library_example(root: &Path, out: &mut Vec<String>) {
+    let readme = fs::read_to_string(root.join("README.md")).unwrap_or_default();
+    let library = fs::read_to_string(root.join("crates/core/src/lib.rs")).unwrap_or_default();
+    let doctest = library.split("//! ```\n").nth(1).unwrap_or_default();
+    let shown = doctest.lines().map(|line| line.trim_start_matches("//!").trim_start_matches(' ').trim_end());
+    let shown: Vec<&str> = shown.filter(|line| !line.starts_with("# ") && !line.starts_with("use ")).collect();
+    let example = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
+    let example: Vec<&str> = example.lines().map(str::trim).collect();
+    if shown.is_empty() || shown.join("\n").trim() != example.join("\n").trim() {
+        out.push("README.md: the example of the library is not the first doctest of crates/core/src/lib.rs".to_owned());
+    }
+}
+
 fn sentences(line: &str) -> usize {
     let ends = line.match_indices(". ");
     1 + ends.filter(|(at, _)| line.get(at + 2..).is_some_and(|rest| rest.starts_with(char::is_uppercase))).count()

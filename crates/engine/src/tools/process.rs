@@ -1,6 +1,6 @@
 //! Runs one command and ends everything it started.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::process::{Command, Stdio};
@@ -55,11 +55,11 @@ pub(crate) enum RunEnd {
     SupervisorLost,
 }
 
-/// Starts `command`, the helper, and has it run `launch`. When this returns, none of the processes is left;
-/// when it is dropped, they end soon after.
+/// Starts `command`, the helper, and has it run what `launch` returns. When this returns, none of the
+/// processes is left; when it is dropped, they end soon after.
 pub(crate) async fn run(
     mut command: Command,
-    launch: &Launch,
+    launch: impl FnOnce() -> io::Result<Launch>,
     limit: Duration,
     mut output: CollectedOutput,
     cancel: &CancellationToken,
@@ -67,20 +67,18 @@ pub(crate) async fn run(
     // One pipe for stdout and stderr, so that their lines stay in order.
     let (reader, writer) = io::pipe()?;
     let mut pipe = Receiver::from_owned_fd(reader.into())?;
-    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-    let frame = launch::encode_frame(launch)?;
-    // Write in advance what fits into the socket's buffer, so that the helper does not wait for it.
-    let (early, late) = frame.split_at(if frame.len() <= launch::ALWAYS_BUFFERED { frame.len() } else { 0 });
-    ours.write_all(early)?;
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let (from_helper, mut to_helper) = UnixStream::from_std(ours)?.into_split();
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(writer.try_clone()?).stderr(writer);
     // This drops `command` with its write ends of the pipe; otherwise the pipe would never close.
     let (mut child, mut helper) = SupervisorHandle::start(command)?;
+    // The helper takes longer to start than it takes to find out what the command may access.
+    let frame = launch::encode_frame(&launch()?)?;
     let (report, early) = {
         let mut reporting = pin!(read_report(from_helper, &mut pipe, &mut output));
         let launched = async {
-            drop(timeout(SHUTDOWN_TIMEOUT, to_helper.write_all(late)).await);
+            drop(timeout(SHUTDOWN_TIMEOUT, to_helper.write_all(&frame)).await);
             reporting.as_mut().await
         };
         let finished = tokio::select! {

@@ -1,5 +1,6 @@
 //! `shell`: runs a command line in the working directory, confined.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -197,9 +198,7 @@ impl PlannedCall for ShellCall {
             let output = CollectedOutput::new(MAX_OUTPUT, self.live.take());
             let confine = self.work.confine();
             let arguments = ["-c", self.command.as_str()];
-            let launch = confine
-                .launch(SHELL, &arguments, self.requested, self.approval, CommandInput::Empty)
-                .map_err(|refused| refused.to_string())?;
+            confine.tier().map_err(|refused| refused.to_string())?;
             let mut helper = confine.helper().command();
             helper.current_dir(self.work.root()).envs(NON_INTERACTIVE_VARIABLES);
             for variable in self.work.hidden_variables() {
@@ -212,7 +211,11 @@ impl PlannedCall for ShellCall {
                 () = cancel.cancelled() => return Err("[ended by the user before it began]".to_owned()),
             };
             let limit = Duration::from_secs(self.seconds);
-            match process::run(helper, &launch, limit, output, &cancel).await {
+            let launch = || {
+                let launch = confine.launch(SHELL, &arguments, self.requested, self.approval, CommandInput::Empty);
+                launch.map_err(io::Error::other)
+            };
+            match process::run(helper, launch, limit, output, &cancel).await {
                 Ok(ran) => self.tool_outcome(&ran).map(ToolOutput::from),
                 Err(error) => Err(format!("the command could not be run: {error}")),
             }

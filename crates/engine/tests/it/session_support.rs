@@ -19,7 +19,9 @@ pub(crate) struct TestFront {
     pub(crate) lines: Vec<String>,
     pub(crate) text: String,
     pub(crate) thinking: String,
-    is_thinking: bool,
+    /// Stops the turn as soon as any text has arrived.
+    pub(crate) stop_at_text: Option<CancellationToken>,
+    pub(crate) is_thinking: bool,
 }
 
 impl Front for TestFront {
@@ -32,6 +34,9 @@ impl Front for TestFront {
                 return;
             }
             Update::Event { event: Event::Grew { text, .. }, .. } => {
+                if let Some(stop) = &self.stop_at_text {
+                    stop.cancel();
+                }
                 if self.is_thinking {
                     self.thinking.push_str(text)
                 } else {

@@ -187,12 +187,7 @@ async fn a_stopped_turn_leaves_nothing_running_upstream() {
     let test_dir = TestDir::new("stopped");
     let mut session = simulated_session(&simulator, "deepseek", &test_dir);
     let cancel = tokio_util::sync::CancellationToken::new();
-    let stop = cancel.clone();
-    tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        stop.cancel();
-    });
-    let mut recorded = TestFront::default();
+    let mut recorded = TestFront { stop_at_text: Some(cancel.clone()), ..TestFront::default() };
     // This reply would take hours.
     let message = crate::session_support::user("sim: think rate=30 tokens=500000");
     let end = session.turn(message, &mut recorded, &crate::session_support::Nobody, &cancel).await;

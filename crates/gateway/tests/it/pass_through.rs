@@ -98,8 +98,8 @@ async fn g4_a_broken_stream_breaks_for_the_client_too() {
 
 #[tokio::test]
 async fn g6_a_silent_stream_gets_signs_of_life_between_its_frames() {
-    let provider = Provider::start(|_| Scripted::stream("data: {\"choices\":[]}\n\n")).await;
-    // A provider that accepts and then says nothing for a while.
+    // A provider that says nothing until its client has seen two of them.
+    let (enough, seen) = tokio::sync::oneshot::channel();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let silent = tokio::spawn(async move {
@@ -109,7 +109,7 @@ async fn g6_a_silent_stream_gets_signs_of_life_between_its_frames() {
         let _n = socket.read(&mut bytes).await;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: {\"a\":1}\n\n";
         socket.write_all(head.as_bytes()).await.expect("a client");
-        tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+        seen.await.expect("two signs of life");
         socket.write_all(b"data: [DONE]\n\n").await.expect("a client");
     });
     let config = format!(
@@ -117,12 +117,16 @@ async fn g6_a_silent_stream_gets_signs_of_life_between_its_frames() {
     );
     let running = Setup::new(config).start().await;
     let body = r#"{"model":"quiet/m","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
-    let answer = running.post("/v1/chat/completions", &[], body).await;
-    let text = answer.text();
-    assert!(text.matches(": keep-alive\n\n").count() >= 2, "{text}");
-    assert_eq!(text.replace(": keep-alive\n\n", ""), "data: {\"a\":1}\n\ndata: [DONE]\n\n");
+    let mut enough = Some(enough);
+    let watch = |bytes: &[u8]| {
+        let signs = String::from_utf8_lossy(bytes).matches(": keep-alive\n\n").count();
+        if let Some(enough) = enough.take_if(|_| signs >= 2) {
+            enough.send(()).expect("the provider waits");
+        }
+    };
+    let answer = running.send_watched("POST", "/v1/chat/completions", &[], body.into(), watch).await;
+    assert_eq!(answer.text().replace(": keep-alive\n\n", ""), "data: {\"a\":1}\n\ndata: [DONE]\n\n");
     silent.await.expect("no panic");
-    drop(provider);
 }
 
 #[tokio::test]

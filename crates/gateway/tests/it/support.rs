@@ -216,6 +216,18 @@ impl Running {
     }
 
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+        self.send_watched(method, path, headers, body, |_| ()).await
+    }
+
+    /// Shows what has arrived so far after each read.
+    pub async fn send_watched(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+        mut watch: impl FnMut(&[u8]),
+    ) -> Answer {
         let http = Http::default();
         let url = format!("http://{}{path}", self.address);
         let headers: Vec<(String, String)> =
@@ -229,7 +241,10 @@ impl Running {
         let (status, mut bytes, mut broke_off) = (reply.status(), Vec::new(), false);
         loop {
             match reply.next_bytes(&http).await {
-                Ok(Some(more)) => bytes.extend_from_slice(&more),
+                Ok(Some(more)) => {
+                    bytes.extend_from_slice(&more);
+                    watch(&bytes);
+                }
                 Ok(None) => break,
                 Err(_) => {
                     broke_off = true;
