@@ -50,7 +50,7 @@ pub(crate) fn thought(n_messages: usize) -> String {
 
 /// A conversation of `n_messages` messages, the last one from the user. The thinking is lost.
 pub(crate) fn request_body(protocol: Protocol, model: &str, delivery: Delivery, n_messages: usize) -> RequestText {
-    let said = |at: usize| if at % 2 == 0 { (true, question(at)) } else { (false, answer(at)) };
+    let said = |at: usize| if at.is_multiple_of(2) { (true, question(at)) } else { (false, answer(at)) };
     let messages: Vec<(bool, String)> = (0..n_messages).map(said).collect();
     let stream = delivery == Delivery::Stream;
     let role = |is_user: bool, other: &'static str| if is_user { "user" } else { other };
