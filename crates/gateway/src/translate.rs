@@ -27,6 +27,7 @@ use crate::recall::{ReadRequest, StreamMarks};
 use crate::receipt::{Receipt, Timing};
 use crate::relay::{Relay, RelayFraming, relay, terminal_frame};
 use crate::reply_shape::ReplyShaper;
+use crate::response_state::ResponseIdFinder;
 use crate::route::ReplyDelivery;
 use crate::same_protocol::{attempt, note_time};
 
@@ -86,7 +87,8 @@ impl Call {
             && members.get("previous_response_id").is_some_and(|id| id.is_string())
     }
 
-    /// A translated response is not stored as a whole; with this error, clients send the whole conversation.
+    /// A response that is not kept, or that another provider keeps. With this error, clients send the whole
+    /// conversation.
     fn previous_response_not_found(&self, mut receipt: Receipt) -> Attempted {
         receipt.status = 400;
         self.context.gateway.record(&receipt);
@@ -104,12 +106,17 @@ impl Call {
     async fn run_exchange(&self, read: &ReadRequest, relay: Relay, tell: oneshot::Sender<Verdict>, receipt: Receipt) {
         let _stream = self.context.gateway.metrics.stream();
         let draft = self.context.draft(Some(read));
-        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft);
+        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft, &self.target);
         let reply_id = marks.reply_id();
-        let head = ReplyHead { id: &reply_id, model: &self.asked, created: self.context.at.0 / 1000 };
+        let head = ReplyHead {
+            previous: self.response.as_ref().and_then(|request| request.previous.as_deref()),
+            is_stored: marks.draft.is_some() && self.response.as_ref().is_some_and(|request| request.is_kept),
+            ..ReplyHead::new(&reply_id, &self.asked, self.context.at.0 / 1000)
+        };
         let output = match (self.delivery, self.is_same_protocol()) {
             (ReplyDelivery::Streamed, true) => {
-                ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new() }
+                let response_id = ResponseIdFinder::new(self.protocol);
+                ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new(), response_id }
             }
             (ReplyDelivery::Streamed, false) => ReplyOutput::Shaped {
                 writer: Box::new(StreamWriter::new(self.protocol, &read.shape.rules, &head)),
@@ -178,7 +185,12 @@ impl Call {
         receipt.status = 200;
         if !sink.is_stream() {
             let Some(tell) = sink.tell.take() else { return };
-            let (whole, draft) = self.whole(&reply, sink, head);
+            let (read, marks) = (sink.read, sink.output.into_marks());
+            let (whole, mut draft) = self.whole(&reply, read, marks, head);
+            if let (Ok(()), Some(request), Some(draft)) = (&result, &self.response, &mut draft) {
+                request.keep(draft, &whole);
+            }
+            let whole = if self.delivery == ReplyDelivery::WholeInList { format!("[{whole}]") } else { whole };
             self.finish(reply, receipt.clone(), draft).await;
             // The client may be gone.
             let _gone = tell.send(Verdict::Whole(whole, Box::new(receipt)));
@@ -189,8 +201,9 @@ impl Call {
         let end = end_of(sink.ended.take(), &result);
         sink.write_end(&end);
         let unsent = sink.take_unsent();
-        let TranslatingSink { output, mut relay, .. } = sink;
-        self.finish(reply, receipt, output.into_draft()).await;
+        let TranslatingSink { output, mut relay, read, .. } = sink;
+        let draft = self.draft_of_stream(output, &reply, read, head, result.is_ok());
+        self.finish(reply, receipt, draft).await;
         let _gone = relay.send(Bytes::from(unsent)).await;
     }
 
@@ -233,10 +246,43 @@ impl Call {
         Attempted::Answered(answer)
     }
 
-    fn whole(&self, reply: &Reply, sink: TranslatingSink<'_>, head: &ReplyHead<'_>) -> (String, Option<ReplyDraft>) {
-        let (read, marks) = (sink.read, sink.output.into_marks());
+    /// The draft of a reply that was streamed, with the response that the client may ask for by its id.
+    fn draft_of_stream(
+        &self,
+        output: ReplyOutput<'_>,
+        reply: &Reply,
+        read: &ReadRequest,
+        head: &ReplyHead<'_>,
+        is_complete: bool,
+    ) -> Option<ReplyDraft> {
+        match (output, &self.response) {
+            (ReplyOutput::Shaped { shaper, .. }, Some(request)) if is_complete && request.is_kept => {
+                let (whole, mut draft) = self.whole(reply, read, shaper.into_marks().again(), head);
+                if let Some(draft) = &mut draft {
+                    request.keep(draft, &whole);
+                }
+                draft
+            }
+            (ReplyOutput::Unchanged { marks, response_id, .. }, _) => {
+                let mut draft = marks.draft;
+                if let (Some(draft), Some(id)) = (&mut draft, response_id.id()) {
+                    draft.name_response(id);
+                }
+                draft
+            }
+            (output, _) => output.into_marks().draft,
+        }
+    }
+
+    fn whole(
+        &self,
+        reply: &Reply,
+        read: &ReadRequest,
+        marks: StreamMarks<'_>,
+        head: &ReplyHead<'_>,
+    ) -> (String, Option<ReplyDraft>) {
         let endpoint = &self.target.endpoint;
-        let (body, draft) = match self.is_same_protocol() {
+        match self.is_same_protocol() {
             true => {
                 let rules = endpoint.dialect.rules(Some(&endpoint.model));
                 (whole_reply(self.protocol, rules, head, reply), marks.draft)
@@ -247,9 +293,7 @@ impl Call {
                 emit_reply(reply, &mut |event: Event<'_>| shaper.take(event, &mut fold));
                 (whole_reply(self.protocol, &read.shape.rules, head, &fold.finish()), shaper.into_marks().draft)
             }
-        };
-        let body = if self.delivery == ReplyDelivery::WholeInList { format!("[{body}]") } else { body };
-        (body, draft)
+        }
     }
 }
 
@@ -271,7 +315,7 @@ enum ReplyOutput<'a> {
     /// Written anew in the client's protocol.
     Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks<'a>>> },
     /// The provider's bytes. The last frame is held.
-    Unchanged { marks: StreamMarks<'a>, protocol: Protocol, held: Vec<u8> },
+    Unchanged { marks: StreamMarks<'a>, protocol: Protocol, held: Vec<u8>, response_id: ResponseIdFinder },
     /// As one body at the end.
     Whole { marks: StreamMarks<'a> },
 }
@@ -282,10 +326,6 @@ impl<'a> ReplyOutput<'a> {
             ReplyOutput::Shaped { shaper, .. } => shaper.into_marks(),
             ReplyOutput::Unchanged { marks, .. } | ReplyOutput::Whole { marks } => marks,
         }
-    }
-
-    fn into_draft(self) -> Option<ReplyDraft> {
-        self.into_marks().draft
     }
 }
 
@@ -327,7 +367,8 @@ impl TranslatingSink<'_> {
     }
 
     fn write_bytes(&mut self, bytes: &[u8]) {
-        if let ReplyOutput::Unchanged { protocol, held, .. } = &mut self.output {
+        if let ReplyOutput::Unchanged { protocol, held, response_id, .. } = &mut self.output {
+            response_id.push(bytes);
             self.unsent.append(held);
             let at = terminal_frame(*protocol, bytes).unwrap_or(bytes.len());
             let (now, later) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
@@ -367,8 +408,9 @@ impl TranslatingSink<'_> {
 impl ExchangeSink for TranslatingSink<'_> {
     fn on_update(&mut self, update: ExchangeUpdate<'_>) {
         match update {
-            ExchangeUpdate::Sending { encoded, .. } => {
+            ExchangeUpdate::Sending { encoded, body } => {
                 self.sent = Instant::now();
+                self.receipt.note_sent(body);
                 self.receipt.note_encoded(self.read, encoded);
             }
             ExchangeUpdate::Received(bytes) => {
@@ -392,7 +434,8 @@ impl ExchangeSink for TranslatingSink<'_> {
                     // The refusal inside a stream is not part of the answer.
                     drop(self.take_unsent());
                     self.ended = None;
-                    if let ReplyOutput::Unchanged { held, .. } = &mut self.output {
+                    if let ReplyOutput::Unchanged { held, response_id, protocol, .. } = &mut self.output {
+                        *response_id = ResponseIdFinder::new(*protocol);
                         held.clear();
                     }
                 }

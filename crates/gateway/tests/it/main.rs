@@ -13,6 +13,7 @@ mod byte_equality;
 mod matrix;
 mod memory;
 mod pass_through;
+mod responses;
 mod safety;
 mod support;
 mod system_messages;

@@ -75,7 +75,7 @@ fn provider_protocol(path: &str) -> Protocol {
 fn scripted(dialects: &Dialects, received: &Received) -> Scripted {
     let protocol = provider_protocol(&received.path);
     let rules = generic(dialects, protocol).rules(None);
-    let head = ReplyHead { id: "r1", model: "m", created: 0 };
+    let head = ReplyHead::new("r1", "m", 0);
     let by_path = received.path.contains(":streamGenerateContent") || received.path.ends_with("/converse-stream");
     if !by_path && !received.body.contains("\"stream\":true") {
         let whole = whole_reply(protocol, rules, &head, &reply());

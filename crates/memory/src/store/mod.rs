@@ -183,6 +183,15 @@ pub enum WriteRow {
         #[serde(with = "crate::spill::time")]
         expires: Time,
     },
+    /// A reply is deleted.
+    Forget {
+        /// Its tenant.
+        tenant: TenantId,
+        /// The reply.
+        reply: ReplyId,
+        /// Its keys.
+        keys: Vec<Key>,
+    },
     /// What was done to a request.
     Receipt(SealedReceipt),
 }
@@ -192,7 +201,7 @@ impl WriteRow {
     pub(crate) fn weight(&self) -> usize {
         256 + match self {
             WriteRow::Reply { row, keys } => row.body.len() + 64 * keys.len(),
-            WriteRow::Touch { keys, .. } => 16 * keys.len(),
+            WriteRow::Touch { keys, .. } | WriteRow::Forget { keys, .. } => 16 * keys.len(),
             WriteRow::Rejected { .. } => 0,
             WriteRow::Receipt(receipt) => receipt.body.len(),
         }

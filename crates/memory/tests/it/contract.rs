@@ -253,7 +253,7 @@ async fn g7_sqlite_keeps_the_contract() {
 
 #[tokio::test]
 async fn g7_postgresql_keeps_the_contract() {
-    let Some(server) = PostgresServer::start() else {
+    let Some(server) = PostgresServer::start("contract") else {
         println!("PostgreSQL is not installed: nothing to check");
         return;
     };
@@ -263,7 +263,7 @@ async fn g7_postgresql_keeps_the_contract() {
 
 #[tokio::test]
 async fn g7_a_stopped_postgresql_stops_no_traffic_and_loses_nothing() {
-    let Some(server) = PostgresServer::start() else {
+    let Some(server) = PostgresServer::start("stopped") else {
         println!("PostgreSQL is not installed: nothing to check");
         return;
     };

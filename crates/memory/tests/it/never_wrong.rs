@@ -113,12 +113,17 @@ type Change = fn(&mut Sent);
 
 /// Every way in which clients change a history.
 #[rustfmt::skip]
-pub(super) const CHANGES: [(&str, Change); 20] = [
+pub(super) const CHANGES: [(&str, Change); 25] = [
     ("thinking dropped",         |_| ()),
     ("arguments rewritten",      |sent| sent.each_call(rewrite_arguments)),
     ("text trimmed",             |sent| sent.each_text(Role::Assistant, |text| vec![text.trim().to_owned()])),
     ("space added",              |sent| sent.each_text(Role::Assistant, |text| vec![format!("\n{text} \n")])),
     ("text split into parts",    |sent| sent.each_text(Role::Assistant, halves)),
+    ("parts merged",             |sent| merge_text(sent)),
+    ("empty parts added",        |sent| sent.each_text(Role::Assistant, |text| vec![String::new(), text.to_owned(), String::new()])),
+    ("empty text beside calls",  |sent| for message in sent.messages.iter_mut().filter(|message| message.has_calls()) { message.blocks.insert(0, text("")); }),
+    ("ids cut to 40 characters", |sent| sent.rename_ids(|_, id| id.chars().take(40).collect())),
+    ("one id for all calls",     |sent| sent.rename_ids(|_, _| "call_1".to_owned())),
     ("Windows line ends",        |sent| { sent.each_text(Role::User, |text| vec![text.replace('\n', "\r\n")]); sent.each_text(Role::Assistant, |text| vec![text.replace('\n', "\r\n")]); }),
     ("tags added",               |sent| sent.each_text(Role::Assistant, |text| vec![format!("<think>shown</think>\n{text}")])),
     ("details added",            |sent| sent.each_text(Role::Assistant, |text| vec![format!("<details type=\"reasoning\" done=\"true\">x</details>\n{text}")])),
@@ -158,6 +163,25 @@ fn halves(text: &str) -> Vec<String> {
     vec![text.chars().take(half).collect(), text.chars().skip(half).collect()]
 }
 
+/// All text of a message as one part, before its calls.
+fn merge_text(sent: &mut Sent) {
+    for message in sent.messages.iter_mut().filter(|message| message.role == Role::Assistant) {
+        let mut words = String::new();
+        message.blocks.retain(|block| match block {
+            Block::Text(text) => {
+                words.push_str(&text.text);
+                false
+            }
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
+                true
+            }
+        });
+        if !words.is_empty() {
+            message.blocks.insert(0, text(&words));
+        }
+    }
+}
+
 fn drop_text_beside_calls(sent: &mut Sent) {
     for message in sent.messages.iter_mut().filter(|message| message.has_calls()) {
         message.blocks.retain(|block| !matches!(block, Block::Text(_)));
@@ -168,7 +192,7 @@ fn drop_text_beside_calls(sent: &mut Sent) {
 #[derive(Default)]
 pub(super) struct Tally {
     wanted: usize,
-    restored: usize,
+    pub(super) restored: usize,
 }
 
 /// Sends a history back, and checks every turn.

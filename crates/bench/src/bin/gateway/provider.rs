@@ -176,7 +176,7 @@ impl Answers {
 
     fn stream_of(&self, protocol: Protocol, reply: &Reply) -> Vec<u8> {
         let Some(dialect) = self.dialects.generic(protocol) else { return Vec::new() };
-        let head = ReplyHead { id: "r1", model: "m", created: 0 };
+        let head = ReplyHead::new("r1", "m", 0);
         let mut writer = StreamWriter::new(protocol, dialect.rules(None), &head);
         emit_reply(reply, &mut writer);
         writer.drain()
@@ -190,7 +190,7 @@ impl Answers {
         decoder.push(stream, &mut fold);
         // The stream is our own.
         let _read = decoder.finish(&mut fold);
-        let head = ReplyHead { id: "r1", model: "m", created: 0 };
+        let head = ReplyHead::new("r1", "m", 0);
         whole_reply(protocol, rules, &head, &fold.finish())
     }
 }

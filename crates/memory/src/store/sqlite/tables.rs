@@ -140,6 +140,7 @@ pub(super) fn write(db: &Transaction<'_>, row: &WriteRow) -> rusqlite::Result<()
             )?
             .execute(params![tenant.0, reply.0, REJECTED, day_of(*expires)])
             .map(drop),
+        WriteRow::Forget { tenant, reply, keys } => forget_reply(db, *tenant, *reply, keys),
         WriteRow::Receipt(receipt) => db
             .prepare_cached(
                 "INSERT INTO receipt (tenant, id, at, expires, day, client, model, status, repaired, body)
@@ -159,6 +160,19 @@ pub(super) fn write(db: &Transaction<'_>, row: &WriteRow) -> rusqlite::Result<()
             ])
             .map(drop),
     }
+}
+
+fn forget_reply(db: &Transaction<'_>, tenant: TenantId, reply: ReplyId, keys: &[Key]) -> rusqlite::Result<()> {
+    let mut of_key = db.prepare_cached("DELETE FROM reply_key WHERE tenant = ?1 AND key = ?2 AND reply = ?3")?;
+    for key in keys {
+        of_key.execute(params![tenant.0, key.0, reply.0])?;
+    }
+    // The mark of a rejected reply has the reply's id as its key.
+    of_key.execute(params![tenant.0, reply.0, reply.0])?;
+    for table in ["reply_part", "reply"] {
+        db.execute(&format!("DELETE FROM {table} WHERE tenant = ?1 AND reply = ?2"), params![tenant.0, reply.0])?;
+    }
+    Ok(())
 }
 
 fn write_reply(db: &Transaction<'_>, row: &ReplyRow, keys: &[(KeyKind, Key)]) -> rusqlite::Result<()> {
