@@ -210,10 +210,15 @@ impl Call {
                 ConnectionFailure::ConnectTimeout
                 | ConnectionFailure::IdleTimeout
                 | ConnectionFailure::TotalTimeout => ErrorKind::UpstreamTimeout,
-                ConnectionFailure::Dns
+                ConnectionFailure::InvalidRequest
+                | ConnectionFailure::Dns
                 | ConnectionFailure::Refused
+                | ConnectionFailure::Proxy
+                | ConnectionFailure::UnknownAuthority
+                | ConnectionFailure::SelfSigned
                 | ConnectionFailure::Tls
                 | ConnectionFailure::Closed
+                | ConnectionFailure::Unreadable
                 | ConnectionFailure::Other => ErrorKind::UpstreamUnreachable,
             },
             CallError::Invalid(_) | CallError::Refused(_) => ErrorKind::UpstreamUnreachable,
