@@ -106,8 +106,7 @@ impl LineFrontEnd {
             Update::Grew { block, text } if self.current == Some(block) => {
                 let text = self.filter.take(&text).into_owned();
                 self.is_inside_line = !text.ends_with('\n');
-                write!(io::stdout(), "{text}")?;
-                io::stdout().flush()?;
+                write!(io::stdout(), "{text}").and_then(|()| io::stdout().flush())?;
             }
             Update::ToolStarted(call) => self.print(&format!("tool: {}", call.name))?,
             Update::ToolEnded(result) if result.is_error => self.print(&format!("failed: {}", result.content))?,

@@ -66,11 +66,11 @@ pub(crate) enum PathScope {
     Outside,
 }
 
-/// In which folder a path is.
-enum Place {
-    Root,
-    /// An additional folder: paths in it are named absolutely.
-    Beside,
+/// The folder in which a path is.
+enum ContainingFolder {
+    WorkingDir,
+    /// Paths in it are named absolutely.
+    Additional,
 }
 
 impl WorkingDir {
@@ -176,18 +176,26 @@ impl WorkingDir {
         }
         let path = resolve_links(&self.root.join(path))?;
         let below = |root: &Path| path.strip_prefix(root).ok().map(Path::to_owned);
-        let in_additional =
-            || self.additional.iter().find_map(|one| Some((below(&one.root)?, Arc::clone(&one.folder), Place::Beside)));
-        let inside = below(&self.root).map(|relative| (relative, Arc::clone(&self.folder), Place::Root));
+        let in_additional = || {
+            self.additional
+                .iter()
+                .find_map(|one| Some((below(&one.root)?, Arc::clone(&one.folder), ContainingFolder::Additional)))
+        };
+        let inside =
+            below(&self.root).map(|relative| (relative, Arc::clone(&self.folder), ContainingFolder::WorkingDir));
         let inside = inside.or_else(in_additional);
         let named = inside.as_ref().map_or(&path, |(relative, ..)| relative);
         let is_protected = self.protected.covers(&path, named);
         let (name, scope, base, relative) = match inside {
-            Some((relative, base, Place::Root)) if relative.as_os_str().is_empty() => {
+            Some((relative, base, ContainingFolder::WorkingDir)) if relative.as_os_str().is_empty() => {
                 (".".to_owned(), PathScope::Inside, base, relative)
             }
-            Some((relative, base, Place::Root)) => (relative.display().to_string(), PathScope::Inside, base, relative),
-            Some((relative, base, Place::Beside)) => (path.display().to_string(), PathScope::Inside, base, relative),
+            Some((relative, base, ContainingFolder::WorkingDir)) => {
+                (relative.display().to_string(), PathScope::Inside, base, relative)
+            }
+            Some((relative, base, ContainingFolder::Additional)) => {
+                (path.display().to_string(), PathScope::Inside, base, relative)
+            }
             None => {
                 let top = Dir::open(Path::new("/")).map_err(|error| format!("`/` cannot be opened: {error}"))?;
                 let relative = path.strip_prefix("/").map(Path::to_owned).unwrap_or_default();
