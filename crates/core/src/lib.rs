@@ -178,6 +178,7 @@
 
 pub mod block;
 pub mod compaction;
+pub mod connection_failure;
 pub mod conversation;
 pub mod counted;
 pub mod dialect;

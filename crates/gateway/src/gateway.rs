@@ -428,10 +428,11 @@ impl Gateway {
             self.metrics.reply(dialect, usage, receipt.began.elapsed().as_secs_f64(), first);
         }
         log::write(LogLevel::Info, || receipt.log_line());
-        self.receipts.add(receipt);
+        let whole = receipt.to_json().to_string();
         if let Some(tenant) = &receipt.stored_for {
-            self.memory.put_receipt(tenant, receipt.to_row());
+            self.memory.put_receipt(tenant, receipt.to_row(whole.clone()));
         }
+        self.receipts.add(receipt, whole);
     }
 }
 

@@ -15,6 +15,7 @@ mod ask;
 mod ask_outcome;
 mod completions;
 mod config;
+mod connection_hints;
 mod decode;
 mod doctor;
 #[cfg(target_os = "linux")]
